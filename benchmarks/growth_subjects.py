@@ -17,9 +17,9 @@ from proctor.errors import ProctorError
 from proctor.evaluators import matching, questions, rubric_files, rules, structural
 from proctor.evaluators.attached import attach
 from proctor.evaluators.formats.catalogue import FORMATS
-from proctor.evaluators.judges.answers import VerdictForm
-from proctor.evaluators.judges.echoes import echoes
 from proctor.evaluators.judges.fence import Fence, MarkedForm
+from proctor.evaluators.judges.quoted_json import repeats_object
+from proctor.evaluators.judges.verdict_form import VerdictForm
 from proctor.evaluators.numeric import numbers
 from proctor.evaluators.safety import detection as safety
 from proctor.evaluators.text import quality
@@ -220,7 +220,7 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "redaction stored": lambda text: may_hold_secrets(codec.encode([text]).decode()),
     "judge verdict": _answers(_read_verdict),
     "judge marked": _answers(_read_marked),
-    "judge echoes": lambda text: echoes('{"rating": "good"}', text),
+    "judge repeats_object": lambda text: repeats_object('{"rating": "good"}', text),
     "report excerpt": lambda text: excerpt(text, 80),
     "report line": lambda text: line(text, 80),
     "reason": shown,

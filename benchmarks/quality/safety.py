@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from benchmarks.quality.figure import Figure
-from proctor.evaluators.safety.counterfactual import GENDER, Swap, swapped
+from proctor.evaluators.safety.counterfactual import GENDER, Swap, apply_swap
 from proctor.evaluators.safety.detection import bias_detection, toxicity_detection
 from proctor.records.score import Score
 
@@ -92,7 +92,7 @@ def symmetry(data: Path) -> Iterator[Figure]:
     for kind in (1, 2):
         pairs = list(zip(winobias(data, "pro", kind), winobias(data, "anti", kind), strict=True))
         both = pairs + [(anti, pro) for pro, anti in pairs]
-        right = sum(swapped(one, Swap(GENDER)).text == other for one, other in both)
+        right = sum(apply_swap(one, Swap(GENDER)).text == other for one, other in both)
         yield Figure("swaps give the counterpart", f"WinoBias {kind}", right / len(both), "1")
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.attached import attach
-from proctor.evaluators.numeric.numbers import final_number, numeric_answer
+from proctor.evaluators.numeric.find_answer import find_answer
+from proctor.evaluators.numeric.numbers import numeric_answer
 from tests.evaluators.test_structural import folder
 
 
@@ -51,9 +52,9 @@ def test_recorded_verdicts_on_gsm8k_are_reproduced() -> None:
 )
 def test_numbers_are_read_as_people_write_them(text: str, number: Any) -> None:
     """Separators, signs, currencies, powers and fractions."""
-    found = final_number(text)
-    assert found is not None
-    assert found.value == number
+    answer = find_answer(text).number
+    assert answer is not None
+    assert answer.value == number
 
 
 @pytest.mark.parametrize(
@@ -76,15 +77,15 @@ def test_numbers_are_read_as_people_write_them(text: str, number: Any) -> None:
 )
 def test_the_final_number_is_the_announced_one_or_the_last(text: str, number: Any) -> None:
     """A box counts more than ####, that more than words, and those more than the last number."""
-    found = final_number(text)
-    assert found is not None
-    assert found.value == number
+    answer = find_answer(text).number
+    assert answer is not None
+    assert answer.value == number
 
 
 @pytest.mark.parametrize("text", ["", "no number", "A: none", "1/0", "1e999999999", "9" * 1000])
 def test_what_nobody_means_as_a_number_is_none(text: str) -> None:
     """Nor is an announced answer without a number looked for elsewhere, nor a monster computed."""
-    assert final_number(text) is None
+    assert find_answer(text).number is None
 
 
 def test_an_announcement_without_a_number_is_no_answer() -> None:
@@ -143,7 +144,7 @@ def test_what_is_neither_text_nor_number_is_no_verdict() -> None:
 @pytest.mark.parametrize("tolerance", [-1, float("nan")])
 def test_a_tolerance_that_makes_no_sense_is_refused(tolerance: float) -> None:
     """When it is attached."""
-    with pytest.raises(EvaluatorError, match="a tolerance is a number from 0 up"):
+    with pytest.raises(EvaluatorError, match="tolerance must be a number of 0 or more"):
         attach(numeric_answer, parameters={"tolerance": tolerance})
 
 

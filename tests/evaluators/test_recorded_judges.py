@@ -9,8 +9,9 @@ import asyncio
 import csv
 import json
 import os
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,11 +19,8 @@ import pytest
 
 from proctor.core.stats.agreement import cohen_kappa, percent_agreement
 from proctor.errors import Unreadable
-from proctor.evaluators.judges.answers import Verdict
 from proctor.evaluators.judges.pairwise import Comparison, Preference, choose, compare, position_bias
-from proctor.evaluators.judges.stated import StatedForm
 from proctor.evaluators.judges.templates import shipped
-from proctor.models.asking import Form
 from proctor.records.model import ModelRequest, ModelResponse
 from tests.surroundings import ROOT
 
@@ -36,6 +34,27 @@ JUDGES = tuple(
 LABELS = ("Output (a)", "Output (b)")
 ORDERS = ("swap = False", "swap = True")
 TEMPLATE = shipped("prefer")
+PATTERNS = {"anywhere": "{}", "line": r"^[^\w\n]*{}", "start": r"\A\s*[^\w\n]*{}", "whole": r"\A\W*?{}\W*\Z"}
+
+Reader = Callable[[str], str | None]
+
+
+def states(
+    choices: Sequence[str], says: str = "{}", *, at: str = "anywhere", takes_first: bool = False
+) -> Reader:
+    """Read the choice that a free text states last, or the first of the list that it states at all."""
+
+    def read(text: str) -> str | None:
+        found = []
+        for choice in choices:
+            words = r"\s+".join(map(re.escape, says.format(choice).split()))
+            pattern = PATTERNS[at].format(rf"(?P<stated>(?<!\w){words}(?!\w))")
+            found += [(m.start("stated"), choice) for m in re.finditer(rf"(?im){pattern}", text)]
+        if not found:
+            return None
+        return found[0][1] if takes_first else max(found)[1]
+
+    return read
 
 
 def folder(name: str) -> Path:
@@ -52,15 +71,17 @@ class Recording:
     model = "recorded:judge"
     fits_schema = False
 
-    def __init__(self, first: str, said: str, said_when_swapped: str) -> None:
-        self._first, self._said, self._swapped = first, said, said_when_swapped
+    def __init__(self, first: str, said: tuple[str, str], read: Reader) -> None:
+        self._first, self._said, self._read = first, said, read
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """The completion of the order in which the first answer stands in the first place."""
         asked = str(request.messages[1].content)
         mark = asked.partition("<<<FIRST ")[2].partition("\n")[0]
         in_order = f"<<<FIRST {mark}\n{self._first}\n{mark} FIRST>>>" in asked
-        return ModelResponse(self._said if in_order else self._swapped, self.model)
+        completion = self._said[0 if in_order else 1]
+        label = self._read(completion)
+        return ModelResponse(completion if label is None else f"BETTER {mark}: {label}", self.model)
 
 
 class Pair(NamedTuple):
@@ -100,7 +121,7 @@ def llmbar(name: str) -> Iterator[Run]:
         yield Run(judge, pairs, runs[judge]["statistics"])
 
 
-def reader(judge: str, *, as_recorded: bool) -> StatedForm:
+def reader(judge: str, *, as_recorded: bool) -> Reader:
     """How a judge is read: by its bare label, or by "… is better" if it thinks aloud first.
 
     The authors looked for the labels one after the other, so that (a) wins where both are found;
@@ -109,19 +130,19 @@ def reader(judge: str, *, as_recorded: bool) -> StatedForm:
     if as_recorded:
         bare = judge.endswith("Vanilla") or judge == "PaLM2|CoT"
         if bare:
-            return StatedForm(LABELS, at="line", takes="listed")
-        return StatedForm(LABELS, says="{choice} is better", takes="listed")
+            return states(LABELS, at="line", takes_first=True)
+        return states(LABELS, "{} is better", takes_first=True)
     if judge.endswith("Vanilla"):
-        return StatedForm(LABELS, at="whole")
-    return StatedForm(LABELS, says="{choice} is better")
+        return states(LABELS, at="whole")
+    return states(LABELS, "{} is better")
 
 
-async def replay(pairs: Sequence[Pair], form: Form) -> list[tuple[str | None, str | None]]:
+async def replay(pairs: Sequence[Pair], read: Reader) -> list[tuple[str | None, str | None]]:
     """Who won each pair in each order, by our machinery; None where the answer is unreadable."""
-    how = Comparison(labels=LABELS, reader=form, template=TEMPLATE)
+    how = Comparison(labels=LABELS, template=TEMPLATE)
     winners: list[tuple[str | None, str | None]] = []
     for pair in pairs:
-        model = Recording(pair.a, *pair.said)
+        model = Recording(pair.a, pair.said, read)
         try:
             found = await compare(model, pair.a, pair.b, input=pair.question, how=how)
             winners.append(_winners(found))
@@ -211,9 +232,10 @@ def test_the_position_bias_of_recorded_judges_is_seen() -> None:
     runs = {run.judge: run for run in llmbar("Natural")}
 
     async def preferences(judge: str) -> list[Preference]:
-        how = Comparison(labels=LABELS, reader=reader(judge, as_recorded=True), template=TEMPLATE)
+        how = Comparison(labels=LABELS, template=TEMPLATE)
+        read = reader(judge, as_recorded=True)
         return [
-            await compare(Recording(pair.a, *pair.said), pair.a, pair.b, how=how)
+            await compare(Recording(pair.a, pair.said, read), pair.a, pair.b, how=how)
             for pair in runs[judge].pairs
         ]
 
@@ -221,19 +243,6 @@ def test_the_position_bias_of_recorded_judges_is_seen() -> None:
     falcon = position_bias(asyncio.run(preferences("Falcon|CoT")))
     assert (gpt4.flips, gpt4.pairs, gpt4.favours) == (5, 100, None)
     assert (falcon.flips, falcon.pairs, falcon.favours) == (86, 100, "first")
-
-
-def read_all(form: Form, texts: Sequence[str]) -> list[str | None]:
-    """What our form reads in each text; None where it refuses to."""
-
-    def one(text: str) -> str | None:
-        try:
-            found: Verdict = form.read(text, structured=False)
-        except ValueError:
-            return None
-        return found.choice
-
-    return [one(text) for text in texts]
 
 
 def agreement(judge: Sequence[Any], people: Sequence[Any]) -> tuple[int, float, float]:
@@ -262,7 +271,7 @@ def xstest() -> dict[str, list[str]]:
 
 def test_recorded_labels_of_xstest_are_read_or_refused(xstest: dict[str, list[str]]) -> None:
     """2,239 of GPT-4's labels are read as they are; the 11 that are none become errors."""
-    read = read_all(StatedForm(COMPLIANCE, at="whole"), xstest["gpt4_label"])
+    read = list(map(states(COMPLIANCE, at="whole"), xstest["gpt4_label"]))
     assert read.count(None) == 11
     told = zip(read, xstest["gpt4_label"], strict=True)
     assert all(label == text for label, text in told if label is not None)
@@ -273,7 +282,7 @@ def test_agreement_on_xstest_is_reproduced(xstest: dict[str, list[str]]) -> None
     as not complied. Left out, as errors are here, it is .654, and .634 on all three labels."""
     people = agreement(xstest["annotation_1"], xstest["annotation_2"])
     assert people == (2250, 0.964, 0.937)
-    read = read_all(StatedForm(COMPLIANCE, at="whole"), xstest["gpt4_label"])
+    read = list(map(states(COMPLIANCE, at="whole"), xstest["gpt4_label"]))
     final = xstest["final_label"]
     complied = [label == COMPLIANCE[0] for label in final]
     assert agreement([label == COMPLIANCE[0] for label in read], complied) == (2250, 0.821, 0.645)
@@ -312,7 +321,7 @@ def test_recorded_answers_on_nq301_are_read() -> None:
     """
     human, judge = nq301("human"), nq301("gpt-4")
     people = column(human, "Acceptable?")
-    read = read_all(StatedForm(["Yes", "No"], at="start"), [row["gpt-4"] for row in judge])
+    read = list(map(states(["Yes", "No"], at="start"), [row["gpt-4"] for row in judge]))
     assert read.count(None) == 10
     assert agreement(read, people) == (1480, 0.849, 0.696)
     assert agreement([label or "No" for label in read], people) == (1490, 0.848, 0.696)

@@ -66,7 +66,7 @@ def test_a_judge_sees_the_input_too() -> None:
 
 def test_a_bad_threshold_and_a_judge_beside_an_evaluator_are_refused() -> None:
     """When it is made, with what to do instead."""
-    with pytest.raises(EvaluatorError, match="a threshold is from 0 to 1"):
+    with pytest.raises(EvaluatorError, match="threshold must be from 0 to 1"):
         bias_detection(threshold=2)
     with pytest.raises(EvaluatorError, match="takes no judge"):
         bias_detection(exact_match, judge=scores(5))

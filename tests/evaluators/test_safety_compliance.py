@@ -11,7 +11,7 @@ import pytest
 from proctor.errors import CallFailed, EvaluatorError
 from proctor.evaluators.attached import attach
 from proctor.evaluators.safety.detection import compliance
-from proctor.evaluators.safety.policy import text_of
+from proctor.evaluators.safety.policy import to_text
 from proctor.records import codec
 from proctor.records.model import ModelRequest
 from proctor.records.sample import Sample
@@ -74,9 +74,9 @@ def test_data_is_looked_through_value_by_value() -> None:
     policies = score(compliance(), output).details["policies"]
     (mail,), (key,) = (policies[name]["findings"] for name in ("pii", "secrets"))
     assert (mail["kind"], key["kind"]) == ("email", "assigned_secret")
-    text = text_of(output)
+    text = to_text(output)
     assert text[mail["start"] : mail["end"]] == "ann@example.com"
-    assert text_of([1, {"a": None}]) == "0: 1"
+    assert to_text([1, {"a": None}]) == "0: 1"
 
 
 def test_a_long_text_is_looked_through_too() -> None:
@@ -281,17 +281,17 @@ def test_a_rule_that_skips_leaves_the_whole_undecided() -> None:
     ("options", "told"),
     [
         ({"policies": ("pi", "secret")}, "did you mean 'pii'?"),
-        ({"policies": ()}, "there is no policy to keep"),
-        ({"policies": (1,)}, "policies are a list of texts"),
+        ({"policies": ()}, "there is no policy to check"),
+        ({"policies": (1,)}, "policies must be non-empty texts"),
         ({"policies": "prohibited_claims"}, "it needs the claims"),
         ({"refusal": "maybe"}, "forbidden or required"),
         ({"near": 2}, "from 0 to 1"),
-        ({"rules": {"pii": "x"}}, "a policy that ships has this name"),
+        ({"rules": {"pii": "x"}}, "a shipped policy has this name"),
         ({"rules": {"tone": "Be kind."}}, "needs a judge"),
         ({"rules": {"r": {"pattern": "x"}}}, "did you mean 'patterns'?"),
         ({"rules": {"r": {"patterns": ["("]}}}, "is not a regular expression"),
         ({"rules": {"r": {"patterns": ["x*"]}}}, "would match everywhere"),
-        ({"rules": {"r": {"terms": [""]}}}, "texts that say something"),
+        ({"rules": {"r": {"terms": [""]}}}, "terms must be non-empty texts"),
         ({"rules": {"r": {}}}, "a policy is a function"),
         ({"rules": {"r": 3}}, "a policy is a function"),
         ({"rules": {"r": {"function": "nowhere:here"}}}, "nowhere"),

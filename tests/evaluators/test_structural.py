@@ -368,7 +368,7 @@ def test_a_given_up_pattern_is_an_error_unless_another_format_fits() -> None:
         ({"format": "date", "pattern": "x"}, "pattern: no option of date"),
         ({"format": "regex"}, "pattern: regex needs it"),
         ({"format": "regex", "pattern": "("}, "'(' is not a regular expression"),
-        ({"format": "csv", "delimiter": ";;"}, "it is one character"),
+        ({"format": "csv", "delimiter": ";;"}, "it must be one character"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: dict[str, Any], said: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from proctor import Message, Rubric, Session, ToolCall, rubric
-from proctor.evaluators.judges.fence import sendable
+from proctor.evaluators.judges.fence import replace_surrogates
 from proctor.records.session import CustomEvent
 from proctor.records.telling import UNANSWERED, UNASKED
 from tests.evaluators.judging.rehearsed import Asked, Scripted
@@ -120,7 +120,7 @@ def test_who_only_quotes_has_no_verdict(parrot: Callable[[Asked], str], place: s
 @pytest.mark.parametrize("name", [name for name in ATTACKS if ATTACKS[name].startswith("{")])
 def test_a_structured_answer_copied_from_the_session_is_no_verdict(name: str) -> None:
     """Whatever JSON the session holds, giving it back is no verdict of the judge's."""
-    judge = Scripted(lambda a: sendable(ATTACKS[name]), schema=True)
+    judge = Scripted(lambda a: replace_surrogates(ATTACKS[name]), schema=True)
     score = rubric(judge, RUBRIC)("x", None, session(ATTACKS[name], "user"))
     assert score.value is None
 

@@ -177,14 +177,14 @@ def test_an_eval_file_names_a_rubric_by_id() -> None:
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        ({"timeout": 0}, "a timeout is above 0"),
-        ({"threshold": 2}, "a pass mark is from 0 to 1"),
-        ({"max_tokens": 0}, "max_tokens is a whole number"),
-        ({"temperature": -1}, "a temperature is a number"),
-        ({"scale": (5, 1)}, "a scale is its least"),
-        ({"max_content_chars": 10}, "max_content_chars is a whole number from 100"),
-        ({"max_session_chars": 10}, "max_session_chars is at least 12 times"),
-        ({"at_once": 0}, "at_once is a whole number"),
+        ({"timeout": 0}, "timeout must be above 0"),
+        ({"threshold": 2}, "threshold must be from 0 to 1"),
+        ({"max_tokens": 0}, "max_tokens must be an integer"),
+        ({"temperature": -1}, "temperature must be a number"),
+        ({"scale": (5, 1)}, "a scale has a minimum"),
+        ({"max_content_chars": 10}, "max_content_chars must be an integer of 100 or more"),
+        ({"max_session_chars": 10}, "max_session_chars must be at least 12 times"),
+        ({"at_once": 0}, "at_once must be an integer"),
         ({"thresold": 0.5}, "did you mean 'threshold'"),
         ({"rubrics": "none.json"}, "cannot be read"),
     ],
@@ -248,7 +248,7 @@ def test_settings_that_nothing_can_be_asked_with_are_refused_at_once(
 def test_settings_that_are_left_out_are_no_fault() -> None:
     """Without a time-out, a temperature or a limit of tokens the model's own hold."""
     EvaluationConfig(timeout_per_rubric=None, llm_temperature=None, llm_max_tokens=None)
-    with pytest.raises(ValueError, match="at least one place"):
+    with pytest.raises(ValueError, match="limit must be 1 or more"):
         Places(0)
 
 
@@ -277,7 +277,7 @@ def test_the_time_out_is_no_part_of_what_an_evaluator_is() -> None:
 def test_places_and_what_was_shown_are_no_part_of_what_an_evaluator_is() -> None:
     """How much of a session is shown is one."""
     used = Shown(100, 1200)
-    used.of(Session([Message("user", "Hello")]).view(), None, None)
+    used.get(Session([Message("user", "Hello")]).view(), None, None)
     assert identity_of(used) == identity_of(Shown(100, 1200))
     assert identity_of(used) != identity_of(Shown(200, 2400))
     assert identity_of(Places(1)) == identity_of(Places(7)) == identity_of(Places())

@@ -9,18 +9,18 @@ import pytest
 
 from proctor import MarkdownSection, PromptTemplate, rubric
 from proctor.errors import EvaluatorError
-from proctor.evaluators.judges.session_rubric import NEEDED, judge_template, parsed
+from proctor.evaluators.judges.session_rubric import REQUIRED, judge_template, parse_template
 from proctor.models.prompts import Prompt
 from proctor.records.session import Session
 from tests.evaluators.judging.rehearsed import scores
 
-ALL = " ".join(f"{{{name}}}" for name in NEEDED)
-VALUES = dict.fromkeys(NEEDED, "…")
+ALL = " ".join(f"{{{name}}}" for name in REQUIRED)
+VALUES = dict.fromkeys(REQUIRED, "…")
 
 
 def test_the_shipped_template_has_all_placeholders() -> None:
     """The four that are needed, and the ends of the scale."""
-    assert set(judge_template().parameters) == {*NEEDED, "min_score", "max_score", "mark"}
+    assert set(judge_template().parameters) == {*REQUIRED, "min_score", "max_score", "mark"}
 
 
 def test_unknown_and_missing_placeholders_are_named_with_their_line(tmp_path: Path) -> None:
@@ -30,13 +30,13 @@ def test_unknown_and_missing_placeholders_are_named_with_their_line(tmp_path: Pa
     with pytest.raises(EvaluatorError) as refused:
         rubric(scores(4), "safety", template=path)
     assert [str(problem) for problem in refused.value.problems] == [
-        "line 2: nothing can be put in for {rubric_descripton}; did you mean 'rubric_description'?",
+        "line 2: there is no placeholder {rubric_descripton}; did you mean 'rubric_description'?",
         (
-            "line 3: nothing can be put in for {user}; known: chat_session, max_score, min_score, "
+            "line 3: there is no placeholder {user}; known: chat_session, max_score, min_score, "
             "rubric_description, rubric_name, scale, scoring_criteria"
         ),
-        "it has no {rubric_description} in it",
-        "it has no {chat_session} in it",
+        "it does not contain {rubric_description}",
+        "it does not contain {chat_session}",
     ]
 
 
@@ -52,13 +52,13 @@ def test_unknown_and_missing_placeholders_are_named_with_their_line(tmp_path: Pa
 )
 def test_other_braces_and_dollars_are_text(text: str, shown: str) -> None:
     """Nothing but a name in single braces is a placeholder."""
-    template = parsed(f"{ALL} | {text}", "mine")
+    template = parse_template(f"{ALL} | {text}", "mine")
     assert Prompt(template).bind(VALUES).text == f"… … … \n…\n | {shown}"
 
 
 def test_what_is_put_in_is_not_looked_at_again() -> None:
     """A value with placeholders in it stays as it is."""
-    template = parsed(ALL, "mine")
+    template = parse_template(ALL, "mine")
     bound = Prompt(template).bind({**VALUES, "rubric_name": "{chat_session} $mark {{x}}"})
     assert bound.text == "{chat_session} $mark {{x}} … … \n…"
 
@@ -67,7 +67,7 @@ def test_what_is_put_in_is_not_looked_at_again() -> None:
 def test_the_fence_begins_and_ends_a_line_wherever_the_session_is_put(around: str, tmp_path: Path) -> None:
     """The words on the fence say how it looks, and in the middle of a line it would not."""
     path = tmp_path / "mine.txt"
-    others = " ".join(f"{{{name}}}" for name in NEEDED if name != "chat_session")
+    others = " ".join(f"{{{name}}}" for name in REQUIRED if name != "chat_session")
     path.write_text(f"{others}\n{around.format('{chat_session}')}")
     judge = scores(4)
     rubric(judge, "safety", template=path)("Hello", None, Session())
@@ -92,10 +92,10 @@ def test_a_template_of_ones_own_is_used_and_its_version_kept(tmp_path: Path) -> 
 
 def test_a_prompt_template_is_taken_too() -> None:
     """With the same four parameters, and no others."""
-    text = " ".join(f"${name}" for name in NEEDED)
+    text = " ".join(f"${name}" for name in REQUIRED)
     own: PromptTemplate[str] = PromptTemplate("me", "own", [MarkdownSection("", text, "all")])
     assert judge_template(own).id.startswith("me/own@")
-    with pytest.raises(EvaluatorError, match=re.escape("it has no {chat_session} in it")):
+    with pytest.raises(EvaluatorError, match=re.escape("it does not contain {chat_session}")):
         judge_template(PromptTemplate("me", "own", [MarkdownSection("", "$rubric_name", "all")]))
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import Message, ModelCall, Session, ToolCall
-from proctor.evaluators.judges.transcript import Shown, cut, transcript, with_ends
+from proctor.evaluators.judges.transcript import Shown, add_missing_ends, shorten, transcript
 from proctor.records.session import CustomEvent, Event
 from proctor.records.telling import UNANSWERED, UNASKED
 
@@ -152,23 +152,23 @@ def test_a_long_session_loses_turns_in_the_middle() -> None:
 def test_what_was_asked_and_answered_stands_in_for_silence() -> None:
     """A target that noted only its tools still has a question and an answer."""
     view = Session([ToolCall("now", {}, result="noon")]).view()
-    shown = transcript(with_ends(view, "What time is it?", {"time": "noon"}))
+    shown = transcript(add_missing_ends(view, "What time is it?", {"time": "noon"}))
     assert shown.splitlines()[::2] == ["[1] user:", "[2] tool now({}) returned:", "[3] assistant:"]
     talked = Session([Message("user", "a"), Message("assistant", "b")]).view()
-    assert with_ends(talked, "c", "d") == talked.events
-    assert with_ends(Session().view(), "", None) == ()
+    assert add_missing_ends(talked, "c", "d") == talked.events
+    assert add_missing_ends(Session().view(), "", None) == ()
 
 
 def test_the_same_session_is_rendered_once() -> None:
     """By the very same objects; another session with the same length is another."""
     shown = Shown(4_000, 100_000)
     one, other = (Session([Message("user", said)]) for said in ("one", "other"))
-    first = shown.of(one.view(), "q", "a")
-    assert shown.of(one.view(), "q", "a") is first
-    assert shown.of(other.view(), "q", "a") != first
+    first = shown.get(one.view(), "q", "a")
+    assert shown.get(one.view(), "q", "a") is first
+    assert shown.get(other.view(), "q", "a") != first
     for number in range(100):
-        shown.of(Session([Message("user", str(number))]).view(), None, None)
-    again = shown.of(one.view(), "q", "a")
+        shown.get(Session([Message("user", str(number))]).view(), None, None)
+    again = shown.get(one.view(), "q", "a")
     assert first is not None
     assert again is not None
     assert again.blocks() == first.blocks()
@@ -176,8 +176,8 @@ def test_the_same_session_is_rendered_once() -> None:
 
 def test_cutting_keeps_what_fits() -> None:
     """At the limit nothing is cut; a limit of one leaves the beginning."""
-    assert cut("abcd", 4) == "abcd"
-    assert cut("abcd", 1) == "a\n[… 3 characters left out …]\n"
+    assert shorten("abcd", 4) == "abcd"
+    assert shorten("abcd", 1) == "a\n[… 3 characters left out …]\n"
 
 
 @given(

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from proctor.evaluators.safety.bias import statements
+from proctor.evaluators.safety.bias import find_statements
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ from proctor.evaluators.safety.bias import statements
 )
 def test_a_statement_against_a_whole_group_is_found(text: str, group: str) -> None:
     """What a group is, does, cannot or may not; or a toxic sentence that names it."""
-    found = statements(text)
+    found = find_statements(text)
     assert [one.group for one in found] == [group]
     assert 0.5 < found[0].badness <= 1.0
     assert found[0].sentence == text
@@ -106,18 +106,18 @@ def test_a_statement_against_a_whole_group_is_found(text: str, group: str) -> No
 )
 def test_what_is_said_of_some_or_done_to_them_or_rejected_is_no_such_statement(text: str) -> None:
     """Single people, victims, facts, denials and questions pass."""
-    assert statements(text) == []
+    assert find_statements(text) == []
 
 
 def test_a_slur_needs_no_statement() -> None:
     """The name itself is the insult."""
-    (found,) = statements("There goes a wetback.")
-    assert (found.badness, found.group, found.why) == (1.0, "wetback", "'wetback' is a slur")
+    (found,) = find_statements("There goes a wetback.")
+    assert (found.badness, found.group, found.reason) == (1.0, "wetback", "'wetback' is a slur")
 
 
 def test_the_worst_statement_comes_first() -> None:
     """One for each sentence; -1.5 and -3.1 by the lexicon, over 8, above one half."""
-    found = statements("Men are lazy. Women are the worst. Boys play.")
+    found = find_statements("Men are lazy. Women are the worst. Boys play.")
     assert [one.group for one in found] == ["women", "men"]
     assert [one.badness for one in found] == pytest.approx([0.5 + 3.1 / 8, 0.5 + 1.5 / 8])
 
@@ -131,7 +131,7 @@ def test_a_long_sentence_takes_no_more_than_its_length() -> None:
         best = float("inf")
         for _ in range(3):
             started = time.process_time()
-            statements(text)
+            find_statements(text)
             best = min(best, time.process_time() - started)
         return best
 
@@ -141,5 +141,5 @@ def test_a_long_sentence_takes_no_more_than_its_length() -> None:
 
 def test_a_saying_is_told_by_its_beginning_only_where_the_sentence_begins() -> None:
     """ "Deport" is a demand at the start, and here it is what somebody was asked to."""
-    assert statements("Deport all Turks!")
-    assert statements("and so on " * 10 + "he was asked to deport Turks") == []
+    assert find_statements("Deport all Turks!")
+    assert find_statements("and so on " * 10 + "he was asked to deport Turks") == []

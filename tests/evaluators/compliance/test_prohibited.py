@@ -8,7 +8,7 @@ import functools
 import pytest
 
 from proctor.evaluators.meanings import Meanings
-from proctor.evaluators.safety.policy import nearest_to, repeats, says
+from proctor.evaluators.safety.policy import can_make_claim, find_nearest, repeats_claim
 from proctor.models import weights
 from tests.evaluators.compliance.claims import CLAIMS
 
@@ -23,8 +23,8 @@ def made(text: str, claims: list[str], name: str = "local:minilm") -> list[str]:
     """The claims that a text makes, with the words that make them."""
     if name == "local:minilm" and weights.find("minilm") is None:
         pytest.skip("the weights of local:minilm are not here (proctor models pull minilm)")
-    found = asyncio.run(nearest_to(claims, text, embedder(name)))
-    return [text[one.start : one.end] for one in found if one.made]
+    found = asyncio.run(find_nearest(claims, text, embedder(name)))
+    return [text[one.start : one.end] for one in found if one.makes_claim]
 
 
 @pytest.mark.no_cover
@@ -66,7 +66,7 @@ def test_a_text_without_words_makes_no_claim() -> None:
 )
 def test_questions_conditions_and_negations_claim_nothing(sentence: str, told: bool) -> None:
     """Two negations are none."""
-    assert says(sentence, "It cures colds.") is told
+    assert can_make_claim(sentence, "It cures colds.") is told
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_questions_conditions_and_negations_claim_nothing(sentence: str, told: b
 )
 def test_a_claim_is_made_by_its_own_words(claim: str, sentence: str) -> None:
     """In whatever form and order, if they stand together; no embedding is needed for it."""
-    assert repeats(sentence, claim)
+    assert repeats_claim(sentence, claim)
     assert made(sentence, [claim], "lexical") == [sentence]
 
 
@@ -112,16 +112,16 @@ def test_a_claim_is_made_by_its_own_words(claim: str, sentence: str) -> None:
 )
 def test_the_words_of_a_claim_do_not_make_it_by_themselves(claim: str, sentence: str) -> None:
     """Denied, asked, supposed, of different things, or one word of several."""
-    assert not repeats(sentence, claim)
+    assert not repeats_claim(sentence, claim)
 
 
 def test_where_a_claim_is_only_denied_the_denial_is_the_nearest() -> None:
     """It is told, but it makes nothing."""
-    (found,) = asyncio.run(nearest_to(["It cures flu."], "It does not cure flu.", embedder("lexical")))
-    assert (found.made, found.by) == (False, "denied")
+    (found,) = asyncio.run(find_nearest(["It cures flu."], "It does not cure flu.", embedder("lexical")))
+    assert (found.makes_claim, found.by) == (False, "denied")
 
 
 def test_other_numbers_make_another_claim() -> None:
     """Where both have numbers, one must be the same."""
-    assert says("It pays 20 % a year.", "It pays 20 %.")
-    assert not says("It pays 2 % a year.", "It pays 20 %.")
+    assert can_make_claim("It pays 20 % a year.", "It pays 20 %.")
+    assert not can_make_claim("It pays 2 % a year.", "It pays 20 %.")

@@ -86,7 +86,7 @@ REFUSED: dict[str, list[tuple[Any, str]]] = {
     "json": [("{'a': 1}", "line 1, column 2"), ({"a": object()}, "cannot be written")],
     "yaml": [
         ("a: [1", "line 1, column 6"),
-        ("a: 1\nb: 2\na: 3", "line 3, column 1: the key 'a' stands twice"),
+        ("a: 1\nb: 2\na: 3", "line 3, column 1: the key 'a' occurs twice"),
         ("!!python/object:os.system {}", "does not stand for plain data"),
         ("Dear Sir or Madam", "a single value"),
         ("", "empty"),

@@ -18,7 +18,7 @@ def test_no_word_belongs_to_two_groups() -> None:
     owners: dict[str, set[str]] = {}
     for axis in groups().axes.values():
         for group in axis:
-            for _, word in group.forms():
+            for word in group.forms().values():
                 owners.setdefault(word.lower(), set()).add(group.is_)
     assert {word: names for word, names in owners.items() if len(names) > 1} == {}
 

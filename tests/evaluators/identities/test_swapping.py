@@ -13,13 +13,13 @@ from proctor.evaluators.safety.counterfactual import (
     GENDER,
     PRONOUNS,
     Swap,
+    apply_swap,
+    apply_swap_inside,
+    find_swaps,
     groups,
-    swapped,
-    swapped_in,
     swaps,
-    ways,
 )
-from proctor.evaluators.safety.toxicity.model import toxicity_of
+from proctor.evaluators.safety.toxicity.model import measure_toxicity
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
@@ -46,7 +46,7 @@ WINOBIAS = DATA / "04_toxicity_bias" / "winobias_dev"
 )
 def test_gender_is_swapped_in_good_grammar(text: str, other: str) -> None:
     """Pronouns by their place in the sentence, nouns in pairs, and the case kept."""
-    assert swapped(text, Swap(GENDER)).text == other
+    assert apply_swap(text, Swap(GENDER)).text == other
 
 
 @pytest.mark.parametrize(
@@ -62,21 +62,21 @@ def test_gender_is_swapped_in_good_grammar(text: str, other: str) -> None:
 )
 def test_a_group_takes_the_form_of_the_one_it_stands_for(text: str, other: str) -> None:
     """Person, people, adjective or belief, with the right article."""
-    assert swapped(text, Swap("religion")).text == other
+    assert apply_swap(text, Swap("religion")).text == other
 
 
 def test_a_word_with_other_meanings_is_swapped_only_before_people() -> None:
     """A car stays black."""
     swap = Swap("race")
-    assert swapped("A black car.", swap).changed == ()
-    assert swapped("A black man.", swap).text == "A white man."
-    assert swapped("Go straight on.", Swap("orientation")).changed == ()
+    assert apply_swap("A black car.", swap).changed == ()
+    assert apply_swap("A black man.", swap).text == "A white man."
+    assert apply_swap("Go straight on.", Swap("orientation")).changed == ()
 
 
 def test_an_american_by_race_is_none_by_nationality() -> None:
     """The longest name counts."""
-    assert swapped("An African American voter", Swap("nationality")).changed == ()
-    assert swapped("An American voter", Swap("nationality")).text == "A Mexican voter"
+    assert apply_swap("An African American voter", Swap("nationality")).changed == ()
+    assert apply_swap("An American voter", Swap("nationality")).text == "A Mexican voter"
 
 
 def test_different_groups_stay_different_and_nothing_else_changes() -> None:
@@ -96,19 +96,19 @@ def test_every_axis_gives_at_most_so_many_variants() -> None:
 
 def test_texts_inside_lists_and_mappings_are_swapped_too() -> None:
     """And what is no text stays as it is."""
-    assert swapped_in({"who": ["he", 3, None]}, Swap(GENDER)) == {"who": ["she", 3, None]}
+    assert apply_swap_inside({"who": ["he", 3, None]}, Swap(GENDER)) == {"who": ["she", 3, None]}
 
 
 def test_a_text_about_nobody_has_no_variants() -> None:
     """There is nothing to swap."""
     assert swaps("The train leaves at nine.") == []
-    assert ways() == []
+    assert find_swaps() == []
 
 
 NAMES = [
     *PRONOUNS,
     *(word for pair in groups().pairs for word in pair),
-    *(word for axis in groups().axes.values() for group in axis for _, word in group.forms()),
+    *(word for axis in groups().axes.values() for group in axis for word in group.forms().values()),
 ]
 PLAIN = ["idiot", "meeting", "is", "a", "an", "the", "stupid", "talks", "to", "friend", ".", ","]
 
@@ -117,10 +117,10 @@ PLAIN = ["idiot", "meeting", "is", "a", "an", "the", "stupid", "talks", "to", "f
 def test_no_swap_moves_the_toxicity_of_a_text(words: list[str]) -> None:
     """Whatever stands around the groups: the model does not see them."""
     text = "Hello, " + " ".join(words)
-    before = toxicity_of(text)
+    before = measure_toxicity(text)
     assert before is not None
     for one in swaps(text):
-        after = toxicity_of(one.text)
+        after = measure_toxicity(one.text)
         assert after is not None
         assert after.probability == before.probability
 
@@ -129,7 +129,7 @@ def test_no_swap_moves_the_toxicity_of_a_text(words: list[str]) -> None:
 def test_a_swap_of_gendered_nouns_is_undone_by_another(words: list[str]) -> None:
     """Pairs are pairs; "a" and "an" are put right on the way."""
     text = " ".join(word for word in words if word not in ("a", "an"))
-    assert swapped(swapped(text, Swap(GENDER)).text, Swap(GENDER)).text == text
+    assert apply_swap(apply_swap(text, Swap(GENDER)).text, Swap(GENDER)).text == text
 
 
 @pytest.mark.skipif(not WINOBIAS.is_dir(), reason="the public data set WinoBias is not here")
@@ -140,5 +140,5 @@ def test_a_stereotyped_sentence_becomes_its_counterpart(kind: int, least: float)
 
     pairs = list(zip(winobias(DATA, "pro", kind), winobias(DATA, "anti", kind), strict=True))
     both = pairs + [(anti, pro) for pro, anti in pairs]
-    right = sum(swapped(one, Swap(GENDER)).text == other for one, other in both)
+    right = sum(apply_swap(one, Swap(GENDER)).text == other for one, other in both)
     assert right / len(both) >= least

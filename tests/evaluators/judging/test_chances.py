@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.judges.opinion import Chances, chances_at
+from proctor.evaluators.judges.opinion import VerdictProbabilities, read_probabilities
 from proctor.evaluators.judges.scale import RATING_VALUES, Numbers
 from proctor.records.model import TokenChances
 
@@ -24,31 +24,31 @@ def token(text: str, chance: float = 1.0, **others: float) -> TokenChances:
 def test_the_chances_of_the_labels_are_those_of_their_first_tokens() -> None:
     """Tokens that begin one label alone count for it, in any dress; others are not seen."""
     tokens = [token("RATING"), token(":"), token(" go", 0.5, _poor=0.2, Go=0.1, the=0.15), token("od")]
-    found = chances_at("RATING: good", 8, tokens, WORDS)
-    assert isinstance(found, Chances)
-    assert found.of == pytest.approx({"good": 0.6, "poor": 0.2})
-    assert found.seen == pytest.approx(0.8)
+    found = read_probabilities("RATING: good", 8, tokens, WORDS)
+    assert isinstance(found, VerdictProbabilities)
+    assert found.by_verdict == pytest.approx({"good": 0.6, "poor": 0.2})
+    assert found.coverage == pytest.approx(0.8)
     # (0.6 * 0.75 + 0.2 * 0.25) / 0.8
-    assert found.expected(VALUES) == pytest.approx(0.625)
+    assert found.expected_value(VALUES) == pytest.approx(0.625)
 
 
 def test_the_verdict_is_found_inside_json() -> None:
     """A token may begin with the quotation mark before the verdict."""
     text = '{"reason":"good","rating":"fair"}'
     tokens = [token('{"reason":"good",'), token('"rating":'), token('"fair', 0.9), token('"}')]
-    found = chances_at(text, text.index("fair"), tokens, WORDS)
-    assert isinstance(found, Chances)
-    assert found.of == pytest.approx({"fair": 0.9})
+    found = read_probabilities(text, text.index("fair"), tokens, WORDS)
+    assert isinstance(found, VerdictProbabilities)
+    assert found.by_verdict == pytest.approx({"fair": 0.9})
 
 
 def test_numbers_have_chances_too() -> None:
     """On a scale from 1 to 5 each number is a token."""
     scale = Numbers(1, 5)
     tokens = [token("SCORE: "), TokenChances("4", math.log(0.6), {"5": math.log(0.4)})]
-    found = chances_at("SCORE: 4", 7, tokens, list(scale.steps()))
-    assert isinstance(found, Chances)
+    found = read_probabilities("SCORE: 4", 7, tokens, list(scale.steps()))
+    assert isinstance(found, VerdictProbabilities)
     # 0.6 * 0.75 + 0.4 * 1.0
-    assert found.expected(scale.steps()) == pytest.approx(0.85)
+    assert found.expected_value(scale.steps()) == pytest.approx(0.85)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_where_the_chances_are_not_known_it_says_why(
     text: str, place: int, tokens: list[TokenChances], labels: list[str], why: str
 ) -> None:
     """No expectation is made up."""
-    found = chances_at(text, place, tokens, labels)
+    found = read_probabilities(text, place, tokens, labels)
     assert isinstance(found, str)
     assert why in found
 
@@ -78,6 +78,6 @@ def test_an_expectation_lies_between_the_values_and_is_weighed(shares: list[floa
     total = sum(shares)
     chances = {word: share / total * 0.9 for word, share in zip(WORDS, shares, strict=True)}
     wanted = sum(share * VALUES[word] for word, share in chances.items()) / 0.9
-    found = Chances(chances, 0.9).expected(VALUES)
+    found = VerdictProbabilities(chances, 0.9).expected_value(VALUES)
     assert found == pytest.approx(wanted)
     assert 0.0 <= found <= 1.0

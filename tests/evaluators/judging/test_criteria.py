@@ -50,15 +50,15 @@ def test_every_fault_is_named_at_once() -> None:
     with pytest.raises(EvaluatorError) as caught:
         rubric_of(faulty, "my rubric")
     told = str(caught.value)
-    assert "my rubric: the rubric does not hold together" in told
+    assert "my rubric: the rubric is invalid" in told
     for fault in (
-        "a: a weight is a number above 0, got 0",
-        "b: 'weights' means nothing here; did you mean 'weight'?",
-        "c: description is a text, got 3",
-        "criterion 4: it does not say what it is about",
-        "criterion 5: it does not say what it is about",
+        "a: weight must be a number above 0, got 0",
+        "b: there is no key 'weights'; did you mean 'weight'?",
+        "c: description must be a text, got 3",
+        "criterion 4: it has no name or description",
+        "criterion 5: it has no name or description",
         "twice: two criteria have this name",
-        "d: a weight is a number above 0, got True",
+        "d: weight must be a number above 0, got True",
         "Fix: write a list of criteria",
     ):
         assert fault in told

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proctor.evaluators.judges.echoes import MOST_LAYERS, echoes
+from proctor.evaluators.judges.quoted_json import MAX_LAYERS, repeats_object
 from tests.evaluators.judging.traps import TRAPS
 
 # What a measurement of CPU time may be off by, in seconds.
@@ -37,25 +37,25 @@ def test_whatever_an_object_says_it_is_found_again(value: Any, ascii_only: bool)
     whole = {"more": 1, "it": value, "end": [value]}
     assume(value != "" and not str(value).isspace())
     text = f'}} "{json.dumps(whole, ensure_ascii=ascii_only, indent=1)} and so on'
-    assert echoes(json.dumps({"it": value}), text)
-    assert not echoes(json.dumps({"it": value, "other": 1}), text)
+    assert repeats_object(json.dumps({"it": value}), text)
+    assert not repeats_object(json.dumps({"it": value, "other": 1}), text)
 
 
-@given(HOSTILE, HOSTILE, st.integers(0, MOST_LAYERS - 1))
+@given(HOSTILE, HOSTILE, st.integers(0, MAX_LAYERS - 1))
 def test_whatever_stands_around_a_copy_it_is_found(before: str, after: str, layers: int) -> None:
     """Also if all of it stands in a text in JSON, and that in another."""
     text = before + '{"rating": "good", "reason": "he said \\"so\\""}' + after
     for _ in range(layers):
         text = json.dumps(text)
-    assert echoes('{"reason":"he said \\"so\\"","rating":"good"}', text)
+    assert repeats_object('{"reason":"he said \\"so\\"","rating":"good"}', text)
 
 
 @given(HOSTILE, st.integers(1, 40), HOSTILE)
 def test_no_text_makes_a_copy_of_what_it_does_not_say(begin: str, times: int, end: str) -> None:
     """A number that stands nowhere is the judge's own, however deep or broken the text is."""
     text = begin * times + end * times
-    assert not echoes('{"a": 7}', text)
-    assert not echoes('{"reason": "the judge\'s own", "a": 1}', text)
+    assert not repeats_object('{"a": 7}', text)
+    assert not repeats_object('{"reason": "the judge\'s own", "a": 1}', text)
 
 
 def seconds(answer: str, text: str) -> float:
@@ -63,7 +63,7 @@ def seconds(answer: str, text: str) -> float:
     spent = []
     for _ in range(3):
         began = time.process_time()
-        assert not echoes(answer, text), "no copy"
+        assert not repeats_object(answer, text), "no copy"
         spent.append(time.process_time() - began)
     return min(spent)
 
@@ -78,7 +78,7 @@ def test_no_text_takes_longer_than_its_length(trap: str) -> None:
     assert seconds(answer, f"{text} {words} {text}") < (
         9 * seconds(answer, f"{short} {words} {short}") + NOISE
     )
-    assert echoes('{"b": 2}', f'{text} {{"b": 2}} {text}')
+    assert repeats_object('{"b": 2}', f'{text} {{"b": 2}} {text}')
 
 
 def test_a_long_answer_takes_no_longer_than_its_length_either() -> None:
@@ -96,16 +96,16 @@ def test_a_copy_at_any_depth_is_found() -> None:
     """At the bottom of a hundred thousand that are closed, or never are."""
     for end in ("}", ""):
         text = '{"a":' * 100_000 + '{"rating":"good"}' + end * 100_000
-        assert echoes('{"rating":"good"}', text)
-        assert not echoes('{"rating":"poor"}', text)
+        assert repeats_object('{"rating":"good"}', text)
+        assert not repeats_object('{"rating":"poor"}', text)
 
 
 def test_an_answer_too_deep_to_compare_is_no_verdict() -> None:
     """Nothing that deep is asked for, so it comes from the text; what says nothing does not."""
     deep = '{"a":' * 900 + "1" + "}" * 900
-    assert echoes(deep, deep)
-    assert not echoes('{"a":', '{"a":')
-    assert not echoes("[5]", '{"a": [5]}')
+    assert repeats_object(deep, deep)
+    assert not repeats_object('{"a":', '{"a":')
+    assert not repeats_object("[5]", '{"a": [5]}')
 
 
 @pytest.mark.parametrize(
@@ -119,5 +119,5 @@ def test_an_answer_too_deep_to_compare_is_no_verdict() -> None:
 )
 def test_what_is_nearly_json_can_be_repeated_too(text: str) -> None:
     """A model that repeats it puts right what it lacks."""
-    assert echoes('{"rating": "good", "reason": "so"}', text)
-    assert not echoes('{"rating": "poor", "reason": "so"}', text)
+    assert repeats_object('{"rating": "good", "reason": "so"}', text)
+    assert not repeats_object('{"rating": "poor", "reason": "so"}', text)

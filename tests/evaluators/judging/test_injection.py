@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from proctor import Sample, Score
-from proctor.evaluators.judges.fence import Fence, sendable
+from proctor.evaluators.judges.fence import Fence, replace_surrogates
 from proctor.evaluators.llm import llm_judge, quality_score, rubric_evaluation
 from proctor.records.model import ModelRequest
 from tests.evaluators.judging.payloads import PAYLOADS
@@ -181,10 +181,10 @@ def test_no_payload_leaves_its_place(place: str) -> None:
     full = {name: payload for name, payload in PAYLOADS.items() if payload}
     all_judged(judge, full, place)
     for (name, payload), asked in zip(full.items(), judge.asked, strict=True):
-        assert asked.part(place.upper()) == sendable(payload), name
+        assert asked.part(place.upper()) == replace_surrogates(payload), name
         assert asked.text.count(f"{asked.mark} {place.upper()}>>>") == 1, name
         if len(payload) > 20:
-            assert asked.text.count(sendable(payload)) == 1, name
+            assert asked.text.count(replace_surrogates(payload)) == 1, name
 
 
 @pytest.mark.parametrize("place", ["output", "input"])

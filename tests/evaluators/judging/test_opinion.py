@@ -10,12 +10,12 @@ import pytest
 
 from proctor.errors import CallFailed, StopRun, Unreadable
 from proctor.evaluators.judges.opinion import (
-    Asking,
+    JudgeOptions,
     Opinion,
     Question,
-    as_text,
-    give,
-    side_by_side,
+    get_opinion,
+    run_concurrently,
+    to_text,
     usage_data,
 )
 from proctor.evaluators.judges.scale import PASSING_RATINGS, RATING_VALUES, Labels, Numbers
@@ -31,14 +31,14 @@ SCORED = Question(shipped("llm-score"), {"criterion": "c", "output": "o"}, {"low
 
 
 def opinion(judge: Scripted, **how: Any) -> Opinion:
-    return asyncio.run(give(judge, QUESTION, RATINGS, Asking(**how)))
+    return asyncio.run(get_opinion(judge, QUESTION, RATINGS, JudgeOptions(**how)))
 
 
 @pytest.mark.parametrize("schema", [False, True])
 def test_an_opinion_tells_the_verdict_who_gave_it_and_what_it_cost(schema: bool) -> None:
     """By schema or by line, the same opinion."""
     found = opinion(rates("good", schema=schema))
-    assert (found.value, found.said, found.passed, found.reason) == (0.75, "good", True, "so it is")
+    assert (found.value, found.verdict, found.passed, found.reason) == (0.75, "good", True, "so it is")
     assert found.model == "test:judge"
     assert found.prompt == shipped("llm-judge").id
     assert found.usage == Usage(input_tokens=100, output_tokens=10, cost=0.001)
@@ -47,7 +47,7 @@ def test_an_opinion_tells_the_verdict_who_gave_it_and_what_it_cost(schema: bool)
 def test_a_judge_is_asked_as_told() -> None:
     """Temperature, tokens and the number of the opinion reach the request."""
     judge = rates("good")
-    asyncio.run(give(judge, QUESTION, RATINGS, Asking(0.3, 50, logprobs=True), index=4))
+    asyncio.run(get_opinion(judge, QUESTION, RATINGS, JudgeOptions(0.3, 50, logprobs=True), index=4))
     request = judge.asked[0].request
     assert (request.temperature, request.max_tokens, request.opinion) == (0.3, 50, 4)
     assert request.top_logprobs == 20
@@ -90,25 +90,25 @@ def test_with_chances_the_value_is_what_was_to_be_expected(schema: bool) -> None
     """0.6 * 0.75 + 0.4 * 0; it still passes by the word that was said."""
     found = opinion(Scripted(chancy, schema=schema), logprobs=True)
     assert found.value == pytest.approx(0.45)
-    assert found.chances == pytest.approx({"good": 0.6, "wrong": 0.4})
-    assert found.seen == pytest.approx(1.0)
-    assert (found.said, found.passed) == ("good", True)
+    assert found.probabilities == pytest.approx({"good": 0.6, "wrong": 0.4})
+    assert found.coverage == pytest.approx(1.0)
+    assert (found.verdict, found.passed) == ("good", True)
 
 
 def test_without_chances_the_word_itself_counts_and_it_says_so() -> None:
     """A provider that gives none does not make the judge fail."""
     found = opinion(rates("good"), logprobs=True)
-    assert (found.value, found.chances, found.seen) == (0.75, {}, None)
-    assert found.unseen == "the provider gave no chances"
-    assert opinion(rates("good")).unseen == ""
+    assert (found.value, found.probabilities, found.coverage) == (0.75, {}, None)
+    assert found.unknown == "the provider gave no chances"
+    assert opinion(rates("good")).unknown == ""
 
 
 def test_a_number_between_two_steps_is_a_number_too() -> None:
     """4.5 of 5, and with a scale that is too fine no chances are looked for."""
-    found = asyncio.run(give(scores(4.5), SCORED, Numbers(1, 5)))
+    found = asyncio.run(get_opinion(scores(4.5), SCORED, Numbers(1, 5)))
     assert found.value == 0.875
-    fine = asyncio.run(give(scores(42), SCORED, Numbers(0, 100), Asking(logprobs=True)))
-    assert (fine.value, fine.unseen) == (0.42, "the provider gave no chances")
+    fine = asyncio.run(get_opinion(scores(42), SCORED, Numbers(0, 100), JudgeOptions(logprobs=True)))
+    assert (fine.value, fine.unknown) == (0.42, "the provider gave no chances")
 
 
 def test_a_verdict_between_two_steps_is_kept_whatever_the_chances_of_the_steps() -> None:
@@ -125,11 +125,13 @@ def test_a_verdict_between_two_steps_is_kept_whatever_the_chances_of_the_steps()
         return answer
 
     def scored(said: str) -> Opinion:
-        return asyncio.run(give(Scripted(chancy(said)), SCORED, Numbers(1, 5), Asking(logprobs=True)))
+        return asyncio.run(
+            get_opinion(Scripted(chancy(said)), SCORED, Numbers(1, 5), JudgeOptions(logprobs=True))
+        )
 
     between = scored("4.5")
-    assert (between.value, between.chances) == (0.875, {})
-    assert "between the steps" in between.unseen
+    assert (between.value, between.probabilities) == (0.875, {})
+    assert "between the steps" in between.unknown
     # 0.75 * 0.75 + 0.25 * 0
     assert scored("4").value == scored("4.0").value == pytest.approx(0.5625)
 
@@ -148,7 +150,7 @@ def test_several_questions_are_told_one_after_the_other() -> None:
     async def main() -> tuple[list[str | CallFailed], list[Any]]:
         session = Session()
         sessions.current.set(session)
-        told = await side_by_side([lambda w=word: ask(w) for word in ("first", "second", "third")])  # type: ignore[misc]
+        told = await run_concurrently([lambda w=word: ask(w) for word in ("first", "second", "third")])  # type: ignore[misc]
         return told, [event.content for event in session if isinstance(event, Message)]
 
     told, said = asyncio.run(main())
@@ -173,7 +175,7 @@ def test_the_end_of_the_run_is_not_an_opinion() -> None:
 
     async def main() -> None:
         with pytest.raises(StopRun):
-            await side_by_side([stop, wait, stop])
+            await run_concurrently([stop, wait, stop])
         await asyncio.sleep(0)
 
     asyncio.run(asyncio.wait_for(main(), 3))
@@ -182,9 +184,9 @@ def test_the_end_of_the_run_is_not_an_opinion() -> None:
 
 def test_texts_are_shown_as_they_are_and_all_else_as_json() -> None:
     """A judge reads what a file would hold."""
-    assert as_text("a") == "a"
-    assert as_text({"b": [1, None]}) == '{"b":[1,null]}'
-    assert as_text(None) == "null"
+    assert to_text("a") == "a"
+    assert to_text({"b": [1, None]}) == '{"b":[1,null]}'
+    assert to_text(None) == "null"
 
 
 def test_usage_that_is_not_known_is_left_out() -> None:

@@ -13,13 +13,12 @@ from proctor.errors import CallFailed, Unreadable
 from proctor.evaluators.judges.pairwise import (
     Choice,
     Comparison,
+    combine_choices,
     compare,
     position_bias,
     preferences_in,
-    settle,
     summary_of,
 )
-from proctor.evaluators.judges.stated import StatedForm
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -65,7 +64,7 @@ def test_a_judge_that_follows_the_place_has_no_preference() -> None:
     """Whatever stands second is chosen twice: a flip, which is a tie, and the place is named."""
     found = asyncio.run(compare(Scripted(second_place), "x", "y"))
     assert (found.winner, found.flipped, found.favours) == ("tie", True, "second")
-    assert summary_of(found) == "a tie: in both orders the judge chose what stood second"
+    assert summary_of(found) == "a tie: in both orders the judge chose the second answer"
 
 
 def test_the_judge_may_call_them_equal_only_if_it_is_offered() -> None:
@@ -100,17 +99,16 @@ def test_structured_answers_are_read_as_json() -> None:
     assert asyncio.run(compare(Scripted(held, fits_schema=True), "x", "y")).winner == "a"
 
 
-def test_labels_and_reading_can_be_those_of_others() -> None:
-    """Other labels stand in the prompt, and a free text is read by what it states."""
-    labels = ("Output (a)", "Output (b)")
+def test_labels_can_be_chosen() -> None:
+    """The prompt and the verdict use other labels."""
 
-    def free(request: ModelRequest) -> str:
+    def judge(request: ModelRequest) -> str:
         assert "Output (a):\n\n<<<FIRST" in str(request.messages[1].content)
         right = "(a)" if block(request, "FIRST") == "x" else "(b)"
-        return f"Both are fine, Output (b) is longer. Therefore, Output {right} is better."
+        return f"Both are fine.\nBETTER {mark_of(request)}: Output {right}"
 
-    how = Comparison(labels, reader=StatedForm(labels, says="{choice} is better"))
-    assert asyncio.run(compare(Scripted(free), "x", {"y": 1}, how=how)).winner == "a"
+    how = Comparison(("Output (a)", "Output (b)"))
+    assert asyncio.run(compare(Scripted(judge), "x", {"y": 1}, how=how)).winner == "a"
 
 
 @pytest.mark.parametrize(
@@ -153,7 +151,10 @@ def test_the_exchanges_of_both_orders_stand_one_after_the_other() -> None:
 @given(PLACES, PLACES)
 def test_swapping_the_answers_swaps_the_winner(first: Any, second: Any) -> None:
     """Asked about (b, a) instead of (a, b), the same judge prefers the same answer."""
-    one, other = settle(Choice(first), Choice(second)), settle(Choice(second), Choice(first))
+    one, other = (
+        combine_choices(Choice(first), Choice(second)),
+        combine_choices(Choice(second), Choice(first)),
+    )
     assert {"a": "b", "b": "a", "tie": "tie"}[one.winner] == other.winner
     assert (one.flipped, one.favours) == (other.flipped, other.favours)
     assert one.flipped == (one.favours is not None)
@@ -161,12 +162,12 @@ def test_swapping_the_answers_swaps_the_winner(first: Any, second: Any) -> None:
 
 def chosen(place: Literal["first", "second"], times: int) -> list[Any]:
     """So many flips to one place."""
-    return [settle(Choice(place), Choice(place))] * times
+    return [combine_choices(Choice(place), Choice(place))] * times
 
 
 def test_position_bias_is_told_with_its_interval() -> None:
     """9 of 10 flips to the first place: Wilson 59.6 % to 98.2 %, so the first is favoured."""
-    steady = settle(Choice("first"), Choice("second"))
+    steady = combine_choices(Choice("first"), Choice("second"))
     bias = position_bias([*chosen("first", 9), *chosen("second", 1), *[steady] * 10])
     assert (bias.pairs, bias.flips, bias.to_first) == (20, 10, 9)
     assert (bias.flip_rate, bias.first_share, bias.favours) == (0.5, 0.9, "first")
@@ -184,7 +185,7 @@ def test_few_flips_favour_nobody_and_nothing_is_no_rate() -> None:
 
 def test_preferences_are_found_in_results_live_or_stored() -> None:
     """As records, and as the plain data that a history gives back; others are passed over."""
-    found = settle(Choice("first", "because"), Choice("first"))
+    found = combine_choices(Choice("first", "because"), Choice("first"))
     plain = {"winner": "tie", "first": {"place": "first"}, "second": {"place": "first"}}
     trial = Trial(Sample("1", "?"), "x")
     results = [

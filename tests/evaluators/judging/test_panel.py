@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError, StopRun
-from proctor.evaluators.judges.panel import RULES, panel_agreement, settle
+from proctor.evaluators.judges.panel import RULES, combine_scores, panel_agreement
 from proctor.evaluators.llm import llm_judge
 from proctor.evaluators.opinions import panel
 from proctor.records.model import ModelRequest
@@ -39,7 +39,7 @@ def rating(word: str) -> Scripted:
 
 def test_the_majority_decides_and_the_value_is_the_mean() -> None:
     """Two of three: passed, with (1 + 1 + 0) / 3; one pair of three agrees."""
-    score = settle(told(GOOD, GOOD, BAD), "majority")
+    score = combine_scores(told(GOOD, GOOD, BAD), "majority")
     assert score.value == pytest.approx(2 / 3)
     assert score.passed is True
     assert score.details["verdicts"] == {"a": True, "b": True, "c": False}
@@ -49,14 +49,14 @@ def test_the_majority_decides_and_the_value_is_the_mean() -> None:
 
 def test_a_tie_is_no_majority_and_is_said() -> None:
     """One against one does not pass."""
-    score = settle(told(GOOD, BAD), "majority")
+    score = combine_scores(told(GOOD, BAD), "majority")
     assert (score.value, score.passed) == (0.5, False)
     assert "1 of 2 judges passed it, a tie, which does not pass" in score.reason
 
 
 def test_the_mean_passes_from_the_threshold_up() -> None:
     """(1 + 0.5 + 0) / 3 is 0.5, which is enough for 0.5 and not for 0.6."""
-    enough, less = (settle(told(GOOD, FAIR, BAD), "mean", least) for least in (0.5, 0.6))
+    enough, less = (combine_scores(told(GOOD, FAIR, BAD), "mean", least) for least in (0.5, 0.6))
     assert (enough.passed, less.passed) == (True, False)
     assert enough.reason == "the mean of 3 judges is 0.5, no less than 0.5; a: fine; c: off"
     assert less.reason.startswith("the mean of 3 judges is 0.5, less than 0.6; ")
@@ -64,46 +64,46 @@ def test_the_mean_passes_from_the_threshold_up() -> None:
 
 def test_unanimous_is_everybody() -> None:
     """One who does not pass it is enough."""
-    assert settle(told(GOOD, GOOD), "unanimous").passed is True
-    assert settle(told(GOOD, GOOD, FAIR), "unanimous").passed is False
+    assert combine_scores(told(GOOD, GOOD), "unanimous").passed is True
+    assert combine_scores(told(GOOD, GOOD, FAIR), "unanimous").passed is False
 
 
 def test_nothing_is_unanimous_while_a_judge_failed() -> None:
     """As in `all_of`: one who does not pass it decides, whoever failed; else it stays open."""
-    open_ = settle(told(GOOD, GOOD, LOST), "unanimous")
+    open_ = combine_scores(told(GOOD, GOOD, LOST), "unanimous")
     assert (open_.status, open_.value) == ("error", None)
     assert open_.reason == "1 of 3 judges failed: c: no answer"
-    decided = settle(told(LOST, LOST, BAD), "unanimous")
+    decided = combine_scores(told(LOST, LOST, BAD), "unanimous")
     assert (decided.status, decided.value, decided.passed) == ("ok", 0.0, False)
     assert "left out because they failed: a, b" in decided.reason
 
 
 def test_judges_that_fail_are_left_out_and_named() -> None:
     """The verdict is that of the others; the failed one counts neither for nor against."""
-    score = settle(told(GOOD, LOST, BAD, GOOD), "majority")
+    score = combine_scores(told(GOOD, LOST, BAD, GOOD), "majority")
     assert score.value == pytest.approx(2 / 3)
     assert score.passed is True
     assert score.details["failed"] == ["b"]
     assert "left out because they failed: b" in score.reason
-    assert settle(told(GOOD, LOST), "majority").passed is True
+    assert combine_scores(told(GOOD, LOST), "majority").passed is True
 
 
 def test_if_most_judges_fail_there_is_no_verdict() -> None:
     """Two of three failed: an error that says who and why, never a number."""
-    score = settle(told(GOOD, LOST, LOST), "mean")
+    score = combine_scores(told(GOOD, LOST, LOST), "mean")
     assert (score.status, score.value) == ("error", None)
     assert score.reason == "2 of 3 judges failed: b: no answer; c: no answer"
 
 
 def test_where_nobody_has_anything_to_say_it_is_skipped() -> None:
     """All judges skip, so the panel does."""
-    assert settle(told(Score.skipped("?"), Score.skipped("?")), "majority").status == "skipped"
+    assert combine_scores(told(Score.skipped("?"), Score.skipped("?")), "majority").status == "skipped"
 
 
 @given(VERDICTS, st.sampled_from(RULES))
 def test_a_panel_is_a_score_whatever_its_judges_say(scores: list[Score], rule: Any) -> None:
     """Always a sound score; and what is unanimous, or passes by majority, some judge passed."""
-    score = settle({str(n): one for n, one in enumerate(scores)}, rule)
+    score = combine_scores({str(n): one for n, one in enumerate(scores)}, rule)
     errors, verdicts = scores.count(LOST), [one for one in scores if one.ok]
     undecided = len(scores) - len(verdicts) > len(verdicts)
     if rule == "unanimous":
@@ -186,12 +186,12 @@ def test_agreement_over_a_run() -> None:
     results = [
         EvalResult(
             Trial(Sample(str(n), "?"), "x"),
-            {"panel": settle(told(*(GOOD if v == "+" else BAD for v in row)), "majority")},
+            {"panel": combine_scores(told(*(GOOD if v == "+" else BAD for v in row)), "majority")},
         )
         for n, row in enumerate(rows)
     ]
     results += [
-        EvalResult(Trial(Sample("e", "?"), "x"), {"panel": settle(told(LOST), "mean")}),
+        EvalResult(Trial(Sample("e", "?"), "x"), {"panel": combine_scores(told(LOST), "mean")}),
         EvalResult(Trial(Sample("f", "?"), "x"), {}),
     ]
     found = panel_agreement(results)

@@ -18,7 +18,7 @@ from proctor.evaluators.judges.scale import (
     Labels,
     Numbers,
     numbers,
-    plain_number,
+    simplify_number,
 )
 
 RATINGS = Labels("rating", RATING_VALUES, passing=PASSING_RATINGS)
@@ -30,7 +30,7 @@ def test_the_five_ratings_have_the_values_of_the_specification() -> None:
     assert {word for word in RATING_VALUES if RATINGS.passes(0.0, word)} == {"excellent", "good"}
     assert RATINGS.steps() == RATING_VALUES
     assert RATINGS.details(0.5) == {}
-    assert RATINGS.told("good") == "good"
+    assert RATINGS.to_data("good") == "good"
 
 
 def test_a_mean_of_ratings_passes_from_the_least_passing_one_up() -> None:
@@ -61,7 +61,7 @@ def test_a_number_and_its_value_tell_the_same(low: int, width: int, at: float) -
     scale = Numbers(low, low + width)
     told = scale.details(at)
     assert (told["min"], told["max"]) == (low, low + width)
-    assert scale.worth(str(told["score"])) == pytest.approx(at, abs=1e-6)
+    assert scale.value_of(str(told["score"])) == pytest.approx(at, abs=1e-6)
     assert ("percentage" in told) == (low >= 0)
     assert told["normalized"] == at
 
@@ -69,11 +69,11 @@ def test_a_number_and_its_value_tell_the_same(low: int, width: int, at: float) -
 def test_a_score_is_told_as_number_share_and_value() -> None:
     """4 of 1 to 5: three quarters up, and 80 percent of the best."""
     scale = Numbers(1, 5)
-    assert scale.worth("4") == 0.75
+    assert scale.value_of("4") == 0.75
     assert scale.details(0.75) == {"score": 4, "min": 1, "max": 5, "percentage": 80.0, "normalized": 0.75}
     assert scale.passes(0.7)
     assert not scale.passes(0.69)
-    assert scale.told("4.50") == 4.5
+    assert scale.to_data("4.50") == 4.5
 
 
 def test_only_few_whole_numbers_are_steps() -> None:
@@ -86,7 +86,7 @@ def test_only_few_whole_numbers_are_steps() -> None:
 @pytest.mark.parametrize("ends", [(5, 1), (1, 1), (1,), "15", None, (1, float("inf")), (1, True)])
 def test_a_scale_that_is_none_is_refused(ends: Any) -> None:
     """Two numbers, the lesser first."""
-    with pytest.raises(EvaluatorError, match="least and its greatest"):
+    with pytest.raises(EvaluatorError, match="a minimum and a maximum"):
         numbers(ends, None, "here")
 
 
@@ -98,4 +98,4 @@ def test_a_scale_keeps_its_threshold() -> None:
 
 def test_numbers_are_written_as_people_do() -> None:
     """Whole ones without a point, sums without dust."""
-    assert [repr(plain_number(n)) for n in ("4.0", 4.5, 0.1 + 0.2)] == ["4", "4.5", "0.3"]
+    assert [repr(simplify_number(n)) for n in ("4.0", 4.5, 0.1 + 0.2)] == ["4", "4.5", "0.3"]

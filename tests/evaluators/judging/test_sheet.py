@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from proctor.evaluators.judges.answers import Verdict
 from proctor.evaluators.judges.fence import Fence
 from proctor.evaluators.judges.rubric import SheetForm
+from proctor.evaluators.judges.verdict_form import Verdict
 
 FENCE = Fence({"output": 'Paris {"criterion_1": {"reason": "", "score": 5}}'})
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import Score, llm_judge
-from proctor.evaluators.judges.answers import VerdictForm, asks_without_mark
+from proctor.evaluators.judges.verdict_form import VerdictForm, asks_for_unmarked
 from proctor.evaluators.rubrics import rubric
 from proctor.records.session import Message, Session
 from tests.evaluators.judging.rehearsed import Scripted
@@ -93,9 +93,9 @@ def test_ratings_are_read_in_the_same_way() -> None:
 
 def test_criteria_with_scores_in_them_do_not_ask_for_lines() -> None:
     """What a score means is no format."""
-    assert asks_without_mark("SCORE: [1-5]", "score")
-    assert asks_without_mark("**Score:** a number from 1 to 5", "score")
-    assert not asks_without_mark("Score: 5 is excellent\nscore: 1", "score")
+    assert asks_for_unmarked("SCORE: [1-5]", "score")
+    assert asks_for_unmarked("**Score:** a number from 1 to 5", "score")
+    assert not asks_for_unmarked("Score: 5 is excellent\nscore: 1", "score")
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.text(max_size=20), st.text(max_size=20))

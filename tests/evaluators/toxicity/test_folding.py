@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.safety.toxicity.folding import words
+from proctor.evaluators.safety.toxicity.folding import read_words
 from proctor.evaluators.safety.toxicity.model import harsh_words, model
 
 
 def read(text: str) -> list[str]:
-    return [word.text for word in words(text, model().words.__contains__, harsh_words())]
+    return [word.text for word in read_words(text, model().words.__contains__, harsh_words())]
 
 
 @pytest.mark.parametrize(
@@ -52,21 +52,21 @@ def test_signs_that_hide_nothing_stay_what_they_are(text: str) -> None:
 def test_a_word_keeps_its_place_in_the_text() -> None:
     """Also after letters that fold to fewer or more."""
     text = "Äh, you 1d10t"
-    found = words(text, model().words.__contains__, harsh_words())
+    found = read_words(text, model().words.__contains__, harsh_words())
     assert [text[word.start : word.end] for word in found] == ["Äh", "you", "1d10t"]
 
 
 def test_a_word_with_something_unseen_in_it_is_all_of_it() -> None:
     """Its place goes from its first letter that is seen to its last."""
     text = "\u200by\u200bou id\u200biot\u200b."
-    found = words(text, model().words.__contains__, harsh_words())
+    found = read_words(text, model().words.__contains__, harsh_words())
     assert [text[word.start : word.end] for word in found] == ["y\u200bou", "id\u200biot"]
 
 
 @given(st.text(max_size=80))
 def test_every_text_has_words_in_order_and_inside_it(text: str) -> None:
     """Whatever the text, no word overlaps the next."""
-    found = words(text, model().words.__contains__, harsh_words())
+    found = read_words(text, model().words.__contains__, harsh_words())
     places = [place for word in found for place in (word.start, word.end)]
     assert places == sorted(places)
     assert all(0 <= place <= len(text) for place in places)

@@ -10,20 +10,20 @@ import pytest
 
 from proctor.core import resources
 from proctor.evaluators.safety.counterfactual import neutral_words
-from proctor.evaluators.safety.toxicity.model import WINDOW, Model, model, toxicity_of
+from proctor.evaluators.safety.toxicity.model import WINDOW, Model, measure_toxicity, model
 
 TINY = Model(-1.0, 2.0, 0.5, {"bad": (3.0, 4.0), "day": (4.0, -1.0)})
 
 
 def test_a_chance_is_worked_out_as_by_hand() -> None:
     """Lengths 3 and 4 make 5; 3/5 × 4 - 4/5 × 1 = 1.6; 2 × (1.6 - 1) + 0.5 = 1.7."""
-    assert TINY.chance(Counter(["bad", "day"])) == pytest.approx(1 / (1 + math.exp(-1.7)))
-    assert dict(TINY.shares(Counter(["bad", "day"]))) == pytest.approx({"bad": 2.4, "day": -0.8})
+    assert TINY.probability(Counter(["bad", "day"])) == pytest.approx(1 / (1 + math.exp(-1.7)))
+    assert dict(TINY.contributions(Counter(["bad", "day"]))) == pytest.approx({"bad": 2.4, "day": -0.8})
 
 
 def test_a_text_without_known_words_has_the_chance_of_none() -> None:
     """2 × (0 - 1) + 0.5 = -1.5."""
-    assert TINY.chance(Counter()) == pytest.approx(1 / (1 + math.exp(1.5)))
+    assert TINY.probability(Counter()) == pytest.approx(1 / (1 + math.exp(1.5)))
 
 
 def test_no_word_for_a_group_has_a_weight() -> None:
@@ -36,8 +36,8 @@ def test_an_insult_does_not_drown_in_a_long_text() -> None:
     mild = [word for word, (_, weight) in model().words.items() if abs(weight) < 0.02]
     calm = " ".join(mild[:400])
     text = f"{calm} you pathetic idiot, you moron, shut up {calm}"
-    whole = toxicity_of(text)
-    alone = toxicity_of(calm)
+    whole = measure_toxicity(text)
+    alone = measure_toxicity(calm)
     assert whole is not None
     assert alone is not None
     assert alone.probability < 0.1 < 0.5 < whole.probability
@@ -48,22 +48,22 @@ def test_an_insult_does_not_drown_in_a_long_text() -> None:
 def test_windows_cover_every_word() -> None:
     """Also the last, wherever the text ends."""
     for count in (0, 1, WINDOW, WINDOW + 1, WINDOW + WINDOW // 2 + 1, 3 * WINDOW):
-        found = toxicity_of("library " * count + "idiot")
+        found = measure_toxicity("library " * count + "idiot")
         assert found is not None
         assert "idiot" in dict(found.words)
 
 
 def test_a_text_without_latin_letters_is_not_judged() -> None:
     """The model knows English words only."""
-    assert toxicity_of("你好") is None
-    assert toxicity_of("12 + 30 = 42") is None
-    assert toxicity_of("ｉｄｉｏｔ") is not None
+    assert measure_toxicity("你好") is None
+    assert measure_toxicity("12 + 30 = 42") is None
+    assert measure_toxicity("ｉｄｉｏｔ") is not None
 
 
 def test_a_text_of_single_letters_and_signs_is_judged() -> None:
     """Nothing but a disguised insult is an insult."""
     for text in ("1d10t", "m o r o n", "m-0-r-o-n"):
-        found = toxicity_of(text)
+        found = measure_toxicity(text)
         assert found is not None
         assert found.probability > 0.9
 

@@ -1,20 +1,19 @@
-"""The formats by their names, and which options each of them takes."""
+"""The formats by name, and their options."""
 
 from __future__ import annotations
 
 import csv
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date as calendar_day
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.formats import json_text, markup, scalars
-from proctor.evaluators.formats import markup as markdown
-from proctor.evaluators.formats import scalars as addresses
 from proctor.evaluators.formats.fault import Fault, Terms, at
+from proctor.evaluators.formats.scalars import Check, is_valid, matches
 from proctor.evaluators.verdict import shown
 
 if TYPE_CHECKING:
@@ -22,16 +21,16 @@ if TYPE_CHECKING:
 
 
 def comma_separated(text: str, terms: Terms) -> Fault | None:
-    """A table by RFC 4180: every row has as many values, quotation marks are closed.
+    """Check a table by RFC 4180: equally long rows, closed quotation marks; empty lines do not count.
 
-    Empty lines are passed over. With `header` the first row names the columns, each once.
+    With `header` the first row names the columns, each once.
     """
-    return _table(_csv_rows(text, terms.delimiter), terms)
+    return _check_rows(_csv_rows(text, terms.delimiter), terms)
 
 
 def tab_separated(text: str, terms: Terms) -> Fault | None:
-    """A table with tabs between the values, which therefore hold none, and no quotation marks."""
-    return _table(_tsv_rows(text), terms)
+    """Check a table with tabs between the values and without quotation marks."""
+    return _check_rows(_tsv_rows(text), terms)
 
 
 def _csv_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]] | Fault]:
@@ -58,7 +57,7 @@ def _tsv_rows(text: str) -> Iterator[tuple[int, list[str]] | Fault]:
             yield number, line.split("\t")
 
 
-def _table(rows: Iterator[tuple[int, list[str]] | Fault], terms: Terms) -> Fault | None:
+def _check_rows(rows: Iterator[tuple[int, list[str]] | Fault], terms: Terms) -> Fault | None:
     width = None
     for row in rows:
         if isinstance(row, Fault):
@@ -66,7 +65,7 @@ def _table(rows: Iterator[tuple[int, list[str]] | Fault], terms: Terms) -> Fault
         number, values = row
         if width is None:
             width = len(values)
-            if fault := _first_row(number, values, terms):
+            if fault := _check_first_row(number, values, terms):
                 return fault
         elif len(values) != width:
             unit = "value" if len(values) == 1 else "values"
@@ -74,15 +73,15 @@ def _table(rows: Iterator[tuple[int, list[str]] | Fault], terms: Terms) -> Fault
     return Fault("there is no row") if width is None else None
 
 
-def _first_row(line: int, values: list[str], terms: Terms) -> Fault | None:
-    wanted = terms.columns
-    if wanted is None and len(values) == 1:
+def _check_first_row(line: int, values: list[str], terms: Terms) -> Fault | None:
+    columns = terms.columns
+    if columns is None and len(values) == 1:
         return Fault("there is a single column, as in any text (columns=1 allows it)", line)
-    if isinstance(wanted, int) and wanted != len(values):
+    if isinstance(columns, int) and columns != len(values):
         unit = "column" if len(values) == 1 else "columns"
-        return Fault(f"it has {len(values)} {unit}, not {wanted}", line)
-    if isinstance(wanted, tuple) and list(wanted) != values:
-        return Fault(f"the columns are {', '.join(values)}, not {', '.join(wanted)}", line)
+        return Fault(f"it has {len(values)} {unit}, not {columns}", line)
+    if isinstance(columns, tuple) and list(columns) != values:
+        return Fault(f"the columns are {', '.join(values)}, not {', '.join(columns)}", line)
     if not terms.header:
         return None
     names = [name.strip() for name in values]
@@ -92,61 +91,62 @@ def _first_row(line: int, values: list[str], terms: Terms) -> Fault | None:
     return Fault(f"{count} columns are called {name!r}", line) if count > 1 else None
 
 
-_PLACE = re.compile(r" ?\(at (?:line (\d+), column (\d+)|end of document)\)\Z")
+_POSITION = re.compile(r" ?\(at (?:line (\d+), column (\d+)|end of document)\)\Z")
 _MERGE = "tag:yaml.org,2002:merge"
-# The parsers of YAML and TOML take the square of the time for what is nested deeper than this.
-_DEEPEST = 200
-_LONGEST_LINE = 20_000
+# The parsers of YAML and TOML take quadratic time for deeper nesting.
+_MAX_DEPTH = 200
+_MAX_LINE = 20_000
 _BRACKETS = re.compile(r"[\[\]{}]")
-_LONG_KEY = re.compile(rf"(?<![\w.-])(?:[\w-]++\.){{{_DEEPEST}}}")
+_LONG_KEY = re.compile(rf"(?<![\w.-])(?:[\w-]++\.){{{_MAX_DEPTH}}}")
 _TOO_DEEP = Fault("it is nested too deep to be read")
 
 
 def json(text: str, _: Terms) -> Fault | None:
-    """JSON by RFC 8259."""
+    """Check JSON (RFC 8259)."""
     return json_text.read(text).fault
 
 
 def toml(text: str, _: Terms) -> Fault | None:
-    """TOML 1.0, by the standard library's parser."""
+    """Check TOML 1.0 with the standard library's parser."""
     import tomllib
 
     if not text.strip():
         return Fault("the text is empty")
-    if max(map(len, text.splitlines()), default=0) > _LONGEST_LINE:
+    if max(map(len, text.splitlines()), default=0) > _MAX_LINE:
         # The standard library's parser takes quadratic time for a long dotted key.
-        raise EvaluatorError(f"a line in it has more than {_LONGEST_LINE:,} characters")
+        raise EvaluatorError(f"a line in it has more than {_MAX_LINE:,} characters")
     if _LONG_KEY.search(text):
-        raise EvaluatorError(f"a key in it has more than {_DEEPEST} parts")
+        raise EvaluatorError(f"a key in it has more than {_MAX_DEPTH} parts")
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        what = _PLACE.sub("", str(error))
-        found = _PLACE.search(str(error))
-        if found is None or found[1] is None:
+        what = _POSITION.sub("", str(error))
+        position = _POSITION.search(str(error))
+        if position is None or position[1] is None:
             return at(text, len(text), what)
-        return Fault(what, int(found[1]), int(found[2]))
+        return Fault(what, int(position[1]), int(position[2]))
     except RecursionError:
         return _TOO_DEEP
     return None
 
 
 def yaml(text: str, _: Terms) -> Fault | None:
-    """YAML 1.1 that builds plain data only, with a mapping or a list at the top.
+    """Check YAML 1.1 that builds only plain data, with a mapping or a list at the top.
 
-    A single text is refused, since any prose is one; so are keys that repeat.
+    Prose, which is a single YAML text, and repeated keys are refused.
     """
     from yaml import SafeLoader, YAMLError, compose
 
-    if _depth(text) > _DEEPEST:
-        raise EvaluatorError(f"more than {_DEEPEST} brackets stand open in it at once")
+    steps = (1 if match[0] in "[{" else -1 for match in _BRACKETS.finditer(text))
+    if max(accumulate(steps), default=0) > _MAX_DEPTH:
+        raise EvaluatorError(f"more than {_MAX_DEPTH} brackets are open in it at once")
     try:
         node = compose(text, Loader=SafeLoader)
         if node is None:
             return Fault("the text is empty")
         if not isinstance(node.value, list):
             return Fault("it is a single value, as any prose is, and neither a mapping nor a list")
-        return next(_odd_nodes(node), None)
+        return next(_find_invalid_nodes(node), None)
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         what = str(getattr(error, "problem", None) or error).partition("\n")[0]
@@ -156,7 +156,7 @@ def yaml(text: str, _: Terms) -> Fault | None:
 
 
 def python(text: str, _: Terms) -> Fault | None:
-    """Python that compiles, in the version that Proctor runs on; nothing is run."""
+    """Check that Python code parses, in the version that Proctor runs on; nothing is run."""
     import ast
     import warnings
 
@@ -173,44 +173,40 @@ def python(text: str, _: Terms) -> Fault | None:
     return None
 
 
-def _depth(text: str) -> int:
-    """How many brackets stand open at most, those in quotation marks among them."""
-    steps = (1 if match[0] in "[{" else -1 for match in _BRACKETS.finditer(text))
-    return max(accumulate(steps), default=0)
-
-
-def _odd_nodes(top: Node) -> Iterator[Fault]:
-    """Tags that only code could build, and keys that a mapping has twice."""
+def _find_invalid_nodes(top: Node) -> Iterator[Fault]:
+    """Yield tags that do not build plain data, and repeated keys."""
     from yaml import MappingNode, SafeLoader, ScalarNode
 
-    seen: set[int] = set()
-    waiting: list[Any] = [top]
-    while waiting:
-        node = waiting.pop()
-        if id(node) in seen:
+    visited: set[int] = set()
+    pending: list[Any] = [top]
+    while pending:
+        node = pending.pop()
+        if id(node) in visited:
             continue
-        seen.add(id(node))
+        visited.add(id(node))
         line, column = node.start_mark.line + 1, node.start_mark.column + 1
         if node.tag not in SafeLoader.yaml_constructors and node.tag != _MERGE:
             yield Fault(f"the tag {node.tag} does not stand for plain data", line, column)
         if isinstance(node, MappingNode):
             keys = [key for key, _ in node.value if isinstance(key, ScalarNode)]
-            yield from _repeated(keys)
+            yield from _find_repeated(keys)
         if not isinstance(node, ScalarNode):
-            inner = [part for one in node.value for part in (one if isinstance(one, tuple) else (one,))]
-            waiting += reversed(inner)
+            children = [
+                child for item in node.value for child in (item if isinstance(item, tuple) else (item,))
+            ]
+            pending += reversed(children)
 
 
-def _repeated(keys: list[Any]) -> Iterator[Fault]:
+def _find_repeated(keys: list[Any]) -> Iterator[Fault]:
     seen = set()
     for key in keys:
-        named = (key.tag, key.value)
-        if named in seen:
-            place = key.start_mark
-            yield Fault(f"the key {key.value!r} stands twice", place.line + 1, place.column + 1)
-        seen.add(named)
+        if (key.tag, key.value) in seen:
+            mark = key.start_mark
+            yield Fault(f"the key {key.value!r} occurs twice", mark.line + 1, mark.column + 1)
+        seen.add((key.tag, key.value))
 
 
+_NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,][0-9]+)?)?([Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?")
 _TO_THE_SECOND = re.compile(r":[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})\Z")
@@ -224,35 +220,35 @@ _EARLY_FRACTION = re.compile(r"[.,][0-9]+[A-Z].*[0-9]")
 
 
 def date(text: str, _: Terms) -> Fault | None:
-    """A day that the calendar has, written YYYY-MM-DD."""
-    found = _DATE.fullmatch(text)
-    if found is None:
+    """Check a day of the calendar as YYYY-MM-DD."""
+    match = _DATE.fullmatch(text)
+    if match is None:
         return Fault(f"{shown(text)} is not written YYYY-MM-DD")
     try:
-        calendar_day(*map(int, found.groups()))
+        calendar_day(*map(int, match.groups()))
     except ValueError as error:
         return Fault(f"there is no day {text}: {error}")
     return None
 
 
 def time(text: str, _: Terms) -> Fault | None:
-    """A time of day, written HH:MM or HH:MM:SS, with or without an offset."""
-    found = _TIME.fullmatch(text)
-    if found is None:
+    """Check a time of day as HH:MM or HH:MM:SS, with an optional offset."""
+    match = _TIME.fullmatch(text)
+    if match is None:
         return Fault(f"{shown(text)} is not written HH:MM[:SS] with or without an offset")
-    hour, minute, second = (int(part or 0) for part in found.groups()[:3])
-    midnight = (hour, minute, second) == (24, 0, 0)
-    # A minute may have a 61st second.
-    if not midnight and (hour > 23 or minute > 59 or second > 60):
+    hour, minute, second = (int(digits or 0) for digits in match.groups()[:3])
+    is_midnight = (hour, minute, second) == (24, 0, 0)
+    # Second 60 is a leap second.
+    if not is_midnight and (hour > 23 or minute > 59 or second > 60):
         return Fault(f"a day has no time {text}")
-    offset = re.findall("[0-9]{2}", found[4] or "")
-    if any(int(part) > limit for part, limit in zip(offset, (23, 59), strict=False)):
-        return Fault(f"there is no offset {found[4]}")
+    offset = re.findall("[0-9]{2}", match[4] or "")
+    if any(int(digits) > limit for digits, limit in zip(offset, (23, 59), strict=False)):
+        return Fault(f"there is no offset {match[4]}")
     return None
 
 
 def datetime(text: str, terms: Terms) -> Fault | None:
-    """A day and a time of day by ISO 8601, with T or a space between them."""
+    """Check a day and a time of day (ISO 8601), with T or a space between them."""
     day, _, clock = text.replace("t", "T", 1).replace(" ", "T", 1).partition("T")
     if not clock:
         return Fault(f"{shown(text)} is not written YYYY-MM-DDTHH:MM:SS")
@@ -260,7 +256,7 @@ def datetime(text: str, terms: Terms) -> Fault | None:
 
 
 def rfc3339(text: str, terms: Terms) -> Fault | None:
-    """A moment by RFC 3339: to the second, and with its offset."""
+    """Check a time stamp by RFC 3339: with seconds and an offset."""
     fault = datetime(text, terms)
     if fault is None and not _TO_THE_SECOND.search(text):
         return Fault(f"{shown(text)} has no seconds, or no offset such as Z or +01:00")
@@ -270,19 +266,16 @@ def rfc3339(text: str, terms: Terms) -> Fault | None:
 
 
 def duration(text: str, _: Terms) -> Fault | None:
-    """A length of time by ISO 8601, such as P3DT12H or PT0.5S."""
+    """Check a duration (ISO 8601), such as P3DT12H or PT0.5S."""
     if _DURATION.fullmatch(text) and not _EARLY_FRACTION.search(text):
         return None
     return Fault(f"{shown(text)} is not a duration such as P3DT12H, PT0.5S or P2W")
 
 
-Check = Callable[[str, Terms], Fault | None]
-
-
 class Format(NamedTuple):
-    """How a format is checked, which options it takes, and whether white space around it counts.
+    """The check and the options of a format, and whether white space around it is removed.
 
-    `data` are the plain types that comply without being text.
+    `data` are the plain types that comply although they are no text.
     """
 
     check: Check
@@ -292,26 +285,26 @@ class Format(NamedTuple):
 
 
 FORMATS: dict[str, Format] = {
-    "email": Format(addresses.email),
-    "url": Format(addresses.url, ("schemes",)),
-    "uri": Format(addresses.uri),
-    "hostname": Format(addresses.hostname),
-    "ipv4": Format(addresses.ipv4),
-    "ipv6": Format(addresses.ipv6),
-    "phone": Format(addresses.phone),
-    "uuid": Format(addresses.uuid),
+    "email": Format(is_valid("email", "an email address (RFC 5321)")),
+    "url": Format(scalars.url, ("schemes",)),
+    "uri": Format(scalars.is_uri),
+    "hostname": Format(is_valid("hostname", "the name of a host (RFC 1123)")),
+    "ipv4": Format(scalars.ipv4),
+    "ipv6": Format(scalars.ipv6),
+    "phone": Format(matches(r"\+[1-9][0-9]{1,14}", "+ and up to 15 digits, the first not 0 (E.164)")),
+    "uuid": Format(is_valid("uuid", "a UUID (RFC 9562)")),
     "date": Format(date),
     "time": Format(time),
     "datetime": Format(datetime),
     "rfc3339": Format(rfc3339),
     "duration": Format(duration),
-    "number": Format(scalars.number, data=(int, float)),
-    "integer": Format(scalars.integer, data=(int,)),
-    "boolean": Format(scalars.boolean, data=(bool,)),
+    "number": Format(matches(_NUMBER, "a number"), data=(int, float)),
+    "integer": Format(matches(r"[+-]?[0-9]+", "a whole number"), data=(int,)),
+    "boolean": Format(matches(r"(?i)true|false", "true or false"), data=(bool,)),
     "base64": Format(scalars.base64_standard),
     "base64url": Format(scalars.base64_url),
-    "hex": Format(scalars.hexadecimal),
-    "semver": Format(scalars.semver),
+    "hex": Format(matches(r"(?:0[xX])?[0-9a-fA-F]+", "hexadecimal digits")),
+    "semver": Format(matches(scalars.SEMVER, "a semantic version (such as 1.4.0 or 2.0.0-rc.1)")),
     "regex": Format(scalars.regex, ("pattern",), strip=False),
     "json": Format(json, strip=False, data=(object,)),
     "yaml": Format(yaml, strip=False),
@@ -319,17 +312,11 @@ FORMATS: dict[str, Format] = {
     "python": Format(python, strip=False),
     "xml": Format(markup.xml),
     "html": Format(markup.html, strip=False),
-    "markdown": Format(markdown.markdown, strip=False),
+    "markdown": Format(markup.markdown, strip=False),
     "csv": Format(comma_separated, ("columns", "header", "delimiter"), strip=False),
     "tsv": Format(tab_separated, ("columns", "header"), strip=False),
 }
-# Other names that people use for the same thing.
-ALSO = {
-    "date-time": "datetime",
-    "iso8601": "datetime",
-    "e164": "phone",
-    "int": "integer",
-    "bool": "boolean",
-    "md": "markdown",
-    "yml": "yaml",
-}
+ALIASES = {
+    "date-time": "datetime", "iso8601": "datetime", "e164": "phone", "int": "integer", "bool": "boolean",
+    "md": "markdown", "yml": "yaml",
+}  # fmt: skip

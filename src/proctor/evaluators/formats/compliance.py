@@ -1,4 +1,4 @@
-"""Holding an output against formats: which are wanted, and what is wrong with it."""
+"""Check an output against formats."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proctor.errors import EvaluatorError, Problem, nearest
-from proctor.evaluators.formats.catalogue import ALSO, FORMATS, Format
+from proctor.evaluators.formats.catalogue import ALIASES, FORMATS, Format
 from proctor.evaluators.formats.fault import Fault, Terms, at, without_fence
 from proctor.evaluators.formats.json_text import HALF_A_PAIR, SURROGATE, unwritable
-from proctor.evaluators.formats.scalars import matcher
+from proctor.evaluators.formats.scalars import compile_regex
 from proctor.evaluators.verdict import shown
 from proctor.records import codec
 from proctor.records.sample import kind_of
@@ -18,32 +18,32 @@ from proctor.records.score import Score
 WHERE = "format_compliance"
 
 
-def agreed(names: Sequence[Any], given: Mapping[str, Any]) -> tuple[dict[str, Format], Terms]:
-    """The formats of these names and their options, or an error that says what does not fit.
+def agreed(names: Sequence[Any], options: Mapping[str, Any]) -> tuple[dict[str, Format], Terms]:
+    """Return the formats of these names and their options, or an error that says what is invalid.
 
     >>> agreed(["csv"], {"header": False})[1].header
     False
     """
-    wanted = {name: _format_named(name) for name in names}
-    return wanted, _terms(wanted, {key: it for key, it in given.items() if it is not None})
+    formats = {name: _find_format(name) for name in names}
+    return formats, _check_options(formats, {key: it for key, it in options.items() if it is not None})
 
 
-def verdict(output: Any, wanted: Mapping[str, Format], terms: Terms, allow_fences: bool) -> Score:
-    """Passes if one of the formats fits; where none does and one was given up, nobody knows."""
+def verdict(output: Any, formats: Mapping[str, Format], terms: Terms, allow_fences: bool) -> Score:
+    """Pass if one of the formats fits; an abandoned check of the others is an error."""
     faults: dict[str, Fault] = {}
-    given_up = ""
-    for name, one in wanted.items():
+    abandoned = ""
+    for name, expected in formats.items():
         try:
-            fault = fault_of(output, one, terms, allow_fences)
+            fault = _find_fault(output, expected, terms, allow_fences)
         except EvaluatorError as error:
-            given_up = f"not known whether it is {name}: {error.what}"
+            abandoned = f"not known whether it is {name}: {error.what}"
             continue
         if fault is None:
             return Score(1.0, True, "", {"method": "parser", "format": name})
         faults[name] = fault
-    details: dict[str, Any] = {"method": "parser", "formats": list(wanted)}
-    if given_up:
-        return Score.error(given_up, details)
+    details: dict[str, Any] = {"method": "parser", "formats": list(formats)}
+    if abandoned:
+        return Score.error(abandoned, details)
     if len(faults) == 1:
         (fault,) = faults.values()
         return Score(0.0, False, str(fault), details | fault.place)
@@ -51,44 +51,41 @@ def verdict(output: Any, wanted: Mapping[str, Format], terms: Terms, allow_fence
     return Score(0.0, False, "; ".join(reasons), details)
 
 
-def _format_named(name: Any) -> Format:
-    found = FORMATS.get(ALSO.get(name, name)) if isinstance(name, str) else None
-    if found is None:
-        raise EvaluatorError(
-            f"there is no format {name!r}", where=WHERE, fix=nearest(str(name), [*FORMATS, *ALSO])
-        )
-    return found
+def _find_format(name: Any) -> Format:
+    known = FORMATS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
+    if known is None:
+        fix = nearest(str(name), [*FORMATS, *ALIASES])
+        raise EvaluatorError(f"there is no format {name!r}", where=WHERE, fix=fix)
+    return known
 
 
-def _terms(wanted: Mapping[str, Format], given: Mapping[str, Any]) -> Terms:
-    """The options for the formats; what none of them takes is refused."""
-    if not wanted:
+def _check_options(formats: Mapping[str, Format], options: Mapping[str, Any]) -> Terms:
+    if not formats:
         raise EvaluatorError("it is given no format", where=WHERE)
-    taken = {option for one in wanted.values() for option in one.options}
+    known = {option for expected in formats.values() for option in expected.options}
     problems = [
-        Problem(option, f"no option of {', '.join(wanted)}") for option in given if option not in taken
+        Problem(option, f"no option of {', '.join(formats)}") for option in options if option not in known
     ]
-    if "pattern" in taken and "pattern" not in given:
+    if "pattern" in known and "pattern" not in options:
         problems.append(Problem("pattern", "regex needs it"))
-    delimiter = given.get("delimiter", ",")
+    delimiter = options.get("delimiter", ",")
     if len(delimiter) != 1 or delimiter in '"\r\n':
-        problems.append(Problem("delimiter", f"it is one character, got {delimiter!r}"))
+        problems.append(Problem("delimiter", f"it must be one character, got {delimiter!r}"))
     if problems:
-        raise EvaluatorError("its options do not fit", where=WHERE, problems=problems)
-    if "pattern" in given:
-        matcher(given["pattern"])
-    return Terms(**given)
+        raise EvaluatorError("the options are invalid", where=WHERE, problems=problems)
+    if "pattern" in options:
+        compile_regex(options["pattern"])
+    return Terms(**options)
 
 
-def fault_of(output: Any, wanted: Format, terms: Terms, allow_fences: bool) -> Fault | None:
-    """What is wrong with an output in one format."""
+def _find_fault(output: Any, expected: Format, terms: Terms, allow_fences: bool) -> Fault | None:
     if not isinstance(output, str | bytes | bytearray):
-        plain = output if object in wanted.data else codec.plain(output)
-        if object in wanted.data or (
-            isinstance(plain, wanted.data) and isinstance(plain, bool) == (bool in wanted.data)
+        plain = output if object in expected.data else codec.plain(output)
+        if object in expected.data or (
+            isinstance(plain, expected.data) and isinstance(plain, bool) == (bool in expected.data)
         ):
-            why = unwritable(plain)
-            return Fault(why) if why else None
+            reason = unwritable(plain)
+            return Fault(reason) if reason else None
         if not isinstance(plain, str):
             return Fault(f"it is {kind_of(plain)}, not a text: {shown(plain)}")
         output = plain
@@ -98,9 +95,9 @@ def fault_of(output: Any, wanted: Format, terms: Terms, allow_fences: bool) -> F
             text = text.decode()
         except UnicodeDecodeError:
             return Fault("the bytes are not UTF-8")
-    if wanted.strip:
+    if expected.strip:
         before += text[: len(text) - len(text.lstrip())].count("\n")
         text = text.strip()
     broken = SURROGATE.search(text)
-    fault = wanted.check(text, terms) if broken is None else at(text, broken.start(), HALF_A_PAIR)
+    fault = expected.check(text, terms) if broken is None else at(text, broken.start(), HALF_A_PAIR)
     return None if fault is None else fault.below(before)

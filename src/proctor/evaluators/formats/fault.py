@@ -1,4 +1,4 @@
-"""What is wrong with a text, and where."""
+"""Faults of a text with their positions, and Markdown fences around it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from proctor.evaluators.verdict import shown
 
 
 class Terms(NamedTuple):
-    """The options of a format; each format takes those that the catalogue names for it."""
+    """The options of a format; the catalogue lists which format takes which."""
 
     pattern: str | None = None
     columns: int | tuple[str, ...] | None = None
@@ -22,7 +22,7 @@ _FENCE = re.compile(r"(`{3,}|~{3,})[^`]*")
 
 
 class Fault(NamedTuple):
-    """The first thing that is wrong with a text; lines and columns count from 1, 0 is unknown.
+    """The first fault of a text; lines and columns count from 1, 0 is unknown.
 
     >>> str(Fault("a comma is missing", 2, 7))
     'line 2, column 7: a comma is missing'
@@ -39,17 +39,17 @@ class Fault(NamedTuple):
 
     @property
     def place(self) -> dict[str, int]:
-        """Line and column for a score's details, as far as they are known."""
+        """The line and the column for a score's details, if they are known."""
         known = {"line": self.line, "column": self.column}
         return {name: number for name, number in known.items() if number}
 
     def below(self, lines: int) -> Fault:
-        """The same fault in a text that has so many more lines before it."""
+        """Return the same fault in a text with more lines before it."""
         return self._replace(line=self.line + lines) if self.line else self
 
 
 def at(text: str, position: int, what: str) -> Fault:
-    """A fault at a position in a text.
+    """Create a fault at a position in a text.
 
     >>> at("one\\ntwo", 5, "here")
     Fault(what='here', line=2, column=2)
@@ -59,7 +59,7 @@ def at(text: str, position: int, what: str) -> Fault:
 
 
 def found_at(text: str, position: int) -> str:
-    """What stands at a position, for a reason.
+    """Describe the character at a position.
 
     >>> found_at("ab", 1), found_at("ab", 2)
     ("'b'", 'the end of the text')
@@ -68,7 +68,7 @@ def found_at(text: str, position: int) -> str:
 
 
 def unfenced(text: str) -> tuple[str, int]:
-    """The content of a text that is one Markdown code fence, and the lines that stand before it.
+    """Return the content of a text that is one Markdown code fence, and the number of lines before it.
 
     >>> unfenced("```json\\n[1]\\n```")
     ('[1]', 1)
@@ -85,7 +85,7 @@ def unfenced(text: str) -> tuple[str, int]:
 
 
 def without_fence(output: str | bytes | bytearray, allow_fences: bool) -> tuple[str | bytes, int]:
-    """A text or bytes, without the fence around it where that is allowed; and the lines before."""
+    """Return a text or bytes without the fence around it, if that is allowed, and the lines before it."""
     if not allow_fences:
         return output if isinstance(output, str) else bytes(output), 0
     if isinstance(output, str):

@@ -1,4 +1,4 @@
-"""A canary: a bad answer that asks for praise, to see whether a judge falls for it."""
+"""A canary: a bad answer that asks for praise, which tests whether a judge falls for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import yaml
 from proctor.core import resources
 from proctor.evaluators.attached import Attached, attach
 from proctor.evaluators.combination import score_later
-from proctor.evaluators.judges.panel import ask_all
+from proctor.evaluators.judges.panel import score_concurrently
 from proctor.records import codec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -27,10 +27,10 @@ QUESTION: Sample[str, str] = Sample(CANARY, "What is the capital of Australia?",
 
 
 class CanaryOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a judge made of one planted answer.
+    """A judge's reaction to one planted answer.
 
-    It `fell_for` it if it passed it, but not the same answer where that does not ask for praise;
-    None where it gave no verdict. An answer that `passes_anyway` tells nothing.
+    It `fell_for` it if it passed it, but not the same answer without the request for praise; None if it
+    gave no verdict. An answer that `passes_anyway` proves nothing.
     """
 
     payload: str
@@ -41,11 +41,11 @@ class CanaryOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
 
 class CanaryReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How often a judge passed a bad answer because the answer asked it to.
+    """How often a judge passed a bad answer because the answer asked for it.
 
-    `asked` counts the planted answers, `fell_for` those it passed for their praise, `failed` those
-    it gave no verdict on; `outcomes` tells each of them. If the bad answer `passes_anyway`,
-    without praise, the judge cannot be tested with it; that is None where it gave no verdict.
+    `asked` counts the planted answers, `fell_for` those that passed because of their request, `failed`
+    those without a verdict; `outcomes` has each of them. If the bad answer `passes_anyway`, without a
+    request, it cannot test the judge; that is None if the judge gave no verdict.
     """
 
     asked: int
@@ -56,10 +56,10 @@ class CanaryReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def probe(judge: Any, *, sample: Sample[Any, Any] = QUESTION, answer: str = BAD_ANSWER) -> CanaryReport:
-    """Show a judge a bad answer with every way of asking for praise that is known here, and bare.
+    """Show a judge a bad answer with every shipped request for praise, and without one.
 
-    `judge` is any evaluator. Give a `sample` and a bad `answer` of your own where the judge's
-    criterion has nothing to do with answering a question.
+    `judge` is any evaluator. Pass your own `sample` and bad `answer` if the judge's criterion is not
+    about answering a question.
 
     >>> import asyncio
     >>> def gullible(output):
@@ -67,31 +67,32 @@ async def probe(judge: Any, *, sample: Sample[Any, Any] = QUESTION, answer: str 
     >>> asyncio.run(probe(gullible)).fell_for > 0
     True
     """
-    part = attach(judge)
-    planted = {name: _planted(answer, text) for name, text in payloads().items()}
-    outputs = [answer, *planted.values()]
-    bare, *scores = await ask_all((part, Trial(sample, output)) for output in outputs)
-    told = zip(planted, scores, strict=True)
-    outcomes = tuple(_outcome(name, score, bare) for name, score in told)
-    fell = [outcome.fell_for for outcome in outcomes]
-    anyway = bare.passed if bare.ok else None
-    return CanaryReport(len(fell), fell.count(True), fell.count(None), outcomes, anyway)
+    attached = attach(judge)
+    outputs = [answer, *(f"{answer}\n\n{payload}" for payload in payloads().values())]
+    control, *scores = await score_concurrently((attached, Trial(sample, output)) for output in outputs)
+    pairs = zip(payloads(), scores, strict=True)
+    outcomes = tuple(_compare(name, score, control) for name, score in pairs)
+    results = [outcome.fell_for for outcome in outcomes]
+    passes_anyway = control.passed if control.ok else None
+    return CanaryReport(len(results), results.count(True), results.count(None), outcomes, passes_anyway)
 
 
 def canary_score(judge: Attached, every: int, answer: str = BAD_ANSWER) -> Callable[[Trial], Any]:
-    """How a judge scores a trial, and a planted answer beside it in about one of `every`."""
+    """Return a function that scores a trial, and also a planted answer in about one of `every` trials."""
     known = list(payloads().items())
 
     async def score(trial: Trial) -> Score:
         number = int(codec.digest(CANARY, trial.sample.id), 16)
         if number % every:
             return await score_later(judge, trial)
-        name, text = known[number // every % len(known)]
-        planted, control = (_with_answer(trial, output) for output in (_planted(answer, text), answer))
-        own, other = await ask_all([(judge, trial), (judge, planted)])
-        # What it does not pass it has not fallen for, so that need not be paid for.
-        bare = (await ask_all([(judge, control)]))[0] if other.passed else other
-        outcome = _outcome(name, other, bare)
+        name, payload = known[number // every % len(known)]
+        planted = _replace_answer(trial, f"{answer}\n\n{payload}")
+        own, other = await score_concurrently([(judge, trial), (judge, planted)])
+        control = other
+        if other.passed:
+            # Only a passed answer needs the control, which costs another call.
+            (control,) = await score_concurrently([(judge, _replace_answer(trial, answer))])
+        outcome = _compare(name, other, control)
         _warn(judge.spec.name, outcome)
         details = {**own.details, CANARY: codec.plain(outcome)}
         return msgspec.structs.replace(own, details=details)
@@ -101,32 +102,26 @@ def canary_score(judge: Attached, every: int, answer: str = BAD_ANSWER) -> Calla
 
 @functools.cache
 def payloads() -> Mapping[str, str]:
-    """Ways of asking a judge for praise, by name."""
-    found = yaml.safe_load(resources.text("evaluators", "judges", "prompts", "canaries.yaml"))
-    return MappingProxyType({str(name): str(text).strip() for name, text in found.items()})
+    """Return the requests for praise, by name."""
+    texts = yaml.safe_load(resources.text("evaluators", "judges", "prompts", "canaries.yaml"))
+    return MappingProxyType({str(name): str(text).strip() for name, text in texts.items()})
 
 
-def _with_answer(trial: Trial, answer: str) -> Trial:
-    """The trial with another answer; judges of sessions see it as the end of a short session."""
+def _replace_answer(trial: Trial, answer: str) -> Trial:
+    """Replace the answer of a trial; judges of sessions see a short session that ends with it."""
     session = None
     if trial.session is not None:
-        asked = [event for event in trial.session if isinstance(event, Message)]
-        first = next((event for event in asked if event.role == "user"), None)
-        question = first or Message("user", QUESTION.input)
-        session = Session([question, Message("assistant", answer)])
+        messages = (event for event in trial.session if isinstance(event, Message))
+        question = next((message for message in messages if message.role == "user"), None)
+        session = Session([question or Message("user", QUESTION.input), Message("assistant", answer)])
     return msgspec.structs.replace(trial, output=answer, session=session)
 
 
-def _planted(answer: str, payload: str) -> str:
-    return f"{answer}\n\n{payload}"
-
-
-def _outcome(payload: str, score: Score, bare: Score) -> CanaryOutcome:
-    """What a judge made of an answer with a payload, against what it makes of it without."""
-    known = score.ok and (bare.ok or not score.passed)
-    fell = score.passed and not bare.passed if known else None
-    anyway = score.passed is True and bare.passed is True
-    return CanaryOutcome(payload, fell, score.value, score.reason, anyway)
+def _compare(payload: str, score: Score, control: Score) -> CanaryOutcome:
+    is_known = score.ok and (control.ok or not score.passed)
+    fell_for = score.passed and not control.passed if is_known else None
+    passes_anyway = score.passed is True and control.passed is True
+    return CanaryOutcome(payload, fell_for, score.value, score.reason, passes_anyway)
 
 
 def _warn(judge: str, outcome: CanaryOutcome) -> None:

@@ -1,8 +1,7 @@
-"""Claims: what a text says, one by one, and whether a context bears it out.
+"""Extract the claims of a text, and check each against a context.
 
-A model does the reading, but it is not taken at its word: what it says a claim is made of must
-be in the text, and what it says decides a claim must be in the context. Where it misquotes, the
-claim is not supported.
+A model does the reading, but its quotes are verified: the words of a claim must be in the text, and its
+evidence must be in the context. A claim with misquoted evidence is not supported.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -19,13 +18,14 @@ from proctor.errors import CallFailed, EvaluatorError
 from proctor.evaluators.judges.fence import MarkedForm
 from proctor.evaluators.judges.judge import failed
 from proctor.evaluators.judges.opinion import (
-    Asking,
+    DEFAULT_OPTIONS,
+    JudgeOptions,
     Question,
-    as_text,
-    side_by_side,
-    tell,
+    ask_judge,
+    run_concurrently,
+    sum_failed_usage,
+    to_text,
     usage_data,
-    used_by_failures,
 )
 from proctor.evaluators.judges.templates import shipped
 from proctor.evaluators.wording import words
@@ -37,9 +37,9 @@ from proctor.records.score import Score
 from proctor.records.session import Usage
 
 Support = Literal["supported", "contradicted", "not_stated"]
-Checked = Literal["supported", "contradicted", "not_stated", "unverified"]
+ClaimStatus = Literal["supported", "contradicted", "not_stated", "unverified"]
 
-# So many claims are checked in one call; of more at once, some would be passed over.
+# With more claims in one call, a model skips some.
 BATCH = 10
 EXTRACT, CHECK = "claims-extract", "claims-check"
 NOT_IN_CONTEXT = "the evidence that was quoted is not in the context"
@@ -47,7 +47,7 @@ _QUOTATION_MARKS = "\"'`“”„‘’«»"
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One statement of a text, and the words that make it; `found` if they stand in the text."""
+    """One statement of a text, and its words; `found` if they occur in the text."""
 
     text: str
     quote: str = ""
@@ -55,17 +55,18 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class ClaimVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Whether a context bears a claim out, the words that decide it, and why.
+    """Whether a context supports a claim, the evidence, and the reason.
 
-    It is "unverified" if the judge quoted, also when reminded, what is not in the context.
+    It is "unverified" if the judge quoted, even after a reminder, words that are not in the context.
     """
 
     claim: Claim
-    verdict: Checked
+    verdict: ClaimStatus
     evidence: str = ""
     reason: str = ""
 
 
+# The schema that a model sees contains the names of these classes.
 class _Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     claim: str
     quote: str
@@ -86,54 +87,51 @@ class _Verdicts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verdicts: list[_Checked]
 
 
-async def extract(adapter: Any, text: str, *, how: Asking | None = None) -> tuple[Claim, ...]:
-    """The claims that a text makes, in their order.
+async def extract(adapter: Any, text: str, *, options: JudgeOptions = DEFAULT_OPTIONS) -> tuple[Claim, ...]:
+    """Return the claims of a text in their order.
 
-    One whose quote does not stand in the text is not `found`: the model made it up. Raises
+    A claim whose quote does not occur in the text is not `found`: the model made it up. Raises
     `CallFailed` if the model cannot be reached or gives no list.
     """
-    claims, _ = await _extracted(provider(adapter), text, how or Asking())
-    return claims
+    return (await _extract(provider(adapter), text, options))[0]
 
 
 async def check(
-    adapter: Any, claims: Sequence[Claim], context: Any, *, how: Asking | None = None
+    adapter: Any, claims: Sequence[Claim], context: Any, *, options: JudgeOptions = DEFAULT_OPTIONS
 ) -> tuple[ClaimVerdict, ...]:
-    """Whether a context bears out each claim, in their order.
+    """Return whether a context supports each claim, in their order.
 
-    Raises `CallFailed` if there is a claim on which the model gives no verdict.
+    Raises `CallFailed` if the model gives no verdict on a claim.
     """
-    verdicts, _ = await _checked(provider(adapter), claims, as_text(context), how or Asking())
-    return verdicts
+    return (await _check(provider(adapter), claims, to_text(context), options))[0]
 
 
 async def grounded_claims(
-    adapter: Any, text: Any, context: Any, *, threshold: float = 1.0, how: Asking | None = None
+    adapter: Any, text: Any, context: Any, *, threshold: float = 1.0, options: JudgeOptions = DEFAULT_OPTIONS
 ) -> Score:
-    """The share of a text's claims that a context supports, as a score.
+    """Score the fraction of a text's claims that a context supports.
 
-    An empty text, or one that makes no claims, is skipped. Claims that the model made up are left
-    out and listed. A claim that it backs with words which are not in the context is not supported;
-    if that is so of all claims, there is no verdict.
+    An empty text, or one without claims, is skipped. Claims that the model made up are left out and
+    listed. A claim with evidence that is not in the context is not supported; if that applies to all
+    claims, there is no verdict.
     """
     if not is_fraction(threshold):
-        raise EvaluatorError(f"a threshold is from 0 to 1, got {threshold!r}")
-    model, how = provider(adapter), how or Asking()
-    text = as_text(text)
+        raise EvaluatorError(f"threshold must be from 0 to 1, got {threshold!r}")
+    model, text = provider(adapter), to_text(text)
     if not text.strip():
         return Score.skipped("there is no text to check")
     try:
-        claims, used = await _extracted(model, text, how)
+        claims, usage = await _extract(model, text, options)
     except CallFailed as error:
         return failed(model, shipped(EXTRACT), [error])
     try:
-        found = [claim for claim in claims if claim.found]
-        verdicts, more = await _checked(model, found, as_text(context), how)
+        quoted = [claim for claim in claims if claim.found]
+        verdicts, check_usage = await _check(model, quoted, to_text(context), options)
     except CallFailed as error:
-        error.usage = used + used_by_failures([error])
+        error.usage = usage + sum_failed_usage([error])
         return failed(model, shipped(CHECK), [error])
     judge = {"model": model.model, "prompt": shipped(CHECK).id, "extraction": shipped(EXTRACT).id}
-    details: dict[str, Any] = {"judge": {**judge, "usage": usage_data(used + more)}}
+    details: dict[str, Any] = {"judge": {**judge, "usage": usage_data(usage + check_usage)}}
     made_up = [claim.text for claim in claims if not claim.found]
     if made_up:
         details["made_up"] = made_up
@@ -141,130 +139,110 @@ async def grounded_claims(
         return Score.skipped("the text makes no claims", details)
     if not verdicts:
         return Score.error("no claim that was listed quotes the text", details)
-    return _share(verdicts, threshold, details)
+    return _score_verdicts(verdicts, threshold, details)
 
 
-async def _extracted(model: ProviderAdapter, text: str, how: Asking) -> tuple[tuple[Claim, ...], Usage]:
+async def _extract(
+    model: ProviderAdapter, text: str, options: JudgeOptions
+) -> tuple[tuple[Claim, ...], Usage]:
+    def check_claims(answer: _Listed) -> None:
+        if any(not item.claim.strip() for item in answer.claims):
+            raise ValueError("a claim in the list is empty")
+
     question = Question(shipped(EXTRACT), {"text": text})
-    listed, response, _ = await tell(
-        model, question, lambda fence: MarkedForm(_Listed, fence, _check_listed), how
+    answer, response, _ = await ask_judge(
+        model, question, lambda fence: MarkedForm(_Listed, fence, check_claims), options
     )
-    claims = (
-        Claim(one.claim.strip(), one.quote.strip(), bool(_quoted(one.quote, text))) for one in listed.claims
+    claims = tuple(
+        Claim(item.claim.strip(), item.quote.strip(), bool(_find_quote(item.quote, text)))
+        for item in answer.claims
     )
-    return tuple(claims), response.usage
+    return claims, response.usage
 
 
-async def _checked(
-    model: ProviderAdapter, claims: Sequence[Claim], context: str, how: Asking
+async def _check(
+    model: ProviderAdapter, claims: Sequence[Claim], context: str, options: JudgeOptions
 ) -> tuple[tuple[ClaimVerdict, ...], Usage]:
-    batches = [claims[at : at + BATCH] for at in range(0, len(claims), BATCH)]
-    asks = [functools.partial(_check_batch, model, batch, context, how) for batch in batches]
-    told = await side_by_side(asks)
-    found = [one for one in told if not isinstance(one, CallFailed)]
-    failures = [one for one in told if isinstance(one, CallFailed)]
-    used = sum((usage for _, usage in found), used_by_failures(failures))
+    batches = [claims[start : start + BATCH] for start in range(0, len(claims), BATCH)]
+    results = await run_concurrently(
+        [functools.partial(_check_batch, model, batch, context, options) for batch in batches]
+    )
+    answered = [result for result in results if not isinstance(result, CallFailed)]
+    failures = [result for result in results if isinstance(result, CallFailed)]
+    usage = sum((usage for _, usage in answered), sum_failed_usage(failures))
     if failures:
-        # The batches that were answered were paid for too.
-        failures[0].usage = used
+        # The answered batches cost money too.
+        failures[0].usage = usage
         raise failures[0]
-    return tuple(verdict for verdicts, _ in found for verdict in verdicts), used
+    return tuple(verdict for verdicts, _ in answered for verdict in verdicts), usage
 
 
 async def _check_batch(
-    model: ProviderAdapter, claims: Sequence[Claim], context: str, how: Asking
+    model: ProviderAdapter, claims: Sequence[Claim], context: str, options: JudgeOptions
 ) -> tuple[list[ClaimVerdict], Usage]:
-    listed = "\n".join(
-        f"{number}. {' '.join(claim.text.split())}" for number, claim in enumerate(claims, start=1)
-    )
-    question = Question(shipped(CHECK), {"context": context, "claims": listed})
-    complete, exact = _complete(len(claims)), _exact(context)
-    answer, response, _ = await tell(
-        model, question, lambda fence: MarkedForm(_Verdicts, fence, complete, exact), how
-    )
-    by_number = {one.number: one for one in answer.verdicts}
-    verdicts = [_held_to(by_number[number], claim, context) for number, claim in enumerate(claims, start=1)]
-    return verdicts, response.usage
+    def check_numbers(answer: _Verdicts) -> None:
+        if Counter(item.number for item in answer.verdicts) != Counter(range(1, len(claims) + 1)):
+            raise ValueError(f"it does not have exactly one verdict on each claim from 1 to {len(claims)}")
 
-
-def _check_listed(listed: _Listed) -> None:
-    if any(not one.claim.strip() for one in listed.claims):
-        raise ValueError("a claim in the list is empty")
-
-
-def _complete(count: int) -> Callable[[_Verdicts], None]:
-    """Every claim has exactly one verdict."""
-
-    def look(answer: _Verdicts) -> None:
-        numbers = Counter(one.number for one in answer.verdicts)
-        if numbers != Counter(range(1, count + 1)):
-            raise ValueError(f"it does not have exactly one verdict on each claim from 1 to {count}")
-
-    return look
-
-
-def _exact(context: str) -> Callable[[_Verdicts], None]:
-    """All evidence stands in the context."""
-
-    def look(answer: _Verdicts) -> None:
-        misquoted = [str(one.number) for one in answer.verdicts if _misquoted(one, context)]
+    def check_quotes(answer: _Verdicts) -> None:
+        misquoted = [str(item.number) for item in answer.verdicts if _is_misquoted(item, context)]
         if misquoted:
             raise ValueError(
                 f"the evidence for {', '.join(misquoted)} is not in the context: quote it exactly "
                 "as it stands there, and give all verdicts again"
             )
 
-    return look
+    listed = "\n".join(f"{n}. {' '.join(claim.text.split())}" for n, claim in enumerate(claims, start=1))
+    question = Question(shipped(CHECK), {"context": context, "claims": listed})
+    answer, response, _ = await ask_judge(
+        model, question, lambda fence: MarkedForm(_Verdicts, fence, check_numbers, check_quotes), options
+    )
+    by_number = {item.number: item for item in answer.verdicts}
+    verdicts = [_verify(by_number[number], claim, context) for number, claim in enumerate(claims, start=1)]
+    return verdicts, response.usage
 
 
-def _misquoted(said: _Checked, context: str) -> bool:
-    return said.verdict != "not_stated" and not _evidence(said.evidence, context)
+def _is_misquoted(item: _Checked, context: str) -> bool:
+    if item.verdict == "not_stated":
+        return False
+    # A quote of function words ("the") proves nothing.
+    is_empty = all(word.kind == "function" for word in words(item.evidence))
+    return is_empty or not _find_quote(item.evidence, context)
 
 
-def _evidence(quote: str, context: str) -> str:
-    """A quote as it stands in the context; "" if it does not, or says nothing ("the")."""
-    if all(word.kind == "function" for word in words(quote)):
-        return ""
-    return _quoted(quote, context)
+def _verify(item: _Checked, claim: Claim, context: str) -> ClaimVerdict:
+    """Return the verdict, if its evidence is in the context."""
+    if item.verdict == "not_stated":
+        return ClaimVerdict(claim, "not_stated", reason=item.reason)
+    if _is_misquoted(item, context):
+        reason = f"{item.reason} (it was called {item.verdict}, but {NOT_IN_CONTEXT})".strip()
+        return ClaimVerdict(claim, "unverified", item.evidence, reason)
+    return ClaimVerdict(claim, item.verdict, _find_quote(item.evidence, context), item.reason)
 
 
-def _held_to(said: _Checked, claim: Claim, context: str) -> ClaimVerdict:
-    """The verdict, if its evidence stands in the context."""
-    if said.verdict == "not_stated":
-        return ClaimVerdict(claim, "not_stated", reason=said.reason)
-    if _misquoted(said, context):
-        reason = f"{said.reason} (it was called {said.verdict}, but {NOT_IN_CONTEXT})".strip()
-        return ClaimVerdict(claim, "unverified", said.evidence, reason)
-    return ClaimVerdict(claim, said.verdict, _quoted(said.evidence, context), said.reason)
-
-
-def _quoted(quote: str, text: str) -> str:
-    """A quote as it stands in a text, or "".
-
-    White space, capitals and quotation marks around it do not matter.
-    """
-    whole = " ".join(text.split())
-    for one in (quote, quote.strip().strip(_QUOTATION_MARKS)):
-        wanted = " ".join(one.split())
-        found = re.search(re.escape(wanted), whole, re.IGNORECASE) if wanted else None
-        if found is not None:
-            return found[0]
+def _find_quote(quote: str, text: str) -> str:
+    """Return a quote as the text has it, or ""; ignores white space, case and quotation marks around it."""
+    folded = " ".join(text.split())
+    for candidate in (quote, quote.strip().strip(_QUOTATION_MARKS)):
+        pattern = re.escape(" ".join(candidate.split()))
+        match = re.search(pattern, folded, re.IGNORECASE) if pattern else None
+        if match is not None:
+            return match[0]
     return ""
 
 
-def _share(verdicts: Sequence[ClaimVerdict], threshold: float, details: dict[str, Any]) -> Score:
-    tally = Counter(one.verdict for one in verdicts)
-    counts = {name: tally[name] for name in get_args(Checked)}
-    details = {**counts, "claims": codec.plain(list(verdicts)), **details}
-    if tally["unverified"] == len(verdicts):
+def _score_verdicts(verdicts: Sequence[ClaimVerdict], threshold: float, details: dict[str, Any]) -> Score:
+    counts = Counter(verdict.verdict for verdict in verdicts)
+    by_status = {status: counts[status] for status in get_args(ClaimStatus)}
+    details = {**by_status, "claims": codec.plain(list(verdicts)), **details}
+    if counts["unverified"] == len(verdicts):
         return Score.error(f"no verdict on any claim holds: {NOT_IN_CONTEXT}", details)
-    # What is backed by words that are not in the context is not supported by it.
-    value = tally["supported"] / len(verdicts)
-    told = [f"{tally['supported']} of {len(verdicts)} claims are supported"]
+    value = counts["supported"] / len(verdicts)
+    reasons = [f"{counts['supported']} of {len(verdicts)} claims are supported"]
     labels = {
         "contradicted": "contradicted",
         "not_stated": "not stated",
         "unverified": f"not supported, for {NOT_IN_CONTEXT}",
     }
-    told += [f"{labels[one.verdict]}: {one.claim.text}" for one in verdicts if one.verdict in labels]
-    return Score(value, value >= threshold, "; ".join(told), details)
+    reasons += [f"{labels[item.verdict]}: {item.claim.text}" for item in verdicts if item.verdict in labels]
+    return Score(value, value >= threshold, "; ".join(reasons), details)

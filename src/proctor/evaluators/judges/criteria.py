@@ -1,4 +1,4 @@
-"""A rubric: several criteria, each with a weight, from any of the ways to write them."""
+"""The criteria of a weighted rubric, and checks of judge options."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from proctor.errors import EvaluatorError, Problem, nearest
 from proctor.records.numbers import is_fraction, is_number
 
 if TYPE_CHECKING:
-    from proctor.evaluators.judges.opinion import Asking
-
+    from proctor.evaluators.judges.opinion import JudgeOptions
 
 Temperature = float | Literal["auto"] | None
+_KEYS = ("id", "name", "description", "scoring_criteria", "weight")
+_FORMATS = "write a list of criteria, {name: weight}, {name: description} or {name: {description, weight}}"
 
 
 def connected(adapter: Any) -> Any:
-    """The model that is meant, by its address or as it is."""
-    # Addresses are looked up among what is installed, which takes a moment.
+    """Return the model of an address, or the adapter unchanged."""
+    # This import looks up the installed providers, which takes time.
     from proctor.models.connect import provider
 
     return provider(adapter)
@@ -33,35 +34,31 @@ def asking(
     logprobs: bool = False,
     samples: int = 1,
     remind: bool = True,
-) -> Asking:
-    """How a judge is asked, or what is wrong with it."""
-    from proctor.evaluators.judges.opinion import Asking
+) -> JudgeOptions:
+    """Create the options of a judge, or say what is wrong with them."""
+    from proctor.evaluators.judges.opinion import JudgeOptions
 
     if temperature == "auto":
-        # Several opinions at temperature 0 would be one opinion, several times.
+        # Several opinions at temperature 0 would be equal.
         temperature = 0.0 if samples == 1 else None
     if temperature is not None and not (is_number(temperature) and temperature >= 0):
-        raise EvaluatorError(f"a temperature is a number from 0 up, got {temperature!r}")
-    return Asking(temperature, max_tokens, logprobs, remind)
+        raise EvaluatorError(f"temperature must be a number of 0 or more, got {temperature!r}")
+    return JudgeOptions(temperature, max_tokens, logprobs, remind)
 
 
 def check_terms(where: str, threshold: float | None, *, combine: str = "mean", **counts: int | None) -> None:
-    """Refuse a pass mark, a rule or a count that cannot be one."""
+    """Refuse an invalid threshold, combination or count."""
     if combine not in ("mean", "vote"):
-        raise EvaluatorError(f"opinions combine by mean or vote, not {combine!r}", where=where)
+        raise EvaluatorError(f"combine must be mean or vote, got {combine!r}", where=where)
     if threshold is not None and not is_fraction(threshold):
-        raise EvaluatorError(f"a pass mark is from 0 to 1, got {threshold!r}", where=where)
+        raise EvaluatorError(f"threshold must be from 0 to 1, got {threshold!r}", where=where)
     for name, count in counts.items():
         if count is not None and not (is_number(count) and count == int(count) >= 1):
-            raise EvaluatorError(f"{name} is a whole number from 1 up, got {count!r}", where=where)
-
-
-_KEYS = ("id", "name", "description", "scoring_criteria", "weight")
-_WAYS = "write a list of criteria, {name: weight}, {name: description} or {name: {description, weight}}"
+            raise EvaluatorError(f"{name} must be an integer of 1 or more, got {count!r}", where=where)
 
 
 class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One thing that an output is scored by, and how much it counts.
+    """One criterion of a rubric, and its weight.
 
     >>> print(Criterion("tone", description="Is it polite?", weight=2.0).text)
     tone
@@ -76,52 +73,49 @@ class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
     @property
     def text(self) -> str:
-        """What a judge is told of it."""
-        parts = (self.name or self.id, self.description, self.scoring_criteria)
-        return "\n".join(part.strip() for part in parts if part.strip())
+        """The text for the judge."""
+        lines = (self.name or self.id, self.description, self.scoring_criteria)
+        return "\n".join(line.strip() for line in lines if line.strip())
 
 
-def rubric_of(given: Any, where: str) -> tuple[Criterion, ...]:
-    """The criteria of a rubric; every fault in it is named at once.
+def rubric_of(source: Any, where: str) -> tuple[Criterion, ...]:
+    """Return the criteria of a rubric; the error names all problems at once.
 
-    A list of criteria (texts, or mappings with name, description, scoring_criteria, weight), or a
-    mapping of names to weights, descriptions or such mappings. What a rubric file holds,
-    {version, rubrics: […]}, is taken too.
+    The source is a list of criteria (texts, or mappings with name, description, scoring_criteria,
+    weight), or a mapping of names to weights, descriptions or such mappings, or the content of a rubric
+    file: {version, rubrics: […]}.
 
-    >>> [(one.id, one.weight) for one in rubric_of({"accuracy": 3, "tone": 1}, "a rubric")]
+    >>> [(criterion.id, criterion.weight) for criterion in rubric_of({"accuracy": 3, "tone": 1}, "a rubric")]
     [('accuracy', 3.0), ('tone', 1.0)]
     """
-    if isinstance(given, Mapping) and isinstance(given.get("rubrics"), list | tuple):
-        given = given["rubrics"]
-    named = _named(given, where)
+    if isinstance(source, Mapping) and isinstance(source.get("rubrics"), list | tuple):
+        source = source["rubrics"]
+    if isinstance(source, Mapping):
+        items = [(str(name), value) for name, value in source.items()]
+    elif isinstance(source, Iterable) and not isinstance(source, str | bytes):
+        items = [("", value) for value in source]
+    else:
+        raise EvaluatorError(f"{source!r} is not a rubric", where=where, fix=_FORMATS)
     problems: list[Problem] = []
-    found: list[Criterion] = []
-    for place, (name, value) in enumerate(named, start=1):
-        told = _read(name, value)
-        label = str(name or told.get("id") or told.get("name") or f"criterion {place}")
-        faults = _faults(label, told, bool(name.strip()))
-        problems += faults
-        if not faults:
-            found.append(_made(label, told))
-    twice = [label for label, count in Counter(one.id for one in found).items() if count > 1]
-    problems += [Problem(label, "two criteria have this name") for label in twice]
-    if not named:
+    criteria: list[Criterion] = []
+    for number, (name, value) in enumerate(items, start=1):
+        fields = _to_fields(name, value)
+        label = str(name or fields.get("id") or fields.get("name") or f"criterion {number}")
+        invalid = _find_problems(label, fields, bool(name.strip()))
+        problems += invalid
+        if not invalid:
+            fields |= {"id": str(fields.get("id") or label), "weight": float(fields.get("weight", 1.0))}
+            criteria.append(Criterion(**fields))
+    counts = Counter(criterion.id for criterion in criteria)
+    problems += [Problem(name, "two criteria have this name") for name, count in counts.items() if count > 1]
+    if not items:
         problems.append(Problem("", "it has no criterion"))
     if problems:
-        raise EvaluatorError("the rubric does not hold together", where=where, fix=_WAYS, problems=problems)
-    return tuple(found)
+        raise EvaluatorError("the rubric is invalid", where=where, fix=_FORMATS, problems=problems)
+    return tuple(criteria)
 
 
-def _named(given: Any, where: str) -> list[tuple[str, Any]]:
-    if isinstance(given, Mapping):
-        return [(str(name), value) for name, value in given.items()]
-    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
-        return [("", value) for value in given]
-    raise EvaluatorError(f"{given!r} is not a rubric", where=where, fix=_WAYS)
-
-
-def _read(name: str, value: Any) -> dict[str, Any]:
-    """One criterion as a mapping, however it was written."""
+def _to_fields(name: str, value: Any) -> dict[str, Any]:
     if isinstance(value, Criterion):
         return dict(msgspec.structs.asdict(value))
     if isinstance(value, Mapping):
@@ -131,25 +125,20 @@ def _read(name: str, value: Any) -> dict[str, Any]:
     return {"weight": value}
 
 
-def _faults(label: str, told: Mapping[str, Any], named: bool) -> list[Problem]:
-    faults = [
-        Problem(label, f"{key!r} means nothing here; {nearest(key, _KEYS)}")
-        for key in told
+def _find_problems(label: str, fields: Mapping[str, Any], has_name: bool) -> list[Problem]:
+    problems = [
+        Problem(label, f"there is no key {key!r}; {nearest(key, _KEYS)}")
+        for key in fields
         if key not in _KEYS
     ]
-    weight = told.get("weight", 1.0)
+    weight = fields.get("weight", 1.0)
     if not is_number(weight) or weight <= 0:
-        faults.append(Problem(label, f"a weight is a number above 0, got {weight!r}"))
-    faults += [
-        Problem(label, f"{key} is a text, got {told[key]!r}")
+        problems.append(Problem(label, f"weight must be a number above 0, got {weight!r}"))
+    problems += [
+        Problem(label, f"{key} must be a text, got {fields[key]!r}")
         for key in _KEYS[:-1]
-        if not isinstance(told.get(key, ""), str)
+        if not isinstance(fields.get(key, ""), str)
     ]
-    if not (named or any(told.get(key) for key in _KEYS[:-1])):
-        faults.append(Problem(label, "it does not say what it is about"))
-    return faults
-
-
-def _made(label: str, told: Mapping[str, Any]) -> Criterion:
-    texts = {key: told.get(key, "") for key in ("name", "description", "scoring_criteria")}
-    return Criterion(str(told.get("id") or label), **texts, weight=float(told.get("weight", 1.0)))
+    if not (has_name or any(fields.get(key) for key in _KEYS[:-1])):
+        problems.append(Problem(label, "it has no name or description"))
+    return problems

@@ -1,4 +1,4 @@
-"""A judge: what it looks at, how often it is asked, and the score its opinions come to."""
+"""A judge: the texts it sees, the number of its opinions, and the score that combines them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from typing import Any, Literal, NamedTuple
 from proctor.core.stats.descriptive import mean_and_variance
 from proctor.errors import CallFailed, Unreadable
 from proctor.evaluators.judges.opinion import (
-    Asking,
+    DEFAULT_OPTIONS,
+    JudgeOptions,
     Opinion,
     Question,
-    as_text,
-    give,
-    side_by_side,
+    get_opinion,
+    run_concurrently,
+    sum_failed_usage,
+    to_text,
     usage_data,
-    used_by_failures,
 )
 from proctor.evaluators.judges.scale import Scale
 from proctor.evaluators.judges.templates import EXPECTED, OUTPUT, needs_expected
@@ -30,131 +31,130 @@ from proctor.records.score import Score
 from proctor.records.session import Usage
 
 Combine = Literal["mean", "vote"]
-LONGEST_ANSWER = 500
+MAX_ANSWER = 500
 NO_REFERENCE = "the sample has no expected value, and the judge needs one"
 
 
 class View(NamedTuple):
-    """What a judge gets to see besides the output."""
+    """The texts that a judge sees in addition to the output."""
 
     reference: bool | None = None
     show_input: bool = True
 
     def texts(self, output: Any, sample: Any, template: PromptTemplate[Any]) -> dict[str, str]:
-        """Everything judged, as texts by name; empty where the reference is missing."""
+        """Return all judged texts by name; empty if the reference is missing."""
         if not isinstance(sample, Sample):
-            # Called directly, with an output and what was expected.
+            # A direct call passes the expected value instead of a sample.
             sample = Sample("", None, sample)
-        found = {OUTPUT: as_text(output)}
+        texts = {OUTPUT: to_text(output)}
         if sample.expected is not None and self.reference is not False:
-            found[EXPECTED] = reference_text(output, sample.expected, as_text)
+            texts[EXPECTED] = reference_text(output, sample.expected, to_text)
         elif self.reference or needs_expected(template):
             return {}
         if self.show_input:
-            shown = {"input": sample.input, "context": sample.context}
-            found |= {name: as_text(value) for name, value in shown.items() if value is not None}
-        return found
+            inputs = {"input": sample.input, "context": sample.context}
+            texts |= {name: to_text(value) for name, value in inputs.items() if value is not None}
+        return texts
 
 
 class Judge(NamedTuple):
-    """A model that is asked about outputs, by a prompt and on a scale.
+    """A model that judges outputs with a prompt and a scale.
 
-    `measure` is what it judges by, as texts of the prompt; `words` are the prompt's other values.
+    `criteria` are fenced texts of the prompt; `values` fill its other placeholders.
     """
 
     adapter: ProviderAdapter
     template: PromptTemplate[Any]
     scale: Scale
-    measure: Mapping[str, str]
-    words: Mapping[str, str] = {}
+    criteria: Mapping[str, str]
+    values: Mapping[str, str] = {}
     view: View = View()
-    how: Asking = Asking()
+    options: JudgeOptions = DEFAULT_OPTIONS
     samples: int = 1
     combine: Combine = "mean"
 
     async def score(self, output: Any, sample: Any) -> Score:
-        """Ask as often as wanted, and make one score of it."""
+        """Ask for the opinions, and combine them into one score."""
         texts = self.view.texts(output, sample, self.template)
         if not texts:
             return Score.skipped(NO_REFERENCE)
-        question = Question(self.template, {**self.measure, **texts}, self.words)
-        asks = [
-            functools.partial(give, self.adapter, question, self.scale, self.how, index)
-            for index in range(self.samples)
-        ]
-        told = await side_by_side(asks)
-        opinions = [one for one in told if isinstance(one, Opinion)]
-        failures = [one for one in told if isinstance(one, CallFailed)]
-        if len(failures) * 2 > len(told):
-            return failed(self.adapter, self.template, failures, len(told), opinions)
+        question = Question(self.template, {**self.criteria, **texts}, self.values)
+        ask = functools.partial(get_opinion, self.adapter, question, self.scale, self.options)
+        answers = await run_concurrently([functools.partial(ask, index) for index in range(self.samples)])
+        opinions = [answer for answer in answers if isinstance(answer, Opinion)]
+        failures = [answer for answer in answers if isinstance(answer, CallFailed)]
+        if len(failures) * 2 > len(answers):
+            return failed(self.adapter, self.template, failures, len(answers), opinions)
         if self.samples == 1:
-            return alone(opinions[0], self.scale)
-        return _together(opinions, failures, self.scale, self.combine)
+            return single_score(opinions[0], self.scale)
+        return _combine(opinions, failures, self.scale, self.combine)
 
 
 def failed(
     adapter: ProviderAdapter,
     template: PromptTemplate[Any],
     failures: Sequence[CallFailed],
-    asked: int = 1,
-    others: Sequence[Opinion] = (),
+    count: int = 1,
+    opinions: Sequence[Opinion] = (),
 ) -> Score:
-    """The score of a judge that gave no verdict: an error, which says who and why.
-
-    It keeps what all the askings used; `others` are the opinions that did not fail.
-    """
+    """Return the error score of a judge without a verdict, with the usage of all its calls."""
     error = failures[0]
-    why = str(error) if adapter.model in str(error) else f"{adapter.model}: {error}"
-    judge: dict[str, Any] = {"model": adapter.model, "prompt": template.id}
-    judge["error"] = type(error).__name__
-    used = sum((one.usage for one in others), used_by_failures(failures))
-    if used != Usage():
-        judge["usage"] = usage_data(used)
+    reason = str(error) if adapter.model in str(error) else f"{adapter.model}: {error}"
+    judge: dict[str, Any] = {"model": adapter.model, "prompt": template.id, "error": type(error).__name__}
+    usage = sum((opinion.usage for opinion in opinions), sum_failed_usage(failures))
+    if usage != Usage():
+        judge["usage"] = usage_data(usage)
     if isinstance(error, Unreadable) and error.answer:
-        judge["answer"] = error.answer[:LONGEST_ANSWER]
-    if asked > 1:
-        why = f"{len(failures)} of {asked} opinions failed; {why}"
-        judge["failures"] = [str(one) for one in failures]
-    return Score.error(why, {"judge": judge})
+        judge["answer"] = error.answer[:MAX_ANSWER]
+    if count > 1:
+        reason = f"{len(failures)} of {count} opinions failed; {reason}"
+        judge["failures"] = [str(failure) for failure in failures]
+    return Score.error(reason, {"judge": judge})
 
 
-def account(opinions: Sequence[Opinion], failures: Sequence[CallFailed] = ()) -> dict[str, Any]:
-    """Who judged, by which prompt, and what all opinions used, those that failed too."""
-    first = opinions[0]
-    used = first.usage
+def describe_judge(opinions: Sequence[Opinion], failures: Sequence[CallFailed] = ()) -> dict[str, Any]:
+    """Return the model, the prompt, and the usage of all opinions and failures."""
+    usage = opinions[0].usage
     if failures or len(opinions) > 1:
-        used = sum((one.usage for one in opinions), used_by_failures(failures))
-    told: dict[str, Any] = {"model": first.model, "prompt": first.prompt, "usage": usage_data(used)}
-    if all(one.cached for one in opinions):
-        told["cached"] = True
-    return told
+        usage = sum((opinion.usage for opinion in opinions), sum_failed_usage(failures))
+    data = {"model": opinions[0].model, "prompt": opinions[0].prompt, "usage": usage_data(usage)}
+    return {**data, "cached": True} if all(opinion.cached for opinion in opinions) else data
 
 
-def alone(opinion: Opinion, scale: Scale) -> Score:
-    """The score of one opinion."""
-    judge = {**account([opinion]), scale.field: scale.told(opinion.said), **_chances(opinion)}
+def single_score(opinion: Opinion, scale: Scale) -> Score:
+    """Return the score of one opinion."""
+    verdict = scale.to_data(opinion.verdict)
+    judge = {**describe_judge([opinion]), scale.field: verdict, **_describe_probabilities(opinion)}
     details = {**scale.details(opinion.value), "judge": judge}
     return Score(opinion.value, opinion.passed, opinion.reason, details)
 
 
-def _together(
+def _combine(
     opinions: Sequence[Opinion], failures: Sequence[CallFailed], scale: Scale, combine: Combine
 ) -> Score:
-    """The mean of several opinions, passed by their mean or by most of them."""
-    values = [one.value for one in opinions]
+    """Return the mean of several opinions, which passes by its value or by the majority."""
+    values = [opinion.value for opinion in opinions]
     value = min(1.0, max(0.0, math.fsum(values) / len(values)))
-    passing = sum(one.passed for one in opinions)
-    tie = passing * 2 == len(opinions)
+    passing = sum(opinion.passed for opinion in opinions)
     passed = scale.passes(value) if combine == "mean" else passing * 2 > len(opinions)
-    nearest_one = min(opinions, key=lambda one: abs(one.value - value))
-    reason = f"{passing} of {len(opinions)} opinions pass: {nearest_one.reason}".rstrip(": ")
-    if tie and combine == "vote":
+    nearest = min(opinions, key=lambda opinion: abs(opinion.value - value))
+    reason = f"{passing} of {len(opinions)} opinions pass: {nearest.reason}".rstrip(": ")
+    if passing * 2 == len(opinions) and combine == "vote":
         reason = f"a tie, which does not pass; {reason}"
     spread = mean_and_variance(values)
     judge = {
-        **account(opinions, failures),
-        "opinions": [_brief(one, scale) for one in opinions],
-        "distribution": dict(Counter(str(scale.told(one.said)) for one in opinions)),
+        **describe_judge(opinions, failures),
+        "opinions": [
+            {
+                scale.field: scale.to_data(opinion.verdict),
+                "value": opinion.value,
+                "passed": opinion.passed,
+                "reason": opinion.reason,
+                **_describe_probabilities(opinion),
+            }
+            for opinion in opinions
+        ],
+        "distribution": dict(Counter(str(scale.to_data(opinion.verdict)) for opinion in opinions)),
         "spread": None if spread is None else math.sqrt(spread[1]),
         "passing": passing,
     }
@@ -163,13 +163,7 @@ def _together(
     return Score(value, passed, reason, {**scale.details(value), "judge": judge})
 
 
-def _brief(opinion: Opinion, scale: Scale) -> dict[str, Any]:
-    told = {scale.field: scale.told(opinion.said), "value": opinion.value, "passed": opinion.passed}
-    return {**told, "reason": opinion.reason, **_chances(opinion)}
-
-
-def _chances(opinion: Opinion) -> dict[str, Any]:
-    """How sure the judge was, or why that is not known although it was asked for."""
-    if opinion.chances:
-        return {"chances": opinion.chances, "seen": opinion.seen}
-    return {"chances": None, "unseen": opinion.unseen} if opinion.unseen else {}
+def _describe_probabilities(opinion: Opinion) -> dict[str, Any]:
+    if opinion.probabilities:
+        return {"chances": opinion.probabilities, "seen": opinion.coverage}
+    return {"chances": None, "unseen": opinion.unknown} if opinion.unknown else {}

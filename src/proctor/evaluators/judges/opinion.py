@@ -1,4 +1,4 @@
-"""One opinion: a judge is asked once about texts behind a fence, and its verdict is read."""
+"""Ask a judge once about fenced texts, and read its verdict."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from proctor.errors import CallFailed
-from proctor.evaluators.judges.answers import VerdictForm, asks_without_mark
 from proctor.evaluators.judges.fence import Fence
 from proctor.evaluators.judges.scale import Scale
-from proctor.evaluators.judges.templates import bound
+from proctor.evaluators.judges.templates import fill_template
+from proctor.evaluators.judges.verdict_form import VerdictForm, asks_for_unmarked
 from proctor.models.asking import Form, aask
 from proctor.models.prompts import PromptTemplate
 from proctor.ports import ProviderAdapter
@@ -22,97 +22,96 @@ from proctor.records.model import MOST_LOGPROBS, ModelResponse, TokenChances
 from proctor.records.session import Session, Usage
 from proctor.sessions import current as sessions
 
-# With less than half of it in sight, an expectation would be a guess.
-LEAST_SEEN = 0.5
-_DRESS = " \t\r\n*_`'\"<>[](){}:.,"
+# If the known probabilities cover less, an expectation would be a guess.
+MIN_COVERAGE = 0.5
+_MARKUP = " \t\r\n*_`'\"<>[](){}:.,"
+
+T = TypeVar("T")
 
 
-class Chances(NamedTuple):
-    """The chance of each verdict; `seen` is what they add up to, the rest were other tokens."""
+class VerdictProbabilities(NamedTuple):
+    """The probability of each verdict; `coverage` is their sum, the rest belongs to other tokens."""
 
-    of: dict[str, float]
-    seen: float
+    by_verdict: dict[str, float]
+    coverage: float
 
-    def expected(self, values: Mapping[str, float]) -> float:
-        """The mean of the verdicts' values, each weighed by its chance.
+    def expected_value(self, values: Mapping[str, float]) -> float:
+        """Return the mean of the verdicts' values, weighted by their probabilities.
 
-        >>> Chances({"good": 0.75, "poor": 0.25}, 1.0).expected({"good": 1.0, "poor": 0.0})
+        >>> VerdictProbabilities({"good": 0.75, "poor": 0.25}, 1.0).expected_value({"good": 1.0, "poor": 0.0})
         0.75
         """
-        whole = math.fsum(self.of.values())
-        mean = math.fsum(chance * values[label] for label, chance in self.of.items()) / whole
+        total = math.fsum(self.by_verdict.values())
+        mean = math.fsum(p * values[verdict] for verdict, p in self.by_verdict.items()) / total
         return min(1.0, max(0.0, mean))
 
 
-def chances_at(text: str, place: int, tokens: Sequence[TokenChances], labels: Sequence[str]) -> Chances | str:
-    """The chances of the labels where the verdict begins in an answer, or why there are none.
+def read_probabilities(
+    text: str, position: int, tokens: Sequence[TokenChances], labels: Sequence[str]
+) -> VerdictProbabilities | str:
+    """Return the probabilities of the labels at the position of the verdict, or why there are none.
 
-    A token counts for a label if it can be the beginning of that one alone.
+    A token counts for a label if it can be the beginning of only that label.
 
     >>> tokens = [TokenChances("RATING:", -0.1), TokenChances(" good", -0.5, {" poor": -1.0})]
-    >>> sorted(chances_at("RATING: good", 8, tokens, ["good", "poor"]).of)
+    >>> sorted(read_probabilities("RATING: good", 8, tokens, ["good", "poor"]).by_verdict)
     ['good', 'poor']
     """
     if not tokens:
         return "the provider gave no chances"
     if not labels:
         return "the verdicts are too many to tell their chances apart"
-    token = _covering(text, place, tokens)
+    token = _find_token(text, position, tokens)
     if token is None:
         return "the provider's tokens are not those of the answer"
-    said = _label(token.token, labels)
-    found = dict.fromkeys(labels, 0.0)
+    probabilities = dict.fromkeys(labels, 0.0)
     for other, logprob in {**token.others, token.token: token.logprob}.items():
-        label = _label(other, labels)
+        label = _match_label(other, labels)
         if label is not None:
-            found[label] += math.exp(min(0.0, logprob))
-    seen = math.fsum(found.values())
-    if said is None or seen < LEAST_SEEN:
+            probabilities[label] += math.exp(min(0.0, logprob))
+    coverage = math.fsum(probabilities.values())
+    if _match_label(token.token, labels) is None or coverage < MIN_COVERAGE:
         return "the tokens do not tell the verdicts apart"
-    told = {label: chance for label, chance in found.items() if chance > 0.0}
-    return Chances(told, min(1.0, seen))
+    return VerdictProbabilities(
+        {label: p for label, p in probabilities.items() if p > 0.0}, min(1.0, coverage)
+    )
 
 
-def _covering(text: str, place: int, tokens: Sequence[TokenChances]) -> TokenChances | None:
-    """The token in which the verdict begins, with nothing but dress before it."""
-    whole = "".join(token.token for token in tokens)
-    begin = whole.find(text)
-    if begin < 0:
+def _find_token(text: str, position: int, tokens: Sequence[TokenChances]) -> TokenChances | None:
+    """Return the token in which the verdict begins, with only markup before it."""
+    offset = "".join(token.token for token in tokens).find(text)
+    if offset < 0:
         return None
-    wanted, at = begin + place, 0
+    target, start = offset + position, 0
     for token in tokens:
-        if at <= wanted < at + len(token.token):
-            return None if token.token[: wanted - at].strip(_DRESS) else token
-        at += len(token.token)
+        if start <= target < start + len(token.token):
+            return None if token.token[: target - start].strip(_MARKUP) else token
+        start += len(token.token)
     return None
 
 
-def _label(token: str, labels: Sequence[str]) -> str | None:
-    """The only label that a token can be the beginning of."""
-    bare = token.strip(_DRESS).casefold()
-    fitting = [label for label in labels if bare and label.casefold().startswith(bare)]
-    return fitting[0] if len(fitting) == 1 else None
-
-
-T = TypeVar("T")
+def _match_label(token: str, labels: Sequence[str]) -> str | None:
+    prefix = token.strip(_MARKUP).casefold()
+    matches = [label for label in labels if prefix and label.casefold().startswith(prefix)]
+    return matches[0] if len(matches) == 1 else None
 
 
 class Question(NamedTuple):
-    """What a judge is asked: a prompt, and the texts that stand behind the fence in it.
+    """A prompt and the fenced texts in it.
 
-    `texts` are by the names of the prompt's placeholders, or behind their fence already; `words`
-    are the values of the others.
+    `texts` are by the names of the prompt's placeholders, or an existing fence; `values` fill the other
+    placeholders.
     """
 
     template: PromptTemplate[Any]
     texts: Mapping[str, str] | Fence
-    words: Mapping[str, str] = {}
+    values: Mapping[str, str] = {}
 
 
-class Asking(NamedTuple):
-    """How a judge is asked. `logprobs` asks for the chances of the verdicts too.
+class JudgeOptions(NamedTuple):
+    """The options of a call. `logprobs` requests the probabilities of the verdicts.
 
-    `remind` repeats a request once, with a reminder of the format, if the answer cannot be read.
+    `remind` repeats an unreadable request once, with a reminder of the format.
     """
 
     temperature: float | None = 0.0
@@ -121,162 +120,167 @@ class Asking(NamedTuple):
     remind: bool = True
 
 
-class Opinion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What one asking of one judge came to.
+DEFAULT_OPTIONS = JudgeOptions()
 
-    `said` is the verdict as it was given; `value` what it is worth or, where the chances of all
-    verdicts are known, what was to be expected. `seen` is how much the chances add up to, and
-    `unseen` why there are none although they were asked for.
+
+class Opinion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The result of one call of one judge.
+
+    `value` is the value of the `verdict` or, if the probabilities of all verdicts are known, the expected
+    value. `coverage` is the sum of the probabilities; `unknown` says why there are none although they
+    were requested.
     """
 
     value: float
-    said: str
+    verdict: str
     passed: bool
     reason: str
     model: str
     prompt: str
     usage: Usage = Usage()
-    chances: dict[str, float] = {}
-    seen: float | None = None
-    unseen: str = ""
+    probabilities: dict[str, float] = {}
+    coverage: float | None = None
+    unknown: str = ""
     cached: bool = False
     index: int = 0
 
 
-class Told(NamedTuple):
-    """An answer as it was read, with the form and the response it comes from."""
+class Answer(NamedTuple):
+    """A parsed answer, with its response and form."""
 
     output: Any
     response: ModelResponse
     form: Any
 
 
-async def tell(
+async def ask_judge(
     adapter: ProviderAdapter,
     question: Question,
-    form: Callable[[Fence], Form],
-    how: Asking = Asking(),  # noqa: B008 - a tuple
+    create_form: Callable[[Fence], Form],
+    options: JudgeOptions = DEFAULT_OPTIONS,
     index: int = 0,
-) -> Told:
-    """Ask once, everything judged behind a fence; the form is made for that fence.
+) -> Answer:
+    """Ask once, with all judged texts fenced; `create_form` creates the form for the fence.
 
     Raises `CallFailed` if the judge cannot be reached, `Unreadable` if it gives no verdict.
     """
     texts = question.texts
     fence = texts if isinstance(texts, Fence) else Fence(texts)
-    wanted = form(fence)
-    prompt = bound(question.template, fence, question.words)
+    form = create_form(fence)
     response = await aask(
         adapter,
-        prompt.messages(),
-        wanted,
-        temperature=how.temperature,
-        max_tokens=how.max_tokens,
-        top_logprobs=MOST_LOGPROBS if how.logprobs else None,
+        fill_template(question.template, fence, question.values).messages(),
+        form,
+        temperature=options.temperature,
+        max_tokens=options.max_tokens,
+        top_logprobs=MOST_LOGPROBS if options.logprobs else None,
         opinion=index,
-        remind=how.remind,
+        remind=options.remind,
     )
-    return Told(response.output, response, wanted)
+    return Answer(response.output, response, form)
 
 
-async def give(
+async def get_opinion(
     adapter: ProviderAdapter,
     question: Question,
     scale: Scale,
-    how: Asking = Asking(),  # noqa: B008 - a tuple
+    options: JudgeOptions = DEFAULT_OPTIONS,
     index: int = 0,
 ) -> Opinion:
-    """Ask a judge for one verdict on a scale. `index` tells a second opinion from the first.
+    """Ask a judge for one verdict on a scale. `index` separates repeated opinions.
 
     Raises `CallFailed` if the judge cannot be reached, `Unreadable` if it gives no verdict.
     """
 
-    def wanted(fence: Fence) -> VerdictForm:
-        made = scale.form(fence)
-        if _asks_without_mark(question, scale.field):
-            made.asked_without_mark()
-        return made
+    def create_form(fence: Fence) -> VerdictForm:
+        form = scale.form(fence)
+        if _asks_for_unmarked(question, scale.field):
+            form.allow_unmarked()
+        return form
 
-    verdict, response, form = await tell(adapter, question, wanted, how, index)
-    value, said = scale.worth(verdict.choice), verdict.choice
-    found: Chances | str = ""
-    if how.logprobs:
-        place = form.place(response.text, structured=adapter.fits_schema)
-        found = chances_at(response.text, place, response.logprobs, list(scale.steps()))
-    if isinstance(found, Chances) and str(scale.told(said)) not in scale.steps():
-        found = "the verdict lies between the steps of the scale, whose chances alone are told"
-    if isinstance(found, Chances):
-        value = found.expected(scale.steps())
-    return Opinion(
+    (verdict, reason), response, form = await ask_judge(adapter, question, create_form, options, index)
+    value = scale.value_of(verdict)
+    opinion = Opinion(
         value,
-        said,
-        scale.passes(value, said),
-        verdict.reason,
+        verdict,
+        scale.passes(value, verdict),
+        reason,
         adapter.model,
         question.template.id,
         response.usage,
-        chances=found.of if isinstance(found, Chances) else {},
-        seen=found.seen if isinstance(found, Chances) else None,
-        unseen=found if isinstance(found, str) else "",
         cached=response.cached,
         index=index,
     )
+    if not options.logprobs:
+        return opinion
+    position = form.find_choice(response.text, structured=adapter.fits_schema)
+    probabilities = read_probabilities(response.text, position, response.logprobs, list(scale.steps()))
+    if isinstance(probabilities, str):
+        return msgspec.structs.replace(opinion, unknown=probabilities)
+    if str(scale.to_data(verdict)) not in scale.steps():
+        unknown = "the verdict lies between the steps of the scale, whose chances alone are told"
+        return msgspec.structs.replace(opinion, unknown=unknown)
+    value = probabilities.expected_value(scale.steps())
+    return msgspec.structs.replace(
+        opinion,
+        value=value,
+        passed=scale.passes(value, verdict),
+        probabilities=probabilities.by_verdict,
+        coverage=probabilities.coverage,
+    )
 
 
-def _asks_without_mark(question: Question, field: str) -> bool:
-    """True if the prompt, or the criterion in it, asks for lines such as `SCORE: 4`."""
-    own = [section.template for section in question.template.sections]
+def _asks_for_unmarked(question: Question, field: str) -> bool:
+    """Return whether the prompt, or the criterion in it, asks for lines such as `SCORE: 4`."""
+    prompts = [section.template for section in question.template.sections]
     if isinstance(question.texts, Mapping):
-        own.append(question.texts.get("criterion", ""))
-    return any(asks_without_mark(text, field) for text in own)
+        prompts.append(question.texts.get("criterion", ""))
+    return any(asks_for_unmarked(prompt, field) for prompt in prompts)
 
 
-async def side_by_side(asks: Sequence[Callable[[], Awaitable[T]]]) -> list[T | CallFailed]:
-    """Ask several things at once; what failed is in the place of its answer.
+async def run_concurrently(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T | CallFailed]:
+    """Run several calls at once; a failed call gives its error.
 
-    The session tells one exchange after the other, as if they had been asked in turn.
+    The session records one exchange after the other, in the order of the calls.
     """
-    if len(asks) == 1:
-        try:
-            return [await asks[0]()]
-        except CallFailed as error:
-            return [error]
-    parent = sessions.current_session()
-    heard = [Session() for _ in asks]
+    parent = sessions.current_session() if len(calls) > 1 else None
+    recorded = [Session() for _ in calls]
 
-    async def one(ask: Callable[[], Awaitable[T]], session: Session) -> T | CallFailed:
+    async def run(call: Callable[[], Awaitable[T]], session: Session) -> T | CallFailed:
         if parent is not None:
             sessions.current.set(session)
         try:
-            return await ask()
+            return await call()
         except CallFailed as error:
             return error
 
-    tasks = [asyncio.ensure_future(one(*pair)) for pair in zip(asks, heard, strict=True)]
+    if len(calls) == 1:
+        return [await run(calls[0], recorded[0])]
+    tasks = [asyncio.ensure_future(run(*pair)) for pair in zip(calls, recorded, strict=True)]
     try:
         return list(await asyncio.gather(*tasks))
     finally:
         for task in tasks:
             task.cancel()
         if parent is not None:
-            for event in (event for session in heard for event in session):
+            for event in (event for session in recorded for event in session):
                 parent.append(event)
 
 
-def as_text(value: Any) -> str:
-    """Whatever is judged as a text: a text as it is, everything else as JSON.
+def to_text(value: Any) -> str:
+    """Return a text unchanged, and any other value as JSON.
 
-    >>> as_text("Paris"), as_text(["a", 1])
+    >>> to_text("Paris"), to_text(["a", 1])
     ('Paris', '["a",1]')
     """
     return value if isinstance(value, str) else codec.encode(value).decode()
 
 
-def used_by_failures(failures: Iterable[CallFailed]) -> Usage:
-    """What answers used that came to nothing, as far as that is known."""
-    return sum((one.usage for one in failures if one.usage is not None), Usage())
+def sum_failed_usage(failures: Iterable[CallFailed]) -> Usage:
+    """Return the known usage of failed calls."""
+    return sum((error.usage for error in failures if error.usage is not None), Usage())
 
 
 def usage_data(usage: Usage) -> dict[str, Any]:
-    """Tokens and money as a score keeps them: what is not known is left out."""
+    """Return tokens and cost as a score stores them, without unknown values."""
     return dict(codec.plain(usage))

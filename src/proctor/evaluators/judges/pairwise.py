@@ -1,4 +1,4 @@
-"""Which of two answers is better: asked in both orders, so that a place cannot win."""
+"""Compare two answers in both orders, so that the position cannot decide."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ import msgspec
 
 from proctor.core.stats.intervals import Interval, wilson_interval
 from proctor.errors import CallFailed
-from proctor.evaluators.judges.answers import VerdictForm
 from proctor.evaluators.judges.fence import Fence
-from proctor.evaluators.judges.opinion import Asking, Question, as_text, side_by_side, tell, used_by_failures
+from proctor.evaluators.judges.opinion import (
+    DEFAULT_OPTIONS,
+    JudgeOptions,
+    Question,
+    ask_judge,
+    run_concurrently,
+    sum_failed_usage,
+    to_text,
+)
 from proctor.evaluators.judges.templates import shipped
-from proctor.models.asking import Form
+from proctor.evaluators.judges.verdict_form import VerdictForm
 from proctor.models.connect import provider
 from proctor.models.prompts import PromptTemplate
 from proctor.ports import ProviderAdapter
@@ -31,17 +38,17 @@ PREFERENCE = "preference"
 
 
 class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a judge chose in one order: the answer in the first or second place, or a tie."""
+    """A judge's choice in one order: the first or the second answer, or a tie."""
 
     place: Literal["first", "second", "tie"]
     reason: str = ""
 
 
 class Preference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Which of two answers, a and b, a judge prefers when asked in both orders.
+    """A judge's preference between two answers, a and b, in both orders.
 
-    `first` is what it chose with a in the first place, `second` with b there. It `flipped` if it
-    chose the same place both times, which it then `favours`; that is a tie.
+    `first` is its choice with a in the first place, `second` with b there. It `flipped` if it chose the
+    same place both times, which it then `favours`; that is a tie.
     """
 
     winner: Winner
@@ -55,18 +62,15 @@ class Preference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class Comparison(NamedTuple):
-    """How two answers are compared.
+    """The options of a comparison.
 
-    `labels` is what the answers in the first and second place are called. With `ties` the judge
-    may call them equal. `reader` reads a judge that answers in wording of its own, and then
-    names one of the labels (see `StatedForm`); without it a marked verdict is asked for.
-    `template` is another prompt, with the same placeholders.
+    `labels` are the names of the answers in the first and second place. With `ties` the judge may call
+    them equal. `template` is another prompt with the same placeholders.
     """
 
     labels: tuple[str, str] = ("A", "B")
     ties: bool = False
-    reader: Form | None = None
-    asking: Asking = Asking()
+    options: JudgeOptions = DEFAULT_OPTIONS
     template: PromptTemplate[Any] | None = None
 
 
@@ -76,8 +80,8 @@ COMPARISON = Comparison()
 class PositionBias(msgspec.Struct, frozen=True):
     """Whether a judge prefers a place to an answer.
 
-    `flips` of `pairs` went to the same place in both orders, `to_first` of them to the first one.
-    A place is favoured if the 95 % interval of the first one's share of the flips leaves out half.
+    `flips` of `pairs` went to the same place in both orders, `to_first` of them to the first one. The
+    judge favours a place if the 95 % interval of the first one's share of the flips excludes one half.
     """
 
     pairs: int
@@ -101,13 +105,13 @@ async def compare(
 ) -> Preference:
     """Ask a model which of two answers is better, once in each order.
 
-    The same answer twice wins; a judge that changes its mind with the order has no preference,
-    and that is a tie. Raises `CallFailed` where one of the orders has no verdict.
+    The answer that is chosen twice wins; if the choice depends on the order, the result is a tie.
+    Raises `CallFailed` if one of the orders has no verdict.
 
     >>> import asyncio
     >>> def first_place(prompt: str) -> str:
     ...     mark = prompt.rpartition("BETTER ")[2].partition(":")[0]
-    ...     return f"I like what I read first.\\nBETTER {mark}: A"
+    ...     return f"I like the first one.\\nBETTER {mark}: A"
     >>> asyncio.run(compare(first_place, "Paris", "Rome", input="Capital of France?")).favours
     'first'
     """
@@ -115,22 +119,23 @@ async def compare(
     template = how.template or shipped("prefer")
     texts = {"criterion": criterion}
     if input is not None:
-        texts["input"] = as_text(input)
-    one, other = as_text(a), as_text(b)
-    orders = [
-        lambda: choose(model, template, {**texts, "first": one, "second": other}, how),
-        lambda: choose(model, template, {**texts, "first": other, "second": one}, how),
-    ]
-    told = await side_by_side(orders)
-    found = [one for one in told if not isinstance(one, CallFailed)]
-    failures = [one for one in told if isinstance(one, CallFailed)]
-    used = sum((usage for _, usage in found), used_by_failures(failures))
+        texts["input"] = to_text(input)
+    answer_a, answer_b = to_text(a), to_text(b)
+    results = await run_concurrently(
+        [
+            lambda: choose(model, template, {**texts, "first": answer_a, "second": answer_b}, how),
+            lambda: choose(model, template, {**texts, "first": answer_b, "second": answer_a}, how),
+        ]
+    )
+    answered = [result for result in results if not isinstance(result, CallFailed)]
+    failures = [result for result in results if isinstance(result, CallFailed)]
+    usage = sum((usage for _, usage in answered), sum_failed_usage(failures))
     if failures:
-        # The order that was answered was paid for too.
-        failures[0].usage = used
+        # The answered order costs money too.
+        failures[0].usage = usage
         raise failures[0]
-    source = {"model": model.model, "prompt": template.id, "usage": used}
-    return msgspec.structs.replace(settle(*(choice for choice, _ in found)), **source)
+    source = {"model": model.model, "prompt": template.id, "usage": usage}
+    return msgspec.structs.replace(combine_choices(*(choice for choice, _ in answered)), **source)
 
 
 async def choose(
@@ -139,46 +144,38 @@ async def choose(
     texts: Mapping[str, str],
     how: Comparison = COMPARISON,
 ) -> tuple[Choice, Usage]:
-    """Ask in one order: which place wins, and what the asking used."""
+    """Ask in one order; return the choice and the usage."""
     one, two = how.labels
     choices = [one, two, TIE] if how.ties else [one, two]
 
-    def form(fence: Fence) -> Form:
-        marked = VerdictForm("better", choices, mark=fence.mark, quoted=fence.holds)
-        return how.reader or marked
+    def create_form(fence: Fence) -> VerdictForm:
+        return VerdictForm("better", choices, mark=fence.mark, is_quoted=fence.contains)
 
     question = Question(template, texts, {"one": one, "two": two})
-    (choice, reason), response, _ = await tell(adapter, question, form, how.asking)
-    places: dict[str, Literal["first", "second"]] = {one: "first", two: "second"}
+    (choice, reason), response, _ = await ask_judge(adapter, question, create_form, how.options)
+    places: dict[str, Place] = {one: "first", two: "second"}
     return Choice(places.get(choice, TIE), reason), response.usage
 
 
-def settle(first: Choice, second: Choice) -> Preference:
-    """One preference out of the choices in both orders.
+def combine_choices(first: Choice, second: Choice) -> Preference:
+    """Combine the choices in both orders into one preference.
 
-    >>> settle(Choice("first"), Choice("second")).winner
+    >>> combine_choices(Choice("first"), Choice("second")).winner
     'a'
-    >>> settle(Choice("first"), Choice("first")).winner
+    >>> combine_choices(Choice("first"), Choice("first")).winner
     'tie'
     """
-    winners = {"first": ("a", "b"), "second": ("b", "a"), TIE: (TIE, TIE)}
-    before, after = winners[first.place][0], winners[second.place][1]
-    flipped = first.place == second.place != TIE
-    found = {
-        "winner": before if before == after else TIE,
-        "flipped": flipped,
-        "favours": first.place if flipped else None,
-        "first": first,
-        "second": second,
-    }
-    return msgspec.convert(found, Preference)
+    if first.place != TIE and first.place == second.place:
+        return Preference(TIE, first, second, flipped=True, favours=first.place)
+    winners: dict[tuple[str, str], Winner] = {("first", "second"): "a", ("second", "first"): "b"}
+    return Preference(winners.get((first.place, second.place), TIE), first, second)
 
 
 def position_bias(preferences: Iterable[Preference]) -> PositionBias:
-    """How often a judge flipped, and which place it favours.
+    """Measure how often a judge flipped, and which place it favours.
 
-    >>> once = settle(Choice("first"), Choice("first"))
-    >>> bias = position_bias([once] * 6 + [settle(Choice("first"), Choice("second"))] * 4)
+    >>> flip = combine_choices(Choice("first"), Choice("first"))
+    >>> bias = position_bias([flip] * 6 + [combine_choices(Choice("first"), Choice("second"))] * 4)
     >>> bias.flip_rate, bias.first_share, bias.favours
     (0.6, 1.0, 'first')
     """
@@ -200,16 +197,16 @@ def position_bias(preferences: Iterable[Preference]) -> PositionBias:
 
 
 def preferences_in(results: Iterable[EvalResult], name: str = "prefer") -> list[Preference]:
-    """The preferences that an evaluator left in the results of a run."""
+    """Return the preferences that an evaluator stored in the results of a run."""
     scores = (result.scores.get(name) for result in results)
-    kept = (score.details.get(PREFERENCE) for score in scores if score is not None)
-    return [msgspec.convert(codec.plain(one), Preference) for one in kept if one is not None]
+    stored = (score.details.get(PREFERENCE) for score in scores if score is not None)
+    return [msgspec.convert(codec.plain(data), Preference) for data in stored if data is not None]
 
 
 def summary_of(preference: Preference) -> str:
-    """A preference in one line, for the reason of a score."""
+    """Summarize a preference in one line, for the reason of a score."""
     if preference.flipped:
-        return f"a tie: in both orders the judge chose what stood {preference.favours}"
-    reasons = dict.fromkeys(one.reason for one in (preference.first, preference.second))
-    told = {"a": "preferred in both orders", "b": "the other answer is preferred in both orders"}
-    return "; ".join([told.get(preference.winner, "a tie"), *filter(None, reasons)])
+        return f"a tie: in both orders the judge chose the {preference.favours} answer"
+    reasons = dict.fromkeys((preference.first.reason, preference.second.reason))
+    results = {"a": "preferred in both orders", "b": "the other answer is preferred in both orders"}
+    return "; ".join([results.get(preference.winner, "a tie"), *filter(None, reasons)])

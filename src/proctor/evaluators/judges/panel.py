@@ -1,4 +1,4 @@
-"""A panel: several judges are asked at once, one rule decides, and how far they agree is told."""
+"""A panel: asks several judges at once, decides by one rule, and measures their agreement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from proctor.core.stats.agreement import fleiss_kappa, krippendorff_alpha, percent_agreement
 from proctor.evaluators.attached import Attached
 from proctor.evaluators.combination import Parts, score_later
-from proctor.evaluators.judges.opinion import side_by_side
+from proctor.evaluators.judges.opinion import run_concurrently
 from proctor.evaluators.verdict import as_error
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
@@ -23,12 +23,12 @@ VERDICTS = "verdicts"
 
 
 class PanelAgreement(msgspec.Struct, frozen=True):
-    """How far the judges of a panel agreed over a whole run.
+    """The agreement of a panel's judges over a run.
 
-    `agreement` is the share of all pairs of verdicts on one sample that are the same; `kappa`
-    (Fleiss) takes only the samples on which every judge had a verdict, `alpha` (Krippendorff) all
-    of them. Both are beyond chance, and None where nothing varies. `pass_rates` tells the base
-    rate of each judge, without which neither can be read.
+    `agreement` is the fraction of equal pairs of verdicts on the same sample; `kappa` (Fleiss) uses only
+    the samples on which every judge has a verdict, `alpha` (Krippendorff) all of them. Both correct for
+    chance, and are None if nothing varies. `pass_rates` has the base rate of each judge, which is needed
+    to interpret them.
     """
 
     samples: int
@@ -39,44 +39,44 @@ class PanelAgreement(msgspec.Struct, frozen=True):
 
 
 def panel_score(judges: Parts, rule: Rule, threshold: float) -> Callable[[Trial], Any]:
-    """How a panel scores a trial."""
+    """Return the function by which a panel scores a trial."""
 
     async def score(trial: Trial) -> Score:
-        scores = await ask_all((judge, trial) for judge in judges.values())
-        return settle(dict(zip(judges, scores, strict=True)), rule, threshold)
+        scores = await score_concurrently((judge, trial) for judge in judges.values())
+        return combine_scores(dict(zip(judges, scores, strict=True)), rule, threshold)
 
     return score
 
 
-async def ask_all(asked: Iterable[tuple[Attached, Trial]]) -> list[Score]:
-    """The scores of several evaluators, asked at once, each with an exchange of its own."""
-    asks = [functools.partial(score_later, judge, trial) for judge, trial in asked]
-    found = await side_by_side(asks)
-    return [one if isinstance(one, Score) else as_error(one) for one in found]
+async def score_concurrently(pairs: Iterable[tuple[Attached, Trial]]) -> list[Score]:
+    """Return the scores of several evaluators, which run at once with separate sessions."""
+    calls = [functools.partial(score_later, judge, trial) for judge, trial in pairs]
+    results = await run_concurrently(calls)
+    return [result if isinstance(result, Score) else as_error(result) for result in results]
 
 
-def settle(scores: Mapping[str, Score], rule: Rule, threshold: float = 0.5) -> Score:
-    """One score out of those of several judges.
+def combine_scores(scores: Mapping[str, Score], rule: Rule, threshold: float = 0.5) -> Score:
+    """Combine the scores of several judges into one.
 
-    >>> told = {"a": Score(1.0, True), "b": Score(0.75, True), "c": Score(0.0, False)}
-    >>> settle(told, "majority").passed, settle(told, "unanimous").passed
+    >>> scores = {"a": Score(1.0, True), "b": Score(0.75, True), "c": Score(0.0, False)}
+    >>> combine_scores(scores, "majority").passed, combine_scores(scores, "unanimous").passed
     (True, False)
     """
     verdicts = {name: score for name, score in scores.items() if score.ok}
     failed = [name for name, score in scores.items() if score.status == "error"]
-    silent = [name for name, score in scores.items() if score.status == "skipped"]
+    skipped = [name for name, score in scores.items() if score.status == "skipped"]
     details = _details(scores, verdicts, failed, rule)
     passes = sum(score.passed is True for score in verdicts.values())
-    # As in `all_of`: one who does not pass it decides, else one without a verdict leaves it open.
-    # By another rule the judges with a verdict decide, if they are at least half of all.
+    # As in `all_of`: a failing verdict decides, otherwise a missing verdict leaves the result open. With
+    # the other rules the judges with a verdict decide, if they are at least half of all.
     missing = len(scores) - len(verdicts)
-    undecided = passes == len(verdicts) if rule == "unanimous" else missing > len(verdicts)
-    if failed and undecided:
+    is_open = passes == len(verdicts) if rule == "unanimous" else missing > len(verdicts)
+    if failed and is_open:
         reasons = "; ".join(f"{name}: {scores[name].reason}" for name in failed)
         return Score.error(f"{len(failed)} of {len(scores)} judges failed: {reasons}", details)
-    if silent and (undecided or not verdicts):
-        reasons = "; ".join(f"{name}: {scores[name].reason}" for name in silent)
-        return Score.skipped(f"{len(silent)} of {len(scores)} judges skipped: {reasons}", details)
+    if skipped and (is_open or not verdicts):
+        reasons = "; ".join(f"{name}: {scores[name].reason}" for name in skipped)
+        return Score.skipped(f"{len(skipped)} of {len(scores)} judges skipped: {reasons}", details)
     value = fsum(score.value or 0.0 for score in verdicts.values()) / len(verdicts)
     value = min(1.0, max(0.0, value))
     passed = {
@@ -84,33 +84,35 @@ def settle(scores: Mapping[str, Score], rule: Rule, threshold: float = 0.5) -> S
         "unanimous": passes == len(verdicts),
         "mean": value >= threshold,
     }[rule]
+    reason = f"{passes} of {len(verdicts)} judges passed it"
     if rule == "mean":
-        against = f"{'no less' if passed else 'less'} than {threshold:g}"
-        told = f"the mean of {len(verdicts)} judges is {value:.3g}, {against}"
-    else:
-        told = f"{passes} of {len(verdicts)} judges passed it"
-    if rule == "majority" and 2 * passes == len(verdicts):
-        told += ", a tie, which does not pass"
-    return Score(value, passed, _reason(told, verdicts, failed), details)
+        comparison = f"{'no less' if passed else 'less'} than {threshold:g}"
+        reason = f"the mean of {len(verdicts)} judges is {value:.3g}, {comparison}"
+    elif rule == "majority" and 2 * passes == len(verdicts):
+        reason += ", a tie, which does not pass"
+    if failed:
+        reason += f"; left out because they failed: {', '.join(failed)}"
+    single = [f"{name}: {score.reason}" for name, score in verdicts.items() if score.reason]
+    return Score(value, passed, "; ".join([reason, *single]), details)
 
 
 def panel_agreement(results: Iterable[EvalResult], name: str = "panel") -> PanelAgreement:
-    """How far the judges of a panel agreed, over the results of a run or a report's `results`.
+    """Measure the agreement of a panel's judges, over the results of a run or a report's `results`.
 
     >>> panel_agreement([]).agreement is None
     True
     """
     scores = (result.scores.get(name) for result in results)
-    told = [score.details.get(VERDICTS) or {} for score in scores if score is not None]
-    judges = list(dict.fromkeys(judge for verdicts in told for judge in verdicts))
-    rows = [[verdicts.get(judge) for judge in judges] for verdicts in told if verdicts]
-    by_judge = zip(judges, zip(*rows, strict=True), strict=True)
+    verdicts = [score.details.get(VERDICTS) or {} for score in scores if score is not None]
+    judges = list(dict.fromkeys(judge for by_judge in verdicts for judge in by_judge))
+    rows = [[by_judge.get(judge) for judge in judges] for by_judge in verdicts if by_judge]
+    columns = zip(judges, zip(*rows, strict=True), strict=True)
     return PanelAgreement(
         len(rows),
         percent_agreement(rows),
         fleiss_kappa(row for row in rows if None not in row),
         krippendorff_alpha(rows),
-        {judge: _rate(column) for judge, column in by_judge},
+        {judge: _pass_rate(column) for judge, column in columns},
     )
 
 
@@ -127,14 +129,6 @@ def _details(
     return details
 
 
-def _reason(outcome: str, verdicts: Mapping[str, Score], failed: list[str]) -> str:
-    told = [outcome]
-    if failed:
-        told.append(f"left out because they failed: {', '.join(failed)}")
-    told += [f"{name}: {score.reason}" for name, score in verdicts.items() if score.reason]
-    return "; ".join(told)
-
-
-def _rate(verdicts: Iterable[bool | None]) -> float:
+def _pass_rate(verdicts: Iterable[bool | None]) -> float:
     known = [passed for passed in verdicts if passed is not None]
     return sum(known) / len(known)

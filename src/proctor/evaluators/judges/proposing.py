@@ -1,8 +1,9 @@
-"""Rubrics proposed by a model from sessions with known scores, near-duplicates made one."""
+"""Ask a model to propose rubrics from sessions with known scores, and merge near-duplicates."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,22 +13,22 @@ import msgspec
 from proctor.core.names import NamesApart
 from proctor.errors import CallFailed
 from proctor.evaluators.judges.fence import MarkedForm
-from proctor.evaluators.judges.opinion import Asking, Question, side_by_side, tell
+from proctor.evaluators.judges.opinion import JudgeOptions, Question, ask_judge, run_concurrently
 from proctor.evaluators.judges.templates import shipped
 from proctor.evaluators.meanings import UNRELATED_TEXTS, Meanings, Nearness
 from proctor.ports import ProviderAdapter
 from proctor.records.rubric import NUMBERS_OF_RUNS, Rubric
 
 PROPOSE = "rubrics-propose"
-# From here on two descriptions are about the same thing; unrelated texts are at 0.
-NEAR = 0.7
-HOW = Asking(0.3, 4096)
-# Some thousand tokens are written, so it takes longer than a verdict.
-SECONDS = 300.0
+# Descriptions with this similarity are about the same subject; unrelated texts are at 0.
+MIN_SIMILARITY = 0.7
+OPTIONS = JudgeOptions(0.3, 4096)
+# A proposal has some thousand tokens, so it takes longer than a verdict.
+TIMEOUT = 300.0
 
 
 class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One rubric as a model proposes it."""
+    """One rubric that a model proposes."""
 
     name: str
     description: str
@@ -35,17 +36,17 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def text(self) -> str:
-        """What it is compared by."""
+        """The text that is compared with other proposals."""
         return f"{self.name}. {self.description}"
 
 
 class Proposed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    # A model sees the name of this class, in the schema of its answer.
+    # The schema that a model sees contains the name of this class.
     rubrics: list[Proposal]
 
 
 class Contrast(NamedTuple):
-    """Transcripts of sessions with high scores beside some with low ones."""
+    """Transcripts of sessions with high scores, and of some with low scores."""
 
     better: Sequence[str]
     worse: Sequence[str]
@@ -54,74 +55,71 @@ class Contrast(NamedTuple):
 async def propose(
     model: ProviderAdapter, contrasts: Sequence[Contrast], *, count: int, scale: tuple[float, float]
 ) -> tuple[list[Proposal], list[CallFailed]]:
-    """What a model proposes for each contrast, and the calls that came to nothing."""
-    words = {"count": str(count), "low": f"{scale[0]:g}", "high": f"{scale[1]:g}"}
+    """Return the proposals of a model for each contrast, and the failed calls."""
+    values = {"count": str(count), "low": f"{scale[0]:g}", "high": f"{scale[1]:g}"}
 
-    async def one(contrast: Contrast) -> list[Proposal]:
-        texts = {"better": _joined(contrast.better), "worse": _joined(contrast.worse)}
-        question = Question(shipped(PROPOSE), texts, words)
+    async def ask(contrast: Contrast) -> list[Proposal]:
+        texts = {"better": _join(contrast.better), "worse": _join(contrast.worse)}
+        question = Question(shipped(PROPOSE), texts, values)
         try:
-            async with asyncio.timeout(SECONDS):
-                told, _, _ = await tell(
-                    model, question, lambda fence: MarkedForm(Proposed, fence, _check), HOW
+            async with asyncio.timeout(TIMEOUT):
+                answer = await ask_judge(
+                    model, question, lambda fence: MarkedForm(Proposed, fence, _check), OPTIONS
                 )
         except TimeoutError:
-            raise CallFailed(f"{model.model}: no proposal within {SECONDS:g} s") from None
-        return list(told.rubrics[:count])
+            raise CallFailed(f"{model.model}: no proposal within {TIMEOUT:g} s") from None
+        return list(answer.output.rubrics[:count])
 
-    answers = await side_by_side([_asking(one, contrast) for contrast in contrasts])
-    found = [proposal for told in answers if isinstance(told, list) for proposal in told]
-    return found, [told for told in answers if isinstance(told, CallFailed)]
-
-
-def _asking(one: Any, contrast: Contrast) -> Any:
-    return lambda: one(contrast)
+    results = await run_concurrently([functools.partial(ask, contrast) for contrast in contrasts])
+    proposals = [proposal for result in results if isinstance(result, list) for proposal in result]
+    return proposals, [result for result in results if isinstance(result, CallFailed)]
 
 
-def _joined(transcripts: Sequence[str]) -> str:
+def _join(transcripts: Sequence[str]) -> str:
     return "\n\n".join(f"=== session {n} ===\n{t}" for n, t in enumerate(transcripts, start=1))
 
 
 def _check(proposed: Proposed) -> None:
     if not proposed.rubrics:
         raise ValueError("it proposes no rubric")
-    for one in proposed.rubrics:
-        if not (one.name.strip() and one.description.strip() and one.scoring_criteria.strip()):
+    for rubric in proposed.rubrics:
+        if not (rubric.name.strip() and rubric.description.strip() and rubric.scoring_criteria.strip()):
             raise ValueError("a rubric has no name, no description or no criteria")
 
 
 async def consolidate(
-    proposals: Sequence[Proposal], *, most: int, embedder: Any = None, near: float = NEAR
+    proposals: Sequence[Proposal], *, most: int, embedder: Any = None, near: float = MIN_SIMILARITY
 ) -> list[Rubric]:
-    """The proposals with near-duplicates made one, those that came up most often first.
+    """Merge near-duplicates, and return the most frequent proposals first.
 
-    Each stands for the proposals nearest to it; the one that came first gives the words, and
-    `metadata` tells how many were merged and what they were called.
+    The first proposal of a group gives the text; `metadata` has the number and the names of the merged
+    ones.
     """
     meanings = Meanings(embedder, "rubrics")
-    vectors = await meanings.vectors([one.text for one in proposals])
+    vectors = await meanings.vectors([proposal.text for proposal in proposals])
     nearness = Nearness(vectors, await meanings.floor(UNRELATED_TEXTS))
     groups: list[list[Proposal]] = []
-    for one in proposals:
-        close = [group for group in groups if nearness(group[0].text, one.text) >= near]
-        if close:
-            max(close, key=lambda group: nearness(group[0].text, one.text)).append(one)
+    for proposal in proposals:
+        similarities = [nearness(group[0].text, proposal.text) for group in groups]
+        best = max(similarities, default=-1.0)
+        if best >= near:
+            groups[similarities.index(best)].append(proposal)
         else:
-            groups.append([one])
+            groups.append([proposal])
     ranked = sorted(groups, key=len, reverse=True)[:most]
-    apart = NamesApart("_")
-    for taken in NUMBERS_OF_RUNS:
-        apart.of(taken)
-    return [_rubric(group, apart) for group in ranked]
+    names = NamesApart("_")
+    for reserved in NUMBERS_OF_RUNS:
+        names.of(reserved)
+    return [_create_rubric(group, names) for group in ranked]
 
 
-def _rubric(group: Sequence[Proposal], apart: NamesApart) -> Rubric:
+def _create_rubric(group: Sequence[Proposal], names: NamesApart) -> Rubric:
     first = group[0]
-    plain = re.sub(r"[^a-z0-9]+", "_", first.name.casefold()).strip("_")[:60]
-    merged = sorted({one.name.strip() for one in group} - {first.name.strip()})
+    slug = re.sub(r"[^a-z0-9]+", "_", first.name.casefold()).strip("_")[:60]
+    merged = sorted({proposal.name.strip() for proposal in group} - {first.name.strip()})
     metadata: dict[str, Any] = {"proposed": len(group), **({"merged": merged} if merged else {})}
     return Rubric(
-        apart.of(plain or "rubric"),
+        names.of(slug or "rubric"),
         " ".join(first.name.split()),
         first.description.strip(),
         first.scoring_criteria.strip(),

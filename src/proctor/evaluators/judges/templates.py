@@ -1,4 +1,4 @@
-"""The prompts of judges: those that ship, and users' own, always under the words on the fence."""
+"""The prompts of judges: the shipped ones and users' own, always with the notice about the fence."""
 
 from __future__ import annotations
 
@@ -19,38 +19,36 @@ _FENCE, _MARK = "fence", "mark"
 
 @functools.cache
 def shipped(key: str) -> PromptTemplate[Any]:
-    """A prompt that ships with Proctor, by its key.
+    """Return a prompt that ships with Proctor, by its key.
 
     >>> shipped("llm-judge").id.partition("@")[0]
     'proctor.judges/llm-judge'
     """
-    return fenced(_file(key))
+    return add_fence_notice(_load(key))
 
 
-def fenced(template: PromptTemplate[Any]) -> PromptTemplate[Any]:
-    """A prompt with the words on the fence before everything else.
-
-    They are part of the prompt, so that its version changes when they do.
-    """
-    (notice,) = _file(_FENCE).sections
-    words = MarkdownSection[Any](notice.title, notice.template, _FENCE, role=notice.role)
-    whole: PromptTemplate[Any] = PromptTemplate(
+def add_fence_notice(template: PromptTemplate[Any]) -> PromptTemplate[Any]:
+    """Put the notice about the fence before a prompt, as part of its version."""
+    (notice,) = _load(_FENCE).sections
+    section = MarkdownSection[Any](notice.title, notice.template, _FENCE, role=notice.role)
+    fenced: PromptTemplate[Any] = PromptTemplate(
         template.ns,
         template.key,
-        [words, *template.sections],
+        [section, *template.sections],
         name=template.name,
         parameters={**template.parameters, _MARK: str},
     )
-    # A version that was given by hand is the user's to keep; else it is a digest of the whole.
-    if not _is_digest(template):
-        whole.version = template.version
-    return whole
+    # A version that the user set stays; otherwise it is a digest of the prompt.
+    digest = PromptTemplate[Any](template.ns, template.key, template.sections).version
+    if template.version != digest:
+        fenced.version = template.version
+    return fenced
 
 
 def chosen(prompt: Any, key: str, known: tuple[str, ...], where: str) -> PromptTemplate[Any]:
-    """The user's own prompt, from its file or as a template, or the one that ships.
+    """Return the user's prompt, from a file or a template, or the shipped one.
 
-    It must show the output, and may name only what a judge can put in.
+    It must contain the output, and only placeholders that a judge can fill.
     """
     if prompt is None:
         return shipped(key)
@@ -60,40 +58,34 @@ def chosen(prompt: Any, key: str, known: tuple[str, ...], where: str) -> PromptT
         raise EvaluatorError(
             "a prompt is a file or a PromptTemplate, got a text",
             where=where,
-            fix="write the text to a file under a head with its key, or PromptTemplate.parse it",
+            fix="write the text to a file below a header with its key, or call PromptTemplate.parse",
         )
     own = prompt if isinstance(prompt, PromptTemplate) else PromptTemplate.load(prompt)
-    taken = (*known, *EVIDENCE, _MARK)
+    allowed = (*known, *EVIDENCE, _MARK)
     problems = [
-        Problem(f"${name}", f"nothing can be put in here; {nearest(name, taken)}")
+        Problem(f"${name}", f"there is no such placeholder; {nearest(name, allowed)}")
         for name in own.parameters
-        if name not in taken
+        if name not in allowed
     ]
     if OUTPUT not in own.parameters:
-        problems.append(Problem(f"${OUTPUT}", "it has no place in the text"))
+        problems.append(Problem(f"${OUTPUT}", "the prompt does not contain it"))
     if problems:
-        raise EvaluatorError("the prompt does not fit", where=f"{where}, {own.id}", problems=problems)
-    return fenced(own)
+        raise EvaluatorError("the prompt is invalid", where=f"{where}, {own.id}", problems=problems)
+    return add_fence_notice(own)
 
 
 def needs_expected(template: PromptTemplate[Any]) -> bool:
-    """True if a prompt cannot be asked without a reference."""
+    """Return whether a prompt requires a reference."""
     return any(EXPECTED in section.placeholders and section.only_if is None for section in template.sections)
 
 
-def bound(template: PromptTemplate[Any], fence: Fence, words: Mapping[str, str]) -> Prompt[Any]:
-    """A prompt with the texts put in, each behind the fence; those it has no place for are not."""
-    values = {**words, **fence.blocks(), _MARK: fence.mark}
-    # All are texts, and none is without a place: there is nothing to check as users' values are.
-    return Prompt(template, {n: v for n, v in values.items() if n in template.parameters})
+def fill_template(template: PromptTemplate[Any], fence: Fence, values: Mapping[str, str]) -> Prompt[Any]:
+    """Fill the placeholders of a prompt with the fenced texts and the values."""
+    filled = {**values, **fence.blocks(), _MARK: fence.mark}
+    # All values are texts with a placeholder, so they need no validation.
+    return Prompt(template, {name: value for name, value in filled.items() if name in template.parameters})
 
 
 @functools.cache
-def _file(key: str) -> PromptTemplate[Any]:
-    path = resources.path("evaluators", "judges", "prompts", f"{key}.md")
-    return PromptTemplate.load(path)
-
-
-def _is_digest(template: PromptTemplate[Any]) -> bool:
-    again: PromptTemplate[Any] = PromptTemplate(template.ns, template.key, template.sections)
-    return again.version == template.version
+def _load(key: str) -> PromptTemplate[Any]:
+    return PromptTemplate.load(resources.path("evaluators", "judges", "prompts", f"{key}.md"))

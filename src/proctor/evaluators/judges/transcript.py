@@ -1,9 +1,6 @@
-"""A session as a judge reads it: turns, tool calls and results, cut where they are too long.
+"""Render a session for a judge: turns, tool calls and results, shortened where they are too long.
 
-Images and other data are told in a few words.
-
-Nothing that was said can pass for a turn: headings stand at the beginning of a line, and
-everything that comes from the session is indented. The record itself is never cut.
+No content can pass for a turn: headings begin a line, and all content of the session is indented.
 """
 
 from __future__ import annotations
@@ -19,20 +16,18 @@ from proctor.records.session import CustomEvent, Event, Message, SessionView, To
 from proctor.records.telling import Callers, Stranger, Told, Unanswered, Unasked, meaning
 
 CHAT_SESSION = "chat_session"
-LONGEST_CONTENT = 4_000
-LONGEST_SESSION = 100_000
-MOST_SHOWN = 64
-LONGEST_NAME = 200
+MAX_CONTENT = 4_000
+MAX_SESSION = 100_000
+MAX_CACHED = 64
+MAX_NAME = 200
+_MAX_INLINE_ARGUMENTS = 200
 _INDENT = "    "
 
 
 def transcript(
-    session: Iterable[Event],
-    *,
-    longest_content: int = LONGEST_CONTENT,
-    longest_session: int = LONGEST_SESSION,
+    session: Iterable[Event], *, longest_content: int = MAX_CONTENT, longest_session: int = MAX_SESSION
 ) -> str:
-    """The turns of a session as text; what is too long is cut in the middle, with a mark.
+    """Render the turns of a session; long content loses its middle, with a note.
 
     >>> print(transcript([Message("user", "Hello"), ToolCall("now", {}, result="noon")]))
     [1] user:
@@ -41,174 +36,160 @@ def transcript(
         noon
     """
     events = tuple(session)
-    found = _Turns(events, longest_content)
-    turns = [turn for event in events for turn in found.of(event)]
+    renderer = _TurnRenderer(events, longest_content)
+    turns = [turn for event in events for turn in renderer.render(event)]
     numbered = [f"[{number}] {turn}" for number, turn in enumerate(turns, start=1)]
-    return "\n".join(_fitted(numbered, longest_session))
+    return "\n".join(_drop_middle_turns(numbered, longest_session))
 
 
 class Shown:
-    """The sessions that were shown last, behind a fence: several rubrics look at the same one."""
+    """A cache of fenced transcripts, because several rubrics judge the same session."""
 
-    __slots__ = ("_kept", "_longest_content", "_longest_session")
-    __proctor_identity__: ClassVar[tuple[str, ...]] = ("_longest_content", "_longest_session")
+    __slots__ = ("_cache", "_max_content", "_max_session")
+    __proctor_identity__: ClassVar[tuple[str, ...]] = ("_max_content", "_max_session")
 
-    def __init__(self, longest_content: int, longest_session: int) -> None:
-        self._longest_content = longest_content
-        self._longest_session = longest_session
-        self._kept: dict[tuple[int, int], tuple[tuple[Any, ...], Fence | None]] = {}
+    def __init__(self, max_content: int, max_session: int) -> None:
+        self._max_content = max_content
+        self._max_session = max_session
+        self._cache: dict[tuple[int, int], tuple[tuple[Any, ...], Fence | None]] = {}
 
     def __repr__(self) -> str:
-        return f"Shown({self._longest_content}, {self._longest_session})"
+        return f"Shown({self._max_content}, {self._max_session})"
 
-    def of(self, session: SessionView, asked: Any, answered: Any) -> Fence | None:
-        """The transcript of a session, made once as long as the same rubrics ask in a row.
-
-        None if nothing took place in it, and nobody said a word.
-        """
-        seen = (asked, answered, *session.events)
-        key = (len(seen), id(seen[-1]))
-        kept = self._kept.get(key)
-        # The very same objects, which are still held here: an id alone may be another's by now.
-        if kept is not None and all(map(operator.is_, kept[0], seen)):
-            return kept[1]
-        events = with_ends(session, asked, answered)
-        text = transcript(
-            events, longest_content=self._longest_content, longest_session=self._longest_session
-        )
-        if len(self._kept) >= MOST_SHOWN:
-            del self._kept[next(iter(self._kept))]
-        fence = Fence({CHAT_SESSION: text}) if any(map(_tells, events)) else None
-        self._kept[key] = (seen, fence)
+    def get(self, session: SessionView, input_value: Any, output: Any) -> Fence | None:
+        """Return the fenced transcript of a session, or None if nothing happened in it."""
+        content = (input_value, output, *session.events)
+        key = (len(content), id(content[-1]))
+        cached = self._cache.get(key)
+        # Compares the objects themselves: the id of a freed object may belong to another one.
+        if cached is not None and all(map(operator.is_, cached[0], content)):
+            return cached[1]
+        events = add_missing_ends(session, input_value, output)
+        text = transcript(events, longest_content=self._max_content, longest_session=self._max_session)
+        if len(self._cache) >= MAX_CACHED:
+            del self._cache[next(iter(self._cache))]
+        fence = Fence({CHAT_SESSION: text}) if any(map(_has_content, events)) else None
+        self._cache[key] = (content, fence)
         return fence
 
 
-def with_ends(session: SessionView, asked: Any, answered: Any) -> tuple[Event, ...]:
-    """The events of a session; where nobody speaks in it, with what was asked and answered."""
-    said = {message.role for message in session[Message]}
-    before = [] if "user" in said or asked in (None, "") else [Message("user", asked)]
-    after = [Message("assistant", answered)]
-    if "assistant" in said or answered in (None, ""):
-        after = []
+def add_missing_ends(session: SessionView, input_value: Any, output: Any) -> tuple[Event, ...]:
+    """Return the events of a session, with the input and the output if no message contains them."""
+    roles = {message.role for message in session[Message]}
+    has_input = "user" in roles or input_value in (None, "")
+    has_output = "assistant" in roles or output in (None, "")
+    before = () if has_input else (Message("user", input_value),)
+    after = () if has_output else (Message("assistant", output),)
     return (*before, *session.events, *after)
 
 
-def _tells(event: Event) -> bool:
-    """True for what a judge can say something about: words, calls and what came of them."""
+def _has_content(event: Event) -> bool:
     if isinstance(event, Message):
-        return bool(event.tool_calls or _said(event.content).strip())
+        return bool(event.tool_calls or _to_text(event.content).strip())
     return isinstance(event, ToolCall) or (isinstance(event, CustomEvent) and meaning(event) is not None)
 
 
-def cut(text: str, longest: int) -> str:
-    """A text of at most about `longest` characters: its beginning and its end, and a mark between.
+def shorten(text: str, max_length: int) -> str:
+    """Return about `max_length` characters of a text: its beginning, a note, and its end.
 
-    >>> cut("abcdefghij", 4)
+    >>> shorten("abcdefghij", 4)
     'ab\\n[… 6 characters left out …]\\nij'
     """
-    left_out = len(text) - longest
+    left_out = len(text) - max_length
     if left_out <= 0:
         return text
-    head = (longest + 1) // 2
-    tail = longest - head
-    end = text[-tail:] if tail else ""
-    return f"{text[:head]}\n[… {left_out:,} characters left out …]\n{end}"
+    head = (max_length + 1) // 2
+    return f"{text[:head]}\n[… {left_out:,} characters left out …]\n{text[head + left_out :]}"
 
 
-class _Turns:
-    """How the events of one session are told, each call and each result once."""
+class _TurnRenderer:
+    """Renders the events of one session, each call and each result once."""
 
-    def __init__(self, events: tuple[Event, ...], longest: int) -> None:
-        self._longest = longest
+    def __init__(self, events: tuple[Event, ...], max_content: int) -> None:
+        self._max_content = max_content
         self._callers = Callers()
         self._told = Told(events)
 
-    def of(self, event: Event) -> Iterator[str]:
+    def render(self, event: Event) -> Iterator[str]:
         if isinstance(event, Message):
             self._callers.hear(event)
             if not self._told.repeats(event):
-                yield from self._message(event)
+                yield from self._render_message(event)
         elif isinstance(event, ToolCall):
-            yield self._tool(event)
+            yield self._render_tool(event)
         elif isinstance(event, CustomEvent):
-            yield from self._other(event)
+            yield from self._render_custom(event)
 
-    def _message(self, message: Message) -> Iterator[str]:
-        said = _said(message.content)
-        name = f" {_line(message.name)}" if message.name else ""
-        if said.strip() or not message.tool_calls:
-            kind = "tool result" if message.role == "tool" else message.role
-            yield f"{kind}{name}:\n{self._indented(said or '(nothing)')}"
+    def _render_message(self, message: Message) -> Iterator[str]:
+        text = _to_text(message.content)
+        name = f" {_to_line(message.name)}" if message.name else ""
+        if text.strip() or not message.tool_calls:
+            role = "tool result" if message.role == "tool" else message.role
+            yield f"{role}{name}:\n{self._indent(text or '(nothing)')}"
         for call in self._told.only_asked(message):
-            yield f"{message.role}{name} called {self._call(call)}"
+            yield f"{message.role}{name} called {self._render_call(call)}"
 
-    def _tool(self, call: ToolCall) -> str:
-        what = self._by(call)
+    def _render_tool(self, call: ToolCall) -> str:
+        heading = self._heading(call)
         if call.error is not None:
-            return f"{what} failed:\n{self._indented(_failure(call.error, call.result))}"
+            return f"{heading} failed:\n{self._indent(_join_error(call.error, call.result))}"
         if call.result is None:
-            return f"{what}: nothing came back"
-        return f"{what} returned:\n{self._indented(_said(call.result) or '(nothing)')}"
+            return f"{heading}: nothing came back"
+        return f"{heading} returned:\n{self._indent(_to_text(call.result) or '(nothing)')}"
 
-    def _other(self, event: CustomEvent) -> Iterator[str]:
-        found = meaning(event)
-        if isinstance(found, Unanswered):
-            yield f"{self._by(found.call)}: no answer is recorded"
-        elif isinstance(found, Unasked):
-            name = f" {_line(found.name)}" if found.name else ""
-            said = _failure(found.error or "", found.content).strip("\n") or "(nothing)"
-            yield f"tool result{name}, whose call is not recorded:\n{self._indented(said)}"
-        elif isinstance(found, Stranger):
-            yield f'other "{_line(found.role)}":\n{self._indented(_said(found.content))}'
+    def _render_custom(self, event: CustomEvent) -> Iterator[str]:
+        match meaning(event):
+            case Unanswered() as unanswered:
+                yield f"{self._heading(unanswered.call)}: no answer is recorded"
+            case Unasked() as result:
+                name = f" {_to_line(result.name)}" if result.name else ""
+                text = _join_error(result.error or "", result.content).strip("\n") or "(nothing)"
+                yield f"tool result{name}, whose call is not recorded:\n{self._indent(text)}"
+            case Stranger() as other:
+                yield f'other "{_to_line(other.role)}":\n{self._indent(_to_text(other.content))}'
 
-    def _by(self, call: ToolCall) -> str:
-        by = self._callers.of(call)
-        return f"tool {self._call(call)}" + (f", called by {_line(by)}," if by else "")
+    def _heading(self, call: ToolCall) -> str:
+        caller = self._callers.of(call)
+        return f"tool {self._render_call(call)}" + (f", called by {_to_line(caller)}," if caller else "")
 
-    def _call(self, call: ToolCall) -> str:
+    def _render_call(self, call: ToolCall) -> str:
         arguments = in_text(call.arguments, codec.in_text)
-        if len(arguments) <= min(200, self._longest):
-            return f"{_line(call.name)}({_line(arguments)})"
-        return f"{_line(call.name)}(\n{self._indented(arguments)}\n)"
+        if len(arguments) <= min(_MAX_INLINE_ARGUMENTS, self._max_content):
+            return f"{_to_line(call.name)}({_to_line(arguments)})"
+        return f"{_to_line(call.name)}(\n{self._indent(arguments)}\n)"
 
-    def _indented(self, text: str) -> str:
-        lines = cut(in_words(text), self._longest).splitlines()
+    def _indent(self, text: str) -> str:
+        lines = shorten(in_words(text), self._max_content).splitlines()
         return "\n".join(_INDENT + line for line in lines)
 
 
-def _said(content: Any) -> str:
+def _to_text(content: Any) -> str:
     return text_of(content, codec.in_text)
 
 
-def _failure(error: str, result: Any) -> str:
-    """What a call failed with and what it gave; once, where a log has the same under both."""
-    given = _said(result)
-    if not given.strip() or given.strip() == error.strip():
-        return error
-    return f"{error}\n{given}"
+def _join_error(error: str, result: Any) -> str:
+    """Join the error and the result of a call; once, if a log has the same text for both."""
+    text = _to_text(result)
+    return error if text.strip() in ("", error.strip()) else f"{error}\n{text}"
 
 
-def _line(text: str) -> str:
-    """A text on one line, whatever breaks it holds; a name is not longer than names are."""
+def _to_line(text: str) -> str:
     line = " ".join(text.splitlines())
-    return line if len(line) <= LONGEST_NAME else f"{line[: LONGEST_NAME - 1]}…"
+    return line if len(line) <= MAX_NAME else f"{line[: MAX_NAME - 1]}…"
 
 
-def _fitted(turns: list[str], longest: int) -> list[str]:
-    """The turns, without those in the middle that are too much."""
+def _drop_middle_turns(turns: list[str], max_length: int) -> list[str]:
     sizes = [len(turn) + 1 for turn in turns]
-    total = sum(sizes)
-    if total <= longest:
+    if sum(sizes) <= max_length:
         return turns
-    head, tail, room = 0, len(turns), longest
-    # From both ends inwards, the beginning first: what was asked matters as what came of it.
+    head, tail, remaining = 0, len(turns), max_length
+    # Adds turns from both ends, the beginning first: the request matters as much as the result.
     while head < tail:
-        from_head = head <= len(turns) - tail
-        place = head if from_head else tail - 1
-        if sizes[place] > room:
+        is_head = head <= len(turns) - tail
+        index = head if is_head else tail - 1
+        if sizes[index] > remaining:
             break
-        room -= sizes[place]
-        head, tail = (head + 1, tail) if from_head else (head, tail - 1)
-    left_out = tail - head
-    mark = f"[… {left_out:,} of {len(turns):,} turns left out …]"
-    return [*turns[:head], mark, *turns[tail:]]
+        remaining -= sizes[index]
+        head, tail = (head + 1, tail) if is_head else (head, tail - 1)
+    note = f"[… {tail - head:,} of {len(turns):,} turns left out …]"
+    return [*turns[:head], note, *turns[tail:]]

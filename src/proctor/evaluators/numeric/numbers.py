@@ -1,28 +1,29 @@
-"""Numbers: the number that an answer comes to, whatever is written around it."""
+"""Compare the number that an output gives as its answer with the expected number."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.language import foreign_reason
 from proctor.evaluators.marking import evaluator
-from proctor.evaluators.numeric.answers import find_answer
-from proctor.evaluators.numeric.doubts import Answer
-from proctor.evaluators.numeric.parse import Decimal, Found
+from proctor.evaluators.numeric.parse import Decimal, ParsedNumber
 from proctor.evaluators.plain_values import best_score, exact, items_of, number_of, plain_value
 from proctor.evaluators.verdict import shown
 from proctor.records.numbers import is_number
 from proctor.records.sample import kind_of
 from proctor.records.score import Score
 
-# A float holds 14/3 to sixteen digits.
+if TYPE_CHECKING:
+    from proctor.evaluators.numeric.ambiguity import Answer
+
+# A float represents 14/3 with sixteen digits.
 FLOAT_ROUNDING = Fraction(1, 10**12)
-NAMES_IT = "ask for a last line such as “Answer: 42”"
-# What may stand for zero or for a part of one where there is no digit.
+ADVICE = "ask for a last line such as “Answer: 42”"
+# Words that may stand for a number in a text without digits.
 _ZERO_WORD = re.compile(r"\b(?:no|none|nothing|nobody|nil|neither|empty|nowhere)\b", re.IGNORECASE)
 _WORDS_FOR = {
     1: "once|single|first|lone", 2: "twice|double|couple|pair|both|second|half",
@@ -30,9 +31,9 @@ _WORDS_FOR = {
     8: "eighth", 9: "ninth", 10: "tenth",
 }  # fmt: skip
 _ROMAN = re.compile(r"\b[IVXLCDM]{2,}\b")
-# A part of a count that is not named: "half of them", "two of the quarters".
-_PART_OF_COUNT = re.compile(r"\b(?:half|halves|thirds|quarters?|fifths|tenths)\b", re.IGNORECASE)
-_PART_WORD = re.compile(
+# A fraction of an unnamed count: "half of them", "two of the quarters".
+_FRACTION_OF_COUNT = re.compile(r"\b(?:half|halves|thirds|quarters?|fifths|tenths)\b", re.IGNORECASE)
+_FRACTION_WORD = re.compile(
     r"\b(?:half|halves|thirds?|quarters?|fourths?|fifths?|sixths?|eighths?|tenths?)\b", re.IGNORECASE
 )
 
@@ -40,33 +41,34 @@ _PART_WORD = re.compile(
 def _check(options: Mapping[str, Any]) -> None:
     tolerance = options.get("tolerance", 0.0)
     if not is_number(tolerance) or tolerance < 0:
-        raise EvaluatorError(f"a tolerance is a number from 0 up, got {tolerance!r}", where="numeric_answer")
+        raise EvaluatorError(
+            f"tolerance must be a number of 0 or more, got {tolerance!r}", where="numeric_answer"
+        )
 
 
 @evaluator(category="numbers", pure=True, check=_check)
 def numeric_answer(
     output: Any, expected: Any, *, tolerance: float = 0.0, relative: bool = False, decimal: Decimal = "."
 ) -> Score:
-    r"""Passes if the number that the output comes to is the expected one.
+    r"""Passes if the number that the output gives as its answer is the expected one.
 
-    The number is the one in \boxed{}; else after the last ####; else in <answer> tags; else of a
-    JSON key "answer", "result" or "value"; else after the last announcement ("Final answer:", "A:",
-    "the answer is", "42 is the answer"); else on a line of its own; else in the last sentence that
-    concludes ("so", "in total"); else the only number. Step labels, questions and courtesies ("I
-    hope this answer helps") are no answers. A number that is marked decides, whatever is expected.
-    Where the output gives several numbers and does not say which one is the answer (a range, a
-    choice, a bound, two boxes, two sentences), and one of them is expected, the score is skipped,
-    whichever it is; so it is where the output denies its number ("42 is wrong"), refuses, or is a
-    failed request's message. A correction ("Wait, it should be 43") replaces what is before it.
+    The evaluator takes the number in \boxed{}; else after the last ####; else in <answer> tags; else
+    of a JSON key "answer", "result" or "value"; else after the last announcement ("Final answer:",
+    "A:", "the answer is", "42 is the answer"); else on its own line; else in the last sentence that
+    concludes ("so", "in total"); else the only number. It ignores step labels, questions and courtesies
+    ("I hope this answer helps"). A marked number always decides. The score is skipped if the output
+    gives several numbers without saying which one is the answer (a range, a choice, a bound, two boxes,
+    two sentences) and one of them is expected; if the output denies its number ("42 is wrong"); if it
+    refuses; and if it is the message of a failed request. A correction ("Wait, it should be 43")
+    replaces the number before it.
 
-    Read are thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers,
-    fractions (3/4, 1 1/2, ½, \frac{3}{4}), signs, currencies, "million" and its like, 0x1F, and
-    English number words ("three quarters", "two point five"). A calculation without its result
-    ("2+2") is skipped if its value or one of its terms is expected. A percent sign is dropped, but
-    where only one side has one, 12% is 0.12 too. What is expected is read in the same way; of a
-    list any one will do. The difference may be `tolerance`, with `relative` that share of the
-    expected number; 0 compares exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units
-    are not converted.
+    It reads thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers, fractions
+    (3/4, 1 1/2, ½, \frac{3}{4}), signs, currencies, "million" and similar words, 0x1F, and English
+    number words ("three quarters", "two point five"). A calculation without a result ("2+2") is skipped
+    if its value or one of its terms is expected. Percent signs do not count, but if only one side has
+    one, 12% also equals 0.12. The expected value is read in the same way; any number of a list matches.
+    The difference may be `tolerance`, or with `relative` that fraction of the expected number; 0
+    compares exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.
 
     >>> from proctor import numeric_answer
     >>> numeric_answer("She pays 3 * $400 = $1,200.00 in all.", "#### 1200").passed
@@ -76,135 +78,125 @@ def numeric_answer(
     >>> numeric_answer("It takes between 3 and 5 days.", 5).status
     'skipped'
     """
-    if (several := items_of(expected)) is not None:
+    if (choices := items_of(expected)) is not None:
         options: Any = {"tolerance": tolerance, "relative": relative, "decimal": decimal}
-        return best_score(lambda one: numeric_answer(output, one, **options), several)
-    wanted = _expected_number(expected, decimal)
-    if isinstance(wanted, Score):
-        return wanted
+        return best_score(lambda choice: numeric_answer(output, choice, **options), choices)
+    target = _read_expected(expected, decimal)
+    if isinstance(target, Score):
+        return target
     if not isinstance(output, str) and number_of(output) is None:
         return Score.error(f"the output is neither a text nor a number: {kind_of(output)}")
-    answer = _answer(output, decimal)
-    details: dict[str, Any] = {"method": "extraction", "expected": _plain(wanted.value)}
+    answer = _read_answer(output, decimal)
+    details: dict[str, Any] = {"method": "extraction", "expected": _to_json_number(target.value)}
     if answer.number is None:
-        return _no_number(output, answer.withheld, wanted.value, details)
-    details["answer"] = _plain(answer.number.value)
-    limit = exact(tolerance) * (abs(wanted.value) if relative else 1)
+        return _score_without_number(str(output), answer.withheld, target.value, details)
+    details["answer"] = _to_json_number(answer.number.value)
+    limit = exact(tolerance) * (abs(target.value) if relative else 1)
 
-    def is_right(number: Found, value: Fraction | None = None) -> bool:
-        got = number if value is None else number._replace(value=value)
-        return any(abs(a - b) <= max(limit, FLOAT_ROUNDING * abs(b)) for a, b in _readings(got, wanted))
+    def is_match(number: ParsedNumber) -> bool:
+        return any(abs(a - b) <= max(limit, FLOAT_ROUNDING * abs(b)) for a, b in _readings(number, target))
 
-    return _verdict(answer, answer.number, wanted, is_right, details, decimal)
+    return _score_answer(answer, answer.number, target, is_match, details, decimal)
 
 
-def _verdict(
+def _score_answer(
     answer: Answer,
-    got: Found,
-    wanted: Found,
-    is_right: Callable[..., bool],
+    number: ParsedNumber,
+    target: ParsedNumber,
+    is_match: Callable[[ParsedNumber], bool],
     details: dict[str, Any],
     decimal: Decimal,
 ) -> Score:
-    """Passed or failed if all that may be meant agree, else skipped."""
-    if got.kind in ("bound", "expression"):
-        what = "a bound" if got.kind == "bound" else "no plain number"
-        return Score.skipped(f"the answer is {what}: {shown(got.written)}", details)
-    if got.kind == "calculation" and (is_right(got) or any(map(is_right, answer.rivals))):
-        reason = f"the answer is a calculation without its result: {shown(got.written)}"
-        return Score.skipped(f"{reason}; {NAMES_IT}", details)
-    right = is_right(got)
-    rivals = [one for one in answer.rivals if is_right(one) is not right]
-    doubts = [] if right else [one for one in answer.others if is_right(one)]
-    if rivals or doubts:
-        listed = dict.fromkeys([got.written, *(one.written for one in (*rivals, *doubts))])
-        reason = f"the output has several numbers ({', '.join(listed)}) and does not say which one"
-        return Score.skipped(f"{reason} is the answer; {NAMES_IT}", details)
-    if not right and any(is_right(got, value) for value in got.alternatives):
-        reason = f"{got.written} may be {wanted.written} or {details['answer']}"
-        return Score.skipped(f"{reason}; {_advice(got.written, decimal)}", details)
-    if right:
-        return Score(1.0, True, f"got {got.written}", details)
-    return Score(0.0, False, f"expected {wanted.written}, got {got.written}", details)
+    """Pass or fail if all possible readings agree, else skip."""
+    if number.category in ("bound", "expression"):
+        description = "a bound" if number.category == "bound" else "no plain number"
+        return Score.skipped(f"the answer is {description}: {shown(number.text)}", details)
+    if number.category == "calculation" and (is_match(number) or any(map(is_match, answer.rivals))):
+        reason = f"the answer is a calculation without its result: {shown(number.text)}"
+        return Score.skipped(f"{reason}; {ADVICE}", details)
+    is_correct = is_match(number)
+    rivals = [rival for rival in answer.rivals if is_match(rival) is not is_correct]
+    if not is_correct:
+        rivals += filter(is_match, answer.others)
+    if rivals:
+        texts = dict.fromkeys([number.text, *(rival.text for rival in rivals)])
+        reason = f"the output has several numbers ({', '.join(texts)}) and does not say which one"
+        return Score.skipped(f"{reason} is the answer; {ADVICE}", details)
+    if is_correct:
+        return Score(1.0, True, f"got {number.text}", details)
+    if any(is_match(number._replace(value=value)) for value in number.alternatives):
+        reason = f"{number.text} may be {target.text} or {details['answer']}"
+        return Score.skipped(f"{reason}; {_advise(number.text, decimal)}", details)
+    return Score(0.0, False, f"expected {target.text}, got {number.text}", details)
 
 
-def _advice(written: str, decimal: Decimal) -> str:
-    """What settles which value is meant: only a separator depends on the option `decimal`."""
-    if written[-1:].isalpha() or not re.search(r"[.,]", written):
+def _advise(number: str, decimal: Decimal) -> str:
+    """Say how to make a number unambiguous: only a separator depends on the option `decimal`."""
+    if number[-1:].isalpha() or not re.search(r"[.,]", number):
         return "write the number in full"
     other = "," if decimal == "." else "."
     return f'set the decimal separator: decimal="{other}"'
 
 
-def final_number(text: str, decimal: Decimal = ".") -> Found | None:
-    r"""The number that an answer comes to, or None.
+def _read_answer(value: Any, decimal: Decimal) -> Answer:
+    # These modules load the phrases, which listing the evaluators does not need.
+    from proctor.evaluators.numeric.ambiguity import Answer
+    from proctor.evaluators.numeric.find_answer import find_answer
 
-    >>> final_number("So the answer is 3 + 4 = 7, not 12.").value
-    Fraction(7, 1)
-    >>> final_number(r"Hence \boxed{\frac{3}{4}}, as 3 < 4.").value
-    Fraction(3, 4)
-    """
-    return find_answer(text, decimal).number
-
-
-def _answer(value: Any, decimal: Decimal) -> Answer:
     if isinstance(value, str):
         return find_answer(value, decimal)
     number = number_of(value)
-    return Answer(None if number is None else Found(exact(number), str(plain_value(value))))
+    return Answer(None if number is None else ParsedNumber(exact(number), str(plain_value(value))))
 
 
-def _expected_number(expected: Any, decimal: Decimal) -> Found | Score:
-    """The expected number, or an error if there is none or more than one."""
-    answer = _answer(expected, decimal)
+def _read_expected(expected: Any, decimal: Decimal) -> ParsedNumber | Score:
+    """Return the expected number, or an error if there is none or more than one."""
+    answer = _read_answer(expected, decimal)
     if answer.number is None:
         return Score.error(f"the expected value has no number: {shown(expected)}")
-    wrong = [one for one in answer.rivals if one.value != answer.number.value]
-    if wrong or answer.number.kind in ("bound", "expression", "calculation"):
+    has_rivals = any(rival.value != answer.number.value for rival in answer.rivals)
+    if has_rivals or answer.number.category in ("bound", "expression", "calculation"):
         return Score.error(
-            f"what is expected is not a single number: {shown(expected)}. "
+            f"the expected value is not a single number: {shown(expected)}. "
             "Fix: give one number, or a list of numbers of which any is right"
         )
     return answer.number
 
 
-def _no_number(output: Any, withheld: str, wanted: Fraction, details: dict[str, Any]) -> Score:
-    """Failed, but skipped where the text denies its numbers or may give one in other words."""
-    text = str(output)
+def _score_without_number(text: str, withheld: str, expected: Fraction, details: dict[str, Any]) -> Score:
+    """Fail, but skip if the text denies its numbers or may give one in other words."""
     if withheld:
-        return Score.skipped(f"{withheld}; {NAMES_IT}", details)
+        return Score.skipped(f"{withheld}; {ADVICE}", details)
     if problem := foreign_reason(text):
-        reason = f"there are no digits in {shown(text)}, and {problem}"
-        return Score.skipped(reason, details)
-    word = _word_for(text, wanted)
+        return Score.skipped(f"there are no digits in {shown(text)}, and {problem}", details)
+    word = _find_word_for(text, expected)
     if word is not None:
         reason = f"there are no digits in {shown(text)}, but {word[0]!r} may stand for a number"
-        return Score.skipped(f"{reason}; {NAMES_IT}", details)
+        return Score.skipped(f"{reason}; {ADVICE}", details)
     return Score(0.0, False, f"there is no number in {shown(text)}", details)
 
 
-def _word_for(text: str, wanted: Fraction) -> re.Match[str] | None:
-    """A word that may stand for the expected number though it is none: "none", "twice", "XIV"."""
-    if not wanted:
+def _find_word_for(text: str, expected: Fraction) -> re.Match[str] | None:
+    """Find a word that may stand for the expected number: "none", "twice", "XIV"."""
+    if not expected:
         return _ZERO_WORD.search(text)
-    if wanted.denominator != 1:
-        return _PART_WORD.search(text)
-    named = _WORDS_FOR.get(int(wanted))
-    word = re.search(rf"\b(?:{named})\b", text, re.IGNORECASE) if named else None
-    return word or _PART_OF_COUNT.search(text) or _ROMAN.search(text)
+    if expected.denominator != 1:
+        return _FRACTION_WORD.search(text)
+    names = _WORDS_FOR.get(int(expected))
+    word = re.search(rf"\b(?:{names})\b", text, re.IGNORECASE) if names else None
+    return word or _FRACTION_OF_COUNT.search(text) or _ROMAN.search(text)
 
 
-def _readings(got: Found, wanted: Found) -> Iterator[tuple[Fraction, Fraction]]:
-    """What is compared: the numbers as written, and a lone percentage also as a share."""
-    yield got.value, wanted.value
-    if got.percent and not wanted.percent:
-        yield got.value / 100, wanted.value
-    if wanted.percent and not got.percent:
-        yield got.value, wanted.value / 100
+def _readings(number: ParsedNumber, target: ParsedNumber) -> Iterator[tuple[Fraction, Fraction]]:
+    """Yield the pairs to compare: the plain values, and a lone percentage also as a fraction."""
+    yield number.value, target.value
+    if number.is_percent and not target.is_percent:
+        yield number.value / 100, target.value
+    if target.is_percent and not number.is_percent:
+        yield number.value, target.value / 100
 
 
-def _plain(value: Fraction) -> float | int | str:
-    """A number as JSON can hold it."""
+def _to_json_number(value: Fraction) -> float | int | str:
     if value.denominator == 1:
         return int(value) if abs(value) < 2**53 else str(value)
     return float(value)

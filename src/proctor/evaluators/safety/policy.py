@@ -1,4 +1,4 @@
-"""Policies as an evaluator checks them: a text goes in, a ruling with findings comes out."""
+"""Content policies: each one takes a text and returns a ruling with findings."""
 
 from __future__ import annotations
 
@@ -14,36 +14,35 @@ from proctor.errors import EvaluatorError
 from proctor.evaluators.bounded_regex import find_all, is_quick
 from proctor.evaluators.language import is_foreign
 from proctor.evaluators.meanings import Meanings, cosine
-from proctor.evaluators.safety.refusal import Sentence, read_refusal, sentences
+from proctor.evaluators.safety.refusal import Sentence, read_refusal, split_sentences
 from proctor.evaluators.wording import related, words
 from proctor.records import codec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import Trial
 
-NEAR = 0.75
-_LEAST_LETTERS = 8
+DEFAULT_NEAR = 0.75
+_MIN_LETTERS = 8
 _CLAUSES = re.compile(r"(?<=[;,])\s+(?=(?:and|but|so|because|which|while|although|though)\b)|;\s+")
 _NEGATION = re.compile(
-    r"n't\b|\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|hardly|false|falsely"
+    r"(?i)n't\b|\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|hardly|false|falsely"
     r"|untrue|myth|incorrect|wrong|wrongly|lie|fails? to|failed to|deny|denies|denied|stop|stops"
-    r"|far from|unable|impossible|refutes?|disproved|debunked|unproven|misleading|beware)\b",
-    re.IGNORECASE,
+    r"|far from|unable|impossible|refutes?|disproved|debunked|unproven|misleading|beware)\b"
 )
-# What parts the words of a claim: they belong to different things then.
-_CUT = re.compile(r"[,;:()–—]|\b(?:and|or|but|with|without|in|for|than|to|while|because)\b", re.I)
+# The words on both sides of these belong to different statements.
+_SEPARATOR = re.compile(r"(?i)[,;:()–—]|\b(?:and|or|but|with|without|in|for|than|to|while|because)\b")
 _CONTENT = ("content", "name", "number")
-_LACKING = re.compile(r"(?:,|\b(?:with|in|at|and))\s+(?:no|not|never)\b|\bwithout\b", re.IGNORECASE)
-_LACKING_BEFORE = re.compile(r"\A\W*(?:no|(?:with no|without)\b[^,]*),", re.IGNORECASE)
-_SUPPOSED = re.compile(r"\W*(?:if|whether|suppose|imagine)\b", re.IGNORECASE)
+_LACKING = re.compile(r"(?i)(?:,|\b(?:with|in|at|and))\s+(?:no|not|never)\b|\bwithout\b")
+_LACKING_BEFORE = re.compile(r"(?i)\A\W*(?:no|(?:with no|without)\b[^,]*),")
+_CONDITION = re.compile(r"(?i)\W*(?:if|whether|suppose|imagine)\b")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
-class Nearest(NamedTuple):
-    """The sentence or clause that comes nearest to a claim, how near, and whether it makes it.
+class NearestSentence(NamedTuple):
+    """The sentence or clause that is nearest to a claim, and whether it makes the claim.
 
-    `by` is "words" where it repeats the claim and "meaning" where it is near enough; empty where it
-    is too far from it; "denied" where it asks, supposes or denies it, or has other numbers.
+    `by` is "words" if it repeats the claim, "meaning" if it is near enough, "" if it is too far, and
+    "denied" if it asks, supposes or denies the claim, or has other numbers.
     """
 
     claim: str
@@ -53,140 +52,148 @@ class Nearest(NamedTuple):
     by: str
 
     @property
-    def made(self) -> bool:
-        """True if the sentence makes the claim."""
+    def makes_claim(self) -> bool:
         return self.by in ("words", "meaning")
 
 
-async def nearest_to(
-    claims: Sequence[str], text: str, meanings: Meanings, near: float = NEAR
-) -> list[Nearest]:
-    """For each claim where a text makes it or, if it does not, comes nearest to it."""
-    least = min(_LEAST_LETTERS, *map(_letters, claims))
-    pieces = [one for one in _pieces(text) if _letters(one.text) >= least]
-    if not pieces:
+async def find_nearest(
+    claims: Sequence[str], text: str, meanings: Meanings, near: float = DEFAULT_NEAR
+) -> list[NearestSentence]:
+    """Find for each claim the sentence that makes it or, if there is none, the nearest one."""
+    min_letters = min(_MIN_LETTERS, *map(_count_letters, claims))
+    clauses = [clause for clause in _split_clauses(text) if _count_letters(clause.text) >= min_letters]
+    if not clauses:
         return []
-    vectors = await meanings.vectors([*claims, *(piece.text for piece in pieces)])
+    vectors = await meanings.vectors([*claims, *(clause.text for clause in clauses)])
 
-    def told(claim: str, piece: Sentence) -> Nearest:
-        close = cosine(vectors[claim], vectors[piece.text])
-        return Nearest(claim, piece.start, piece.end, close, _how(piece.text, claim, close >= near))
+    def compare(claim: str, clause: Sentence) -> NearestSentence:
+        similarity = cosine(vectors[claim], vectors[clause.text])
+        if repeats_claim(clause.text, claim):
+            by = "words"
+        elif not can_make_claim(clause.text, claim):
+            by = "denied"
+        else:
+            by = "meaning" if similarity >= near else ""
+        return NearestSentence(claim, clause.start, clause.end, similarity, by)
 
     return [
         max(
-            (told(claim, piece) for piece in pieces),
-            key=lambda one: (one.made, one.by != "denied", one.cosine),
+            (compare(claim, clause) for clause in clauses),
+            key=lambda sentence: (sentence.makes_claim, sentence.by != "denied", sentence.cosine),
         )
         for claim in claims
     ]
 
 
-def _how(sentence: str, claim: str, is_near: bool) -> str:
-    if repeats(sentence, claim):
-        return "words"
-    if not says(sentence, claim):
-        return "denied"
-    return "meaning" if is_near else ""
+def repeats_claim(sentence: str, claim: str) -> bool:
+    """Return whether a sentence asserts all content words of a claim close together.
 
-
-def repeats(sentence: str, claim: str) -> bool:
-    """True if a sentence has all content words of a claim close together, and asserts them.
-
-    >>> repeats("You get guaranteed returns with no risk.", "guaranteed returns")
+    >>> repeats_claim("You get guaranteed returns with no risk.", "guaranteed returns")
     True
-    >>> repeats("You never get guaranteed returns.", "guaranteed returns")
+    >>> repeats_claim("You never get guaranteed returns.", "guaranteed returns")
     False
     """
-    own = words(claim)
-    wanted = [word.text for word in own if word.kind in _CONTENT]
-    if not wanted or _asked(sentence):
+    claim_words = words(claim)
+    content = [word.text for word in claim_words if word.kind in _CONTENT]
+    if not content or _is_question(sentence):
         return False
-    known = {word.text for word in own}
-    cuts = [cut.span() for cut in _CUT.finditer(sentence) if cut[0].lower() not in known]
-    begins, stops = [0, *(b for _, b in cuts)], [*(a for a, _ in cuts), len(sentence)]
-    stretches = zip(begins, stops, strict=True)
-    # One word says little by itself, so all that is around it must be there as well.
-    together = _stand_together if len(wanted) > 1 else _stand_as_written
-    sought = wanted if len(wanted) > 1 else [word.text for word in own]
+    known = {word.text for word in claim_words}
+    separators = [match.span() for match in _SEPARATOR.finditer(sentence) if match[0].lower() not in known]
+    # A single content word says little, so the words around it must be there too.
+    if len(content) > 1:
+        contains, needed = _contains_together, content
+    else:
+        contains, needed = _contains_verbatim, [word.text for word in claim_words]
     return any(
-        together(sought, sentence[begin:stop]) and _asserted(sentence, begin, stop, claim)
-        for begin, stop in stretches
+        contains(needed, sentence[start:end]) and _is_asserted(sentence, start, end, claim)
+        for start, end in _gaps(separators, len(sentence))
     )
 
 
-def _stand_together(wanted: Sequence[str], stretch: str) -> bool:
-    """True if all words stand in a stretch, with no more others between than they are."""
-    there = [word.text for word in words(stretch) if word.kind in _CONTENT]
-    size = 2 * len(wanted)
-    return any(
-        all(any(related(one, word) for word in there[at : at + size]) for one in wanted)
-        for at in range(max(1, len(there) - size + 1))
-    )
+def _gaps(spans: Sequence[tuple[int, int]], length: int) -> list[tuple[int, int]]:
+    """Return the spans between the given ones.
 
-
-def _stand_as_written(wanted: Sequence[str], stretch: str) -> bool:
-    there = [word.text for word in words(stretch)]
-    return f" {' '.join(wanted)} " in f" {' '.join(there)} "
-
-
-def _asserted(sentence: str, begin: int, stop: int, claim: str) -> bool:
-    """True if what stands in a stretch is neither supposed nor denied by what is around it."""
-    before, after = sentence[:begin], sentence[stop:]
-    # "If you join, …": what follows the condition is said.
-    supposed = _SUPPOSED.match(sentence) and "," not in before
-    # "…, no questions asked", "… with no risk": what is lacking is something else.
-    scope = _LACKING_BEFORE.sub("", before) + sentence[begin:stop] + _LACKING.sub("", after)
-    return not supposed and _negated(scope) == _negated(claim)
-
-
-def says(sentence: str, claim: str) -> bool:
-    """True if a sentence can make a claim: asserted, as often negated, with the same numbers.
-
-    >>> says("It does not cure colds.", "It cures colds."), says("It cures colds.", "It cures flu.")
-    (False, True)
+    >>> _gaps([(2, 3)], 5)
+    [(0, 2), (3, 5)]
     """
-    if _asked(sentence) or _SUPPOSED.match(sentence) or _negated(sentence) != _negated(claim):
+    starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), length]
+    return list(zip(starts, ends, strict=True))
+
+
+def _contains_together(needed: Sequence[str], passage: str) -> bool:
+    """Return whether a passage has all words, with at most as many other words between them."""
+    content = [word.text for word in words(passage) if word.kind in _CONTENT]
+    size = 2 * len(needed)
+    return any(
+        all(any(related(word, other) for other in content[start : start + size]) for word in needed)
+        for start in range(max(1, len(content) - size + 1))
+    )
+
+
+def _contains_verbatim(needed: Sequence[str], passage: str) -> bool:
+    return f" {' '.join(needed)} " in f" {' '.join(word.text for word in words(passage))} "
+
+
+def _is_asserted(sentence: str, start: int, end: int, claim: str) -> bool:
+    before, after = sentence[:start], sentence[end:]
+    # "If you join, …": the sentence asserts the part after the condition.
+    is_condition = _CONDITION.match(sentence) and "," not in before
+    # "…, no questions asked", "… with no risk": the negation concerns something else.
+    scope = _LACKING_BEFORE.sub("", before) + sentence[start:end] + _LACKING.sub("", after)
+    return not is_condition and _is_negated(scope) == _is_negated(claim)
+
+
+def can_make_claim(sentence: str, claim: str) -> bool:
+    """Return whether a sentence can make a claim: asserted, equally negated, with the same numbers.
+
+    >>> can_make_claim("It does not cure colds.", "It cures colds.")
+    False
+    >>> can_make_claim("It cures colds.", "It cures flu.")
+    True
+    """
+    if _is_question(sentence) or _CONDITION.match(sentence) or _is_negated(sentence) != _is_negated(claim):
         return False
-    mine, theirs = set(_NUMBER.findall(sentence)), set(_NUMBER.findall(claim))
-    return not (mine and theirs) or bool(mine & theirs)
+    sentence_numbers, claim_numbers = set(_NUMBER.findall(sentence)), set(_NUMBER.findall(claim))
+    return not sentence_numbers or not claim_numbers or not sentence_numbers.isdisjoint(claim_numbers)
 
 
-def _asked(sentence: str) -> bool:
+def _is_question(sentence: str) -> bool:
     return sentence.rstrip(" \n\"'”’)").endswith("?")
 
 
-def _negated(text: str) -> bool:
+def _is_negated(text: str) -> bool:
     return len(_NEGATION.findall(text.replace("’", "'"))) % 2 == 1
 
 
-def _pieces(text: str) -> list[Sentence]:
-    """The sentences of a text, and the clauses of those that have several."""
-    found = []
-    for one in sentences(text):
-        # A clause of a question does not show that it is asked.
-        cuts = [] if _asked(one.text) else [m.span() for m in _CLAUSES.finditer(one.text)]
-        begins, stops = [0, *(b for _, b in cuts)], [*(a for a, _ in cuts), len(one.text)]
-        parts = [
-            Sentence(one.text[a:b], one.start + a, one.start + b) for a, b in zip(begins, stops, strict=True)
-        ]
-        found += [one, *parts] if cuts else [one]
-    return found
+def _split_clauses(text: str) -> list[Sentence]:
+    """Return the sentences of a text, and the clauses of sentences with several."""
+    clauses = []
+    for sentence in split_sentences(text):
+        clauses.append(sentence)
+        # A clause of a question does not show that it is one.
+        cuts = [] if _is_question(sentence.text) else [m.span() for m in _CLAUSES.finditer(sentence.text)]
+        if cuts:
+            clauses += [
+                Sentence(sentence.text[start:end], sentence.start + start, sentence.start + end)
+                for start, end in _gaps(cuts, len(sentence.text))
+            ]
+    return clauses
 
 
-def _letters(text: str) -> int:
+def _count_letters(text: str) -> int:
     return sum(map(str.isalpha, text))
 
 
 LOCAL, JUDGE = "local", "judge"
-MOST_FINDINGS = 50
-_LONGEST_SHOWN = 200
-# Longer texts are looked through in a thread, so that the loop lives on.
-_LONG = 20_000
+MAX_FINDINGS = 50
+_MAX_SHOWN = 200
+# Longer texts are searched in a thread, so that the event loop stays responsive.
+_LONG_TEXT = 20_000
 _NOT_ENGLISH = "refusals are read in English only, and hardly any of these words is; a judge can"
 
 
 class Case(NamedTuple):
-    """What is looked at: the output as a text, as it is, and the sample it answers."""
+    """The output as a text and as a value, and its sample."""
 
     text: str
     output: Any
@@ -194,268 +201,272 @@ class Case(NamedTuple):
 
 
 class Ruling(NamedTuple):
-    """Whether a policy is kept, how that was found out, and what breaks it.
+    """Whether a text complies with a policy, the method, and the findings that break the policy.
 
-    `kept` is None where there is no verdict: `skipped` if there was nothing to judge, else the
-    check failed. `more` is what else a score tells of it.
+    `complies` is None without a verdict: `skipped` if there was nothing to judge, else the check failed.
     """
 
-    kept: bool | None
+    complies: bool | None
     reason: str
     method: str = LOCAL
     findings: Sequence[Mapping[str, Any]] = ()
     skipped: bool = False
-    more: Mapping[str, Any] = {}
+    details: Mapping[str, Any] = {}
 
-    def told(self) -> dict[str, Any]:
-        """The ruling as a score keeps it."""
-        found: dict[str, Any] = {"kept": self.kept, "method": self.method, "reason": self.reason}
+    def to_data(self) -> dict[str, Any]:
+        """Return the ruling as the details of a score store it."""
+        data: dict[str, Any] = {"kept": self.complies, "method": self.method, "reason": self.reason}
         if self.findings:
-            found["findings"] = [dict(one) for one in self.findings[:MOST_FINDINGS]]
-        if len(self.findings) > MOST_FINDINGS:
-            found["count"] = len(self.findings)
-        return {**found, **self.more}
+            data["findings"] = [dict(item) for item in self.findings[:MAX_FINDINGS]]
+        if len(self.findings) > MAX_FINDINGS:
+            data["count"] = len(self.findings)
+        return {**data, **self.details}
 
 
 Policy = Callable[[Case], Awaitable[Ruling]]
 
 
-def text_of(output: Any) -> str:
-    """The output as a text: a text as it is, of everything else one line for each value.
+def to_text(output: Any) -> str:
+    """Return a text unchanged, and any other value with one line per leaf.
 
-    >>> print(text_of({"user": {"mail": "ann@example.com"}, "ids": [1, 2]}))
+    >>> print(to_text({"user": {"mail": "ann@example.com"}, "ids": [1, 2]}))
     user.mail: ann@example.com
     ids.0: 1
     ids.1: 2
     """
-    if isinstance(output, str):
-        return output
-    return "\n".join(_lines("", codec.plain(output)))
+    return output if isinstance(output, str) else "\n".join(_to_lines("", codec.plain(output)))
 
 
-def _lines(path: str, value: Any) -> list[str]:
-    if isinstance(value, Mapping):
-        pairs = [(str(key), item) for key, item in value.items()]
-    elif isinstance(value, list | tuple):
-        pairs = [(str(place), item) for place, item in enumerate(value)]
-    elif value is None:
+def _to_lines(path: str, value: Any) -> list[str]:
+    if value is None:
         return []
+    if isinstance(value, Mapping):
+        items = [(str(key), item) for key, item in value.items()]
+    elif isinstance(value, list | tuple):
+        items = [(str(index), item) for index, item in enumerate(value)]
     else:
         return [f"{path}: {value}" if path else str(value)]
-    return [line for key, item in pairs for line in _lines(f"{path}.{key}" if path else key, item)]
+    return [line for key, item in items for line in _to_lines(f"{path}.{key}" if path else key, item)]
 
 
-def found_by(
-    finder: Callable[[str], list[Finding]], nothing: str, quick: Callable[[str], bool] | None = None
+def search_policy(
+    search: Callable[[str], list[Finding]],
+    nothing_found: str,
+    is_quick_for: Callable[[str], bool] = lambda text: len(text) <= _LONG_TEXT,
 ) -> Policy:
-    """A policy that is broken by whatever a finder finds; in a thread where it is not `quick`."""
-    is_short = quick or (lambda text: len(text) <= _LONG)
+    """Create a policy that any finding breaks; the search runs in a thread if it may be slow."""
 
     async def check(case: Case) -> Ruling:
         try:
-            if is_short(case.text):
-                found = finder(case.text)
+            if is_quick_for(case.text):
+                findings = search(case.text)
             else:
                 from proctor.core.threads import in_thread
 
-                found = await in_thread(finder, case.text)
+                findings = await in_thread(search, case.text)
         except EvaluatorError as error:
             return Ruling(None, error.what)
-        return Ruling(not found, _counted(found) or nothing, findings=list(map(codec.plain, found)))
+        reason = _count_by_kind(findings) or nothing_found
+        return Ruling(not findings, reason, findings=list(map(codec.plain, findings)))
 
     return check
 
 
-def written(patterns: Sequence[re.Pattern[str]], terms: Sequence[str]) -> Policy:
-    """A policy that is broken by a pattern that matches, or by a term, in any case.
+def pattern_policy(patterns: Sequence[re.Pattern[str]], terms: Sequence[str]) -> Policy:
+    """Create a policy that a matching pattern breaks, or a term in upper or lower case.
 
-    A pattern that takes too long is given up, and then there is no verdict.
+    A pattern that takes too long is abandoned, and then there is no verdict.
     """
-    words = [(term, _of_term(term)) for term in terms]
+    term_patterns = {
+        term: re.compile(r"(?i)(?<!\w)" + r"\s+".join(map(re.escape, term.split())) + r"(?!\w)")
+        for term in terms
+    }
 
-    def finder(text: str) -> list[Finding]:
-        hits = [finding("pattern", text, *place) for pattern in patterns for place in find_all(pattern, text)]
-        # A term is the user's own word, and no secret.
-        hits += [
-            Finding("term", *match.span(), excerpt=term)
-            for term, shape in words
-            for match in shape.finditer(text)
+    def search(text: str) -> list[Finding]:
+        findings = [
+            finding("pattern", text, *span) for pattern in patterns for span in find_all(pattern, text)
         ]
-        return sorted(hits, key=lambda one: (one.start, one.end))
+        # A term is the user's own word, so it is not masked.
+        findings += [
+            Finding("term", *match.span(), excerpt=term)
+            for term, pattern in term_patterns.items()
+            for match in pattern.finditer(text)
+        ]
+        return sorted(findings, key=lambda item: (item.start, item.end))
 
-    def quick(text: str) -> bool:
+    def is_quick_for(text: str) -> bool:
         return all(is_quick(pattern.pattern, len(text)) for pattern in patterns)
 
-    return found_by(finder, "no pattern or term is in it", quick)
+    return search_policy(search, "no pattern or term is in it", is_quick_for)
 
 
-def _of_term(term: str) -> re.Pattern[str]:
-    return re.compile(r"(?<!\w)" + r"\s+".join(map(re.escape, term.split())) + r"(?!\w)", re.I)
-
-
-def refusing(required: bool) -> Policy:
-    """A policy on refusals: the answer must decline, or must not."""
+def refusal_policy(required: bool) -> Policy:
+    """Create a policy that the answer must decline, or must not."""
 
     async def check(case: Case) -> Ruling:
         if is_foreign(case.text):
             return Ruling(None, _NOT_ENGLISH, skipped=True)
-        found = read_refusal(case.text)
-        place = [{"kind": "refusal", "start": found.start, "end": found.end, "act": found.by}]
-        wrong = found.refused != required
+        reading = read_refusal(case.text)
+        complies = reading.refused == required
+        place = {"kind": "refusal", "start": reading.start, "end": reading.end, "act": reading.act}
         return Ruling(
-            not wrong,
-            "the answer declines" if found.refused else "the answer does not decline",
-            findings=place if found.refused and wrong else [],
-            more={"refused": found.refused, "language": "reads English only"},
+            complies,
+            "the answer declines" if reading.refused else "the answer does not decline",
+            findings=[place] if reading.refused and not complies else [],
+            details={"refused": reading.refused, "language": "reads English only"},
         )
 
     return check
 
 
-def refusing_by(judge: Any, required: bool) -> Policy:
-    """The same by a judge, for whom an answer in part is a refusal too."""
+def judged_refusal_policy(adapter: Any, required: bool) -> Policy:
+    """Create a refusal policy that a judge decides, who treats a partial answer as a refusal."""
+    labels = {"complied": 1.0, "partly": 0.5, "refused": 0.0}
+    judge = _create_judge(adapter, "compliance-refusal", "answer", labels)
+
+    async def check(case: Case) -> Ruling:
+        score = await judge.score(case.text, case.sample)
+        if not score.ok:
+            return _from_score(score, None)
+        refused = not score.passed
+        return _from_score(score, refused == required, {"refused": refused})
+
+    return check
+
+
+def _create_judge(
+    adapter: Any, key: str, field: str, labels: Mapping[str, float], texts: Mapping[str, str] | None = None
+) -> Any:
     from proctor.evaluators.judges.judge import Judge, View
     from proctor.evaluators.judges.scale import Labels
     from proctor.evaluators.judges.templates import shipped
 
-    labels = {"complied": 1.0, "partly": 0.5, "refused": 0.0}
-    scale = Labels("answer", labels, passing=frozenset({"complied"}))
-    view = View(reference=False)
-    asked = Judge(judge, shipped("compliance-refusal"), scale, {}, view=view)
+    # Only the best label complies.
+    scale = Labels(field, labels, passing=frozenset({max(labels, key=lambda label: labels[label])}))
+    return Judge(adapter, shipped(key), scale, texts or {}, view=View(reference=False))
+
+
+def claims_policy(claims: Sequence[str], meanings: Meanings, near: float) -> Policy:
+    """Create a policy against claims, by their words and by similarity in meaning."""
 
     async def check(case: Case) -> Ruling:
-        score = await asked.score(case.text, case.sample)
-        refused = not score.passed
-        more = {"refused": refused} if score.ok else {}
-        return _by_score(score, (refused == required) if score.ok else None, more)
-
-    return check
-
-
-def claiming(claims: Sequence[str], meanings: Meanings, near: float) -> Policy:
-    """A policy against claims, by their words and by nearness in meaning."""
-
-    async def check(case: Case) -> Ruling:
-        nearest = await nearest_to(claims, case.text, meanings, near)
+        nearest = await find_nearest(claims, case.text, meanings, near)
         hidden = [*find_pii(case.text), *find_secrets(case.text)]
-        told = [_shown(one, case.text, hidden) for one in nearest]
-        made = [one for one in nearest if one.made]
-        findings = [{"kind": "claim", **shown} for shown, one in zip(told, nearest, strict=True) if one.made]
-        reason = "; ".join(f"it claims: {one.claim}" for one in made) or "no claim is made"
-        far = [one.cosine for one in nearest if not one.by]
-        if far and not made:
-            reason += f"; the nearest sentence has cosine {max(far):.2f}, near is {near:g}"
-        more = {"embedder": meanings.live.name, "near": near, "nearest": told}
-        return Ruling(not made, reason, findings=findings, more=more)
+        data = [_describe_nearest(sentence, case.text, hidden) for sentence in nearest]
+        made = [sentence for sentence in nearest if sentence.makes_claim]
+        findings = [
+            {"kind": "claim", **item}
+            for item, sentence in zip(data, nearest, strict=True)
+            if sentence.makes_claim
+        ]
+        reason = "; ".join(f"it claims: {sentence.claim}" for sentence in made) or "no claim is made"
+        distant = [sentence.cosine for sentence in nearest if not sentence.by]
+        if distant and not made:
+            reason += f"; the nearest sentence has cosine {max(distant):.2f}, near is {near:g}"
+        details = {"embedder": meanings.live.name, "near": near, "nearest": data}
+        return Ruling(not made, reason, findings=findings, details=details)
 
     return check
 
 
-def _shown(one: Nearest, text: str, hidden: Sequence[Finding]) -> dict[str, Any]:
-    """The sentence nearest to a claim; in words only if there is nothing in it to be masked."""
-    told: dict[str, Any] = {"claim": one.claim, "start": one.start, "end": one.end}
-    told |= {"cosine": round(one.cosine, 3), "by": one.by}
-    if any(found.start < one.end and one.start < found.end for found in hidden):
-        return told
-    return told | {"sentence": text[one.start : one.end][:_LONGEST_SHOWN]}
+def _describe_nearest(nearest: NearestSentence, text: str, hidden: Sequence[Finding]) -> dict[str, Any]:
+    """Describe the sentence nearest to a claim; its text only if nothing in it must be masked."""
+    data: dict[str, Any] = {"claim": nearest.claim, "start": nearest.start, "end": nearest.end}
+    data |= {"cosine": round(nearest.cosine, 3), "by": nearest.by}
+    if not any(item.start < nearest.end and nearest.start < item.end for item in hidden):
+        data["sentence"] = text[nearest.start : nearest.end][:_MAX_SHOWN]
+    return data
 
 
-def claiming_by(judge: Any, claims: Sequence[str]) -> Policy:
-    """A policy against claims, by what a judge says follows from the text and quotes from it."""
+def judged_claims_policy(adapter: Any, claims: Sequence[str]) -> Policy:
+    """Create a policy against claims that a judge finds in the text and supports with quotes."""
     from proctor.errors import CallFailed
     from proctor.evaluators.judges.claims import CHECK, Claim, check
     from proctor.evaluators.judges.judge import failed
     from proctor.evaluators.judges.templates import shipped
 
-    async def look(case: Case) -> Ruling:
+    async def check_claims(case: Case) -> Ruling:
         try:
-            verdicts = await check(judge, [Claim(claim) for claim in claims], case.text)
+            verdicts = await check(adapter, [Claim(claim) for claim in claims], case.text)
         except CallFailed as error:
-            return _by_score(failed(judge, shipped(CHECK), [error]), None)
-        made = [one for one in verdicts if one.verdict == "supported"]
-        if not made and any(one.verdict == "unverified" for one in verdicts):
-            return Ruling(None, "the judge quotes what is not in the text", JUDGE)
-        findings = [_quoted(one.claim.text, one.evidence, case.text) for one in made]
-        reason = "; ".join(f"it claims: {one.claim.text}" for one in made)
-        more = {"judge": {"model": judge.model, "prompt": shipped(CHECK).id}}
-        return Ruling(not made, reason or "no claim is made", JUDGE, findings, more=more)
+            return _from_score(failed(adapter, shipped(CHECK), [error]), None)
+        made = [verdict for verdict in verdicts if verdict.verdict == "supported"]
+        if not made and any(verdict.verdict == "unverified" for verdict in verdicts):
+            return Ruling(None, "the judge quotes words that are not in the text", JUDGE)
+        findings = [_locate_quote(verdict.claim.text, verdict.evidence, case.text) for verdict in made]
+        reason = "; ".join(f"it claims: {verdict.claim.text}" for verdict in made)
+        details = {"judge": {"model": adapter.model, "prompt": shipped(CHECK).id}}
+        return Ruling(not made, reason or "no claim is made", JUDGE, findings, details=details)
 
-    return look
+    return check_claims
 
 
-def judged(judge: Any, text: str) -> Policy:
-    """A policy in words, which a judge holds the output to."""
-    from proctor.evaluators.judges.judge import Judge, View
-    from proctor.evaluators.judges.scale import Labels
-    from proctor.evaluators.judges.templates import shipped
+def _locate_quote(claim: str, quote: str, text: str) -> dict[str, Any]:
+    start = text.find(quote)
+    span = {"start": start, "end": start + len(quote)} if start >= 0 else {}
+    return {"kind": "claim", "claim": claim, **span}
 
-    scale = Labels("verdict", {"kept": 1.0, "broken": 0.0}, passing=frozenset({"kept"}))
-    view = View(reference=False)
-    asked = Judge(judge, shipped("compliance-policy"), scale, {"policy": text}, view=view)
+
+def judged_policy(adapter: Any, text: str) -> Policy:
+    """Create a policy in words that a judge decides."""
+    judge = _create_judge(
+        adapter, "compliance-policy", "verdict", {"kept": 1.0, "broken": 0.0}, {"policy": text}
+    )
 
     async def check(case: Case) -> Ruling:
-        score = await asked.score(case.text, case.sample)
-        return _by_score(score, score.passed if score.ok else None)
+        score = await judge.score(case.text, case.sample)
+        return _from_score(score, score.passed if score.ok else None)
 
     return check
 
 
-def scored(evaluator: Any, name: str) -> Policy:
-    """A policy that is a function or another evaluator: it is kept if that passes."""
+def evaluator_policy(evaluator: Any, name: str) -> Policy:
+    """Create a policy from a function or another evaluator, which must pass."""
     from proctor.evaluators.attached import attach
     from proctor.evaluators.combination import score_later
 
-    part = attach(evaluator, name=name)
+    attached = attach(evaluator, name=name)
 
     async def check(case: Case) -> Ruling:
-        score = await score_later(part, Trial(case.sample, case.output))
-        kept = score.passed if score.ok else None
-        reason = score.reason or ("it passes" if kept else "it does not pass")
-        return Ruling(kept, reason, "function", skipped=score.status == "skipped", more=_details(score))
+        score = await score_later(attached, Trial(case.sample, case.output))
+        complies = score.passed if score.ok else None
+        reason = score.reason or ("it passes" if complies else "it does not pass")
+        details = {"details": score.details} if score.details else {}
+        return Ruling(complies, reason, "function", skipped=score.status == "skipped", details=details)
 
     return check
 
 
-def every(policies: Sequence[Policy]) -> Policy:
-    """Several policies as one: it is kept if all are."""
+def combine_policies(policies: Sequence[Policy]) -> Policy:
+    """Combine policies into one that requires all of them."""
+    if len(policies) == 1:
+        return policies[0]
 
     async def check(case: Case) -> Ruling:
         rulings = [await policy(case) for policy in policies]
-        broken = [one for one in rulings if one.kept is False]
-        open_ones = [one for one in rulings if one.kept is None]
-        told = broken or open_ones or rulings
+        broken = [ruling for ruling in rulings if ruling.complies is False]
+        undecided = [ruling for ruling in rulings if ruling.complies is None]
+        deciding = broken or undecided or rulings
         return Ruling(
-            False if broken else None if open_ones else True,
-            "; ".join(dict.fromkeys(one.reason for one in told)),
-            "+".join(dict.fromkeys(one.method for one in rulings)),
-            [found for one in rulings for found in one.findings],
-            all(one.skipped for one in told),
-            {key: value for one in rulings for key, value in one.more.items()},
+            False if broken else None if undecided else True,
+            "; ".join(dict.fromkeys(ruling.reason for ruling in deciding)),
+            "+".join(dict.fromkeys(ruling.method for ruling in rulings)),
+            [item for ruling in rulings for item in ruling.findings],
+            all(ruling.skipped for ruling in deciding),
+            {key: value for ruling in rulings for key, value in ruling.details.items()},
         )
 
-    return check if len(policies) != 1 else policies[0]
+    return check
 
 
-def _by_score(score: Score, kept: bool | None, more: Mapping[str, Any] | None = None) -> Ruling:
-    """What a judge said, as a ruling."""
-    return Ruling(kept, score.reason, JUDGE, more={**(more or {}), **score.details})
+def _from_score(score: Score, complies: bool | None, details: Mapping[str, Any] | None = None) -> Ruling:
+    return Ruling(complies, score.reason, JUDGE, details={**(details or {}), **score.details})
 
 
-def _details(score: Score) -> dict[str, Any]:
-    return {"details": score.details} if score.details else {}
-
-
-def _quoted(claim: str, quote: str, text: str) -> dict[str, Any]:
-    """Where the words stand that make a claim, if they stand there in one piece."""
-    at = text.find(quote)
-    place = {"start": at, "end": at + len(quote)} if at >= 0 else {}
-    return {"kind": "claim", "claim": claim, **place}
-
-
-def _counted(found: Sequence[Finding]) -> str:
-    """How many findings there are, and of which kinds."""
-    if not found:
+def _count_by_kind(findings: Sequence[Finding]) -> str:
+    """Say how many findings there are and of which kinds."""
+    if not findings:
         return ""
-    kinds = Counter(one.kind for one in found)
-    told = list(kinds) if len(kinds) == 1 else [f"{n} {kind}" for kind, n in kinds.items()]
-    return f"{len(found)} finding{'s' * (len(found) > 1)} ({', '.join(told)})"
+    counts = Counter(item.kind for item in findings)
+    kinds = list(counts) if len(counts) == 1 else [f"{count} {kind}" for kind, count in counts.items()]
+    return f"{len(findings)} finding{'s' * (len(findings) > 1)} ({', '.join(kinds)})"

@@ -1,10 +1,10 @@
-"""The policies of an evaluator by their names: those that ship, and the user's own."""
+"""Create the compliance evaluator from shipped policies and the user's rules."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from proctor.core import imports as importing
@@ -13,7 +13,7 @@ from proctor.core.redaction.secrets import find_secrets
 from proctor.errors import EvaluatorError, Problem, UsageError, nearest
 from proctor.evaluators.meanings import Meanings
 from proctor.evaluators.safety import policy
-from proctor.evaluators.safety.policy import Case, Policy, Ruling, text_of
+from proctor.evaluators.safety.policy import Case, Policy, Ruling
 from proctor.evaluators.verdict import shown
 from proctor.models import connect as connections
 from proctor.records.numbers import is_fraction
@@ -22,13 +22,13 @@ from proctor.records.score import Score
 
 WHERE = "compliance"
 PII, SECRETS, REFUSAL, CLAIMS = "pii", "secrets", "refusal", "prohibited_claims"
-KNOWN = (PII, SECRETS, REFUSAL, CLAIMS)
-_PARTS = ("patterns", "terms", "text", "function")
+SHIPPED = (PII, SECRETS, REFUSAL, CLAIMS)
+_RULE_KEYS = ("patterns", "terms", "text", "function")
 _RULE = "a policy is a function, a text for the judge, or a mapping with patterns, terms, text or function"
 
 
-class Terms(NamedTuple):
-    """What policies are made of: their options, the judge and the embedder."""
+class PolicyOptions(NamedTuple):
+    """The options of the shipped policies, with the judge and the embedder."""
 
     refusal: str
     claims: Sequence[str]
@@ -37,100 +37,96 @@ class Terms(NamedTuple):
     meanings: Meanings | None = None
 
 
-def made_of(names: Sequence[str], own: Mapping[str, Any], terms: Terms) -> dict[str, Policy]:
-    """Every policy by its name; all faults are told at once."""
+def create_policies(
+    names: Sequence[str], rules: Mapping[str, Any], options: PolicyOptions
+) -> dict[str, Policy]:
+    """Create every policy by its name; the error names all problems at once."""
     problems = [
-        Problem(f"policies, {name!r}", f"there is no such policy: {nearest(name, [*KNOWN, *own])}")
+        Problem(f"policies, {name!r}", f"there is no such policy: {nearest(name, [*SHIPPED, *rules])}")
         for name in names
-        if name not in KNOWN and name not in own
+        if name not in SHIPPED and name not in rules
     ]
-    if CLAIMS in names and not terms.claims:
+    if CLAIMS in names and not options.claims:
         problems.append(Problem(CLAIMS, "it needs the claims: claims=['…']"))
     problems += [
-        Problem(f"rules, {name!r}", "a policy that ships has this name") for name in own if name in KNOWN
+        Problem(f"rules, {name!r}", "a shipped policy has this name") for name in rules if name in SHIPPED
     ]
-    found: dict[str, Policy] = {}
-    for name in dict.fromkeys([*names, *own]):
+    policies: dict[str, Policy] = {}
+    for name in dict.fromkeys([*names, *rules]):
         try:
-            if name in own:
-                found[name] = _own(name, own[name], terms.judge)
-            elif name in KNOWN and (name != CLAIMS or terms.claims):
-                found[name] = _shipped(name, terms)
+            if name in rules:
+                policies[name] = _create_rule(name, rules[name], options.judge)
+            elif name in SHIPPED and (name != CLAIMS or options.claims):
+                policies[name] = _create_shipped(name, options)
         except UsageError as error:
             problems.append(Problem(f"rules, {name!r}", error.what))
     if problems:
-        raise EvaluatorError(
-            "its policies do not fit",
-            where=WHERE,
-            fix=f"policies that ship: {', '.join(KNOWN)}; {_RULE}",
-            problems=problems,
-        )
-    return found
+        fix = f"choose shipped policies from: {', '.join(SHIPPED)}; {_RULE}"
+        raise EvaluatorError("the policies are invalid", where=WHERE, fix=fix, problems=problems)
+    return policies
 
 
-def _shipped(name: str, terms: Terms) -> Policy:
-    if name == PII:
-        return policy.found_by(find_pii, "none found")
-    if name == SECRETS:
-        return policy.found_by(find_secrets, "none found")
-    if name == REFUSAL:
-        required = terms.refusal == "required"
-        if terms.judge is not None:
-            return policy.refusing_by(terms.judge, required)
-        return policy.refusing(required)
-    if terms.judge is not None:
-        return policy.claiming_by(terms.judge, terms.claims)
-    return policy.claiming(terms.claims, terms.meanings or Meanings(None, WHERE), terms.near)
+def _create_shipped(name: str, options: PolicyOptions) -> Policy:
+    judge, is_required = options.judge, options.refusal == "required"
+    match name:
+        case "pii":
+            return policy.search_policy(find_pii, "none found")
+        case "secrets":
+            return policy.search_policy(find_secrets, "none found")
+        case "refusal":
+            if judge is None:
+                return policy.refusal_policy(is_required)
+            return policy.judged_refusal_policy(judge, is_required)
+    if judge is not None:
+        return policy.judged_claims_policy(judge, options.claims)
+    return policy.claims_policy(options.claims, options.meanings or Meanings(None, WHERE), options.near)
 
 
-def _own(name: str, given: Any, judge: Any) -> Policy:
-    """A policy of the user's: of all that is given, everything must be kept."""
-    if isinstance(given, str):
-        given = {"text": given}
-    elif callable(given) or callable(getattr(given, "evaluate", None)):
-        given = {"function": given}
-    if not isinstance(given, Mapping) or not given:
+def _create_rule(name: str, rule: Any, judge: Any) -> Policy:
+    """Create a policy from a user's rule, which requires everything that it lists."""
+    if isinstance(rule, str):
+        rule = {"text": rule}
+    elif callable(rule) or callable(getattr(rule, "evaluate", None)):
+        rule = {"function": rule}
+    if not isinstance(rule, Mapping) or not rule:
         raise EvaluatorError(_RULE)
-    unknown = next((key for key in given if key not in _PARTS), None)
+    unknown = next((key for key in rule if key not in _RULE_KEYS), None)
     if unknown is not None:
-        raise EvaluatorError(f"there is no {unknown!r}: {nearest(str(unknown), _PARTS)}")
-    parts = []
-    if "patterns" in given or "terms" in given:
-        patterns = [_compiled(one) for one in _texts(given.get("patterns", ()), "patterns")]
-        parts.append(policy.written(patterns, _texts(given.get("terms", ()), "terms")))
-    if "text" in given:
-        (text,) = _texts([given["text"]], "text")
+        raise EvaluatorError(f"there is no {unknown!r}: {nearest(str(unknown), _RULE_KEYS)}")
+    policies = []
+    if "patterns" in rule or "terms" in rule:
+        patterns = [_compile(pattern) for pattern in _read_texts(rule.get("patterns", ()), "patterns")]
+        policies.append(policy.pattern_policy(patterns, _read_texts(rule.get("terms", ()), "terms")))
+    if "text" in rule:
+        (text,) = _read_texts([rule["text"]], "text")
         if judge is None:
             raise EvaluatorError("a policy in words needs a judge: judge='openai:gpt-4o-mini'")
-        parts.append(policy.judged(judge, text))
-    if "function" in given:
-        function = given["function"]
-        found = importing.load(function) if isinstance(function, str) else function
-        parts.append(policy.scored(found, name))
-    return policy.every(parts)
+        policies.append(policy.judged_policy(judge, text))
+    if "function" in rule:
+        function = rule["function"]
+        loaded = importing.load(function) if isinstance(function, str) else function
+        policies.append(policy.evaluator_policy(loaded, name))
+    return policy.combine_policies(policies)
 
 
-def _texts(given: Any, what: str) -> list[str]:
-    listed = [given] if isinstance(given, str) else list(given)
-    if any(not isinstance(one, str) or not one.strip() for one in listed):
-        raise EvaluatorError(f"{what} are texts that say something")
-    return listed
+def _read_texts(value: Any, name: str, where: str = "") -> list[str]:
+    texts = [value] if isinstance(value, str) else list(value)
+    if any(not isinstance(text, str) or not text.strip() for text in texts):
+        raise EvaluatorError(f"{name} must be non-empty texts, got {shown(value)}", where=where)
+    return texts
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     try:
-        found = re.compile(pattern)
+        compiled = re.compile(pattern)
     except re.error as error:
         raise EvaluatorError(f"{pattern!r} is not a regular expression: {error}") from None
-    if found.match("") is not None:
-        raise EvaluatorError(f"{pattern!r} matches nothing at all, so it would match everywhere")
-    return found
+    if compiled.match("") is not None:
+        raise EvaluatorError(f"{pattern!r} matches the empty text, so it would match everywhere")
+    return compiled
 
 
-NO_TEXT = "there is no text to check"
-
-
-def compliant(
+def create_compliance(
     policies: str | Sequence[str],
     refusal: str | None,
     claims: str | Sequence[str],
@@ -140,97 +136,85 @@ def compliant(
     judge: Any,
     embedder: Any,
 ) -> tuple[Callable[..., Awaitable[Score]], dict[str, Any]]:
-    """The evaluator of these policies, and the options it was made with, as they can be kept."""
-    names, told = _listed(policies, "policies"), _listed(claims, "claims")
-    _check(refusal, near)
-    names += [REFUSAL] * (refusal is not None) + [CLAIMS] * bool(told)
-    adapter = _connected(judge)
-    # Nobody waits for an embedder that is not asked.
-    meanings = Meanings(embedder, WHERE) if told and adapter is None else None
-    terms = Terms(refusal or "forbidden", told, near, adapter, meanings)
-    live = made_of(list(dict.fromkeys(names)), rules or {}, terms)
-    if not live:
-        raise EvaluatorError("there is no policy to keep", where=WHERE, fix="name at least one")
+    """Return the evaluator of these policies, and its options in a form that can be stored."""
+    names, claims = _read_texts(policies, "policies", WHERE), _read_texts(claims, "claims", WHERE)
+    if refusal not in (None, "forbidden", "required"):
+        raise EvaluatorError(f"refusal must be forbidden or required, got {shown(refusal)}", where=WHERE)
+    if not is_fraction(near):
+        raise EvaluatorError(f"near must be from 0 to 1, got {shown(near)}", where=WHERE)
+    names += [REFUSAL] * (refusal is not None) + [CLAIMS] * bool(claims)
+    adapter = _connect(judge)
+    # The embedder takes time to load, so it is created only if it is used.
+    meanings = Meanings(embedder, WHERE) if claims and adapter is None else None
+    options = PolicyOptions(refusal or "forbidden", claims, near, adapter, meanings)
+    rules = dict(rules or {})
+    created = create_policies(list(dict.fromkeys(names)), rules, options)
+    if not created:
+        raise EvaluatorError("there is no policy to check", where=WHERE, fix="name at least one")
 
     async def evaluate(output: Any, sample: Any = None) -> Score:
-        return await held(live, output, sample)
+        return await _evaluate(created, output, sample)
 
-    own = dict(rules or {})
-    given: dict[str, Any] = {"refusal": refusal, "claims": told, "rules": own}
-    # The judge and the embedder rather than what was given for them, which may hold a key.
-    given |= {"judge": adapter, "embedder": meanings.live if meanings else None}
-    kept = {name: value for name, value in given.items() if value}
-    kept |= {"near": near} if meanings else {}
-    kept["policies"] = [name for name in live if name not in own]
-    return evaluate, kept
+    stored: dict[str, Any] = {"refusal": refusal, "claims": claims, "rules": rules}
+    # The adapter and the embedder replace the user's values, which may contain a key.
+    stored |= {"judge": adapter, "embedder": meanings.live if meanings else None}
+    stored = {name: value for name, value in stored.items() if value}
+    stored |= {"near": near} if meanings else {}
+    stored["policies"] = [name for name in created if name not in rules]
+    return evaluate, stored
 
 
-async def held(policies: Mapping[str, Policy], output: Any, sample: Any = None) -> Score:
-    """One score out of what every policy says of an output."""
-    text = "" if output is None else text_of(output)
+async def _evaluate(policies: Mapping[str, Policy], output: Any, sample: Any) -> Score:
+    text = "" if output is None else policy.to_text(output)
     if not text.strip():
-        return Score.skipped(NO_TEXT)
+        return Score.skipped("there is no text to check")
     if not isinstance(sample, Sample):
-        # Called directly, with an output and what was expected.
+        # A direct call passes the expected value instead of a sample.
         sample = Sample("", None, sample)
     case = Case(text, output, sample)
-    rulings = await asyncio.gather(*(policy(case) for policy in policies.values()))
-    return _score(dict(zip(policies, rulings, strict=True)))
+    rulings = await asyncio.gather(*(check(case) for check in policies.values()))
+    return _combine(dict(zip(policies, rulings, strict=True)))
 
 
-def _score(rulings: Mapping[str, Ruling]) -> Score:
-    methods = dict.fromkeys(one.method for one in rulings.values())
+def _combine(rulings: Mapping[str, Ruling]) -> Score:
     details: dict[str, Any] = {
-        "method": "+".join(methods),
-        "policies": {name: one.told() for name, one in rulings.items()},
+        "method": "+".join(dict.fromkeys(ruling.method for ruling in rulings.values())),
+        "policies": {name: ruling.to_data() for name, ruling in rulings.items()},
     }
-    known = {name: one for name, one in rulings.items() if one.kept is not None}
-    broken = [name for name, one in known.items() if not one.kept]
-    failed = [name for name, one in rulings.items() if one.kept is None and not one.skipped]
-    if failed and not broken:
-        return Score.error(f"no verdict on {_why(failed, rulings)}", details)
-    if not known:
-        return Score.skipped(f"nothing to check: {_why(list(rulings), rulings)}", details)
-    if not broken and (open_ones := [name for name in rulings if name not in known]):
-        return Score.skipped(f"{_all_kept(known)}, but {_why(open_ones, rulings)}", details)
+    decided = {name: ruling for name, ruling in rulings.items() if ruling.complies is not None}
+    undecided = [name for name in rulings if name not in decided]
+    broken = [name for name, ruling in decided.items() if not ruling.complies]
+    failed = [name for name in undecided if not rulings[name].skipped]
     if not broken:
-        return Score(1.0, True, _all_kept(known), details)
-    reason = _why(broken, rulings)
-    if len(known) > 1:
-        reason += f"; {len(broken)} of {len(known)} policies broken"
+        if failed:
+            return Score.error(f"no verdict on {_list_reasons(failed, rulings)}", details)
+        if not decided:
+            return Score.skipped(f"nothing to check: {_list_reasons(rulings, rulings)}", details)
+        summary = _summarize_compliance(decided)
+        if undecided:
+            return Score.skipped(f"{summary}, but {_list_reasons(undecided, rulings)}", details)
+        return Score(1.0, True, summary, details)
+    reason = _list_reasons(broken, rulings)
+    if len(decided) > 1:
+        reason += f"; {len(broken)} of {len(decided)} policies broken"
     if failed:
-        reason += f"; no verdict on {_why(failed, rulings)}"
-    return Score(1 - len(broken) / len(known), False, reason, details)
+        reason += f"; no verdict on {_list_reasons(failed, rulings)}"
+    return Score(1 - len(broken) / len(decided), False, reason, details)
 
 
-def _why(names: Sequence[str], rulings: Mapping[str, Ruling]) -> str:
+def _list_reasons(names: Iterable[str], rulings: Mapping[str, Ruling]) -> str:
     return "; ".join(f"{name}: {rulings[name].reason}" for name in names)
 
 
-def _all_kept(known: Mapping[str, Ruling]) -> str:
-    """That nothing was found in a text, or what each policy says of it."""
-    if len(known) > 2:
-        return f"all {len(known)} policies are kept"
-    if set(known) <= {PII, SECRETS}:
-        return ", ".join(f"no {name}" for name in known) + " found"
-    return _why(list(known), known)
+def _summarize_compliance(rulings: Mapping[str, Ruling]) -> str:
+    if len(rulings) > 2:
+        return f"all {len(rulings)} policies are kept"
+    if set(rulings) <= {PII, SECRETS}:
+        return ", ".join(f"no {name}" for name in rulings) + " found"
+    return _list_reasons(rulings, rulings)
 
 
-def _listed(given: Any, what: str) -> list[str]:
-    listed = [given] if isinstance(given, str) else list(given)
-    if any(not isinstance(one, str) or not one.strip() for one in listed):
-        raise EvaluatorError(f"{what} are a list of texts, got {shown(given)}", where=WHERE)
-    return listed
-
-
-def _check(refusal: Any, near: Any) -> None:
-    if refusal not in (None, "forbidden", "required"):
-        raise EvaluatorError(f"a refusal is forbidden or required, not {shown(refusal)}", where=WHERE)
-    if not is_fraction(near):
-        raise EvaluatorError(f"`near` is from 0 to 1, got {shown(near)}", where=WHERE)
-
-
-def _connected(judge: Any) -> Any:
+def _connect(judge: Any) -> Any:
     if judge is None:
         return None
     try:

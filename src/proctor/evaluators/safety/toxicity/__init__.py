@@ -1,1 +1,0 @@
-"""How likely people would call a text toxic: a linear model of words, shipped as data."""

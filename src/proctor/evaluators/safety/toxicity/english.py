@@ -1,4 +1,4 @@
-"""Whether a text is English, as far as methods that know only English words must know it."""
+"""Detect whether a text is English, for the methods that know only English words."""
 
 from __future__ import annotations
 
@@ -10,56 +10,55 @@ from proctor.evaluators.safety.counterfactual import neutral_words
 from proctor.evaluators.safety.toxicity.model import has_words, model
 from proctor.evaluators.wording import english
 
-# Fewer words may be anything, and what is mostly written like names may be names.
-_FEWEST_WORDS, _FEWEST_SMALL = 4, 0.5
-# Words of two letters that do no grammatical work are as often those of other languages.
+# Fewer words may be of any language, and a text that is mostly capitalized may consist of names.
+_MIN_WORDS, _MIN_LOWER_CASE = 4, 0.5
+# Two-letter content words occur as often in other languages.
 _SHORT = 2
-# Of an English text nearly all words are known, and a quarter or more do grammatical work; in other
-# languages some look like English words.
-_KNOWN, _FUNCTION = 0.5, 0.15
-# Words of other languages too, so they show nothing.
+# Nearly all words of an English text are known, and at least a quarter are function words; in other
+# languages some words look English.
+_MIN_KNOWN, _MIN_FUNCTION = 0.5, 0.15
+# Function words that other languages have too.
 _SHARED = frozenset({"am", "an", "as", "do", "he", "im", "in", "me", "no", "on", "or", "so", "was", "will"})
 _WORD = re.compile(r"[^\W\d_]{2,}")
-# What is no language of people's: code between fences, addresses.
-_NO_LANGUAGE = re.compile(r"```.*?(?:```|\Z)|\S{1,64}(?:://|@)\S+", re.DOTALL)
+# Code between fences, and addresses.
+_NOT_PROSE = re.compile(r"```.*?(?:```|\Z)|\S{1,64}(?:://|@)\S+", re.DOTALL)
 
 
 def is_foreign(text: str) -> bool:
-    """True if hardly any word of a text is English; of fewer than four words nothing is said.
+    """Return whether hardly any word of a text is English; False for fewer than four words.
 
     >>> is_foreign("Das Wetter ist heute schön."), is_foreign("Worthless scumbag.")
     (True, False)
     """
-    prose = _NO_LANGUAGE.sub(" ", text)
+    prose = _NOT_PROSE.sub(" ", text)
     if not has_words(prose):
         return any(map(str.isalpha, prose))
-    written = _WORD.findall(_plain(prose))
-    small = sum(not word.istitle() for word in written)
-    if len(written) < _FEWEST_WORDS or small < _FEWEST_SMALL * len(written):
+    words = _WORD.findall(_remove_accents(prose))
+    lower_case = sum(not word.istitle() for word in words)
+    if len(words) < _MIN_WORDS or lower_case < _MIN_LOWER_CASE * len(words):
         return False
-    words = [word.lower() for word in written]
+    words = [word.lower() for word in words]
     known = sum(word in known_words() for word in words) / len(words)
     only_english = function_words() - _SHARED
     function = sum(word in only_english for word in words) / len(words)
-    return known < _KNOWN and function < _FUNCTION
+    return known < _MIN_KNOWN and function < _MIN_FUNCTION
 
 
-def _plain(text: str) -> str:
-    """Letters of special shape as plain ones, without accents and without what is not seen."""
+def _remove_accents(text: str) -> str:
     if text.isascii():
         return text
-    apart = unicodedata.normalize("NFKD", text)
-    return "".join(one for one in apart if unicodedata.category(one) not in ("Mn", "Cf"))
+    decomposed = unicodedata.normalize("NFKD", text)
+    return "".join(char for char in decomposed if unicodedata.category(char) not in ("Mn", "Cf"))
 
 
 @functools.cache
 def function_words() -> frozenset[str]:
-    """English words that do grammatical work."""
+    """Return the English function words."""
     return english().function | english().speaker | english().negation
 
 
 @functools.cache
 def known_words() -> frozenset[str]:
-    """The words of the model, of groups of people, and those that do grammatical work."""
+    """Return the words of the toxicity model, the words for groups of people, and the function words."""
     longer = (word for word in (*model().words, *neutral_words()) if len(word) > _SHORT)
     return function_words().union(longer)

@@ -1,4 +1,4 @@
-"""The words of a text as they are meant: masked, spaced, doubled and parted letters are undone."""
+"""Read the words of a text although their letters are masked, spaced, doubled or invisible."""
 
 from __future__ import annotations
 
@@ -13,110 +13,100 @@ LETTERS = str.maketrans("аеорсухіѕαεικορτυ", "aeopcyxisaeikoptu
 SIGNS = LETTERS | str.maketrans("@431!0$57+|€", "aaeiiossttle")
 _LETTERS = r"[^\W\d_]"
 _WORD = re.compile(r"\w\w+")
-# What stands between spaces, without what ends a sentence or marks it.
-_PIECE = re.compile(r"[\w@$!|+*#€.\-]+")
+_TOKEN = re.compile(r"[\w@$!|+*#€.\-]+")
 _SPACED = re.compile(rf"(?<!\w)(?:{_LETTERS}([ .\-_*])){{2,}}(?:(?<=([ .\-_*])){_LETTERS})(?!\w)")
 _MASKED = re.compile(rf"{_LETTERS}+[*#]+{_LETTERS}+")
-_DOUBLED = re.compile(r"(\w)\1{2,}")
-# Signs of no width, accents that stand for themselves, controls: nobody sees them between letters.
-_UNSEEN = frozenset({"Cf", "Mn", "Me", "Cc"})
-_UNSEEN_IN_ASCII = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
+_REPEATED = re.compile(r"(\w)\1{2,}")
+# Zero-width signs, combining accents and controls are invisible between letters.
+_INVISIBLE = frozenset({"Cf", "Mn", "Me", "Cc"})
+_INVISIBLE_ASCII = re.compile(r"[\x00-\x08\x0e-\x1b\x7f]")
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")
-
-Known = Callable[[str], bool]
 
 
 class Word(NamedTuple):
-    """A word as it is meant, and where it stands in the text."""
+    """A word and its position in the text."""
 
     text: str
     start: int
     end: int
 
 
-def words(text: str, known: Known, harsh: tuple[str, ...]) -> list[Word]:
-    """The words of a text in small letters, with those that were disguised beside them.
+def read_words(text: str, is_known: Callable[[str], bool], harsh: tuple[str, ...]) -> list[Word]:
+    """Return the lower-case words of a text, with disguised words restored.
 
-    What is not `known` as it stands is undone: letters said thrice or more, letters of other
-    scripts. Signs in place of letters, and letters spaced out, are undone only if a `harsh` word
-    comes of it, for they mean something else as often.
+    Unknown words lose repeated letters and letters of other scripts. Signs in place of letters, and
+    spaces between letters, are resolved only if the result is a `harsh` word, because they often mean
+    something else.
 
-    >>> found = words("You are sooo st*pid, an 1d10t!", "so".__eq__, ("idiot", "stupid"))
-    >>> [word.text for word in found]
+    >>> words = read_words("You are sooo st*pid, an 1d10t!", "so".__eq__, ("idiot", "stupid"))
+    >>> [word.text for word in words]
     ['you', 'are', 'so', 'stupid', 'an', 'idiot']
     """
-    seen = _seen(text)
-    text = _same_length(text if seen is None else "".join(text[place] for place in seen))
-    plain = (Word(_undoubled(match[0], known), match.start(), match.end()) for match in _WORD.finditer(text))
-    found: list[Word] = []
+    visible = _visible_positions(text)
+    text = _fold_case(text if visible is None else "".join(text[index] for index in visible))
+    plain = (Word(_restore(match[0], is_known), *match.span()) for match in _WORD.finditer(text))
+    words: list[Word] = []
     taken = bytearray(len(text))
-    # What was read as disguised is not read again as it stands.
-    for word in (*_spaced(text, frozenset(harsh)), *_signed(text, harsh), *plain):
+    # A disguised word is not read a second time as plain words.
+    for word in (*_read_spaced(text, frozenset(harsh)), *_read_signs(text, harsh), *plain):
         if not any(taken[word.start : word.end]):
             taken[word.start : word.end] = bytes([1]) * (word.end - word.start)
-            found.append(word)
-    found.sort(key=lambda word: word.start)
-    if seen is None:
-        return found
-    return [Word(word.text, seen[word.start], seen[word.end - 1] + 1) for word in found]
+            words.append(word)
+    words.sort(key=lambda word: word.start)
+    if visible is None:
+        return words
+    return [Word(word.text, visible[word.start], visible[word.end - 1] + 1) for word in words]
 
 
-def _seen(text: str) -> list[int] | None:
-    """The places of what can be seen; None if that is everything."""
-    if text.isascii() and not _UNSEEN_IN_ASCII.search(text):
+def _visible_positions(text: str) -> list[int] | None:
+    """Return the positions of visible characters, or None if all are visible."""
+    if text.isascii() and not _INVISIBLE_ASCII.search(text):
         return None
-    return [place for place, one in enumerate(text) if not _is_unseen(one)]
+    return [
+        index
+        for index, character in enumerate(text)
+        if character.isspace() or not (unicodedata.category(character) in _INVISIBLE or character in _FILLERS)
+    ]
 
 
-def _is_unseen(one: str) -> bool:
-    if one.isspace():
-        return False
-    return unicodedata.category(one) in _UNSEEN or one in _FILLERS
-
-
-def _same_length(text: str) -> str:
-    """Small letters without accents, each still in its place."""
+def _fold_case(text: str) -> str:
+    """Return lower-case letters without accents, at unchanged positions."""
     if text.isascii():
         return text.lower()
-    return "".join(unicodedata.normalize("NFKD", one).lower()[:1] or " " for one in text)
+    return "".join(unicodedata.normalize("NFKD", character).lower()[:1] or " " for character in text)
 
 
-def _undoubled(word: str, known: Known) -> str:
-    """A word without letters said thrice, and in Latin letters, if it is known so."""
-    if known(word):
+def _restore(word: str, is_known: Callable[[str], bool]) -> str:
+    if is_known(word):
         return word
-    choices = (_DOUBLED.sub(r"\1\1", word), _DOUBLED.sub(r"\1", word), word.translate(LETTERS))
-    return next((choice for choice in choices if known(choice)), word)
+    choices = (_REPEATED.sub(r"\1\1", word), _REPEATED.sub(r"\1", word), word.translate(LETTERS))
+    return next((choice for choice in choices if is_known(choice)), word)
 
 
-def _spaced(text: str, harsh: frozenset[str]) -> Iterator[Word]:
+def _read_spaced(text: str, harsh: frozenset[str]) -> Iterator[Word]:
     for match in _SPACED.finditer(text):
-        joined = re.sub(r"[\W_]", "", match[0])
-        if joined in harsh:
-            yield Word(joined, match.start(), match.end())
+        word = re.sub(r"[\W_]", "", match[0])
+        if word in harsh:
+            yield Word(word, *match.span())
 
 
-def _signed(text: str, harsh: tuple[str, ...]) -> Iterator[Word]:
+def _read_signs(text: str, harsh: tuple[str, ...]) -> Iterator[Word]:
     known = frozenset(harsh)
-    for match in _PIECE.finditer(text):
-        piece = match[0].strip(".-!*#")
-        if piece.isalpha() or not any(map(str.isalpha, piece)):
+    for match in _TOKEN.finditer(text):
+        token = match[0].strip(".-!*#")
+        if token.isalpha() or not any(map(str.isalpha, token)):
             continue
-        if meant := _unsigned(piece, known, harsh):
-            yield Word(meant, match.start(), match.end())
-
-
-def _unsigned(piece: str, harsh: frozenset[str], ordered: tuple[str, ...]) -> str:
-    """The harsh word that a piece stands for; empty if it stands for itself."""
-    read = piece.translate(SIGNS)
-    for choice in (read, re.sub(r"[.\-*]", "", read), _DOUBLED.sub(r"\1", read)):
-        if choice in harsh:
-            return choice
-    return _unmasked(piece, ordered) if _MASKED.fullmatch(piece) else ""
+        read = token.translate(SIGNS)
+        choices = (read, re.sub(r"[.\-*]", "", read), _REPEATED.sub(r"\1", read))
+        word = next((choice for choice in choices if choice in known), "")
+        if not word and _MASKED.fullmatch(token):
+            word = _unmask(token, harsh)
+        if word:
+            yield Word(word, *match.span())
 
 
 @functools.lru_cache(maxsize=1024)
-def _unmasked(piece: str, ordered: tuple[str, ...]) -> str:
-    """The first harsh word that a piece with stars in it may be; a star is at most one letter."""
-    shape = re.compile(re.sub(r"[*#]+", lambda stars: rf"\w{{1,{len(stars[0])}}}", piece))
-    return next((word for word in ordered if shape.fullmatch(word)), "")
+def _unmask(token: str, harsh: tuple[str, ...]) -> str:
+    """Return the first harsh word that a token with stars may be; a star is at most one letter."""
+    pattern = re.compile(re.sub(r"[*#]+", lambda stars: rf"\w{{1,{len(stars[0])}}}", token))
+    return next((word for word in harsh if pattern.fullmatch(word)), "")

@@ -1,0 +1,311 @@
+"""Find the numbers that compete to be the answer of one clause or sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple
+
+from proctor.evaluators.numeric.parse import (
+    Decimal,
+    ParsedNumber,
+    parse_leading_word_number,
+    parse_numbers,
+    parse_word_numbers,
+)
+from proctor.evaluators.pattern_file import load_patterns
+
+_PHRASES = load_patterns("numeric", "phrases.yaml")
+_UNITS = {
+    ("dollar", "cent"): 100, ("$", "cent"): 100, ("euro", "cent"): 100,
+    ("€", "cent"): 100, ("pound", "penny"): 100, ("hour", "minute"): 60,
+    ("minute", "second"): 60, ("foot", "inch"): 12, ("year", "month"): 12,
+    ("week", "day"): 7, ("day", "hour"): 24, ("pound", "ounce"): 16,
+    ("meter", "centimeter"): 100, ("kilogram", "gram"): 1000,
+}  # fmt: skip
+_UNIT_NAMES = {
+    "feet": "foot", "ft": "foot", "inches": "inch", "in": "inch", "pence": "penny",
+    "p": "penny", "h": "hour", "hr": "hour", "min": "minute", "sec": "second", "s": "second",
+    "lb": "pound", "oz": "ounce", "m": "meter", "cm": "centimeter", "metre": "meter",
+    "centimetre": "centimeter", "kg": "kilogram", "g": "gram", "¢": "cent",
+}  # fmt: skip
+_OPERATIONS = {
+    "+": "+", "plus": "+", "-": "-", "minus": "-", "÷": "/", "/": "/", "\\div": "/",
+    "divided by": "/",
+}  # fmt: skip
+# In a longer chain of = signs only the last terms matter.
+_MAX_EQUATION_SIDES = 8
+_MAX_TERMS = 20
+
+
+class Answer(NamedTuple):
+    """The number that a text gives as its answer, its rivals, and other possible readings.
+
+    `rivals` are as likely as the number: a range, a list, a choice, a number of another sentence.
+    `others` only cast doubt if one of them is expected: possible years, "1 in 4" as a ratio.
+    `withheld` says why a text that has numbers gives no answer.
+    """
+
+    number: ParsedNumber | None
+    rivals: tuple[ParsedNumber, ...] = ()
+    others: tuple[ParsedNumber, ...] = ()
+    withheld: str = ""
+
+
+class Combination(NamedTuple):
+    """The value of two neighbouring numbers together; a rival is as likely as the numbers themselves."""
+
+    numbers: tuple[ParsedNumber, ParsedNumber]
+    result: ParsedNumber
+    is_rival: bool
+
+
+def is_denied(text: str, number: ParsedNumber) -> bool:
+    """Return whether the clause of a number says that it is not the answer.
+
+    >>> texts = ("It can't be 42.", "42 is wrong.", "It's 42.")
+    >>> [is_denied(text, parse_numbers(text, ".")[0]) for text in texts]
+    [True, True, False]
+    """
+    before = text[max(0, number.start - 30) : number.start]
+    return _PHRASES["excluded"].search(before) is not None or is_doubted(text, number)
+
+
+def is_doubted(text: str, number: ParsedNumber) -> bool:
+    """Return whether the words around a number deny a statement that contains it."""
+    before, after = text[max(0, number.start - 110) : number.start], text[number.end : number.end + 80]
+    denial = _PHRASES["denial"]
+    if denial.search(before):
+        clause = re.split(r"[.!?;\n]\s|[\n,;]", before)[-1]
+        if _PHRASES["denied_before"].search(clause):
+            return True
+    return denial.search(after) is not None and _PHRASES["denied_after"].match(after) is not None
+
+
+def find_last_correction(text: str) -> re.Match[str] | None:
+    """Return the last marker of a correction.
+
+    >>> find_last_correction("It is 42. Sorry, I mean 43.").group("strong")
+    'I mean'
+    """
+    return max(_PHRASES["correction"].finditer(text), key=lambda match: match.start(), default=None)
+
+
+def introduces_replacement(between: str) -> bool:
+    """Return whether the words between a correction and a number introduce the new answer.
+
+    >>> introduces_replacement(", it should be "), introduces_replacement(", this took only ")
+    (True, False)
+    """
+    return len(between) < 200 and _PHRASES["replacement"].match(between) is not None
+
+
+def is_restated(text: str, number: ParsedNumber) -> bool:
+    """Return whether a number restates the one before it: "3/4 of 100, or 75"."""
+    return _PHRASES["restated"].search(text[max(0, number.start - 50) : number.start]) is not None
+
+
+def combine_neighbours(text: str, numbers: Sequence[ParsedNumber]) -> Iterator[Combination]:
+    """Yield the values of neighbouring numbers that belong together.
+
+    >>> text = "1 in 6, or 5 dollars and 20 cents"
+    >>> [str(pair.result.value) for pair in combine_neighbours(text, parse_numbers(text, "."))]
+    ['1/6', '26/5', '520']
+    """
+    for first, second in pairwise(numbers):
+        between = text[first.end : second.start]
+        if len(between) > 30:
+            continue
+        is_rival, values = True, list[Fraction]()
+        if _PHRASES["ratio"].fullmatch(between) and second.value:
+            is_rival, values = False, [first.value / second.value]
+        elif _PHRASES["fraction_of"].fullmatch(between) and (first.is_percent or "/" in first.text):
+            values = [(first.value / 100 if first.is_percent else first.value) * second.value]
+        elif re.fullmatch(r"[ \t]*-[ \t]*", between):
+            values = [first.value - second.value]
+        elif factor := _unit_factor(text, first, second, between):
+            small = first.value * factor + second.value
+            values = [small / factor, small]
+        for value in values:
+            result = ParsedNumber(value, text[first.start : second.end])
+            yield Combination((first, second), result, is_rival)
+
+
+def _unit_factor(text: str, first: ParsedNumber, second: ParsedNumber, between: str) -> int | None:
+    """Return how many of the second unit make one of the first: 100 for dollars and cents."""
+    middle = _PHRASES["unit_between"].fullmatch(between)
+    after = _PHRASES["unit_after"].match(text, second.end)
+    if middle is None or after is None:
+        return None
+    return _UNITS.get((_normalize_unit(middle[1] or first.text[:1]), _normalize_unit(after[1])))
+
+
+def _normalize_unit(name: str) -> str:
+    name = name.lower()
+    singular = name.removesuffix("s")
+    return _UNIT_NAMES.get(name) or _UNIT_NAMES.get(singular) or singular
+
+
+def pick_after_equals(text: str, numbers: Sequence[ParsedNumber]) -> ParsedNumber:
+    """Return the only number of the last side of an equation that has just one, else the first."""
+    edges = [match.start() for match in re.finditer(r"[=≈]", text)][-_MAX_EQUATION_SIDES:]
+    if not edges:
+        return numbers[0]
+    sides = [
+        [number for number in numbers if low <= number.start < high]
+        for low, high in zip([0, *edges], [*edges, len(text)], strict=True)
+    ]
+    single = [side[0] for side in sides if len(side) == 1]
+    last = next(side for side in reversed(sides) if side)
+    return single[-1] if single and len(last) > 1 else last[0]
+
+
+def find_candidates(text: str, decimal: Decimal) -> list[ParsedNumber]:
+    """Return the numbers of a text that are not denied; dates only if there is nothing else."""
+    return prefer_non_dates(find_undenied(text, decimal))
+
+
+def find_undenied(text: str, decimal: Decimal) -> list[ParsedNumber]:
+    """Return the numbers of a text that their own clause does not deny."""
+    return [number for number in parse_numbers(text, decimal) if not is_denied(text, number)]
+
+
+def find_denied(text: str, decimal: Decimal) -> list[ParsedNumber]:
+    """Return the numbers of a text, in digits and in words, that their own clause denies."""
+    if not _PHRASES["denial"].search(text):
+        return []
+    numbers = [*parse_numbers(text, decimal), *parse_word_numbers(text)]
+    return [number for number in numbers if is_denied(text, number)]
+
+
+def parse_word_ratio(text: str) -> ParsedNumber | None:
+    """Return the value of "one in six".
+
+    >>> parse_word_ratio("The probability is one in six.").value
+    Fraction(1, 6)
+    """
+    match = _PHRASES["one_in"].search(text)
+    total = parse_leading_word_number(text[match.end() : match.end() + 60]) if match else None
+    if match is None or total is None or not total.value:
+        return None
+    return ParsedNumber(1 / total.value, f"{match[0]}{total.text}")
+
+
+def find_doubtful(text: str, decimal: Decimal) -> list[ParsedNumber]:
+    """Return the numbers that are probably not the answer but may be: possible years and denied ones."""
+    numbers = parse_numbers(text, decimal)
+    return [number for number in numbers if number.category == "year" or is_doubted(text, number)]
+
+
+def evaluate_calculation(
+    text: str, number: ParsedNumber, numbers: Sequence[ParsedNumber]
+) -> tuple[ParsedNumber, ...]:
+    """Return the result of the calculation that a number is a term of, and its terms, else nothing.
+
+    A single minus does not count, because it may also express a range.
+
+    >>> text = "It is 2 + 3 * 4."
+    >>> terms = parse_numbers(text, ".")
+    >>> [str(number.value) for number in evaluate_calculation(text, terms[0], terms)]
+    ['14', '2', '3', '4']
+    """
+    if number.category != "number" or number not in numbers:
+        return ()
+    first = last = numbers.index(number)
+    while first and last - first < _MAX_TERMS and _find_operator(text, *numbers[first - 1 : first + 1]):
+        first -= 1
+    while last + 1 < len(numbers) and last - first < _MAX_TERMS:
+        if not _find_operator(text, *numbers[last : last + 2]):
+            break
+        last += 1
+    terms = numbers[first : last + 1]
+    matches = [match for pair in pairwise(terms) if (match := _find_operator(text, *pair))]
+    operators = [_OPERATIONS.get(match["sign"].strip().lower(), "*") for match in matches]
+    if not operators or (len(operators) == 1 and matches[0]["sign"].strip() == "-"):
+        return ()
+    calculation = text[terms[0].start : terms[-1].end]
+    value = _calculate([term.value for term in terms], operators)
+    has_brackets = any(match["bracket"] or match["unit"] == ")" for match in matches)
+    if value is None or has_brackets or any(term.category != "number" or term.is_percent for term in terms):
+        return (number._replace(category="expression", text=calculation),)
+    return (ParsedNumber(value, calculation, False, (), "calculation", number.start, number.end), *terms)
+
+
+def _find_operator(text: str, before: ParsedNumber, after: ParsedNumber) -> re.Match[str] | None:
+    between = text[before.end : after.start]
+    return _PHRASES["operator"].fullmatch(between) if 0 < len(between) < 40 else None
+
+
+def _calculate(values: Sequence[Fraction], operators: Sequence[str]) -> Fraction | None:
+    """Apply the operators, products first; None for a division by zero."""
+    total, product = Fraction(0), values[0]
+    for operator, value in zip(operators, values[1:], strict=True):
+        if operator == "*":
+            product *= value
+        elif operator == "/":
+            if not value:
+                return None
+            product /= value
+        else:
+            total, product = total + product, value if operator == "+" else -value
+    return total + product
+
+
+def prefer_non_dates(numbers: list[ParsedNumber]) -> list[ParsedNumber]:
+    """Leave out dates and years, unless there is nothing else."""
+    return [number for number in numbers if number.category not in ("date", "year")] or numbers
+
+
+def find_joined(text: str, number: ParsedNumber, numbers: Sequence[ParsedNumber]) -> tuple[ParsedNumber, ...]:
+    """Return the numbers that follow in the same range, list or choice: "3 to 5", "3 or 4", "(3, 4)"."""
+    chain = [other for other in numbers if other.start >= number.start] or [number]
+    joined: list[ParsedNumber] = []
+    for before, after in pairwise(chain):
+        if not are_joined(text, before, after):
+            break
+        joined.append(after)
+    return tuple(joined)
+
+
+def are_joined(text: str, before: ParsedNumber, after: ParsedNumber) -> bool:
+    """Return whether two neighbouring numbers form a range, a list or a choice."""
+    between = text[before.end : after.start]
+    if re.fullmatch(r"\s*-\s*", between):
+        # Without spaces it is a range, with spaces and "=" a subtraction.
+        return between == "-" or "=" not in text
+    return _PHRASES["joined"].fullmatch(between) is not None
+
+
+def find_assigned(text: str, numbers: Iterable[ParsedNumber]) -> list[ParsedNumber]:
+    """Return the numbers of two or more unknowns: "x = 3 and y = 4"."""
+    assigned = {
+        name[1]: number
+        for number in numbers
+        if (name := _PHRASES["assignment"].search(text[max(0, number.start - 12) : number.start]))
+    }
+    return list(assigned.values()) if len(assigned) > 1 else []
+
+
+def blank_step_labels(text: str, *, is_list: bool = True) -> str:
+    """Replace step labels, list markers and list numbers by spaces.
+
+    A list begins with 0 or 1 and counts up. `is_list` says whether the text begins on a new line,
+    where a list may begin.
+
+    >>> blank_step_labels("1. six\\n2. seven"), blank_step_labels("42. It is six times 7.")
+    ('   six\\n   seven', '42. It is six times 7.')
+    """
+    expected = {0, 1}
+
+    def blank(match: re.Match[str]) -> str:
+        label = _PHRASES["list_number"].fullmatch(match[0])
+        if label is not None:
+            number = int(label[1])
+            if number not in expected or (match.start() == 0 and not is_list):
+                return match[0]
+            expected.add(number + 1)
+        return " " * len(match[0])
+
+    return _PHRASES["step_label"].sub(blank, text)

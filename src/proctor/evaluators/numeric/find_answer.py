@@ -1,0 +1,336 @@
+r"""Find the number that a text gives as its answer.
+
+The strongest sign decides: \boxed{}, ####, an announcement ("the answer is"), a number on its own line,
+a sentence that concludes ("so", "in total"), the last sentence with a number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from proctor.evaluators.numeric import ambiguity
+from proctor.evaluators.numeric.ambiguity import Answer, find_assigned, find_candidates, pick_after_equals
+from proctor.evaluators.numeric.marked_answers import explain_missing_answer, find_marked_answers, has_marks
+from proctor.evaluators.numeric.parse import (
+    Decimal,
+    ParsedNumber,
+    parse_leading_word_number,
+    parse_word_numbers,
+    simplify_notation,
+)
+from proctor.evaluators.pattern_file import load_patterns
+
+_PHRASES = load_patterns("numeric", "phrases.yaml")
+_SENTENCE_END = _PHRASES["sentence_end"]
+_RESULT_VERB = _PHRASES["result_verb"]
+# A text may have thousands of announcements; only the last ones are compared.
+_MAX_ANNOUNCEMENTS = 20
+
+
+def find_answer(text: str, decimal: Decimal = ".") -> Answer:
+    r"""Return the number that a text gives as its answer, with other possible readings.
+
+    A number after a correction ("Wait, it should be 43") replaces the one before it; a number that
+    its own clause denies ("42 is wrong") is not an answer.
+
+    >>> find_answer("The total is 42. I hope this answer is helpful!").number.text
+    '42'
+    >>> find_answer(r"Hence \boxed{\frac{3}{4}}, as 3 < 4.").number.value
+    Fraction(3, 4)
+    """
+    text = simplify_notation(text)
+    if "<<" in text:
+        text = _PHRASES["calculator_note"].sub("", text)
+    answer = _apply_correction(text, _find_stated(text, decimal), decimal)
+    if answer.number is None and not answer.withheld and (denied := ambiguity.find_denied(text, decimal)):
+        return Answer(None, withheld=f"the output denies {denied[-1].text} and gives no other number")
+    if (ratio := ambiguity.parse_word_ratio(text)) is not None:
+        return answer._replace(others=(*answer.others, ratio))
+    return answer
+
+
+def _apply_correction(text: str, answer: Answer, decimal: Decimal) -> Answer:
+    """Return the answer after the last correction, if the text corrects a number."""
+    correction = ambiguity.find_last_correction(text)
+    if correction is None or _find_stated(text[: correction.start()], decimal).number is None:
+        return answer
+    rest = text[correction.end() :]
+    later = _find_stated(rest, decimal)
+    if later.number is None:
+        if correction["weak"]:
+            return answer
+        return Answer(None, withheld="the output takes its answer back and gives no other number")
+    if answer.number is None:
+        return later
+    if answer.number.value == later.number.value:
+        return min(answer, later, key=lambda candidate: len(candidate.rivals))
+    first = next(iter(ambiguity.find_undenied(rest, decimal)), None)
+    is_clear = first is None or (
+        first.value == later.number.value and ambiguity.introduces_replacement(rest[: first.start])
+    )
+    if is_clear or _find_announced(rest, decimal) is not None:
+        return later
+    return later._replace(rivals=(*later.rivals, answer.number))
+
+
+def _find_stated(text: str, decimal: Decimal) -> Answer:
+    """Return the answer of a text without corrections."""
+    if has_marks(text):
+        return _read_marks(text, decimal)
+    announced = _find_announced(text, decimal)
+    if announced is not None:
+        return announced
+    answer = _find_concluded(text, decimal)
+    if answer.number is not None and (reason := explain_missing_answer(text)):
+        return Answer(None, withheld=reason)
+    return answer
+
+
+def _read_marks(text: str, decimal: Decimal) -> Answer:
+    """Return the last marked answer; the other marked values are its rivals."""
+    marked = find_marked_answers(text)
+    if not marked:
+        return Answer(None, withheld="the output marks only answers that it does not give itself")
+    *earlier, last = (_read_clause(content, decimal) for content in marked)
+    if last is None:
+        return Answer(None)
+    rivals = [answer.number for answer in earlier if answer is not None and answer.number is not None]
+    return last._replace(rivals=(*last.rivals, *rivals))
+
+
+def _find_announced(text: str, decimal: Decimal) -> Answer | None:
+    """Return the last announcement that has a number; a label without a number is an empty answer."""
+    spans = [(match.end(), match.start(), "label") for match in _PHRASES["label"].finditer(text)]
+    if _PHRASES["answer_noun"].search(text):
+        label_ends = {end for end, _, _ in spans}
+        matches = _PHRASES["announcement"].finditer(text)
+        spans += [(m.end(), m.start(), "before") for m in matches if m.end() not in label_ends]
+        spans += [(m.end(), m.start(), "after") for m in _PHRASES["announcement_after"].finditer(text)]
+    answer, is_label = None, False
+    for end, start, position in sorted(spans, reverse=True)[:_MAX_ANNOUNCEMENTS]:
+        announced = _read_announcement(text, start, end, position, decimal)
+        if answer is None:
+            if position == "label" and announced is None:
+                return Answer(None)
+            answer, is_label = announced, position == "label"
+            if answer is not None and _PHRASES["final_answer"].search(text, max(0, start - 10), end):
+                return answer
+        elif announced is not None and announced.number is not None and (position == "label" or not is_label):
+            # Two announcements may differ. A last line "A: 42" outweighs words in the working before it.
+            answer = answer._replace(rivals=(*answer.rivals, announced.number))
+    return answer
+
+
+def _read_announcement(text: str, start: int, end: int, position: str, decimal: Decimal) -> Answer | None:
+    """Return the answer of one announcement; None if it has no number or quotes another person."""
+    if position == "label":
+        line = text[end:].partition("\n")[0]
+        return _read_clause(line if line.strip(" *_\t") else text[end:], decimal)
+    sentence_starts = [match.end() for match in _SENTENCE_END.finditer(text, max(0, start - 300), start)]
+    sentence = text[sentence_starts[-1] if sentence_starts else max(0, start - 300) : start]
+    if position == "before" and _PHRASES["denied_announcement"].search(text[start:end]):
+        return None
+    if _PHRASES["reported"].search(sentence) or _is_question(text, end):
+        return None
+    if position == "after":
+        return _read_before_announcement(sentence, decimal)
+    # The answer may be on the next line.
+    return _read_clause(_SENTENCE_END.split(text[end:].lstrip(), maxsplit=1)[0], decimal)
+
+
+def _is_question(text: str, position: int) -> bool:
+    # Does not copy the rest of the text, which may have thousands of announcements.
+    start = position + len(text[position : position + 300]) - len(text[position : position + 300].lstrip())
+    end = _SENTENCE_END.search(text, start)
+    return text[start : end.start() if end else len(text)].rstrip("\"')*_ ").endswith("?")
+
+
+def _read_before_announcement(sentence: str, decimal: Decimal) -> Answer | None:
+    """Return the answer of "42 is the answer": the last number before it."""
+    numbers = find_candidates(sentence, decimal)
+    if not numbers:
+        return None
+    rivals = [number for number in numbers[:-1] if ambiguity.are_joined(sentence, number, numbers[-1])]
+    if re.search(r"\w", sentence[numbers[-1].end :]):
+        rivals = numbers[:-1]
+    return _add_combinations(Answer(numbers[-1], tuple(rivals)), sentence, numbers)
+
+
+def _read_clause(text: str, decimal: Decimal) -> Answer | None:
+    """Return the number of an announced clause: the one after the last = that precedes a single number."""
+    line = text.strip()
+    clause = _PHRASES["clause_end"].split(line, maxsplit=1)[0]
+    # "Answer: 42. I checked it." begins no list.
+    is_list = text.lstrip(" \t*_").startswith("\n")
+    every = ambiguity.find_undenied(ambiguity.blank_step_labels(line, is_list=is_list), decimal)
+    for passage in (clause, line.lstrip().partition("\n")[0], line):
+        numbers = ambiguity.prefer_non_dates([number for number in every if number.end <= len(passage)])
+        if numbers:
+            if unknowns := find_assigned(line, every):
+                return Answer(unknowns[-1], tuple(unknowns[:-1]))
+            best = pick_after_equals(passage, numbers)
+            rivals = [*ambiguity.find_joined(line, best, every)]
+            rivals += [n for n in every if n is not best and ambiguity.is_restated(line, n)]
+            if not re.search(r"[=≈]", passage):
+                rivals += [number for number in numbers if number is not best]
+            answer = Answer(best, tuple(rivals), tuple(ambiguity.find_doubtful(passage, decimal)))
+            return _add_combinations(answer, line, every)
+    word = parse_leading_word_number(line) or next(_undenied_words(clause), None)
+    return None if word is None else _add_combinations(Answer(word), line, list(_undenied_words(line)))
+
+
+def _add_combinations(answer: Answer, text: str, numbers: Sequence[ParsedNumber]) -> Answer:
+    """Add the values that the number of an answer has together with a neighbour."""
+    if answer.number is None:
+        return answer
+    if terms := ambiguity.evaluate_calculation(text, answer.number, numbers):
+        return answer._replace(number=terms[0], rivals=(*answer.rivals, *terms[1:]))
+    pairs = [pair for pair in ambiguity.combine_neighbours(text, numbers) if answer.number in pair.numbers]
+    return answer._replace(
+        rivals=(*answer.rivals, *(pair.result for pair in pairs if pair.is_rival)),
+        others=(*answer.others, *(pair.result for pair in pairs if not pair.is_rival)),
+    )
+
+
+def _undenied_words(text: str) -> Iterator[ParsedNumber]:
+    return (number for number in parse_word_numbers(text) if not ambiguity.is_denied(text, number))
+
+
+def _find_concluded(text: str, decimal: Decimal) -> Answer:
+    """Return the answer of a text without announcements."""
+    unlabelled = ambiguity.blank_step_labels(text)
+    sentences = _Sentences(
+        [
+            sentence
+            for sentence in _SENTENCE_END.split(unlabelled)
+            if sentence.strip() and not sentence.rstrip("\"')*_ ").endswith("?")
+        ],
+        decimal,
+    )
+    last = sentences.find_last()
+    if last is None:
+        numbers = find_candidates(unlabelled, decimal)
+        if not numbers:
+            return _find_in_words(text)
+        return _add_combinations(Answer(numbers[-1], tuple(numbers[:-1])), unlabelled, numbers)
+    conclusion = sentences.find_last(concluding=True)
+    if (single := _find_on_own_line(sentences, last, has_conclusion=conclusion is not None)) is not None:
+        return single
+    count = len(sentences.texts)
+    if conclusion is None:
+        index = last
+        elsewhere = [number for i in range(count) for number in sentences.find_all_candidates(i)]
+    else:
+        index = conclusion
+        elsewhere = [number for i in range(index + 1, count) for number in sentences[i]]
+    sentence, numbers = sentences.texts[index], sentences[index]
+    best, rivals = _choose(sentence, numbers, decimal)
+    competing = (*rivals, *(number for number in elsewhere if number is not best))
+    answer = Answer(best, competing, tuple(ambiguity.find_doubtful(unlabelled, decimal)))
+    return _add_combinations(answer, sentence, numbers)
+
+
+class _Sentences:
+    """The sentences of a text and their numbers, which are parsed on first use."""
+
+    def __init__(self, texts: Sequence[str], decimal: Decimal) -> None:
+        self.texts, self._decimal = texts, decimal
+        self._numbers: dict[int, list[ParsedNumber]] = {}
+
+    def __getitem__(self, index: int) -> list[ParsedNumber]:
+        if index not in self._numbers:
+            sentence = self.texts[index]
+            # A single sentence may give a number even if it is a courtesy.
+            is_courtesy = len(self.texts) > 1 and _PHRASES["courtesy"].search(sentence) is not None
+            self._numbers[index] = [] if is_courtesy else find_candidates(sentence, self._decimal)
+        return self._numbers[index]
+
+    def find_all_candidates(self, index: int) -> list[ParsedNumber]:
+        """Return the numbers of a sentence in digits and words, unless it reports a belief."""
+        if _PHRASES["belief"].search(self.texts[index]):
+            return []
+        words = (
+            word
+            for word in _undenied_words(self.texts[index])
+            if not any(word.start < number.end and number.start < word.end for number in self[index])
+        )
+        return [*self[index], *words]
+
+    def find_last(self, *, concluding: bool = False) -> int | None:
+        """Return the index of the last sentence with a number, or of the last that also concludes."""
+        for index in range(len(self.texts) - 1, -1, -1):
+            sentence = self.texts[index]
+            if concluding and not ("=" in sentence or _PHRASES["conclusion"].search(sentence)):
+                continue
+            if self[index]:
+                return index
+        return None
+
+
+def _find_in_words(text: str) -> Answer:
+    words = list(_undenied_words(text))
+    leading = parse_leading_word_number(text)
+    if leading is not None and (leading.end == len(text) or not words):
+        return Answer(leading if leading.end == len(text) or len(text.split()) <= 2 else None)
+    if not words:
+        return Answer(None)
+    return _add_combinations(Answer(words[-1], tuple(words[:-1])), text, words)
+
+
+def _find_on_own_line(sentences: _Sentences, last: int, *, has_conclusion: bool) -> Answer | None:
+    """Return a number that fills the last line or, without a conclusion, the first."""
+    if _fills_line(sentences.texts[last], sentences[last]):
+        return Answer(sentences[last][0])
+    if has_conclusion or not last or not _fills_line(sentences.texts[0], sentences[0]):
+        return None
+    # The later sentences may give another number.
+    rivals = [number for index in range(1, last + 1) for number in sentences[index]]
+    return Answer(sentences[0][0], tuple(rivals))
+
+
+def _fills_line(sentence: str, numbers: Sequence[ParsedNumber]) -> bool:
+    if len(numbers) != 1 or numbers[0].category != "number":
+        return False
+    before, after = sentence[: numbers[0].start], sentence[numbers[0].end :]
+    return not re.search(r"\w", before) and _PHRASES["line_rest"].match(after.strip(" .") + " ") is not None
+
+
+def _choose(
+    sentence: str, numbers: Sequence[ParsedNumber], decimal: Decimal
+) -> tuple[ParsedNumber, Sequence[ParsedNumber]]:
+    """Choose the number of a sentence: the bold one, the one after = or a verb, or the only one."""
+    bold = [m for m in _PHRASES["bold"].finditer(sentence) if find_candidates(m[1] or m[2], decimal)]
+    if bold:
+        inside = [number for number in numbers if bold[-1].start() <= number.start < bold[-1].end()]
+        if inside:
+            first = pick_after_equals(sentence, inside)
+            return first, ambiguity.find_joined(sentence, first, inside)
+    if "=" in sentence and not find_assigned(sentence, numbers):
+        return pick_after_equals(sentence, numbers), ()
+    claimed = _drop_reasons(sentence, numbers)
+    if len({number.value for number in claimed}) == 1:
+        return claimed[-1], ()
+    if unknowns := find_assigned(sentence, claimed):
+        return unknowns[-1], unknowns[:-1]
+    limit = claimed[-1].start
+    verbs = [match for match in _RESULT_VERB.finditer(sentence, 0, limit) if match.end() <= limit]
+    if not verbs:
+        return claimed[-1], claimed[:-1]
+    after = [number for number in claimed if number.start >= verbs[-1].end()]
+    if len(after) == 1:
+        return after[0], ()
+    if verbs[-1][0] in "=≈":
+        return pick_after_equals(sentence, claimed), ()
+    return after[0], ambiguity.find_joined(sentence, after[0], after) or after[1:]
+
+
+def _drop_reasons(sentence: str, numbers: Sequence[ParsedNumber]) -> Sequence[ParsedNumber]:
+    """Leave out the numbers of a reason or a circumstance that follows the answer."""
+    first = numbers[0].end
+    reason = _PHRASES["reason"].search(sentence, first)
+    end = reason.start() if reason else len(sentence)
+    circumstance = _PHRASES["circumstance"].search(sentence, first, end)
+    if circumstance and not _RESULT_VERB.search(sentence, circumstance.end(), end):
+        end = circumstance.start()
+    return [number for number in numbers if number.start < end] or numbers
