@@ -275,7 +275,7 @@ def test_a_place_is_here_unless_another_is_named() -> None:
         assert opened.name == "a-place"
     assert opened.closed
     with (
-        pytest.raises(ConfigError, match="either by workers or on a cluster"),
+        pytest.raises(ConfigError, match="either workers or a cluster"),
         chosen(evaluation, workers=mailbox, on="ray"),
     ):
         pass

@@ -141,7 +141,7 @@ def test_rubrics_are_not_written_over_what_they_are_learned_from(batch: Project)
     assert "it is what --manifest reads" in told.err
     told = batch.proctor(*learn, "--overwrite", "--output", "logs/s001.json")
     assert (told.code, calls()) == (2, Counter())
-    assert "a JSON file is there already, which is no rubric file" in told.err
+    assert "a JSON file exists here and is not overwritten, because it is not a rubric file" in told.err
     chat = json.loads(Path("logs/s002.json").read_text())
     Path("logs/s002.json").write_text(json.dumps({"messages": chat, "rubrics": []}))
     told = batch.proctor(*learn, "--overwrite", "--output", "logs/s002.json")
