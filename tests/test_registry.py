@@ -264,8 +264,10 @@ def test_all_problems_are_told_at_once(registry: Registry) -> None:
     assert [str(problem) for problem in caught.value.problems] == snapshot(
         [
             "evaluators[0]: there is no evaluator 'contians' (did you mean 'contains'?)",
-            "evaluators[3] (contains), fold: there is no such parameter: "
-            "choose one of: case_sensitive, match",
+            (
+                "evaluators[3] (contains), fold: there is no such parameter: "
+                "choose one of: case_sensitive, match"
+            ),
             "evaluators[3] (contains), case_sensitive: expected bool, got 1",
             (
                 "evaluators[4] (all_of), evaluators[1]: "

@@ -123,7 +123,7 @@ def load_evaluation(
     """Read the eval file and override it with the options of the command line."""
     import msgspec
 
-    from proctor.wiring.config import Loaded, load
+    from proctor.wiring.config import LoadedEvalFile, load
     from proctor.wiring.prepare import Evaluation
 
     loaded = None if file is None else load(file)
@@ -147,7 +147,7 @@ def load_evaluation(
             raise ConfigError(
                 "nothing to run: give an eval file, or " + ", ".join(f"--{m}" for m in missing), fix=fix
             )
-        loaded = Loaded(Evaluation(None, (), plugin_evaluators))
+        loaded = LoadedEvalFile(Evaluation(None, (), plugin_evaluators))
     registry.load_plugins(loaded.plugins)
     return msgspec.structs.replace(loaded, evaluation=_override(loaded.evaluation, options, registry))
 

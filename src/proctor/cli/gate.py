@@ -35,7 +35,7 @@ from proctor.errors import ConfigError, RunInterrupted, RunNotFound, nearest
 from proctor.history.finding import PREFIX
 from proctor.records.report import EvalReport
 from proctor.reports.summary import status
-from proctor.wiring.compare_runs import AT, Meant, open_report
+from proctor.wiring.compare_runs import AT, OpenedRun, open_report
 
 if TYPE_CHECKING:
     from proctor.cli.gate_outputs import GateOutputs
@@ -159,13 +159,13 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
     return _compare(candidate, baseline, demand, gate)
 
 
-def open_baseline(history: History, reference: str, configuration: str | None = None) -> Meant:
+def open_baseline(history: History, reference: str, configuration: str | None = None) -> OpenedRun:
     """Open a baseline by its name, which wins over a run of the same name; else any run."""
     baselines = history.baselines()
     name, at, _ = reference.rpartition(AT)
     if reference in baselines or (at and name in baselines):
         baseline = open_report(PREFIX + reference, history, configuration)
-        return baseline._replace(called=baseline.called.removeprefix(PREFIX))
+        return baseline._replace(label=baseline.label.removeprefix(PREFIX))
     try:
         return open_report(reference, history, configuration)
     except RunNotFound:
@@ -239,7 +239,7 @@ def _parse_directions(values: tuple[str, ...]) -> dict[str, bool]:
     return {name: direction == "higher" for name, direction in directions.items()}
 
 
-def _open_stored(run: str, history: History, options: dict[str, Any]) -> Meant:
+def _open_stored(run: str, history: History, options: dict[str, Any]) -> OpenedRun:
     if options["until_decided"]:
         raise ConfigError(
             "--until-decided needs an eval file: a stored run has already ended",
@@ -273,8 +273,8 @@ def _load_job(file: Path, options: dict[str, Any]) -> _Job:
 
 
 def _run_file(
-    job: _Job, baseline: Meant | None, demand: Demand, history: History, options: dict[str, Any]
-) -> tuple[Meant, EarlyGate | None, Demand]:
+    job: _Job, baseline: OpenedRun | None, demand: Demand, history: History, options: dict[str, Any]
+) -> tuple[OpenedRun, EarlyGate | None, Demand]:
     """Run an eval file after checking that the gate can reach a verdict on it."""
     import dataclasses
 
@@ -314,15 +314,15 @@ def _run_file(
 
 
 def _build_early_gate(
-    evaluation: Any, baseline: Meant, demand: Demand, options: dict[str, Any]
+    evaluation: Any, baseline: OpenedRun, demand: Demand, options: dict[str, Any]
 ) -> tuple[EarlyGate, int]:
     """Return the gate that stops the run, and the seed of the order of the samples."""
     import secrets
 
     from proctor.comparison.gates.early import early_gate
-    from proctor.wiring.prepare import configurations_from
+    from proctor.wiring.prepare import build_configurations
 
-    names = [each.name for each in configurations_from(evaluation.configurations)]
+    names = [each.name for each in build_configurations(evaluation.configurations)]
     if options["configuration"] is None and len(names) > 1:
         raise ConfigError(
             f"the run has {len(names)} configurations, and exactly one decides when to stop",
@@ -332,9 +332,9 @@ def _build_early_gate(
     baseline_names = baseline.configurations
     if len(baseline_names) > 1:
         raise ConfigError(
-            f"{baseline.called} has several configurations, and the gate compares with exactly one",
+            f"{baseline.label} has several configurations, and the gate compares with exactly one",
             where="--until-decided",
-            fix=f"select it: --baseline {baseline.called}@{baseline_names[0]}",
+            fix=f"select it: --baseline {baseline.label}@{baseline_names[0]}",
         )
     baseline_run = baseline.report.metadata
     gate = early_gate(
@@ -349,18 +349,20 @@ def _build_early_gate(
     return gate, secrets.randbelow(2**31) if seed is None else seed
 
 
-def _compare(candidate: Meant, baseline: Meant | None, demand: Demand, gate: EarlyGate | None) -> GateResult:
+def _compare(
+    candidate: OpenedRun, baseline: OpenedRun | None, demand: Demand, gate: EarlyGate | None
+) -> GateResult:
     from proctor.comparison.gates.decision import decide
     from proctor.comparison.gates.early import judged_again, settled
-    from proctor.wiring.compare_runs import check_pair, pair_configurations, sides
+    from proctor.wiring.compare_runs import build_sides, check_pair, pair_configurations
 
     refuse_no_checks(baseline, demand)
     if baseline is None:
         return decide([], demand, report=_select_configuration(candidate))
     candidate, baseline = check_pair(candidate, baseline)
     pairs, unpaired = pair_configurations(candidate, baseline)
-    compared = [sides(*pair) for pair in pairs]
-    details: Any = {"baseline": baseline.called, "notes": _collect_notes(baseline, unpaired)}
+    compared = [build_sides(*pair) for pair in pairs]
+    details: Any = {"baseline": baseline.label, "notes": _collect_notes(baseline, unpaired)}
     run = candidate.report.metadata
     if gate is not None:
         details |= {"accept_changes": demand.accept_changes, "max_missing": demand.max_missing}
@@ -378,21 +380,18 @@ def _compare(candidate: Meant, baseline: Meant | None, demand: Demand, gate: Ear
     return decide(compared, demand, report=_select_configuration(candidate), **details)
 
 
-def _collect_notes(baseline: Meant, unpaired: tuple[str, ...]) -> list[str]:
+def _collect_notes(baseline: OpenedRun, unpaired: tuple[str, ...]) -> list[str]:
     """Return remarks on an incomplete baseline, and on configurations without a counterpart."""
     run = baseline.report.metadata
     notes = [f"{name} has no counterpart and is not checked" for name in unpaired]
     if run is not None and run.stopped_early is not None:
-        return [
-            f"the baseline {baseline.called} was stopped early, so its values are slightly biased",
-            *notes,
-        ]
+        return [f"the baseline {baseline.label} was stopped early, so its values are slightly biased", *notes]
     if run is None or run.status == "completed":
         return notes
-    return [f"the baseline {baseline.called} is {status(baseline.report, run)}", *notes]
+    return [f"the baseline {baseline.label} is {status(baseline.report, run)}", *notes]
 
 
-def _select_configuration(candidate: Meant) -> EvalReport:
+def _select_configuration(candidate: OpenedRun) -> EvalReport:
     """Narrow a report to the selected configuration, for thresholds."""
     report, name = candidate.report, candidate.configuration
     if name is None or len(report.by_configuration) < 2:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from proctor.comparison.sides import Side
     from proctor.engine.plan import Plan
     from proctor.records.sample import Sample
-    from proctor.wiring.compare_runs import Meant
+    from proctor.wiring.compare_runs import OpenedRun
     from proctor.wiring.prepare import Evaluation
 
 HOW_TO_COMPARE = "name a run: proctor baseline set main RUN; then: proctor gate RUN --baseline main"
@@ -46,14 +46,14 @@ def refuse_incomplete(report: EvalReport) -> None:
         )
 
 
-def refuse_no_verdict(baseline: Meant) -> None:
+def refuse_no_verdict(baseline: OpenedRun) -> None:
     """Reject a baseline that has no result with a verdict."""
     if _has_no_verdict(baseline.report):
         raise ConfigError(
-            f"no result of the baseline {baseline.called} (run {baseline.report.run_id}) has a verdict, "
+            f"no result of the baseline {baseline.label} (run {baseline.report.run_id}) has a verdict, "
             "so every run would pass",
             where="--baseline",
-            fix=f"choose a run with verdicts: proctor baseline set {baseline.called} RUN",
+            fix=f"choose a run with verdicts: proctor baseline set {baseline.label} RUN",
         )
 
 
@@ -61,17 +61,17 @@ def _has_no_verdict(report: EvalReport) -> bool:
     return report.counts.passed + report.counts.failed == 0
 
 
-def refuse_no_checks(baseline: Meant | None, demand: Demand) -> None:
+def refuse_no_checks(baseline: OpenedRun | None, demand: Demand) -> None:
     """Reject a gate without a baseline and without thresholds."""
     if baseline is None and not demand.fail_under:
         raise ConfigError("there is nothing to check: no --baseline and no --fail-under", fix=HOW_TO_COMPARE)
 
 
-def refuse_unmatched(evaluation: Any, baseline: Meant | None, selected: str | None) -> None:
+def refuse_unmatched(evaluation: Any, baseline: OpenedRun | None, selected: str | None) -> None:
     """Reject configurations that have no counterpart in the baseline."""
-    from proctor.wiring.prepare import configurations_from
+    from proctor.wiring.prepare import build_configurations
 
-    names = [each.name for each in configurations_from(evaluation.configurations)]
+    names = [each.name for each in build_configurations(evaluation.configurations)]
     if selected is not None and selected not in names:
         raise ConfigError(f"the file has no configuration {selected!r}", fix=nearest(selected, names))
     baseline_names = names if baseline is None else baseline.configurations
@@ -86,7 +86,7 @@ def refuse_unmatched(evaluation: Any, baseline: Meant | None, selected: str | No
 
 
 def refuse_beforehand(
-    evaluation: Evaluation, registry: Any, baseline: Meant, demand: Demand, *, early: bool
+    evaluation: Evaluation, registry: Any, baseline: OpenedRun, demand: Demand, *, early: bool
 ) -> None:
     """Reject, before the run costs money, an evaluation that cannot lead to a verdict."""
     from proctor.wiring.prepare import prepare
@@ -102,7 +102,7 @@ def refuse_beforehand(
         shared = [sample for _, sample in samples_in_turn(plan) if sample.id in known_ids]
         if not shared and (early or demand.max_flips is not None):
             raise ConfigError(
-                f"the dataset and {baseline.called} have no sample in common, and "
+                f"the dataset and {baseline.label} have no sample in common, and "
                 f"{'--until-decided' if early else '--max-flips'} compares sample by sample",
                 where="--baseline",
                 fix="leave that option out: the runs are then compared as two groups",
@@ -113,7 +113,7 @@ def refuse_beforehand(
 
 
 def _refuse_other_evaluators(
-    plan: Plan, baseline: Meant, baseline_sides: Sequence[Side], demand: Demand
+    plan: Plan, baseline: OpenedRun, baseline_sides: Sequence[Side], demand: Demand
 ) -> None:
     """Reject evaluators that differ from the baseline's, as the run would record them."""
     from proctor.comparison.compare import compare
@@ -136,7 +136,7 @@ def _refuse_other_evaluators(
     for side in baseline_sides:
         scores = {name: score for name, score in side.scores.items() if f"{name}.".startswith(prefixes)}
         planned = msgspec.structs.replace(side, name="the file", run=planned_run, scores=scores)
-        reference = msgspec.structs.replace(side, name=baseline.called)
+        reference = msgspec.structs.replace(side, name=baseline.label)
         comparison = compare(planned, reference, better=demand.better, accept_changes=demand.accept_changes)
         refuse_unlike(comparison, demand)
         refuse_unmeasured(planned, reference, demand)
@@ -154,7 +154,7 @@ def _refuse_clusters(samples: Iterable[Sample[Any, Any]]) -> None:
             )
 
 
-def _refuse_other_contents(samples: Iterable[Sample[Any, Any]], baseline: Meant) -> None:
+def _refuse_other_contents(samples: Iterable[Sample[Any, Any]], baseline: OpenedRun) -> None:
     """Reject samples whose content differs from the baseline's sample with the same id."""
     from proctor.comparison.contents import content_of
 
@@ -168,7 +168,7 @@ def _refuse_other_contents(samples: Iterable[Sample[Any, Any]], baseline: Meant)
     ]
     if changed:
         raise ConfigError(
-            f"sample {changed[0]!r} has other content in {baseline.called}, under the same id",
+            f"sample {changed[0]!r} has other content in {baseline.label}, under the same id",
             where="--until-decided",
             fix="leave it out: a gate on all samples handles changed samples",
         )

@@ -21,7 +21,7 @@ def command(folder: Path, as_json: bool) -> None:
     \b
     proctor init my-evals
     """
-    from proctor.wiring.eval_file import SCHEMA_FILE, schema
+    from proctor.wiring.eval_file import SCHEMA_FILE, build_schema
 
     template = resources.path("templates", "project")
     files = sorted(file for file in template.iterdir() if file.is_file())
@@ -36,7 +36,7 @@ def command(folder: Path, as_json: bool) -> None:
         (folder / file.name).write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
     with (folder / ".gitignore").open("a", encoding="utf-8") as gitignore:
         gitignore.write(".proctor/history.db*\n")
-    (folder / ".proctor" / SCHEMA_FILE).write_bytes(codec.encode_pretty(schema()) + b"\n")
+    (folder / ".proctor" / SCHEMA_FILE).write_bytes(codec.encode_pretty(build_schema()) + b"\n")
     if as_json:
         click.echo(codec.encode_pretty({"wrote": [folder / file.name for file in files]}))
         return

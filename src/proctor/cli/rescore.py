@@ -51,7 +51,7 @@ def command(run: str, file: Path | None, **options: Any) -> int:
     from proctor.errors import ConfigError
     from proctor.reports.live import live_display
     from proctor.wiring.config import load
-    from proctor.wiring.evaluate import score_again
+    from proctor.wiring.evaluate import execute_rescore
     from proctor.wiring.open_history import open_history
     from proctor.wiring.registry import Registry
 
@@ -69,7 +69,7 @@ def command(run: str, file: Path | None, **options: Any) -> int:
     thresholds = {**(evaluation.fail_under if evaluation else {}), **parse_thresholds(options["fail_under"])}
     with redirect_prints(as_json):
         report = bridge.run(
-            score_again(
+            execute_rescore(
                 run,
                 set_parameters(evaluators, options["parameters"], registry),
                 open_history(options["history"]),

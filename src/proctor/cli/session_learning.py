@@ -172,7 +172,7 @@ def _learn(known: list[Known], options: dict[str, Any], proposed: Any, save: Any
             embedder=options["embedder"],
             scale=options["scale"] or USUAL_SCALE,
             proposed=proposed,
-            keep=save,
+            save=save,
         )
     )
     return learned

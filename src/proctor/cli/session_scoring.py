@@ -131,14 +131,14 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
     from proctor.reports.format import count
     from proctor.reports.live import live_display
     from proctor.reports.rubric_files import SUMMARY, Names, ResultFiles
-    from proctor.wiring.scoring.manifest import ToldSessions, columns_for
+    from proctor.wiring.scoring.manifest import ObservedSessions, rubric_columns
 
     _refuse_folder(output_dir, sessions_dir, options["history"])
     names = Names()
-    dataset = ToldSessions(sessions_dir, options["form"], pattern=options["pattern"], told=names.of)
+    dataset = ObservedSessions(sessions_dir, options["form"], pattern=options["pattern"], told=names.of)
     _refuse_existing_files(output_dir, dataset, names)
     evaluation = _build_evaluation(dataset, options, sessions_dir.resolve().name)
-    files = ResultFiles(output_dir, columns_for(evaluation), names, sessions_dir)
+    files = ResultFiles(output_dir, rubric_columns(evaluation), names, sessions_dir)
     display = live_display(not is_silent(options), outcomes=files.words)
 
     def watch(view: RunView) -> AbstractContextManager[object]:

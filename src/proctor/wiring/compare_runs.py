@@ -28,10 +28,10 @@ HistoryLike = History | str | Path | bool | None
 AT = "@"
 
 
-class Meant(NamedTuple):
+class OpenedRun(NamedTuple):
     """A report with its display name, and the configuration to compare (None for all)."""
 
-    called: str
+    label: str
     report: FieldReport
     configuration: str | None = None
 
@@ -40,7 +40,7 @@ class Meant(NamedTuple):
         """The configurations to compare."""
         return self.report.configurations if self.configuration is None else (self.configuration,)
 
-    def select(self, configuration: str) -> Meant:
+    def select(self, configuration: str) -> OpenedRun:
         """Return the same report with only this configuration."""
         return self._replace(configuration=configuration)
 
@@ -70,14 +70,18 @@ def compare(
         if len(side.configurations) != 1:
             side.report.side()  # raises an error that lists the configurations
     [comparison] = compare_all(
-        [sides(first, second)], metrics=metrics, better=better, worth=worth, accept_changes=accept_changes
+        [build_sides(first, second)],
+        metrics=metrics,
+        better=better,
+        worth=worth,
+        accept_changes=accept_changes,
     )
     return comparison
 
 
 def compare_every(
-    first: Meant,
-    second: Meant,
+    first: OpenedRun,
+    second: OpenedRun,
     *,
     metrics: Sequence[str] | None = None,
     worth: float = WORTH,
@@ -85,23 +89,25 @@ def compare_every(
 ) -> tuple[list[Comparison], tuple[str, ...]]:
     """Compare every configuration that both runs have; also return those that only one has."""
     pairs, unpaired = pair_configurations(first, second)
-    compared = [sides(*pair) for pair in pairs]
+    compared = [build_sides(*pair) for pair in pairs]
     return compare_all(compared, metrics=metrics, worth=worth, accept_changes=accept_changes), unpaired
 
 
-def pair_configurations(first: Meant, second: Meant) -> tuple[list[tuple[Meant, Meant]], tuple[str, ...]]:
+def pair_configurations(
+    first: OpenedRun, second: OpenedRun
+) -> tuple[list[tuple[OpenedRun, OpenedRun]], tuple[str, ...]]:
     """Pair configurations by name, or two single ones; also return those without a partner."""
     if len(first.configurations) == len(second.configurations) == 1:
         return [(first, second)], ()
     shared = [name for name in first.configurations if name in second.configurations]
     if not shared:
         raise ConfigError(
-            f"{first.called} and {second.called} have no configuration in common: "
+            f"{first.label} and {second.label} have no configuration in common: "
             f"{', '.join(first.configurations)}; {', '.join(second.configurations)}",
-            fix=f"select one of each: {first.called}{AT}{first.configurations[0]}",
+            fix=f"select one of each: {first.label}{AT}{first.configurations[0]}",
         )
     unpaired = (
-        f"{side.called}{AT}{name}"
+        f"{side.label}{AT}{name}"
         for side in (first, second)
         for name in side.configurations
         if name not in shared
@@ -116,17 +122,17 @@ def meant(
     history: HistoryLike = None,
     configuration: str | None = None,
     run: str | None = None,
-) -> tuple[Meant, Meant]:
+) -> tuple[OpenedRun, OpenedRun]:
     """Open two runs to compare; with `run`, `a` and `b` are configurations of it."""
     if run is not None:
         report = look_up(open_history(history), run)
-        first, second = (Meant(str(name), report, str(name)) for name in (a, b))
+        first, second = (OpenedRun(str(name), report, str(name)) for name in (a, b))
     else:
         first, second = (open_report(each, history, configuration) for each in (a, b))
     return check_pair(first, second)
 
 
-def check_pair(first: Meant, second: Meant) -> tuple[Meant, Meant]:
+def check_pair(first: OpenedRun, second: OpenedRun) -> tuple[OpenedRun, OpenedRun]:
     """Reject two identical sides; return both with distinct display names."""
     for side in (first, second):
         for name in side.configurations:
@@ -134,14 +140,14 @@ def check_pair(first: Meant, second: Meant) -> tuple[Meant, Meant]:
     is_same_run = _is_same_run(first, second)
     if is_same_run and set(first.configurations) & set(second.configurations):
         raise ConfigError(
-            f"{first.called} and {second.called} are the same run",
+            f"{first.label} and {second.label} are the same run",
             fix="name two runs, or two configurations of one: RUN@CONFIGURATION",
         )
-    if first.called != second.called or is_same_run:
+    if first.label != second.label or is_same_run:
         return first, second
     if first.report.run_id and second.report.run_id:
-        return first._replace(called=first.report.run_id), second._replace(called=second.report.run_id)
-    return first._replace(called=f"{first.called} (a)"), second._replace(called=f"{second.called} (b)")
+        return first._replace(label=first.report.run_id), second._replace(label=second.report.run_id)
+    return first._replace(label=f"{first.label} (a)"), second._replace(label=f"{second.label} (b)")
 
 
 def rank(
@@ -153,7 +159,7 @@ def rank(
     """
     opened = [open_report(run, history) for run in runs]
     if TOTAL_SCORE in also_known_as(metric):
-        unlike = unlike_scales({each.called: scale_in(each.report.metadata) for each in opened})
+        unlike = unlike_scales({each.label: scale_in(each.report.metadata) for each in opened})
         if unlike:
             raise ConfigError(unlike, where="rank", fix="rank by mean_score, which is from 0 to 1")
     ranked: dict[str, Ranked] = {}
@@ -177,9 +183,9 @@ def rank(
     return msgspec.structs.replace(ranking, note=" ".join(filter(None, notes)))
 
 
-def _describe_runs(opened: Sequence[Meant]) -> Iterator[str]:
+def _describe_runs(opened: Sequence[OpenedRun]) -> Iterator[str]:
     """Say which runs are incomplete, or have other evaluators than the first."""
-    runs = {each.called: each.report.metadata for each in opened}
+    runs = {each.label: each.report.metadata for each in opened}
     known = [(name, run) for name, run in runs.items() if run is not None]
     for name, run in known:
         yield from standing(name, run)
@@ -189,7 +195,7 @@ def _describe_runs(opened: Sequence[Meant]) -> Iterator[str]:
             yield from changes_between(run, first_run).told(name, first_name)
 
 
-def _describe_coverage(opened: Sequence[Meant]) -> Iterator[str]:
+def _describe_coverage(opened: Sequence[OpenedRun]) -> Iterator[str]:
     """Say which evaluators scored far fewer samples of one side than of the first."""
     ranked_sides = [
         run.report.side(name, _display_name(run, name, is_single=len(opened) == 1))
@@ -213,18 +219,18 @@ def best_first(metric: str) -> str:
     return "asc" if is_lower_better or higher_is_better(metric) is False else "desc"
 
 
-def _display_name(run: Meant, configuration: str, *, is_single: bool) -> str:
+def _display_name(run: OpenedRun, configuration: str, *, is_single: bool) -> str:
     has_several = len(run.report.configurations) > 1
     if is_single and has_several and run.configuration is None:
         return configuration
-    return f"{run.called}{AT}{configuration}" if has_several else run.called
+    return f"{run.label}{AT}{configuration}" if has_several else run.label
 
 
-def sides(first: Meant, second: Meant) -> tuple[Side, Side]:
+def build_sides(first: OpenedRun, second: OpenedRun) -> tuple[Side, Side]:
     """Return the sides of a comparison, one configuration each."""
     is_same_run = _is_same_run(first, second)
 
-    def build(run: Meant) -> Side:
+    def build(run: OpenedRun) -> Side:
         [configuration] = run.configurations
         name = configuration if is_same_run else _display_name(run, configuration, is_single=False)
         return run.report.side(configuration, name)
@@ -234,14 +240,14 @@ def sides(first: Meant, second: Meant) -> tuple[Side, Side]:
 
 def open_report(
     run: EvalReport | str, history: HistoryLike = None, configuration: str | None = None
-) -> Meant:
+) -> OpenedRun:
     """Open a report, or a stored run by any reference, including RUN@CONFIGURATION."""
     if isinstance(run, EvalReport):
         name = run.metadata.name if run.metadata else "the report"
-        return Meant(name, FieldReport.of(run), configuration)
+        return OpenedRun(name, FieldReport.of(run), configuration)
     store = open_history(history)
     try:
-        return Meant(run, look_up(store, run), configuration)
+        return OpenedRun(run, look_up(store, run), configuration)
     except RunNotFound:
         reference, _, suffix = run.rpartition(AT)
         if not reference:
@@ -251,17 +257,17 @@ def open_report(
             f"{run!r} and the configuration {configuration!r} contradict each other",
             fix=f"write {reference}, or leave the configuration out",
         )
-    return Meant(reference, look_up(store, reference), suffix)
+    return OpenedRun(reference, look_up(store, reference), suffix)
 
 
-def _is_same_run(first: Meant, second: Meant) -> bool:
+def _is_same_run(first: OpenedRun, second: OpenedRun) -> bool:
     is_same_id = bool(first.report.run_id) and first.report.run_id == second.report.run_id
     return is_same_id or first.report is second.report
 
 
-def _refuse_unknown(run: Meant, configuration: str) -> None:
+def _refuse_unknown(run: OpenedRun, configuration: str) -> None:
     if configuration not in run.report.configurations:
         raise ConfigError(
-            f"run {run.report.run_id or run.called} has no configuration {configuration!r}",
+            f"run {run.report.run_id or run.label} has no configuration {configuration!r}",
             fix=nearest(configuration, run.report.configurations),
         )

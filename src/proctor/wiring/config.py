@@ -40,14 +40,14 @@ FILE_PARAMETERS = {
 }
 
 
-class Loaded(msgspec.Struct, frozen=True):
+class LoadedEvalFile(msgspec.Struct, frozen=True):
     """The content of an eval file: the evaluation, and the plugins it needs."""
 
     evaluation: Evaluation
     plugins: tuple[str, ...] = ()
 
 
-def load(path: Path) -> Loaded:
+def load(path: Path) -> LoadedEvalFile:
     """Read an eval file: .yaml, .yml, .json, or a .py module with the same names."""
     if not path.is_file():
         raise ConfigError(f"there is no file {str(path)!r}", fix=_suggest_file(path))
@@ -205,7 +205,7 @@ def _is_sample_file(entry: DatasetEntry) -> bool:
     return entry.format is None and ending in (*JSONL_ENDINGS, *TABLE_ENDINGS)
 
 
-def _build(file: EvalFile, path: Path) -> Loaded:
+def _build(file: EvalFile, path: Path) -> LoadedEvalFile:
     folder = path.parent
     evaluators = (*file.evaluators, *field_evaluators(file.fields))
     evaluation = Evaluation(
@@ -223,7 +223,7 @@ def _build(file: EvalFile, path: Path) -> Loaded:
         retention=file.history.retention,
         canary=file.canary,
     )
-    return Loaded(evaluation, tuple(_resolve_address(plugin, folder) for plugin in file.plugins))
+    return LoadedEvalFile(evaluation, tuple(_resolve_address(plugin, folder) for plugin in file.plugins))
 
 
 # Paths in an eval file are relative to its folder.
@@ -275,7 +275,7 @@ def _resolve_parameters(parameters: Any, folder: Path) -> Any:
     return resolved
 
 
-def _load_module(path: Path) -> Loaded:
+def _load_module(path: Path) -> LoadedEvalFile:
     module = importing.module(str(path))
     names = [field.name for field in msgspec.structs.fields(EvalFile)]
     values = {name: getattr(module, name) for name in names if hasattr(module, name)}
@@ -308,7 +308,7 @@ def _load_module(path: Path) -> Loaded:
         fields=field_paths(fields),
         retention=_read_retention(values.get("history"), path),
     )
-    return Loaded(evaluation, tuple(values.get("plugins", ())))
+    return LoadedEvalFile(evaluation, tuple(values.get("plugins", ())))
 
 
 def _read_retention(history: Any, path: Path) -> Retention:

@@ -127,7 +127,7 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
     ] = {}
 
 
-def schema() -> dict[str, Any]:
+def build_schema() -> dict[str, Any]:
     """Return the JSON Schema of eval files."""
     generated: dict[str, Any] = _clean_descriptions(msgspec.json.schema(EvalFile))
     return {

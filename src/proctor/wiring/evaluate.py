@@ -26,15 +26,15 @@ from proctor.wiring.prepare import (
     Configurations,
     Evaluation,
     Metrics,
+    check_run_options,
     check_thresholds,
     load_metrics,
     prepare,
-    run_options,
 )
 from proctor.wiring.registry import Registry
 
 
-class Options(TypedDict, total=False):
+class RunOptionsKwargs(TypedDict, total=False):
     """Options of a run; see `RunOptions`."""
 
     concurrency: int
@@ -54,7 +54,7 @@ class Options(TypedDict, total=False):
     skipped: Skipped
 
 
-class Conducted(Options, total=False):
+class RunKwargs(RunOptionsKwargs, total=False):
     """The options of a run, and the other keyword arguments of `evaluate` that control it."""
 
     metrics: Metrics
@@ -88,7 +88,7 @@ async def aevaluate(
     patience: float | None = backends.PATIENCE_SECONDS,
     on: str | None = None,
     decide: Decide | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[RunOptionsKwargs],
 ) -> FieldReport:
     """Run a target on a dataset, score every output, store the run, and return the report.
 
@@ -137,7 +137,7 @@ async def execute(
     if info.length == 0:
         raise DatasetError("the dataset has no samples", where=info.name)
     if resume_from:
-        before = run_to_resume(history, resume_from, plan.name, retrying=controls.retry_errors)
+        before = run_to_resume(history, resume_from, plan.name, is_retry=controls.retry_errors)
         with history.hold(before.run_id):
             return FieldReport.of(await resume(plan, info, before, history, clock, controls).run())
     run = begin(plan, info, history, clock, controls)
@@ -164,7 +164,7 @@ async def arescore(
 
     The new run has the name of the old one, unless `name` is given.
     """
-    return await score_again(
+    return await execute_rescore(
         run, evaluators, open_history(history), Conduct(watch=live_display(progress)),
         metrics=metrics, name=name, tags=tags, budget=budget,
     )  # fmt: skip
@@ -173,7 +173,7 @@ async def arescore(
 rescore = bridge.synchronous(arescore)
 
 
-async def score_again(
+async def execute_rescore(
     run: str,
     evaluators: Any,
     history: History,
@@ -188,7 +188,7 @@ async def score_again(
     budget: Mapping[str, float] | Budget | None = None,
 ) -> FieldReport:
     """Score a stored run again; every entry point calls this function."""
-    limit = run_options({"budget": budget}).budget
+    limit = check_run_options({"budget": budget}).budget
     registry = registry or Registry.standard()
     built = registry.build_all(evaluators)
     own_metrics = load_metrics((*metrics, *registry.metrics), built)

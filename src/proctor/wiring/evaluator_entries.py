@@ -56,7 +56,7 @@ def parse_entry(spec: Any) -> Entry | None:
     )
 
 
-def parameters_of(uses: str, specs: Any) -> list[Mapping[str, Any]]:
+def find_parameters(uses: str, specs: Any) -> list[Mapping[str, Any]]:
     """Return the parameters of each entry that uses this evaluator."""
     if isinstance(specs, Mapping):
         specs = specs.values()

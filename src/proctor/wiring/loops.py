@@ -32,8 +32,8 @@ from proctor.records.report import EvalReport
 from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.trial import Configuration, EvalResult
-from proctor.wiring.evaluate import Options, evaluate
-from proctor.wiring.prepare import Configurations, Metrics, configurations_from, prepare_setup
+from proctor.wiring.evaluate import RunOptionsKwargs, evaluate
+from proctor.wiring.prepare import Configurations, Metrics, build_configurations, prepare_setup
 from proctor.wiring.registry import Registry
 
 
@@ -52,7 +52,7 @@ class EvalRunner:
         *,
         timeout_seconds: float | None = 30.0,
         continue_on_error: bool = True,
-        **options: Unpack[Options],
+        **options: Unpack[RunOptionsKwargs],
     ) -> None:
         self.target = target
         self.evaluators = evaluators
@@ -120,7 +120,7 @@ class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
         wait_seconds: float = 20.0,
         name: str = "",
         registry: Registry | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[RunOptionsKwargs],
     ) -> None:
         if options.get("budget") is not None:
             raise ConfigError(
@@ -191,7 +191,7 @@ def submit_dataset(
     run_id = run_id or new_run_id(clock.now())
     source = as_source(dataset)
     source.inspect()
-    expanded = configurations_from(configurations)
+    expanded = build_configurations(configurations)
     is_checked = check_dataset(requests, source, expanded)
     sent: dict[str, str] = {}
     labels: dict[str, str] = {}

@@ -56,16 +56,16 @@ def history_file(where: str | Path | None = None) -> Path | None:
 
 
 def run_to_resume(
-    history: History, reference: str | bool, name: str, *, retrying: bool = False
+    history: History, reference: str | bool, name: str, *, is_retry: bool = False
 ) -> RunMetadata:
     """Return the named run, or the latest unfinished one; with `retrying`, the latest one."""
     if isinstance(reference, str):
         return history.find(reference)
     for run in history.runs(limit=MAX_RUNS, name=name):
-        if (retrying or run.status != "completed") and run.rescored_from is None:
+        if (is_retry or run.status != "completed") and run.rescored_from is None:
             return run
     raise RunNotFound(
-        f"there is no {'' if retrying else 'unfinished '}run of {name!r} to resume",
+        f"there is no {'' if is_retry else 'unfinished '}run of {name!r} to resume",
         fix="leave out resume to start a new run, or name a run that `proctor runs` lists",
     )
 

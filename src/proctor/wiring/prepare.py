@@ -40,7 +40,7 @@ from proctor.records.session import Usage
 from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.targets.recorded import RecordedTarget, chosen_by_name
 from proctor.targets.resolve import as_target
-from proctor.wiring.evaluator_entries import parameters_of
+from proctor.wiring.evaluator_entries import find_parameters
 from proctor.wiring.registry import Registry
 
 Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration | str]
@@ -103,7 +103,7 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     elif dataset is not None and is_recorded and has_several:
         attempt(lambda: _refuse_unrecorded(dataset))
     evaluators = attempt(lambda: _build_evaluators(evaluation, registry))
-    options = attempt(lambda: run_options(evaluation.options))
+    options = attempt(lambda: check_run_options(evaluation.options))
     configurations = attempt(lambda: _check_configurations(named, target, is_recorded))
     fields = attempt(lambda: _check_fields(evaluation.fields))
     if configurations is not None:
@@ -213,7 +213,7 @@ def setup_from(recipe: bytes) -> Setup:
     return prepare_setup(decoded.target, decoded.evaluators, decoded.options, registry)
 
 
-def run_options(options: Mapping[str, Any]) -> RunOptions:
+def check_run_options(options: Mapping[str, Any]) -> RunOptions:
     """Check the options of a run and convert them; report all faults at once."""
     problems = [Problem(name, problem) for name, problem in find_option_problems(options)]
     if problems:
@@ -286,7 +286,7 @@ def _check_fields(fields: Mapping[str, str]) -> dict[str, str]:
 
 def _build_tags(evaluation: Evaluation) -> dict[str, str]:
     """Return the tags of the run, with the version of the rubrics that a file or a set names."""
-    entries = parameters_of(RUBRIC, evaluation.evaluators)
+    entries = find_parameters(RUBRIC, evaluation.evaluators)
     files = [each.get("rubrics") or STARTER for each in entries if isinstance(each.get("rubric", ""), str)]
     versions = dict.fromkeys(load_rubrics(file).version for file in files)
     tags = {RUBRICS_VERSION: ", ".join(versions)} if versions else {}
@@ -308,7 +308,7 @@ def _check_baseline(baseline: str | None, configurations: Sequence[Configuration
 def _check_configurations(
     named: Configurations | None, target: Target | None, is_recorded: bool
 ) -> tuple[Configuration, ...]:
-    configurations = configurations_from(named)
+    configurations = build_configurations(named)
     if is_recorded and named:
         configurations = tuple(map(chosen_by_name, configurations))
     names = [configuration.name for configuration in configurations]
@@ -328,7 +328,7 @@ def _check_configurations(
     return configurations
 
 
-def configurations_from(value: Configurations | None) -> tuple[Configuration, ...]:
+def build_configurations(value: Configurations | None) -> tuple[Configuration, ...]:
     """Convert to configurations; without any, return one without options."""
     if isinstance(value, str):
         raise ConfigError(

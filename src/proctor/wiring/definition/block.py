@@ -76,7 +76,7 @@ def check_alias(name: Any, path: str) -> None:
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
     """Reject keyword arguments that `Definition.evaluate` does not have."""
-    known = api.Conducted.__annotations__
+    known = api.RunKwargs.__annotations__
     for name in parameters:
         if name not in known:
             call = DEFINITION_CALLS.get(name)
@@ -128,7 +128,7 @@ def check_listener(callback: Any, kinds: Collection[str], statuses: Collection[s
         raise ConfigError("the callback waits for events that do not exist", problems=problems)
 
 
-def are_a_series(one: str, other: str) -> bool:
+def is_series(one: str, other: str) -> bool:
     """True if names differ only in their ending, as output_1 and output_2: then neither is a typo.
 
     >>> are_a_series("output_1", "output_2"), are_a_series("tokns", "tokens")

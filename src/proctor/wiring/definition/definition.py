@@ -23,17 +23,17 @@ from proctor.records.trial import Configuration
 from proctor.wiring import evaluate as api
 from proctor.wiring.definition.block import (
     Block,
-    are_a_series,
     check_alias,
     check_evaluator,
     check_listener,
     check_parameters,
     describe_object,
+    is_series,
     no_field,
 )
 from proctor.wiring.definition.keeping import Keeping
-from proctor.wiring.definition.spans import Spans, refuse_unrecorded, spans_of
-from proctor.wiring.prepare import Configurations, combine_faults, configurations_from
+from proctor.wiring.definition.spans import Spans, convert_spans, refuse_unrecorded
+from proctor.wiring.prepare import Configurations, build_configurations, combine_faults
 from proctor.wiring.registry import Registry
 
 
@@ -57,7 +57,9 @@ class Settings:
         raise AttributeError(f"{name!r} was not set")
 
 
-def settings_of(configure: Callable[[Any], object], evaluator: Any, registry: Registry) -> dict[str, Any]:
+def collect_settings(
+    configure: Callable[[Any], object], evaluator: Any, registry: Registry
+) -> dict[str, Any]:
     """Return the parameters that a function sets.
 
     >>> def strict(config):
@@ -75,7 +77,7 @@ def settings_of(configure: Callable[[Any], object], evaluator: Any, registry: Re
 Callback = Callable[[ProgressEvent], object]
 
 
-def in_turn(callback: Callback, configurations: Sequence[str]) -> Callback:
+def order_by_configuration(callback: Callback, configurations: Sequence[str]) -> Callback:
     """Return a callback that receives all events of one configuration before those of the next.
 
     Events of the other configurations are delayed; the percentage never falls.
@@ -368,7 +370,7 @@ class Definition:
         target: Any = None,
         configurations: Configurations | None = None,
         recorded: Mapping[str, Any] | None = None,
-        **how: Unpack[api.Conducted],
+        **how: Unpack[api.RunKwargs],
     ) -> FieldReport:
         """Evaluate a span, or a dataset of spans, in every configuration.
 
@@ -391,12 +393,12 @@ class Definition:
                 fix='write define("name").history() and run it again',
             )
         selected = self._select_configurations(configurations, recorded)
-        spans = spans_of(span, recorded)
+        spans = convert_spans(span, recorded)
         if target is None and spans.single:
             selected = selected or tuple(map(Configuration, recorded_configurations(spans.source)))
             refuse_unrecorded(spans, [each.name for each in selected])
         # Pass progress=True to show progress, or None to show it on a terminal.
-        defaults: api.Conducted = {"progress": False}
+        defaults: api.RunKwargs = {"progress": False}
         report = await api.aevaluate(
             target,
             spans.source,
@@ -441,7 +443,7 @@ class Definition:
     def _refuse_typo(self, field: str) -> None:
         """Reject a name that resembles a selected field: it is a typo rather than a path."""
         similar = difflib.get_close_matches(field, self._selected, n=1, cutoff=SIMILARITY)
-        if field in self._selected or not similar or "." in field or are_a_series(field, similar[0]):
+        if field in self._selected or not similar or "." in field or is_series(field, similar[0]):
             return
         raise ConfigError(
             f"no field {field!r} was selected",
@@ -452,7 +454,7 @@ class Definition:
         self, evaluator: Any, configure: Callable[[Any], object] | None, parameters: dict[str, Any]
     ) -> Attached:
         if configure is not None:
-            parameters |= settings_of(configure, evaluator, self._registry)
+            parameters |= collect_settings(configure, evaluator, self._registry)
         if isinstance(evaluator, str):
             return self._registry.build({"uses": evaluator, "parameters": parameters})
         if isinstance(evaluator, Mapping):
@@ -468,7 +470,7 @@ class Definition:
         self, configurations: Configurations | None, recorded: Mapping[str, Any] | None
     ) -> tuple[Configuration, ...]:
         if configurations:
-            return configurations_from(configurations)
+            return build_configurations(configurations)
         if self._configurations:
             return tuple(self._configurations.values())
         return tuple(Configuration(str(name)) for name in recorded or ())
@@ -481,4 +483,4 @@ class Definition:
             return list(self._callbacks)
         names = [each.name for each in configurations] or [Configuration().name]
         ordered = sorted(names, key=lambda name: name != self._baseline)
-        return [in_turn(callback, ordered) for callback in self._callbacks]
+        return [order_by_configuration(callback, ordered) for callback in self._callbacks]

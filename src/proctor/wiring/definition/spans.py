@@ -25,14 +25,14 @@ class Spans(NamedTuple):
     single: bool
 
 
-def spans_of(value: Any, recorded: Mapping[str, Any] | None) -> Spans:
+def convert_spans(value: Any, recorded: Mapping[str, Any] | None) -> Spans:
     """Convert a span or a dataset of spans.
 
     `recorded` holds the result of each configuration, for a single span.
     """
     _check_recorded(recorded)
     if _is_single(value):
-        return Spans(as_source([sample_of(value, recorded)]), single=True)
+        return Spans(as_source([convert_span(value, recorded)]), single=True)
     if recorded is not None:
         raise ConfigError(
             "recorded= works only for a single span",
@@ -40,7 +40,7 @@ def spans_of(value: Any, recorded: Mapping[str, Any] | None) -> Spans:
             fix="in a dataset, add results to every span: {'recorded': {configuration: result}}",
         )
     if isinstance(value, list | tuple):
-        value = [sample_of(span, number=number) for number, span in enumerate(value, 1)]
+        value = [convert_span(span, number=number) for number, span in enumerate(value, 1)]
     return Spans(as_source(value), single=False)
 
 
@@ -76,7 +76,7 @@ def _check_recorded(recorded: Any) -> None:
     )
 
 
-def sample_of(
+def convert_span(
     span: Any, recorded: Mapping[str, Any] | None = None, *, number: int | None = None
 ) -> Sample[Any, Any]:
     """Convert a span to a sample: everything except id, input and expected becomes metadata.

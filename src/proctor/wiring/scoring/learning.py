@@ -147,7 +147,7 @@ async def learn_rubrics(
     scale: tuple[float, float] = USUAL_SCALE,
     name: str = "learned-rubrics",
     proposed: RubricSet | None = None,
-    keep: Callable[[RubricSet], object] = lambda _: None,
+    save: Callable[[RubricSet], object] = lambda _: None,
 ) -> Learned:
     """Propose rubrics from some sessions, and check on the others whether the order agrees.
 
@@ -167,7 +167,7 @@ async def learn_rubrics(
         proposals = await _record_calls(proposing, notes, session, spending)
         rubrics = RubricSet("1.0", tuple(proposals), scale, {"learned": facts})
         asked, spent = judging_in(session), spending.so_far
-        keep(rubrics)
+        save(rubrics)
         spending.check()
     else:
         rubrics = _check_proposed(proposed, facts, scale)

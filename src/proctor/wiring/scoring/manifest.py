@@ -211,7 +211,7 @@ class Scoring(msgspec.Struct, frozen=True, kw_only=True):
     canary: int | None = None
 
 
-class ToldSessions(SessionDataset):
+class ObservedSessions(SessionDataset):
     """Sessions of a folder; `told` is called with each id, in order, before it is scored."""
 
     def __init__(self, *args: Any, told: Callable[[str], object], **options: Any) -> None:
@@ -257,7 +257,7 @@ def scoring_of(
     )
 
 
-def columns_for(evaluation: Evaluation) -> Columns:
+def rubric_columns(evaluation: Evaluation) -> Columns:
     """Return the rubrics of an evaluation."""
     specs = [evaluator.spec for evaluator in evaluation.evaluators]
     return columns_of(specs, evaluation.tags[RUBRICS_VERSION])
