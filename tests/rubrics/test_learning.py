@@ -228,9 +228,9 @@ def test_every_fault_of_a_manifest_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         read_manifest(path)
     told = str(refused.value)
-    assert "m.json:2, [0]: the key 'scor' means nothing" in told
+    assert "m.json:2, [0]: unknown key 'scor'" in told
     path.write_text(json.dumps({"sessions": entries}, indent=1))
-    with pytest.raises(ConfigError, match=r"m.json:3, sessions\[0\]: the key 'scor'"):
+    with pytest.raises(ConfigError, match=r"m.json:3, sessions\[0\]: unknown key 'scor'"):
         read_manifest(path)
     for what in ("did you mean 'score'", "a score must be a finite number, found 'high'", "no session has",
                  "there is no session 'other'", "'path' is missing", "expected {path, score}",
