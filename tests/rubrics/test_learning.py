@@ -238,7 +238,7 @@ def test_every_fault_of_a_manifest_is_named(tmp_path: Path) -> None:
         assert what in told, told
     path = tmp_path / "m.yaml"
     path.write_text("a: [")
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="not valid YAML"):
         read_manifest(path)
     path.write_text("{}")
     with pytest.raises(ConfigError, match="a list of sessions"):
