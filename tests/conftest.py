@@ -30,7 +30,7 @@ settings.load_profile("traced" if "COVERAGE_PROCESS_CONFIG" in os.environ else "
 def _own_surroundings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each test has the path, modules and evaluators it found, and no history of the user's."""
     monkeypatch.delenv("PROCTOR_HISTORY", raising=False)
-    monkeypatch.setattr(registry, "_for_all", dict(registry._for_all))
+    monkeypatch.setattr(registry, "_process_evaluators", dict(registry._process_evaluators))
     path, modules, longest = list(sys.path), set(sys.modules), csv.field_size_limit()
     yield
     sys.path[:] = path

@@ -213,25 +213,25 @@ def test_faults_are_told_with_what_was_meant(registry: Registry) -> None:
             ["contains: its parameters do not fit", "  - case_sensitive: expected bool, got 'no'"],
             ["within_tolerance: its parameters do not fit", "  - tolerance: it is required: float"],
             ["within_tolerance: its parameters do not fit", "  - tolerance: expected float, got '0.1'"],
-            ["regex_match: cannot tell which parameter is meant by '^a'"],
+            ["regex_match: the value '^a' has no parameter name"],
             ["regex_match: '*a' is not a regular expression: nothing to repeat at position 0"],
             [
                 "regex_match: its parameters do not fit",
                 "  - mode: expected 'search' | 'match' | 'fullmatch', got 'find'",
             ],
-            ["cannot tell which evaluator is meant by the keys 'contains', 'exact_match'"],
-            ["contains: parameters is a mapping, got 3"],
+            ["the keys 'contains', 'exact_match' do not name one evaluator"],
+            ["contains: parameters must be a mapping, found 3"],
             ["the name of an evaluator is a word, got 3"],
             ["all_of: a combination of no evaluators says nothing"],
             [
-                "all_of: its parts cannot be built",
+                "all_of: its evaluators cannot be built",
                 "  - evaluators[0]: there is no evaluator 'contians' (did you mean 'contains'?)",
-                "  - evaluators[1] (json_subset), fold: there is no such parameter: none are known",
+                "  - evaluators[1] (json_subset), fold: there is no such parameter: there are none",
             ],
             ["no.such.module:thing: there is no module 'no'"],
             ["tests.test_registry:shout: 'tests.test_registry' has no attribute 'shout'"],
-            ["int: 3 is neither callable nor has it an `evaluate` method"],
-            ["int: 3 is neither callable nor has it an `evaluate` method"],
+            ["int: 3 is neither not callable and has it an `evaluate` method"],
+            ["int: 3 is neither not callable and has it an `evaluate` method"],
         ]
     )
 
@@ -264,7 +264,10 @@ def test_all_problems_are_told_at_once(registry: Registry) -> None:
     assert [str(problem) for problem in caught.value.problems] == snapshot(
         [
             "evaluators[0]: there is no evaluator 'contians' (did you mean 'contains'?)",
-            ("evaluators[3] (contains), fold: there is no such parameter: known: case_sensitive, match"),
+            (
+                "evaluators[3] (contains), fold: there is no such parameter: "
+                "choose one of: case_sensitive, match"
+            ),
             "evaluators[3] (contains), case_sensitive: expected bool, got 1",
             (
                 "evaluators[4] (all_of), evaluators[1]: "
@@ -326,7 +329,7 @@ def test_a_name_is_given_once() -> None:
 @pytest.mark.parametrize("thing", [Speechless, Speechless(), 3])
 def test_what_evaluates_nothing_is_refused(thing: Any) -> None:
     """When it is registered, not when it is used."""
-    with pytest.raises(EvaluatorError, match="callable nor ha"):
+    with pytest.raises(EvaluatorError, match="not callable and ha"):
         Registry().register(thing)
 
 
@@ -351,7 +354,7 @@ def test_plugins_that_cannot_be_loaded_are_told(tmp_path: Path) -> None:
             mine.load_plugin(f"{broken}:thing")
         with pytest.raises(EvaluatorError, match="there is no module 'no_such_plugin'"):
             mine.load_plugin("no_such_plugin")
-        with pytest.raises(EvaluatorError, match="the module has no evaluator in it"):
+        with pytest.raises(EvaluatorError, match="the module has no evaluators"):
             mine.load_plugin(empty.__name__)
     finally:
         del sys.modules[empty.__name__]

@@ -41,7 +41,7 @@ def agent(question: str, *, temperature: float, model: str = "gpt-4o") -> Reply:
 
 @pytest.fixture(autouse=True)
 def _nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry_module, "_for_all", {})
+    monkeypatch.setattr(registry_module, "_process_evaluators", {})
 
 
 def chat_checks(folder: Path, heard: list[ProgressEvent]) -> Definition:

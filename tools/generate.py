@@ -176,7 +176,7 @@ def _code(text: str) -> str:
 
 def schema() -> str:
     """The JSON Schema of eval files."""
-    return codec.encode_pretty(eval_file.schema()).decode() + "\n"
+    return codec.encode_pretty(eval_file.build_schema()).decode() + "\n"
 
 
 def rubric_schema() -> str:

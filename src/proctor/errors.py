@@ -1,32 +1,32 @@
-"""Every error Proctor raises on purpose.
+"""Every error that Proctor raises on purpose.
 
-ProctorError                  what happened, where, and how to mend it
-├── UsageError                the caller can mend it; the command line exits with 2
-│   ├── DatasetError          a dataset cannot be read or does not hold what it should
-│   ├── ConfigError           an eval file, option or definition is wrong
+ProctorError                  what is wrong, where, and how to fix it
+├── UsageError                the caller can fix it; the command line exits with 2
+│   ├── DatasetError          a dataset cannot be read or has invalid content
+│   ├── ConfigError           an eval file, an option or a definition is wrong
 │   ├── TargetError           a target cannot be found, called or configured
-│   ├── EvaluatorError        an evaluator or metric cannot be found, built or attached
-│   ├── ModelError            a model, embedder or prompt cannot be found, reached or configured
+│   ├── EvaluatorError        an evaluator or a metric cannot be found, built or attached
+│   ├── ModelError            a model, an embedder or a prompt cannot be found or configured
 │   ├── MissingExtra          an optional package is not installed
-│   ├── FieldMissing          a result has no such field (a LookupError too)
-│   ├── RunNotFound           no such run in the history
-│   └── ResumeRefused         the run to be resumed is not the one described now
-├── CallFailed                a command, endpoint or model failed; becomes an error of its trial
-│   ├── Unreadable            a model's answer is not what was asked for, also when asked again
-│   └── LoopStopped           a main loop had used up its turns, budget or time before it answered
+│   ├── FieldMissing          a result has no such field (also a LookupError)
+│   ├── RunNotFound           the history has no such run
+│   └── ResumeRefused         the run to resume differs from the current evaluation
+├── CallFailed                a command, an endpoint or a model failed; the trial becomes an error
+│   ├── Unreadable            a model's answer has the wrong format, after all retries
+│   └── LoopStopped           a main loop reached its limit of turns, budget or time
 ├── HistoryError              the history cannot be opened, read or written
-├── MailboxError              a mailbox cannot be reached or refuses
-│   ├── MailboxClosed         it was closed
-│   ├── MailboxGone           it is not there any more
-│   ├── MailboxFull           it holds as many messages as it may
-│   ├── MessageRefused        a body cannot be sent, now or later
-│   │   └── MessageTooLarge   it is larger than the mailbox takes
-│   └── ReceiptExpired        the message is no longer the caller's: its lease is over
-├── StopRun                   no further call may be made (a budget is spent); ends the whole run
-└── RunStopped                a run ended early because it was told to (on_error, max_errors)
+├── MailboxError              a mailbox cannot be reached, or rejects a request
+│   ├── MailboxClosed         the mailbox is closed
+│   ├── MailboxGone           the mailbox was removed
+│   ├── MailboxFull           the mailbox has reached its capacity
+│   ├── MessageRefused        a message can never be sent
+│   │   └── MessageTooLarge   a message is larger than the mailbox accepts
+│   └── ReceiptExpired        the lease of a message has expired
+├── StopRun                   the whole run must end, for example because its budget is spent
+└── RunStopped                a run stopped early because of errors (on_error, max_errors)
     └── RunIncomplete         a run ended and some planned trials have no result
 
-RunInterrupted (a KeyboardInterrupt)   Ctrl-C; everything finished is kept and can be resumed
+RunInterrupted (a KeyboardInterrupt)   Ctrl-C; finished results are stored, and the run can be resumed
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 SHOWN_AT_MOST = 20
-# A name that is only begun, at least so many letters of it, with so few ways to go on.
-SHORTEST_START, FEW = 3, 3
+# A prefix of at least 3 letters suggests up to 3 names that start with it.
+MIN_PREFIX, MAX_COMPLETIONS = 3, 3
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong in a file or definition: where it is and what should be there."""
+    """A fault in a file or a definition: where it is, and what is wrong."""
 
     where: str
     what: str
@@ -51,10 +51,10 @@ class Problem(NamedTuple):
 
 
 class ProctorError(Exception):
-    """Something went wrong that Proctor can explain.
+    """An error that Proctor can explain.
 
-    `what` is one sentence, `where` the file, option or name it is about, `fix` what to do;
-    `problems` lists the single faults when there are several.
+    `what` is one sentence, `where` a file, an option or a name, `fix` what to type; `problems`
+    lists the faults if there are several.
     """
 
     def __init__(
@@ -78,15 +78,15 @@ class ProctorError(Exception):
 
 
 class UsageError(ProctorError):
-    """The caller asked for something that cannot be done as asked."""
+    """An error that the caller can fix."""
 
 
 class DatasetError(UsageError):
-    """A dataset cannot be read or does not hold what it should."""
+    """A dataset cannot be read or has invalid content."""
 
 
 class ConfigError(UsageError):
-    """An eval file, option or definition is wrong."""
+    """An eval file, an option or a definition is wrong."""
 
 
 class TargetError(UsageError):
@@ -94,7 +94,7 @@ class TargetError(UsageError):
 
 
 class EvaluatorError(UsageError):
-    """An evaluator or metric cannot be found, built or attached."""
+    """An evaluator or a metric cannot be found, built or attached."""
 
 
 class ModelError(UsageError):
@@ -102,37 +102,37 @@ class ModelError(UsageError):
 
 
 class MissingExtra(UsageError):
-    """An optional package is needed and not installed."""
+    """An optional package is not installed."""
 
 
 class FieldMissing(UsageError, LookupError):
-    """A result has no such field: `where` is the path, `what` the key that is not there."""
+    """A result has no such field: `where` is the path, `what` names the missing key."""
 
 
 class RunNotFound(UsageError):
-    """The history holds no such run."""
+    """The history has no such run."""
 
 
 class ResumeRefused(UsageError):
-    """The run to be resumed is not the one that is described now."""
+    """The run to resume differs from the current evaluation."""
 
 
 class CallFailed(ProctorError):
-    """A call out of the process (a command, an HTTP endpoint, a model) failed.
+    """A call of a command, an HTTP endpoint or a model failed.
 
-    `retryable` says whether the same call may succeed later; `retry_after` how long to wait.
+    `retryable` is true if the same call may succeed later; `retry_after` is the time to wait in
+    seconds; `usage` is the usage of a model before it failed, if known.
     """
 
     def __init__(self, what: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
         super().__init__(what)
         self.retryable = retryable
         self.retry_after = retry_after
-        # What a model used before it failed, where that is known.
         self.usage: Any = None
 
 
 class Unreadable(CallFailed):
-    """A model answered, but not what it was asked for; `answer` is what it said last."""
+    """A model's answer has the wrong format; `answer` is its last one."""
 
     def __init__(self, what: str, *, answer: str = "", usage: Any = None) -> None:
         super().__init__(what)
@@ -141,7 +141,7 @@ class Unreadable(CallFailed):
 
 
 class LoopStopped(CallFailed):
-    """A main loop had used up its "turns", "budget" or "time" (`limit`) before it had an answer."""
+    """A main loop reached its `limit` ("turns", "budget" or "time") before it had an answer."""
 
     def __init__(self, what: str, *, limit: str, usage: Any = None) -> None:
         super().__init__(what)
@@ -150,35 +150,35 @@ class LoopStopped(CallFailed):
 
 
 class MailboxError(ProctorError):
-    """A mailbox cannot be reached, or refuses what it is asked."""
+    """A mailbox cannot be reached, or rejects a request."""
 
 
 class MailboxClosed(MailboxError):
-    """The mailbox was closed."""
+    """The mailbox is closed."""
 
 
 class MailboxGone(MailboxError):
-    """The mailbox was removed from its server: nobody waits for what is sent to it."""
+    """The mailbox was removed from its server."""
 
 
 class MailboxFull(MailboxError):
-    """The mailbox holds as many messages as it may, those in flight counted."""
+    """The mailbox has reached its capacity, messages in flight included."""
 
 
 class MessageRefused(MailboxError):
-    """A body cannot be sent, now or later."""
+    """A message can never be sent."""
 
 
 class MessageTooLarge(MessageRefused):
-    """A body is larger than the mailbox takes."""
+    """A message is larger than the mailbox accepts."""
 
 
 class ReceiptExpired(MailboxError):
-    """The message is no longer the caller's: its lease is over, or it was settled before."""
+    """The lease of a message has expired, or the message was settled before."""
 
 
 class StopRun(ProctorError):
-    """Raised inside a trial when the whole run must end: the trial is not kept as an error."""
+    """Raised inside a trial to end the whole run; the trial is not stored as an error."""
 
 
 class HistoryError(ProctorError):
@@ -186,7 +186,7 @@ class HistoryError(ProctorError):
 
 
 class RunStopped(ProctorError):
-    """A run ended before its end because it was told to stop on errors."""
+    """A run stopped early because of errors (`on_error`, `max_errors`)."""
 
     def __init__(self, what: str, *, run_id: str, fix: str = "") -> None:
         super().__init__(what, fix=fix)
@@ -194,46 +194,42 @@ class RunStopped(ProctorError):
 
 
 class RunIncomplete(RunStopped):
-    """A run ended and some planned trials have no result; `report` holds those that have one."""
+    """A run ended and some planned trials have no result; `report` has the other results."""
 
     def __init__(self, missing: str, *, run_id: str, report: Any, is_stored: bool = True) -> None:
         resume = f"resume it: --resume {run_id} (resume={run_id!r})"
-        super().__init__(
-            f"run {run_id} is incomplete: {missing}",
-            run_id=run_id,
-            fix=resume if is_stored else "run it again; nothing was stored (history=False)",
-        )
+        fix = resume if is_stored else "run it again; nothing was stored (history=False)"
+        super().__init__(f"run {run_id} is incomplete: {missing}", run_id=run_id, fix=fix)
         self.report = report
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """Ctrl-C during a run: what was finished is kept under `run_id` and can be resumed."""
+    """Ctrl-C during a run: finished results are stored under `run_id`, and the run can be resumed."""
 
     def __init__(self, run_id: str, *, is_stored: bool = True) -> None:
-        how_to_resume = f"resume with run id {run_id}"
+        resume = f"resume with run id {run_id}"
         lost = "nothing was stored (history=False), so it cannot be resumed"
-        super().__init__(f"interrupted; {how_to_resume if is_stored else lost}")
+        super().__init__(f"interrupted; {resume if is_stored else lost}")
         self.run_id = run_id
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Say which known name was probably meant, or list them.
+    """Suggest the most similar known name, or list the known names.
 
     >>> nearest("exact_macth", ["exact_match", "contains"])
     "did you mean 'exact_match'?"
     >>> nearest("zzz", ["exact_match", "contains"])
-    'known: contains, exact_match'
+    'choose one of: contains, exact_match'
     >>> nearest("semantic", ["semantic_similarity", "schema_match"])
     "did you mean 'semantic_similarity'?"
     """
     names = sorted(set(known))
-    beginnings = [one for one in names if len(name) >= SHORTEST_START and one.startswith(name)]
-    if 0 < len(beginnings) <= FEW:
-        return f"did you mean {' or '.join(map(repr, beginnings))}?"
-    close = difflib.get_close_matches(name, names, n=1)
-    if close:
-        return f"did you mean {close[0]!r}?"
+    completions = [each for each in names if len(name) >= MIN_PREFIX and each.startswith(name)]
+    if 0 < len(completions) <= MAX_COMPLETIONS:
+        return f"did you mean {' or '.join(map(repr, completions))}?"
+    if similar := difflib.get_close_matches(name, names, n=1):
+        return f"did you mean {similar[0]!r}?"
     if not names:
-        return "none are known"
+        return "there are none"
     more = f", … and {len(names) - SHOWN_AT_MOST} more" if len(names) > SHOWN_AT_MOST else ""
-    return "known: " + ", ".join(names[:SHOWN_AT_MOST]) + more
+    return "choose one of: " + ", ".join(names[:SHOWN_AT_MOST]) + more

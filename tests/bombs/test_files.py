@@ -9,7 +9,7 @@ import pytest
 
 import proctor
 from proctor import CSVDataset, Dataset, SQLiteHistory, evaluate, question_format
-from proctor.cli.options import value
+from proctor.cli.options import parse_value as value
 from proctor.core import resources as gzip_reader
 from proctor.core.yaml_text import MAX_DEPTH, YAMLRefused, load_yaml
 from proctor.errors import ConfigError, DatasetError, ModelError

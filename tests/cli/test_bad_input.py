@@ -131,14 +131,14 @@ MAPPED = ["run", "eval.yaml", "--dataset", "data.jsonl", "--map"]
     [
         (["run", "nothing.yaml"], "there is no file 'nothing.yaml'"),
         (["run", "eval.yml"], "did you mean 'eval.yaml'?"),
-        (["run", "data.jsonl"], "eval files end in .yaml"),
+        (["run", "data.jsonl"], "an eval file ends in .yaml"),
         (["run", "app.py"], "does not define dataset, target, evaluators"),
         (["run", "eval.yaml", "--tag", "main"], "expected key=value, found 'main'"),
         (["run", "eval.yaml", "--set", "least=3"], "expected EVALUATOR.PARAMETER=VALUE"),
         (["run", "eval.yaml", "--set", "other.least=3"], "this run has no evaluator 'other'"),
         (
             ["run", "eval.yaml", "--set", "contains.case_sensitive.x=1"],
-            "only a whole parameter can be set: contains.case_sensitive=VALUE",
+            "set the complete parameter: contains.case_sensitive=VALUE",
         ),
         (["run", "eval.yaml", "--set", "keywords.words=1"], "this run does not use the evaluator 'keywords'"),
         ([*MAPPED, '{"question": "input"'], "not JSON: --map COLUMN=FIELD"),
@@ -150,7 +150,7 @@ MAPPED = ["run", "eval.yaml", "--dataset", "data.jsonl", "--map"]
         (["run", "eval.yaml", "--target", "app.py"], "app.py:FUNCTION"),
         (["show", "lates"], "there is no run 'lates'"),
         (["run", "eval.yaml", "--fail-under", "high"], "expected a number such as 0.8 or 80%"),
-        (["run", "eval.yaml", "--map", "a=input"], "--pattern go with --dataset"),
+        (["run", "eval.yaml", "--map", "a=input"], "--pattern need --dataset"),
         (["run", "eval.yaml", "--concurrency", "0"], "concurrency"),
         (["run", "eval.yaml", "--timeout", "-1"], "timeout"),
         (["run", "eval.yaml", "--plugin", "nothing"], "'nothing'"),
@@ -187,7 +187,7 @@ def test_a_tab_in_a_yaml_file_is_called_a_tab(project: Project) -> None:
     project.write("eval.yaml", "name: exam\ndataset:\n\tpath: data.jsonl\n")
     told = project.proctor("run", "eval.yaml")
     assert told.code == 2
-    assert "eval.yaml:3: it cannot be read as YAML: the line is indented with a tab" in told.err
+    assert "eval.yaml:3: this is not valid YAML: the line is indented with a tab" in told.err
     assert "replace tabs with spaces" in told.err
     assert "quotes" not in told.err
 

@@ -28,20 +28,20 @@ def history(project: Project) -> SQLiteHistory:
 def test_a_baseline_is_set_listed_moved_and_dropped(project: Project, history: SQLiteHistory) -> None:
     """Each step says what it did."""
     assert project.proctor("baseline", "list").out == (
-        "no baselines yet; `proctor baseline set NAME RUN` names one\n"
+        "no baselines yet; `proctor baseline set NAME RUN` creates one\n"
     )
     assert project.proctor("baseline", "set", "main", "r1").out == ("the baseline main is run r1 (exam)\n")
     assert project.proctor("baseline", "set", "main", "r1").out == ("the baseline main is run r1 (exam)\n")
     assert project.proctor("baseline", "set", "main", "r2").out == snapshot("""\
 the baseline main is run r2 (exam)
-it was r1 (exam)
+before, it was r1 (exam)
 """)
     assert project.proctor("baseline", "list").out == snapshot("""\
 baseline  run  name  status     results  pass rate
 main      r2   exam  completed        2     50.0 %
 """)
     assert project.proctor("baseline", "drop", "main").out == (
-        "the baseline main is forgotten; run r2 (exam) stays\n"
+        "removed the baseline main; run r2 (exam) is still stored\n"
     )
     assert len(history.runs()) == 3
 
@@ -62,8 +62,8 @@ def test_a_run_without_an_end_is_no_baseline(project: Project, history: SQLiteHi
     told = project.proctor("baseline", "set", "main", "latest")
     assert (told.code, history.baselines()) == (2, {})
     assert told.err == snapshot("""\
-error: run killed is interrupted: a baseline should have come to its end
-Fix: resume it first, or say --force
+error: run killed is interrupted; a baseline must be a complete run
+Fix: resume the run first, or add --force
 """)
     assert project.proctor("baseline", "set", "main", "latest", "--force").code == 0
     assert history.baseline("main").run_id == "killed"
@@ -74,14 +74,14 @@ def test_a_run_without_any_verdict_is_no_baseline(project: Project, history: SQL
     run = msgspec.structs.replace(a_run("boom", hours=9), status="completed")
     store(history, run, [a_failure("a"), a_result("b", None)])
     told = project.proctor("baseline", "set", "main", "boom")
-    assert (told.code, "run boom has no verdict on anything" in told.err) == (2, True)
+    assert (told.code, "no result of run boom has a verdict" in told.err) == (2, True)
     assert project.proctor("baseline", "set", "main", "boom", "--force").code == 0
 
 
 def test_a_name_that_means_a_run_too_is_told(project: Project, history: SQLiteHistory) -> None:
     """The bare name is the run's; with the word before it, it is the baseline."""
     told = project.proctor("baseline", "set", "exam", "r1")
-    assert "a run is called exam too: write baseline:exam for the baseline" in told.out
+    assert "a run has the name exam too: write baseline:exam for the baseline" in told.out
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_delete_tells_which_baselines_go(
     told = project.proctor("delete", "r1", "r2", "--yes")
     assert told.out == snapshot("""\
 deleted r1 (exam), r2 (exam)
-the baseline alpha is gone with its run
-the baseline main is gone with its run
+the baseline alpha was deleted with its run
+the baseline main was deleted with its run
 """)
     history.set_baseline("main", "killed")
     gone = project.proctor("delete", "killed", "--yes", "--json").json

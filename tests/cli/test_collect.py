@@ -111,7 +111,7 @@ def test_a_local_run_has_nothing_to_collect(project: Project) -> None:
     project.proctor("run", "eval.yaml", "-q")
     told = project.proctor("collect", "--requests", "memory://x")
     assert told.code == 2
-    assert "name a run that `proctor submit` has sent" in told.err
+    assert "name a run that `proctor submit` sent" in told.err
 
 
 def test_a_run_that_was_interrupted_here_has_nothing_to_collect(project: Project) -> None:

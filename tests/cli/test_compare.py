@@ -104,7 +104,7 @@ def test_every_configuration_that_both_have(runs: Project) -> None:
     told = runs.proctor("compare", "again", "exam", "--metric", "pass_rate")
     assert "again@careful and exam@careful" in told.out
     assert "again@hasty and exam@hasty" in told.out
-    assert told.out.endswith("Not compared, for only one of them has it: again@third\n")
+    assert told.out.endswith("Not compared, only one run has it: again@third\n")
     chosen = runs.proctor("compare", "again", "exam", "--configuration", "careful")
     assert "hasty" not in chosen.out
 
@@ -159,7 +159,7 @@ def test_rank_takes_one_run_apart(runs: Project) -> None:
     runs.proctor("run", "eval.yaml", "-q")
     assert runs.proctor("rank", "pass_rate", "exam").out.startswith("careful is first")
     alone = runs.proctor("rank", "pass_rate", "new")
-    assert (alone.code, "nothing to put in order: new" in alone.err) == (2, True)
+    assert (alone.code, "nothing to rank: found new" in alone.err) == (2, True)
     unknown = runs.proctor("rank", "pas_rate", "exam")
     assert (unknown.code, "did you mean 'pass_rate'?" in unknown.err) == (2, True)
 

@@ -114,7 +114,7 @@ def test_too_few_samples_are_inconclusive_and_it_says_how_many_more(exam: Projec
     for choice, code in (("pass", 0), ("fail", 1), ("code", 4)):
         told = exam.proctor("gate", "latest", "--baseline", "main", "--inconclusive", choice)
         assert told.code == code
-        assert (f"Inconclusive counts as {choice} here." in told.out) == (choice != "code")
+        assert (f"Inconclusive counts as {choice} (--inconclusive)." in told.out) == (choice != "code")
 
 
 @pytest.mark.parametrize(
@@ -259,9 +259,9 @@ def test_every_configuration_is_gated(exam: Project) -> None:
     one = ("gate", "eval.yaml", "--baseline", "both", "--until-decided")
     exam.write("one.yaml", EVAL + "configurations: {short: {style: -short}}\n")
     several = exam.proctor("gate", "one.yaml", *one[2:])
-    assert "name it: --baseline both@short" in several.err
+    assert "select it: --baseline both@short" in several.err
     assert exam.proctor("gate", "one.yaml", "--baseline", "both@short", "--until-decided").code == 4
-    assert "name it: --configuration short" in exam.proctor(*one).err
+    assert "select it: --configuration short" in exam.proctor(*one).err
     told = exam.proctor(*one, "--configuration", "long")
     assert told.code == 1
     assert "decided after" in " ".join(told.out.split())
@@ -293,7 +293,7 @@ def test_a_summary_that_cannot_be_written_is_no_verdict(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(exam.folder / "no" / "summary.md"))
     told = exam.proctor("gate", "latest", "--baseline", "main")
     assert told.code == 0
-    assert told.err.startswith("the step summary could not be written")
+    assert told.err.startswith("cannot write the step summary")
 
 
 @pytest.mark.parametrize(
@@ -301,8 +301,8 @@ def test_a_summary_that_cannot_be_written_is_no_verdict(
     [
         (["latest"], "proctor baseline set main RUN"),
         (["eval.yaml"], "proctor baseline set main RUN"),
-        (["latest", "--margin", "2%"], "--margin needs something to compare with"),
-        (["eval.yaml", "--until-decided"], "--until-decided needs something to compare with"),
+        (["latest", "--margin", "2%"], "--margin needs --baseline"),
+        (["eval.yaml", "--until-decided"], "--until-decided needs --baseline"),
         (["latest", "--baseline", "mian"], "did you mean 'main'"),
         (["latest", "--baseline", "main"], "latest and main are the same run"),
         (["lates", "--baseline", "main"], "there is no run 'lates'"),
@@ -313,11 +313,11 @@ def test_a_summary_that_cannot_be_written_is_no_verdict(
         (["latest", "--baseline", "main", "--margin", "much"], "expected a number"),
         (["latest", "--baseline", "main", "--metric", "a=2"], "--metric a: a margin of 2"),
         (["eval.yaml", "--baseline", "main", "--metric", "exact"], "no metric 'exact'"),
-        (["latest", "--baseline", "main", "--better", "x=up"], "higher or lower, not 'up'"),
+        (["latest", "--baseline", "main", "--better", "x=up"], "expected x=higher or x=lower, found 'up'"),
         (["latest", "--baseline", "main", "--fail-under", "80"], "write a number such as 0.8, or 80%"),
-        (["latest", "--baseline", "main", "--until-decided"], "a stored run is over"),
-        (["latest", "--baseline", "main", "--junit", "."], "no file that can be written"),
-        (["latest", "--baseline", "main", "--markdown", "app.py/c"], "no file that can be written"),
+        (["latest", "--baseline", "main", "--until-decided"], "a stored run has already ended"),
+        (["latest", "--baseline", "main", "--junit", "."], "cannot write the file"),
+        (["latest", "--baseline", "main", "--markdown", "app.py/c"], "cannot write the file"),
         (["eval.yaml", "--fail-under", "0.9", "--configuration", "x"], "configuration 'x'"),
         (["eval.yaml", "--baseline", "main", "--until-decided", "--max-flips", "1"], "checks one metric"),
         (
@@ -344,7 +344,7 @@ def test_a_run_that_is_not_whole_is_not_decided_on(exam: Project) -> None:
     assert exam.proctor("run", "eval.yaml", "-q", "--on-error", "raise").code == 3
     told = exam.proctor("gate", "latest", "--baseline", "main")
     assert told.code == 3
-    assert "a gate decides on whole runs" in told.err
+    assert "a gate needs a complete run" in told.err
     assert "--resume" in told.err
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from proctor.cli.gate import refuse_incomplete
+from proctor.cli.gate_checks import refuse_incomplete
 from proctor.errors import ProctorError
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata, RunStatus
@@ -148,7 +148,7 @@ def test_what_takes_pairs_is_not_paid_for_where_there_are_none(exam: Project) ->
         assert option[0] in told.err
     assert "no sample can be lost" in refused(exam, *GATE, "--unpaired", "--max-flips", "3").err
     assert "compares pairs" in refused(exam, *GATE, "--unpaired", "--until-decided").err
-    assert "needs something to compare with" in refused(exam, *GATE[:2], "--unpaired").err
+    assert "needs --baseline" in refused(exam, *GATE[:2], "--unpaired").err
 
 
 def test_clusters_do_not_go_with_an_early_end_and_that_is_known_before(exam: Project) -> None:
@@ -170,7 +170,7 @@ def test_a_metric_that_was_never_measured_is_a_mistake_in_the_call(exam: Project
     told = refused(exam, "gate", "more", *asked[:3], "exact")
     assert told.err.count("strict_pass_rate") <= 1
     assert "not among the metrics" in refused(exam, *GATE, "--better", "foo=lower").err
-    assert "'inf' is no margin" in refused(exam, *GATE[:-1], "inf").err
+    assert "'inf' is not a margin" in refused(exam, *GATE[:-1], "inf").err
 
 
 def test_a_baseline_of_nothing_but_errors_is_refused(exam: Project) -> None:
@@ -205,7 +205,7 @@ def test_a_run_of_several_configurations_that_was_stopped_early_needs_one_named(
     [
         ("boom", "main", 3, "has a verdict: 200 errors"),
         ("right", "mian", 2, "there is no baseline or run 'mian'"),
-        ("stop", "main", 130, "interrupted; what was finished is kept as run"),
+        ("stop", "main", 130, "interrupted; finished results are stored as run"),
     ],
 )
 def test_trouble_leaves_word_for_ci(
@@ -246,9 +246,9 @@ def test_after_ctrl_c_the_advice_works(exam: Project) -> None:
 @pytest.mark.parametrize(
     ("status", "advice"),
     [
-        ("running", "wait until it has ended"),
+        ("running", "wait until it ends"),
         ("submitted", "proctor collect"),
-        ("interrupted", "run the rest: proctor run … --resume"),
+        ("interrupted", "continue it: proctor run … --resume"),
     ],
 )
 def test_a_run_that_goes_on_is_waited_for(status: RunStatus, advice: str) -> None:
@@ -268,7 +268,7 @@ def test_an_eval_file_is_named_and_tagged_as_in_a_run(exam: Project) -> None:
     assert (run["tags"], run["options"]["concurrency"]) == ({"commit": "abc"}, 3)
     report = (exam.folder / "reports/report.md").read_text()
     assert "The gate passes" in report.split("\n\n")[1]
-    assert "--tag goes with an eval file" in refused(exam, "gate", "change", *GATE[2:], *named[2:4]).err
+    assert "--tag needs an eval file" in refused(exam, "gate", "change", *GATE[2:], *named[2:4]).err
 
 
 def test_the_headline_names_the_check_that_is_hardest_to_settle(exam: Project) -> None:

@@ -99,7 +99,7 @@ def test_another_question_under_the_same_id_is_no_pair(exam: Project) -> None:
     assert "200 samples have different contents under the same id and cannot be paired: q0, q1, q10, …" in said
     early = exam.proctor(*GATE, "--until-decided")
     assert early.code == 2
-    assert "sample 'q0' is another one in main, under the same id" in early.err
+    assert "sample 'q0' has other content in main, under the same id" in early.err
     lost = exam.proctor("gate", "latest", *GATE[2:], "--max-flips", "3")
     assert lost.code == 2
     assert "without pairs no sample can be lost" in lost.err

@@ -33,7 +33,7 @@ def test_runs_lists_the_newest_first(project: Project, run_id: str) -> None:
 
 def test_an_empty_history_says_so_and_stays_absent(project: Project) -> None:
     """Looking makes no file."""
-    said = "no runs yet in .proctor/history.db; `proctor demo` makes one\n"
+    said = "there are no runs in .proctor/history.db; `proctor demo` creates one\n"
     assert project.proctor("runs").out == said
     told = project.proctor("show")
     assert (told.code, "the history is empty" in told.err) == (2, True)
@@ -161,9 +161,9 @@ def test_the_demo_runs_and_says_what_next(project: Project, monkeypatch: pytest.
     assert told.code == 0
     assert "bm25: 102 of 120 passed" in told.out
     assert "overlap: 71 of 120 passed" in told.out
-    assert "semantic_similarity compared letters only" in told.out
+    assert "semantic_similarity compared spelling, not meaning" in told.out
     assert " models pull minilm" in told.out
-    assert "What next:" in told.out
+    assert "Next steps:" in told.out
     assert (project.folder / "eval_results" / "report.md").exists()
     assert (project.folder / "eval_results" / "report.json").exists()
     quiet = project.proctor("demo", "--json")
@@ -217,7 +217,7 @@ def test_version_and_overview(project: Project) -> None:
     from proctor import __version__
 
     assert project.proctor("--version").out == f"proctor, version {__version__}\n"
-    assert "Commands:" in project.proctor("--help").out
+    assert "Run on many machines:" in project.proctor("--help").out
     assert all(name in project.proctor("--help").out for name in COMMANDS)
 
 

@@ -59,7 +59,7 @@ def test_messages_are_dropped_and_dead_letters_stay(
     address = f"{server.url}/exams"
     assert project.proctor("mailbox", address, "--purge", "--json").json["purged"] == 3
     assert (box.approximate_count(), len(box.dead_letters())) == (0, 1)
-    assert project.proctor("mailbox", address, "--remove").out.startswith("exams: 0 messages, drop")
+    assert project.proctor("mailbox", address, "--remove").out.startswith("exams: 0 messages, delete")
     assert list(box.dead_letters()) == []
 
 
@@ -92,7 +92,7 @@ def test_broken_records_are_shown_and_can_be_dropped(
 @pytest.mark.parametrize(
     ("address", "code", "said"),
     [
-        ("memory://exams", 2, "a mailbox in memory belongs to one process"),
+        ("memory://exams", 2, "a memory: mailbox exists only inside one process"),
         ("redis:/:secret@localhost/exams", 2, "is not the address of a mailbox"),
         ("redis://127.0.0.1:1/0/exams", 3, "the server cannot be reached"),
     ],

@@ -99,7 +99,7 @@ def test_an_endpoint_that_is_not_there_is_trouble(project: Project, monkeypatch:
     told = project.proctor("models", "--check")
     assert told.code == 3
     assert "error: anthropic could not be reached" in told.out
-    assert "exit 3" in " ".join(project.proctor("models", "--help").out.split())
+    assert "exit with 3" in " ".join(project.proctor("models", "--help").out.split())
 
 
 def test_weights_without_the_package_that_runs_them_say_what_is_missing(

@@ -69,12 +69,12 @@ def contents(project: Project) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("path", "taken_for"),
     [
-        ("eval.yaml", "a YAML file is there already"),
-        ("judges.py", "a Python file is there already"),
-        ("logs/b.json", "a JSON file is there already"),
-        (".proctor/history.db", "the history of runs is in it"),
-        ("copy.db", "a database is there already"),
-        ("data.jsonl", "a JSON Lines file is there already"),
+        ("eval.yaml", "a YAML file exists here"),
+        ("judges.py", "a Python file exists here"),
+        ("logs/b.json", "a JSON file exists here"),
+        (".proctor/history.db", "this file holds the history of runs"),
+        ("copy.db", "a database exists here"),
+        ("data.jsonl", "a JSON Lines file exists here"),
     ],
 )
 def test_nothing_else_is_written_over(
@@ -115,7 +115,7 @@ def test_the_history_is_not_written_over_before_it_is_there(project: Project) ->
     ):
         told = project.proctor(*one, *history, "--output", output)
         assert told.code == 2
-        assert "the history of runs is in it" in told.err
+        assert "this file holds the history of runs" in told.err
     assert not (project.folder / "asked").exists()
 
 
@@ -128,7 +128,7 @@ def test_reports_take_the_place_of_reports_only(kept: Project, door: tuple[str, 
         told = kept.proctor(*door, "out")
         refused = name != "notes.md"
         assert (told.code == 2) is refused, told.err
-        assert ("which is no report and not written over" in told.err) is refused
+        assert ("because it is not a report" in told.err) is refused
         assert (kept.folder / f"out/{name}").read_text() == "Mine"
         if refused:
             (kept.folder / f"out/{name}").unlink()
@@ -139,7 +139,7 @@ def test_two_outputs_do_not_go_to_one_file(kept: Project) -> None:
     """The second would take the place of the first."""
     for args in (("--junit", "x", "--markdown", "./x"), ("--markdown", "out/report.md", "--output", "out")):
         told = kept.proctor(*GATE, *args)
-        assert (told.code, "two outputs would go to it" in told.err) == (2, True)
+        assert (told.code, "two outputs would be written to this file" in told.err) == (2, True)
     assert not {"x", "out"} & kept.files()
 
 
@@ -155,7 +155,7 @@ def test_reports_do_not_go_among_the_sessions_that_are_read(kept: Project) -> No
     ):
         told = kept.proctor(*args)
         assert told.code == 2
-        assert "it would lie among the sessions of the dataset" in told.err
+        assert "it is in the folder of recorded sessions" in told.err
         assert contents(kept) == before
     kept.write("chats.yaml", evaluated % ', pattern: "?.json"')
     assert kept.proctor("run", "chats.yaml", "--output", "logs").code in (0, 3)
@@ -165,11 +165,11 @@ def test_reports_do_not_go_among_the_sessions_that_are_read(kept: Project) -> No
 def test_a_batch_takes_the_place_of_its_own_files_only(kept: Project) -> None:
     """Neither of a summary nor of a result that is something else; what else is there may stay."""
     (kept.folder / "out").mkdir()
-    for name, kind in (("summary", "summary of a batch"), ("b_result", "result of a session")):
+    for name, kind in (("summary", "batch summary"), ("b_result", "session result")):
         path = kept.write(f"out/{name}.json", '{"mine": 1}')
         told = kept.proctor(*BATCH, *JUDGED, "--output-dir", "out")
         assert (told.code, path.read_text()) == (2, '{"mine": 1}')
-        assert f"which is no {kind}" in told.err
+        assert f"because it is not a {kind}" in told.err
         path.unlink()
     assert not (kept.folder / "asked").exists()
     kept.write("out/other_result.json", "{}")
@@ -201,5 +201,5 @@ def test_what_is_cut_off_is_no_earlier_output(tmp_path: Path, data: bytes) -> No
     path = tmp_path / "x.db"
     path.write_bytes(data)
     for kind in (EXPORTS["parquet"], RESULT):
-        with pytest.raises(ConfigError, match="a database is there already"):
+        with pytest.raises(ConfigError, match="a database exists here"):
             check_file(path, kind, "FILE")

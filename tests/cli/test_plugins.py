@@ -199,7 +199,7 @@ def test_set_says_everything_that_is_wrong_at_once(project: Project) -> None:
     assert told.code == 2
     assert "EVALUATOR.PARAMETER=VALUE" in told.err
     assert "did you mean 'contains'?" in told.err
-    assert "this run has no evaluator 'zzz'; known: contains, exact_match" in told.err
+    assert "this run has no evaluator 'zzz'; choose one of: contains, exact_match" in told.err
 
 
 def test_set_refuses_a_name_that_means_two_evaluators(project: Project) -> None:

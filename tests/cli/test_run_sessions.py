@@ -53,8 +53,8 @@ def test_a_folder_needs_no_format_and_samples_stay_samples(project: Project) -> 
     told = project.proctor("run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "contains")
     assert told.code == 0
     told = project.proctor("run", "--dataset", "logs", "--map", "a=input", "-e", "contains")
-    assert "not for recorded sessions" in told.err
-    assert "go with --dataset" in project.proctor("run", "eval.yaml", "--format", "otlp").err
+    assert "not to recorded sessions" in told.err
+    assert "need --dataset" in project.proctor("run", "eval.yaml", "--format", "otlp").err
     assert project.proctor("run", "--dataset", "logs", "--format", "x", "-e", "contains").code == 2
 
 
@@ -89,8 +89,8 @@ def test_sessions_taken_for_samples_are_told_how_to_be_read(project: Project) ->
 @pytest.mark.parametrize(
     ("dataset", "told"),
     [
-        ("logz", "s.yaml:1: dataset: there is no such file or folder 'logz'; did you mean 'logs'?"),
-        ("{path: logs, fromat: openai}", "unknown field fromat; did you mean 'format'?"),
+        ("logz", "s.yaml:1: dataset: there is no file or folder 'logz'; did you mean 'logs'?"),
+        ("{path: logs, fromat: openai}", "unknown key fromat; did you mean 'format'?"),
     ],
 )
 def test_a_misspelt_dataset_is_told_and_no_target_is_missed(

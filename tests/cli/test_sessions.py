@@ -20,8 +20,8 @@ def test_show_prints_a_transcript(project: Project) -> None:
     assert told.code == 0
     assert told.out.startswith("session: cc-1\nformat: claude-code\nsource: log.jsonl\n")
     assert "title: Counting files\nstarted: 2026-01-02T10:00:01.000Z\n" in told.out
-    assert "tokens: 375 + 41, 300 of them read from a cache\n" in told.out
-    assert "not understood, but kept: a number (1)\n" in told.out
+    assert "tokens: 375 + 41, 300 of them from a cache\n" in told.out
+    assert "unknown parts, stored unchanged: a number (1)\n" in told.out
     assert "user:\n    How many files are here?\n" in told.out
     assert "tool Bash(command=wc)\n    failed: The user doesn't want this.\n" in told.out
     assert "log.jsonl:11: it is not JSON" in told.err
@@ -86,7 +86,7 @@ def test_list_names_every_session(project: Project) -> None:
     assert told.out == (
         "7-1  openai  4 messages, 1 tool call\n    chat.json:1\n    Weather in Rome?\n"
         "second  openai  1 message, 0 tool calls\n    chat.json:2\n    Hello\n"
-        "cc-1  claude-code  5 messages, 2 tool calls, 416 tokens, 1 part not understood\n"
+        "cc-1  claude-code  5 messages, 2 tool calls, 416 tokens, 1 unknown part\n"
         "    log.jsonl\n    How many files are here?\n"
         "3 sessions in 2 files\n"
     )
@@ -104,7 +104,7 @@ def test_list_names_every_session(project: Project) -> None:
     project.write("worse/good.json", json.dumps(OPENAI[1]))
     told = project.proctor("sessions", "list", "worse")
     assert len(told.err.splitlines()) == 21
-    assert "and 10 more that cannot be read" in told.err
+    assert "and 10 more files with problems" in told.err
 
 
 def test_a_format_can_be_forced(project: Project) -> None:

@@ -25,7 +25,7 @@ def test_a_run_is_opened_and_its_requests_are_sent(project: Project) -> None:
     run = project.proctor("runs", "--json").json[0]
     assert told.out == (
         f"submitted 6 requests as run {run['run_id']}\n"
-        f"collect them with: proctor collect {run['run_id']} --requests {ADDRESS}\n"
+        f"to collect the results: proctor collect {run['run_id']} --requests {ADDRESS}\n"
     )
     assert (run["status"], run["name"], run["total"]) == ("submitted", "other", 6)
     assert run["tags"] == {"branch": "main"}
@@ -98,7 +98,7 @@ def test_what_is_not_heeded_is_told(project: Project) -> None:
     project.write("eval.yaml", EVAL + run)
     told = project.proctor("submit", "eval.yaml", "--requests", ADDRESS, "--json")
     assert (told.code, told.json["submitted"]) == (0, 5)
-    assert told.err == ("not heeded, for nobody watches while workers run it: budget, max_errors, on_error\n")
+    assert told.err == ("ignored, because no process watches a submitted run: budget, max_errors, on_error\n")
     project.write("eval.yaml", EVAL)
     assert project.proctor("submit", "eval.yaml", "--requests", ADDRESS).err == ""
     mailbox(ADDRESS, EvalRequest).purge()

@@ -66,7 +66,7 @@ def test_run_by_workers_is_the_same_run_as_a_local_one(
     assert shown["metadata"]["status"] == "completed"
     runs = project.proctor("runs", "--json").json
     assert runs[0]["run_id"] == run_id
-    sent = [int(part.said.split(" results sent")[0].split()[-1]) for part in (one, two)]
+    sent = [int(part.said.split(" result")[0].split()[-1]) for part in (one, two)]
     assert sum(sent) == 5
 
 
@@ -86,7 +86,7 @@ def test_sigterm_ends_a_worker_when_its_sample_is_finished(project: Project, add
         first, last = one.said.splitlines()
     assert first.startswith("worker: w7 runs slow@")
     assert first.endswith(f" for {requests.name!r}")
-    assert last == "worker: w7 ends: 1 results sent, 0 of them errors; 0 requests returned"
+    assert last == "worker: w7 ends: 1 result sent, 0 of them errors; 0 requests returned"
     [answer] = requests.beside("answers", EvalResult).receive()
     assert (answer.body.output, answer.body.delivery.worker) == ("A", "w7")
     assert requests.approximate_count() == 0
@@ -151,7 +151,7 @@ def test_ctrl_c_on_a_run_by_workers_and_its_resumption(project: Project, address
         running.send_signal(signal.SIGINT)
         _, err = running.communicate(timeout=LONG)
         assert running.returncode == 130
-        assert "interrupted: what was finished is kept; add --resume" in err
+        assert "interrupted: finished results are stored; to continue, add --resume" in err
         (project.folder / "go").touch()
         wait_until(lambda: mailbox(address, EvalRequest).approximate_count() == 0)
         told = project.proctor("run", *options, "--resume", "--json", "--workers", address)
@@ -258,10 +258,10 @@ def test_workers_and_a_cluster_are_not_both(project: Project, address: str) -> N
     """And a run with a cache is not for workers."""
     told = project.proctor("run", "eval.yaml", "--workers", address, "--on", "ray")
     assert told.code == 2
-    assert "either by workers or on a cluster" in told.err
+    assert "either workers or a cluster" in told.err
     told = project.proctor("run", "eval.yaml", "--workers", address, "--cache")
     assert told.code == 2
-    assert "outputs are reused only by runs on this machine" in told.err
+    assert "cache works only for runs on this machine" in told.err
 
 
 def test_a_run_that_no_worker_answers_says_so(project: Project, address: str) -> None:

@@ -207,7 +207,7 @@ def test_an_unknown_order_is_refused_with_the_nearest() -> None:
     """A misspelt order is told the right one."""
     with pytest.raises(ConfigError, match="did you mean 'asc'"):
         rank("tokens", "ascc", {})
-    with pytest.raises(ConfigError, match="known: asc, desc"):
+    with pytest.raises(ConfigError, match="choose one of: asc, desc"):
         rank("tokens", "upwards", {})
 
 

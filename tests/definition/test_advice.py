@@ -156,7 +156,7 @@ CASES: dict[str, Case] = {
 @pytest.fixture(autouse=True)
 def _own_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("proctor.wiring.registry._for_all", {})
+    monkeypatch.setattr("proctor.wiring.registry._process_evaluators", {})
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)

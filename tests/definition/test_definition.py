@@ -141,7 +141,7 @@ def test_an_evaluator_registered_for_all_is_known_everywhere(monkeypatch: pytest
     """In every definition and registry made afterwards; said again, the new one holds."""
     from proctor.wiring import registry
 
-    monkeypatch.setattr(registry, "_for_all", {})
+    monkeypatch.setattr(registry, "_process_evaluators", {})
 
     class Fresh(Polite):
         evaluator_name = "polite_everywhere"
@@ -304,9 +304,9 @@ def test_a_recording_without_an_output_is_an_error(recorded: Any, words: str) ->
 def test_a_span_recorded_once_does_not_stand_for_several_configurations() -> None:
     """It is refused, of one span and of many: nothing is compared with itself."""
     checks = define().evaluate_field("output", short)
-    with pytest.raises(ConfigError, match="nothing was recorded for the configurations a, b"):
+    with pytest.raises(ConfigError, match="the configurations a, b have no recorded results"):
         checks.evaluate(SPAN, configurations={"a": {}, "b": {}})
-    with pytest.raises(ConfigError, match="nothing recorded for the single configurations"):
+    with pytest.raises(ConfigError, match="no recorded results by configuration"):
         checks.evaluate([SPAN], configurations={"a": {}, "b": {}})
     mixed = [{**SPAN, "recorded": {"a": SPAN, "b": SPAN}}, {**SPAN, "id": "8"}]
     report = checks.evaluate(mixed, configurations={"a": {}, "b": {}})

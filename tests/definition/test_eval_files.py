@@ -173,14 +173,14 @@ fields:
     told = fault(lambda: prepare(load(path).evaluation, Registry.standard()))
     assert told.replace(str(tmp_path), "…") == snapshot("""\
 the evaluation has 4 faults
-  - target: sample 'a' has nothing recorded for the single configurations, and there is no target to run them
-    Fix: give a target, or every sample its results: {recorded: {configuration: result}}
+  - target: sample 'a' has no recorded results by configuration, and there is no target to run
+    Fix: give a target, or add results to every sample: {recorded: {configuration: result}}
   - some evaluators cannot be built
       - fields.output (field), evaluators[0]: there is no evaluator 'containz' (did you mean 'contains'?)
       - fields.output (field), evaluators[1] (contains), case_sensitiv: there is no such parameter: did you mean 'case_sensitive'?
       - fields.items (items): evaluators cannot be combined with 'xor' (choose "and" (all pass), "or" (one passes), or a function of the scores)
       - fields.other (field), evaluators[0] (contains), case_sensitive: expected bool, got 3
-  - some fields cannot be found like this
+  - some paths of fields are invalid
       - fields.tokens: 'usage..total' is not a path to a field: it has an empty key: a dot too many
   - baseline: there is no configuration 'lwo' to be the baseline
     Fix: did you mean 'low'?\
@@ -203,18 +203,18 @@ def test_an_eval_file_whose_entries_are_no_entries(tmp_path: Path) -> None:
     assert both.replace(str(tmp_path), "…") == snapshot("""\
 …/eval.yaml: the eval file has faults
   - …/eval.yaml:2: fields.output: unknown key 'evaluaters'; did you mean 'evaluators'?
-  - …/eval.yaml:4: baseline: expected str | null, got int
+  - …/eval.yaml:4: baseline: expected text, found a whole number
   - …/eval.yaml:5: unknown key 'feilds'; did you mean 'fields'?
 Fix: correct the lines above; docs/eval-files.md lists every key
 
 …/eval.yaml: the eval file has faults
-  - …/eval.yaml: evaluators is missing or empty, and there are no `fields` with some
+  - …/eval.yaml: evaluators is missing or empty, and no entry of `fields` has evaluators
 Fix: correct the lines above; docs/eval-files.md lists every key
 
 …/eval.yaml: the eval file has faults
   - …/eval.yaml: target is missing
 Fix: correct the lines above; docs/eval-files.md lists every key
 
-fields: a field has no 'evaluaters'
+fields: a field has no key 'evaluaters'
 Fix: did you mean 'evaluators'?\
 """)

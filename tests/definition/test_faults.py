@@ -78,7 +78,7 @@ def test_a_bad_alias() -> None:
     """A name has no dots and is not empty."""
     assert fault(lambda: define().select("usage", as_="us.age")) == snapshot("""\
 'us.age' cannot be the name of a field
-Fix: a name is a word without dots\
+Fix: use a word without dots and spaces around it\
 """)
 
 
@@ -87,14 +87,14 @@ def test_an_alias_that_is_taken() -> None:
     checks = define().select("usage.total_tokens", as_="tokens")
     assert fault(lambda: checks.select("usage.input_tokens", as_="tokens")) == snapshot(
         """\
-usage.input_tokens: the name 'tokens' is taken by the field 'usage.total_tokens'
+usage.input_tokens: the field 'usage.total_tokens' already has the name 'tokens'
 Fix: choose another name, or write this select before evaluate_field\
 """
     )
     late = define().evaluate_field("tokens", short)
     assert fault(lambda: late.select("usage.total_tokens", as_="tokens")) == snapshot(
         """\
-usage.total_tokens: the name 'tokens' is taken by the field 'tokens'
+usage.total_tokens: the field 'tokens' already has the name 'tokens'
 Fix: choose another name, or write this select before evaluate_field\
 """
     )
@@ -104,11 +104,11 @@ def test_two_combinations_of_one_field() -> None:
     """They contradict each other."""
     checks = output().evaluate_with(short).combine_with("and")
     assert fault(lambda: checks.combine_with("or")) == snapshot("""\
-output: the field is combined by 'and' already, and now by 'or'
+output: the field is already combined by 'and', and now by 'or'
 Fix: keep one of the two combine_with calls\
 """)
     assert fault(lambda: checks.combine_with(short)) == snapshot("""\
-output: the field is combined by 'and' already, and now by short
+output: the field is already combined by 'and', and now by short
 Fix: keep one of the two combine_with calls\
 """)
 
@@ -124,16 +124,16 @@ Fix: choose "and" (all pass), "or" (one passes), or a function of the scores\
 def test_evaluators_before_a_field() -> None:
     """They belong to none."""
     assert fault(lambda: define().evaluate_with("contains")) == snapshot("""\
-evaluate_with('contains') belongs to no field
-Fix: say which first: .evaluate_field("output")\
+evaluate_with('contains') has no field
+Fix: call .evaluate_field("output") first\
 """)
     assert fault(lambda: define().evaluate_with(short)) == snapshot("""\
-evaluate_with(short) belongs to no field
-Fix: say which first: .evaluate_field("output")\
+evaluate_with(short) has no field
+Fix: call .evaluate_field("output") first\
 """)
     assert fault(lambda: define().combine_with("and")) == snapshot("""\
-combine_with('and') belongs to no field
-Fix: say which first: .evaluate_field("output")\
+combine_with('and') has no field
+Fix: call .evaluate_field("output") first\
 """)
 
 
@@ -158,7 +158,7 @@ def test_a_history_without_a_name() -> None:
     checks = output().evaluate_with(short).history()
     assert fault(lambda: checks.evaluate({"output": "x"})) == snapshot("""\
 the definition is not complete
-  - history: runs are kept under a name: define("name")\
+  - history: a definition needs a name to store runs: define("name")\
 """)
     assert fault(lambda: define().history.last()) == snapshot("""\
 a definition without a name has no history
@@ -170,9 +170,9 @@ def test_limits_and_tags_of_a_history() -> None:
     """All that is wrong with them at once."""
     wrong: Any = {"retention_days": -1, "retention_count": True, "tags": {"n": 3}}
     assert fault(lambda: define("x").history(**wrong)) == snapshot("""\
-the history cannot be kept like this
-  - retention_days: a number above 0, got -1
-  - retention_count: a number above 0, got True
+the history settings are invalid
+  - retention_days: expected a number above 0, found -1
+  - retention_count: expected a number above 0, found True
   - tags.n: expected a text, got 3\
 """)
 
@@ -182,8 +182,8 @@ def test_a_date_without_a_zone() -> None:
     checks = define("x")
     ranged = (datetime(2026, 1, 1), None)  # noqa: DTZ001 - that is the point
     assert fault(lambda: checks.history.query(date_range=ranged)) == snapshot("""\
-date_range: a date without a time zone: 2026-01-01T00:00:00
-Fix: say which zone is meant: datetime(…, tzinfo=UTC)\
+date_range: the date 2026-01-01T00:00:00 has no time zone
+Fix: add the zone: datetime(…, tzinfo=UTC)\
 """)
 
 
@@ -211,21 +211,24 @@ def test_several_configurations_with_neither_target_nor_recordings() -> None:
     checks = output().evaluate_with(short)
     both: Any = {"low": {}, "high": {}}
     assert fault(lambda: checks.evaluate({"output": "x"}, configurations=both)) == snapshot("""\
-nothing was recorded for the configurations low, high, and there is no target to run them
-Fix: give target=…, or recorded={configuration: result}\
+the configurations low, high have no recorded results, and there is no target
+Fix: pass target=…, or recorded={configuration: result}\
 """)
     assert fault(lambda: checks.evaluate([], recorded={"low": {}})) == snapshot("""\
-recorded: recorded results are given by configuration for one span
-Fix: in a dataset give every span its own: {'recorded': {configuration: result}}\
+recorded: recorded= works only for a single span
+Fix: in a dataset, add results to every span: {'recorded': {configuration: result}}\
 """)
 
 
 def test_names_that_are_none() -> None:
     """Of a definition, and of what is registered."""
-    assert fault(lambda: define(" ")) == snapshot("the name of a definition is a word, got ' '")
+    assert fault(lambda: define(" ")) == snapshot("""\
+the name of a definition must be a text, found ' '
+Fix: write define("name")\
+""")
     assert fault(lambda: define().register_evaluator(short, "a:b")) == snapshot("""\
 'a:b' cannot be the name of an evaluator
-Fix: a name has no colon and does not begin with 'not-'\
+Fix: choose a name with no colon that does not start with 'not-'\
 """)
 
 
@@ -245,7 +248,7 @@ Fix: choose another name: attach(…, name=…), or `name:` in an eval file\
 def test_parameters_given_twice() -> None:
     """Only one of them could be meant."""
     assert fault(lambda: output().evaluate_with({"contains": {}}, case_sensitive=False)) == snapshot("""\
-parameters are given twice: in {'contains': {}} and beside it
+parameters are given twice: in {'contains': {}} and as keyword arguments
 Fix: write evaluate_with(name, parameter=value)\
 """)
 
@@ -254,14 +257,14 @@ def test_a_listener_that_cannot_listen() -> None:
     """Filters that let nothing through, and what is no function."""
     wrong: Any = {"kinds": ["evaluater_end"], "statuses": ["done"]}
     assert fault(lambda: define().on_progress(print, **wrong)) == snapshot("""\
-the callback waits for events that there are not
+the callback waits for events that do not exist
   - on_progress: there are no events 'evaluater_end'; did you mean 'evaluator_end'?
-  - on_progress: there are no events 'done'; known: completed, evaluating, failed, pending, running\
+  - on_progress: there are no events 'done'; choose one of: completed, evaluating, failed, pending, running\
 """)
     nothing: Any = None
     assert fault(lambda: define().on_progress(nothing)) == snapshot(
         """\
-on_progress: a progress callback must be a plain function, got None
+on_progress: a progress callback must be a plain function, found None
 Fix: pass a function of one event\
 """
     )
@@ -287,8 +290,8 @@ def test_a_block_says_all_at_once() -> None:
 many: the definition has 12 faults
   - 'a..b' is not a path to a field: it has an empty key: a dot too many
     Fix: write keys with dots between them, such as usage.total_tokens or items.*.name
-  - evaluate_with('contains') belongs to no field
-    Fix: say which first: .evaluate_field("output")
+  - evaluate_with('contains') has no field
+    Fix: call .evaluate_field("output") first
   - no field 'tokns' was selected
     Fix: did you mean 'tokens'? If not, select it first: .select('tokns')
   - there is no evaluator 'containz'
@@ -299,18 +302,19 @@ many: the definition has 12 faults
   - short: its parameters do not fit
       - limit: expected int, got 'x'
     Fix: it takes limit: int = 20
-  - output: the field is combined by 'and' already, and now by 'or'
+  - output: the field is already combined by 'and', and now by 'or'
     Fix: keep one of the two combine_with calls
-  - output: the field is combined by 'and' already, and now by 'xor'
+  - output: the field is already combined by 'and', and now by 'xor'
     Fix: keep one of the two combine_with calls
-  - the history cannot be kept like this
-      - retention_days: a number above 0, got 0
+  - the history settings are invalid
+      - retention_days: expected a number above 0, found 0
   - there are two configurations 'low'
     Fix: give each configuration its own name
   - 'not-short' cannot be the name of an evaluator
-    Fix: a name has no colon and does not begin with 'not-'
-  - the callback waits for events that there are not
-      - on_progress: there are no events 'done'; known: completed, evaluating, failed, pending, running\
+    Fix: choose a name with no colon that does not start with 'not-'
+  - the callback waits for events that do not exist
+      - on_progress: there are no events 'done'; choose one of: completed, evaluating, failed, pending, \
+running\
 """)
 
 
@@ -342,5 +346,5 @@ def test_a_block_that_is_not_complete_says_so_at_its_end() -> None:
     assert fault(unfinished) == snapshot("""\
 the definition is not complete
   - output: it has no evaluator: .evaluate_with(…)
-  - history: runs are kept under a name: define("name")\
+  - history: a definition needs a name to store runs: define("name")\
 """)

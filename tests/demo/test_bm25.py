@@ -41,8 +41,8 @@ def test_the_first_of_equals_is_the_best() -> None:
 def test_words_that_no_document_has_count_against_coverage() -> None:
     """An unheard-of term weighs as much as the rarest one known."""
     index = Bm25([["moon"], ["sun"]])
-    assert index.covered(["moon", "opera"], 0) == 0.5
-    assert index.covered([], 0) == 0.0
+    assert index.coverage(["moon", "opera"], 0) == 0.5
+    assert index.coverage([], 0) == 0.0
 
 
 @settings(deadline=None)
@@ -54,7 +54,7 @@ def test_scores_are_never_negative_and_coverage_is_a_share(
     index = Bm25(documents)
     for number in range(len(documents)):
         assert index.score(asked, number) >= 0
-        assert 0 <= index.covered(asked, number) <= 1
+        assert 0 <= index.coverage(asked, number) <= 1
 
 
 def test_numbers_and_apostrophes_stay_whole() -> None:

@@ -15,13 +15,13 @@ from proctor.engine.start import Conduct
 from proctor.errors import ModelError
 from proctor.models import weights
 from proctor.records.report import EvalReport
-from proctor.wiring.config import Loaded, load
+from proctor.wiring.config import LoadedEvalFile, load
 from proctor.wiring.evaluate import execute
 from proctor.wiring.open_history import open_history
 
 
 @pytest.fixture(scope="module")
-def loaded() -> Iterator[Loaded]:
+def loaded() -> Iterator[LoadedEvalFile]:
     """The demonstration's eval file. Loading it adds its folder to the path; that is undone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "path", sys.path.copy())
@@ -29,7 +29,7 @@ def loaded() -> Iterator[Loaded]:
 
 
 @pytest.fixture(scope="module")
-def report(loaded: Loaded, tmp_path_factory: pytest.TempPathFactory) -> EvalReport:
+def report(loaded: LoadedEvalFile, tmp_path_factory: pytest.TempPathFactory) -> EvalReport:
     """The demonstration, run once for all tests of this file, on a machine without weights."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PROCTOR_MODELS", str(tmp_path_factory.mktemp("models")))
@@ -41,7 +41,7 @@ def passed(report: EvalReport, configuration: str, evaluator: str) -> int:
     return report.results.only(configuration).column(evaluator).passed
 
 
-def test_the_eval_file_compares_two_configurations(loaded: Loaded) -> None:
+def test_the_eval_file_compares_two_configurations(loaded: LoadedEvalFile) -> None:
     """It is called demo and names both rankings."""
     assert loaded.evaluation.name == "demo"
     assert loaded.evaluation.configurations == {
@@ -93,7 +93,7 @@ def test_without_weights_letters_are_compared_and_every_score_says_so(report: Ev
 
 
 @pytest.mark.no_cover
-def test_with_weights_meanings_are_compared(loaded: Loaded) -> None:
+def test_with_weights_meanings_are_compared(loaded: LoadedEvalFile) -> None:
     """By the local embeddings, in seconds and not in minutes."""
     try:
         weights.pull("minilm")

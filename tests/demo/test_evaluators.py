@@ -34,9 +34,9 @@ def test_a_wrong_or_missing_citation_fails_and_says_what_was_wanted() -> None:
     assert [score.value for score in scores] == [0.0, 0.0, 0.0]
     assert [score.reason for score in scores] == snapshot(
         [
-            "cites titan; the answer stands in rhea",
-            "cites nothing; the answer stands in rhea",
-            "cites titan; the answer stands in no passage",
+            "cites titan; the answer is in rhea",
+            "cites nothing; the answer is in rhea",
+            "cites titan; the answer is in no passage",
         ]
     )
 

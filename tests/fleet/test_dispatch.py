@@ -233,7 +233,7 @@ def test_an_empty_dataset_is_refused(tmp_path: Path) -> None:
     """Nothing is opened and nothing sent."""
     requests, _ = boxes()
     history = SQLiteHistory(tmp_path / "h.db")
-    with pytest.raises(DatasetError, match="it holds no samples"):
+    with pytest.raises(DatasetError, match="the dataset has no samples"):
         submit(exam(0), requests, history)
     assert history.runs() == []
 
@@ -275,7 +275,7 @@ def test_a_place_is_here_unless_another_is_named() -> None:
         assert opened.name == "a-place"
     assert opened.closed
     with (
-        pytest.raises(ConfigError, match="either by workers or on a cluster"),
+        pytest.raises(ConfigError, match="either workers or a cluster"),
         chosen(evaluation, workers=mailbox, on="ray"),
     ):
         pass

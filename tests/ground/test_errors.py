@@ -39,9 +39,13 @@ def test_many_problems_are_told_at_once_and_cut_when_there_are_too_many() -> Non
     ("name", "known", "said"),
     [
         ("exact_macth", ["exact_match", "contains"], "did you mean 'exact_match'?"),
-        ("zzz", ["b", "a"], "known: a, b"),
-        ("zzz", [], "none are known"),
-        ("zzz", [f"n{i:02}" for i in range(20)], "known: " + ", ".join(f"n{i:02}" for i in range(20))),
+        ("zzz", ["b", "a"], "choose one of: a, b"),
+        ("zzz", [], "there are none"),
+        (
+            "zzz",
+            [f"n{i:02}" for i in range(20)],
+            "choose one of: " + ", ".join(f"n{i:02}" for i in range(20)),
+        ),
     ],
 )
 def test_the_nearest_name_is_offered(name: str, known: list[str], said: str) -> None:

@@ -49,9 +49,9 @@ Fix: use a longer prefix: abc2, abc1\
         ("abc12", "did you mean 'abc1'?"),
         ("exan", "did you mean 'exam'?"),
         ("mian", "did you mean 'main'?"),
-        ("zz", "known: exam, latest, main"),
-        ("", "known: exam, latest, main"),
-        ("%", "known: exam, latest, main"),
+        ("zz", "choose one of: exam, latest, main"),
+        ("", "choose one of: exam, latest, main"),
+        ("%", "choose one of: exam, latest, main"),
     ],
 )
 def test_a_run_that_is_not_there_comes_with_the_nearest(

@@ -126,7 +126,7 @@ def test_what_goes_wrong_is_told_and_mended(wire: str, server: ModelServer) -> N
     errors = [call.error for call in session[ToolCall]]
     assert errors == [
         "there is no tool 'lokup': did you mean 'lookup'?",
-        "the arguments do not fit: there is no parameter 'town': known: city; city is missing",
+        "the arguments do not fit: there is no parameter 'town': choose one of: city; city is missing",
         "KeyError: 'no such city'",
         None,
     ]

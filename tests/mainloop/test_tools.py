@@ -182,7 +182,7 @@ def test_a_tool_without_parameters_takes_none() -> None:
 
     assert answered(tool(now)).result == "noon"
     assert answered(tool(now), zone="x").error == (
-        "the arguments do not fit: there is no parameter 'zone': none are known"
+        "the arguments do not fit: there is no parameter 'zone': there are none"
     )
 
 

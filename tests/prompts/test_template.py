@@ -63,7 +63,7 @@ def test_placeholders_that_are_no_field_are_refused_with_the_nearest() -> None:
     wrong = MarkdownSection[DataParams]("", "$qestion and $other", "task")
     assert faults(wrong) == [
         "task: $qestion is not a field of DataParams; did you mean 'question'?",
-        "task: $other is not a field of DataParams; known: limit, question",
+        "task: $other is not a field of DataParams; choose one of: limit, question",
         "DataParams.question: the text does not use this field",
         "DataParams.limit: the text does not use this field",
     ]
@@ -92,7 +92,7 @@ def test_declared_parameters_are_held_to_the_text() -> None:
     """Unknown and unused names are told, conditions among them."""
     assert faults(section("$question", only_if="hint"), parameters={"quest": str, "limit": int}) == [
         "task: $question is not a parameter; did you mean 'quest'?",
-        "task: $hint is not a parameter; known: limit, quest",
+        "task: $hint is not a parameter; choose one of: limit, quest",
         "quest: the text does not use this parameter",
         "limit: the text does not use this parameter",
     ]

@@ -186,7 +186,7 @@ def test_results_of_other_batches_in_the_folder_are_told(batch: Project) -> None
     """They are left alone, but not passed over in silence."""
     batch.proctor(*BATCH, "--output-dir", "out")
     told = batch.proctor(*BATCH, "--output-dir", "out", "--pattern", "s000.json")
-    assert "out holds 2 results of other runs too, such as s001_result.json" in told.err
+    assert "out also holds 2 results of other runs, such as s001_result.json" in told.err
     assert "wrote out/summary.json and 1 result" in told.out
     assert len(written()) == 3
     assert total_sessions() == 1

@@ -47,7 +47,7 @@ def test_results_of_other_sessions_are_not_written_over(batch: Project) -> None:
     before, asked = Path("out/summary.json").read_text(), calls()
     told = batch.proctor(*BATCH[:-1], "others", "--output-dir", "out")
     assert told.code == 2
-    assert "it holds results of other sessions, s000_result.json of logs/s000.json" in told.err
+    assert "it holds results of other sessions (s000_result.json of logs/s000.json)" in told.err
     assert (Path("out/summary.json").read_text(), calls()) == (before, asked)
     assert batch.proctor(*BATCH[:-1], "others", "--output-dir", "out2").code == 0
 
@@ -58,11 +58,11 @@ def test_results_that_are_written_over_are_told(batch: Project) -> None:
     first = open_history(None).find("logs").run_id
     told = batch.proctor(*BATCH, "--output-dir", "out", "--fresh")
     assert told.code == 0
-    assert f"results of run {first} in out were written over" in told.err
+    assert f"overwrote results of run {first} in out" in told.err
     batch.proctor(*BATCH, "--output-dir", "new", "--fresh", "--budget", "calls=7")
     told = batch.proctor(*BATCH, "--output-dir", "new", "--fresh", "--budget", "calls=99", "--resume")
     assert told.code == 0, told.err
-    assert "written over" not in told.err
+    assert "overwrote" not in told.err
 
 
 def test_what_cannot_be_read_in_the_folder_is_no_hindrance(batch: Project) -> None:
@@ -72,15 +72,15 @@ def test_what_cannot_be_read_in_the_folder_is_no_hindrance(batch: Project) -> No
         Path(f"out/{name}_result.json").write_text(text)
     told = batch.proctor(*BATCH, "--output-dir", "out")
     assert told.code == 0, told.err
-    assert "out holds 4 results of other runs too" in told.err
+    assert "out also holds 4 results of other runs" in told.err
 
 
 @pytest.mark.parametrize(
     ("folder", "what"),
     [
-        ("./logs/../logs", "the sessions lie in it"),
-        ("logs/out", "it lies among the sessions"),
-        ("link/deep/out", "it lies among the sessions"),
+        ("./logs/../logs", "it holds the sessions"),
+        ("logs/out", "it is inside the folder of the sessions"),
+        ("link/deep/out", "it is inside the folder of the sessions"),
     ],
 )
 def test_results_do_not_go_among_the_sessions(batch: Project, folder: str, what: str) -> None:
@@ -121,11 +121,11 @@ def test_a_result_is_not_written_over_what_is_read(batch: Project) -> None:
     ):
         told = batch.proctor(*one, "--output", output)
         assert (told.code, calls()) == (2, Counter())
-        assert f"it is what {option} reads, and would be written over" in told.err
+        assert f"{option} reads this file; it would be overwritten" in told.err
     folder = ("sessions", "evaluate", "--rubrics", "starter", "--session", "logs", "--id", "s000")
     told = batch.proctor(*folder, "--output", "logs/s001.json")
     assert (told.code, calls()) == (2, Counter())
-    assert "it lies in the folder that --session reads" in told.err
+    assert "--session reads this folder" in told.err
     assert [Path(name).read_bytes() for name in files] == before
     assert batch.proctor(*ONE, "--output", "starter").code == 0
     assert batch.proctor(*ONE, "--output", "starter").code == 0
@@ -141,12 +141,12 @@ def test_rubrics_are_not_written_over_what_they_are_learned_from(batch: Project)
     assert "it is what --manifest reads" in told.err
     told = batch.proctor(*learn, "--overwrite", "--output", "logs/s001.json")
     assert (told.code, calls()) == (2, Counter())
-    assert "a JSON file is there already, which is no rubric file" in told.err
+    assert "a JSON file exists here and is not overwritten, because it is not a rubric file" in told.err
     chat = json.loads(Path("logs/s002.json").read_text())
     Path("logs/s002.json").write_text(json.dumps({"messages": chat, "rubrics": []}))
     told = batch.proctor(*learn, "--overwrite", "--output", "logs/s002.json")
     assert (told.code, calls()) == (2, Counter())
-    assert "session 's002' of the manifest is in it, and would be written over" in told.err
+    assert "session 's002' of the manifest is in this file, which would be overwritten" in told.err
     assert json.loads(Path("scored.json").read_text()) == entries
     assert "session number 1" in Path("logs/s001.json").read_text()
 
@@ -311,7 +311,7 @@ def test_one_is_told_as_one(batch: Project) -> None:
     told = batch.proctor(*command)
     assert "not scored: Unreadable, 1 time" in told.out
     assert "and 1 result\n" in told.out
-    assert "out holds 1 result of other runs too" in told.err
+    assert "out also holds 1 result of other runs" in told.err
 
 
 def test_the_rubrics_that_ship_can_be_made_ones_own(batch: Project) -> None:

@@ -103,7 +103,7 @@ def test_copies_are_no_further_evidence() -> None:
     ]
     found = learned(sessions, Teacher()).total
     assert (found.n, found.p) == (60, None)
-    assert found.note.startswith("the sessions make 12 clusters; fewer than 30 clusters")
+    assert found.note.startswith("the sessions form 12 clusters; fewer than 30 clusters")
 
 
 def test_a_session_that_is_named_twice_is_refused(tmp_path: Path) -> None:

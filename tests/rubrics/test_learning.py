@@ -132,12 +132,12 @@ def test_sessions_of_one_cluster_stay_together() -> None:
 def test_few_sessions_show_nothing_and_that_is_said() -> None:
     """Below ten no claim, below thirty a word on the interval."""
     few = learned(known(20), Teacher())
-    assert few.total.verdict == "too few sessions to say anything: 10 are the least"
+    assert few.total.verdict == "too few sessions for a check: at least 10 are needed"
     assert few.total.interval is None
     some = learned(known(50), Teacher())
     assert some.total.note == "fewer than 30 sessions: the interval is too narrow"
     none = learned(known(20), Teacher(), held_out=0.0)
-    assert none.total.verdict == "no session was held out, so nothing is known of them"
+    assert none.total.verdict == "not checked: no session was held out"
 
 
 def test_rubrics_that_do_not_agree_are_not_praised() -> None:
@@ -152,9 +152,9 @@ def test_rubrics_that_do_not_agree_are_not_praised() -> None:
             said = {"reason": "x", "score": 6 - score if self.knows else 3}
             return ModelResponse(json.dumps(said), self.model)
 
-    assert "all alike" in learned(known(60), Same(knows=False)).total.verdict
+    assert "all scores of one side are equal" in learned(known(60), Same(knows=False)).total.verdict
     reversed_ = learned(known(60), Same(knows=True))
-    assert reversed_.total.verdict == "they order sessions the other way round"
+    assert reversed_.total.verdict == "they order sessions in reverse"
 
 
 def test_what_cannot_be_learned_from_is_refused() -> None:
@@ -162,7 +162,7 @@ def test_what_cannot_be_learned_from_is_refused() -> None:
     with pytest.raises(ConfigError, match="2 sessions to learn from"):
         learned(known(3), Teacher())
     same = [Known(one.sample, 3.0) for one in known(20)]
-    with pytest.raises(ConfigError, match="scores are all alike, or the sessions are"):
+    with pytest.raises(ConfigError, match="all scores or all texts are equal"):
         learned(same, Teacher())
     with pytest.raises(CallFailed, match="no rubric was proposed"):
         learned(known(40), Teacher(proposes=[]))
@@ -228,17 +228,17 @@ def test_every_fault_of_a_manifest_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         read_manifest(path)
     told = str(refused.value)
-    assert "m.json:2, [0]: the key 'scor' means nothing" in told
+    assert "m.json:2, [0]: unknown key 'scor'" in told
     path.write_text(json.dumps({"sessions": entries}, indent=1))
-    with pytest.raises(ConfigError, match=r"m.json:3, sessions\[0\]: the key 'scor'"):
+    with pytest.raises(ConfigError, match=r"m.json:3, sessions\[0\]: unknown key 'scor'"):
         read_manifest(path)
-    for what in ("did you mean 'score'", "a score is a finite number, got 'high'", "no session has",
+    for what in ("did you mean 'score'", "a score must be a finite number, found 'high'", "no session has",
                  "there is no session 'other'", "'path' is missing", "expected {path, score}",
-                 "no such file", "a score is a finite number, got inf"):  # fmt: skip
+                 "no such file", "a score must be a finite number, found inf"):  # fmt: skip
         assert what in told, told
     path = tmp_path / "m.yaml"
     path.write_text("a: [")
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="not valid YAML"):
         read_manifest(path)
     path.write_text("{}")
     with pytest.raises(ConfigError, match="a list of sessions"):
@@ -343,20 +343,20 @@ def test_sessions_that_belong_together_have_no_p(tmp_path: Path) -> None:
     found = learned(made, Teacher(), held_out=0.5).total
     assert (found.n, found.p) == (30, None)
     assert found.interval is not None
-    assert found.note.startswith("the sessions make 6 clusters")
+    assert found.note.startswith("the sessions form 6 clusters")
     assert learned(known(100), Teacher()).total.p is not None
 
 
 def test_where_nothing_is_held_out_it_is_said_why() -> None:
     """On purpose, for want of groups, or one alone, which cannot be ordered."""
     none = learned(known(20), Teacher(), held_out=0.0)
-    assert none.total.verdict == "no session was held out, so nothing is known of them"
+    assert none.total.verdict == "not checked: no session was held out"
     assert (none.notes, none.run_id) == ((), None)
     assert none.rubrics.metadata["learned"]["validation"]["n"] == 0
     one_group = learned(known(20, cluster="a"), Teacher())
     assert "1 clusters or sessions are too few" in one_group.notes[0]
     alone = learned(known(20), Teacher(), held_out=0.05)
-    assert alone.total.verdict.startswith("one session alone was held out")
+    assert alone.total.verdict.startswith("not checked: only one session was held out")
 
 
 def test_the_interval_of_tau_needs_enough() -> None:

@@ -32,7 +32,7 @@ def test_unknown_and_missing_placeholders_are_named_with_their_line(tmp_path: Pa
     assert [str(problem) for problem in refused.value.problems] == [
         "line 2: there is no placeholder {rubric_descripton}; did you mean 'rubric_description'?",
         (
-            "line 3: there is no placeholder {user}; known: chat_session, max_score, min_score, "
+            "line 3: there is no placeholder {user}; choose one of: chat_session, max_score, min_score, "
             "rubric_description, rubric_name, scale, scoring_criteria"
         ),
         "it does not contain {rubric_description}",

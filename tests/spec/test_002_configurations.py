@@ -69,7 +69,7 @@ def test_recorded_results_take_the_place_of_a_target() -> None:
 def test_several_configurations_need_a_target_or_results() -> None:
     """One recorded output does not stand for several configurations: it is an error."""
     checks = define().evaluate_field("output", passes)
-    with pytest.raises(ConfigError, match="nothing was recorded for the configurations a, b"):
+    with pytest.raises(ConfigError, match="the configurations a, b have no recorded results"):
         checks.evaluate(SPAN, configurations=["a", "b"])
 
 

@@ -57,7 +57,7 @@ def score_of(evaluator: Any, span: Any = SPAN, **parameters: Any) -> Score:
 
 @pytest.fixture(autouse=True)
 def _nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry_module, "_for_all", {})
+    monkeypatch.setattr(registry_module, "_process_evaluators", {})
 
 
 @clause("002.CUSTOM.1", "Evaluator Interface Requirements")

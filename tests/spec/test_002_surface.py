@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def _nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry_module, "_for_all", {})
+    monkeypatch.setattr(registry_module, "_process_evaluators", {})
 
 
 @clause("002.SURFACE.1", "DSL API Surface")

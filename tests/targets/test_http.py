@@ -362,7 +362,7 @@ def test_other_faults_are_told_when_the_target_is_made() -> None:
     """A method without a body and a timeout that is none are usage errors."""
     with pytest.raises(TargetError, match="the method 'GET' is not supported") as caught:
         HttpTarget("https://example.com", method="GET")
-    assert caught.value.fix == "known: PATCH, POST, PUT"
+    assert caught.value.fix == "choose one of: PATCH, POST, PUT"
     for timeout in (0, -1, True, "5"):
         with pytest.raises(TargetError, match="number of seconds"):
             HttpTarget("https://example.com", timeout=timeout)  # type: ignore[arg-type]

@@ -180,9 +180,9 @@ def test_options_are_checked_against_what_was_recorded() -> None:
     assert target.check_options({"configuration": "a"}) == []
     assert target.check_options({}) == ["the option 'configuration' is required to select recordings: a, b"]
     assert target.check_options({"configuration": "c", "model": "x", "epoch": 0}) == [
-        "there is no option 'model' for recordings: known: configuration",
-        "there is no option 'epoch' for recordings: known: configuration",
-        "there are no recordings of configuration 'c': known: a, b",
+        "there is no option 'model' for recordings: choose one of: configuration",
+        "there is no option 'epoch' for recordings: choose one of: configuration",
+        "there are no recordings of configuration 'c': choose one of: a, b",
     ]
 
 

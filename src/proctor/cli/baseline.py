@@ -1,28 +1,28 @@
-"""`proctor baseline`: names for the runs that others are compared with."""
+"""`proctor baseline`: name the runs that other runs are compared with."""
 
 from __future__ import annotations
 
 import click
 
-from proctor.cli.options import Subcommands, history_option, json_option, shown
+from proctor.cli.options import CommandGroup, display_name, history_option, json_option
 
 
-@click.group("baseline", cls=Subcommands)
+@click.group("baseline", cls=CommandGroup)
 def command() -> None:
-    """Name a run, to compare others with it: `baseline:NAME` stands for it wherever a run is named.
+    """Name runs that other runs are compared with.
 
-    Retention keeps the runs that are baselines.
+    Write `baseline:NAME` wherever a command takes a run. Pruning never deletes a baseline.
     """
 
 
 @command.command("set")
 @click.argument("name")
 @click.argument("run")
-@click.option("--force", is_flag=True, help="Also a run that did not come to its end, or has no verdict.")
-@history_option()
-@json_option()
+@click.option("--force", is_flag=True, help="Accept a run that is incomplete or has no verdict.")
+@history_option
+@json_option
 def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -> None:
-    """Let NAME stand for RUN; a name that is taken moves.
+    """Make RUN the baseline NAME; an existing name moves to RUN.
 
     \b
     proctor baseline set main latest
@@ -30,74 +30,77 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     from proctor.comparison.gates.gaps import worst_of_all
     from proctor.errors import UsageError
     from proctor.records import codec
-    from proctor.wiring.open_history import open_history, standing
+    from proctor.wiring.open_history import current_status, open_history
 
-    kept = open_history(history)
-    found = standing(kept, kept.find(run))
-    if (found.status != "completed" or found.stopped_early) and not force:
-        stands = "stopped early" if found.stopped_early else found.status
+    store = open_history(history)
+    metadata = current_status(store, store.find(run))
+    run_id = metadata.run_id
+    if (metadata.status != "completed" or metadata.stopped_early) and not force:
+        status = "stopped early" if metadata.stopped_early else metadata.status
         raise UsageError(
-            f"run {found.run_id} is {stands}: a baseline should have come to its end",
-            fix="resume it first, or say --force",
+            f"run {run_id} is {status}; a baseline must be a complete run",
+            fix="resume the run first, or add --force",
         )
-    counts = kept.results(found.run_id).counts()
+    counts = store.results(run_id).counts()
     if not counts.passed + counts.failed and not force:
         raise UsageError(
-            f"run {found.run_id} has no verdict on anything: nothing can be compared with it",
-            fix=f"see what went wrong: proctor show {found.run_id}; or say --force",
+            f"no result of run {run_id} has a verdict, so nothing can be compared with it",
+            fix=f"see what failed: proctor show {run_id}; or add --force",
         )
-    before = kept.baselines().get(name)
-    kept.set_baseline(name, found.run_id)
-    metric, gap = worst_of_all(kept.report(found.run_id))
+    before = store.baselines().get(name)
+    has_moved = before is not None and before.run_id != run_id
+    store.set_baseline(name, run_id)
+    metric, gap = worst_of_all(store.report(run_id))
     if as_json:
-        moved = before.run_id if before and before.run_id != found.run_id else None
-        told = {"name": name, "run_id": found.run_id, "before": moved, "missing": gap.missing}
-        click.echo(codec.encode_pretty(told))
+        previous = before.run_id if before and has_moved else None
+        content = {"name": name, "run_id": run_id, "before": previous, "missing": gap.missing}
+        click.echo(codec.encode_pretty(content))
         return
-    click.echo(f"the baseline {shown(name)} is run {found.run_id} ({shown(found.name)})")
+    click.echo(f"the baseline {display_name(name)} is run {run_id} ({display_name(metadata.name)})")
     if gap.evaluator:
-        click.echo(shown(gap.told("it")))
+        click.echo(display_name(gap.told("it")))
     elif gap.missing:
-        lacking = f"{gap.missing:,} of {gap.of:,} values of {shown(metric)}"
-        click.echo(f"missing in it: {lacking}, for something failed")
-    if before is not None and before.run_id != found.run_id:
-        click.echo(f"it was {before.run_id} ({shown(before.name)})")
-    if kept.find(name).run_id != found.run_id:
-        click.echo(f"a run is called {name} too: write baseline:{name} for the baseline")
+        values = f"{gap.missing:,} of {gap.of:,} values of {display_name(metric)}"
+        click.echo(f"missing in it because of errors: {values}")
+    if before and has_moved:
+        click.echo(f"before, it was {before.run_id} ({display_name(before.name)})")
+    if store.find(name).run_id != run_id:
+        click.echo(f"a run has the name {name} too: write baseline:{name} for the baseline")
 
 
 @command.command("list")
-@history_option()
-@json_option()
+@history_option
+@json_option
 def list_(history: str | None, as_json: bool) -> None:
     """List the baselines and their runs."""
     from proctor.records import codec
     from proctor.reports.listing import show_baselines
-    from proctor.wiring.open_history import open_history, standing
+    from proctor.wiring.open_history import current_status, open_history
 
-    kept = open_history(history)
-    found = {name: standing(kept, run) for name, run in kept.baselines().items()}
+    store = open_history(history)
+    baselines = {name: current_status(store, run) for name, run in store.baselines().items()}
     if as_json:
-        click.echo(codec.encode_pretty(found))
-    elif found:
-        show_baselines([(name, run, kept.report(run.run_id)) for name, run in found.items()])
+        click.echo(codec.encode_pretty(baselines))
+    elif baselines:
+        show_baselines([(name, run, store.report(run.run_id)) for name, run in baselines.items()])
     else:
-        click.echo("no baselines yet; `proctor baseline set NAME RUN` names one")
+        click.echo("no baselines yet; `proctor baseline set NAME RUN` creates one")
 
 
 @command.command("drop")
 @click.argument("name")
-@history_option()
-@json_option()
+@history_option
+@json_option
 def drop(name: str, history: str | None, as_json: bool) -> None:
-    """Forget the baseline NAME; its run stays."""
+    """Remove the baseline NAME; its run is not deleted."""
     from proctor.records import codec
     from proctor.wiring.open_history import open_history
 
-    kept = open_history(history)
-    run = kept.baseline(name)
-    kept.drop_baseline(name)
+    store = open_history(history)
+    run = store.baseline(name)
+    store.drop_baseline(name)
     if as_json:
         click.echo(codec.encode_pretty({"dropped": name, "run_id": run.run_id}))
     else:
-        click.echo(f"the baseline {name} is forgotten; run {run.run_id} ({shown(run.name)}) stays")
+        run_name = display_name(run.name)
+        click.echo(f"removed the baseline {name}; run {run.run_id} ({run_name}) is still stored")

@@ -1,4 +1,4 @@
-"""`proctor collect`: the results of a submitted run."""
+"""`proctor collect`: collect the results of a submitted run."""
 
 from __future__ import annotations
 
@@ -7,39 +7,47 @@ from typing import Any
 
 import click
 
-from proctor.cli.options import history_option, json_option
-
-INCOMPLETE = 3
+from proctor.cli.options import (
+    PATH,
+    TROUBLE,
+    fail_under_option,
+    history_option,
+    json_option,
+    output_option,
+    quiet_option,
+    requests_option,
+)
 
 
 @click.command("collect")
 @click.argument("run", default="latest")
-@click.option("--requests", metavar="ADDRESS", required=True, help="Where the run was submitted to.")
+@requests_option
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0),
+    metavar="SECONDS",
     default=300.0,
     show_default=True,
-    help="Seconds to wait for results.",
+    help="Wait this long for results.",
 )
 @click.option(
-    "--file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="The run's eval file, for its own metrics and thresholds.",
+    "--file", metavar="FILE", type=PATH, help="Use the metrics and thresholds of the run's eval file."
 )
-@click.option("--fail-under", metavar="[METRIC=]VALUE", multiple=True, help="Exit 1 below it.")
-@click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Write reports.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no table.")
-@history_option()
-@json_option()
+@fail_under_option
+@output_option
+@quiet_option
+@history_option
+@json_option
 def command(run: str, **options: Any) -> int:
-    """Collect the results of a submitted run into the history, and report.
+    """Collect the results of a submitted run into the history, and show the report.
 
-    When the time is up the report shows what there is and says what is missing (exit code 3); the
-    run can be collected again.
+    When the time is up, the report shows the results so far and lists the missing ones (exit code
+    3); collect the run again later.
+
+    \b
+    proctor collect latest --requests redis://localhost:6379/0/evals
     """
-    from proctor.cli.outcome import conclude, prints_aside
+    from proctor.cli.outcome import conclude, redirect_prints
     from proctor.cli.outputs import check_reports
     from proctor.models.connect import mailbox
     from proctor.records.mail import EvalRequest
@@ -47,44 +55,38 @@ def command(run: str, **options: Any) -> int:
     from proctor.wiring.dispatch import collect
     from proctor.wiring.open_history import open_history
 
+    quiet, as_json = options["quiet"], options["as_json"]
     check_reports(options["output"], options["history"])
-    with prints_aside(options["as_json"]):
-        metrics, thresholds = _measures(options["file"], options["fail_under"])
-    requests = mailbox(options["requests"], EvalRequest)
+    with redirect_prints(as_json):
+        metrics, thresholds = _load_metrics(options["file"], options["fail_under"])
     report = collect(
         run,
-        requests,
+        mailbox(options["requests"], EvalRequest),
         open_history(options["history"]),
         timeout=options["timeout"],
         metrics=metrics,
-        watch=live_display(not (options["quiet"] or options["as_json"])),
+        watch=live_display(not (quiet or as_json)),
     )
-    code = conclude(
-        report,
-        thresholds=thresholds,
-        output=options["output"],
-        quiet=options["quiet"],
-        as_json=options["as_json"],
-    )
+    code = conclude(report, thresholds=thresholds, output=options["output"], quiet=quiet, as_json=as_json)
     assert report.metadata is not None
-    return code or (0 if report.metadata.status == "completed" else INCOMPLETE)
+    return code or (0 if report.metadata.status == "completed" else TROUBLE)
 
 
-def _measures(file: Path | None, fail_under: tuple[str, ...]) -> tuple[Any, dict[str, float]]:
-    """The user's own metrics, and what must be reached: by the eval file and the command line."""
-    from proctor.cli.evaluation import thresholds
+def _load_metrics(file: Path | None, fail_under: tuple[str, ...]) -> tuple[Any, dict[str, float]]:
+    """Return the custom metrics and thresholds of the eval file and the command line."""
+    from proctor.cli.evaluation import parse_thresholds
     from proctor.wiring.config import load
     from proctor.wiring.prepare import check_thresholds, load_metrics
     from proctor.wiring.registry import Registry
 
-    wanted = thresholds(fail_under)
+    thresholds = parse_thresholds(fail_under)
     if file is None:
-        return (), wanted
-    found = load(file)
+        return (), thresholds
+    loaded = load(file)
     registry = Registry.standard()
-    registry.load_plugins(found.plugins)
-    evaluators = registry.build_all(found.evaluation.evaluators)
-    metrics = load_metrics((*found.evaluation.metrics, *registry.metrics), evaluators)
-    wanted = {**found.evaluation.fail_under, **wanted}
-    check_thresholds(wanted, evaluators, metrics)
-    return metrics, wanted
+    registry.load_plugins(loaded.plugins)
+    evaluators = registry.build_all(loaded.evaluation.evaluators)
+    metrics = load_metrics((*loaded.evaluation.metrics, *registry.metrics), evaluators)
+    thresholds = {**loaded.evaluation.fail_under, **thresholds}
+    check_thresholds(thresholds, evaluators, metrics)
+    return metrics, thresholds

@@ -7,65 +7,72 @@ from typing import TYPE_CHECKING
 
 import click
 
-from proctor.cli.options import history_option, json_option, shown
+from proctor.cli.options import display_name, history_option, json_option
 from proctor.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from proctor.records.run import RunMetadata
 
+yes_option = click.option("--yes", is_flag=True, help="Delete without asking for confirmation.")
+
 
 @click.command("delete")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@history_option()
-@json_option()
+@yes_option
+@history_option
+@json_option
 def command(runs: tuple[str, ...], yes: bool, history: str | None, as_json: bool) -> None:
-    """Delete runs and all their results; the names of baselines go with their runs."""
+    """Delete runs with all their results, and the baselines that name them.
+
+    \b
+    proctor delete latest
+    proctor delete 20260101-1200 exam --yes
+    """
     from proctor.records import codec
     from proctor.wiring.open_history import open_history
 
-    refuse_silence(yes, as_json)
-    kept = open_history(history)
-    found = list({run.run_id: run for run in map(kept.find, runs)}.values())
-    if not yes and not agreed(f"delete {told(found, kept.baselines())}?"):
+    require_yes(yes, as_json)
+    store = open_history(history)
+    selected = list({run.run_id: run for run in map(store.find, runs)}.values())
+    if not yes and not confirm(f"delete {list_runs(selected, store.baselines())}?"):
         click.echo("nothing was deleted")
         return
     baselines: list[str] = []
-    for run in found:
-        with kept.hold(run.run_id):
-            baselines += kept.delete(run.run_id)
+    for run in selected:
+        with store.hold(run.run_id):
+            baselines += store.delete(run.run_id)
     if as_json:
-        deleted = {"deleted": [run.run_id for run in found], "baselines": baselines}
-        click.echo(codec.encode_pretty(deleted))
+        content = {"deleted": [run.run_id for run in selected], "baselines": baselines}
+        click.echo(codec.encode_pretty(content))
         return
-    click.echo(f"deleted {told(found)}")
+    click.echo(f"deleted {list_runs(selected)}")
     for name in baselines:
-        click.echo(f"the baseline {shown(name)} is gone with its run")
+        click.echo(f"the baseline {display_name(name)} was deleted with its run")
 
 
-def refuse_silence(yes: bool, as_json: bool) -> None:
-    """A program cannot be asked, and a question is no JSON."""
+def require_yes(yes: bool, as_json: bool) -> None:
+    """Reject --json without --yes."""
     if as_json and not yes:
-        raise ConfigError("with --json nobody is asked", fix="say --yes")
+        raise ConfigError("--json cannot prompt for confirmation", fix="add --yes")
 
 
-def agreed(question: str) -> bool:
-    """Ask; where nobody can answer, nothing is done."""
+def confirm(question: str) -> bool:
+    """Ask for confirmation; raise an error if standard input is closed."""
     try:
         return click.confirm(question)
     except click.Abort as abort:
-        # click tells the end of the input and Ctrl-C apart only by what they come from.
+        # click raises Abort for Ctrl-C and for the end of the input.
         if isinstance(abort.__context__, EOFError):
             click.echo()
-            raise UsageError("nobody answered: nothing was deleted", fix="say --yes") from None
+            raise UsageError("no confirmation was given: nothing was deleted", fix="add --yes") from None
         raise
 
 
-def told(runs: Sequence[RunMetadata], baselines: Mapping[str, RunMetadata] | None = None) -> str:
-    """Runs by id and name, and which baselines they are."""
-    said = []
+def list_runs(runs: Sequence[RunMetadata], baselines: Mapping[str, RunMetadata] | None = None) -> str:
+    """List runs by id and name, with the baselines that name them."""
+    descriptions = []
     for run in runs:
-        known = [name for name, its in (baselines or {}).items() if its.run_id == run.run_id]
-        which = f", the baseline {', '.join(map(shown, known))}" if known else ""
-        said.append(f"{run.run_id} ({shown(run.name)}{which})")
-    return ", ".join(said)
+        names = [name for name, named in (baselines or {}).items() if named.run_id == run.run_id]
+        suffix = f", the baseline {', '.join(map(display_name, names))}" if names else ""
+        descriptions.append(f"{run.run_id} ({display_name(run.name)}{suffix})")
+    return ", ".join(descriptions)

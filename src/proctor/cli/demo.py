@@ -1,4 +1,4 @@
-"""`proctor demo`: a real evaluation, small enough to watch."""
+"""`proctor demo`: run a small evaluation that ships with Proctor."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from pathlib import Path
 
 import click
 
-from proctor.cli.options import history_option, json_option
+from proctor.cli.options import PATH, history_option, json_option
 
-LETTERS_ONLY = """
-semantic_similarity compared letters only: the weights for meanings are not here.
-To get them: proctor models pull minilm"""
-NEXT = """
-What next:
-  what it still gets wrong:      proctor show latest --outcome failed --configuration bm25
-  new evaluators, old outputs:   proctor rescore latest -e exact_match
-  every run is kept:             proctor runs
-  start your own:                proctor init my-evals"""
+LEXICAL_NOTE = """
+semantic_similarity compared spelling, not meaning: the weights for meaning are not installed.
+To install them: proctor models pull minilm"""
+NEXT_STEPS = """
+Next steps:
+  see what still fails:           proctor show latest --outcome failed --configuration bm25
+  score with other evaluators:    proctor rescore latest -e exact_match
+  list all runs:                  proctor runs
+  start your own project:         proctor init my-evals"""
 
 
 @click.command("demo")
 @click.option(
     "--output",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("eval_results"),
     show_default=True,
-    help="Where the reports go.",
+    help="Write report.md and report.json to this folder.",
 )
-@history_option()
-@json_option()
+@history_option
+@json_option
 def command(output: Path, history: str | None, as_json: bool) -> None:
-    """Evaluate a question answerer with a knowledge base of its own, in two configurations."""
+    """Evaluate a small question answerer in two configurations, without a model or a key."""
     from proctor.cli.outcome import conclude
     from proctor.cli.outputs import check_reports
     from proctor.core import bridge, resources
@@ -45,16 +45,16 @@ def command(output: Path, history: str | None, as_json: bool) -> None:
     from proctor.wiring.open_history import open_history
 
     check_reports(output, history)
-    loaded = load(resources.path("demo", "eval.yaml"))
+    evaluation = load(resources.path("demo", "eval.yaml")).evaluation
     if not as_json:
-        click.echo("A question answerer, two ways of ranking, the same questions for both.\n")
-    how = Conduct(watch=live_display(not as_json))
-    report = bridge.run(execute(loaded.evaluation, open_history(history), how))
+        click.echo("A question answerer with two ranking methods, evaluated on the same questions.\n")
+    controls = Conduct(watch=live_display(not as_json))
+    report = bridge.run(execute(evaluation, open_history(history), controls))
     conclude(report, thresholds={}, output=output, as_json=as_json)
     if not as_json:
-        # `make demo` runs it from an environment that is not on the PATH.
+        # `make demo` uses an environment that is not on the PATH.
         program = "proctor" if shutil.which("proctor") else os.path.relpath(sys.argv[0])
         assert report.metadata is not None
-        used = [one.parameters.get("embedder") for one in report.metadata.evaluators]
-        told = LETTERS_ONLY + "\n" + NEXT if "lexical" in used else NEXT
-        click.echo(f"kept as run {report.run_id}\n{told.replace(' proctor ', f' {program} ')}")
+        embedders = [spec.parameters.get("embedder") for spec in report.metadata.evaluators]
+        text = f"{LEXICAL_NOTE}\n{NEXT_STEPS}" if "lexical" in embedders else NEXT_STEPS
+        click.echo(f"stored as run {report.run_id}\n{text.replace(' proctor ', f' {program} ')}")

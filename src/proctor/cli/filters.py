@@ -1,4 +1,4 @@
-"""Which runs are meant, from the command line: filters and dates that several commands share."""
+"""Options that select runs by name, tag and date."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.options import Decorator, pairs, shown, together
+from proctor.cli.options import combine, display_name, parse_pairs
 from proctor.errors import ConfigError, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -17,116 +17,110 @@ if TYPE_CHECKING:
     from proctor.records.run import RunMetadata
 
 ALL = 2**31
-LOOKED_AT = 500
+# How many recent runs are searched for a similar name.
+RECENT_RUNS = 500
 AGO = re.compile(r"(\d+)([dhm])")
 UNITS = {"d": "days", "h": "hours", "m": "minutes"}
-A_MOMENT = timedelta(microseconds=1)
-HOW_DATES_ARE_WRITTEN = "write 2026-01-31, 2026-01-31T14:30, 7d, 24h or 30m (ago)"
+DATE_FORMS = "write 2026-01-31, 2026-01-31T14:30, or 7d, 24h, 30m (ago)"
+
+time_options = combine(
+    click.option(
+        "--since",
+        metavar="DATE",
+        help="Select runs that started at DATE or later: 2026-01-31, 2026-01-31T14:30, or 7d, 24h, "
+        "30m ago. Local time, unless a zone follows (Z, +02:00).",
+    ),
+    click.option(
+        "--until",
+        metavar="DATE",
+        help="Select runs that started at DATE or earlier; a date without a time includes that day.",
+    ),
+    click.option(
+        "--tag", metavar="KEY=VALUE", multiple=True, help="Select runs with this tag. Example: branch=main."
+    ),
+)
+filter_options = combine(
+    click.option("--name", help="Select runs with this name."),
+    click.option("--evaluator", metavar="NAME", help="Select runs with this evaluator or score."),
+    click.option("--configuration", metavar="NAME", help="Select runs with this configuration."),
+    time_options,
+)
 
 
-def time_options() -> Decorator:
-    """From when to when, and with which tags."""
-    return together(
-        click.option(
-            "--since",
-            metavar="DATE",
-            help="Begun then or later: 2026-01-31, 2026-01-31T14:30, or 7d, 24h, 30m ago. Without "
-            "a zone (Z, +02:00) it is local time.",
-        ),
-        click.option(
-            "--until",
-            metavar="DATE",
-            help="Begun then or earlier; a date without a time means the whole day.",
-        ),
-        click.option("--tag", metavar="KEY=VALUE", multiple=True, help="Only runs with this tag."),
-    )
-
-
-def filter_options() -> Decorator:
-    """All that runs are asked for by."""
-    return together(
-        click.option("--name", help="Only runs of this name."),
-        click.option("--evaluator", metavar="NAME", help="Only runs with this evaluator or score."),
-        click.option("--configuration", metavar="NAME", help="Only runs with this configuration."),
-        time_options(),
-    )
-
-
-def asked(given: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """What a history is asked for, from the options of a command."""
-    since, until = given["since"], given["until"]
-    first = None if since is None else moment(since, now, "--since")
-    last = None if until is None else moment(until, now, "--until", last=True)
-    if first and last and first > last:
-        raise ConfigError(f"--since {since} is after --until {until}")
-    found: dict[str, Any] = {"since": first, "until": last, "tags": pairs(given["tag"], "--tag")}
+def parse_filters(options: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """Turn the options of a command into the arguments of a history query."""
+    since, until = options["since"], options["until"]
+    start = None if since is None else parse_date(since, now, "--since")
+    end = None if until is None else parse_date(until, now, "--until", is_end=True)
+    if start and end and start > end:
+        raise ConfigError(f"--since {since} is after --until {until}", fix="swap the two dates")
+    query: dict[str, Any] = {"since": start, "until": end, "tags": parse_pairs(options["tag"], "--tag")}
     for name in ("name", "evaluator", "configuration"):
-        if isinstance(given.get(name), str):
-            found[name] = given[name]
-    return found
+        if isinstance(options.get(name), str):
+            query[name] = options[name]
+    return query
 
 
-def moment(text: str, now: datetime, option: str, *, last: bool = False) -> datetime:
-    """A date, a date with a time, or how long ago; of a day, its beginning or its `last` moment.
+def parse_date(text: str, now: datetime, option: str, *, is_end: bool = False) -> datetime:
+    """Parse a date, a date with a time, or an age; with `is_end`, a day means its last moment.
 
     >>> from datetime import UTC
     >>> noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
-    >>> moment("24h", noon, "--since").isoformat()
+    >>> parse_date("24h", noon, "--since").isoformat()
     '2026-01-30T12:00:00+00:00'
-    >>> moment("2026-01-30T12:00Z", noon, "--until").isoformat()
+    >>> parse_date("2026-01-30T12:00Z", noon, "--until").isoformat()
     '2026-01-30T12:00:00+00:00'
     """
     try:
         if ago := AGO.fullmatch(text):
             return now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
-        if (day := _day(text)) is None:
-            found = datetime.fromisoformat(text)
-            return found if found.tzinfo is not None else found.astimezone()
-        if not last:
+        if (day := _parse_day(text)) is None:
+            parsed = datetime.fromisoformat(text)
+            return parsed if parsed.tzinfo is not None else parsed.astimezone()
+        if not is_end:
             return datetime.combine(day, time()).astimezone()
-        return datetime.combine(day + timedelta(days=1), time()).astimezone() - A_MOMENT
+        return datetime.combine(day + timedelta(days=1), time()).astimezone() - timedelta(microseconds=1)
     except (ValueError, OverflowError):
-        raise ConfigError(f"{text!r} is no date", where=option, fix=HOW_DATES_ARE_WRITTEN) from None
+        raise ConfigError(f"{text!r} is not a date", where=option, fix=DATE_FORMS) from None
 
 
-def _day(text: str) -> date | None:
+def _parse_day(text: str) -> date | None:
     try:
         return date.fromisoformat(text)
     except ValueError:
         return None
 
 
-def nothing_fits(history: History, wanted: Mapping[str, Any]) -> str:
-    """Why no run was found: there is none at all, a name is misspelt, or none fits."""
-    recent = history.runs(limit=LOOKED_AT)
+def explain_no_match(history: History, query: Mapping[str, Any]) -> str:
+    """Say why no run matches: the history is empty, a name is misspelled, or no run fits."""
+    recent = history.runs(limit=RECENT_RUNS)
     if not recent:
-        return f"no runs yet in {shown(history.holdings().where)}; `proctor demo` makes one"
-    for key, names in _names(recent).items():
-        given = wanted.get(key)
-        if given is not None and not history.runs(limit=1, **{key: given}):
-            said = "is called" if key == "name" else f"has the {key}"
-            return f"no run {said} {given!r}; {shown(nearest(given, names))}"
-    return "no run fits; `proctor runs` lists all"
-
-
-def _names(runs: Any) -> dict[str, set[str]]:
-    return {
-        "name": {run.name for run in runs},
-        "evaluator": {spec.name for run in runs for spec in run.evaluators},
-        "configuration": {each.name for run in runs for each in run.configurations},
+        where = display_name(history.holdings().where)
+        return f"there are no runs in {where}; `proctor demo` creates one"
+    known_names = {
+        "name": {run.name for run in recent},
+        "evaluator": {spec.name for run in recent for spec in run.evaluators},
+        "configuration": {each.name for run in recent for each in run.configurations},
     }
+    for key, names in known_names.items():
+        name = query.get(key)
+        if name is not None and not history.runs(limit=1, **{key: name}):
+            return f"no run has the {key} {name!r}; {display_name(nearest(name, names))}"
+    return "no run matches; `proctor runs` lists all runs"
 
 
-def chosen(
-    history: History, named: tuple[str, ...], given: Mapping[str, Any], now: datetime
+def select_runs(
+    history: History, names: tuple[str, ...], options: Mapping[str, Any], now: datetime
 ) -> list[RunMetadata]:
-    """The runs that are named, else all that the filters let through; the oldest first."""
-    wanted = asked(given, now)
-    if not named:
-        found = history.runs(limit=ALL, **wanted)
-        if not found:
-            raise UsageError(nothing_fits(history, wanted))
-        return list(reversed(found))
-    if any(value for value in wanted.values()):
-        raise ConfigError("name runs, or choose them by filters, not both")
-    return list({run.run_id: run for run in map(history.find, named)}.values())
+    """Return the named runs, or without names all that match the filters, oldest first."""
+    query = parse_filters(options, now)
+    if not names:
+        runs = history.runs(limit=ALL, **query)
+        if not runs:
+            raise UsageError(explain_no_match(history, query))
+        return list(reversed(runs))
+    if any(query.values()):
+        raise ConfigError(
+            "run names and filters cannot be combined", fix="leave out the names or the filter options"
+        )
+    return list({run.run_id: run for run in map(history.find, names)}.values())

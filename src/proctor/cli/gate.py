@@ -1,253 +1,112 @@
-"""`proctor gate`: is a run as good as its baseline? Pass, fail, or not enough evidence."""
+"""`proctor gate`: check that a run is as good as its baseline."""
 
 from __future__ import annotations
 
 import math
-import platform
-from collections.abc import Iterable, Sequence
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
-import msgspec
 
-from proctor.cli.evaluation import concurrency_option, name_option, tag_option
+from proctor.cli.evaluation import EVAL_FILE_ENDINGS, concurrency_option
+from proctor.cli.gate_checks import (
+    HOW_TO_COMPARE,
+    refuse_beforehand,
+    refuse_incomplete,
+    refuse_no_checks,
+    refuse_no_verdict,
+    refuse_unmatched,
+)
 from proctor.cli.options import (
+    INTERRUPTED,
+    PATH,
     complain,
+    fail_under_option,
     history_option,
     json_option,
-    number,
+    name_option,
     output_option,
-    pairs,
-    quiet_option,
+    parse_pairs,
+    parse_share,
+    tag_option,
 )
-from proctor.errors import ConfigError, ProctorError, RunInterrupted, RunNotFound, nearest
+from proctor.errors import ConfigError, RunInterrupted, RunNotFound, nearest
 from proctor.history.finding import PREFIX
-from proctor.ports import History
 from proctor.records.report import EvalReport
 from proctor.reports.summary import status
-from proctor.version import VERSION
-from proctor.wiring.compare_runs import AT, Meant, opened
+from proctor.wiring.compare_runs import AT, OpenedRun, open_report
 
 if TYPE_CHECKING:
-    from proctor.cli.gate_outputs import Papers
+    from proctor.cli.gate_outputs import GateOutputs
     from proctor.comparison.gates.decision import Demand
     from proctor.comparison.gates.early import EarlyGate
-    from proctor.comparison.sides import Side
-    from proctor.engine.plan import Plan
     from proctor.ports import History
     from proctor.records.gate import GateResult
-    from proctor.records.sample import Sample
-    from proctor.wiring.compare_runs import Meant
-    from proctor.wiring.prepare import Evaluation
 
-
-# The command that scores many sessions, as it stands in the provenance of what it ran.
-BATCH = "evaluate-batch"
-
-
-def opened_baseline(history: History, reference: str, configuration: str | None = None) -> Meant:
-    """A baseline by its name, before any run that is called the same; else as any run."""
-    known = history.baselines()
-    name, at, _ = reference.rpartition(AT)
-    if reference in known or (at and name in known):
-        found = opened(PREFIX + reference, history, configuration)
-        return found._replace(called=found.called.removeprefix(PREFIX))
-    try:
-        return opened(reference, history, configuration)
-    except RunNotFound:
-        fix = nearest(reference, known) if known else f"proctor baseline set {reference} RUN"
-        raise RunNotFound(f"there is no baseline or run {reference!r}", fix=fix) from None
-
-
-def refuse_incomplete(report: EvalReport) -> None:
-    """Refuse to decide on part of a run, or on one that nothing came out of."""
-    run = report.metadata
-    if run is not None and run.status != "completed":
-        of = "sessions evaluate-batch" if BATCH in run.provenance.command else "run"
-        rest = f"proctor {of} … --resume {run.run_id}"
-        if run.status == "submitted":
-            fix = f"collect its results: proctor collect {run.run_id}"
-        elif run.status == "running":
-            fix = f"wait until it has ended; if it was killed, run the rest: {rest}"
-        else:
-            fix = f"run the rest: {rest}"
-        raise ProctorError(
-            f"run {run.run_id} is {status(report, run)}: a gate decides on whole runs", fix=fix
-        )
-    counts = report.counts
-    if _has_no_verdict(report):
-        raise ProctorError(
-            f"no result of run {report.run_id} has a verdict: {counts.total:,} errors",
-            fix=f"look at one: proctor show {report.run_id} --outcome error --limit 1",
-        )
-
-
-def refuse_no_verdict(old: Meant) -> None:
-    """Refuse a baseline that nothing came out of: everything is as good as that."""
-    if _has_no_verdict(old.report):
-        raise ConfigError(
-            f"no result of the baseline {old.called} (run {old.report.run_id}) has a verdict, and "
-            "everything is as good as that",
-            where="--baseline",
-            fix=f"name a run that went well: proctor baseline set {old.called} RUN",
-        )
-
-
-def _has_no_verdict(report: EvalReport) -> bool:
-    counts = report.counts
-    return counts.passed + counts.failed == 0
-
-
-def refuse_beforehand(
-    evaluation: Evaluation, registry: Any, old: Meant, demand: Demand, *, early: bool
-) -> None:
-    """Refuse before a run is paid for what is known to lead to no verdict."""
-    from proctor.wiring.prepare import prepare
-
-    before = [old.report.side(name) for name in old.configurations]
-    plan = prepare(evaluation, registry)
-    _refuse_other_evaluators(plan, old, before, demand)
-    # What can be read only once is not looked into.
-    if plan.dataset.inspect().source != "iterator":
-        from proctor.engine.plan import samples_in_turn
-
-        known = {name for side in before for name in side.samples}
-        shared = [one for _, one in samples_in_turn(plan) if one.id in known]
-        if not shared and (early or demand.max_flips is not None):
-            raise ConfigError(
-                f"the dataset and {old.called} have no sample in common, and "
-                f"{'--until-decided' if early else '--max-flips'} is about pairs",
-                where="--baseline",
-                fix="leave it out: the runs are then compared as two groups",
-            )
-        if early:
-            _refuse_clusters(shared)
-            _refuse_other_contents(shared, old)
-
-
-def _refuse_other_evaluators(plan: Plan, old: Meant, before: Sequence[Side], demand: Demand) -> None:
-    """Refuse evaluators that are not the baseline's, as the run would have them on record."""
-    from proctor.comparison.compare import compare
-    from proctor.comparison.gates.decision import refuse_unlike, refuse_unmeasured
-    from proctor.engine.redacting import described
-
-    run = old.report.metadata
-    if run is None:
-        return
-    new = described(
-        msgspec.structs.replace(
-            run,
-            run_id="",
-            evaluators=tuple(one.spec for one in plan.evaluators),
-            options=plan.options,
-            environment={"proctor": VERSION, "python": platform.python_version()},
-        )
-    )
-    own = tuple(f"{spec.name}." for spec in new.evaluators)
-    for side in before:
-        scores = {n: held for n, held in side.scores.items() if f"{n}.".startswith(own)}
-        mine = msgspec.structs.replace(side, name="the file", run=new, scores=scores)
-        named = msgspec.structs.replace(side, name=old.called)
-        accepted = demand.accept_changes
-        found = compare(mine, named, better=demand.better, accept_changes=accepted)
-        refuse_unlike(found, demand)
-        refuse_unmeasured(mine, named, demand)
-
-
-def _refuse_clusters(samples: Iterable[Sample[Any, Any]]) -> None:
-    """Refuse samples that belong together: no verdict holds at every moment for these."""
-    first: dict[str, str] = {}
-    for one in samples:
-        if one.cluster is not None and first.setdefault(one.cluster, one.id) != one.id:
-            raise ConfigError(
-                f"samples {first[one.cluster]!r} and {one.id!r} share the cluster {one.cluster!r}, "
-                "and no verdict holds at every moment for samples that are not independent",
-                where="--until-decided",
-                fix="leave it out: a gate on all samples allows for clusters",
-            )
-
-
-def _refuse_other_contents(samples: Iterable[Sample[Any, Any]], old: Meant) -> None:
-    """Refuse samples that ask something else than the baseline's of their id."""
-    from proctor.comparison.contents import content_of
-
-    if old.report.metadata is not None and old.report.metadata.redacted:
-        return
-    now = {one.id: content_of(one) for one in samples}
-    then = (one for one in old.report.results.samples() if one.id in now)
-    other = [one.id for one in then if now[one.id] not in (None, content_of(one))]
-    if other:
-        raise ConfigError(
-            f"sample {other[0]!r} is another one in {old.called}, under the same id",
-            where="--until-decided",
-            fix="leave it out: a gate on all samples tells them apart",
-        )
-
-
-def notes_on(old: Meant, alone: tuple[str, ...]) -> list[str]:
-    """What must be said of a baseline that is not whole, and of configurations without partner."""
-    run = old.report.metadata
-    unlike = [f"{name} has no partner and is not checked" for name in alone]
-    if run is not None and run.stopped_early is not None:
-        said = "was stopped early, when it looked best or worst: what it found is not quite even"
-        return [f"the baseline {old.called} {said}", *unlike]
-    if run is None or run.status == "completed":
-        return unlike
-    return [f"the baseline {old.called} is {status(old.report, run)}", *unlike]
-
-
-def narrowed(found: Meant) -> EvalReport:
-    """A run with nothing but the configuration that is meant, if one is: for thresholds."""
-    report, chosen = found.report, found.configuration
-    if chosen is None or len(report.by_configuration) < 2:
-        return report
-    table = report.by_configuration.get(chosen, {})
-    return EvalReport(report.results.only(chosen), report.metadata, table, {chosen: table})
-
-
-INTERRUPTED = 130
-EVAL_FILE_ENDINGS = (".yaml", ".yml", ".json", ".py")
-# What an eval file is run with; a stored run is as it is.
-OF_A_RUN = ("name", "tag", "concurrency")
-OF_A_COMPARISON = ("margin", "metric", "better", "max_flips", "unpaired", "until_decided")
+# Options that apply to an eval file; a stored run cannot change.
+FILE_OPTIONS = ("name", "tag", "concurrency")
+COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "until_decided")
 
 
 @click.command("gate")
 @click.argument("run", metavar="RUN|FILE")
-@click.option("--baseline", metavar="NAME", help="A baseline's name, or any run.")
-@click.option("--margin", metavar="2%", help="How much worse is allowed. Default: 2%.")
+@click.option("--baseline", metavar="NAME", help="Compare with this baseline, or with any run.")
 @click.option(
-    "--metric", metavar="NAME[=MARGIN]", multiple=True, help="What is compared. Default: strict_pass_rate."
+    "--margin", metavar="2%", help="Allow the run to be worse by this much. Default: 2%. Example: 0.05 or 5%."
 )
-@click.option("--better", metavar="NAME=higher|lower", multiple=True, help="Which way, of a field.")
-@click.option("--fail-under", metavar="[METRIC=]VALUE", multiple=True, help="Fail below it.")
-@click.option("--max-flips", type=int, metavar="N", help="Fail if more samples were lost.")
+@click.option(
+    "--metric",
+    metavar="NAME[=MARGIN]",
+    multiple=True,
+    help="Compare this metric, with its own margin; repeat for more. Default: strict_pass_rate.",
+)
+@click.option(
+    "--better",
+    metavar="NAME=higher|lower",
+    multiple=True,
+    help="Say which direction of a field is better. Example: --better retries=lower.",
+)
+@fail_under_option
+@click.option(
+    "--max-flips",
+    type=int,
+    metavar="N",
+    help="Fail if more than N samples passed in the baseline and fail now.",
+)
 @click.option(
     "--inconclusive",
     type=click.Choice(["code", "pass", "fail"]),
     default="code",
     show_default=True,
-    help="What too few samples lead to; code is exit code 4.",
+    help="With too few samples: exit with 4 (code), pass, or fail.",
 )
-@click.option("--accept-changes", is_flag=True, help="Decide although evaluators or samples are others.")
-@click.option("--unpaired", is_flag=True, help="Compare all samples of both, as two groups.")
 @click.option(
-    "--max-missing", metavar="N|P%", help="Inconclusive if more samples have no number. Default: 10%."
+    "--accept-changes", is_flag=True, help="Allow evaluators or samples that differ from the baseline's."
 )
-@click.option("--configuration", metavar="NAME", help="Only this one.")
-@click.option("--until-decided", is_flag=True, help="Stop the run as soon as it is decided.")
-@name_option()
-@tag_option()
-@concurrency_option()
-@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML.")
-@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write a comment.")
-@output_option()
-@quiet_option("No progress, and nothing but the answer.")
-@history_option()
-@json_option()
+@click.option("--unpaired", is_flag=True, help="Compare the runs as two groups, not sample by sample.")
+@click.option(
+    "--max-missing",
+    metavar="N|P%",
+    help="Be inconclusive if more than N samples, or P% of them, have no value. Default: 10%.",
+)
+@click.option("--configuration", metavar="NAME", help="Check only this configuration.")
+@click.option(
+    "--until-decided", is_flag=True, help="With an eval file: stop the run as soon as the answer is certain."
+)
+@name_option
+@tag_option
+@concurrency_option
+@click.option("--junit", metavar="FILE", type=PATH, help="Write the result as JUnit XML.")
+@click.option(
+    "--markdown", metavar="FILE", type=PATH, help="Write the result as Markdown, for a pull-request comment."
+)
+@output_option
+@click.option("--quiet", "-q", is_flag=True, help="Print only the answer, without progress.")
+@history_option
+@json_option
 def command(run: str, **options: Any) -> int:
-    """Decide whether a run is as good as its baseline, but for a margin.
+    """Check that a run is as good as its baseline, within a margin.
 
     \b
     proctor run eval.yaml
@@ -256,283 +115,286 @@ def command(run: str, **options: Any) -> int:
     proctor gate latest --baseline main --metric strict_pass_rate --metric tokens.mean=10%
 
     An eval file is run first, with --name, --tag and --concurrency as in `proctor run`; with
-    --until-decided only as far as it takes. Margins are points of rates and scores, and percent of
-    the baseline's value for other numbers. In GitHub Actions the step summary is written too. Exit
-    codes: 0 pass, 1 fail, 2 usage, 3 trouble, 4 inconclusive, 130 interrupted.
+    --until-decided only until the answer is certain. Margins are percentage points for rates and
+    scores, and percent of the baseline's value for other numbers. In GitHub Actions, the gate also
+    writes the step summary. Exit codes: 0 pass, 1 fail, 2 usage error, 3 other error, 4
+    inconclusive, 130 interrupted.
     """
-    from proctor.cli.gate_outputs import Papers
+    from proctor.cli.gate_outputs import GateOutputs
 
-    papers = Papers(options)
+    outputs = GateOutputs(options)
     try:
-        result = _answered(run, options, papers)
+        result = _decide(run, options, outputs)
     except RunInterrupted as stopped:
-        papers.trouble(stopped, f"interrupted; what was finished is kept as run {stopped.run_id}")
-        click.echo(_how_to_go_on(run, stopped.run_id, options), err=True)
+        outputs.report_error(stopped, f"interrupted; finished results are stored as run {stopped.run_id}")
+        click.echo(_describe_resume(run, stopped.run_id, options), err=True)
         return INTERRUPTED
     except (Exception, KeyboardInterrupt) as error:
-        papers.trouble(error, str(error) or "interrupted")
+        outputs.report_error(error, str(error) or "interrupted")
         raise
-    return papers.conclude(result)
+    return outputs.conclude(result)
 
 
-def _answered(run: str, options: dict[str, Any], papers: Papers) -> GateResult:
-    """What the gate says; whatever is wrong is told before a run is paid for, if it can be."""
-
+def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResult:
     from proctor.wiring.open_history import open_history
 
-    demand = _demand(options)
+    demand = _parse_demand(options)
     history = open_history(options["history"])
     is_file = Path(run).is_file() or run.endswith(EVAL_FILE_ENDINGS)
-    job = _loaded(Path(run), options) if is_file else None
+    job = _load_job(Path(run), options) if is_file else None
     if job is not None:
-        papers.name = job.found.evaluation.name or ""
-        papers.refuse_among(job.found.evaluation.dataset)
-    reference, chosen = options["baseline"], options["configuration"]
-    old = None if reference is None else opened_baseline(history, reference, chosen)
-    if old is not None:
-        refuse_no_verdict(old)
+        outputs.name = job.evaluation.name or ""
+        outputs.refuse_among(job.evaluation.dataset)
+    baseline = None
+    if options["baseline"] is not None:
+        baseline = open_baseline(history, options["baseline"], options["configuration"])
+        refuse_no_verdict(baseline)
     gate: EarlyGate | None = None
     if job is None:
-        new = _stored(run, history, options)
+        candidate = _open_stored(run, history, options)
     else:
-        new, gate, demand = _run_file(job, old, demand, history, options)
-    papers.about(new.report)
-    refuse_incomplete(new.report)
-    return _decided(new, old, demand, gate)
+        candidate, gate, demand = _run_file(job, baseline, demand, history, options)
+    outputs.set_report(candidate.report)
+    refuse_incomplete(candidate.report)
+    return _compare(candidate, baseline, demand, gate)
 
 
-def _how_to_go_on(run: str, run_id: str, options: dict[str, Any]) -> str:
-    """How the rest is run, and the gate asked again: it has no --resume of its own."""
-    import shlex
+def open_baseline(history: History, reference: str, configuration: str | None = None) -> OpenedRun:
+    """Open a baseline by its name, which wins over a run of the same name; else any run."""
+    baselines = history.baselines()
+    name, at, _ = reference.rpartition(AT)
+    if reference in baselines or (at and name in baselines):
+        baseline = open_report(PREFIX + reference, history, configuration)
+        return baseline._replace(label=baseline.label.removeprefix(PREFIX))
+    try:
+        return open_report(reference, history, configuration)
+    except RunNotFound:
+        fix = nearest(reference, baselines) if baselines else f"proctor baseline set {reference} RUN"
+        raise RunNotFound(f"there is no baseline or run {reference!r}", fix=fix) from None
 
-    where = f" --history {shlex.quote(options['history'])}" if options["history"] else ""
-    against = f" --baseline {shlex.quote(options['baseline'])}" if options["baseline"] else ""
-    but = " but --until-decided" if options["until_decided"] else ""
+
+def _describe_resume(run: str, run_id: str, options: dict[str, Any]) -> str:
+    """Say how to finish the run and repeat the gate, which has no --resume."""
+    history = f" --history {shlex.quote(options['history'])}" if options["history"] else ""
+    baseline = f" --baseline {shlex.quote(options['baseline'])}" if options["baseline"] else ""
+    exception = ", without --until-decided" if options["until_decided"] else ""
     return (
-        f"interrupted: what was finished is kept; to go on: proctor run {shlex.quote(run)} "
-        f"--resume {run_id}{where}; then: proctor gate {run_id}{against}{where}, with the other "
-        f"options as before{but}"
+        f"interrupted: finished results are stored; to continue: proctor run {shlex.quote(run)} "
+        f"--resume {run_id}{history}; then: proctor gate {run_id}{baseline}{history}, with the other "
+        f"options as before{exception}"
     )
 
 
-def _demand(options: dict[str, Any]) -> Demand:
-    """What the options ask for."""
-    from proctor.cli.evaluation import thresholds
+def _parse_demand(options: dict[str, Any]) -> Demand:
+    from proctor.cli.evaluation import parse_thresholds
     from proctor.comparison.gates.decision import DEFAULT_MARGIN, Demand, metrics_asked
     from proctor.comparison.gates.gaps import TENTH
 
-    margin = DEFAULT_MARGIN if options["margin"] is None else _margin(options["margin"], "--margin")
-    given: dict[str, float | None] = {}
+    margin = DEFAULT_MARGIN if options["margin"] is None else _parse_margin(options["margin"], "--margin")
+    metrics: dict[str, float | None] = {}
     for text in options["metric"]:
-        name, equals, own = text.partition("=")
-        given[name] = _margin(own, f"--metric {name}") if equals else None
-    needs = [name for name in OF_A_COMPARISON if options[name] not in (None, (), False)]
-    if options["baseline"] is None and needs:
-        raise ConfigError(
-            f"--{needs[0].replace('_', '-')} needs something to compare with", fix=_how_to_compare()
-        )
+        name, equals, own_margin = text.partition("=")
+        metrics[name] = _parse_margin(own_margin, f"--metric {name}") if equals else None
+    needs_baseline = [name for name in COMPARISON_OPTIONS if options[name] not in (None, (), False)]
+    if options["baseline"] is None and needs_baseline:
+        raise ConfigError(f"--{needs_baseline[0].replace('_', '-')} needs --baseline", fix=HOW_TO_COMPARE)
+    missing = options["max_missing"]
+    if missing is None:
+        max_missing = TENTH
+    else:
+        max_missing = int(missing) if missing.isdecimal() else parse_share(missing, "--max-missing")
     demand = Demand(
-        metrics_asked(given, margin) if options["baseline"] is not None else {},
-        thresholds(options["fail_under"]),
+        metrics_asked(metrics, margin) if options["baseline"] is not None else {},
+        parse_thresholds(options["fail_under"]),
         options["max_flips"],
-        _directions(options["better"]),
+        _parse_directions(options["better"]),
         options["accept_changes"],
         options["unpaired"],
-        TENTH if options["max_missing"] is None else _allowance(options["max_missing"]),
+        max_missing,
     )
     demand.refuse_wrong()
     return demand
 
 
-def _how_to_compare() -> str:
-    return "name a run: proctor baseline set main RUN; then: proctor gate RUN --baseline main"
-
-
-def _margin(text: str, option: str) -> float:
-    """A margin: 2% or 0.02; 2 or 80 is more than anybody means."""
-    share = number(text, option)
+def _parse_margin(text: str, option: str) -> float:
+    share = parse_share(text, option)
     if not math.isfinite(share):
-        raise ConfigError(f"{text!r} is no margin", where=option, fix="write 2% or 0.02")
+        raise ConfigError(f"{text!r} is not a margin", where=option, fix="write 2% or 0.02")
     if not text.endswith("%") and share >= 1:
         raise ConfigError(
-            f"a margin of {text} is everything", where=option, fix=f"write {text}% or {share / 100}"
+            f"a margin of {text} would allow everything", where=option, fix=f"write {text}% or {share / 100}"
         )
     return share
 
 
-def _allowance(text: str) -> float:
-    """How many may be missing: 5 samples, or 10% of them."""
-    return int(text) if text.isdecimal() else number(text, "--max-missing")
+def _parse_directions(values: tuple[str, ...]) -> dict[str, bool]:
+    directions = parse_pairs(values, "--better")
+    for name, direction in directions.items():
+        if direction not in ("higher", "lower"):
+            raise ConfigError(
+                f"expected {name}=higher or {name}=lower, found {direction!r}",
+                where="--better",
+                fix=f"write --better {name}=lower",
+            )
+    return {name: direction == "higher" for name, direction in directions.items()}
 
 
-def _directions(given: Iterable[str]) -> dict[str, bool]:
-    found = pairs(given, "--better")
-    for name, way in found.items():
-        if way not in ("higher", "lower"):
-            raise ConfigError(f"{name} is better higher or lower, not {way!r}", where="--better")
-    return {name: way == "higher" for name, way in found.items()}
-
-
-def _stored(run: str, history: History, options: dict[str, Any]) -> Meant:
-    from proctor.wiring.compare_runs import opened
-
+def _open_stored(run: str, history: History, options: dict[str, Any]) -> OpenedRun:
     if options["until_decided"]:
         raise ConfigError(
-            "--until-decided goes with an eval file: a stored run is over",
+            "--until-decided needs an eval file: a stored run has already ended",
             fix="proctor gate eval.yaml --baseline NAME --until-decided",
         )
-    if given := [name for name in OF_A_RUN if options[name]]:
+    if file_options := [name for name in FILE_OPTIONS if options[name]]:
         raise ConfigError(
-            f"--{given[0]} goes with an eval file: a stored run is as it is",
+            f"--{file_options[0]} needs an eval file: a stored run cannot change",
             fix="proctor gate eval.yaml --baseline NAME",
         )
-    return opened(run, history, options["configuration"])
+    return open_report(run, history, options["configuration"])
 
 
 class _Job(NamedTuple):
-    """An eval file, read, and the evaluators that it may name."""
+    """An evaluation from an eval file, and the registry with its plugins."""
 
-    found: Any
+    evaluation: Any
     registry: Any
 
 
-def _loaded(file: Path, options: dict[str, Any]) -> _Job:
-    """What an eval file says, with what the command line puts in its place."""
-    from proctor.cli.evaluation import loaded
-    from proctor.cli.outcome import prints_aside
+def _load_job(file: Path, options: dict[str, Any]) -> _Job:
+    from proctor.cli.evaluation import load_evaluation
+    from proctor.cli.outcome import redirect_prints
     from proctor.wiring.registry import Registry
 
     registry = Registry.standard()
-    with prints_aside(options["as_json"]):
-        # The baseline of a file is one of its configurations, that of a gate is a run.
-        return _Job(loaded(file, {name: options[name] for name in OF_A_RUN}, registry), registry)
+    # Without --baseline: in a file it names a configuration, here a run.
+    file_options = {name: options[name] for name in FILE_OPTIONS}
+    with redirect_prints(options["as_json"]):
+        return _Job(load_evaluation(file, file_options, registry).evaluation, registry)
 
 
 def _run_file(
-    job: _Job, old: Meant | None, demand: Demand, history: History, options: dict[str, Any]
-) -> tuple[Meant, EarlyGate | None, Demand]:
-    """Run what an eval file says; whatever is wrong with the gate is told before."""
+    job: _Job, baseline: OpenedRun | None, demand: Demand, history: History, options: dict[str, Any]
+) -> tuple[OpenedRun, EarlyGate | None, Demand]:
+    """Run an eval file after checking that the gate can reach a verdict on it."""
     import dataclasses
 
     import msgspec
 
-    from proctor.cli.outcome import prints_aside
+    from proctor.cli.outcome import redirect_prints
     from proctor.comparison.gates.decision import refuse_unknown_metrics
     from proctor.core import bridge
     from proctor.engine.start import Conduct
     from proctor.reports.live import live_display
-    from proctor.wiring.compare_runs import opened
     from proctor.wiring.evaluate import execute
 
-    evaluation = job.found.evaluation
-    if old is not None:
-        refuse_unknown_metrics(demand, [old.report.side(name) for name in old.configurations])
-    with prints_aside(options["as_json"]):
+    evaluation = job.evaluation
+    if baseline is not None:
+        refuse_unknown_metrics(demand, [baseline.report.side(name) for name in baseline.configurations])
+    with redirect_prints(options["as_json"]):
         gate = None
-        if options["until_decided"] and old is not None:
-            gate, seed = _early(evaluation, old, demand, options)
+        if options["until_decided"] and baseline is not None:
+            gate, seed = _build_early_gate(evaluation, baseline, demand, options)
             if evaluation.fail_under:
                 complain("fail_under in the file is not checked: the run may stop early")
             evaluation = dataclasses.replace(evaluation, options={**evaluation.options, "shuffle": seed})
         else:
-            least = {**evaluation.fail_under, **demand.fail_under}
-            demand = msgspec.structs.replace(demand, fail_under=least)
-            evaluation = dataclasses.replace(evaluation, fail_under=least)
-        _refuse_nothing(old, demand)
-        _refuse_unmatched(evaluation, old, options["configuration"])
-        if old is not None:
-            refuse_beforehand(evaluation, job.registry, old, demand, early=gate is not None)
-        how = Conduct(
+            thresholds = {**evaluation.fail_under, **demand.fail_under}
+            demand = msgspec.structs.replace(demand, fail_under=thresholds)
+            evaluation = dataclasses.replace(evaluation, fail_under=thresholds)
+        refuse_no_checks(baseline, demand)
+        refuse_unmatched(evaluation, baseline, options["configuration"])
+        if baseline is not None:
+            refuse_beforehand(evaluation, job.registry, baseline, demand, early=gate is not None)
+        controls = Conduct(
             watch=live_display(not (options["as_json"] or options["quiet"])),
             decide=None if gate is None else gate.hear,
         )
-        report = bridge.run(execute(evaluation, history, how, registry=job.registry))
-    return opened(report, configuration=options["configuration"]), gate, demand
+        report = bridge.run(execute(evaluation, history, controls, registry=job.registry))
+    return open_report(report, configuration=options["configuration"]), gate, demand
 
 
-def _early(evaluation: Any, old: Meant, demand: Demand, options: dict[str, Any]) -> tuple[EarlyGate, int]:
-    """The gate that ends the run, and the order that the samples are drawn in."""
+def _build_early_gate(
+    evaluation: Any, baseline: OpenedRun, demand: Demand, options: dict[str, Any]
+) -> tuple[EarlyGate, int]:
+    """Return the gate that stops the run, and the seed of the order of the samples."""
     import secrets
 
     from proctor.comparison.gates.early import early_gate
-    from proctor.wiring.prepare import configurations_from
+    from proctor.wiring.prepare import build_configurations
 
-    mine = [one.name for one in configurations_from(evaluation.configurations)]
-    chosen = options["configuration"] or mine[0]
-    if options["configuration"] is None and len(mine) > 1:
+    names = [each.name for each in build_configurations(evaluation.configurations)]
+    if options["configuration"] is None and len(names) > 1:
         raise ConfigError(
-            f"the run has {len(mine)} configurations, and one of them decides when it stops",
+            f"the run has {len(names)} configurations, and exactly one decides when to stop",
             where="--until-decided",
-            fix=f"name it: --configuration {mine[0]}",
+            fix=f"select it: --configuration {names[0]}",
         )
-    theirs = old.configurations
-    if len(theirs) > 1:
+    baseline_names = baseline.configurations
+    if len(baseline_names) > 1:
         raise ConfigError(
-            f"{old.called} has several configurations, and one is compared with",
+            f"{baseline.label} has several configurations, and the gate compares with exactly one",
             where="--until-decided",
-            fix=f"name it: --baseline {old.called}@{theirs[0]}",
+            fix=f"select it: --baseline {baseline.label}@{baseline_names[0]}",
         )
-    run = old.report.metadata
+    baseline_run = baseline.report.metadata
     gate = early_gate(
         demand,
-        old.report.results.only(theirs[0]),
-        [spec.name for spec in run.evaluators] if run else (),
+        baseline.report.results.only(baseline_names[0]),
+        [spec.name for spec in baseline_run.evaluators] if baseline_run else (),
         epochs=evaluation.options.get("epochs", 1),
-        configuration=chosen,
+        configuration=options["configuration"] or names[0],
     )
     seed = evaluation.options.get("shuffle")
-    # A new order each time, so that it is not always the same few samples that decide.
+    # A new order each time, so that different samples decide.
     return gate, secrets.randbelow(2**31) if seed is None else seed
 
 
-def _refuse_unmatched(evaluation: Any, old: Meant | None, chosen: str | None) -> None:
-    """Refuse configurations that could not be held against the baseline's."""
-    from proctor.errors import nearest
-    from proctor.wiring.prepare import configurations_from
-
-    mine = [one.name for one in configurations_from(evaluation.configurations)]
-    if chosen is not None and chosen not in mine:
-        raise ConfigError(f"the file has no configuration {chosen!r}", fix=nearest(chosen, mine))
-    theirs = mine if old is None else old.configurations
-    several = chosen is None and max(len(mine), len(theirs)) > 1
-    if several and not set(mine) & set(theirs):
-        raise ConfigError(
-            f"the file ({', '.join(mine)}) and the baseline ({', '.join(theirs)}) have no "
-            "configuration in common",
-            where="--baseline",
-        )
-
-
-def _refuse_nothing(old: Meant | None, demand: Demand) -> None:
-    if old is None and not demand.fail_under:
-        raise ConfigError("there is nothing to check", fix=_how_to_compare())
-
-
-def _decided(new: Meant, old: Meant | None, demand: Demand, gate: EarlyGate | None) -> GateResult:
-
+def _compare(
+    candidate: OpenedRun, baseline: OpenedRun | None, demand: Demand, gate: EarlyGate | None
+) -> GateResult:
     from proctor.comparison.gates.decision import decide
     from proctor.comparison.gates.early import judged_again, settled
-    from proctor.wiring.compare_runs import beside, paired, sides
+    from proctor.wiring.compare_runs import build_sides, check_pair, pair_configurations
 
-    _refuse_nothing(old, demand)
-    if old is None:
-        return decide([], demand, report=narrowed(new))
-    new, old = beside(new, old)
-    pairs, alone = paired(new, old)
-    compared = [sides(*pair) for pair in pairs]
-    told: Any = {"baseline": old.called, "notes": notes_on(old, alone)}
-    run = new.report.metadata
+    refuse_no_checks(baseline, demand)
+    if baseline is None:
+        return decide([], demand, report=_select_configuration(candidate))
+    candidate, baseline = check_pair(candidate, baseline)
+    pairs, unpaired = pair_configurations(candidate, baseline)
+    compared = [build_sides(*pair) for pair in pairs]
+    details: Any = {"baseline": baseline.label, "notes": _collect_notes(baseline, unpaired)}
+    run = candidate.report.metadata
     if gate is not None:
-        told |= {"accept_changes": demand.accept_changes, "max_missing": demand.max_missing}
-        return settled(gate, compared[0], new.report, **told)
+        details |= {"accept_changes": demand.accept_changes, "max_missing": demand.max_missing}
+        return settled(gate, compared[0], candidate.report, **details)
     if run is not None and run.stopped_early is not None:
         if len(pairs) > 1:
             raise ConfigError(
-                f"run {run.run_id} was stopped early and has {len(pairs)} configurations, and what "
-                "holds at every moment is said of one",
-                fix=f"name it: --configuration {new.configurations[0]}",
+                f"run {run.run_id} was stopped early and has {len(pairs)} configurations; a gate on it "
+                "needs exactly one",
+                fix=f"select it: --configuration {candidate.configurations[0]}",
             )
-        ([mine], [theirs]) = (one.configurations for one in pairs[0])
-        before = old.report.results.only(theirs)
-        return judged_again(demand, new.report, before, compared[0], mine, **told)
-    return decide(compared, demand, report=narrowed(new), **told)
+        ([name], [baseline_name]) = (side.configurations for side in pairs[0])
+        baseline_results = baseline.report.results.only(baseline_name)
+        return judged_again(demand, candidate.report, baseline_results, compared[0], name, **details)
+    return decide(compared, demand, report=_select_configuration(candidate), **details)
+
+
+def _collect_notes(baseline: OpenedRun, unpaired: tuple[str, ...]) -> list[str]:
+    """Return remarks on an incomplete baseline, and on configurations without a counterpart."""
+    run = baseline.report.metadata
+    notes = [f"{name} has no counterpart and is not checked" for name in unpaired]
+    if run is not None and run.stopped_early is not None:
+        return [f"the baseline {baseline.label} was stopped early, so its values are slightly biased", *notes]
+    if run is None or run.status == "completed":
+        return notes
+    return [f"the baseline {baseline.label} is {status(baseline.report, run)}", *notes]
+
+
+def _select_configuration(candidate: OpenedRun) -> EvalReport:
+    """Narrow a report to the selected configuration, for thresholds."""
+    report, name = candidate.report, candidate.configuration
+    if name is None or len(report.by_configuration) < 2:
+        return report
+    metrics = report.by_configuration.get(name, {})
+    return EvalReport(report.results.only(name), report.metadata, metrics, {name: metrics})

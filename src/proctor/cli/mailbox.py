@@ -1,4 +1,4 @@
-"""`proctor mailbox`: what lies in a mailbox, and how to empty it."""
+"""`proctor mailbox`: show or empty a mailbox."""
 
 from __future__ import annotations
 
@@ -7,47 +7,47 @@ from typing import Any
 import click
 
 from proctor.cli.evaluation import open_mailbox
-from proctor.cli.options import json_option, shown
+from proctor.cli.options import display_name, json_option
 
-# A reason may quote what a worker's program said: long texts are cut.
+# A reason may quote the output of a worker's program.
 REASON_WIDTH = 2_000
 
 
 @click.command("mailbox")
 @click.argument("address")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True,
-              help="How many dead letters are shown.")  # fmt: skip
-@click.option("--purge", is_flag=True, help="Drop every message; dead letters stay.")
-@click.option("--remove", is_flag=True, help="Drop every message and every dead letter.")
-@json_option()
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", default=20, show_default=True,
+              help="Show at most N dead letters.")  # fmt: skip
+@click.option("--purge", is_flag=True, help="Delete every message; keep the dead letters.")
+@click.option("--remove", is_flag=True, help="Delete every message and every dead letter.")
+@json_option
 def command(address: str, limit: int, purge: bool, remove: bool, as_json: bool) -> int:
-    """Show how many messages a mailbox holds, and its dead letters; or empty it.
+    """Show the number of messages in a mailbox and its dead letters, or empty it.
 
     \b
     proctor mailbox redis://localhost:6379/0/evals
-    proctor mailbox redis://localhost:6379/0/evals --purge   drops what abandoned runs left there
+    proctor mailbox redis://localhost:6379/0/evals --purge   delete messages of abandoned runs
 
-    Messages that workers hold are counted, and purged too.
+    The number includes messages that workers are processing; --purge deletes them too.
     """
     from proctor.records import codec
-    from proctor.reports.format import line
+    from proctor.reports.format import count, line
 
     box = open_mailbox(address, dict)
     letters = box.dead_letters(limit)
-    held = box.approximate_count()
-    dropped: dict[str, Any] = {}
+    messages = box.approximate_count()
+    deleted: dict[str, Any] = {}
     if remove:
         box.remove()
-        dropped = {"removed": held}
+        deleted = {"removed": messages}
     elif purge:
-        dropped = {"purged": box.purge()}
+        deleted = {"purged": box.purge()}
     if as_json:
-        click.echo(codec.encode({"messages": held, "dead_letters": letters, **dropped}))
+        click.echo(codec.encode({"messages": messages, "dead_letters": letters, **deleted}))
         return 0
-    click.echo(f"{shown(box.name)}: {held:,} messages" + (", dropped" if dropped else ""))
+    click.echo(f"{display_name(box.name)}: {count(messages, 'message')}" + (", deleted" if deleted else ""))
     for letter in letters:
         click.echo(
-            f"dead letter {shown(letter.id)} of {letter.died_at:%Y-%m-%d %H:%M:%S}: "
+            f"dead letter {display_name(letter.id)} of {letter.died_at:%Y-%m-%d %H:%M:%S}: "
             f"{line(letter.reason, REASON_WIDTH)}"
         )
         for event in letter.history:

@@ -1,4 +1,4 @@
-"""`proctor models`: which models can be reached from here, and weights for this machine."""
+"""`proctor models`: list the available models, and download local ones."""
 
 from __future__ import annotations
 
@@ -9,25 +9,28 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from proctor.cli.options import json_option
+from proctor.cli.options import TROUBLE, json_option
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-TROUBLE = 3
-LONGEST_LIST = 12
-CHECK = "List the models of each provider that has a key; exit 3 if a provider does not answer."
+MAX_MODELS = 12
+CHECK_HELP = "List the models of each provider that has a key; exit with 3 if a provider does not answer."
 
 OTHER_ADDRESSES = """\
 Other addresses
   http://host/v1#model   a model on a server that is compatible with OpenAI's API
   replay:FILE            recorded answers
   module:attribute       your own function or client
-  lexical                an embedder without weights; it compares letters"""
+  lexical                an embedder without weights; it compares spelling"""
 
 
 class LocalModel(msgspec.Struct, frozen=True):
-    """Weights for this machine, present or to be pulled."""
+    """A model for this machine, downloaded or not.
+
+    `install` is the command that installs the package it needs; `as_judge` describes its quality
+    as a judge.
+    """
 
     name: str
     note: str
@@ -35,14 +38,12 @@ class LocalModel(msgspec.Struct, frozen=True):
     size: int
     path: str | None
     pull: str
-    # How to get the package that runs it, where it is not installed.
     install: str | None = None
-    # What its verdicts are worth, if it can judge.
     as_judge: str = ""
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """A provider: which variables hold its key, and what it offered if it was asked."""
+    """A provider: the variables that hold its key, and its models if they were requested."""
 
     name: str
     variables: tuple[str, ...]
@@ -54,8 +55,8 @@ class Endpoint(msgspec.Struct, frozen=True):
 @click.command("models")
 @click.argument("action", type=click.Choice(["list", "pull"]), default="list")
 @click.argument("names", metavar="NAME", nargs=-1)
-@click.option("--check", is_flag=True, help=CHECK)
-@json_option()
+@click.option("--check", is_flag=True, help=CHECK_HELP)
+@json_option
 def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> int:
     """List the available models, or download the weights of local ones.
 
@@ -75,17 +76,17 @@ def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> 
     from proctor.models import weights
     from proctor.records import codec
 
-    local, providers = _local(), _providers(check)
+    local, providers = _list_local(), _list_providers(check)
     if as_json:
-        found = {"folder": str(weights.folder()), "local": local, "providers": providers}
-        click.echo(codec.encode_pretty(found))
+        content = {"folder": str(weights.folder()), "local": local, "providers": providers}
+        click.echo(codec.encode_pretty(content))
     else:
-        click.echo(listing(str(weights.folder()), local, providers))
+        click.echo(_render(str(weights.folder()), local, providers))
     return TROUBLE if any(provider.error for provider in providers) else 0
 
 
-def listing(folder: str, local: Sequence[LocalModel], providers: Sequence[Endpoint]) -> str:
-    """What is here, what could be, and which keys are set; never a key."""
+def _render(folder: str, local: Sequence[LocalModel], providers: Sequence[Endpoint]) -> str:
+    """Render the models and which keys are set, never a key."""
     lines = [click.style(f"Local models in {folder}", bold=True)]
     for model in local:
         state = f"not downloaded; run: {model.pull}"
@@ -97,15 +98,15 @@ def listing(folder: str, local: Sequence[LocalModel], providers: Sequence[Endpoi
             lines.append(f"      as a judge: {model.as_judge}")
     lines += ["", click.style("Providers", bold=True)]
     for provider in providers:
-        names = " or ".join(provider.variables)
-        state = f"{names} is set" if provider.ready else f"set {names} to use it"
+        variables = " or ".join(provider.variables)
+        state = f"{variables} is set" if provider.ready else f"set {variables} to use it"
         lines.append(f"  {provider.name:<12} {state}")
         if provider.error is not None:
             lines.append(f"      error: {provider.error}")
         elif provider.models is not None:
-            shown = ", ".join(provider.models[:LONGEST_LIST])
-            more = len(provider.models) - LONGEST_LIST
-            lines.append(f"      {shown}{f', … and {more} more' if more > 0 else ''}")
+            names = ", ".join(provider.models[:MAX_MODELS])
+            more = len(provider.models) - MAX_MODELS
+            lines.append(f"      {names}{f', … and {more} more' if more > 0 else ''}")
     lines += ["", OTHER_ADDRESSES]
     return "\n".join(lines)
 
@@ -117,7 +118,7 @@ def _pull(names: Sequence[str], as_json: bool) -> int:
     if not names:
         raise click.UsageError(f"no model named; choose from: {', '.join(weights.KNOWN)}")
     unknown = [name for name in names if name not in weights.KNOWN]
-    # Nothing is downloaded where a name is misspelt.
+    # Unknown names first: they raise an error before anything is downloaded.
     for name in [*unknown, *dict.fromkeys(names)]:
         path = weights.pull(name, lambda line: click.echo(line, err=True))
         if not as_json:
@@ -127,25 +128,32 @@ def _pull(names: Sequence[str], as_json: bool) -> int:
     return 0
 
 
-def _local() -> list[LocalModel]:
+def _list_local() -> list[LocalModel]:
     from importlib.util import find_spec
 
     from proctor.metrics.warnings import describe_judge
     from proctor.models import weights
 
-    found = []
+    models = []
     for name, model in weights.KNOWN.items():
         path = weights.find(name)
-        place = None if path is None else str(path)
-        pull = f"proctor models pull {name}"
-        needed = "xllamacpp" if model.files[0].name.endswith(".gguf") else "numpy"
-        install = None if find_spec(needed) else 'pip install "proctor[local]"'
-        as_judge = describe_judge(f"local:{name}")
-        found.append(LocalModel(name, model.note, model.licence, model.size, place, pull, install, as_judge))
-    return found
+        package = "xllamacpp" if model.files[0].name.endswith(".gguf") else "numpy"
+        models.append(
+            LocalModel(
+                name,
+                model.note,
+                model.licence,
+                model.size,
+                path=None if path is None else str(path),
+                pull=f"proctor models pull {name}",
+                install=None if find_spec(package) else 'pip install "proctor[local]"',
+                as_judge=describe_judge(f"local:{name}"),
+            )
+        )
+    return models
 
 
-def _providers(check: bool, environ: Mapping[str, str] = os.environ) -> list[Endpoint]:
+def _list_providers(check: bool, environ: Mapping[str, str] = os.environ) -> list[Endpoint]:
     from proctor.core import bridge
     from proctor.models import anthropic, gemini, openai
 
@@ -154,32 +162,29 @@ def _providers(check: bool, environ: Mapping[str, str] = os.environ) -> list[End
         "anthropic": ((anthropic.KEY,), anthropic.available),
         "gemini": (gemini.KEYS, gemini.available),
     }
-    found = [
-        Endpoint(name, variables, any(environ.get(one, "").strip() for one in variables))
+    providers = [
+        Endpoint(name, variables, any(environ.get(variable, "").strip() for variable in variables))
         for name, (variables, _) in offers.items()
     ]
     if not check:
-        return found
-    asked = {one.name: offers[one.name][1] for one in found if one.ready}
-    answers = bridge.run(_asked(asked))
-    return [
-        msgspec.structs.replace(one, **answers[one.name]) if one.name in answers else one for one in found
-    ]
+        return providers
+    answers = bridge.run(_fetch_models({each.name: offers[each.name][1] for each in providers if each.ready}))
+    return [msgspec.structs.replace(each, **answers.get(each.name, {})) for each in providers]
 
 
-async def _asked(offers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What each provider says, all asked at once."""
+async def _fetch_models(offers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Request the models of all providers concurrently."""
     import asyncio
 
     from proctor.core import lifetimes
     from proctor.errors import ProctorError
 
-    async def one(available: Any) -> dict[str, Any]:
+    async def fetch(available: Any) -> dict[str, Any]:
         try:
             return {"models": await available()}
         except ProctorError as error:
             return {"error": str(error)}
 
     async with lifetimes.in_use():
-        answers = await asyncio.gather(*map(one, offers.values()))
+        answers = await asyncio.gather(*map(fetch, offers.values()))
     return dict(zip(offers, answers, strict=True))

@@ -1,9 +1,10 @@
-"""Options that several commands share, and how their values are read."""
+"""Options that several commands share, and how their values are parsed."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -14,28 +15,31 @@ from proctor.core.yaml_text import load_yaml
 from proctor.errors import ConfigError, Problem, nearest
 from proctor.records.numbers import read_percent
 
-
-class Subcommands(click.Group):
-    """A group of commands."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            told = nearest(args[0], self.commands)
-            raise click.UsageError(f"there is no command {args[0]!r}; {told}", ctx)
-        return super().resolve_command(ctx, args)
-
-
+FAILED, USAGE, TROUBLE, INCONCLUSIVE, INTERRUPTED = 1, 2, 3, 4, 130
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
-NAME_LIMIT = 200
-LIMITS = "calls=N, tokens=N or cost=N"
+NAME_WIDTH = 200
+BUDGET_FORM = "calls=N, tokens=N or cost=N"
+# The value of --resume without a run id.
+LATEST_UNFINISHED = "the latest unfinished run"
+PATH = click.Path(path_type=Path)
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def together(*options: Decorator) -> Decorator:
-    """Several options as one, in their order."""
+class CommandGroup(click.Group):
+    """A group of commands that suggests the nearest name for a misspelled one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        names = self.list_commands(ctx)
+        if args and args[0] not in names and not args[0].startswith("-"):
+            raise click.UsageError(f"there is no command {args[0]!r}; {nearest(args[0], names)}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def combine(*options: Decorator) -> Decorator:
+    """Return one decorator that adds several options, in their order."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
@@ -45,129 +49,152 @@ def together(*options: Decorator) -> Decorator:
     return decorate
 
 
-def history_option() -> Decorator:
-    """Where the runs are kept."""
-    return click.option(
-        "--history",
-        metavar="FILE|URL",
-        help="The history: a file, or postgresql://…. Default: $PROCTOR_HISTORY, else .proctor/history.db.",
-    )
+history_option = click.option(
+    "--history",
+    metavar="FILE|URL",
+    help="Use this history: a file or postgresql://…. Default: $PROCTOR_HISTORY, else .proctor/history.db.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+output_option = click.option(
+    "--output", metavar="DIR", type=PATH, help="Write report.md and report.json to this folder."
+)
+quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print neither progress nor the report.")
+name_option = click.option("--name", help="Store the run under this name.")
+tag_option = click.option(
+    "--tag",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Store a tag with the run; repeat for more. Example: --tag branch=main.",
+)
+fail_under_option = click.option(
+    "--fail-under",
+    metavar="[METRIC=]VALUE",
+    multiple=True,
+    help="Exit with 1 if a metric is lower; without METRIC, the strict pass rate. "
+    "Example: --fail-under mean_score=0.8.",
+)
+requests_option = click.option(
+    "--requests",
+    metavar="ADDRESS",
+    required=True,
+    help="Use this request mailbox: redis://host:6379/0/NAME or sqs://NAME.",
+)
+budget_option = click.option(
+    "--budget",
+    metavar="calls|tokens|cost=N",
+    multiple=True,
+    help="Stop when the models have used N calls, tokens or US dollars. Example: --budget cost=5.",
+)
+canary_option = click.option(
+    "--canary",
+    type=click.IntRange(1),
+    metavar="N",
+    help="On about one of N samples, show judges a bad answer that asks for praise, and warn if "
+    "they pass it. Default: off. Example: --canary 10.",
+)
+skipped_option = click.option(
+    "--skipped",
+    type=click.Choice(["skip", "ignore"]),
+    help="Skip a result when one of its checks was skipped, or ignore that check. Default: skip.",
+)
+resume_options = combine(
+    click.option("--resume", metavar="[ID]", is_flag=False, flag_value=LATEST_UNFINISHED,
+                 help="Continue a run: run only what is missing. Without ID, the latest unfinished run."),
+    click.option("--allow-changes", is_flag=True,
+                 help="With --resume: continue even if the evaluation has changed."),
+    click.option("--retry-errors", is_flag=True, help="With --resume: run failed samples again."),
+)  # fmt: skip
 
 
-def budget_option() -> Decorator:
-    """What the models may use."""
-    return click.option(
-        "--budget",
-        metavar="calls|tokens|cost=N",
-        multiple=True,
-        help="Stop when the models have used so much; cost is in US dollars.",
-    )
-
-
-def budget_from(given: Iterable[str], else_this: Any = None) -> Any:
-    """What --budget says, or what an eval file says."""
-    limits = {name: value(text) for name, text in pairs(given, "--budget", LIMITS).items()}
-    wrong = [
-        Problem("--budget", f"expected {LIMITS}, each a number above 0, found {name}={limit}")
-        for name, limit in limits.items()
-        if name not in ("calls", "tokens", "cost") or not _is_limit(limit)
-    ]
-    if wrong:
-        raise ConfigError("an option cannot be read", problems=wrong)
-    return limits or else_this
-
-
-def _is_limit(given: Any) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool) and given > 0
-
-
-def redact_option(usual: str | None = None) -> Decorator:
-    """What is taken out of what is kept; `usual` where no eval file can say it."""
+def redact_option(default: str | None = None) -> Decorator:
+    """Return --redact; pass `default` where no eval file can set it."""
     return click.option(
         "--redact",
         type=click.Choice(["secrets", "personal", "nothing"]),
-        default=usual,
-        help="Taken out before it is stored. Default: secrets.",
-    )
-
-
-def skipped_option(default: str | None = None) -> Decorator:
-    """What a skipped check means for its result; `default` where no eval file can set it."""
-    return click.option(
-        "--skipped",
-        type=click.Choice(["skip", "ignore"]),
         default=default,
-        help="Skip a result when one of its checks was skipped, or ignore that check. Default: skip.",
+        help="Remove secrets, or secrets and personal data, before anything is stored. Default: secrets.",
     )
 
 
-def canary_option() -> Decorator:
-    """Whether judges are tested along the way."""
-    return click.option(
-        "--canary",
-        type=click.IntRange(1),
-        metavar="N",
-        help="Show judges a bad answer that asks for praise, on about one of N samples, and warn "
-        "if one passes it. Example: --canary 10.",
-    )
+def page_options(noun: str) -> Decorator:
+    """Return --limit and --offset of a list."""
+    from_zero = click.IntRange(min=0)
+    return combine(
+        click.option("--limit", type=from_zero, metavar="N", default=20, show_default=True,
+                     help=f"Show at most N {noun}."),
+        click.option("--offset", type=from_zero, metavar="N", default=0, show_default=True,
+                     help=f"Skip the first N {noun}."),
+    )  # fmt: skip
 
 
-def json_option() -> Decorator:
-    """Output for programs."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+def check_resume_options(options: dict[str, Any]) -> None:
+    """Reject options that need --resume when it is missing."""
+    if not options.get("resume") and (options.get("retry_errors") or options.get("allow_changes")):
+        raise ConfigError("--retry-errors and --allow-changes need --resume", fix="add --resume RUN")
 
 
-def output_option() -> Decorator:
-    """Where report.md and report.json go."""
-    return click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Write reports.")
-
-
-def quiet_option(what: str = "No progress and no table.") -> Decorator:
-    """Say less."""
-    return click.option("--quiet", "-q", is_flag=True, help=what)
+def parse_budget(values: Iterable[str], default: Any = None) -> Any:
+    """Return the limits of --budget, or `default` (those of an eval file) without any."""
+    limits = {name: parse_value(text) for name, text in parse_pairs(values, "--budget", BUDGET_FORM).items()}
+    problems = [
+        Problem("--budget", f"expected {BUDGET_FORM}, each a number above 0, found {name}={limit}")
+        for name, limit in limits.items()
+        if name not in ("calls", "tokens", "cost")
+        or isinstance(limit, bool)
+        or not isinstance(limit, int | float)
+        or limit <= 0
+    ]
+    if problems:
+        raise ConfigError("an option is invalid", problems=problems, fix="write --budget cost=5")
+    return limits or default
 
 
 def complain(text: str, heading: str = "") -> None:
-    """Say on standard error what is wrong: red where colours are wanted, never a control code."""
-    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
-    color = False if plain else None
+    """Print to standard error, in red where colors are enabled and without control codes."""
+    is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    color = False if is_plain else None
     visible = "".join(c if c.isprintable() or c == "\n" else UNPRINTABLE for c in text)
-    # Where nobody reads it any more, the exit code still tells.
+    # If standard error is closed, the exit code still reports the problem.
     with contextlib.suppress(BrokenPipeError):
         if heading:
             click.secho(heading, fg="red", bold=True, nl=False, err=True, color=color)
         click.secho(visible, fg=None if heading else "red", err=True, color=color)
 
 
-def shown(name: str) -> str:
-    """A name that came from elsewhere, on one line and without control codes."""
+def discard_stdout() -> None:
+    """Send further output nowhere, after the reader of a pipe has closed it."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+
+
+def display_name(name: str) -> str:
+    """Return a stored name on one line, without control codes."""
     from proctor.reports.format import line
 
-    return line(name, NAME_LIMIT)
+    return line(name, NAME_WIDTH)
 
 
-def pairs(given: Iterable[str], option: str, expected: str = "key=value") -> dict[str, str]:
-    """`key=value` options as a mapping; all faults at once."""
-    found: dict[str, str] = {}
+def parse_pairs(values: Iterable[str], option: str, expected: str = "key=value") -> dict[str, str]:
+    """Parse `key=value` options into a mapping; report all faults at once."""
+    parsed: dict[str, str] = {}
     problems = []
-    fix = ""
-    for text in given:
+    fix = f"write {option} {expected.partition(',')[0]}"
+    for text in values:
         key, equals, value = text.partition("=")
         is_json = text.lstrip().startswith(("{", "["))
         if is_json or not equals or not key.strip():
             problems.append(Problem(option, f"expected {expected}, found {text!r}"))
             if is_json:
                 fix = f"write one pair after each {option}, not JSON: {option} {expected}"
-        found[key.strip()] = value
+        parsed[key.strip()] = value
     if problems:
-        raise ConfigError("an option cannot be read", problems=problems, fix=fix)
-    return found
+        raise ConfigError("an option is invalid", problems=problems, fix=fix)
+    return parsed
 
 
-def value(text: str) -> Any:
-    """A value from the command line as YAML would read it: 3, true, [a, b], or text.
+def parse_value(text: str) -> Any:
+    """Parse a value as YAML does: 3, true, [a, b], or text.
 
-    >>> value("0.5"), value("false"), value("^A.*z$")
+    >>> parse_value("0.5"), parse_value("false"), parse_value("^A.*z$")
     (0.5, False, '^A.*z$')
     """
     import yaml
@@ -178,10 +205,10 @@ def value(text: str) -> Any:
         return text
 
 
-def number(text: str, option: str) -> float:
-    """A share from the command line: 0.8 or 80%.
+def parse_share(text: str, option: str) -> float:
+    """Parse a share: 0.8 or 80%.
 
-    >>> number("80%", "--fail-under")
+    >>> parse_share("80%", "--fail-under")
     0.8
     """
     percent = read_percent(text)
@@ -204,9 +231,9 @@ class Share(click.ParamType[float]):
         self._low = low
         self._high = high
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:  # noqa: ARG002 - click's form
-        """The share that was written."""
-        share = value if isinstance(value, float) else number(str(value), f"--{param.name}")
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:  # noqa: ARG002 - click's signature
+        """Parse the share and check its bounds."""
+        share = value if isinstance(value, float) else parse_share(str(value), f"--{param.name}")
         if not self._low <= share <= self._high:
             self.fail(f"{value} is not in the range {self._low:g} to {self._high:g}", param)
         return share

@@ -1,26 +1,27 @@
-"""What a finished run leads to: reports on disk, words on the screen, and an exit code."""
+"""The end of a run: reports on disk, the report on the screen, and the exit code."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.comparing import as_markdown, comparisons, show_beside
-from proctor.cli.options import complain
+from proctor.cli.options import FAILED, INCONCLUSIVE, TROUBLE, complain, discard_stdout
 from proctor.comparison.gates.gaps import TENTH, worst_gap
 from proctor.comparison.gates.thresholds import in_own_unit, shortfalls
 from proctor.records import codec
 from proctor.records.report import EvalReport
 from proctor.records.rubric import columns_in
-from proctor.reports.format import escape
+from proctor.reports.format import count, escape
 
-BELOW_THRESHOLD, NO_VERDICT, INCONCLUSIVE = 1, 3, 4
+if TYPE_CHECKING:
+    from proctor.records.comparison import Comparison
+
+FLIPS_SHOWN = 3
 
 
 def conclude(
@@ -31,44 +32,40 @@ def conclude(
     quiet: bool = False,
     as_json: bool = False,
 ) -> int:
-    """Write and print what was asked for; 1 if something is below its threshold.
+    """Write and print the report and return the exit code.
 
-    3 if nothing but errors came out: a wrong key, a server that is down. 4 if a threshold is
-    reached by what is there, and more than a tenth is missing.
+    1: a metric is below its threshold. 3: no result has a verdict, as with a wrong key or a server
+    that is down. 4: the thresholds are reached, but more than 10% of the values are missing.
     """
     below = shortfalls(report, thresholds)
     thresholds = in_own_unit(thresholds, columns_in(report.metadata))
-    doubts = [] if below else list(_doubts(report, thresholds))
-    gate = _gate(thresholds, below, doubts)
-    written = write_reports(report, output, gate) if output else []
-    with until_nobody_reads():
+    doubts = [] if below else list(_find_doubts(report, thresholds))
+    paths = write_reports(report, output, _describe_gate(thresholds, below, doubts)) if output else []
+    with tolerate_closed_pipe():
         if as_json:
-            click.echo(
-                codec.encode_pretty({**overview(report), "below_threshold": below, "inconclusive": doubts})
-            )
+            summary = {**summarize(report), "below_threshold": below, "inconclusive": doubts}
+            click.echo(codec.encode_pretty(summary))
         elif not quiet:
-            from proctor.reports.console import show
-
-            show(report)
-            show_beside(report)
-            for path in written:
+            show_report(report)
+            for path in paths:
                 click.echo(f"wrote {path}")
     if report.pass_rate is None:
-        complain(f"no result has a verdict: {report.errors} errors, {report.counts.skipped} skipped")
+        skipped = report.counts.skipped
+        complain(f"no result has a verdict: {count(report.errors, 'error')}, {skipped} skipped")
     for sentence in below:
         complain(f"threshold not reached: {sentence}")
     for sentence in doubts:
         complain(f"inconclusive: {sentence}")
     if below:
-        return BELOW_THRESHOLD
+        return FAILED
     counts = report.counts
     if counts.total and counts.passed + counts.failed == 0:
-        return NO_VERDICT
+        return TROUBLE
     return INCONCLUSIVE if doubts else 0
 
 
 def write_reports(report: EvalReport, folder: Path, gate: str = "") -> list[Path]:
-    """The report as Markdown, with the gate's verdict on top if there is one, and as JSON."""
+    """Write report.md, with the gate's verdict below the title, and report.json."""
     from proctor.reports.files import write
     from proctor.reports.json import JSONReporter
     from proctor.reports.markdown import MarkdownReporter
@@ -76,18 +73,50 @@ def write_reports(report: EvalReport, folder: Path, gate: str = "") -> list[Path
     paths = [folder / "report.md", folder / "report.json"]
     title, _, rest = MarkdownReporter().generate(report).partition("\n")
     text = "\n".join([title, *([f"\n{gate}"] if gate else []), rest])
-    if found := comparisons(report):
-        text += f"\n{as_markdown(found)}"
+    if comparisons := compare_configurations(report):
+        text += f"\n{render_comparisons(comparisons)}"
     write(paths[0], [text.encode(errors="replace")])
     JSONReporter().save(report, paths[1])
     return paths
 
 
-@contextlib.contextmanager
-def prints_aside(as_json: bool) -> Iterator[None]:
-    """With --json, what targets and evaluators print goes to standard error: JSON stays JSON.
+def show_report(report: EvalReport) -> None:
+    """Print a report, and below it each configuration compared with the baseline."""
+    from proctor.reports.comparison import show as show_comparisons
+    from proctor.reports.console import show
 
-    Whatever they put in the place of the standard streams is gone afterwards.
+    show(report)
+    if comparisons := compare_configurations(report):
+        click.echo()
+        show_comparisons(comparisons, flips=FLIPS_SHOWN)
+
+
+def compare_configurations(report: EvalReport) -> list[Comparison]:
+    """Compare every configuration of a run with its baseline; none if the run has no baseline."""
+    run = report.metadata
+    if run is None or run.baseline is None or not report.total:
+        return []
+    from proctor.comparison.compare import compare_all
+    from proctor.comparison.report import FieldReport
+
+    sides = FieldReport.of(report)
+    baseline = sides.side(run.baseline)
+    others = [each.name for each in run.configurations if each.name != run.baseline]
+    return compare_all([(sides.side(name), baseline) for name in others])
+
+
+def render_comparisons(comparisons: Sequence[Comparison], *, flips: int = FLIPS_SHOWN) -> str:
+    """Render comparisons as Markdown."""
+    from proctor.reports.comparison import markdown
+
+    return "\n".join(markdown(each, flips=flips) for each in comparisons)
+
+
+@contextlib.contextmanager
+def redirect_prints(as_json: bool) -> Iterator[None]:
+    """With --json, send what targets and evaluators print to standard error.
+
+    Streams that they replace are restored afterwards.
     """
     streams = sys.stdout, sys.stderr
     try:
@@ -99,17 +128,16 @@ def prints_aside(as_json: bool) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def until_nobody_reads() -> Iterator[None]:
-    """Stop printing when the reader has gone (`| head`); the exit code stays what it is."""
+def tolerate_closed_pipe() -> Iterator[None]:
+    """Stop printing when the reader closes the pipe (`| head`); the exit code does not change."""
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+        discard_stdout()
 
 
-def _doubts(report: EvalReport, thresholds: Mapping[str, float]) -> Iterator[str]:
-    """What reaches its threshold by too few of the results to say so."""
+def _find_doubts(report: EvalReport, thresholds: Mapping[str, float]) -> Iterator[str]:
     for metric, least in thresholds.items():
         gap = worst_gap(report, metric)
         if gap.exceeds(TENTH):
@@ -120,19 +148,20 @@ def _doubts(report: EvalReport, thresholds: Mapping[str, float]) -> Iterator[str
             )
 
 
-def _gate(thresholds: Mapping[str, float], below: list[str], doubts: list[str]) -> str:
+def _describe_gate(thresholds: Mapping[str, float], below: list[str], doubts: list[str]) -> str:
     if not thresholds:
         return ""
-    asked = ", ".join(f"{metric} at least {least:g}" for metric, least in thresholds.items())
     if below:
         return f"**Gate: failed.** {escape('; '.join(below))}."
     if doubts:
         return f"**Gate: inconclusive.** {escape('; '.join(doubts))}."
-    return f"**Gate: passed.** {escape(asked)}."
+    reached = ", ".join(f"{metric} at least {least:g}" for metric, least in thresholds.items())
+    return f"**Gate: passed.** {escape(reached)}."
 
 
-def overview(report: EvalReport) -> dict[str, Any]:
-    """A report without its results, for programs."""
+def summarize(report: EvalReport) -> dict[str, Any]:
+    """Return a report without its results, for programs."""
+    comparisons = compare_configurations(report)
     return {
         "run_id": report.run_id,
         "metadata": report.metadata,
@@ -144,5 +173,5 @@ def overview(report: EvalReport) -> dict[str, Any]:
         "mean_latency_ms": report.mean_latency_ms,
         "metrics": report.metrics,
         "by_configuration": report.by_configuration,
-        **({"comparisons": found} if (found := comparisons(report)) else {}),
+        **({"comparisons": comparisons} if comparisons else {}),
     }

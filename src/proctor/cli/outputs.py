@@ -1,4 +1,4 @@
-"""Where outputs may go: to a new file, or in the place of an earlier output of the same kind."""
+"""Checks of output files: a command writes a new file, or replaces its own earlier output."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 from proctor.errors import ConfigError
 
-HEAD = 4096
-# What is read as a whole to be known is never longer than this.
-LONGEST = 50_000_000
-DATABASE = b"SQLite format 3\x00"
-# The files beside that of a database, in which its last changes are.
-BESIDE = ("", "-wal", "-shm", "-journal")
-ENDINGS = {
+HEAD_BYTES = 4096
+# Larger files are not read to recognize them.
+MAX_BYTES = 50_000_000
+SQLITE_HEAD = b"SQLite format 3\x00"
+PARQUET_MARK = b"PAR1"
+# SQLite keeps its latest changes in files with these endings.
+DATABASE_ENDINGS = ("", "-wal", "-shm", "-journal")
+DESCRIPTIONS = {
     ".csv": "a table",
     ".db": "a database",
     ".json": "a JSON file",
@@ -33,192 +34,191 @@ ENDINGS = {
 }
 
 
-class Kind(NamedTuple):
-    """What a command writes to a file, and what it is known by.
-
-    That is how it begins, a key of the JSON object that it is, or names at a Parquet file's end.
-    """
+class OutputType(NamedTuple):
+    """A type of output file, recognized by its first bytes, a JSON key, or Parquet columns."""
 
     name: str
-    begins: bytes = b""
+    head: bytes = b""
     key: str = ""
-    ends: tuple[bytes, ...] = ()
+    columns: tuple[bytes, ...] = ()
 
-    def is_in(self, path: Path) -> bool:
-        """True if a file holds an earlier output of this kind."""
+    def matches(self, path: Path) -> bool:
+        """True if a file holds an earlier output of this type."""
         if self.key:
-            return self.key in _object_in(path)
-        if self.ends:
-            return _is_parquet(path, self.ends)
-        return re.match(self.begins, _head(path)) is not None
+            return self.key in _read_object(path)
+        if self.columns:
+            return _has_columns(path, self.columns)
+        return re.match(self.head, _read_head(path)) is not None
 
 
-RESULT = Kind("result of a session", key="rubric_scores")
-SUMMARY = Kind("summary of a batch", key="batch_summary")
-RUBRICS = Kind("rubric file", key="rubrics")
-JUNIT = Kind("JUnit file of a gate", rb'\s*(?:<\?xml[^>]*\?>\s*)?<testsuites?\s[^>]*name="proctor gate')
-COMMENT = Kind("comment of a gate", rb"<!-- proctor gate: ")
-COMPARISON = Kind("comparison", rb"## [^\n]* beside [^\n]*\n")
-PICTURE = Kind("picture of a trend", rb'<svg [^>]*>\s*<title id="title">[^<]* over time</title>')
+RESULT = OutputType("a session result", key="rubric_scores")
+SUMMARY = OutputType("a batch summary", key="batch_summary")
+RUBRICS = OutputType("a rubric file", key="rubrics")
+JUNIT = OutputType(
+    "a JUnit file of a gate", rb'\s*(?:<\?xml[^>]*\?>\s*)?<testsuites?\s[^>]*name="proctor gate'
+)
+COMMENT = OutputType("a gate comment", rb"<!-- proctor gate: ")
+COMPARISON = OutputType("a comparison", rb"## [^\n]* (?:beside|compared with|compared to|vs\.?) [^\n]*\n")
+PICTURE = OutputType("a trend picture", rb'<svg [^>]*>\s*<title id="title">[^<]* over time</title>')
 REPORTS = {
-    "report.md": Kind("report", rb"# Proctor Evaluation Report\r?\n"),
-    "report.json": Kind("report", rb'\{\s*"proctor_report"\s*:'),
+    "report.md": OutputType("a report", rb"# Proctor Evaluation Report\r?\n"),
+    "report.json": OutputType("a report", rb'\{\s*"proctor_report"\s*:'),
 }
 EXPORTS = {
-    "jsonl": Kind("export of runs", rb'\{"part":\s*"run",\s*"proctor_run":'),
-    "csv": Kind("export of runs", rb"run_id,run_name,run_began,configuration,sample_id,"),
-    "parquet": Kind("export of runs", ends=(b"run_id", b"run_began", b"run_record")),
+    "jsonl": OutputType("an export of runs", rb'\{"part":\s*"run",\s*"proctor_run":'),
+    "csv": OutputType("an export of runs", rb"run_id,run_name,run_began,configuration,sample_id,"),
+    "parquet": OutputType("an export of runs", columns=(b"run_id", b"run_began", b"run_record")),
 }
 
 
-def check_file(path: Path | None, kind: Kind, option: str, history: str | None = None) -> None:
-    """Refuse a file that cannot be written, or that is something else than an earlier output.
+def check_file(path: Path | None, output_type: OutputType, option: str, history: str | None = None) -> None:
+    """Reject a file that cannot be written, or that is not an earlier output of this type.
 
-    Whatever does not hold still (a terminal, a pipe) is written to, and so is an empty file.
+    Streams (a terminal, a pipe) and empty files are accepted.
     """
     from proctor.reports.files import is_stream
 
     if path is None or is_stream(path):
         return
-    if path.is_dir() or not _may_hold(path.absolute().parent):
+    if path.is_dir() or not _is_writable(path.absolute().parent):
         fix = "it is a folder: name a file in it" if path.is_dir() else "name another file"
-        raise ConfigError(f"{str(path)!r} is no file that can be written", where=option, fix=fix)
+        raise ConfigError(f"cannot write the file {str(path)!r}", where=option, fix=fix)
     _refuse_history(path, option, history)
-    _refuse_other(path, kind, option)
+    if not path.is_file() or not path.stat().st_size or output_type.matches(path):
+        return
+    is_database = _read_head(path).startswith(SQLITE_HEAD)
+    existing = "a database" if is_database else DESCRIPTIONS.get(path.suffix.lower(), "a file")
+    raise ConfigError(
+        f"{existing} exists here and is not overwritten, because it is not {output_type.name}",
+        where=f"{option} {path}",
+        fix="name another file, or delete this one",
+    )
 
 
 def check_reports(folder: Path | None, history: str | None = None, option: str = "--output") -> None:
-    """Refuse a folder that reports cannot be written to, before a run is paid for."""
+    """Reject a folder that reports cannot be written to, before the run costs money."""
     if folder is not None:
         _refuse_history(folder, option, history)
         check_folder(folder, option)
-        for name, kind in REPORTS.items():
-            check_file(folder / name, kind, option, history)
+        for name, output_type in REPORTS.items():
+            check_file(folder / name, output_type, option, history)
 
 
 def check_folder(folder: Path, option: str) -> None:
-    """Refuse a folder that is none, or that cannot be written to."""
-    if not _may_hold(folder):
-        there = _there(folder)
-        raise ConfigError(f"{str(there)!r} is no folder that can be written to", where=option)
+    """Reject a path that is not a writable folder and cannot become one."""
+    if not _is_writable(folder):
+        raise ConfigError(
+            f"cannot write to {str(_existing_part(folder))!r}: it is not a writable folder",
+            where=option,
+            fix="name another folder",
+        )
 
 
-def reports_in(folder: Path | None) -> list[Path]:
-    """The files that --output asks for."""
+def report_paths(folder: Path | None) -> list[Path]:
+    """Return the files that --output writes."""
     return [] if folder is None else [folder / name for name in REPORTS]
 
 
 def refuse_twice(outputs: Iterable[Path]) -> None:
-    """Refuse two outputs in one file: the second would take the place of the first."""
+    """Reject two outputs with the same path: the second would replace the first."""
     from proctor.reports.files import is_stream
 
-    places: set[Path] = set()
+    paths: set[Path] = set()
     for path in outputs:
-        if not is_stream(path) and path.resolve() in places:
-            raise ConfigError("two outputs would go to it", where=str(path), fix="give each its own file")
-        places.add(path.resolve())
+        if not is_stream(path) and path.resolve() in paths:
+            raise ConfigError(
+                "two outputs would be written to this file",
+                where=str(path),
+                fix="name a file for each output",
+            )
+        paths.add(path.resolve())
 
 
 def refuse_among(dataset: Any, outputs: Iterable[Path]) -> None:
-    """Refuse outputs that would lie among recorded sessions, and be read as such the next time."""
+    """Reject outputs inside the folder of recorded sessions: the next run would read them."""
     from proctor.datasets.sessions import SessionDataset
 
     for path in outputs:
         if isinstance(dataset, SessionDataset) and dataset.reads(path):
             raise ConfigError(
-                "it would lie among the sessions of the dataset, and be read as one the next time",
+                "it is in the folder of recorded sessions, and the next run would read it as one",
                 where=str(path),
-                fix="write to a folder of its own",
+                fix="write to a separate folder",
             )
 
 
-def refuse_what_is_read(output: Path | None, read: Mapping[str, Path | None]) -> None:
-    """Refuse to write over what a command reads, or among it; `read` tells by which option."""
-    for option, path in read.items():
+def refuse_inputs(output: Path | None, inputs: Mapping[str, Path | None]) -> None:
+    """Reject an output that would overwrite an input; `inputs` are paths by option."""
+    for option, path in inputs.items():
         if output is not None and path is not None and is_within(output, path):
-            what = f"it is what {option} reads, and would be written over"
+            problem = f"{option} reads this file; it would be overwritten"
             if path.is_dir():
-                what = f"it lies in the folder that {option} reads, and would be read as well"
-            raise ConfigError(what, where=f"--output {output}", fix="name another file")
+                problem = f"{option} reads this folder and would read the output too"
+            raise ConfigError(problem, where=f"--output {output}", fix="name another file")
 
 
 def is_within(inner: Path, outer: Path) -> bool:
-    """True if a path is another one, or lies in that folder; links and `..` make no difference.
+    """True if a path is another path or lies in that folder; links and `..` are resolved.
 
     >>> is_within(Path("logs/../logs/new"), Path("logs")), is_within(Path("logs2"), Path("logs"))
     (True, False)
     """
-    places = (inner.resolve(), *inner.resolve().parents)
+    candidates = (inner.resolve(), *inner.resolve().parents)
     if not outer.exists():
-        return outer.resolve() in places
-    # By what the disk says, to which capitals or two names of a file may make no difference.
-    return any(place.exists() and place.samefile(outer) for place in places)
+        return outer.resolve() in candidates
+    # Ask the file system: it may ignore case or have two names for a file.
+    return any(candidate.exists() and candidate.samefile(outer) for candidate in candidates)
 
 
-def _there(path: Path) -> Path:
-    """As much of a path as there is."""
-    return next(one for one in (path.absolute(), *path.absolute().parents) if one.exists())
+def _existing_part(path: Path) -> Path:
+    return next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
 
 
-def _may_hold(folder: Path) -> bool:
-    there = _there(folder)
-    return there.is_dir() and os.access(there, os.W_OK)
+def _is_writable(folder: Path) -> bool:
+    existing = _existing_part(folder)
+    return existing.is_dir() and os.access(existing, os.W_OK)
 
 
 def _refuse_history(path: Path, option: str, history: str | None) -> None:
     from proctor.wiring.open_history import history_file
 
     file = history_file(history)
-    if file is not None and any(is_within(path, file.with_name(file.name + end)) for end in BESIDE):
-        raise ConfigError("the history of runs is in it", where=f"{option} {path}", fix="name another file")
+    if file is not None and any(is_within(path, file.with_name(file.name + end)) for end in DATABASE_ENDINGS):
+        raise ConfigError(
+            "this file holds the history of runs", where=f"{option} {path}", fix="name another file"
+        )
 
 
-def _refuse_other(path: Path, kind: Kind, option: str) -> None:
-    if not path.is_file() or not path.stat().st_size or kind.is_in(path):
-        return
-    raise ConfigError(
-        f"{_taken_for(path)} is there already, which is no {kind.name} and not written over",
-        where=f"{option} {path}",
-        fix="name another file, or delete this one",
-    )
-
-
-def _taken_for(path: Path) -> str:
-    if _head(path).startswith(DATABASE):
-        return "a database"
-    return ENDINGS.get(path.suffix.lower(), "a file")
-
-
-def _head(path: Path) -> bytes:
+def _read_head(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            return file.read(HEAD)
+            return file.read(HEAD_BYTES)
     except OSError:
         return b""
 
 
-def _object_in(path: Path) -> dict[str, Any]:
-    """The JSON object that a file holds; an empty one if it holds something else."""
+def _read_object(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file; an empty one if it holds anything else."""
     try:
-        if path.stat().st_size > LONGEST:
+        if path.stat().st_size > MAX_BYTES:
             return {}
-        found = json.loads(path.read_bytes())
+        value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
-def _is_parquet(path: Path, names: tuple[bytes, ...]) -> bool:
-    """True if a Parquet file has columns of these names, as its last part tells them."""
-    mark = b"PAR1"
+def _has_columns(path: Path, names: tuple[bytes, ...]) -> bool:
+    """True if the footer of a Parquet file names these columns."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - 8))
-            end = file.read()
-            about = min(int.from_bytes(end[:4], "little"), size, LONGEST)
-            file.seek(max(0, size - 8 - about))
-            told = file.read(about)
+            tail = file.read()
+            footer_size = min(int.from_bytes(tail[:4], "little"), size, MAX_BYTES)
+            file.seek(max(0, size - 8 - footer_size))
+            footer = file.read(footer_size)
     except OSError:
         return False
-    return end.endswith(mark) and _head(path).startswith(mark) and all(n in told for n in names)
+    is_parquet = tail.endswith(PARQUET_MARK) and _read_head(path).startswith(PARQUET_MARK)
+    return is_parquet and all(name in footer for name in names)

@@ -1,4 +1,4 @@
-"""`proctor rank`: runs, or the configurations of one, in order of a metric."""
+"""`proctor rank`: rank runs, or the configurations of one run, by a metric."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from proctor.records.comparison import Order
 @click.option(
     "--order",
     type=click.Choice(get_args(Order)),
-    help="asc has the lowest first, desc the highest. Default: the best first.",
+    help="List the lowest value first (asc) or the highest (desc). Default: the best first.",
 )
-@history_option()
-@json_option()
+@history_option
+@json_option
 def command(
     metric: str, runs: tuple[str, ...], order: str | None, history: str | None, as_json: bool
 ) -> None:
-    """Put RUNS in order of METRIC, and say which places are decided.
+    """Rank RUNS by METRIC, and say which ranks the evidence supports.
 
-    A single run is taken apart into its configurations. METRIC is what every sample has a number
-    of: pass_rate, strict_pass_rate, mean_score, total_score (of rubrics), latency_ms.mean,
+    For a single run, its configurations are ranked. METRIC is a number that every sample has:
+    pass_rate, strict_pass_rate, mean_score, total_score (of rubrics), latency_ms.mean,
     tokens.mean, cost.mean, an evaluator's name, a field, or a path into the results. Percentiles
-    and sums have no places that could be decided.
+    and sums cannot be ranked.
 
     \b
     proctor rank pass_rate latest

@@ -1,95 +1,85 @@
-"""`proctor rescore`: score the outputs of a run again."""
+"""`proctor rescore`: score the outputs of a stored run again."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from proctor.cli.options import budget_from, budget_option, history_option, json_option, pairs
+from proctor.cli.evaluation import evaluator_option, plugin_option, set_option
+from proctor.cli.options import (
+    PATH,
+    budget_option,
+    fail_under_option,
+    history_option,
+    json_option,
+    output_option,
+    parse_budget,
+    parse_pairs,
+    quiet_option,
+    tag_option,
+)
 
 
 @click.command("rescore")
 @click.argument("run", default="latest")
-@click.option("--evaluator", "-e", metavar="NAME", multiple=True, help="A name or module:attr.")
-@click.option(
-    "--set",
-    "parameters",
-    metavar="EVALUATOR.PARAMETER=VALUE",
-    multiple=True,
-    help="Set a parameter of an evaluator. Example: contains.case_sensitive=false.",
-)
-@click.option("--file", type=click.Path(path_type=Path), help="Take the evaluators of a file.")
-@click.option(
-    "--plugin",
-    metavar="MODULE:OBJECT",
-    multiple=True,
-    help="Register an evaluator or a metric; with no evaluator named, use it.",
-)
-@click.option("--name", help="The name of the new run; that of the old one if left out.")
-@click.option("--tag", metavar="KEY=VALUE", multiple=True, help="Kept with the new run.")
-@click.option("--fail-under", metavar="[METRIC=]VALUE", multiple=True, help="Exit 1 below it.")
-@click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Write reports.")
-@click.option("--quiet", "-q", is_flag=True, help="No progress and no table.")
-@budget_option()
-@history_option()
-@json_option()
-def command(
-    run: str,
-    evaluator: tuple[str, ...],
-    parameters: tuple[str, ...],
-    file: Path | None,
-    plugin: tuple[str, ...],
-    name: str | None,
-    tag: tuple[str, ...],
-    fail_under: tuple[str, ...],
-    output: Path | None,
-    quiet: bool,
-    budget: tuple[str, ...],
-    history: str | None,
-    as_json: bool,
-) -> int:
-    """Score the outputs of a stored run with other evaluators; the target is not called.
+@evaluator_option
+@set_option
+@click.option("--file", metavar="FILE", type=PATH, help="Use the evaluators of this eval file.")
+@plugin_option
+@click.option("--name", help="Store the new run under this name. Default: the name of the old run.")
+@tag_option
+@fail_under_option
+@output_option
+@quiet_option
+@budget_option
+@history_option
+@json_option
+def command(run: str, file: Path | None, **options: Any) -> int:
+    """Score the outputs of a stored run with other evaluators, without calling the target.
 
     \b
     proctor rescore latest -e contains --set contains.case_sensitive=false
     proctor rescore latest --file eval.yaml
     """
-    from proctor.cli.evaluation import thresholds, with_parameters
-    from proctor.cli.outcome import conclude, prints_aside
+    from proctor.cli.evaluation import parse_thresholds, set_parameters
+    from proctor.cli.outcome import conclude, redirect_prints
     from proctor.cli.outputs import check_reports
     from proctor.core import bridge
     from proctor.engine.start import Conduct
     from proctor.errors import ConfigError
     from proctor.reports.live import live_display
     from proctor.wiring.config import load
-    from proctor.wiring.evaluate import score_again
+    from proctor.wiring.evaluate import execute_rescore
     from proctor.wiring.open_history import open_history
     from proctor.wiring.registry import Registry
 
-    check_reports(output, history)
+    quiet, as_json = options["quiet"], options["as_json"]
+    check_reports(options["output"], options["history"])
     loaded = load(file) if file else None
+    evaluation = loaded.evaluation if loaded else None
     registry = Registry.standard()
     registry.load_plugins(loaded.plugins if loaded else ())
-    brought = registry.load_plugins(plugin)
-    chosen = list(evaluator) or (loaded.evaluation.evaluators if loaded else list(brought))
-    if not chosen:
-        raise ConfigError("give the evaluators: --evaluator NAME, --plugin, or --file eval.yaml")
-    asked = loaded.evaluation if loaded else None
-    least = {**(asked.fail_under if asked else {}), **thresholds(fail_under)}
-    with prints_aside(as_json):
+    plugin_evaluators = registry.load_plugins(options["plugin"])
+    from_file = evaluation.evaluators if evaluation else list(plugin_evaluators)
+    evaluators = list(options["evaluator"]) or from_file
+    if not evaluators:
+        raise ConfigError("no evaluators given", fix="add --evaluator NAME, --plugin, or --file eval.yaml")
+    thresholds = {**(evaluation.fail_under if evaluation else {}), **parse_thresholds(options["fail_under"])}
+    with redirect_prints(as_json):
         report = bridge.run(
-            score_again(
+            execute_rescore(
                 run,
-                with_parameters(chosen, parameters, registry),
-                open_history(history),
+                set_parameters(evaluators, options["parameters"], registry),
+                open_history(options["history"]),
                 Conduct(watch=live_display(not (quiet or as_json))),
-                metrics=asked.metrics if asked else (),
+                metrics=evaluation.metrics if evaluation else (),
                 registry=registry,
-                name=name,
-                tags=pairs(tag, "--tag"),
-                fail_under=least,
-                budget=budget_from(budget, asked and asked.options.get("budget")),
+                name=options["name"],
+                tags=parse_pairs(options["tag"], "--tag"),
+                fail_under=thresholds,
+                budget=parse_budget(options["budget"], evaluation and evaluation.options.get("budget")),
             )
         )
-    return conclude(report, thresholds=least, output=output, quiet=quiet, as_json=as_json)
+    return conclude(report, thresholds=thresholds, output=options["output"], quiet=quiet, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`proctor runs`: the runs in the history, all or those that are asked for."""
+"""`proctor runs`: list the runs in the history."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ from typing import Any
 
 import click
 
-from proctor.cli.filters import asked, filter_options, nothing_fits
-from proctor.cli.options import history_option, json_option
+from proctor.cli.filters import explain_no_match, filter_options, parse_filters
+from proctor.cli.options import history_option, json_option, page_options
 
 
 @click.command("runs")
-@filter_options()
-@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True,
-              help="Show at most N runs.")  # fmt: skip
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="Skip the first N runs.")
-@history_option()
-@json_option()
+@filter_options
+@page_options("runs")
+@history_option
+@json_option
 def command(limit: int, offset: int, history: str | None, as_json: bool, **filters: Any) -> None:
-    """List the runs in the history, newest first; everything that is asked must hold.
+    """List the runs in the history, newest first. A run must match all filters.
 
     \b
     proctor runs
@@ -28,15 +26,15 @@ def command(limit: int, offset: int, history: str | None, as_json: bool, **filte
     from proctor.core.clock import SystemClock
     from proctor.records import codec
     from proctor.reports.listing import show_runs
-    from proctor.wiring.open_history import open_history, standing
+    from proctor.wiring.open_history import current_status, open_history
 
-    kept = open_history(history)
-    wanted = asked(filters, SystemClock().now())
-    runs = [standing(kept, run) for run in kept.runs(limit=limit, offset=offset, **wanted)]
+    store = open_history(history)
+    query = parse_filters(filters, SystemClock().now())
+    runs = [current_status(store, run) for run in store.runs(limit=limit, offset=offset, **query)]
     if as_json:
         click.echo(codec.encode_pretty(runs))
     elif runs:
-        baselines = {name: run.run_id for name, run in kept.baselines().items()}
-        show_runs([(run, kept.report(run.run_id)) for run in runs], baselines)
+        baselines = {name: run.run_id for name, run in store.baselines().items()}
+        show_runs([(run, store.report(run.run_id)) for run in runs], baselines)
     else:
-        click.echo(nothing_fits(kept, wanted))
+        click.echo(explain_no_match(store, query))

@@ -1,4 +1,4 @@
-"""`proctor sessions learn`: rubrics learned from sessions with known scores."""
+"""`proctor sessions learn`: learn rubrics from sessions with known scores."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from proctor.cli.judge_options import is_silent, judge_options, judge_settings, replace_resume_fix
 from proctor.cli.options import (
+    INTERRUPTED,
+    PATH,
     Share,
-    budget_from,
     budget_option,
     complain,
+    display_name,
     history_option,
     json_option,
+    parse_budget,
     quiet_option,
     redact_option,
-    shown,
 )
-from proctor.cli.session_scoring import judged_by, judging_options, silent, to_go_on
 from proctor.errors import ConfigError, RunInterrupted
 
 if TYPE_CHECKING:
@@ -26,59 +28,60 @@ if TYPE_CHECKING:
     from proctor.wiring.scoring.learning import Agreement, Learned
     from proctor.wiring.scoring.manifest import Known
 
-INTERRUPTED = 130
-PLACE = click.Path(path_type=Path)
-
 
 @click.command("learn")
-@click.option("--manifest", type=PLACE, required=True, metavar="FILE",
-              help="Sessions with known scores: [{path, score}, …], JSON or YAML.")  # fmt: skip
-@click.option("--model", required=True, metavar="MODEL", help="Who proposes: provider:model.")
-@judging_options("Who scores the held-out sessions. Default: --model.")
-@click.option("--output", type=PLACE, required=True, metavar="FILE",
-              help="The rubric file, which ends in .json.")  # fmt: skip
-@click.option("--overwrite", is_flag=True, help="Write over a rubric file that is there.")
+@click.option("--manifest", type=PATH, required=True, metavar="FILE",
+              help="Learn from the sessions of this JSON or YAML file: [{path, score}, …].")  # fmt: skip
+@click.option("--model", required=True, metavar="MODEL",
+              help="Let this model propose the rubrics. Example: openai:gpt-4o.")  # fmt: skip
+@judge_options("Score the held-out sessions with this model. Default: the model of --model.")
+@click.option("--output", type=PATH, required=True, metavar="FILE",
+              help="Write the rubrics to this .json file.")  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace an existing rubric file.")
 @click.option("--held-out", type=Share(0, 0.9), default=0.3, show_default=True,
-              help="The share of sessions that the rubrics are checked with.")  # fmt: skip
-@click.option("--most", type=click.IntRange(1), default=6, show_default=True, help="Rubrics.")
-@click.option("--rounds", type=click.IntRange(1), default=5, show_default=True,
-              help="How often rubrics are proposed, each time from other sessions.")  # fmt: skip
-@click.option("--embedder", metavar="ADDRESS", help="What near-duplicates are found by.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the choice of sessions.")
-@click.option("--resume", is_flag=True, help="Check the rubrics that --output holds already.")
+              help="Check the rubrics on this share of the sessions. Example: 30%.")  # fmt: skip
+@click.option("--most", type=click.IntRange(1), metavar="N", default=6, show_default=True,
+              help="Keep at most N rubrics.")  # fmt: skip
+@click.option("--rounds", type=click.IntRange(1), metavar="N", default=5, show_default=True,
+              help="Propose rubrics N times, each time from other sessions.")  # fmt: skip
+@click.option("--embedder", metavar="ADDRESS",
+              help="Find near-duplicate rubrics with this embedder. Example: local:minilm.")  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True,
+              help="Select the sessions with this random seed.")  # fmt: skip
+@click.option("--resume", is_flag=True, help="Skip the proposals: check the rubrics that --output holds.")
 @redact_option("secrets")
-@quiet_option()
-@budget_option()
-@history_option()
-@json_option()
+@quiet_option
+@budget_option
+@history_option
+@json_option
 def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
-    """Learn rubrics from sessions with known scores, and check them on sessions held out.
+    """Learn rubrics from sessions with known scores, and check them on held-out sessions.
 
     \b
     proctor sessions learn --manifest scored.json --model openai:gpt-4o --output rubrics.json
 
-    The check is Kendall's tau between the known scores and those by the rubrics. With few
-    sessions it shows nothing, and says so. The rubrics are written as soon as they are proposed:
-    what is ended after that is gone on with by --resume.
+    The check is Kendall's tau between the known scores and the scores of the rubrics. With too few
+    sessions it proves nothing, and the command says so. The rubrics are written before the check:
+    after an interruption, continue with --resume.
     """
-    from proctor.cli.outcome import prints_aside
+    from proctor.cli.outcome import redirect_prints
     from proctor.evaluators.rubric_files import load_rubrics
     from proctor.records import codec
     from proctor.reports.format import count
     from proctor.reports.rubric_files import write_json
 
-    _check(output, manifest, options["history"], overwrite=overwrite or options["resume"])
+    _check_output(output, manifest, options["history"], overwrite=overwrite or options["resume"])
     proposed = load_rubrics(output) if options["resume"] else None
-    kept = proposed is not None
+    is_saved = proposed is not None
 
-    def how() -> str:
-        return "add --resume to the same command" if kept else "repeat the command"
+    def describe_resume() -> str:
+        return "add --resume to the same command" if is_saved else "repeat the command"
 
-    def keep(rubrics: RubricSet) -> None:
-        nonlocal kept
-        kept = True
+    def save(rubrics: RubricSet) -> None:
+        nonlocal is_saved
+        is_saved = True
         write_json(output, codec.plain(rubrics))
-        if not silent(options):
+        if not is_silent(options):
             learned = rubrics.metadata["learned"]
             click.echo(
                 f"{count(len(rubrics), 'rubric')} proposed from "
@@ -88,59 +91,58 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
             )
 
     try:
-        with prints_aside(options["as_json"]), to_go_on(how):
-            learned = _learned(_known(manifest, output), options, proposed, keep)
+        with redirect_prints(options["as_json"]), replace_resume_fix(describe_resume):
+            known, warnings = _read_manifest(manifest, output)
+            learned = _learn(known, options, proposed, save)
     except RunInterrupted:
-        click.echo(f"interrupted: the rubrics are in {output}; --resume goes on", err=True)
+        click.echo(f"interrupted: the rubrics are in {output}; add --resume to continue", err=True)
         return INTERRUPTED
     write_json(output, codec.plain(learned.rubrics))
+    learned = learned._replace(notes=(*warnings, *learned.notes))
     for note in learned.notes:
         complain(note)
-    _tell(learned, output, options)
+    _show_learned(learned, output, options)
     return 0
 
 
-def _check(output: Path, manifest: Path, history: str | None, *, overwrite: bool) -> None:
-    """Refuse a rubric file that cannot be written, or that is somebody's work."""
-    from proctor.cli.outputs import RUBRICS, check_file, refuse_what_is_read
+def _check_output(output: Path, manifest: Path, history: str | None, *, overwrite: bool) -> None:
+    from proctor.cli.outputs import RUBRICS, check_file, refuse_inputs
 
-    refuse_what_is_read(output, {"--manifest": manifest})
+    refuse_inputs(output, {"--manifest": manifest})
     if output.suffix.lower() != ".json":
-        raise ConfigError("rubrics are written as .json", where=str(output))
+        raise ConfigError("rubrics are written as .json", where=str(output), fix="end the name in .json")
     check_file(output, RUBRICS, "--output", history)
     if output.exists() and output.stat().st_size and not overwrite:
         raise ConfigError(
-            "it is there already",
+            "the file exists",
             where=f"--output {output}",
-            fix="name another file; --overwrite writes over it, --resume checks what it holds",
+            fix="name another file; --overwrite replaces it, --resume checks the rubrics in it",
         )
 
 
-def _known(manifest: Path, output: Path) -> tuple[list[Known], list[str]]:
-    """The sessions with their scores, none of which may be written over; what was not read."""
+def _read_manifest(manifest: Path, output: Path) -> tuple[list[Known], list[str]]:
+    """Return the sessions with their scores, and warnings about what could not be read."""
     from proctor.reports.rubric_files import is_of
     from proctor.sessions import current as sessions
     from proctor.wiring.scoring.manifest import read_manifest
 
-    unread: list[str] = []
-    heard = sessions.warnings.set(unread)
+    warnings: list[str] = []
+    token = sessions.warnings.set(warnings)
     try:
         known = read_manifest(manifest)
     finally:
-        sessions.warnings.reset(heard)
-    for one in known:
-        if is_of(one.sample.metadata["source"], output):
+        sessions.warnings.reset(token)
+    for session in known:
+        if is_of(session.sample.metadata["source"], output):
             raise ConfigError(
-                f"session {one.sample.id!r} of the manifest is in it, and would be written over",
+                f"session {session.sample.id!r} of the manifest is in this file, which would be overwritten",
                 where=f"--output {output}",
                 fix="name another file",
             )
-    return known, unread
+    return known, warnings
 
 
-def _learned(
-    found: tuple[list[Known], list[str]], options: dict[str, Any], proposed: Any, keep: Any
-) -> Learned:
+def _learn(known: list[Known], options: dict[str, Any], proposed: Any, save: Any) -> Learned:
     from proctor.core import bridge
     from proctor.engine.start import Conduct
     from proctor.records.rubric import USUAL_SCALE
@@ -149,8 +151,7 @@ def _learned(
     from proctor.wiring.scoring.learning import learn_rubrics
     from proctor.wiring.scoring.manifest import Scoring
 
-    known, unread = found
-    display = live_display(not silent(options), outcomes=lambda _: [])
+    display = live_display(not is_silent(options), outcomes=lambda _: [])
     learned: Learned = bridge.run(
         learn_rubrics(
             known,
@@ -160,8 +161,8 @@ def _learned(
             how=Conduct(watch=display),
             scoring=Scoring(
                 max_concurrent=options["max_concurrent"],
-                budget=budget_from(options["budget"]),
-                judged=judged_by(options),
+                budget=parse_budget(options["budget"]),
+                judged=judge_settings(options),
                 redact=options["redact"],
             ),
             most=options["most"],
@@ -171,39 +172,40 @@ def _learned(
             embedder=options["embedder"],
             scale=options["scale"] or USUAL_SCALE,
             proposed=proposed,
-            keep=keep,
+            save=save,
         )
     )
-    return learned._replace(notes=(*unread, *learned.notes))
+    return learned
 
 
-def _tell(learned: Learned, output: Path, options: dict[str, Any]) -> None:
-    from proctor.cli.outcome import until_nobody_reads
+def _show_learned(learned: Learned, output: Path, options: dict[str, Any]) -> None:
+    from proctor.cli.outcome import tolerate_closed_pipe
     from proctor.records import codec
     from proctor.reports.rubrics import asked_in_words
 
-    with until_nobody_reads():
+    with tolerate_closed_pipe():
         if options["as_json"]:
-            told = {**learned._asdict(), "asked": learned.asked.content(), "output": str(output)}
-            click.echo(codec.encode_pretty(told))
+            content = {**learned._asdict(), "asked": learned.asked.content(), "output": str(output)}
+            click.echo(codec.encode_pretty(content))
         elif not options["quiet"]:
             for rubric in learned.rubrics:
-                click.echo(f"{shown(rubric.name)}: {_agreed(learned.by_rubric[rubric.id])}")
-            click.echo(f"total: {_agreed(learned.total)}")
-            if asked := asked_in_words(learned.asked):
-                click.echo(f"models: {asked}")
+                agreement = _describe_agreement(learned.by_rubric[rubric.id])
+                click.echo(f"{display_name(rubric.name)}: {agreement}")
+            click.echo(f"total: {_describe_agreement(learned.total)}")
+            if usage := asked_in_words(learned.asked):
+                click.echo(f"models: {usage}")
             if learned.run_id:
                 click.echo(f"run {learned.run_id}")
             click.echo(f"wrote {output}")
 
 
-def _agreed(found: Agreement) -> str:
-    """An agreement in words."""
+def _describe_agreement(agreement: Agreement) -> str:
     from proctor.reports.format import count
 
-    sessions = count(found.n, "held-out session")
-    if found.tau is None:
-        return f"{found.verdict} ({sessions})"
-    span = "" if found.interval is None else ", 95 % interval {:.2f} to {:.2f}".format(*found.interval)
-    note = f" ({found.note})" if found.note else ""
-    return f"tau {found.tau:.2f} over {sessions}{span}: {found.verdict}{note}"
+    sessions = count(agreement.n, "held-out session")
+    if agreement.tau is None:
+        return f"{agreement.verdict} ({sessions})"
+    bounds = agreement.interval
+    interval = "" if bounds is None else f", 95 % interval {bounds[0]:.2f} to {bounds[1]:.2f}"
+    note = f" ({agreement.note})" if agreement.note else ""
+    return f"tau {agreement.tau:.2f} over {sessions}{interval}: {agreement.verdict}{note}"

@@ -1,104 +1,301 @@
-"""What the commands that score sessions share: how judges are asked, and checks beforehand."""
+"""`proctor sessions evaluate`, `evaluate-batch` and `rubrics`: score sessions with rubrics."""
 
 from __future__ import annotations
 
 import contextlib
-import math
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.options import Decorator, together
-from proctor.errors import ConfigError, Problem, ProctorError
+from proctor.cli.judge_options import (
+    choose_judge,
+    is_silent,
+    judge_options,
+    judge_settings,
+    refuse_other_scale,
+    replace_resume_fix,
+)
+from proctor.cli.options import (
+    INTERRUPTED,
+    LATEST_UNFINISHED,
+    PATH,
+    TROUBLE,
+    budget_option,
+    canary_option,
+    check_resume_options,
+    combine,
+    complain,
+    display_name,
+    history_option,
+    json_option,
+    name_option,
+    parse_budget,
+    quiet_option,
+    redact_option,
+    resume_options,
+)
+from proctor.errors import ConfigError, RunInterrupted
 
 if TYPE_CHECKING:
-    from proctor.records.rubric import RubricSet
+    from proctor.engine.start import Conduct
+    from proctor.ports import RunView
+    from proctor.records.report import EvalReport
+    from proctor.records.sample import Sample
+    from proctor.reports.rubric_files import Names, ResultFiles
+    from proctor.wiring.prepare import Evaluation
 
-JUDGE_VARIABLE = "PROCTOR_JUDGE"
-RESUME = "resume the run"
-
-
-def judging_options(judge: str = f"provider:model. Default: ${JUDGE_VARIABLE}.") -> Decorator:
-    """Who judges, on which scale, and how it is asked."""
-    return together(
-        click.option("--judge", metavar="MODEL", help=judge),
-        click.option("--scale", type=float, nargs=2, metavar="LOW HIGH", callback=_scale,
-                     help="Where the rubrics have none. Default: 1 5."),
-        click.option("--llm-temperature", type=float, default=0.1, show_default=True),
-        click.option("--llm-max-tokens", type=int, default=1024, show_default=True),
-        click.option("--timeout", type=float, default=60.0, show_default=True,
-                     help="Seconds for each rubric."),
-        click.option("--max-concurrent", type=click.IntRange(1), default=10, show_default=True,
-                     help="Calls under way at a time, over all sessions and rubrics."),
-    )  # fmt: skip
-
-
-def _scale(_context: Any, _option: Any, given: tuple[float, float] | None) -> Any:
-    if given and not given[0] < given[1]:
-        low, high = sorted(given)
-        fix = f"--scale {low:g} {high:g}" if low < high else "--scale 1 5"
-        raise ConfigError("the least score comes first", where="--scale", fix=fix)
-    return given
+scoring_options = combine(
+    click.option("--rubrics", required=True, metavar="FILE",
+                 help='Score with the rubrics of this file, or "starter" for the built-in ones.'),
+    judge_options(),
+    click.option("--template", type=PATH, metavar="FILE", help="Use your own judge prompt template."),
+    click.option("--format", "form", metavar="NAME",
+                 help="Read the logs in this format, such as claude-code. Default: detected."),
+    click.option("--fresh", is_flag=True, help="Call the judge again for scores that earlier runs stored."),
+    name_option,
+    redact_option("secrets"),
+    canary_option,
+    quiet_option,
+    budget_option,
+    history_option,
+    json_option,
+)  # fmt: skip
 
 
-def judged_by(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What the options say of how a judge is asked; all that is wrong with them at once."""
-    problems = list(_wrong(options))
-    if problems:
-        raise ConfigError("options cannot be used", problems=problems)
-    judged = {
-        "temperature": options["llm_temperature"],
-        "max_tokens": options["llm_max_tokens"],
-        "timeout": options["timeout"],
-    }
-    return {**judged, "scale": options["scale"]} if options["scale"] else judged
+@click.command("evaluate")
+@click.option("--session", type=PATH, required=True, metavar="FILE", help="Score the session in this file.")
+@click.option("--id", "session_id", metavar="ID", help="Select a session if the file holds several.")
+@click.option("--output", type=PATH, metavar="FILE", help="Write the result to this JSON file.")
+@scoring_options
+def evaluate(session: Path, session_id: str | None, output: Path | None, **options: Any) -> int:
+    """Score one recorded session with rubrics.
 
+    \b
+    proctor sessions evaluate --rubrics starter --session chat.jsonl --output result.json
 
-def _wrong(options: Mapping[str, Any]) -> Iterator[Problem]:
-    for option, least, expected in (
-        ("--llm-temperature", 0.0, "a number from 0 up"),
-        ("--llm-max-tokens", 1.0, "a whole number from 1 up"),
-        ("--timeout", math.ulp(0.0), "seconds, more than 0"),
-    ):
-        given = options[option.strip("-").replace("-", "_")]
-        if not least <= given < math.inf:
-            yield Problem(option, f"expected {expected}, found {given:g}")
+    Stored answers of the judge are reused: after an interruption, repeat the command.
+    """
+    from proctor.datasets.sessions import SessionDataset
+    from proctor.records.rubric import columns_in
+    from proctor.reports.live import live_display
+    from proctor.reports.rubric_files import placed, with_run, write_json
+    from proctor.reports.rubrics import session_result
+    from proctor.wiring.open_history import look_up, open_history
 
-
-@contextlib.contextmanager
-def to_go_on(how: Callable[[], str]) -> Iterator[None]:
-    """Say how to go on with what was stopped, where a run is not resumed by its id."""
+    _check_output(output, session, options)
+    dataset = SessionDataset.one(session, session_id, options["form"])
+    evaluation = _build_evaluation(dataset, options, session.stem)
+    display = live_display(not is_silent(options), outcomes=lambda _: [])
+    is_interrupted = False
     try:
-        yield
-    except ProctorError as stopped:
-        stopped.fix = stopped.fix.replace(RESUME, how())
-        raise
+        with replace_resume_fix(lambda: "repeat the command"):
+            report = _run(evaluation, options, _build_controls(options, watch=display))
+    except RunInterrupted as stopped:
+        is_interrupted = True
+        report = look_up(open_history(options["history"]), stopped.run_id)
+        if not len(report.results):
+            click.echo("interrupted: answers are stored; repeat the command to continue", err=True)
+            return INTERRUPTED
+    content = session_result(report.results[0], columns_in(report.metadata))
+    result = with_run(placed(content, session), report)
+    if output is not None:
+        write_json(output, result)
+    _show_outcome(report, options, result, "" if output is None else f"wrote {output}")
+    if is_interrupted:
+        return INTERRUPTED
+    return 0 if result["summary"]["rubrics_evaluated"] else TROUBLE
 
 
-def refuse_other_scale(rubrics: RubricSet, scale: tuple[float, float] | None) -> None:
-    """Criteria are written for a scale: a file that names its own is scored on that one."""
-    if scale and rubrics.scale is not None and tuple(rubrics.scale) != tuple(scale):
-        low, high = rubrics.scale
-        raise ConfigError(
-            f"the rubrics are written for a scale from {low:g} to {high:g}",
-            where="--scale",
-            fix="leave it out, or change `scale` and the criteria in a file of your own",
+@click.command("evaluate-batch")
+@click.option("--sessions-dir", type=PATH, required=True, metavar="DIR",
+              help="Score the sessions in this folder.")  # fmt: skip
+@click.option("--output-dir", type=PATH, required=True, metavar="DIR",
+              help="Write the results to this folder.")  # fmt: skip
+@click.option("--pattern", metavar="GLOB", help='Read only these files. Example: "*.jsonl".')
+@click.option("--parallel", type=click.IntRange(1), metavar="N", default=5, show_default=True,
+              help="Score up to N sessions concurrently.")  # fmt: skip
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Score only the first N sessions.")
+@resume_options
+@scoring_options
+def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
+    """Score all recorded sessions of a folder with rubrics.
+
+    \b
+    proctor sessions evaluate-batch --rubrics rubrics.json --sessions-dir logs --output-dir results
+
+    Writes NAME_result.json after each session, and summary.json at the end.
+    """
+    from proctor.reports.format import count
+    from proctor.reports.live import live_display
+    from proctor.reports.rubric_files import SUMMARY, Names, ResultFiles
+    from proctor.wiring.scoring.manifest import ObservedSessions, rubric_columns
+
+    _refuse_folder(output_dir, sessions_dir, options["history"])
+    names = Names()
+    dataset = ObservedSessions(sessions_dir, options["form"], pattern=options["pattern"], told=names.of)
+    _refuse_existing_files(output_dir, dataset, names)
+    evaluation = _build_evaluation(dataset, options, sessions_dir.resolve().name)
+    files = ResultFiles(output_dir, rubric_columns(evaluation), names, sessions_dir)
+    display = live_display(not is_silent(options), outcomes=files.words)
+
+    def watch(view: RunView) -> AbstractContextManager[object]:
+        files.begun(view)
+        return contextlib.nullcontext() if display is None else display(view)
+
+    report = _run(evaluation, options, _build_controls(options, watch=watch, heard=files.heard))
+    summary = files.finish(report)
+    message = f"wrote {output_dir / SUMMARY} and {count(len(files), 'result')}"
+    _show_outcome(report, options, summary, message)
+    _warn_of_other_runs(files, output_dir)
+    return 0 if summary["details"]["sessions_scored"] else TROUBLE
+
+
+def _check_output(output: Path | None, session: Path, options: dict[str, Any]) -> None:
+    from proctor.cli.outputs import RESULT, check_file, refuse_inputs
+    from proctor.evaluators.rubric_files import STARTER
+
+    rubrics = None if options["rubrics"] == STARTER else Path(options["rubrics"])
+    refuse_inputs(output, {"--session": session, "--rubrics": rubrics, "--template": options["template"]})
+    check_file(output, RESULT, "--output", options["history"])
+
+
+def _refuse_folder(output_dir: Path, sessions_dir: Path, history: str | None) -> None:
+    """Reject a folder whose results would be overwritten, or read as sessions by the next batch."""
+    from proctor.cli.outputs import SUMMARY, check_file, check_folder, is_within
+    from proctor.reports.rubric_files import SUMMARY as SUMMARY_FILE
+    from proctor.reports.rubric_files import other_sessions_in
+
+    check_folder(output_dir, "--output-dir")
+    problem = ""
+    if is_within(output_dir, sessions_dir):
+        is_same = is_within(sessions_dir, output_dir)
+        place = "it holds the sessions" if is_same else "it is inside the folder of the sessions"
+        problem = f"{place}, so the next batch would read its results as sessions"
+    elif other := other_sessions_in(output_dir, sessions_dir):
+        problem = f"it holds results of other sessions ({other}), which would be overwritten"
+    if problem:
+        raise ConfigError(problem, where=f"--output-dir {output_dir}", fix="write to a separate folder")
+    check_file(output_dir / SUMMARY_FILE, SUMMARY, "--output-dir", history)
+
+
+def _refuse_existing_files(output_dir: Path, sessions: Iterable[Sample[Any, Any]], names: Names) -> None:
+    """Reject a folder where another file has the name of a result to write."""
+    from proctor.cli.outputs import RESULT, check_file
+    from proctor.reports.rubric_files import ENDING
+
+    foreign = {path for path in output_dir.glob(f"*{ENDING}") if not RESULT.matches(path)}
+    for sample in sessions if foreign else ():
+        path = output_dir / f"{names.of(sample.id)}{ENDING}"
+        if path in foreign:
+            check_file(path, RESULT, "--output-dir")
+
+
+def _warn_of_other_runs(files: ResultFiles, output_dir: Path) -> None:
+    from proctor.reports.format import count
+
+    for run_id in files.replaced():
+        complain(
+            f"overwrote results of run {run_id} in {output_dir}; `proctor show {run_id}` still shows them"
+        )
+    if foreign := files.strangers():
+        complain(
+            f"{output_dir} also holds {count(len(foreign), 'result')} of other runs, such as "
+            f"{foreign[0]}: move them, or write to a separate folder"
         )
 
 
-def judge_of(given: str | None) -> str:
-    """The model that is asked."""
-    found = given or os.environ.get(JUDGE_VARIABLE)
-    if not found:
-        raise ConfigError(
-            "no judge is named",
-            fix=f"--judge provider:model, or set {JUDGE_VARIABLE}; `proctor models` lists them",
-        )
-    return found
+@click.command("rubrics")
+@click.argument("file", required=False)
+@click.option("--text", "as_text", is_flag=True, help="Print the content of the file.")
+@json_option
+def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
+    """Check a rubric file and list its rubrics; without FILE, list the built-in ones.
+
+    \b
+    proctor sessions rubrics mine.yaml
+    proctor sessions rubrics --text > mine.yaml
+    """
+    from proctor.evaluators.rubric_files import STARTER, load_rubrics, text_of
+    from proctor.records import codec
+    from proctor.records.rubric import USUAL_SCALE, further_keys, scale_of
+
+    rubric_set = load_rubrics(file or STARTER)
+    for record in (rubric_set, *rubric_set):
+        if warning := further_keys(record):
+            complain(f"warning: {warning}")
+    if as_text:
+        click.echo(text_of(file or STARTER), nl=False)
+    elif as_json:
+        click.echo(codec.encode_pretty(rubric_set))
+    else:
+        for rubric in rubric_set:
+            low, high = scale_of(rubric, rubric_set.scale or USUAL_SCALE)
+            weight = f"weight {rubric.weight:g}, scale {low:g} to {high:g}"
+            click.echo(f"{display_name(rubric.id)}: {display_name(rubric.name)} ({weight})")
 
 
-def silent(options: Mapping[str, Any]) -> bool:
-    """Whether nothing is to be told but what a program reads."""
-    return bool(options["quiet"] or options["as_json"])
+def _build_evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evaluation:
+    from proctor.evaluators.rubric_files import load_rubrics
+    from proctor.records.rubric import further_keys
+    from proctor.wiring.scoring.manifest import Scoring, scoring_of
+
+    rubric_set = load_rubrics(options["rubrics"])
+    if warning := further_keys(rubric_set):
+        complain(f"warning: {warning}")
+    refuse_other_scale(rubric_set, options["scale"])
+    scoring = Scoring(
+        parallel=options.get("parallel", 1),
+        max_concurrent=options["max_concurrent"],
+        budget=parse_budget(options["budget"]),
+        limit=options.get("limit"),
+        judged={"template": options["template"], **judge_settings(options)},
+        redact=options["redact"],
+        canary=options["canary"],
+    )
+    judge = choose_judge(options["judge"])
+    return scoring_of(dataset, rubric_set, judge, scoring, name=options["name"] or name)
+
+
+def _build_controls(options: dict[str, Any], **callbacks: Any) -> Conduct:
+    from proctor.engine.start import Conduct
+
+    check_resume_options(options)
+    return Conduct(
+        allow_changes=bool(options.get("allow_changes")),
+        retry_errors=bool(options.get("retry_errors")),
+        fresh=options["fresh"],
+        **callbacks,
+    )
+
+
+def _run(evaluation: Evaluation, options: dict[str, Any], controls: Conduct) -> EvalReport:
+    from proctor.cli.outcome import redirect_prints
+    from proctor.core import bridge
+    from proctor.wiring.evaluate import execute
+    from proctor.wiring.open_history import open_history
+
+    resume = options.get("resume")
+    with redirect_prints(options["as_json"]):
+        history = open_history(options["history"])
+        resume_from = True if resume == LATEST_UNFINISHED else resume or False
+        return bridge.run(execute(evaluation, history, controls, resume_from=resume_from))
+
+
+def _show_outcome(report: EvalReport, options: dict[str, Any], content: Any, message: str) -> None:
+    """Print the scores and their cost; print warnings even with --quiet."""
+    from proctor.cli.outcome import tolerate_closed_pipe
+    from proctor.records import codec
+    from proctor.reports.rubrics import in_words, warnings_of
+
+    with tolerate_closed_pipe():
+        if options["as_json"]:
+            click.echo(codec.encode_pretty(content))
+        elif not options["quiet"]:
+            click.echo(in_words(report, content))
+            if message:
+                click.echo(message)
+    for warning in warnings_of(report):
+        complain(f"warning: {warning}")

@@ -1,4 +1,4 @@
-"""`proctor sessions`: recorded sessions, as logs of chats and traces hold them."""
+"""`proctor sessions`: list, show and score recorded sessions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.options import Decorator, complain, json_option
-from proctor.cli.session_rubrics import SUBCOMMANDS
+from proctor.cli.options import PATH, CommandGroup, combine, complain, json_option
+from proctor.cli.session_learning import learn
+from proctor.cli.session_scoring import evaluate, evaluate_batch, rubrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -16,30 +17,26 @@ if TYPE_CHECKING:
     from proctor.sessions.importers.reading import SessionFiles
     from proctor.sessions.importers.shapes import Imported
 
-PROBLEMS_SHOWN = 20
-ASKED_WIDTH = 60
-SOURCE_WIDTH = 300
+MAX_PROBLEMS = 20
+ID_WIDTH, INPUT_WIDTH, SOURCE_WIDTH = 80, 60, 300
+
+source_options = combine(
+    click.argument("path", type=PATH),
+    click.option("--format", "form", metavar="NAME",
+                 help="Read the logs in this format, such as otlp. Default: detected."),
+    click.option("--pattern", metavar="GLOB", help='Read only these files of a folder. Example: "*.jsonl".'),
+)  # fmt: skip
 
 
-@click.group("sessions")
+@click.group("sessions", cls=CommandGroup)
 def command() -> None:
-    """Look at recorded sessions: logs of chats, and traces."""
-
-
-def _format_option() -> Decorator:
-    return click.option("--format", "form", metavar="NAME", help="The format; found out by default.")
-
-
-def _pattern_option() -> Decorator:
-    return click.option("--pattern", metavar="GLOB", help="Which files of a folder.")
+    """List, show and score recorded sessions: chat logs and traces."""
 
 
 @command.command("show")
-@click.argument("path", type=click.Path(path_type=Path))
-@click.option("--id", "session_id", metavar="ID", help="Which one, if there are several.")
-@_format_option()
-@_pattern_option()
-@json_option()
+@source_options
+@click.option("--id", "session_id", metavar="ID", help="Select a session if there are several.")
+@json_option
 def show(path: Path, session_id: str | None, form: str | None, pattern: str | None, as_json: bool) -> None:
     """Show a recorded session as a transcript.
 
@@ -54,31 +51,29 @@ def show(path: Path, session_id: str | None, form: str | None, pattern: str | No
     from proctor.sessions.importers.reading import SessionFiles
 
     files = SessionFiles(path, form, pattern=pattern)
-    name, found = chosen(files, session_id)
-    _complain(files)
+    name, session = chosen(files, session_id)
+    _show_problems(files)
     if as_json:
-        told = {"id": name, "session_id": found.id, "problems": list(map(str, files.problems))}
-        click.echo(codec.encode_pretty({**codec.plain(found), **told}))
+        details = {"id": name, "session_id": session.id, "problems": list(map(str, files.problems))}
+        click.echo(codec.encode_pretty({**codec.plain(session), **details}))
         return
-    for fact, value in _facts(name, found):
-        click.echo(f"{fact}: {line(value, 300)}")
+    for label, value in _describe_session(name, session):
+        click.echo(f"{label}: {line(value, SOURCE_WIDTH)}")
     click.echo()
-    click.echo(transcript(found.session))
+    click.echo(transcript(session.session))
 
 
 @command.command("list")
-@click.argument("path", type=click.Path(path_type=Path))
-@_format_option()
-@_pattern_option()
-@json_option()
-def listed(path: Path, form: str | None, pattern: str | None, as_json: bool) -> None:
-    """List the sessions of a file, or of all files in a folder.
+@source_options
+@json_option
+def list_(path: Path, form: str | None, pattern: str | None, as_json: bool) -> None:
+    """List the sessions in a file, or in all files of a folder.
 
     \b
     proctor sessions list ~/.claude/projects
     proctor sessions list logs/ --pattern "*.jsonl"
 
-    The ids are those by which `show`, `evaluate` and runs know them.
+    `sessions show`, `sessions evaluate` and runs use the same ids.
     """
     from proctor.datasets.sessions import named_apart
     from proctor.records import codec
@@ -88,83 +83,77 @@ def listed(path: Path, form: str | None, pattern: str | None, as_json: bool) -> 
     files = SessionFiles(path, form, pattern=pattern)
     rows = []
     number = 0
-    for name, found in named_apart(files):
+    for name, session in named_apart(files):
         number += 1
-        row = _row(name, found)
+        row = _build_row(name, session)
         if as_json:
             rows.append(row)
         else:
-            click.echo("\n".join(_in_words(row)))
-    _complain(files)
+            click.echo("\n".join(_render_row(row)))
+    _show_problems(files)
     if as_json:
-        told = {"sessions": rows, "files": files.files, "damaged": files.damaged}
-        click.echo(codec.encode_pretty({**told, "problems": list(map(str, files.problems))}))
+        content = {"sessions": rows, "files": files.files, "damaged": files.damaged}
+        click.echo(codec.encode_pretty({**content, "problems": list(map(str, files.problems))}))
         return
     click.echo(f"{count(number, 'session')} in {count(files.files, 'file')}")
 
 
-def _in_words(row: Mapping[str, Any]) -> Iterator[str]:
-    """A session in a list: its id and what is in it, where it stands, what was asked."""
+for _subcommand in (evaluate, evaluate_batch, rubrics, learn):
+    command.add_command(_subcommand)
+
+
+def _render_row(row: Mapping[str, Any]) -> Iterator[str]:
     from proctor.reports.format import count, line
 
-    numbers = [count(row["messages"], "message"), count(row["tool_calls"], "tool call")]
+    counts = [count(row["messages"], "message"), count(row["tool_calls"], "tool call")]
     if row["tokens"] is not None:
-        numbers.append(count(row["tokens"], "token"))
-    if over := sum(row["passed_over"].values()):
-        numbers.append(f"{count(over, 'part')} not understood")
-    yield f"{line(row['id'], 80)}  {row['format']}  {', '.join(numbers)}"
+        counts.append(count(row["tokens"], "token"))
+    if unknown := sum(row["passed_over"].values()):
+        counts.append(f"{count(unknown, 'unknown part')}")
+    yield f"{line(row['id'], ID_WIDTH)}  {row['format']}  {', '.join(counts)}"
     yield f"    {line(row['source'], SOURCE_WIDTH)}"
     if row["input"] is not None:
-        yield f"    {line(row['input'], ASKED_WIDTH)}"
+        yield f"    {line(row['input'], INPUT_WIDTH)}"
 
 
-def _facts(name: str, found: Imported) -> list[tuple[str, Any]]:
-    """What stands above a transcript."""
-    usage = found.session.known_usage()
-    facts: list[tuple[str, Any]] = [("session", name)]
-    if name != found.id:
-        facts.append(("recorded as", found.id))
-    facts += [("format", found.format), ("source", found.source)]
-    facts += [
-        (key.removesuffix("_at"), found.recorded[key])
-        for key in ("title", "started_at", "ended_at", "scores")
-        if found.recorded.get(key) is not None
-    ]
+def _describe_session(name: str, session: Imported) -> Iterator[tuple[str, Any]]:
+    """Yield the lines above a transcript."""
+    yield "session", name
+    if name != session.id:
+        yield "recorded as", session.id
+    yield "format", session.format
+    yield "source", session.source
+    for key in ("title", "started_at", "ended_at", "scores"):
+        if session.recorded.get(key) is not None:
+            yield key.removesuffix("_at"), session.recorded[key]
+    usage = session.session.known_usage()
     if usage is not None and usage.total_tokens is not None:
-        told = f"{usage.input_tokens or 0:,} + {usage.output_tokens or 0:,}"
-        if usage.cached_tokens:
-            told += f", {usage.cached_tokens:,} of them read from a cache"
-        facts.append(("tokens", told))
-    if found.passed_over:
-        over = ", ".join(f"{kind} ({n})" for kind, n in found.passed_over.items())
-        facts.append(("not understood, but kept", over))
-    return facts
+        cached = f", {usage.cached_tokens:,} of them from a cache" if usage.cached_tokens else ""
+        yield "tokens", f"{usage.input_tokens or 0:,} + {usage.output_tokens or 0:,}{cached}"
+    if session.passed_over:
+        parts = ", ".join(f"{name} ({n})" for name, n in session.passed_over.items())
+        yield "unknown parts, stored unchanged", parts
 
 
-def _row(name: str, found: Imported) -> dict[str, Any]:
+def _build_row(name: str, session: Imported) -> dict[str, Any]:
     from proctor.evaluators.tool_calls import calls_of
     from proctor.records.session import Message
 
     return {
         "id": name,
-        "session_id": found.id,
-        "format": found.format,
-        "source": found.source,
-        "input": found.input,
-        "messages": len(found.session[Message]),
-        "tool_calls": len(calls_of(found.session.view())),
-        "tokens": found.session.usage.total_tokens,
-        "passed_over": found.passed_over,
+        "session_id": session.id,
+        "format": session.format,
+        "source": session.source,
+        "input": session.input,
+        "messages": len(session.session[Message]),
+        "tool_calls": len(calls_of(session.session.view())),
+        "tokens": session.session.usage.total_tokens,
+        "passed_over": session.passed_over,
     }
 
 
-def _complain(files: SessionFiles) -> None:
-    """Say on standard error what could not be read, file by file."""
-    for problem in files.damage.by_file[:PROBLEMS_SHOWN]:
+def _show_problems(files: SessionFiles) -> None:
+    for problem in files.damage.by_file[:MAX_PROBLEMS]:
         complain(str(problem))
-    if (more := files.damage.files - PROBLEMS_SHOWN) > 0:
-        complain(f"… and {more:,} more that cannot be read as they are")
-
-
-for _scoring in SUBCOMMANDS:
-    command.add_command(_scoring)
+    if (more := files.damage.files - MAX_PROBLEMS) > 0:
+        complain(f"… and {more:,} more files with problems")

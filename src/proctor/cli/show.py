@@ -1,4 +1,4 @@
-"""`proctor show`: a run, its failures, or one sample."""
+"""`proctor show`: show a run, its failed samples, or one sample."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ from typing import get_args
 
 import click
 
-from proctor.cli.options import history_option, json_option
+from proctor.cli.options import history_option, json_option, output_option, page_options
 from proctor.errors import ConfigError
 from proctor.records.trial import Outcome
 
 
 @click.command("show")
 @click.argument("run", default="latest")
-@click.option("--sample", metavar="ID", help="Everything about one sample.")
-@click.option("--session", is_flag=True, help="What was said to models and tools as well.")
-@click.option("--outcome", type=click.Choice(get_args(Outcome)), help="List such results.")
-@click.option("--evaluator", metavar="NAME", help="In the eyes of this one; --outcome failed.")
-@click.option("--configuration", metavar="NAME", help="Only of this configuration.")
-@click.option("--limit", default=20, show_default=True, help="Show at most N results.")
-@click.option("--offset", default=0, help="Skip the first N results.")
-@click.option("--output", metavar="DIR", type=click.Path(path_type=Path), help="Write reports.")
-@history_option()
-@json_option()
+@click.option("--sample", metavar="ID", help="Show everything about this sample.")
+@click.option(
+    "--session", is_flag=True, help="With --sample or --outcome: also show the messages of models and tools."
+)
+@click.option("--outcome", type=click.Choice(get_args(Outcome)), help="List only results with this outcome.")
+@click.option(
+    "--evaluator", metavar="NAME", help="Apply --outcome to this evaluator alone. Default outcome: failed."
+)
+@click.option("--configuration", metavar="NAME", help="List only results of this configuration.")
+@page_options("results")
+@output_option
+@history_option
+@json_option
 def command(
     run: str,
     sample: str | None,
@@ -37,20 +40,18 @@ def command(
     history: str | None,
     as_json: bool,
 ) -> None:
-    """Show a run: RUN is an id, the beginning of one, a name, or "latest".
+    """Show a run. RUN is an id, the start of an id, a name, or "latest" (the default).
 
     \b
     proctor show
     proctor show latest --outcome failed --limit 5
     proctor show 20260101-1200 --sample q17 --session
     """
-    from proctor.cli.comparing import show_beside
-    from proctor.cli.outcome import overview, write_reports
+    from proctor.cli.outcome import show_report, summarize, write_reports
     from proctor.cli.outputs import check_reports
     from proctor.records import codec
-    from proctor.reports.console import show
     from proctor.reports.listing import show_results
-    from proctor.wiring.open_history import look_up, open_history, select
+    from proctor.wiring.open_history import look_up, open_history, select_results
 
     check_reports(output, history)
     report = look_up(open_history(history), run)
@@ -58,17 +59,16 @@ def command(
         for path in write_reports(report, output):
             click.echo(f"wrote {path}", err=as_json)
     if session and sample is None and outcome is None:
-        raise ConfigError("--session goes with --sample or --outcome")
+        raise ConfigError("--session needs --sample or --outcome", fix="add --sample ID or --outcome failed")
     if evaluator is not None and outcome is None:
         outcome = "failed"
-    if sample is None and outcome is None and configuration is None and evaluator is None:
+    if sample is None and outcome is None and configuration is None:
         if as_json:
-            click.echo(codec.encode_pretty(overview(report)))
+            click.echo(codec.encode_pretty(summarize(report)))
         else:
-            show(report)
-            show_beside(report)
+            show_report(report)
         return
-    chosen = select(
+    results = select_results(
         report,
         sample=sample,
         outcome=outcome,
@@ -78,6 +78,6 @@ def command(
         limit=limit,
     )
     if as_json:
-        click.echo(codec.encode_pretty(chosen))
+        click.echo(codec.encode_pretty(results))
     else:
-        show_results(chosen, sessions=session)
+        show_results(results, sessions=session)

@@ -1,8 +1,7 @@
 """A question answerer without a model: it finds a passage and quotes one sentence of it.
 
-It can rank in two ways. "overlap" counts the words that a question and a text have in common, as
-one would do at first. "bm25" passes over words that say nothing, brings the others to their stems,
-and lets rare words weigh more. The evaluation beside this file tells how much that brings.
+The ranking "overlap" counts common words; "bm25" ignores stop words, stems the others, and gives
+rare words more weight. The eval file in this folder compares the two.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from proctor.core import resources
 from proctor.errors import TargetError, nearest
 from proctor.records import codec
 
-SATURATION, LENGTH_SHARE = 1.2, 0.75  # known as k1 and b, at their usual values
+SATURATION, LENGTH_SHARE = 1.2, 0.75  # k1 and b of BM25, at their usual values
 
 
 class Bm25:
-    """Some documents, each a list of terms, made ready to be compared with questions.
+    """An index of documents, each a list of terms.
 
-    Rare terms weigh more; a term said again and again counts ever less; long documents, which
-    hold more of everything, are held back. `rarity` may come from a greater set of documents.
+    Rare terms weigh more, repeated terms count less each time, and long documents are penalized.
+    `rarity` may come from a larger set of documents.
 
     >>> index = Bm25([["red", "planet"], ["blue", "planet"]])
     >>> index.best(["blue", "planet"])
@@ -39,44 +38,43 @@ class Bm25:
         self._mean_length = sum(self._lengths) / len(documents)
         self.rarity = _rarity(self._counts) if rarity is None else rarity
 
-    def best(self, asked: Sequence[str]) -> int:
-        """The number of the document that fits best; the first of equals."""
-        return max(range(len(self._counts)), key=lambda number: self.score(asked, number))
+    def best(self, query: Sequence[str]) -> int:
+        """Return the number of the document that matches best; the first of equals."""
+        return max(range(len(self._counts)), key=lambda number: self.score(query, number))
 
-    def score(self, asked: Sequence[str], number: int) -> float:
-        """How well one document fits: 0 if it has none of the terms, with no upper end."""
+    def score(self, query: Sequence[str], number: int) -> float:
+        """Score a document: 0 if it has none of the terms, without an upper limit."""
         counts, length = self._counts[number], self._lengths[number] / self._mean_length
         dampening = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length)
         return sum(
             self.rarity[term] * counts[term] * (SATURATION + 1) / (counts[term] + dampening)
-            for term in asked
+            for term in query
             if term in counts
         )
 
-    def covered(self, asked: Sequence[str], number: int) -> float:
-        """The share of the question, by weight, that one document has terms for.
+    def coverage(self, query: Sequence[str], number: int) -> float:
+        """Return the share of the query's weight whose terms a document contains.
 
-        >>> Bm25([["red", "planet"], ["blue", "planet"]]).covered(["red", "planet"], 0)
+        >>> Bm25([["red", "planet"], ["blue", "planet"]]).coverage(["red", "planet"], 0)
         1.0
         """
-        rarest = max(self.rarity.values())
-        weights = [self.rarity.get(term, rarest) for term in asked]
-        known = [term in self._counts[number] for term in asked]
-        met = sum(weight for weight, is_known in zip(weights, known, strict=True) if is_known)
-        return met / sum(weights) if weights else 0.0
+        highest = max(self.rarity.values())
+        weights = [self.rarity.get(term, highest) for term in query]
+        covered = [weight for weight, term in zip(weights, query, strict=True) if term in self._counts[number]]
+        return sum(covered) / sum(weights) if weights else 0.0
 
 
 def _rarity(counts: Sequence[Counter[str]]) -> dict[str, float]:
-    """How much each term tells: the fewer documents hold it, the more."""
-    holding = Counter(term for count in counts for term in count)
-    return {term: math.log(1 + (len(counts) - held + 0.5) / (held + 0.5)) for term, held in holding.items()}
+    """Return the inverse document frequency of each term."""
+    frequencies = Counter(term for count in counts for term in count)
+    return {term: math.log(1 + (len(counts) - n + 0.5) / (n + 0.5)) for term, n in frequencies.items()}
 
 
 ENDINGS = {"ies": "y", "'s": "", "ing": "", "ed": "", "es": "", "s": ""}
 
 
 def words(text: str) -> list[str]:
-    """All words and numbers of a text, in small letters.
+    """Return all words and numbers of a text, in lower case.
 
     >>> words("Halley's Comet, 1986")
     ["halley's", 'comet', '1986']
@@ -94,7 +92,7 @@ STOP_WORDS = frozenset(
 
 
 def terms(text: str) -> list[str]:
-    """The words that tell what a text is about, each brought to its stem.
+    """Return the stems of the words that are not stop words.
 
     >>> terms("Who discovered the moons?")
     ['discover', 'moon']
@@ -103,26 +101,26 @@ def terms(text: str) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """A word without its common endings, so that its forms meet.
+    """Return a word without its common endings.
 
     >>> [stem(word) for word in ("name", "names", "named", "bodies", "body", "mass")]
     ['nam', 'nam', 'nam', 'body', 'body', 'mass']
     """
     if word.endswith("ss"):
         return word
-    for ending, instead in ENDINGS.items():
+    for ending, replacement in ENDINGS.items():
         if word.endswith(ending) and len(word) >= len(ending) + 3:
-            return word.removesuffix(ending) + instead
+            return word.removesuffix(ending) + replacement
     return word.removesuffix("e") if len(word) > 3 else word
 
 
 UNKNOWN = "I don't know"
-TITLE_WEIGHT = 3  # a title counts as if the text said it three times more
-LEAST_COVERED = 0.3  # with less of the question in it, a passage is about something else
+TITLE_WEIGHT = 3  # a title counts as much as three mentions in the text
+MIN_COVERAGE = 0.3  # below it, a passage is about another subject
 
 
 class Passage(msgspec.Struct, frozen=True):
-    """A short text about one thing."""
+    """A short text about one subject."""
 
     id: str
     title: str
@@ -130,11 +128,11 @@ class Passage(msgspec.Struct, frozen=True):
 
     @property
     def sentences(self) -> list[str]:
-        """The text, sentence by sentence."""
+        """The sentences of the text."""
         return re.split(r"(?<=[.?!])\s+", self.text)
 
 
-Finding = tuple[Passage, str]
+Match = tuple[Passage, str]
 
 
 def answer(question: str, *, ranking: str = "overlap") -> str:
@@ -145,51 +143,51 @@ def answer(question: str, *, ranking: str = "overlap") -> str:
     >>> answer("Who painted the ceiling of the Sistine Chapel?", ranking="bm25")
     "I don't know"
     """
-    rankings: dict[str, Callable[[str], Finding | None]] = {"overlap": find_by_overlap, "bm25": find_by_bm25}
+    rankings: dict[str, Callable[[str], Match | None]] = {"overlap": find_by_overlap, "bm25": find_by_bm25}
     if ranking not in rankings:
         raise TargetError(f"there is no ranking {ranking!r}", fix=nearest(ranking, rankings))
-    found = rankings[ranking](question)
-    if found is None:
+    match = rankings[ranking](question)
+    if match is None:
         return UNKNOWN
-    passage, sentence = found
+    passage, sentence = match
     return f"{sentence} [{passage.id}]"
 
 
-def find_by_overlap(question: str) -> Finding | None:
-    """The passage, and in it the sentence, that shares most words with the question."""
-    asked = set(words(question))
+def find_by_overlap(question: str) -> Match | None:
+    """Return the passage and its sentence with the most words of the question."""
+    question_words = set(words(question))
 
-    def shared(text: str) -> int:
-        return len(asked.intersection(words(text)))
+    def count_shared(text: str) -> int:
+        return len(question_words.intersection(words(text)))
 
-    passage = max(knowledge(), key=lambda passage: shared(passage.text))
-    sentence = max(passage.sentences, key=shared)
-    return (passage, sentence) if shared(sentence) else None
+    passage = max(knowledge(), key=lambda passage: count_shared(passage.text))
+    sentence = max(passage.sentences, key=count_shared)
+    return (passage, sentence) if count_shared(sentence) else None
 
 
-def find_by_bm25(question: str) -> Finding | None:
-    """The passage that fits best by BM25, if it fits at all, and in it the best sentence."""
+def find_by_bm25(question: str) -> Match | None:
+    """Return the best passage by BM25, if it covers the question, and its best sentence."""
     index = passage_index()
-    asked = terms(question)
-    best = index.best(asked)
-    if index.covered(asked, best) < LEAST_COVERED:
+    query = terms(question)
+    best = index.best(query)
+    if index.coverage(query, best) < MIN_COVERAGE:
         return None
     passage = knowledge()[best]
-    # The title has done its work: now it would only favour the sentence that repeats it.
+    # Words of the title would favor the sentence that repeats them.
     title = terms(passage.title)
-    asked = [term for term in asked if term not in title]
-    inside = Bm25([terms(sentence) for sentence in passage.sentences], index.rarity)
-    return passage, passage.sentences[inside.best(asked)]
+    query = [term for term in query if term not in title]
+    sentences = Bm25([terms(sentence) for sentence in passage.sentences], index.rarity)
+    return passage, passage.sentences[sentences.best(query)]
 
 
 @cache
 def knowledge() -> tuple[Passage, ...]:
-    """The passages that answers are taken from, read once."""
+    """Return the passages, read once."""
     lines = resources.text("demo", "knowledge.jsonl").splitlines()
     return tuple(codec.decode(line, Passage) for line in lines)
 
 
 @cache
 def passage_index() -> Bm25:
-    """The passages made ready for BM25, once."""
+    """Return the BM25 index of the passages, built once."""
     return Bm25([terms(p.title) * TITLE_WEIGHT + terms(p.text) for p in knowledge()])

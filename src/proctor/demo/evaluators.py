@@ -1,4 +1,4 @@
-"""Two evaluators of the demonstration's own: plain functions, named in its eval file."""
+"""Two evaluators of the demo: plain functions that its eval file names."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from proctor.records.score import Score
 
 
 def cites_source(output: str, sample: Sample[str, str]) -> Score:
-    """Passes if the answer cites the passage that holds it, or nothing where none does.
+    """Passes if the answer cites the right passage, or nothing if there is none.
 
     >>> sample = Sample("1", "Which metal was named after Pallas?", metadata={"context": "pallas"})
     >>> cites_source("Vesta is the brightest asteroid. [vesta]", sample).reason
-    'cites vesta; the answer stands in pallas'
+    'cites vesta; the answer is in pallas'
     """
-    found = re.search(r"\[([^\]]+)\]$", output)
-    cited = found[1] if found else None
+    match = re.search(r"\[([^\]]+)\]$", output)
+    cited = match[1] if match else None
     if cited == sample.context:
         return Score(1.0, True)
-    cites, stands = cited or "nothing", sample.context or "no passage"
-    return Score(0.0, False, f"cites {cites}; the answer stands in {stands}")
+    reason = f"cites {cited or 'nothing'}; the answer is in {sample.context or 'no passage'}"
+    return Score(0.0, False, reason)
 
 
 def brief(output: str, *, limit: int = 20) -> float:
-    """How brief an answer is: 1 up to a limit of words, half of it at twice as many.
+    """Scores brevity: 1 up to `limit` words, 0.5 at twice as many.
 
     >>> brief("No."), brief("word " * 40)
     (1.0, 0.5)

@@ -1,4 +1,4 @@
-"""Where the trials of a run are carried out: here, by workers behind a mailbox, or on Ray."""
+"""Backends of a run: this process, workers behind a mailbox, or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -30,39 +30,31 @@ def chosen(
     plugins: Sequence[str] = (),
     modules: Sequence[Path] = (),
 ) -> Iterator[Place | None]:
-    """The place that is meant; None is here. What was opened for it is closed afterwards."""
-    if workers is not None and on is not None:
-        raise ConfigError("a run is carried out either by workers or on a cluster, not by both")
-    if (workers is not None or on is not None) and evaluation.options.get("cache"):
-        raise ConfigError(
-            "outputs are reused only by runs on this machine", where="cache", fix="leave it out"
-        )
-    if (workers is not None or on is not None) and evaluation.baseline is not None:
-        raise ConfigError(NOT_ELSEWHERE, where="baseline", fix=RUN_HERE)
-    if workers is not None:
-        with _opened(workers) as requests:
-            yield Workers(requests, patience=patience)
-    elif on is not None:
-        yield _cluster(on, recipe_of(evaluation, plugins, modules))
-    else:
+    """Open the backend of a run, None for this process, and close it afterwards."""
+    if workers is None and on is None:
         yield None
-
-
-@contextlib.contextmanager
-def _opened(workers: str | Mailbox[Any]) -> Iterator[Mailbox[Any]]:
-    if not isinstance(workers, str):
-        yield workers
         return
-    requests = mailbox(workers, EvalRequest)
-    # Before a run is opened that could not begin.
-    requests.approximate_count()
-    try:
-        yield requests
-    finally:
-        requests.close()
+    if workers is not None and on is not None:
+        raise ConfigError(
+            "a run uses either workers or a cluster, not both",
+            fix="leave out workers (--workers) or on (--on)",
+        )
+    if evaluation.options.get("cache"):
+        raise ConfigError("cache works only for runs on this machine", where="cache", fix="leave it out")
+    if evaluation.baseline is not None:
+        raise ConfigError(NOT_ELSEWHERE, where="baseline", fix=RUN_HERE)
+    if on is not None:
+        yield _open_cluster(on, recipe_of(evaluation, plugins, modules))
+    elif isinstance(workers, str):
+        with contextlib.closing(mailbox(workers, EvalRequest)) as requests:
+            # Fails here if the server does not answer, before the run is stored.
+            requests.approximate_count()
+            yield Workers(requests, patience=patience)
+    elif workers is not None:
+        yield Workers(workers, patience=patience)
 
 
-def _cluster(on: str, recipe: bytes) -> Place:
+def _open_cluster(on: str, recipe: bytes) -> Place:
     from proctor.distributed.ray import OnRay, quiet_ray
 
     if on != RAY and not on.startswith(f"{RAY}://"):

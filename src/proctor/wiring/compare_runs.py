@@ -1,4 +1,4 @@
-"""Runs and configurations side by side: which are meant, and what they are beside each other."""
+"""Compare and rank runs and configurations, given as reports or by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from proctor.comparison.compare import COMBINED, changes_between, compare_all, standing
 from proctor.comparison.coverage import coverage_of
 from proctor.comparison.ranking import Ranked
-from proctor.comparison.ranking import rank as put_in_order
+from proctor.comparison.ranking import rank as rank_values
 from proctor.comparison.report import FieldReport
 from proctor.comparison.sides import LOWER_IS_BETTER, Side
 from proctor.comparison.totals import scale_in, unlike_scales
@@ -24,250 +24,250 @@ from proctor.records.report import EvalReport
 from proctor.records.rubric import TOTAL_SCORE
 from proctor.wiring.open_history import look_up, open_history
 
-Where = History | str | Path | bool | None
+HistoryLike = History | str | Path | bool | None
 AT = "@"
 
 
-class Meant(NamedTuple):
-    """A report that somebody meant, how it is called, and which of its configurations."""
+class OpenedRun(NamedTuple):
+    """A report with its display name, and the configuration to compare (None for all)."""
 
-    called: str
+    label: str
     report: FieldReport
     configuration: str | None = None
 
     @property
     def configurations(self) -> tuple[str, ...]:
-        """Those that are meant."""
+        """The configurations to compare."""
         return self.report.configurations if self.configuration is None else (self.configuration,)
+
+    def select(self, configuration: str) -> OpenedRun:
+        """Return the same report with only this configuration."""
+        return self._replace(configuration=configuration)
 
 
 def compare(
     a: EvalReport | str,
     b: EvalReport | str,
     *,
-    history: Where = None,
+    history: HistoryLike = None,
     configuration: str | None = None,
     metrics: Sequence[str] | None = None,
     better: Mapping[str, bool | None] | None = None,
     worth: float = WORTH,
     accept_changes: bool = False,
 ) -> Comparison:
-    """Say what run `a` is beside run `b`: a minus b, in percent of b, and whether that is real.
+    """Compare run `a` with run `b`: the difference a - b, in percent of b, and whether it is real.
 
-    Each is a report, or a run in the history: its id, its name, a baseline, "latest", any of them
-    followed by `@` and a configuration. `configuration` is the one that is meant in both, where
-    there are several. `metrics` narrows it to some; `better` says of a field whether higher is
-    better, where its name does not tell; a rate or score that differs by less than `worth` does
-    not differ by anything worth the name. Where the runs have not the same evaluators, what all of
-    them say together is not comparable, unless `accept_changes`.
+    Each is a report, or a run in the history: its id, its name, a baseline or "latest", followed
+    by `@` and a configuration if it has several; `configuration` selects the same one in both.
+    `metrics` limits the comparison to some metrics. `better` says whether higher is better for a
+    field whose name does not show it. Rates and scores that differ by less than `worth` count as
+    equal. If the runs have different evaluators, metrics that combine all evaluators are not
+    comparable, unless `accept_changes`.
     """
-    one, other = meant(a, b, history=history, configuration=configuration)
-    for side in (one, other):
+    first, second = meant(a, b, history=history, configuration=configuration)
+    for side in (first, second):
         if len(side.configurations) != 1:
-            side.report.side()  # says which there are
-    told = compare_all(
-        [sides(one, other)], metrics=metrics, better=better, worth=worth, accept_changes=accept_changes
+            side.report.side()  # raises an error that lists the configurations
+    [comparison] = compare_all(
+        [build_sides(first, second)],
+        metrics=metrics,
+        better=better,
+        worth=worth,
+        accept_changes=accept_changes,
     )
-    return told[0]
+    return comparison
 
 
 def compare_every(
-    one: Meant,
-    other: Meant,
+    first: OpenedRun,
+    second: OpenedRun,
     *,
     metrics: Sequence[str] | None = None,
     worth: float = WORTH,
     accept_changes: bool = False,
 ) -> tuple[list[Comparison], tuple[str, ...]]:
-    """Every configuration that both have, corrected for all of them; and those only one has."""
-    pairs, alone = paired(one, other)
-    compared = [sides(*pair) for pair in pairs]
-    found = compare_all(compared, metrics=metrics, worth=worth, accept_changes=accept_changes)
-    return found, alone
+    """Compare every configuration that both runs have; also return those that only one has."""
+    pairs, unpaired = pair_configurations(first, second)
+    compared = [build_sides(*pair) for pair in pairs]
+    return compare_all(compared, metrics=metrics, worth=worth, accept_changes=accept_changes), unpaired
 
 
-def paired(one: Meant, other: Meant) -> tuple[list[tuple[Meant, Meant]], tuple[str, ...]]:
-    """Each configuration with its partner, and those that have none.
-
-    Two single ones belong together whatever their names; of several, those of one name do.
-    """
-    if len(one.configurations) == len(other.configurations) == 1:
-        return [(one, other)], ()
-    shared = [name for name in one.configurations if name in other.configurations]
+def pair_configurations(
+    first: OpenedRun, second: OpenedRun
+) -> tuple[list[tuple[OpenedRun, OpenedRun]], tuple[str, ...]]:
+    """Pair configurations by name, or two single ones; also return those without a partner."""
+    if len(first.configurations) == len(second.configurations) == 1:
+        return [(first, second)], ()
+    shared = [name for name in first.configurations if name in second.configurations]
     if not shared:
         raise ConfigError(
-            f"{one.called} and {other.called} have no configuration in common: "
-            f"{', '.join(one.configurations)}; {', '.join(other.configurations)}",
-            fix=f"say which is meant: {one.called}{AT}{one.configurations[0]}",
+            f"{first.label} and {second.label} have no configuration in common: "
+            f"{', '.join(first.configurations)}; {', '.join(second.configurations)}",
+            fix=f"select one of each: {first.label}{AT}{first.configurations[0]}",
         )
-    alone = [
-        f"{side.called}{AT}{name}"
-        for side in (one, other)
+    unpaired = (
+        f"{side.label}{AT}{name}"
+        for side in (first, second)
         for name in side.configurations
         if name not in shared
-    ]
-    return [(one._replace(configuration=name), other._replace(configuration=name)) for name in shared], tuple(
-        alone
     )
+    return [(first.select(name), second.select(name)) for name in shared], tuple(unpaired)
 
 
 def meant(
     a: EvalReport | str,
     b: EvalReport | str,
     *,
-    history: Where = None,
+    history: HistoryLike = None,
     configuration: str | None = None,
     run: str | None = None,
-) -> tuple[Meant, Meant]:
-    """The two that are to be compared; with `run`, they are configurations of it."""
+) -> tuple[OpenedRun, OpenedRun]:
+    """Open two runs to compare; with `run`, `a` and `b` are configurations of it."""
     if run is not None:
         report = look_up(open_history(history), run)
-        one, other = (Meant(str(name), report, str(name)) for name in (a, b))
+        first, second = (OpenedRun(str(name), report, str(name)) for name in (a, b))
     else:
-        one, other = (opened(which, history, configuration) for which in (a, b))
-    return beside(one, other)
+        first, second = (open_report(each, history, configuration) for each in (a, b))
+    return check_pair(first, second)
 
 
-def beside(one: Meant, other: Meant) -> tuple[Meant, Meant]:
-    """The same two, told apart by what they are called; refused if they are one and the same."""
-    for side in (one, other):
+def check_pair(first: OpenedRun, second: OpenedRun) -> tuple[OpenedRun, OpenedRun]:
+    """Reject two identical sides; return both with distinct display names."""
+    for side in (first, second):
         for name in side.configurations:
             _refuse_unknown(side, name)
-    if _is_one_run(one, other) and set(one.configurations) & set(other.configurations):
+    is_same_run = _is_same_run(first, second)
+    if is_same_run and set(first.configurations) & set(second.configurations):
         raise ConfigError(
-            f"{one.called} and {other.called} are the same run",
+            f"{first.label} and {second.label} are the same run",
             fix="name two runs, or two configurations of one: RUN@CONFIGURATION",
         )
-    return _told_apart(one, other)
+    if first.label != second.label or is_same_run:
+        return first, second
+    if first.report.run_id and second.report.run_id:
+        return first._replace(label=first.report.run_id), second._replace(label=second.report.run_id)
+    return first._replace(label=f"{first.label} (a)"), second._replace(label=f"{second.label} (b)")
 
 
 def rank(
-    metric: str, runs: Sequence[EvalReport | str], *, history: Where = None, order: str | None = None
+    metric: str, runs: Sequence[EvalReport | str], *, history: HistoryLike = None, order: str | None = None
 ) -> Ranking:
-    """Put runs in order of a metric, score or field; of a single run, its configurations.
+    """Rank runs by a metric, score or field; for a single run, rank its configurations.
 
-    `order` is "asc" (the lowest first) or "desc"; without it, what is better comes first.
+    `order` is "asc" (the lowest first) or "desc"; the default lists the best first.
     """
-    found = [opened(run, history) for run in runs]
+    opened = [open_report(run, history) for run in runs]
     if TOTAL_SCORE in also_known_as(metric):
-        _refuse_other_scales(found)
+        unlike = unlike_scales({each.label: scale_in(each.report.metadata) for each in opened})
+        if unlike:
+            raise ConfigError(unlike, where="rank", fix="rank by mean_score, which is from 0 to 1")
     ranked: dict[str, Ranked] = {}
-    for one in found:
-        of_one = one.report.ranked(metric)
-        for name in one.configurations:
-            _refuse_unknown(one, name)
-            if name in of_one:
-                ranked[_place_name(one, name, alone=len(found) == 1)] = of_one[name]
+    for run in opened:
+        values = run.report.ranked(metric)
+        for name in run.configurations:
+            _refuse_unknown(run, name)
+            if name in values:
+                ranked[_display_name(run, name, is_single=len(opened) == 1)] = values[name]
     if len(ranked) < 2:
         raise ConfigError(
-            f"there is nothing to put in order: {', '.join(ranked) or 'nothing'}",
+            f"there is nothing to rank: found {', '.join(ranked) or 'no values'}",
             where="rank",
-            fix="name several runs, or one that has several configurations",
+            fix="name several runs, or one with several configurations",
         )
-    ranking = put_in_order(metric, order or best_first(metric), ranked)
-    uneven = _uneven(found) if metric in COMBINED else ()
-    remarks = "; ".join((*_remarks(found), *uneven))
-    told = [ranking.note, f"Note: {remarks}." if remarks else ""]
-    return msgspec.structs.replace(ranking, note=" ".join(one for one in told if one))
+    ranking = rank_values(metric, order or best_first(metric), ranked)
+    remarks = "; ".join(
+        (*_describe_runs(opened), *(_describe_coverage(opened) if metric in COMBINED else ()))
+    )
+    notes = [ranking.note, f"Note: {remarks}." if remarks else ""]
+    return msgspec.structs.replace(ranking, note=" ".join(filter(None, notes)))
 
 
-def _refuse_other_scales(found: Sequence[Meant]) -> None:
-    unlike = unlike_scales({one.called: scale_in(one.report.metadata) for one in found})
-    if unlike:
-        raise ConfigError(unlike, where="rank", fix="rank by mean_score, which is from 0 to 1")
-
-
-def _remarks(found: Sequence[Meant]) -> Iterator[str]:
-    """Which of those that are ranked have not all their results, or other evaluators."""
-    runs = {one.called: one.report.metadata for one in found}
+def _describe_runs(opened: Sequence[OpenedRun]) -> Iterator[str]:
+    """Say which runs are incomplete, or have other evaluators than the first."""
+    runs = {each.label: each.report.metadata for each in opened}
     known = [(name, run) for name, run in runs.items() if run is not None]
     for name, run in known:
         yield from standing(name, run)
     for name, run in known[1:]:
-        first, reference = known[0]
-        if run.run_id != reference.run_id:
-            yield from changes_between(run, reference).told(name, first)
+        first_name, first_run = known[0]
+        if run.run_id != first_run.run_id:
+            yield from changes_between(run, first_run).told(name, first_name)
 
 
-def _uneven(found: Sequence[Meant]) -> Iterator[str]:
-    """Which evaluators judged far fewer samples of one that is ranked than of the first."""
-    alone = len(found) == 1
-    each = [
-        one.report.side(name, _place_name(one, name, alone=alone))
-        for one in found
-        for name in one.configurations
+def _describe_coverage(opened: Sequence[OpenedRun]) -> Iterator[str]:
+    """Say which evaluators scored far fewer samples of one side than of the first."""
+    ranked_sides = [
+        run.report.side(name, _display_name(run, name, is_single=len(opened) == 1))
+        for run in opened
+        for name in run.configurations
     ]
-    for side in each[1:]:
-        coverage = coverage_of(side, each[0])
+    first = ranked_sides[0]
+    for side in ranked_sides[1:]:
+        coverage = coverage_of(side, first)
         if len(coverage) > 1:
-            yield from (one.describe(side.name, each[0].name) for one in coverage if one.is_uneven)
+            yield from (each.describe(side.name, first.name) for each in coverage if each.is_uneven)
 
 
 def best_first(metric: str) -> str:
-    """The order that has the best first, as far as the metric's name tells which that is.
+    """Return the order that lists the best value first, judging by the metric's name.
 
     >>> best_first("pass_rate"), best_first("latency_ms.mean"), best_first("exact_match")
     ('desc', 'asc', 'desc')
     """
-    if any(name in LOWER_IS_BETTER for name in also_known_as(metric)):
-        return "asc"
-    return "asc" if higher_is_better(metric) is False else "desc"
+    is_lower_better = any(name in LOWER_IS_BETTER for name in also_known_as(metric))
+    return "asc" if is_lower_better or higher_is_better(metric) is False else "desc"
 
 
-def _place_name(one: Meant, configuration: str, *, alone: bool) -> str:
-    several = len(one.report.configurations) > 1
-    if alone and several and one.configuration is None:
+def _display_name(run: OpenedRun, configuration: str, *, is_single: bool) -> str:
+    has_several = len(run.report.configurations) > 1
+    if is_single and has_several and run.configuration is None:
         return configuration
-    return f"{one.called}{AT}{configuration}" if several else one.called
+    return f"{run.label}{AT}{configuration}" if has_several else run.label
 
 
-def sides(one: Meant, other: Meant) -> tuple[Side, Side]:
-    """What is compared of two that are meant, one configuration each."""
-    together = _is_one_run(one, other)
-    first, second = (_side(side, together=together) for side in (one, other))
-    return first, second
+def build_sides(first: OpenedRun, second: OpenedRun) -> tuple[Side, Side]:
+    """Return the sides of a comparison, one configuration each."""
+    is_same_run = _is_same_run(first, second)
+
+    def build(run: OpenedRun) -> Side:
+        [configuration] = run.configurations
+        name = configuration if is_same_run else _display_name(run, configuration, is_single=False)
+        return run.report.side(configuration, name)
+
+    return build(first), build(second)
 
 
-def _side(one: Meant, *, together: bool) -> Side:
-    [configuration] = one.configurations
-    name = configuration if together else _place_name(one, configuration, alone=False)
-    return one.report.side(configuration, name)
-
-
-def opened(which: EvalReport | str, history: Where = None, configuration: str | None = None) -> Meant:
-    """A report, or a run of the history by any reference, RUN@CONFIGURATION among them."""
-    if isinstance(which, EvalReport):
-        run = which.metadata
-        return Meant(run.name if run else "the report", FieldReport.of(which), configuration)
-    kept = open_history(history)
+def open_report(
+    run: EvalReport | str, history: HistoryLike = None, configuration: str | None = None
+) -> OpenedRun:
+    """Open a report, or a stored run by any reference, including RUN@CONFIGURATION."""
+    if isinstance(run, EvalReport):
+        name = run.metadata.name if run.metadata else "the report"
+        return OpenedRun(name, FieldReport.of(run), configuration)
+    store = open_history(history)
     try:
-        return Meant(which, look_up(kept, which), configuration)
+        return OpenedRun(run, look_up(store, run), configuration)
     except RunNotFound:
-        run_part, at, own = which.rpartition(AT)
-        if not at or not run_part:
+        reference, _, suffix = run.rpartition(AT)
+        if not reference:
             raise
-    if configuration is not None and own != configuration:
-        raise UsageError(f"{which!r} names another configuration than {configuration!r}")
-    return Meant(run_part, look_up(kept, run_part), own)
+    if configuration is not None and suffix != configuration:
+        raise UsageError(
+            f"{run!r} and the configuration {configuration!r} contradict each other",
+            fix=f"write {reference}, or leave the configuration out",
+        )
+    return OpenedRun(reference, look_up(store, reference), suffix)
 
 
-def _told_apart(one: Meant, other: Meant) -> tuple[Meant, Meant]:
-    """The same two, called by their runs' ids where they would be called the same."""
-    if one.called != other.called or _is_one_run(one, other):
-        return one, other
-    if one.report.run_id and other.report.run_id:
-        return one._replace(called=one.report.run_id), other._replace(called=other.report.run_id)
-    return one._replace(called=f"{one.called} (a)"), other._replace(called=f"{other.called} (b)")
+def _is_same_run(first: OpenedRun, second: OpenedRun) -> bool:
+    is_same_id = bool(first.report.run_id) and first.report.run_id == second.report.run_id
+    return is_same_id or first.report is second.report
 
 
-def _is_one_run(one: Meant, other: Meant) -> bool:
-    same_id = bool(one.report.run_id) and one.report.run_id == other.report.run_id
-    return same_id or one.report is other.report
-
-
-def _refuse_unknown(one: Meant, configuration: str) -> None:
-    if configuration not in one.report.configurations:
+def _refuse_unknown(run: OpenedRun, configuration: str) -> None:
+    if configuration not in run.report.configurations:
         raise ConfigError(
-            f"run {one.report.run_id or one.called} has no configuration {configuration!r}",
-            fix=nearest(configuration, one.report.configurations),
+            f"run {run.report.run_id or run.label} has no configuration {configuration!r}",
+            fix=nearest(configuration, run.report.configurations),
         )

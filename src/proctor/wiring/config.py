@@ -1,4 +1,4 @@
-"""Eval files: an evaluation written as YAML, JSON or a Python module, read with all its faults."""
+"""Load eval files: evaluations written as YAML, JSON or a Python module."""
 
 from __future__ import annotations
 
@@ -17,63 +17,72 @@ from proctor.datasets.formats import JSONL_ENDINGS, TABLE_ENDINGS
 from proctor.errors import ConfigError, Problem, nearest
 from proctor.records.run import Retention
 from proctor.wiring.eval_file import (
-    NOTHING_TO_EVALUATE,
     DatasetEntry,
     EvalFile,
     HistoryEntry,
     field_evaluators,
-    field_faults,
     field_paths,
-    says_what_to_evaluate,
+    find_field_problems,
+    has_evaluators,
 )
 from proctor.wiring.open_dataset import holds_sessions, open_dataset
-from proctor.wiring.prepare import Evaluation, explain, option_faults
+from proctor.wiring.prepare import Evaluation, explain, find_option_problems
+
+FIX = "correct the lines above; docs/eval-files.md lists every key"
+UNKNOWN_FIELD = re.compile(r"unknown field `([^`]*)`")
+ENTRY_TYPES: dict[str, type[msgspec.Struct]] = {"dataset": DatasetEntry, "history": HistoryEntry}
+# Parameters that may name a file, and the endings of such names.
+FILE_PARAMETERS = {
+    "schema": (".json", ".yaml", ".yml"),
+    "prompt": (".md",),
+    "rubrics": (".json", ".yaml", ".yml"),
+    "template": (".txt", ".md"),
+}
 
 
-class Loaded(msgspec.Struct, frozen=True):
-    """An eval file, read: what to evaluate, and which plugins it takes for that."""
+class LoadedEvalFile(msgspec.Struct, frozen=True):
+    """The content of an eval file: the evaluation, and the plugins it needs."""
 
     evaluation: Evaluation
     plugins: tuple[str, ...] = ()
 
 
-def load(path: Path) -> Loaded:
-    """Read an eval file: .yaml, .yml, .json, or a .py module with the same names in it."""
+def load(path: Path) -> LoadedEvalFile:
+    """Read an eval file: .yaml, .yml, .json, or a .py module with the same names."""
     if not path.is_file():
-        raise ConfigError(f"there is no file {str(path)!r}", fix=_look_alike(path))
+        raise ConfigError(f"there is no file {str(path)!r}", fix=_suggest_file(path))
     if path.suffix == ".py":
-        return _from_module(path)
+        return _load_module(path)
     if path.suffix not in (".yaml", ".yml", ".json"):
         raise ConfigError(
-            f"eval files end in .yaml, .yml, .json or .py, not {path.suffix!r}", where=str(path)
+            f"an eval file ends in .yaml, .yml, .json or .py, not {path.suffix!r}",
+            where=str(path),
+            fix="rename the file, or run `proctor init` to create an eval file",
         )
     data, lines = _parse(path)
-    file = _checked(data, lines, path)
+    file = _Checker(data, lines, path).check()
     importing.add_folder(path.parent)
-    return _loaded(file, path)
+    return _build(file, path)
 
 
 def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """The mapping in a file, and on which line each of its top entries stands."""
+    """Return the mapping in a file, and the line of each top-level key."""
     import yaml
 
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        data, node = parse_yaml(text)
+        data, node = parse_yaml(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise ConfigError(
-            describe_error(error), where=str(path), fix=how_to_convert(file=str(path))
-        ) from None
+        fix = how_to_convert(file=str(path))
+        raise ConfigError(describe_error(error), where=str(path), fix=fix) from None
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
+        mark, described = error.problem_mark, describe_yaml_error(error)
         where = f"{path}:{mark.line + 1}" if mark else str(path)
-        described = describe_yaml_error(error)
         raise ConfigError(
-            f"it cannot be read as YAML: {described.what}", where=where, fix=described.fix
+            f"this is not valid YAML: {described.what}", where=where, fix=described.fix
         ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        what = str(error).partition("\n")[0]
-        raise ConfigError(f"it cannot be read as YAML: {what}", where=str(path)) from None
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(f"this is not valid YAML: {reason}", where=str(path)) from None
     if not isinstance(data, dict) or not isinstance(node, yaml.MappingNode):
         raise ConfigError(
             "an eval file is a mapping with dataset, target and evaluators",
@@ -85,12 +94,16 @@ def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def _refuse_repeated_keys(node: Any, path: Path) -> None:
-    """YAML takes the last of two equal keys in silence; here that is a fault."""
+    """Reject repeated keys: YAML would silently use the last one."""
     problems: list[Problem] = []
 
-    def visit(node: Any, above: tuple[int, ...] = ()) -> None:
-        if id(node) in above:
-            raise ConfigError("a part of the file contains itself", where=str(path))
+    def visit(node: Any, ancestors: tuple[int, ...] = ()) -> None:
+        if id(node) in ancestors:
+            raise ConfigError(
+                "an alias (*name) refers to a value that contains it",
+                where=str(path),
+                fix="replace the alias with the value itself",
+            )
         seen: set[str] = set()
         for child in node.value if isinstance(node.value, list) else ():
             key, value = child if isinstance(child, tuple) else (None, child)
@@ -99,129 +112,108 @@ def _refuse_repeated_keys(node: Any, path: Path) -> None:
                     line = key.start_mark.line + 1
                     problems.append(Problem(f"{path}:{line}", f"the key {key.value!r} is repeated"))
                 seen.add(key.value)
-            visit(value, (*above, id(node)))
+            visit(value, (*ancestors, id(node)))
 
     visit(node)
     if problems:
-        raise ConfigError("the eval file has faults", where=str(path), problems=problems)
+        raise ConfigError("the eval file has faults", where=str(path), problems=problems, fix=FIX)
 
 
-def _checked(data: dict[str, Any], lines: Mapping[str, int], path: Path) -> EvalFile:
-    """The file's entries in their types; every fault with its line."""
-    problems = []
-    fields = {field.name: field for field in msgspec.structs.fields(EvalFile)}
-    good: dict[str, Any] = {}
-    for key, value in data.items():
-        where = f"{path}:{lines.get(str(key), 1)}"
-        if key not in fields:
-            problems.append(Problem(where, f"unknown key {key!r}; {nearest(str(key), fields)}"))
-            continue
-        if key == "run" and isinstance(value, dict):
-            faults = list(option_faults(value))
-            problems += [Problem(where, f"run.{name}: {what}") for name, what in faults]
-            if faults:
-                continue
-        if key == "fields" and isinstance(value, dict) and (wrong := field_faults(value)):
-            problems += [Problem(where, what) for what in wrong]
-            continue
+class _Checker:
+    """Converts the entries of an eval file, and collects every fault with its line."""
+
+    def __init__(self, data: dict[str, Any], lines: Mapping[str, int], path: Path) -> None:
+        self._data = data
+        self._lines = lines
+        self._path = path
+        self._fields = {field.name: field for field in msgspec.structs.fields(EvalFile)}
+        self._values: dict[str, Any] = {}
+        self._problems: list[Problem] = []
+
+    def check(self) -> EvalFile:
+        for key, value in self._data.items():
+            problems = list(self._convert(key, value))
+            self._problems += [Problem(self._line_of(str(key)), problem) for problem in problems]
         try:
-            good[key] = msgspec.convert(value, fields[key].type)
-        except msgspec.ValidationError as error:
-            problems.append(Problem(where, f"{key}: {_explained(error, key)}"))
-    problems += _threshold_faults(good.get("fail_under", {}), lines, path)
-    problems += [
-        Problem(str(path), f"{name} is missing")
-        for name, field in fields.items()
-        if field.required and name not in data
-    ]
-    if "target" not in data and not data.get("fields"):
-        problems += _without_target(data, good, problems, lines, path)
-    if not problems and not says_what_to_evaluate(good):
-        at = f"{path}:{lines['evaluators']}" if "evaluators" in lines else str(path)
-        problems.append(Problem(at, NOTHING_TO_EVALUATE))
-    if problems:
-        raise ConfigError(
-            "the eval file has faults",
-            where=str(path),
-            problems=problems,
-            fix="correct the lines above; docs/eval-files.md lists every key",
-        )
-    return EvalFile(**good)
+            read_thresholds(self._values.get("fail_under", {}), "fail_under")
+        except ConfigError as error:
+            where = self._line_of("fail_under")
+            self._problems += [Problem(where, str(problem)) for problem in error.problems]
+        self._problems += [
+            Problem(str(self._path), f"{name} is missing")
+            for name, field in self._fields.items()
+            if field.required and name not in self._data
+        ]
+        if "target" not in self._data and not self._data.get("fields"):
+            self._problems += self._check_without_target()
+        if not self._problems and not has_evaluators(self._values):
+            where = self._line_of("evaluators") if "evaluators" in self._lines else str(self._path)
+            problem = "evaluators is missing or empty, and no entry of `fields` has evaluators"
+            self._problems.append(Problem(where, problem))
+        if self._problems:
+            raise ConfigError(
+                "the eval file has faults", where=str(self._path), problems=self._problems, fix=FIX
+            )
+        return EvalFile(**self._values)
 
+    def _line_of(self, key: str) -> str:
+        return f"{self._path}:{self._lines.get(key, 1)}"
 
-def _threshold_faults(given: Any, lines: Mapping[str, int], path: Path) -> list[Problem]:
-    where = f"{path}:{lines.get('fail_under', 1)}"
-    try:
-        read_thresholds(given, "fail_under")
-    except ConfigError as error:
-        return [Problem(where, str(problem)) for problem in error.problems]
-    return []
-
-
-def _explained(error: msgspec.ValidationError, key: str) -> str:
-    """What is wrong with an entry; a key in it that means nothing, with those that do."""
-    what, named = explain(error), _UNKNOWN.search(str(error))
-    known = _INSIDE.get(key)
-    if named is None or known is None:
-        return what
-    return f"{what}; {nearest(named[1], known.__struct_fields__)}"
-
-
-_UNKNOWN = re.compile(r"unknown field `([^`]*)`")
-_INSIDE: dict[str, type[msgspec.Struct]] = {"dataset": DatasetEntry, "history": HistoryEntry}
-
-
-def _without_target(
-    data: Mapping[str, Any],
-    good: Mapping[str, Any],
-    problems: Sequence[Problem],
-    lines: Mapping[str, int],
-    path: Path,
-) -> Iterator[Problem]:
-    """What is wrong where no target is named, which only recorded sessions do not need."""
-    entry = good.get("dataset")
-    entry = DatasetEntry(entry) if isinstance(entry, str) else entry
-    if isinstance(entry, DatasetEntry) and not _names_samples(entry):
-        where = path.parent / entry.path
-        if not where.exists():
-            at, what = f"{path}:{lines.get('dataset', 1)}", "there is no such file or folder"
-            yield Problem(at, f"dataset: {what} {entry.path!r}; {_look_alike(where)}")
+    def _convert(self, key: Any, value: Any) -> Iterator[str]:
+        if key not in self._fields:
+            yield f"unknown key {key!r}; {nearest(str(key), self._fields)}"
             return
-    # Whether a dataset is of sessions nobody knows as long as its entry is wrong.
-    is_open = isinstance(data.get("dataset"), dict) and entry is None
-    if not is_open and not _of_sessions(good, path):
-        yield Problem(str(path), f"target is missing{_unless(good, problems)}")
+        problems: list[str] = []
+        if key == "run" and isinstance(value, dict):
+            problems = [f"run.{name}: {problem}" for name, problem in find_option_problems(value)]
+        elif key == "fields" and isinstance(value, dict):
+            problems = find_field_problems(value)
+        if problems:
+            yield from problems
+            return
+        try:
+            self._values[key] = msgspec.convert(value, self._fields[key].type)
+        except msgspec.ValidationError as error:
+            problem, unknown = explain(error), UNKNOWN_FIELD.search(str(error))
+            if unknown is not None and key in ENTRY_TYPES:
+                problem += f"; {nearest(unknown[1], ENTRY_TYPES[key].__struct_fields__)}"
+            yield f"{key}: {problem}"
+
+    def _check_without_target(self) -> Iterator[Problem]:
+        """Find faults of a file without a target, which is valid only for recorded sessions."""
+        hint = ""
+        entry = self._values.get("dataset")
+        if isinstance(entry, str):
+            entry = DatasetEntry(entry)
+        if isinstance(entry, DatasetEntry):
+            path = self._path.parent / entry.path
+            if not _is_sample_file(entry) and not path.exists():
+                problem = f"dataset: there is no file or folder {entry.path!r}; {_suggest_file(path)}"
+                yield Problem(self._line_of("dataset"), problem)
+                return
+            if holds_sessions(entry, path):
+                return
+            if not self._problems:
+                hint = "; only recorded sessions need none: dataset: {path: …, format: auto}"
+        elif entry is None and isinstance(self._data.get("dataset"), dict):
+            return  # an invalid entry may be one of sessions
+        yield Problem(str(self._path), f"target is missing{hint}")
 
 
-def _names_samples(entry: DatasetEntry) -> bool:
+def _is_sample_file(entry: DatasetEntry) -> bool:
     ending = Path(entry.path).suffix.lower()
     return entry.format is None and ending in (*JSONL_ENDINGS, *TABLE_ENDINGS)
 
 
-def _unless(good: Mapping[str, Any], problems: Sequence[Problem]) -> str:
-    """What a file may hold that names a dataset, no target, and has no other fault."""
-    if problems or not isinstance(good.get("dataset"), str | DatasetEntry):
-        return ""
-    return "; only recorded sessions need none: dataset: {path: …, format: auto}"
-
-
-def _of_sessions(good: Mapping[str, Any], path: Path) -> bool:
-    """True if the dataset is recorded sessions, which need no target."""
-    entry = good.get("dataset")
-    entry = DatasetEntry(entry) if isinstance(entry, str) else entry
-    return isinstance(entry, DatasetEntry) and holds_sessions(entry, path.parent / entry.path)
-
-
-def _loaded(file: EvalFile, path: Path) -> Loaded:
+def _build(file: EvalFile, path: Path) -> LoadedEvalFile:
     folder = path.parent
+    evaluators = (*file.evaluators, *field_evaluators(file.fields))
     evaluation = Evaluation(
-        target=_relative(file.target, folder),
+        target=_resolve_target(file.target, folder),
         dataset=open_dataset(file.dataset, folder),
-        evaluators=[
-            _evaluator(entry, folder) for entry in (*file.evaluators, *field_evaluators(file.fields))
-        ],
+        evaluators=[_resolve_evaluator(entry, folder) for entry in evaluators],
         configurations=file.configurations,
-        metrics=[_located(metric, folder) for metric in file.metrics],
+        metrics=[_resolve_address(metric, folder) for metric in file.metrics],
         name=file.name or (path.stem if path.stem != "eval" else path.resolve().parent.name),
         tags=file.tags,
         options=msgspec.to_builtins(file.run),
@@ -231,120 +223,104 @@ def _loaded(file: EvalFile, path: Path) -> Loaded:
         retention=file.history.retention,
         canary=file.canary,
     )
-    plugins = tuple(_located(plugin, folder) for plugin in file.plugins)
-    return Loaded(evaluation, plugins)
+    return LoadedEvalFile(evaluation, tuple(_resolve_address(plugin, folder) for plugin in file.plugins))
 
 
-def _relative(target: str | dict[str, Any] | None, folder: Path) -> Any:
-    """Paths in an eval file are seen from the file's folder."""
+# Paths in an eval file are relative to its folder.
+def _resolve_target(target: str | dict[str, Any] | None, folder: Path) -> Any:
     if target is None or isinstance(target, str):
-        return _located(target, folder)
-    moved = dict(target)
-    if isinstance(moved.get("recorded"), str):
-        moved["recorded"] = str(folder / moved["recorded"])
-    if str(moved.get("prompt", "")).endswith(".md"):
-        moved["prompt"] = str(folder / moved["prompt"])
-    if "command" in moved:
-        moved["cwd"] = str(folder / moved.get("cwd", "."))
-    return moved
+        return _resolve_address(target, folder)
+    resolved = dict(target)
+    if isinstance(resolved.get("recorded"), str):
+        resolved["recorded"] = str(folder / resolved["recorded"])
+    if str(resolved.get("prompt", "")).endswith(".md"):
+        resolved["prompt"] = str(folder / resolved["prompt"])
+    if "command" in resolved:
+        resolved["cwd"] = str(folder / resolved.get("cwd", "."))
+    return resolved
 
 
-def _located(address: Any, folder: Path) -> Any:
-    """`file.py:attribute` as seen from a folder; anything else as it is."""
+def _resolve_address(address: Any, folder: Path) -> Any:
+    """Resolve `file.py:attribute`; return anything else unchanged."""
     if not isinstance(address, str):
         return address
     name, colon, attribute = address.rpartition(":")
     return f"{folder / name}:{attribute}" if colon and name.endswith(".py") else address
 
 
-def _evaluator(entry: Any, folder: Path) -> Any:
-    """An evaluator's entry with its address, and its parameters, seen from the file's folder."""
+def _resolve_evaluator(entry: Any, folder: Path) -> Any:
     if not isinstance(entry, dict):
-        return _located(entry, folder)
+        return _resolve_address(entry, folder)
     if "uses" in entry:
-        return {**_moved(entry, folder), "uses": _located(entry["uses"], folder)}
-    return {_located(name, folder): _moved(given, folder) for name, given in entry.items()}
+        return {**_resolve_parameters(entry, folder), "uses": _resolve_address(entry["uses"], folder)}
+    return {
+        _resolve_address(name, folder): _resolve_parameters(parameters, folder)
+        for name, parameters in entry.items()
+    }
 
 
-def _moved(parameters: Any, folder: Path) -> Any:
-    """Parameters of an evaluator, files and evaluators in them seen from a folder."""
+def _resolve_parameters(parameters: Any, folder: Path) -> Any:
     if isinstance(parameters, list):
-        return [_evaluator(part, folder) for part in parameters]
+        return [_resolve_evaluator(entry, folder) for entry in parameters]
     if not isinstance(parameters, dict):
         return parameters
-    moved = dict(parameters)
+    resolved = dict(parameters)
     for name, value in parameters.items():
         if name == "evaluators" and isinstance(value, list):
-            moved[name] = _moved(value, folder)
+            resolved[name] = _resolve_parameters(value, folder)
         elif name == "combine":
-            moved[name] = _located(value, folder)
-        elif name in _FILES and isinstance(value, str) and value.endswith(_FILES[name]):
-            moved[name] = str(folder / value)
-    return moved
+            resolved[name] = _resolve_address(value, folder)
+        elif isinstance(value, str) and value.endswith(FILE_PARAMETERS.get(name, ())):
+            resolved[name] = str(folder / value)
+    return resolved
 
 
-# Parameters that may name a file, and how such a name ends.
-_FILES = {
-    "schema": (".json", ".yaml", ".yml"),
-    "prompt": (".md",),
-    "rubrics": (".json", ".yaml", ".yml"),
-    "template": (".txt", ".md"),
-}
-
-
-def _from_module(path: Path) -> Loaded:
+def _load_module(path: Path) -> LoadedEvalFile:
     module = importing.module(str(path))
-    names = {field.name for field in msgspec.structs.fields(EvalFile)}
-    found = {name: getattr(module, name) for name in names if hasattr(module, name)}
-    missing = [] if "dataset" in found else ["dataset"]
-    if "target" not in found and not found.get("fields"):
+    names = [field.name for field in msgspec.structs.fields(EvalFile)]
+    values = {name: getattr(module, name) for name in names if hasattr(module, name)}
+    missing = [] if "dataset" in values else ["dataset"]
+    if "target" not in values and not values.get("fields"):
         missing.append("target")
-    if not says_what_to_evaluate(found):
+    if not has_evaluators(values):
         missing.append("evaluators")
     if missing:
         raise ConfigError(
             f"the module does not define {', '.join(missing)}",
             where=str(path),
-            fix="give it the names dataset, target and evaluators",
+            fix="define dataset, target and evaluators in the module",
         )
-    options, dataset = found.get("run", {}), found["dataset"]
+    dataset, fields = values["dataset"], values.get("fields", {})
+    evaluators = values.get("evaluators", [])
+    if more := field_evaluators(fields):
+        evaluators = [*(evaluators if isinstance(evaluators, list | tuple) else [evaluators]), *more]
     evaluation = Evaluation(
-        target=found.get("target"),
+        target=values.get("target"),
         dataset=path.parent / dataset if isinstance(dataset, str) else dataset,
-        evaluators=_with_fields(found.get("evaluators", []), found.get("fields", {})),
-        configurations=found.get("configurations"),
-        metrics=found.get("metrics", ()),
-        name=found.get("name") or path.stem,
-        tags=found.get("tags", {}),
-        options=msgspec.to_builtins(options),
-        fail_under=read_thresholds(found.get("fail_under", {}), "fail_under"),
-        baseline=found.get("baseline"),
-        fields=field_paths(found.get("fields", {})),
-        retention=_retention(found.get("history"), path),
+        evaluators=evaluators,
+        configurations=values.get("configurations"),
+        metrics=values.get("metrics", ()),
+        name=values.get("name") or path.stem,
+        tags=values.get("tags", {}),
+        options=msgspec.to_builtins(values.get("run", {})),
+        fail_under=read_thresholds(values.get("fail_under", {}), "fail_under"),
+        baseline=values.get("baseline"),
+        fields=field_paths(fields),
+        retention=_read_retention(values.get("history"), path),
     )
-    return Loaded(evaluation, tuple(found.get("plugins", ())))
+    return LoadedEvalFile(evaluation, tuple(values.get("plugins", ())))
 
 
-def _retention(given: Any, path: Path) -> Retention:
-    """How long runs are kept; what else a module may call `history` is its own affair."""
-    if not isinstance(given, Mapping):
+def _read_retention(history: Any, path: Path) -> Retention:
+    # A module may use the name `history` for something else.
+    if not isinstance(history, Mapping):
         return Retention()
     try:
-        return msgspec.convert(given, HistoryEntry).retention
+        return msgspec.convert(history, HistoryEntry).retention
     except msgspec.ValidationError as error:
         raise ConfigError(f"history: {explain(error)}", where=str(path)) from None
 
 
-def _with_fields(evaluators: Any, fields: Mapping[str, Any]) -> Any:
-    """What a module calls its evaluators, and those of its fields."""
-    more = field_evaluators(fields)
-    if not more:
-        return evaluators
-    several = isinstance(evaluators, list | tuple)
-    return [*(evaluators if several else [evaluators]), *more]
-
-
-def _look_alike(path: Path) -> str:
-    folder = path.parent
-    names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+def _suggest_file(path: Path) -> str:
+    names: Sequence[str] = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
     return nearest(path.name, names) if names else "check the path"

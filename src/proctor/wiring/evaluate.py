@@ -1,4 +1,4 @@
-"""The main job, for scripts and notebooks: a dataset against a target, scored, kept, reported."""
+"""`evaluate` and `rescore`: run an evaluation from a script or a notebook."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from proctor.records.run import Budget, OnError, Redact, Retention
 from proctor.records.sample import check_tags
 from proctor.records.score import Skipped
 from proctor.reports.live import live_display
-from proctor.wiring import backends as places
+from proctor.wiring import backends
 from proctor.wiring.open_history import open_history, run_to_resume
 from proctor.wiring.prepare import (
     Configurations,
     Evaluation,
     Metrics,
+    check_run_options,
     check_thresholds,
     load_metrics,
     prepare,
-    run_options,
 )
 from proctor.wiring.registry import Registry
 
 
-class Options(TypedDict, total=False):
-    """How a run is carried out; see `RunOptions`."""
+class RunOptionsKwargs(TypedDict, total=False):
+    """Options of a run; see `RunOptions`."""
 
     concurrency: int
     timeout: float | None
@@ -54,8 +54,8 @@ class Options(TypedDict, total=False):
     skipped: Skipped
 
 
-class Conducted(Options, total=False):
-    """The same, with what else `evaluate` can be told of how a run is to go."""
+class RunKwargs(RunOptionsKwargs, total=False):
+    """The options of a run, and the other keyword arguments of `evaluate` that control it."""
 
     metrics: Metrics
     progress: bool | None
@@ -85,41 +85,37 @@ async def aevaluate(
     allow_changes: bool = False,
     retry_errors: bool = False,
     workers: str | Mailbox[Any] | None = None,
-    patience: float | None = places.PATIENCE_SECONDS,
+    patience: float | None = backends.PATIENCE_SECONDS,
     on: str | None = None,
     decide: Decide | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[RunOptionsKwargs],
 ) -> FieldReport:
-    """Run a target over a dataset, score every output, keep everything, and report.
+    """Run a target on a dataset, score every output, store the run, and return the report.
 
     `target` is any callable, an object with `execute` or `invoke`, an address, a command, an HTTP
-    endpoint or recorded outputs; `dataset` a Dataset, a path, or a list of dicts; `evaluators` one
-    or several functions or names. `baseline` is the configuration that evaluators compare the
-    others with; `fields` are paths by name, whose numbers are told and averaged.
-    `history=False` keeps the run only as long as the report lives. `resume=True` goes on with the
+    endpoint or recorded outputs; `dataset` is a Dataset, a path, or a list of dicts; `evaluators`
+    is one or several functions or names. `baseline` is the configuration with which evaluators
+    compare the others; `fields` maps names to paths whose numbers are reported and averaged.
+    `history=False` stores the run only as long as the report exists. `resume=True` continues the
     latest unfinished run of this name. `workers` is a mailbox, or its address, whose workers run
-    the samples, and `patience` how many seconds it waits for any of them; `on="ray"` runs them on
-    a Ray cluster. `decide` hears every result and ends the run when it gives a reason; such a run
-    needs `shuffle`.
+    the samples; `patience` is the time in seconds to wait for any worker; `on="ray"` runs the
+    samples on a Ray cluster. `decide` receives every result and ends the run when it returns a
+    reason; such a run needs `shuffle`.
     """
     evaluation = Evaluation(
-        target,
-        dataset,
-        evaluators,
-        configurations,
-        metrics,
-        name,
-        tags or {},
-        dict(options),
-        baseline=baseline,
-        fields=fields or {},
-    )
+        target, dataset, evaluators, configurations, metrics, name, tags or {}, dict(options),
+        baseline=baseline, fields=fields or {},
+    )  # fmt: skip
     callbacks = (on_progress,) if callable(on_progress) else tuple(on_progress)
     if any(inspect.iscoroutinefunction(callback) for callback in callbacks):
-        raise ConfigError("a progress callback must be a plain function, not an async one")
-    with places.chosen(evaluation, workers=workers, on=on, patience=patience) as place:
-        how = Conduct(callbacks, live_display(progress), allow_changes, retry_errors, place, decide)
-        return await execute(evaluation, open_history(history), how, resume_from=resume)
+        raise ConfigError(
+            "a progress callback must be a plain function, not an async one",
+            where="on_progress",
+            fix="write it with def, not async def",
+        )
+    with backends.chosen(evaluation, workers=workers, on=on, patience=patience) as backend:
+        controls = Conduct(callbacks, live_display(progress), allow_changes, retry_errors, backend, decide)
+        return await execute(evaluation, open_history(history), controls, resume_from=resume)
 
 
 evaluate = bridge.synchronous(aevaluate)
@@ -128,27 +124,27 @@ evaluate = bridge.synchronous(aevaluate)
 async def execute(
     evaluation: Evaluation,
     history: History,
-    how: Conduct,
+    controls: Conduct,
     *,
     resume_from: str | bool = False,
     registry: Registry | None = None,
     clock: Clock | None = None,
 ) -> FieldReport:
-    """Carry out an evaluation: the one way that every door takes."""
+    """Run an evaluation; every entry point calls this function."""
     clock = clock or SystemClock()
     plan = prepare(evaluation, registry or Registry.standard())
     info = plan.dataset.inspect()
     if info.length == 0:
-        raise DatasetError("it holds no samples", where=info.name)
+        raise DatasetError("the dataset has no samples", where=info.name)
     if resume_from:
-        before = run_to_resume(history, resume_from, plan.name, retrying=how.retry_errors)
+        before = run_to_resume(history, resume_from, plan.name, is_retry=controls.retry_errors)
         with history.hold(before.run_id):
-            return FieldReport.of(await resume(plan, info, before, history, clock, how).run())
-    sitting = begin(plan, info, history, clock, how)
-    with history.hold(sitting.metadata.run_id):
-        report = await sitting.run()
+            return FieldReport.of(await resume(plan, info, before, history, clock, controls).run())
+    run = begin(plan, info, history, clock, controls)
+    with history.hold(run.metadata.run_id):
+        report = await run.run()
         if evaluation.retention != Retention():
-            # While it is held, the run itself stays whatever the limits are.
+            # A held run is never pruned, so this one stays.
             history.prune(evaluation.retention, now=clock.now(), name=plan.name)
         return FieldReport.of(report)
 
@@ -164,23 +160,24 @@ async def arescore(
     progress: bool | None = None,
     budget: Mapping[str, float] | Budget | None = None,
 ) -> FieldReport:
-    """Score the outputs of a stored run again, with other evaluators; the target is not called.
+    """Score the outputs of a stored run with other evaluators, without calling the target.
 
-    The new run has the name of the old one unless it is given another.
+    The new run has the name of the old one, unless `name` is given.
     """
-    how = Conduct(watch=live_display(progress))
-    kept = open_history(history)
-    return await score_again(run, evaluators, kept, how, metrics=metrics, name=name, tags=tags, budget=budget)
+    return await execute_rescore(
+        run, evaluators, open_history(history), Conduct(watch=live_display(progress)),
+        metrics=metrics, name=name, tags=tags, budget=budget,
+    )  # fmt: skip
 
 
 rescore = bridge.synchronous(arescore)
 
 
-async def score_again(
+async def execute_rescore(
     run: str,
     evaluators: Any,
     history: History,
-    how: Conduct,
+    controls: Conduct,
     *,
     metrics: Metrics = (),
     name: str | None = None,
@@ -190,14 +187,14 @@ async def score_again(
     fail_under: Mapping[str, float] | None = None,
     budget: Mapping[str, float] | Budget | None = None,
 ) -> FieldReport:
-    """Carry out a rescoring: the one way that every door takes."""
-    limit = run_options({"budget": budget}).budget
+    """Score a stored run again; every entry point calls this function."""
+    limit = check_run_options({"budget": budget}).budget
     registry = registry or Registry.standard()
     built = registry.build_all(evaluators)
     own_metrics = load_metrics((*metrics, *registry.metrics), built)
     plan = Rescoring(built, own_metrics, check_tags(tags or {}), limit, name)
     check_thresholds(fail_under or {}, built, plan.metrics)
     before = history.find(run)
-    sitting = begin_rescoring(before, plan, history, clock or SystemClock(), how)
-    with history.hold(sitting.metadata.run_id):
-        return FieldReport.of(await sitting.run())
+    rescoring = begin_rescoring(before, plan, history, clock or SystemClock(), controls)
+    with history.hold(rescoring.metadata.run_id):
+        return FieldReport.of(await rescoring.run())

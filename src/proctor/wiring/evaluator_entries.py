@@ -1,4 +1,4 @@
-"""Evaluators as an eval file writes them: read, described, and changed from the command line."""
+"""Evaluator entries of eval files: parse them, and set parameters from the command line."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from proctor.evaluators.marking import EvaluatorInfo, known_as
 from proctor.records.run import EvaluatorSpec
 
 NEGATED = "not-"
-_OWN_KEYS = ("uses", "name", "parameters", "identity")
+RESERVED_KEYS = ("uses", "name", "parameters", "identity")
 
 Describe = Callable[[str], EvaluatorInfo]
 
 
-class Written(NamedTuple):
-    """An evaluator as an eval file writes it; `bare` is a value without a parameter's name."""
+class Entry(NamedTuple):
+    """A parsed evaluator entry; `bare` is a value without the name of its parameter."""
 
     uses: str
     name: str | None = None
@@ -25,73 +25,75 @@ class Written(NamedTuple):
     bare: tuple[Any, ...] = ()
 
 
-def read_entry(spec: Any) -> Written | None:
-    """What an eval file says about one evaluator; None for what is an evaluator itself."""
-    if isinstance(spec, Written):
+def parse_entry(spec: Any) -> Entry | None:
+    """Parse an evaluator entry; return None for an object that is itself an evaluator."""
+    if isinstance(spec, Entry):
         return spec
     if isinstance(spec, str):
-        return Written(spec)
+        return Entry(spec)
     if isinstance(spec, EvaluatorSpec):
-        return Written(spec.uses, spec.name, spec.parameters)
+        return Entry(spec.uses, spec.name, spec.parameters)
     if not isinstance(spec, Mapping):
         return None
     if "uses" in spec:
-        return _read_uses(spec)
+        uses, parameters = str(spec["uses"]), spec.get("parameters") or {}
+        if not isinstance(parameters, Mapping):
+            raise EvaluatorError(
+                f"parameters must be a mapping, found {parameters!r}",
+                where=uses,
+                fix="write parameters: {name: value}",
+            )
+        others = {key: value for key, value in spec.items() if key not in RESERVED_KEYS}
+        return Entry(uses, spec.get("name"), {**parameters, **others})
     if len(spec) == 1:
         ((uses, parameters),) = spec.items()
         if parameters is None or isinstance(parameters, Mapping):
-            return Written(str(uses), None, parameters or {})
-        return Written(str(uses), bare=(parameters,))
+            return Entry(str(uses), None, parameters or {})
+        return Entry(str(uses), bare=(parameters,))
     raise EvaluatorError(
-        f"cannot tell which evaluator is meant by the keys {', '.join(map(repr, spec))}",
+        f"the keys {', '.join(map(repr, spec))} do not name one evaluator",
         fix="write {name: {parameters}} or {uses: name, …parameters}",
     )
 
 
-def parameters_of(uses: str, specs: Any) -> list[Mapping[str, Any]]:
-    """What those entries for evaluators say that use one of a name."""
-    several = isinstance(specs, list | tuple)
-    given = specs.values() if isinstance(specs, Mapping) else specs if several else [specs]
-    written = map(read_entry, given)
-    return [one.parameters for one in written if one is not None and one.uses == uses]
+def find_parameters(uses: str, specs: Any) -> list[Mapping[str, Any]]:
+    """Return the parameters of each entry that uses this evaluator."""
+    if isinstance(specs, Mapping):
+        specs = specs.values()
+    elif not isinstance(specs, list | tuple):
+        specs = [specs]
+    entries = map(parse_entry, specs)
+    return [entry.parameters for entry in entries if entry is not None and entry.uses == uses]
 
 
-def _read_uses(spec: Mapping[str, Any]) -> Written:
-    uses, parameters = str(spec["uses"]), spec.get("parameters") or {}
-    if not isinstance(parameters, Mapping):
-        raise EvaluatorError(f"parameters is a mapping, got {parameters!r}", where=uses)
-    others = {key: value for key, value in spec.items() if key not in _OWN_KEYS}
-    return Written(uses, spec.get("name"), {**parameters, **others})
-
-
-def parameters_by_name(written: Written, info: EvaluatorInfo) -> dict[str, Any]:
-    """The parameters by name; a bare value is that of the parts, or of the only required one."""
-    if not written.bare:
-        return dict(written.parameters)
+def parameters_by_name(entry: Entry, info: EvaluatorInfo) -> dict[str, Any]:
+    """Return parameters by name; a bare value belongs to the parts or the only required parameter."""
+    if not entry.bare:
+        return dict(entry.parameters)
     required = [parameter.name for parameter in info.parameters if parameter.required]
     name = info.parts or (required[0] if len(required) == 1 else "")
     if not name:
         raise EvaluatorError(
-            f"cannot tell which parameter is meant by {written.bare[0]!r}",
+            f"the value {entry.bare[0]!r} has no parameter name",
             where=info.name,
             fix=f"write {{{info.name}: {{parameter: value}}}}",
         )
-    return {name: written.bare[0]}
+    return {name: entry.bare[0]}
 
 
-def evaluator_in(part: Any) -> Any:
-    """The evaluator of a part, which may stand beside its weight as {evaluator, weight}."""
+def unwrap_part(part: Any) -> Any:
+    """Return the evaluator of a part, which may be written as {evaluator, weight}."""
     return part["evaluator"] if isinstance(part, Mapping) and "evaluator" in part else part
 
 
-def put_back(part: Any, built: Any) -> Any:
-    """The part with its evaluator built."""
-    beside = isinstance(part, Mapping) and "evaluator" in part
-    return {**part, "evaluator": built} if beside else built
+def rewrap_part(part: Any, evaluator: Any) -> Any:
+    """Return the part with another evaluator."""
+    is_wrapped = isinstance(part, Mapping) and "evaluator" in part
+    return {**part, "evaluator": evaluator} if is_wrapped else evaluator
 
 
 class Setting(NamedTuple):
-    """One parameter from the command line: of which evaluator, its name, and its text."""
+    """A parameter of the command line: its evaluator, its name, and its text."""
 
     evaluator: str
     parameter: str
@@ -99,82 +101,77 @@ class Setting(NamedTuple):
 
 
 class _Slot(NamedTuple):
-    """Where an evaluator is written, and the names that mean it: its own, then its kind's."""
+    """The position of an evaluator, its own name, and other names that may select it."""
 
     steps: tuple[int, ...]
     entry: Any
-    own: str
-    kinds: frozenset[str]
-
-    def is_called(self, name: str) -> bool:
-        return name == self.own
+    name: str
+    aliases: frozenset[str]
 
 
 def apply_settings(
     entries: Sequence[Any], settings: Sequence[Setting], describe: Describe, read_value: Callable[[str], Any]
 ) -> list[Any]:
-    """Evaluators with parameters from the command line in place of those in the file.
+    """Return the entries with parameters from the command line; report all faults at once.
 
-    An evaluator is meant by its name, or by its kind if only one is of that kind; one inside a
-    field or a combination by `OUTER.INNER`. `read_value` reads the text of a parameter that is not
-    declared as text. Everything that is wrong is reported at once.
+    A setting selects an evaluator by its name, or by its type if there is only one of that type;
+    `OUTER.INNER` selects one inside a field or a combination. `read_value` parses the text of a
+    parameter that is not declared as text.
     """
     if not settings:
         return list(entries)
-    slots = list(_slots(entries, describe))
-    chosen: dict[tuple[int, ...], dict[str, Any]] = {}
+    slots = list(_list_slots(entries, describe))
+    changes: dict[tuple[int, ...], dict[str, Any]] = {}
     problems: list[Problem] = []
     for setting in settings:
         try:
-            slot = _slot_of(setting.evaluator, slots, describe)
+            slot = _find_slot(setting.evaluator, slots, describe)
         except UsageError as error:
             place = f"{setting.evaluator}.{setting.parameter}"
             problems.append(Problem(place, f"{error.what}; {error.fix}"))
             continue
-        is_text = _takes_text(slot.entry, setting.parameter, describe)
+        is_text = _is_text_parameter(slot.entry, setting.parameter, describe)
         value = setting.text if is_text else read_value(setting.text)
-        chosen.setdefault(slot.steps, {})[setting.parameter] = value
+        changes.setdefault(slot.steps, {})[setting.parameter] = value
     if problems:
         raise EvaluatorError("a parameter cannot be set", where="--set", problems=problems)
     changed = list(entries)
-    for steps, parameters in sorted(chosen.items(), reverse=True):
-        changed = _changed(changed, steps, parameters, describe)
+    for steps, parameters in sorted(changes.items(), reverse=True):
+        changed = _change(changed, steps, parameters, describe)
     return changed
 
 
-def _slots(entries: Sequence[Any], describe: Describe, outer: str = "") -> Iterator[_Slot]:
-    for index, entry in enumerate(entries):
-        written = read_entry(evaluator_in(entry))
-        if written is None:
-            name = known_as(entry)
-            yield _Slot((index,), entry, outer + name, frozenset())
+def _list_slots(entries: Sequence[Any], describe: Describe, outer: str = "") -> Iterator[_Slot]:
+    for index, spec in enumerate(entries):
+        entry = parse_entry(unwrap_part(spec))
+        if entry is None:
+            yield _Slot((index,), spec, outer + known_as(spec), frozenset())
             continue
-        own = written.name or written.uses
-        kinds = {written.uses, written.uses.rpartition(":")[2]}
-        if (info := _info_of(written.uses, describe)) is not None:
-            kinds.add(info.name)
-        named = frozenset(outer + kind for kind in kinds)
-        yield _Slot((index,), entry, outer + own, named)
-        for slot in _slots(_inner(written, info), describe, f"{outer}{own}."):
+        name = entry.name or entry.uses
+        aliases = {entry.uses, entry.uses.rpartition(":")[2]}
+        if (info := _describe_or_none(entry.uses, describe)) is not None:
+            aliases.add(info.name)
+        yield _Slot((index,), spec, outer + name, frozenset(outer + alias for alias in aliases))
+        for slot in _list_slots(_list_parts(entry, info), describe, f"{outer}{name}."):
             yield slot._replace(steps=(index, *slot.steps))
 
 
-def _slot_of(name: str, slots: Sequence[_Slot], describe: Describe) -> _Slot:
-    found = [slot for slot in slots if slot.is_called(name)]
-    found = found or [slot for slot in slots if name in slot.kinds]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(slot.own for slot in found)
+def _find_slot(name: str, slots: Sequence[_Slot], describe: Describe) -> _Slot:
+    matches = [slot for slot in slots if name == slot.name]
+    matches = matches or [slot for slot in slots if name in slot.aliases]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        names = ", ".join(slot.name for slot in matches)
         raise UsageError(f"several evaluators match {name!r}", fix=f"write one of: {names}")
-    known = {*(slot.own for slot in slots), *(kind for slot in slots for kind in slot.kinds)}
+    known = {*(slot.name for slot in slots), *(alias for slot in slots for alias in slot.aliases)}
     outer, dot, inner = name.rpartition(".")
     if dot and outer in known:
         raise UsageError(
             f"{outer!r} contains no evaluator {inner!r}",
-            fix=f"only a whole parameter can be set: {outer}.{inner}=VALUE",
+            fix=f"set the complete parameter: {outer}.{inner}=VALUE",
         )
-    if _info_of(name, describe) is not None:
+    if _describe_or_none(name, describe) is not None:
         raise UsageError(
             f"this run does not use the evaluator {name!r}",
             fix=f"add it to the evaluators, or set one of: {', '.join(sorted(known))}",
@@ -182,49 +179,47 @@ def _slot_of(name: str, slots: Sequence[_Slot], describe: Describe) -> _Slot:
     raise UsageError(f"this run has no evaluator {name!r}", fix=nearest(name, known))
 
 
-def _inner(written: Written, info: EvaluatorInfo | None) -> list[Any]:
-    """The evaluators inside a field or a combination."""
+def _list_parts(entry: Entry, info: EvaluatorInfo | None) -> list[Any]:
+    """Return the evaluators inside a field or a combination."""
     if info is None or not info.parts:
         return []
     try:
-        inside = parameters_by_name(written, info).get(info.parts, ())
+        parts = parameters_by_name(entry, info).get(info.parts, ())
     except EvaluatorError:
         return []
-    return list(inside) if isinstance(inside, list | tuple) else [inside]
+    return list(parts) if isinstance(parts, list | tuple) else [parts]
 
 
-def _changed(
+def _change(
     entries: Sequence[Any], steps: tuple[int, ...], parameters: Mapping[str, Any], describe: Describe
 ) -> list[Any]:
-    """The entries with parameters put to the one at a place."""
     first, *rest = steps
-    entry = entries[first]
-    written = read_entry(evaluator_in(entry))
-    if written is None:
-        made: Any = attach(entry, parameters=parameters)
+    spec = entries[first]
+    entry = parse_entry(unwrap_part(spec))
+    if entry is None:
+        changed: Any = attach(spec, parameters=parameters)
     else:
-        info = describe(written.uses)
-        own = parameters_by_name(written, info)
+        info = describe(entry.uses)
+        before = parameters_by_name(entry, info)
         if rest:
-            inner = _changed(_inner(written, info), tuple(rest), parameters, describe)
-            several = isinstance(own[info.parts], list | tuple)
-            parameters = {info.parts: inner if several else inner[0]}
-        made = {"uses": written.uses, "parameters": {**own, **parameters}}
-        if written.name:
-            made["name"] = written.name
-    return [*entries[:first], put_back(entry, made), *entries[first + 1 :]]
+            parts = _change(_list_parts(entry, info), tuple(rest), parameters, describe)
+            is_list = isinstance(before[info.parts], list | tuple)
+            parameters = {info.parts: parts if is_list else parts[0]}
+        changed = {"uses": entry.uses, "parameters": {**before, **parameters}}
+        if entry.name:
+            changed["name"] = entry.name
+    return [*entries[:first], rewrap_part(spec, changed), *entries[first + 1 :]]
 
 
-def _takes_text(entry: Any, parameter: str, describe: Describe) -> bool:
-    """True if a parameter is a text: then its value is taken to the letter."""
-    written = read_entry(evaluator_in(entry))
-    info = None if written is None else _info_of(written.uses, describe)
-    kinds = [known.type for known in info.parameters if known.name == parameter] if info else []
-    return any("str" in kind.split(" | ") for kind in kinds)
+def _is_text_parameter(spec: Any, name: str, describe: Describe) -> bool:
+    entry = parse_entry(unwrap_part(spec))
+    info = None if entry is None else _describe_or_none(entry.uses, describe)
+    types = [parameter.type for parameter in info.parameters if parameter.name == name] if info else []
+    return any("str" in each.split(" | ") for each in types)
 
 
-def _info_of(uses: str, describe: Describe) -> EvaluatorInfo | None:
-    """What is known of an evaluator; None if it cannot be found, which the run reports."""
+def _describe_or_none(uses: str, describe: Describe) -> EvaluatorInfo | None:
+    """Return None for an unknown evaluator, which the run reports."""
     try:
         return describe(uses)
     except EvaluatorError:

@@ -1,4 +1,4 @@
-"""Evaluation by mailboxes, for programs: a loop that answers requests, to submit, to collect."""
+"""`EvalRunner`, `EvalLoop`, `submit_dataset` and `collect_results`: evaluate by mailboxes in programs."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from proctor.records.report import EvalReport
 from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.trial import Configuration, EvalResult
-from proctor.wiring.evaluate import Options, evaluate
-from proctor.wiring.prepare import Configurations, Metrics, configurations_from, prepare_setup
+from proctor.wiring.evaluate import RunOptionsKwargs, evaluate
+from proctor.wiring.prepare import Configurations, Metrics, build_configurations, prepare_setup
 from proctor.wiring.registry import Registry
 
 
 class EvalRunner:
-    """A target with its evaluators and metrics, ready for datasets.
+    """A target with its evaluators and metrics, to run on datasets.
 
-    `continue_on_error=False` stops at the first failing sample; `timeout_seconds` is for each call
-    of the target.
+    `continue_on_error=False` stops at the first failed sample; `timeout_seconds` applies to each
+    call of the target.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class EvalRunner:
         *,
         timeout_seconds: float | None = 30.0,
         continue_on_error: bool = True,
-        **options: Unpack[Options],
+        **options: Unpack[RunOptionsKwargs],
     ) -> None:
         self.target = target
         self.evaluators = evaluators
@@ -77,7 +77,7 @@ _log = logging.getLogger("proctor.worker")
 
 
 if TYPE_CHECKING:
-    # Only type checkers know defaults on Python 3.11; the output's type cannot be inferred.
+    # Python 3.11 has no defaults of type variables; type checkers read them from here.
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     LoopInputT = TypeVarWithDefault("LoopInputT", default=Any)
@@ -90,12 +90,12 @@ else:
 
 
 class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
-    """Answers requests out of a mailbox: runs each sample, scores it, and sends the result.
+    """Answers the requests of a mailbox: runs each sample, scores it, and sends the result.
 
-    `loop` is a main loop or any other target; `evaluator` one evaluator or several. Results go
-    into `results`, or without it where each request says. `options` are those of `evaluate`
-    (concurrency, timeout, retries …). A request stays with this loop for `lease_seconds` after its
-    last sign of life; a poll takes at most `batch_size` requests.
+    `loop` is a main loop or any other target; `evaluator` is one evaluator or several. Results go
+    to `results`, or to the mailbox that each request names. `options` are those of `evaluate`
+    (concurrency, timeout, retries …). If this process dies, others receive its requests after
+    `lease_seconds`. A poll takes at most `batch_size` requests.
 
     >>> from proctor import InMemoryMailbox, Sample, exact_match
     >>> requests, results = InMemoryMailbox("requests"), InMemoryMailbox("results")
@@ -120,18 +120,18 @@ class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
         wait_seconds: float = 20.0,
         name: str = "",
         registry: Registry | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[RunOptionsKwargs],
     ) -> None:
         if options.get("budget") is not None:
             raise ConfigError(
-                "a loop has no budget: it answers requests of any run",
+                "a loop cannot have a budget, because it answers requests of any run",
                 where="EvalLoop",
-                fix="give the budget to the run, as evaluate(…, workers=…, budget=…)",
+                fix="pass the budget to the run: evaluate(…, workers=…, budget=…)",
             )
         for where, box in (("requests", requests), ("results", results)):
             if isinstance(box, str):
                 raise ConfigError(
-                    f"{box!r} is not a mailbox", where=where, fix="give one, such as RedisMailbox"
+                    f"{box!r} is not a mailbox", where=where, fix="pass a mailbox, such as RedisMailbox(…)"
                 )
         setup = prepare_setup(loop, evaluator, options, registry or Registry.standard())
         post = Post(requests, results, lease_seconds, name, trouble=_log.warning)
@@ -139,27 +139,29 @@ class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
         self._until = Until(wait=wait_seconds, batch=batch_size)
 
     async def arun(self, *, max_iterations: int | None = None, until_empty: bool = False) -> Tally:
-        """Work for so many polls, until the mailbox is empty, or until `stop`."""
+        """Answer requests for `max_iterations` polls, until the mailbox is empty, or until `stop`."""
         if max_iterations is not None and max_iterations < 1:
-            raise ConfigError("max_iterations must be at least 1", where="EvalLoop.run")
+            raise ConfigError(
+                "max_iterations must be at least 1", where="EvalLoop.run", fix="write max_iterations=1"
+            )
         until = msgspec.structs.replace(self._until, polls=max_iterations, empty=until_empty)
         return await self._worker.run(until)
 
     run = bridge.synchronous(arun)
 
     def stop(self) -> None:
-        """Finish what is being run, return the rest at once; from any thread.
+        """Finish the running samples and return the other requests; safe to call from any thread.
 
-        A second time it drops what is being run too; before `run` it ends the next one.
+        A second call also stops the running samples. A call before `run` ends the next `run`.
         """
         self._worker.stop()
 
 
 class Submission(msgspec.Struct, frozen=True):
-    """What was sent: the run it belongs to, and the request of each trial with its sample.
+    """The requests of a run: the sample of each request id.
 
-    `labels` name the trial of each request: its sample, and configuration and epoch if they are not
-    the default.
+    `labels` names the trial of each request: its sample, and its configuration and epoch if they
+    are not the default.
     """
 
     run_id: str
@@ -180,32 +182,30 @@ def submit_dataset(
     reply_to: str | Mailbox[Any] | None = None,
     clock: Clock | None = None,
 ) -> Submission:
-    """Send every sample of a dataset, in every configuration and epoch, to be evaluated.
+    """Send every sample of a dataset to workers, in every configuration and epoch.
 
-    Requests of one `run_id` have the same ids however often they are sent, so that a second
-    answer is recognised.
+    Requests that are sent again with the same `run_id` have the same ids, so that duplicate
+    results are recognized.
     """
     clock = clock or SystemClock()
     run_id = run_id or new_run_id(clock.now())
     source = as_source(dataset)
     source.inspect()
-    chosen = configurations_from(configurations)
-    is_checked = check_dataset(requests, source, chosen)
+    expanded = build_configurations(configurations)
+    is_checked = check_dataset(requests, source, expanded)
     sent: dict[str, str] = {}
     labels: dict[str, str] = {}
 
-    def each() -> Iterator[EvalRequest[Any, Any]]:
-        for sample in source:
-            for configuration in chosen:
-                for epoch in range(epochs):
-                    job = (len(sent), sample, configuration, epoch)
-                    request = request_of(job, run_id, clock.now())
-                    sent[request.request_id] = sample.id
-                    labels[request.request_id] = trial_label(sample.id, configuration.name, epoch)
-                    yield request
+    def build_requests() -> Iterator[EvalRequest[Any, Any]]:
+        trials = ((sample, each, n) for sample in source for each in expanded for n in range(epochs))
+        for sample, configuration, epoch in trials:
+            request = request_of((len(sent), sample, configuration, epoch), run_id, clock.now())
+            sent[request.request_id] = sample.id
+            labels[request.request_id] = trial_label(sample.id, configuration.name, epoch)
+            yield request
 
     done = 0
-    for batch in batches(each()):
+    for batch in batches(build_requests()):
         try:
             if not is_checked:
                 check_arrival(requests, batch)
@@ -214,8 +214,8 @@ def submit_dataset(
             raise MailboxFull(
                 f"{error.what}; {done} requests of run {run_id!r} were sent",
                 where=error.where,
-                fix=f"submit again with run_id={run_id!r} once there is room (what is sent "
-                "twice is counted once), or give the mailbox a larger capacity",
+                fix=f"submit again with run_id={run_id!r} when there is room (duplicates count once), "
+                "or give the mailbox a larger capacity",
             ) from None
         done += len(batch)
     return Submission(run_id, sent, labels)
@@ -231,17 +231,17 @@ def collect_results(
     on_progress: ProgressCallback | Sequence[ProgressCallback] = (),
     clock: Clock | None = None,
 ) -> EvalReport:
-    """Collect results into a report: each request once, a success before an error.
+    """Collect results into a report: one for each request, a success in preference to an error.
 
-    When the time is up, the report holds what there is and its warnings name what is missing. Give
-    what `submit_dataset` gave to leave other runs alone and to have missing samples named, and
-    `requests` to learn of those that became dead letters there.
+    When the time is up, the report has the results so far and its warnings name the missing ones.
+    Pass the `Submission` of `submit_dataset` to ignore results of other runs and to name missing
+    samples. Pass `requests` to report requests that became dead letters.
     """
     clock = clock or SystemClock()
     submission = None if isinstance(expected_count, int) else expected_count
     expected = expected_count if isinstance(expected_count, int) else len(expected_count)
     run_id = run_id if submission is None else submission.run_id
-    letters = None if requests is None else _letters(requests, run_id)
+    letters = None if requests is None else _watch_letters(requests, run_id)
     started = clock.now()
     callbacks = (on_progress,) if callable(on_progress) else tuple(on_progress)
     progress = Progress(run_id or "", clock, total=expected, callbacks=callbacks)
@@ -253,61 +253,58 @@ def collect_results(
         run_id=run_id,
         own=lambda result: _is_own(result, run_id, submission),
         letters=letters,
-        told=lambda result: _told(progress, result),
+        told=lambda result: _report_progress(progress, result),
     )
-    found = list(gathering.take(timeout_seconds))
-    progress.end(failed=len(found) < expected)
-    _sort(found, submission)
-    names = dict.fromkeys(name for result in found for name in result.scores)
-    options = dict.fromkeys(result.trial.configuration for result in found)
+    collected = list(gathering.take(timeout_seconds))
+    progress.end(failed=len(collected) < expected)
+    if submission is not None:
+        order = {request_id: position for position, request_id in enumerate(submission.samples)}
+        collected.sort(key=lambda result: order.get(_request_id(result), len(order)))
+    names = dict.fromkeys(name for result in collected for name in result.scores)
+    configurations = dict.fromkeys(result.trial.configuration for result in collected)
+    missing = _describe_missing(collected, expected, submission)
     run = RunMetadata(
         run_id or "",
         name=results.name,
         started_at=started,
-        status="completed" if len(found) >= expected else "interrupted",
+        status="completed" if len(collected) >= expected else "interrupted",
         finished_at=clock.now(),
         duration_seconds=progress.seconds,
         total=expected,
-        configurations=tuple(map(Configuration, options)) or (Configuration(),),
+        configurations=tuple(map(Configuration, configurations)) or (Configuration(),),
         evaluators=tuple(EvaluatorSpec(name, name) for name in names),
-        warnings=(*progress.warnings, *gathering.account.sentences(), *missing(found, expected, submission)),
+        warnings=(*progress.warnings, *gathering.account.sentences(), *missing),
     )
-    kept = ResultList(found)
-    return EvalReport(kept, run, *aggregate(kept, run))
+    result_list = ResultList(collected)
+    return EvalReport(result_list, run, *aggregate(result_list, run))
 
 
-def _letters(requests: Mailbox[Any], run_id: str | None) -> Letters:
+def _watch_letters(requests: Mailbox[Any], run_id: str | None) -> Letters:
     if run_id is None:
         raise ConfigError(
-            "whose dead letters are meant is not known",
+            "requests= needs to know the run whose dead letters to report",
             where="collect_results",
-            fix="give what submit_dataset gave in the place of the number, or run_id=",
+            fix="pass the Submission of submit_dataset instead of a number, or run_id=…",
         )
     return Letters(requests, lambda request: request.run_id == run_id)
 
 
-def _sort(found: list[EvalResult], submission: Submission | None) -> None:
-    """Put results into the order in which they were asked for, if it is known."""
-    if submission is not None:
-        places = {key: place for place, key in enumerate(submission.samples)}
-        found.sort(key=lambda result: places.get(_request_id(result), len(places)))
-
-
-def missing(found: Sequence[EvalResult], expected: int, submission: Submission | None) -> tuple[str, ...]:
-    """What has not come, in words; nothing if all has."""
-    if len(found) >= expected:
+def _describe_missing(
+    collected: Sequence[EvalResult], expected: int, submission: Submission | None
+) -> tuple[str, ...]:
+    if len(collected) >= expected:
         return ()
-    said = f"{expected - len(found)} of {expected} results are missing"
+    sentence = f"{expected - len(collected)} of {expected} results are missing"
     if submission is None:
-        return (said,)
-    there = set(map(_request_id, found))
+        return (sentence,)
+    received = set(map(_request_id, collected))
     labels = {**submission.samples, **submission.labels}
-    names = [label for key, label in labels.items() if key not in there]
-    return (f"{said}: {listed(names)}",)
+    names = [label for request_id, label in labels.items() if request_id not in received]
+    return (f"{sentence}: {listed(names)}",)
 
 
 def _is_own(result: EvalResult, run_id: str | None, submission: Submission | None) -> bool:
-    """True if a result is one that was asked for; notices of workers are none."""
+    """True for a result of this run; false for notices of workers."""
     if submission is not None:
         return _run_id(result) == run_id and _request_id(result) in submission.samples
     return notice_in(result) is None and (run_id is None or _run_id(result) == run_id)
@@ -321,7 +318,7 @@ def _request_id(result: EvalResult) -> str:
     return "" if result.delivery is None else result.delivery.request_id
 
 
-def _told(progress: Progress, result: EvalResult) -> None:
+def _report_progress(progress: Progress, result: EvalResult) -> None:
     progress.count(result.outcome)
     if progress.has_listeners:
         progress.expect(len(result.scores))

@@ -1,4 +1,4 @@
-"""Looking back: the history that is meant, how a run stands, and which of its results."""
+"""Open a history, load a stored run with its current status, and select some of its results."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from proctor.records.trial import EvalResult, Outcome
 
 HISTORY_VARIABLE = "PROCTOR_HISTORY"
 DEFAULT_HISTORY = Path(".proctor") / "history.db"
-ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+# How many runs are searched for an unfinished one.
+MAX_RUNS = 1000
 
 
 def open_history(where: History | str | Path | bool | None = None) -> History:
-    """The history that is meant: a given one, a file, a server, none that lasts, or the usual one.
+    """Open a history: a file, `postgresql://…`, False for a temporary one, None for the default.
 
-    A text that begins with `postgresql://` is the address of a server; other addresses are refused,
-    and what is none is a file.
+    A `History` is returned unchanged.
     """
     if where is False:
         history = SQLiteHistory.temporary()
@@ -38,10 +39,10 @@ def open_history(where: History | str | Path | bool | None = None) -> History:
         where = os.environ.get(HISTORY_VARIABLE) or DEFAULT_HISTORY
     if isinstance(where, str) and where.startswith(SCHEMES):
         return PostgresHistory(where)
-    if isinstance(where, str) and (address := ADDRESS.match(where)):
-        # The rest is not shown: there may be a password in it.
+    if isinstance(where, str) and (scheme := SCHEME.match(where)):
+        # The rest may contain a password.
         raise ConfigError(
-            f"a history cannot lie at {address[0]}…",
+            f"a history cannot be at {scheme[0]}…",
             where="history",
             fix="give a file, or postgresql://user:password@host/database",
         )
@@ -49,46 +50,46 @@ def open_history(where: History | str | Path | bool | None = None) -> History:
 
 
 def history_file(where: str | Path | None = None) -> Path | None:
-    """The file that a history is in; None for one on a server."""
-    found = str(where or os.environ.get(HISTORY_VARIABLE) or DEFAULT_HISTORY)
-    return None if ADDRESS.match(found) else Path(found)
+    """Return the file of a history; None if it is on a server."""
+    address = str(where or os.environ.get(HISTORY_VARIABLE) or DEFAULT_HISTORY)
+    return None if SCHEME.match(address) else Path(address)
 
 
 def run_to_resume(
-    history: History, reference: str | bool, name: str, *, retrying: bool = False
+    history: History, reference: str | bool, name: str, *, is_retry: bool = False
 ) -> RunMetadata:
-    """The run that is named, else the latest unfinished one; for `retrying` errors the latest."""
+    """Return the named run, or the latest unfinished one; with `retrying`, the latest one."""
     if isinstance(reference, str):
         return history.find(reference)
-    for run in history.runs(limit=1000, name=name):
-        if (retrying or run.status != "completed") and run.rescored_from is None:
+    for run in history.runs(limit=MAX_RUNS, name=name):
+        if (is_retry or run.status != "completed") and run.rescored_from is None:
             return run
     raise RunNotFound(
-        f"there is no {'' if retrying else 'unfinished '}run of {name!r} to resume",
+        f"there is no {'' if is_retry else 'unfinished '}run of {name!r} to resume",
         fix="leave out resume to start a new run, or name a run that `proctor runs` lists",
     )
 
 
 def look_up(history: History, reference: str) -> FieldReport:
-    """A stored run as it stands; one that did not come to its end gets its metrics now."""
+    """Load the report of a stored run; compute the metrics of an unfinished one."""
     report = history.report(reference)
     if report.metadata is None:
         return FieldReport.of(report)
-    run = standing(history, report.metadata)
+    run = current_status(history, report.metadata)
     metrics, by_configuration = report.metrics, report.by_configuration
     if not metrics:
         metrics, by_configuration = aggregate(report.results, run)
     return FieldReport(report.results, run, metrics, by_configuration)
 
 
-def standing(history: History, run: RunMetadata) -> RunMetadata:
-    """How a run stands: one that no living process works on was interrupted, whatever it says."""
+def current_status(history: History, run: RunMetadata) -> RunMetadata:
+    """Mark a run as interrupted if it is stored as running and no process runs it."""
     if run.status == "running" and not history.is_held(run.run_id):
         return msgspec.structs.replace(run, status="interrupted")
     return run
 
 
-def select(
+def select_results(
     report: EvalReport,
     *,
     sample: str | None = None,
@@ -98,23 +99,25 @@ def select(
     offset: int = 0,
     limit: int = 20,
 ) -> Sequence[EvalResult]:
-    """Some of a report's results: of one sample, of one configuration, by outcome; worst first."""
+    """Return the results of a sample, a configuration or an outcome, worst first."""
     run = report.metadata
     results = report.results
     if run is not None and configuration is not None:
-        names = [known.name for known in run.configurations]
-        _refuse_unknown(configuration, names, "configuration")
+        _refuse_unknown(configuration, [each.name for each in run.configurations], "configuration")
         results = results.only(configuration)
     if run is not None and evaluator is not None:
         _refuse_unknown(evaluator, [spec.name for spec in run.evaluators], "evaluator")
     if sample is None:
         return results.page(outcome=outcome, evaluator=evaluator, offset=offset, limit=limit)
-    found = results.of_sample(sample)
-    if not found:
-        raise UsageError(f"run {report.run_id} has no sample {sample!r}")
-    return found
+    selected = results.of_sample(sample)
+    if not selected:
+        raise UsageError(
+            f"run {report.run_id} has no sample {sample!r}",
+            fix=f"list samples: proctor show {report.run_id} --outcome passed",
+        )
+    return selected
 
 
-def _refuse_unknown(name: str, known: Sequence[str], kind: str) -> None:
+def _refuse_unknown(name: str, known: Sequence[str], noun: str) -> None:
     if name not in known:
-        raise UsageError(f"the run has no {kind} {name!r}", fix=nearest(name, known))
+        raise UsageError(f"the run has no {noun} {name!r}", fix=nearest(name, known))

@@ -1,8 +1,9 @@
-"""Names become objects: what a person wrote is turned into a plan, with all its faults at once."""
+"""Turn an evaluation, as a user writes it, into a plan; report all faults at once."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,21 +40,25 @@ from proctor.records.session import Usage
 from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.targets.recorded import RecordedTarget, chosen_by_name
 from proctor.targets.resolve import as_target
-from proctor.wiring.evaluator_entries import parameters_of
+from proctor.wiring.evaluator_entries import find_parameters
 from proctor.wiring.registry import Registry
 
 Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration | str]
 Metrics = Sequence[Metric | Callable[..., Any] | str]
-# The options of a run that are one of a few words.
-_CHOICES = {"on_error": OnError, "redact": Redact, "skipped": Skipped}
+TYPE_EXPRESSION = re.compile(r"`([^`]*)`")
+TYPE_NAMES = {
+    "int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
+    "object": "a mapping", "array": "a list", "null": "nothing",
+}  # fmt: skip
+CHOICES = {"on_error": OnError, "redact": Redact, "skipped": Skipped}
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is to be evaluated, as a person writes it: names, paths and plain objects.
+    """An evaluation as a user writes it: names, paths and plain objects.
 
-    `fields` are paths by name; with them and no target, the samples hold what was recorded. With
-    `canary`, judges are shown a planted bad answer on about one of so many samples.
+    `fields` maps names to paths; with fields and no target, the samples hold recorded results.
+    With `canary`, judges see a planted bad answer on about one of N samples.
     """
 
     target: Any
@@ -72,47 +77,43 @@ class Evaluation:
 
 
 def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
-    """Turn names into objects; everything that is wrong is said at once, before anything runs."""
+    """Turn names into objects; report all faults at once, before anything runs."""
     faults: list[UsageError] = []
 
-    def made(make: Callable[[], Any]) -> Any:
+    def attempt(build: Callable[[], Any]) -> Any:
         try:
-            return make()
+            return build()
         except UsageError as error:
             faults.append(error)
             return None
 
-    # Whoever looks at fields, or brings sessions, may look at what was recorded; else a target
-    # was forgotten.
-    of_sessions = isinstance(evaluation.dataset, SessionDataset)
-    recorded = evaluation.target is None and (bool(evaluation.fields) or of_sessions)
-    dataset = made(lambda: as_source(evaluation.dataset))
+    has_sessions = isinstance(evaluation.dataset, SessionDataset)
+    # Without fields and sessions, a missing target is a mistake.
+    is_recorded = evaluation.target is None and (bool(evaluation.fields) or has_sessions)
+    dataset = attempt(lambda: as_source(evaluation.dataset))
     named = evaluation.configurations
-    if recorded and not named and dataset is not None:
+    if is_recorded and not named and dataset is not None:
         named = recorded_configurations(dataset)
-    several = len(named or ()) > 1
-    target = made(lambda: RecordedTarget(each_apart=several) if recorded else as_target(evaluation.target))
-    if dataset is not None and (evaluation.fields or of_sessions) and not recorded:
+    has_several = len(named or ()) > 1
+    target = attempt(
+        lambda: RecordedTarget(each_apart=has_several) if is_recorded else as_target(evaluation.target)
+    )
+    if dataset is not None and (evaluation.fields or has_sessions) and not is_recorded:
         dataset = RunAnew(dataset)
-    elif dataset is not None and recorded and several:
-        made(lambda: _refuse_unrecorded(dataset))
-    evaluators = made(lambda: _built_evaluators(evaluation, registry))
-    options = made(lambda: run_options(evaluation.options))
-    configurations = made(lambda: _configurations(named, target, recorded))
-    fields = made(lambda: _fields(evaluation.fields))
+    elif dataset is not None and is_recorded and has_several:
+        attempt(lambda: _refuse_unrecorded(dataset))
+    evaluators = attempt(lambda: _build_evaluators(evaluation, registry))
+    options = attempt(lambda: check_run_options(evaluation.options))
+    configurations = attempt(lambda: _check_configurations(named, target, is_recorded))
+    fields = attempt(lambda: _check_fields(evaluation.fields))
     if configurations is not None:
-        made(lambda: _check_baseline(evaluation.baseline, configurations))
-    own_metrics = (*evaluation.metrics, *registry.metrics)
-    metrics = made(lambda: load_metrics(own_metrics, evaluators or (), fields))
+        attempt(lambda: _check_baseline(evaluation.baseline, configurations))
+    custom_metrics = (*evaluation.metrics, *registry.metrics)
+    metrics = attempt(lambda: load_metrics(custom_metrics, evaluators or (), fields))
     if evaluators is not None and metrics is not None:
-        made(lambda: check_thresholds(evaluation.fail_under, evaluators, metrics, fields))
-    if len(faults) == 1:
-        raise faults[0]
+        attempt(lambda: check_thresholds(evaluation.fail_under, evaluators, metrics, fields))
     if faults:
-        raise ConfigError(
-            f"the evaluation has {len(faults)} faults",
-            problems=[Problem("", str(fault).replace("\n", "\n    ")) for fault in faults],
-        )
+        raise combine_faults(faults, "the evaluation")
     return Plan(
         name=evaluation.name or target.spec.name,
         dataset=dataset,
@@ -121,37 +122,47 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
         configurations=configurations,
         metrics=metrics,
         options=options,
-        tags=_tags(evaluation),
+        tags=_build_tags(evaluation),
         baseline=evaluation.baseline,
         fields=fields,
     )
 
 
-def _built_evaluators(evaluation: Evaluation, registry: Registry) -> tuple[Attached, ...]:
-    evaluators, every = registry.build_all(evaluation.evaluators), evaluation.canary
-    if every is None:
+def combine_faults(faults: Sequence[UsageError], subject: str, where: str = "") -> UsageError:
+    """Return a single fault itself, or one error that lists several."""
+    if len(faults) == 1:
+        return faults[0]
+    problems = [Problem("", str(fault).replace("\n", "\n    ")) for fault in faults]
+    return ConfigError(f"{subject} has {len(faults)} faults", where=where, problems=problems)
+
+
+def _build_evaluators(evaluation: Evaluation, registry: Registry) -> tuple[Attached, ...]:
+    evaluators, canary = registry.build_all(evaluation.evaluators), evaluation.canary
+    if canary is None:
         return evaluators
-    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-        raise ConfigError(f"canary is a whole number from 1, got {every!r}", where="canary")
-    if not any(one.spec.judges for one in evaluators):
+    if isinstance(canary, bool) or not isinstance(canary, int) or canary < 1:
         raise ConfigError(
-            "there is no judge among the evaluators to show a canary to",
+            f"expected a whole number from 1 up, found {canary!r}", where="canary", fix="write canary: 10"
+        )
+    if not any(evaluator.spec.judges for evaluator in evaluators):
+        raise ConfigError(
+            "a canary needs a judge, and no evaluator is one",
             where="canary",
             fix="leave canary out, or add a judge such as llm_judge",
         )
-    return with_canaries(evaluators, every)
+    return with_canaries(evaluators, canary)
 
 
 def prepare_setup(target: Any, evaluators: Any, options: Mapping[str, Any], registry: Registry) -> Setup:
-    """The part of an evaluation that runs and scores samples; all faults at once."""
+    """Prepare a target and evaluators without a dataset; report all faults at once."""
     plan = prepare(Evaluation(target, (), evaluators, options=options), registry)
     return Setup(target=plan.target, evaluators=plan.evaluators, options=plan.options)
 
 
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A target and evaluators by name, so that another process can make them ready.
+    """A target and evaluators by name, for another process to build.
 
-    Paths are seen from `folder`; modules are looked for there and in `modules`.
+    Paths are relative to `folder`; modules are imported from there and from `modules`.
     """
 
     target: str | dict[str, Any]
@@ -163,23 +174,26 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 def recipe_of(evaluation: Evaluation, plugins: Sequence[str] = (), modules: Sequence[Path] = ()) -> bytes:
-    """An evaluation's target and evaluators as JSON: names only, never code."""
+    """Encode the target and evaluators as JSON: names only, never code."""
+    evaluators = evaluation.evaluators
+    if isinstance(evaluators, str) or not isinstance(evaluators, Sequence):
+        evaluators = [evaluators]
+    named = [("target", evaluation.target), *(("evaluators", each) for each in evaluators)]
     problems = [
-        Problem(where, f"{name_of(thing)} is an object of this process")
-        for where, thing in _written(evaluation)
-        if not isinstance(thing, str | Mapping)
+        Problem(where, f"{name_of(value)} is an object of this process")
+        for where, value in named
+        if not isinstance(value, str | Mapping)
     ]
     if problems:
         raise ConfigError(
-            "what runs in other processes must be given by name",
+            "other processes need a target and evaluators given by name",
             problems=problems,
             fix="write module:attribute, file.py:attribute, or a name as in an eval file",
         )
-    evaluators = evaluation.evaluators
     return codec.encode(
         Recipe(
             evaluation.target,
-            [*([evaluators] if isinstance(evaluators, str | Mapping) else evaluators)],
+            list(evaluators),
             list(plugins),
             dict(evaluation.options),
             str(Path.cwd()),
@@ -188,112 +202,114 @@ def recipe_of(evaluation: Evaluation, plugins: Sequence[str] = (), modules: Sequ
     )
 
 
-def _written(evaluation: Evaluation) -> Iterator[tuple[str, Any]]:
-    yield "target", evaluation.target
-    several = isinstance(evaluation.evaluators, Sequence) and not isinstance(evaluation.evaluators, str)
-    for one in evaluation.evaluators if several else [evaluation.evaluators]:
-        yield "evaluators", one
-
-
 def setup_from(recipe: bytes) -> Setup:
-    """Make ready what a recipe names, in a process of its own: its current folder is changed."""
-    written = codec.decode(recipe, Recipe)
-    os.chdir(written.folder)
-    for folder in written.modules:
+    """Build what a recipe names; call it in a separate process, whose current folder changes."""
+    decoded = codec.decode(recipe, Recipe)
+    os.chdir(decoded.folder)
+    for folder in decoded.modules:
         importing.add_folder(Path(folder))
     registry = Registry.standard()
-    registry.load_plugins(written.plugins)
-    return prepare_setup(written.target, written.evaluators, written.options, registry)
+    registry.load_plugins(decoded.plugins)
+    return prepare_setup(decoded.target, decoded.evaluators, decoded.options, registry)
 
 
-def run_options(given: Mapping[str, Any]) -> RunOptions:
-    """How a run is carried out, checked; every fault at once."""
-    problems = [Problem(name, what) for name, what in option_faults(given)]
+def check_run_options(options: Mapping[str, Any]) -> RunOptions:
+    """Check the options of a run and convert them; report all faults at once."""
+    problems = [Problem(name, problem) for name, problem in find_option_problems(options)]
     if problems:
         raise ConfigError("the run's options are wrong", problems=problems)
-    return msgspec.convert(dict(given), RunOptions)
+    return msgspec.convert(dict(options), RunOptions)
 
 
-def option_faults(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What is wrong with a run's options, one by one."""
+def find_option_problems(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Find the faults in the options of a run: the name of each option, and what is wrong."""
     known = RunOptions.__struct_fields__
-    for name, value in given.items():
+    for name, value in options.items():
         if name not in known:
             yield str(name), f"there is no such option; {nearest(str(name), known)}"
             continue
         try:
             msgspec.convert({name: value}, RunOptions)
         except msgspec.ValidationError as error:
-            what = explain(error).partition(" (at")[0]
-            if what.startswith("Invalid enum value"):
-                what = f"expected one of {', '.join(get_args(_CHOICES[name]))}"
-            yield name, f"{what}; it is {value!r}"
+            expected = explain(error).partition(" (at")[0].partition(", found")[0]
+            if name in CHOICES and expected.startswith("Invalid enum value"):
+                expected = f"expected one of {', '.join(get_args(CHOICES[name]))}"
+            yield name, f"{expected}, found {value!r}"
 
 
 def explain(error: msgspec.ValidationError) -> str:
-    """msgspec's message in plain words.
+    """Rewrite a message of msgspec in plain words.
 
-    >>> explain(msgspec.ValidationError("Expected `int`, got `str` - at `$.epochs`"))
-    'expected int, got str (at epochs)'
+    >>> explain(msgspec.ValidationError("Expected `int | null`, got `str` - at `$.epochs`"))
+    'expected a whole number, found text (at epochs)'
     """
-    what, _, where = str(error).partition(" - at ")
-    place = where.replace("`", "").replace("$.", "").replace("$", "")
-    said = what.replace("`", "").replace("Expected", "expected").replace("Object", "mapping")
-    return f"{said} (at {place})" if place else said
+    text, _, path = str(error).partition(" - at ")
+    place = path.replace("`", "").replace("$.", "").replace("$", "")
+    message = TYPE_EXPRESSION.sub(_describe_types, text).replace("`", "")
+    message = message.replace("Expected", "expected").replace(", got ", ", found ")
+    message = message.replace("Object contains unknown field", "unknown key")
+    message = message.replace("Object missing required field", "missing key")
+    return f"{message} (at {place})" if place else message
+
+
+def _describe_types(expression: re.Match[str]) -> str:
+    names = expression[1].split(" | ")
+    if not all(name in TYPE_NAMES for name in names):
+        return expression[0]
+    return " or ".join(TYPE_NAMES[name] for name in names if name != "null" or len(names) == 1)
 
 
 def _refuse_unrecorded(dataset: SampleSource) -> None:
-    """Several configurations without a target are those that were recorded, if any were."""
+    """Reject several configurations without a target if the samples hold no results for them."""
     if isinstance(dataset, IteratorDataset):
         return  # it can be read only once
     first = next(iter(dataset), None)
     if first is not None and not isinstance(first.metadata.get(RECORDED), Mapping):
         raise ConfigError(
-            f"sample {first.id!r} has nothing recorded for the single configurations, and there "
-            "is no target to run them",
+            f"sample {first.id!r} has no recorded results by configuration, and there is no target to run",
             where="target",
-            fix="give a target, or every sample its results: {recorded: {configuration: result}}",
+            fix="give a target, or add results to every sample: {recorded: {configuration: result}}",
         )
 
 
-def _fields(given: Mapping[str, str]) -> dict[str, str]:
+def _check_fields(fields: Mapping[str, str]) -> dict[str, str]:
     problems = []
-    for name, path in given.items():
+    for name, path in fields.items():
         try:
             compiled(path)
         except UsageError as error:
             problems.append(Problem(f"fields.{name}", error.what))
     if problems:
-        raise ConfigError("some fields cannot be found like this", problems=problems)
-    return dict(given)
+        raise ConfigError("some paths of fields are invalid", problems=problems)
+    return dict(fields)
 
 
-def _tags(evaluation: Evaluation) -> dict[str, str]:
-    """What is known of the run, with the version of the rubrics that a file or a set names."""
-    given = parameters_of(RUBRIC, evaluation.evaluators)
-    named = [one for one in given if isinstance(one.get("rubric", ""), str)]
-    versions = dict.fromkeys(load_rubrics(one.get("rubrics") or STARTER).version for one in named)
-    told = {RUBRICS_VERSION: ", ".join(versions)} if versions else {}
-    return {**told, **check_tags(evaluation.tags)}
+def _build_tags(evaluation: Evaluation) -> dict[str, str]:
+    """Return the tags of the run, with the version of the rubrics that a file or a set names."""
+    entries = find_parameters(RUBRIC, evaluation.evaluators)
+    files = [each.get("rubrics") or STARTER for each in entries if isinstance(each.get("rubric", ""), str)]
+    versions = dict.fromkeys(load_rubrics(file).version for file in files)
+    tags = {RUBRICS_VERSION: ", ".join(versions)} if versions else {}
+    return {**tags, **check_tags(evaluation.tags)}
 
 
 def _check_baseline(baseline: str | None, configurations: Sequence[Configuration]) -> None:
     names = [configuration.name for configuration in configurations]
     if baseline is not None and baseline not in names:
+        is_unnamed = names == [Configuration().name]
+        unnamed_fix = f"the run has no named configurations: pass configurations=[{baseline!r}, …]"
         raise ConfigError(
             f"there is no configuration {baseline!r} to be the baseline",
             where="baseline",
-            fix=nearest(baseline, names)
-            if names != [Configuration().name]
-            else f"the run has no named configurations: pass configurations=[{baseline!r}, …]",
+            fix=unnamed_fix if is_unnamed else nearest(baseline, names),
         )
 
 
-def _configurations(
-    given: Configurations | None, target: Target | None, recorded: bool
+def _check_configurations(
+    named: Configurations | None, target: Target | None, is_recorded: bool
 ) -> tuple[Configuration, ...]:
-    configurations = configurations_from(given)
-    if recorded and given:
+    configurations = build_configurations(named)
+    if is_recorded and named:
         configurations = tuple(map(chosen_by_name, configurations))
     names = [configuration.name for configuration in configurations]
     problems = [
@@ -312,69 +328,61 @@ def _configurations(
     return configurations
 
 
-def configurations_from(given: Configurations | None) -> tuple[Configuration, ...]:
-    """The configurations that are meant; one without options if none are."""
-    return tuple(_each_configuration(given))
-
-
-def _each_configuration(given: Configurations | None) -> Iterator[Configuration]:
-    if isinstance(given, str):
+def build_configurations(value: Configurations | None) -> tuple[Configuration, ...]:
+    """Convert to configurations; without any, return one without options."""
+    if isinstance(value, str):
         raise ConfigError(
-            f"configurations are a list or a mapping, got the text {given!r}",
+            f"configurations must be a list or a mapping, found the text {value!r}",
             where="configurations",
-            fix=f"write [{given!r}]",
+            fix=f"write [{value!r}]",
         )
-    if not given:
-        yield Configuration()
-    elif isinstance(given, Mapping):
-        for name, options in given.items():
+    if not value:
+        return (Configuration(),)
+    if isinstance(value, Mapping):
+        for name, options in value.items():
             if not isinstance(options, Mapping):
                 raise ConfigError(
                     f"expected a mapping of options, found {options!r}",
                     where=f"configurations.{name}",
                     fix=f"write {{{name!r}: {{option: value}}}}",
                 )
-            yield Configuration(str(name), dict(options))
-    else:
-        for number, one in enumerate(given, start=1):
-            if not isinstance(one, str | Configuration):
-                raise ConfigError(
-                    f"expected a configuration, found {one!r}",
-                    where=f"configurations, {number}",
-                    fix="write {name: {option: value}}, or configuration(name, option=value)",
-                )
-            yield Configuration(one) if isinstance(one, str) else one
+        return tuple(Configuration(str(name), dict(options)) for name, options in value.items())
+    for number, each in enumerate(value, start=1):
+        if not isinstance(each, str | Configuration):
+            raise ConfigError(
+                f"expected a configuration, found {each!r}",
+                where=f"configurations, {number}",
+                fix="write {name: {option: value}}, or configuration(name, option=value)",
+            )
+    return tuple(Configuration(each) if isinstance(each, str) else each for each in value)
 
 
 def load_metrics(
-    given: Metrics, evaluators: Sequence[AttachedEvaluator], fields: Mapping[str, str] | None = None
+    metrics: Metrics, evaluators: Sequence[AttachedEvaluator], fields: Mapping[str, str] | None = None
 ) -> tuple[Any, ...]:
-    """Metrics by address or as they are; names that clash are refused before anything runs.
+    """Load metrics by address, and reject clashing names before anything runs.
 
-    Where rubrics are among the evaluators, their weighted total is one of them.
+    If rubrics are among the evaluators, their weighted total is added.
     """
     loaded = tuple(
-        make_metric(load(metric), metric) if isinstance(metric, str) else metric for metric in given
+        make_metric(load(metric), metric) if isinstance(metric, str) else metric for metric in metrics
     )
-    specs = [one.spec for one in evaluators]
+    specs = [evaluator.spec for evaluator in evaluators]
     if (rubrics := columns_of(specs, "")).columns:
         loaded = (RubricTotalMetric(rubrics), *loaded)
     registry = MetricRegistry.of_run(specs, fields or {})
-    numbers = _refuse_clashes(registry, specs)
+    numbers = _compute_names(registry, specs)
     for metric in loaded:
         registry.register(metric)
     registry.compute_all(ResultList(()))
-    own = {name_of(metric) for metric in loaded}
-    if own & numbers or any(number.startswith(f"{name}.") for name in own for number in own | numbers):
-        _refuse_clashes(registry, specs)
+    names = {name_of(metric) for metric in loaded}
+    if names & numbers or any(number.startswith(f"{name}.") for name in names for number in names | numbers):
+        _compute_names(registry, specs)
     return loaded
 
 
-def _refuse_clashes(registry: MetricRegistry, specs: Sequence[EvaluatorSpec]) -> set[str]:
-    """Refuse metrics whose numbers have the same name, before anything is called; else the names.
-
-    Which numbers a metric gives is seen by computing it, here over a made-up result.
-    """
+def _compute_names(registry: MetricRegistry, specs: Sequence[EvaluatorSpec]) -> set[str]:
+    """Compute all metrics on a made-up result and return their names; clashing names raise."""
     scores = {spec.name: Score(1.0, True) for spec in specs}
     trial = Trial(Sample("made-up", ""), "", latency_ms=1.0, usage=Usage(1, 1))
     return set(registry.compute_all(ResultList([EvalResult(trial, scores)])))
@@ -386,13 +394,13 @@ def check_thresholds(
     metrics: Sequence[Any],
     fields: Mapping[str, str] | None = None,
 ) -> None:
-    """Refuse a misspelt metric before the run, not after it: the standard ones are known."""
+    """Reject unknown metrics and unreachable values before the run."""
     if not thresholds:
         return
     refuse_unreachable(thresholds)
-    specs = [one.spec for one in evaluators]
+    specs = [evaluator.spec for evaluator in evaluators]
     in_own_unit(thresholds, columns_of(specs, ""))
     standard = MetricRegistry.of_run(specs, {})
-    # What a field's numbers will be called is known, whether there are any only afterwards.
+    # The names of a field's metrics are known before its values.
     custom = [*map(name_of, metrics), *(f"{FIELD}.{name}" for name in fields or ())]
     refuse_unknown(thresholds, standard.compute_all(ResultList(())), custom)

@@ -1,4 +1,4 @@
-"""The registry: evaluators by name, and evaluators built from what an eval file says."""
+"""The registry: finds evaluators by name, and builds them from the entries of eval files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from proctor.core import imports as importing
-from proctor.core import imports as plugins
 from proctor.errors import EvaluatorError, Problem, UsageError, nearest
 from proctor.evaluators.attached import Attached, attach, name_clashes, problems_of
 from proctor.evaluators.combination import negate
@@ -20,31 +19,31 @@ from proctor.metrics.registry import is_metric, make_metric
 from proctor.ports import Metric
 from proctor.wiring.evaluator_entries import (
     NEGATED,
-    Written,
-    evaluator_in,
+    Entry,
     parameters_by_name,
-    put_back,
-    read_entry,
+    parse_entry,
+    rewrap_part,
+    unwrap_part,
 )
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-# What `register_evaluator` was told: known to every registry of this process from then on.
-_for_all: dict[str, Any] = {}
+# Evaluators of `register_evaluator`, which every standard registry of this process knows.
+_process_evaluators: dict[str, Any] = {}
 
 
 class Registered(NamedTuple):
-    """An evaluator in the registry: what the catalogue shows, and the function, object or class."""
+    """An evaluator in the registry: its catalogue entry, and the function, object or class."""
 
     info: EvaluatorInfo
-    thing: Any
-    renamed: bool = False
+    evaluator: Any
+    is_renamed: bool = False
 
 
 class Registry:
-    """Evaluators by name. Built-ins and plugins enter by the same road: entry points.
+    """Evaluators by name. Built-ins and plugins are both registered by entry points.
 
     >>> registry = Registry.standard()
     >>> registry.build({"contains": {"case_sensitive": False}})("Paris, France", "paris").passed
@@ -53,34 +52,34 @@ class Registry:
 
     def __init__(self, discover: Callable[[], Iterable[EntryPoint]] = tuple) -> None:
         self._discover: Callable[[], Iterable[EntryPoint]] | None = discover
-        self._found: dict[str, Registered] = {}
+        self._registered: dict[str, Registered] = {}
         self._warnings: list[str] = []
         self._loaded: dict[str, tuple[str, ...]] = {}
         self._metrics: dict[str, Metric] = {}
 
     @classmethod
     def standard(cls) -> Registry:
-        """A registry of everything that is installed; it is looked for when a name is asked for."""
+        """Return a registry of everything installed, which is loaded on first use."""
         return cls(_installed)
 
     @classmethod
     def from_entry_points(cls, entry_points: Iterable[EntryPoint]) -> Registry:
-        """A registry of what entry points lead to; those that fail become `warnings`."""
+        """Return a registry of these entry points; those that fail become `warnings`."""
         return cls(lambda: entry_points)
 
     @property
     def warnings(self) -> list[str]:
-        """What could not be loaded, and why."""
-        self._load_found()
+        """The plugins that could not be loaded, and why."""
+        self._load_installed()
         return self._warnings
 
     @property
     def _known(self) -> dict[str, Registered]:
-        self._load_found()
-        return self._found
+        self._load_installed()
+        return self._registered
 
-    def _load_found(self) -> None:
-        """Load what is installed, once; functions that are given as they are need none of it."""
+    def _load_installed(self) -> None:
+        """Load the entry points, once; a run that passes functions needs none of them."""
         if self._discover is None:
             return
         discover, self._discover = self._discover, None
@@ -88,66 +87,65 @@ class Registry:
         own_first = sorted(discover(), key=lambda e: (not e.value.startswith("proctor."), e.name))
         for entry_point in own_first:
             try:
-                thing = entry_point.load()
-                name = None if info_of(thing) else entry_point.name
-                self.register(thing, None if isinstance(thing, ModuleType) else name)
+                loaded = entry_point.load()
+                has_name = isinstance(loaded, ModuleType) or info_of(loaded)
+                self.register(loaded, None if has_name else entry_point.name)
             except Exception as error:
-                # A broken plugin must not keep the others, or the built-ins, from being used.
-                self._warnings.append(
-                    f"the plugin {entry_point.name!r} ({entry_point.value}) cannot be loaded: "
-                    + f"{type(error).__name__}: {error}".partition("\n")[0]
-                )
-        for name, thing in _for_all.items() if is_standard else ():
-            self.register(thing, name)
+                # A broken plugin must not disable the others or the built-ins.
+                reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+                plugin = f"the plugin {entry_point.name!r} ({entry_point.value})"
+                self._warnings.append(f"{plugin} cannot be loaded: {reason}")
+        for name, evaluator in _process_evaluators.items() if is_standard else ():
+            self.register(evaluator, name)
 
-    def register(self, thing: Any, name: str | None = None) -> tuple[str, ...]:
-        """Add a function, factory, object, class, or all marked functions of a module.
+    def register(self, evaluator: Any, name: str | None = None) -> tuple[str, ...]:
+        """Add a function, a factory, an object, a class, or all marked functions of a module.
 
         >>> registry = Registry()
         >>> registry.register(lambda output: len(output) < 80, name="short")
         ('short',)
         """
-        if isinstance(thing, ModuleType):
-            marked = [one for one in vars(thing).values() if _belongs(one, thing)]
-            return tuple(name for one in marked for name in self.register(one))
-        name = name or known_as(thing)
+        if isinstance(evaluator, ModuleType):
+            marked = [each for each in vars(evaluator).values() if _is_marked_in(each, evaluator)]
+            return tuple(name for each in marked for name in self.register(each))
+        name = name or known_as(evaluator)
         if ":" in name or name.startswith(NEGATED) or not name.strip():
             raise EvaluatorError(
                 f"{name!r} cannot be the name of an evaluator",
-                fix=f"a name has no colon and does not begin with {NEGATED!r}",
+                fix=f"choose a name with no colon that does not start with {NEGATED!r}",
             )
         known = self._known.get(name)
-        if known is not None and known.thing is not thing:
+        if known is not None and known.evaluator is not evaluator:
             raise EvaluatorError(
                 f"there is an evaluator {name!r} already", fix="register it under another name"
             )
-        _refuse_speechless(thing, name)
-        info = describe(thing)
-        renamed = info.name != name
-        self._known[name] = Registered(msgspec.structs.replace(info, name=name), thing, renamed=renamed)
+        _require_callable(evaluator, name)
+        info = describe(evaluator)
+        named_info = msgspec.structs.replace(info, name=name)
+        self._known[name] = Registered(named_info, evaluator, is_renamed=info.name != name)
         return (name,)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics that plugins brought."""
+        """The metrics of the loaded plugins."""
         return tuple(self._metrics.values())
 
     def load_plugin(self, address: str) -> tuple[str, ...]:
-        """Add what is found at `module:attribute`, or all marked functions of a module.
+        """Add the object at `module:attribute`, or all marked functions of a module.
 
-        Returns the names of the evaluators that it brings. A metric is added to `metrics`.
+        Returns the names of the added evaluators. A metric is added to `metrics`.
         """
         if address in self._loaded:
             return self._loaded[address]
-        thing = _load(address) if ":" in address else _load_module(address)
+        loaded = _import(importing.load if ":" in address else importing.module, address)
         names: tuple[str, ...] = ()
-        if is_metric(thing):
-            self._metrics[address] = make_metric(thing, address)
+        if is_metric(loaded):
+            self._metrics[address] = make_metric(loaded, address)
         else:
-            names = self.register(thing)
+            names = self.register(loaded)
             if not names:
                 raise EvaluatorError(
-                    "the module has no evaluator in it",
+                    "the module has no evaluators",
                     where=address,
                     fix="mark its functions with @evaluator, or write module:attribute",
                 )
@@ -155,7 +153,7 @@ class Registry:
         return names
 
     def load_plugins(self, addresses: Iterable[str]) -> tuple[str, ...]:
-        """Add several plugins; all that cannot be loaded are named in one error."""
+        """Add several plugins; one error names all that cannot be loaded."""
         names: dict[str, None] = {}
         failed: list[EvaluatorError] = []
         for address in addresses:
@@ -166,25 +164,25 @@ class Registry:
         if len(failed) == 1:
             raise failed[0]
         if failed:
-            problems = [one for error in failed for one in problems_of(error, "plugin")]
+            problems = [problem for error in failed for problem in problems_of(error, "plugin")]
             raise EvaluatorError("some plugins cannot be loaded", problems=problems)
         return tuple(names)
 
     def evaluators(self) -> tuple[EvaluatorInfo, ...]:
-        """The catalogue, by category and name."""
+        """Return the catalogue, by category and name."""
         infos = (known.info for known in self._known.values())
         return tuple(sorted(infos, key=lambda info: (info.category, info.name)))
 
     def describe(self, name: str) -> EvaluatorInfo:
-        """What is known of an evaluator, by its name or address."""
-        plain = name.removeprefix(NEGATED)
-        return describe(_load(plain)) if ":" in plain else self._find(plain).info
+        """Return the catalogue entry of an evaluator, by its name or address."""
+        plain_name = name.removeprefix(NEGATED)
+        return describe(_load(plain_name)) if ":" in plain_name else self._find(plain_name).info
 
     def build(self, spec: Any, *, name: str | None = None) -> Attached:
-        """Make an evaluator from what an eval file, or a program, says.
+        """Build an evaluator from an entry of an eval file, or from an object.
 
-        Taken are a name, `module:attribute`, `not-` before either, {name: parameters},
-        {uses, name, …parameters}, an `EvaluatorSpec`, a callable, and one that is attached.
+        Accepts a name, `module:attribute`, `not-` before either, {name: parameters},
+        {uses, name, …parameters}, an `EvaluatorSpec`, a callable, and an attached evaluator.
 
         >>> registry = Registry.standard()
         >>> registry.build({"uses": "contains", "name": "has_answer"}).spec.name
@@ -192,95 +190,95 @@ class Registry:
         >>> registry.build("not-contains")("all is well", "error").passed
         True
         """
-        written = read_entry(spec)
-        if written is None:
+        entry = parse_entry(spec)
+        if entry is None:
             return attach(spec, name=name)
-        name = name or written.name
-        if written.uses.startswith(NEGATED):
-            inner = written._replace(uses=written.uses.removeprefix(NEGATED), name=None)
+        name = name or entry.name
+        if entry.uses.startswith(NEGATED):
+            inner = entry._replace(uses=entry.uses.removeprefix(NEGATED), name=None)
             return attach(negate(self.build(inner)), name=name)
-        entry = self._find(written.uses)
-        parameters = self._with_parts(written, entry.info)
-        if name and any(parameter.name == "name" for parameter in entry.info.parameters):
+        registered = self._find(entry.uses)
+        parameters = self._build_parameters(entry, registered.info)
+        if name and any(parameter.name == "name" for parameter in registered.info.parameters):
             parameters.setdefault("name", name)
-        pass_mark = None
-        if not _takes(entry, "threshold"):
-            pass_mark = parameters.pop("threshold", None)
+        has_threshold = _has_option(registered, "threshold")
         return attach(
-            entry.thing,
-            name=name or (written.uses if entry.renamed else None),
-            threshold=pass_mark,
+            registered.evaluator,
+            name=name or (entry.uses if registered.is_renamed else None),
+            threshold=None if has_threshold else parameters.pop("threshold", None),
             parameters=parameters,
-            uses=written.uses,
+            uses=entry.uses,
         )
 
     def build_all(self, specs: Sequence[Any] | Mapping[str, Any]) -> tuple[Attached, ...]:
-        """Make several evaluators, in a list or by name; all problems are reported at once.
+        """Build several evaluators, in a list or by name; report all problems at once.
 
-        >>> [one.spec.name for one in Registry.standard().build_all(["exact_match", "contains"])]
+        >>> [each.spec.name for each in Registry.standard().build_all(["exact_match", "contains"])]
         ['exact_match', 'contains']
         """
         if isinstance(specs, str) or not isinstance(specs, Sequence | Mapping):
             specs = [specs]
         if not specs:
-            raise EvaluatorError("no evaluator was given", fix="give at least one")
-        named = specs.items() if isinstance(specs, Mapping) else ((None, one) for one in specs)
-        built, problems = self._each(named, "evaluators")
+            raise EvaluatorError("no evaluator was given", fix="name at least one, such as exact_match")
+        named = specs.items() if isinstance(specs, Mapping) else ((None, each) for each in specs)
+        built, problems = self._build_each(named, "evaluators")
         problems += name_clashes(built)
         if problems:
             raise EvaluatorError("some evaluators cannot be built", problems=problems)
         return tuple(built)
 
-    def _each(
+    def _build_each(
         self, named: Iterable[tuple[str | None, Any]], where: str
     ) -> tuple[list[Attached], list[Problem]]:
         built: list[Attached] = []
         problems: list[Problem] = []
         for position, (name, spec) in enumerate(named):
             try:
-                built += (self.build(one, name=name) for one in self._spread(spec))
+                built += (self.build(each, name=name) for each in self._expand(spec))
             except EvaluatorError as error:
-                problems += problems_of(error, _place(spec, name, position, where))
+                problems += problems_of(error, _describe_place(spec, name, position, where))
         return built, problems
 
-    def _spread(self, spec: Any) -> Sequence[Any]:
-        """The evaluators that one entry stands for, mostly itself alone."""
-        written = read_entry(spec)
-        uses = "" if written is None else written.uses.removeprefix(NEGATED)
-        marking = marking_of(self._find(uses).thing) if uses else None
-        if written is None or written.bare or marking is None or marking.spread is None:
+    def _expand(self, spec: Any) -> Sequence[Any]:
+        """Return the evaluators of an entry: usually itself, several for a set of rubrics."""
+        entry = parse_entry(spec)
+        uses = "" if entry is None else entry.uses.removeprefix(NEGATED)
+        marking = marking_of(self._find(uses).evaluator) if uses else None
+        if entry is None or entry.bare or marking is None or marking.spread is None:
             return (spec,)
-        each = marking.spread(written.parameters)
-        if written.name and len(each) > 1:
-            what = f"{written.name!r} cannot be the name of {len(each)} evaluators"
-            raise EvaluatorError(what, fix="leave `name` out: each has a name of its own")
-        return [written._replace(parameters=parameters) for parameters in each]
+        expanded = marking.spread(entry.parameters)
+        if entry.name and len(expanded) > 1:
+            raise EvaluatorError(
+                f"{entry.name!r} cannot be the name of {len(expanded)} evaluators",
+                fix="leave `name` out: each evaluator has its own name",
+            )
+        return [entry._replace(parameters=parameters) for parameters in expanded]
 
     def _find(self, uses: str) -> Registered:
         if uses in self._known:
             return self._known[uses]
         if ":" in uses:
-            thing = _load(uses)
-            return Registered(describe(thing), thing)
+            evaluator = _load(uses)
+            return Registered(describe(evaluator), evaluator)
         raise EvaluatorError(f"there is no evaluator {uses!r}", fix=nearest(uses, self._known))
 
-    def _with_parts(self, written: Written, info: EvaluatorInfo) -> dict[str, Any]:
-        """The parameters, with evaluators among them built."""
-        parameters = parameters_by_name(written, info)
+    def _build_parameters(self, entry: Entry, info: EvaluatorInfo) -> dict[str, Any]:
+        """Return the parameters, and build the evaluators among them."""
+        parameters = parameters_by_name(entry, info)
         if info.parts not in parameters:
             return parameters
-        inside = parameters[info.parts]
-        several = any(p.name == info.parts and p.type.startswith("list") for p in info.parameters)
-        given = list(inside) if isinstance(inside, list | tuple) else [inside]
-        built, problems = self._each(((None, evaluator_in(part)) for part in given), info.parts)
+        value = parameters[info.parts]
+        is_list = any(p.name == info.parts and p.type.startswith("list") for p in info.parameters)
+        parts = list(value) if isinstance(value, list | tuple) else [value]
+        built, problems = self._build_each(((None, unwrap_part(part)) for part in parts), info.parts)
         if problems:
-            raise EvaluatorError("its parts cannot be built", where=info.name, problems=problems)
-        whole = [put_back(part, one) for part, one in zip(given, built, strict=True)]
-        return {**parameters, info.parts: whole if several else whole[0]}
+            raise EvaluatorError("its evaluators cannot be built", where=info.name, problems=problems)
+        rewrapped = [rewrap_part(part, each) for part, each in zip(parts, built, strict=True)]
+        return {**parameters, info.parts: rewrapped if is_list else rewrapped[0]}
 
 
-def register_evaluator(thing: Any, name: str | None = None) -> tuple[str, ...]:
-    """Make an evaluator known by its name everywhere in this process; gives its names.
+def register_evaluator(evaluator: Any, name: str | None = None) -> tuple[str, ...]:
+    """Register an evaluator by name for this process; return its names.
 
     >>> class Polite:
     ...     evaluator_name = "polite"
@@ -289,71 +287,63 @@ def register_evaluator(thing: Any, name: str | None = None) -> tuple[str, ...]:
     >>> register_evaluator(Polite)
     ('polite',)
     """
-    # Said again, as when a notebook's cell is run once more, the new one holds, if it is sound.
-    known_as_before = _for_all.pop(name or known_as(thing), None)
+    # A notebook cell that runs again replaces its evaluator, if the new one is valid.
+    previous = _process_evaluators.pop(name or known_as(evaluator), None)
     try:
-        names = Registry.standard().register(thing, name)
+        names = Registry.standard().register(evaluator, name)
     except EvaluatorError:
-        if known_as_before is not None:
-            _for_all[name or known_as(thing)] = known_as_before
+        if previous is not None:
+            _process_evaluators[name or known_as(evaluator)] = previous
         raise
-    for one in names:
-        _for_all[one] = thing
+    _process_evaluators.update(dict.fromkeys(names, evaluator))
     return names
 
 
 def _installed() -> Iterable[EntryPoint]:
-    return plugins.installed(plugins.EVALUATORS)
+    return importing.installed(importing.EVALUATORS)
 
 
-def _takes(entry: Registered, option: str) -> bool:
-    """True if an evaluator has such an option, or takes any."""
-    if option in (parameter.name for parameter in entry.info.parameters):
+def _has_option(registered: Registered, option: str) -> bool:
+    """True if an evaluator has this option, or accepts any option."""
+    if option in (parameter.name for parameter in registered.info.parameters):
         return True
-    if not isinstance(entry.thing, type):
+    if not isinstance(registered.evaluator, type):
         return False
-    method = getattr(entry.thing, "evaluate", None)
-    return inspect.isfunction(method) and shape_of(method.__get__(entry), option).any_option
+    method = getattr(registered.evaluator, "evaluate", None)
+    return inspect.isfunction(method) and shape_of(method.__get__(registered), option).any_option
 
 
-def _place(spec: Any, name: str | None, position: int, where: str) -> str:
-    """Where an evaluator was written, as its writer would say it."""
+def _describe_place(spec: Any, name: str | None, position: int, where: str) -> str:
     if isinstance(spec, Mapping) and spec.get("uses") == "field" and "name" in spec:
         return f"fields.{spec['name']}"
     return f"{where}[{position if name is None else name}]"
 
 
-def _belongs(thing: Any, module: ModuleType) -> bool:
-    """True for a marked function, or class, that was written in the module."""
-    return info_of(thing) is not None and getattr(thing, "__module__", None) == module.__name__
+def _is_marked_in(value: Any, module: ModuleType) -> bool:
+    """True for a marked function or class that is defined in the module."""
+    return info_of(value) is not None and getattr(value, "__module__", None) == module.__name__
 
 
-def _refuse_speechless(thing: Any, name: str) -> None:
-    """A class whose objects cannot be called evaluates nothing."""
-    if isinstance(thing, type) and not (
-        hasattr(thing, "evaluate") or any("__call__" in vars(kind) for kind in thing.__mro__)
+def _require_callable(evaluator: Any, name: str) -> None:
+    if isinstance(evaluator, type) and not (
+        hasattr(evaluator, "evaluate") or any("__call__" in vars(base) for base in evaluator.__mro__)
     ):
         raise EvaluatorError(
-            "its objects are neither callable nor have they an `evaluate` method", where=name
+            "objects of this class are not callable and have no `evaluate` method",
+            where=name,
+            fix="add def evaluate(self, output): …",
         )
 
 
 def _load(address: str) -> Any:
-    return _told(importing.load, address)
+    return _import(importing.load, address)
 
 
-def _load_module(name: str) -> ModuleType:
-    found: ModuleType = _told(importing.module, name)
-    return found
-
-
-def _told(load: Any, address: str) -> Any:
-    """Load, and let every failure be an error about this evaluator."""
+def _import(load: Callable[[str], Any], address: str) -> Any:
+    """Import an object; turn every failure into an error about this evaluator."""
     try:
         return load(address)
     except UsageError as error:
         raise EvaluatorError(error.what, where=address, fix=error.fix) from error
     except Exception as error:
-        raise EvaluatorError(
-            f"it cannot be imported: {type(error).__name__}: {error}", where=address
-        ) from error
+        raise EvaluatorError(f"the import failed: {type(error).__name__}: {error}", where=address) from error

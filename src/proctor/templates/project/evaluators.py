@@ -1,21 +1,21 @@
-"""Your own evaluators: plain functions of an output and what was expected."""
+"""Your own evaluators: plain functions of the output and the expected value."""
 
 import re
 
 
 def right_number(output: str, expected: str, *, margin: float = 0.01) -> bool | None:
-    """Passes if the number is right, give or take a margin; says nothing where none is expected.
+    """Passes if the number is within `margin`; skips samples without an expected number.
 
     >>> right_number("4.54 kg", "4.536 kg")
     True
     """
-    wanted, given = number_in(expected), number_in(output)
-    if wanted is None:
+    expected_number, number = first_number(expected), first_number(output)
+    if expected_number is None:
         return None
-    return given is not None and abs(given - wanted) <= margin * abs(wanted)
+    return number is not None and abs(number - expected_number) <= margin * abs(expected_number)
 
 
-def number_in(text: str) -> float | None:
-    """The first number in a text."""
-    found = re.search(r"-?\d+(\.\d+)?", text)
-    return float(found[0]) if found else None
+def first_number(text: str) -> float | None:
+    """Return the first number in a text."""
+    match = re.search(r"-?\d+(\.\d+)?", text)
+    return float(match[0]) if match else None

@@ -1,8 +1,8 @@
-"""The system under evaluation. Put yours in its place: any function from an input to an output."""
+"""The system to evaluate. Replace it with yours: any function from an input to an output."""
 
 import re
 
-# What one of each unit is in metres, kilograms or litres.
+# Each unit in metres, kilograms or litres.
 UNITS = {
     "cm": 0.01,
     "m": 1.0,
@@ -23,8 +23,8 @@ def answer(question: str, *, digits: int = 2) -> str:
     >>> answer("How much is 3 km in m?")
     '3000 m'
     """
-    asked = re.search(r"([\d.]+) (\w+) in (\w+)", question)
-    if asked is None or asked[2] not in UNITS or asked[3] not in UNITS:
+    match = re.search(r"([\d.]+) (\w+) in (\w+)", question)
+    if match is None or match[2] not in UNITS or match[3] not in UNITS:
         return "I don't know"
-    number = float(asked[1]) * UNITS[asked[2]] / UNITS[asked[3]]
-    return f"{round(number, digits):g} {asked[3]}"
+    number = float(match[1]) * UNITS[match[2]] / UNITS[match[3]]
+    return f"{round(number, digits):g} {match[3]}"

@@ -1,4 +1,4 @@
-"""A definition: fields are selected, evaluators attached to them, and spans evaluated by it."""
+"""`define(…)`: select fields, attach evaluators to them, and evaluate spans."""
 
 from __future__ import annotations
 
@@ -23,124 +23,124 @@ from proctor.records.trial import Configuration
 from proctor.wiring import evaluate as api
 from proctor.wiring.definition.block import (
     Block,
-    all_of_them,
-    are_a_series,
     check_alias,
-    check_conduct,
     check_evaluator,
     check_listener,
-    name_in_words,
+    check_parameters,
+    describe_object,
+    is_series,
     no_field,
 )
 from proctor.wiring.definition.keeping import Keeping
-from proctor.wiring.definition.spans import Spans, refuse_unrecorded, spans_of
-from proctor.wiring.prepare import Configurations, configurations_from
+from proctor.wiring.definition.spans import Spans, convert_spans, refuse_unrecorded
+from proctor.wiring.prepare import Configurations, build_configurations, combine_faults
 from proctor.wiring.registry import Registry
 
 
 class Settings:
-    """What a function sets is a parameter of the evaluator; what is none is refused."""
+    """Collects the parameters that a function sets; rejects unknown ones."""
 
     def __init__(self, evaluator: str, known: tuple[str, ...]) -> None:
-        vars(self).update(_evaluator=evaluator, _known=known, _given={})
+        vars(self).update(_evaluator=evaluator, _known=known, _values={})
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._known and name not in self._known:
             raise EvaluatorError(
                 f"it has no parameter {name!r}", where=self._evaluator, fix=nearest(name, self._known)
             )
-        self._given[name] = value
+        self._values[name] = value
 
     def __getattr__(self, name: str) -> Any:
-        given = vars(self)["_given"]
-        if name in given:
-            return given[name]
+        values = vars(self)["_values"]
+        if name in values:
+            return values[name]
         raise AttributeError(f"{name!r} was not set")
 
 
-def settings_of(configure: Callable[[Any], object], evaluator: Any, registry: Registry) -> dict[str, Any]:
-    """The parameters that a function sets.
+def collect_settings(
+    configure: Callable[[Any], object], evaluator: Any, registry: Registry
+) -> dict[str, Any]:
+    """Return the parameters that a function sets.
 
     >>> def strict(config):
     ...     config.case_sensitive = True
     >>> settings_of(strict, "contains", Registry.standard())
     {'case_sensitive': True}
     """
-    named = isinstance(evaluator, str)
-    info = registry.describe(evaluator) if named else describe(evaluator)
+    info = registry.describe(evaluator) if isinstance(evaluator, str) else describe(evaluator)
     settings = Settings(info.name, tuple(parameter.name for parameter in info.parameters))
     configure(settings)
-    given: dict[str, Any] = vars(settings)["_given"]
-    return given
+    values: dict[str, Any] = vars(settings)["_values"]
+    return values
 
 
 Callback = Callable[[ProgressEvent], object]
 
 
-def in_turn(callback: Callback, configurations: Sequence[str]) -> Callback:
-    """A callback that hears of one configuration to its end, and only then of the next.
+def order_by_configuration(callback: Callback, configurations: Sequence[str]) -> Callback:
+    """Return a callback that receives all events of one configuration before those of the next.
 
-    What is told of the others meanwhile is held back; the percentage still never falls.
+    Events of the other configurations are delayed; the percentage never falls.
 
     >>> from datetime import UTC, datetime
-    >>> moment = datetime(2026, 1, 1, tzinfo=UTC)
-    >>> heard = []
-    >>> tell = in_turn(lambda event: heard.append((event.kind, event.configuration)), ["a", "b"])
+    >>> start = datetime(2026, 1, 1, tzinfo=UTC)
+    >>> events = []
+    >>> send = in_turn(lambda event: events.append((event.kind, event.configuration)), ["a", "b"])
     >>> for kind, name in [("config_start", "b"), ("config_start", "a"), ("config_end", "a")]:
-    ...     tell(ProgressEvent(kind, "running", 0.0, moment, "r", name))
-    >>> heard
+    ...     send(ProgressEvent(kind, "running", 0.0, start, "r", name))
+    >>> events
     [('config_start', 'a'), ('config_end', 'a'), ('config_start', 'b')]
     """
-    return _InTurn(callback, configurations)
+    return _OrderedEvents(callback, configurations)
 
 
-class _InTurn:
+class _OrderedEvents:
     def __init__(self, callback: Callback, configurations: Sequence[str]) -> None:
         self._callback = callback
-        self._waiting: dict[str, list[ProgressEvent]] = {name: [] for name in configurations}
+        self._delayed: dict[str, list[ProgressEvent]] = {name: [] for name in configurations}
         self._highest = 0.0
         self._failure: Exception | None = None
 
     def __call__(self, event: ProgressEvent) -> None:
-        self._take(event)
+        self._receive(event)
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
 
-    def _take(self, event: ProgressEvent) -> None:
-        turn = next(iter(self._waiting), None)
+    def _receive(self, event: ProgressEvent) -> None:
+        current = next(iter(self._delayed), None)
         name = event.configuration
         if event.kind == "end":
-            # Whatever was not ended properly, as in a run that was stopped, is told before it.
-            for held in self._waiting.values():
-                self._tell(held)
-            self._waiting.clear()
-            self._tell([event])
-        elif name is None or name == turn or name not in self._waiting:
-            self._tell([event])
-            if event.kind == "config_end" and name == turn:
-                self._next()
+            # A stopped run has configurations that did not end: send their events first.
+            for events in self._delayed.values():
+                self._send(events)
+            self._delayed.clear()
+            self._send([event])
+        elif name is None or name == current or name not in self._delayed:
+            self._send([event])
+            if event.kind == "config_end" and name == current:
+                self._advance()
         else:
-            self._waiting[name].append(event)
+            self._delayed[name].append(event)
 
-    def _next(self) -> None:
-        """The turn passes on, over all that have ended meanwhile."""
-        del self._waiting[next(iter(self._waiting))]
-        while self._waiting:
-            name, held = next(iter(self._waiting.items()))
-            self._waiting[name] = []
-            self._tell(held)
-            if not held or held[-1].kind != "config_end":
+    def _advance(self) -> None:
+        """Continue with the next configuration that has not ended."""
+        del self._delayed[next(iter(self._delayed))]
+        while self._delayed:
+            name, events = next(iter(self._delayed.items()))
+            self._delayed[name] = []
+            self._send(events)
+            if not events or events[-1].kind != "config_end":
                 return
-            del self._waiting[name]
+            del self._delayed[name]
 
-    def _tell(self, events: Sequence[ProgressEvent]) -> None:
+    def _send(self, events: Sequence[ProgressEvent]) -> None:
         for event in events:
             self._highest = max(self._highest, event.progress)
             try:
                 self._callback(msgspec.structs.replace(event, progress=self._highest))
             except Exception as error:
-                # It is told of the rest too; that it failed is said at the end of this call.
+                # The other events follow; __call__ raises the first failure afterwards.
                 self._failure = self._failure or error
 
 
@@ -153,11 +153,11 @@ BuiltIn = Literal[
     "json_validity", "schema_match", "format_compliance",
     "llm_judge", "quality_score", "rubric_evaluation",
 ]  # fmt: skip
-NEAR = 0.8
+SIMILARITY = 0.8
 
 
 def define(name: str | None = None) -> Definition:
-    """Begin a definition; its name is what its runs are kept under.
+    """Start a definition; its runs are stored under its name.
 
     >>> checks = (
     ...     define("greetings")
@@ -172,24 +172,24 @@ def define(name: str | None = None) -> Definition:
 
 
 def configuration(name: str, /, **options: Any) -> Configuration:
-    """A named set of options that reach the target.
+    """Return a configuration: a named set of options for the target.
 
     >>> configuration("low_temp", temperature=0.3).options
     {'temperature': 0.3}
     """
     if not (isinstance(name, str) and name.strip()):
         raise ConfigError(
-            f"the name of a configuration is a word, got {name!r}",
+            f"the name of a configuration must be a text, found {name!r}",
             fix='write configuration("low_temp", temperature=0.3)',
         )
     return Configuration(name, options)
 
 
 class Definition:
-    """Which fields of a result are looked at, by which evaluators, and what is kept of it.
+    """The fields of a result to evaluate, their evaluators, and the history of the runs.
 
-    Every method gives the definition back, so that they can be chained. What is wrong is said at
-    once; inside `with define(…) as checks:` all faults are said together at its end.
+    Every method returns the definition, for chaining. A fault raises an error at once; inside
+    `with define(…) as checks:` all faults raise one error at the end of the block.
     """
 
     def __init__(self, name: str | None = None) -> None:
@@ -204,7 +204,9 @@ class Definition:
         self._baseline: str | None = None
         self._faults: list[UsageError] | None = None
         if name is not None and not (isinstance(name, str) and name.strip()):
-            raise ConfigError(f"the name of a definition is a word, got {name!r}")
+            raise ConfigError(
+                f"the name of a definition must be a text, found {name!r}", fix='write define("name")'
+            )
 
     def __repr__(self) -> str:
         fields = ", ".join(self._blocks) or "no fields yet"
@@ -214,31 +216,32 @@ class Definition:
         self._faults = []
         return self
 
-    def __exit__(self, kind: Any, _error: Any, _traceback: Any) -> None:
+    def __exit__(self, error_type: Any, _error: Any, _traceback: Any) -> None:
         faults, self._faults = self._faults or [], None
-        if kind is None and faults:
-            raise all_of_them(faults, self.name)
-        if kind is None:
-            self.check()
+        if error_type is not None:
+            return
+        if faults:
+            raise combine_faults(faults, "the definition", self.name or "")
+        self.check()
 
     def note(self, fault: UsageError) -> None:
-        """Say what is wrong: now, or at the end of the `with` block."""
+        """Raise a fault now, or at the end of the `with` block."""
         if self._faults is None:
             raise fault
         self._faults.append(fault)
 
     def select(self, path: str, as_: str | None = None) -> Self:
-        """Select a field by its path, known under a name of its own from here on."""
+        """Select a field by its path, and optionally give it a name."""
         name = as_ or path
         try:
             compiled(path)
             if as_ is not None:
                 check_alias(as_, path)
-            evaluated = self._blocks.get(name)
-            known = self._selected.get(name) or (evaluated.path if evaluated else path)
-            if known != path:
+            block = self._blocks.get(name)
+            known_path = self._selected.get(name) or (block.path if block else path)
+            if known_path != path:
                 raise ConfigError(
-                    f"the name {name!r} is taken by the field {known!r}",
+                    f"the field {known_path!r} already has the name {name!r}",
                     where=path,
                     fix="choose another name, or write this select before evaluate_field",
                 )
@@ -249,14 +252,14 @@ class Definition:
         return self
 
     def evaluate_field(self, field: str, *evaluators: Any, combine_with: Combination | None = None) -> Self:
-        """Go on with the evaluators of a field: one that was selected, or a path.
+        """Start the evaluators of a field, given by its name or path.
 
-        Evaluators may be given here or by `evaluate_with`. Where a field comes up again, its
-        evaluators are added to those it has.
+        Pass evaluators here or to `evaluate_with`. A second call for the same field adds
+        evaluators.
         """
         self._current = self._block_of(field)
-        for one in evaluators:
-            self.evaluate_with(one)
+        for evaluator in evaluators:
+            self.evaluate_with(evaluator)
         if combine_with is not None:
             self.combine_with(combine_with)
         return self
@@ -268,16 +271,16 @@ class Definition:
         /,
         **parameters: Any,
     ) -> Self:
-        """Attach an evaluator to the field, by name or as it is, with its parameters.
+        """Attach an evaluator to the field, by name or as an object, with its parameters.
 
-        `configure` is a function that sets parameters on what it is given.
+        `configure` is a function that sets parameters as attributes of its argument.
         """
         block = self._current
         try:
             if block is None:
-                raise no_field(f"evaluate_with({name_in_words(evaluator)})")
+                raise no_field(f"evaluate_with({describe_object(evaluator)})")
             check_evaluator(evaluator, configure)
-            block.evaluators.append(self._built(evaluator, configure, parameters))
+            block.evaluators.append(self._build(evaluator, configure, parameters))
         except UsageError as fault:
             self.note(fault)
         return self
@@ -285,9 +288,9 @@ class Definition:
     use_evaluator = evaluate_with
 
     def combine_with(self, how: Combination, *, skipped: Skipped = "skip") -> Self:
-        """Say when the field passes: "and" (all), "or" (any), or a function of the scores.
+        """Set when the field passes: "and" (all), "or" (any), or a function of the scores.
 
-        `skipped="ignore"` leaves out evaluators that skip; else they make the field skipped.
+        With `skipped="ignore"`, evaluators that skip are ignored; by default they skip the field.
         """
         block = self._current
         try:
@@ -299,7 +302,7 @@ class Definition:
         return self
 
     def register_evaluator(self, evaluator: Any, name: str | None = None) -> Self:
-        """Make an evaluator known by its name, in this definition."""
+        """Register an evaluator by name for this definition."""
         try:
             self._registry.register(evaluator, name)
         except UsageError as fault:
@@ -314,7 +317,7 @@ class Definition:
         statuses: Collection[ProgressStatus] | None = None,
         configurations: Collection[str] | None = None,
     ) -> Self:
-        """Have a function told of every step, or only of some: by kind, status, configuration."""
+        """Call a function for every progress event, or for some: by kind, status or configuration."""
         try:
             check_listener(callback, kinds or (), statuses or ())
         except UsageError as fault:
@@ -326,7 +329,7 @@ class Definition:
         return self
 
     def configuration(self, name: str, /, **options: Any) -> Self:
-        """Evaluate in this configuration too; the options reach the target."""
+        """Add a configuration; its options are passed to the target."""
         if name in self._configurations:
             fix = "give each configuration its own name"
             self.note(ConfigError(f"there are two configurations {name!r}", fix=fix))
@@ -342,7 +345,7 @@ class Definition:
         return self
 
     def check(self) -> Self:
-        """Raise what is wrong with the definition as a whole."""
+        """Raise an error that lists what the definition lacks."""
         problems = [
             Problem(name, "it has no evaluator: .evaluate_with(…)")
             for name, block in self._blocks.items()
@@ -352,10 +355,10 @@ class Definition:
             problems.append(Problem("", 'there is no field to evaluate: .evaluate_field("output")'))
         names = list(self._configurations)
         if self._baseline is not None and names and self._baseline not in names:
-            what = f"there is no configuration {self._baseline!r}; {nearest(self._baseline, names)}"
-            problems.append(Problem("baseline", what))
+            problem = f"there is no configuration {self._baseline!r}; {nearest(self._baseline, names)}"
+            problems.append(Problem("baseline", problem))
         if self.history.auto_save and not self.name:
-            problems.append(Problem("history", 'runs are kept under a name: define("name")'))
+            problems.append(Problem("history", 'a definition needs a name to store runs: define("name")'))
         if problems:
             raise ConfigError("the definition is not complete", problems=problems)
         return self
@@ -367,50 +370,47 @@ class Definition:
         target: Any = None,
         configurations: Configurations | None = None,
         recorded: Mapping[str, Any] | None = None,
-        **how: Unpack[api.Conducted],
+        **how: Unpack[api.RunKwargs],
     ) -> FieldReport:
         """Evaluate a span, or a dataset of spans, in every configuration.
 
-        With a `target` every configuration is run anew; without one the span is looked at as it
-        was recorded, and for several configurations `recorded` holds what each left behind.
-        A dataset is a path, a list of spans, or anything that `evaluate` takes; so are `epochs`,
-        `concurrency`, `resume`, `metrics` and whatever else says how it is to go.
+        With a `target`, every configuration runs; without one, the span's recorded results are
+        evaluated, and `recorded` holds the result of each configuration if there are several.
+        A dataset is a path, a list of spans, or anything that `evaluate` accepts. Other keyword
+        arguments (`epochs`, `concurrency`, `resume`, `metrics` …) are those of `evaluate`.
         """
         self.check()
-        check_conduct(how)
+        check_parameters(how)
         if target is not None and recorded is not None:
             raise ConfigError(
-                "evaluate got a target and recorded results",
+                "evaluate received a target and recorded results",
                 fix="leave out recorded=… to run the target, or target=… to evaluate the results",
             )
         if how.get("resume") and not self.history.auto_save:
             raise ConfigError(
-                "only a run that was kept can be resumed, and this definition keeps none",
+                "only a stored run can be resumed, and this definition stores none",
                 where="resume",
                 fix='write define("name").history() and run it again',
             )
-        chosen = self._chosen(configurations, recorded)
-        spans = spans_of(span, recorded)
-        if target is None and spans.single and not chosen:
-            names = recorded_configurations(spans.source)
-            chosen = tuple(Configuration(name) for name in names)
+        selected = self._select_configurations(configurations, recorded)
+        spans = convert_spans(span, recorded)
         if target is None and spans.single:
-            refuse_unrecorded(spans, [one.name for one in chosen])
-        kept = self.history.opened()
-        # Who wants to see it on the terminal says progress=True, or None where there is one.
-        quiet: api.Conducted = {"progress": False}
+            selected = selected or tuple(map(Configuration, recorded_configurations(spans.source)))
+            refuse_unrecorded(spans, [each.name for each in selected])
+        # Pass progress=True to show progress, or None to show it on a terminal.
+        defaults: api.RunKwargs = {"progress": False}
         report = await api.aevaluate(
             target,
             spans.source,
             [block.evaluator(name) for name, block in self._blocks.items()],
-            configurations=chosen or None,
+            configurations=selected or None,
             baseline=self._baseline,
             fields=self.fields,
             name=self.name or "definition",
             tags=self.history.tags,
-            history=kept,
-            on_progress=self._listeners(spans, chosen),
-            **(quiet | how),
+            history=self.history.opened(),
+            on_progress=self._build_callbacks(spans, selected),
+            **(defaults | how),
         )
         if self.history.auto_save:
             self.history.prune()
@@ -422,64 +422,65 @@ class Definition:
 
     @property
     def fields(self) -> dict[str, str]:
-        """The fields that are selected or evaluated: paths by name."""
+        """The selected and evaluated fields: paths by name."""
         evaluated = {name: block.path for name, block in self._blocks.items()}
         return self._selected | evaluated
 
     def _block_of(self, field: str) -> Block:
-        """The field's block, the one it has or a new one; a path may be known by a name."""
+        """Return the block of a field, given by its name or path; create it if necessary."""
         try:
             compiled(field)
             by_path = {path: name for name, path in self._selected.items()}
             name = field if field in self._selected else by_path.get(field, field)
             if name not in self._blocks:
-                self._refuse_slip(field)
+                self._refuse_typo(field)
                 self._blocks[name] = Block(self._selected.get(name, field))
             return self._blocks[name]
         except UsageError as fault:
             self.note(fault)
             return Block(field)
 
-    def _refuse_slip(self, field: str) -> None:
-        """A name close to one that was selected is a slip, not a path of its own."""
-        close = difflib.get_close_matches(field, self._selected, n=1, cutoff=NEAR)
-        if field in self._selected or not close or "." in field or are_a_series(field, close[0]):
+    def _refuse_typo(self, field: str) -> None:
+        """Reject a name that resembles a selected field: it is a typo rather than a path."""
+        similar = difflib.get_close_matches(field, self._selected, n=1, cutoff=SIMILARITY)
+        if field in self._selected or not similar or "." in field or is_series(field, similar[0]):
             return
         raise ConfigError(
             f"no field {field!r} was selected",
-            fix=f"did you mean {close[0]!r}? If not, select it first: .select({field!r})",
+            fix=f"did you mean {similar[0]!r}? If not, select it first: .select({field!r})",
         )
 
-    def _built(
-        self, evaluator: Any, configure: Callable[[Any], object] | None, given: Mapping[str, Any]
+    def _build(
+        self, evaluator: Any, configure: Callable[[Any], object] | None, parameters: dict[str, Any]
     ) -> Attached:
-        parameters = dict(given)
         if configure is not None:
-            parameters |= settings_of(configure, evaluator, self._registry)
+            parameters |= collect_settings(configure, evaluator, self._registry)
         if isinstance(evaluator, str):
             return self._registry.build({"uses": evaluator, "parameters": parameters})
         if isinstance(evaluator, Mapping):
             if parameters:
                 raise ConfigError(
-                    f"parameters are given twice: in {dict(evaluator)!r} and beside it",
+                    f"parameters are given twice: in {dict(evaluator)!r} and as keyword arguments",
                     fix="write evaluate_with(name, parameter=value)",
                 )
             return self._registry.build(evaluator)
         return attach(evaluator, parameters=parameters)
 
-    def _chosen(
-        self, given: Configurations | None, recorded: Mapping[str, Any] | None
+    def _select_configurations(
+        self, configurations: Configurations | None, recorded: Mapping[str, Any] | None
     ) -> tuple[Configuration, ...]:
-        if given:
-            return configurations_from(given)
+        if configurations:
+            return build_configurations(configurations)
         if self._configurations:
             return tuple(self._configurations.values())
         return tuple(Configuration(str(name)) for name in recorded or ())
 
-    def _listeners(self, spans: Spans, configurations: tuple[Configuration, ...]) -> list[ProgressCallback]:
-        """Of one span, configurations are told of one after another though they run at once."""
+    def _build_callbacks(
+        self, spans: Spans, configurations: tuple[Configuration, ...]
+    ) -> list[ProgressCallback]:
+        """For one span, report configurations one after another, although they run concurrently."""
         if not spans.single:
             return list(self._callbacks)
-        names = [one.name for one in configurations] or [Configuration().name]
-        in_order = sorted(names, key=lambda name: name != self._baseline)
-        return [in_turn(callback, in_order) for callback in self._callbacks]
+        names = [each.name for each in configurations] or [Configuration().name]
+        ordered = sorted(names, key=lambda name: name != self._baseline)
+        return [order_by_configuration(callback, ordered) for callback in self._callbacks]

@@ -1,4 +1,4 @@
-"""Spans become samples: recorded results, one or many, of one configuration or of several."""
+"""Convert spans (recorded results) to samples."""
 
 from __future__ import annotations
 
@@ -15,57 +15,54 @@ from proctor.records import codec
 from proctor.records.fields.view import RECORDED
 from proctor.records.sample import Sample
 
-_OWN = ("id", "input", "expected", "metadata")
+_SAMPLE_KEYS = ("id", "input", "expected", "metadata")
 
 
 class Spans(NamedTuple):
-    """A dataset of spans; `single` if it was one span and no dataset."""
+    """A dataset of spans; `single` is true if the caller passed one span."""
 
     source: SampleSource
     single: bool
 
 
-def spans_of(thing: Any, recorded: Mapping[str, Any] | None) -> Spans:
-    """What was given as a span, or as many, as a dataset.
+def convert_spans(value: Any, recorded: Mapping[str, Any] | None) -> Spans:
+    """Convert a span or a dataset of spans.
 
-    `recorded` holds what each configuration left behind, where it was one span.
+    `recorded` holds the result of each configuration, for a single span.
     """
-    single = _is_single(thing)
     _check_recorded(recorded)
-    if recorded is not None and not single:
+    if _is_single(value):
+        return Spans(as_source([convert_span(value, recorded)]), single=True)
+    if recorded is not None:
         raise ConfigError(
-            "recorded results are given by configuration for one span",
+            "recorded= works only for a single span",
             where="recorded",
-            fix="in a dataset give every span its own: {'recorded': {configuration: result}}",
+            fix="in a dataset, add results to every span: {'recorded': {configuration: result}}",
         )
-    if single:
-        sample = sample_of(thing, recorded)
-        return Spans(as_source([sample]), single=True)
-    if isinstance(thing, list | tuple):
-        thing = [sample_of(one, number=number) for number, one in enumerate(thing, 1)]
-    return Spans(as_source(thing), single=False)
+    if isinstance(value, list | tuple):
+        value = [convert_span(span, number=number) for number, span in enumerate(value, 1)]
+    return Spans(as_source(value), single=False)
 
 
 def refuse_unrecorded(spans: Spans, configurations: Sequence[str]) -> None:
-    """Refuse one span that does not hold what is to be looked at."""
+    """Reject a single span without an output, or without a result for each configuration."""
     (sample,) = spans.source
-    own = sample.metadata
-    several = own.get(RECORDED)
-    _check_recorded(several)
-    if several is None and len(configurations) < 2:
-        if "output" not in own and "error" not in own:
+    metadata = sample.metadata
+    recorded = metadata.get(RECORDED)
+    _check_recorded(recorded)
+    if recorded is None and len(configurations) < 2:
+        if "output" not in metadata and "error" not in metadata:
             raise FieldMissing(
                 "the span has no output",
                 where="output",
                 fix='add "output" to the span, or pass target=… to run it',
             )
         return
-    missing = [name for name in configurations if name not in (several or {})]
+    missing = [name for name in configurations if name not in (recorded or {})]
     if missing:
         raise ConfigError(
-            f"nothing was recorded for the configurations {', '.join(missing)}, and there is "
-            "no target to run them",
-            fix="give target=…, or recorded={configuration: result}",
+            f"the configurations {', '.join(missing)} have no recorded results, and there is no target",
+            fix="pass target=…, or recorded={configuration: result}",
         )
 
 
@@ -73,16 +70,16 @@ def _check_recorded(recorded: Any) -> None:
     if recorded is None or (isinstance(recorded, Mapping) and recorded):
         return
     raise ConfigError(
-        f"recorded results are a mapping of configurations to results, got {recorded!r}",
+        f"recorded results must be a mapping of configurations to results, found {recorded!r}",
         where="recorded",
         fix='write {"low_temp": {"output": …}, "high_temp": {"output": …}}',
     )
 
 
-def sample_of(
+def convert_span(
     span: Any, recorded: Mapping[str, Any] | None = None, *, number: int | None = None
 ) -> Sample[Any, Any]:
-    """A span as a sample: what is not its id, input or expected value becomes metadata.
+    """Convert a span to a sample: everything except id, input and expected becomes metadata.
 
     >>> sample_of({"id": "7", "input": "2 + 2?", "output": "4"}).metadata
     {'output': '4'}
@@ -90,47 +87,47 @@ def sample_of(
     if isinstance(span, Sample):
         sample = span
     else:
-        held = _mapping(span)
-        metadata = {key: value for key, value in held.items() if key not in _OWN}
-        told = held.get("metadata")
-        if told is not None:
-            metadata |= told if isinstance(told, Mapping) else {"metadata": told}
-        name = held.get("id")
+        values = _as_mapping(span)
+        metadata = {key: value for key, value in values.items() if key not in _SAMPLE_KEYS}
+        more = values.get("metadata")
+        if more is not None:
+            metadata |= more if isinstance(more, Mapping) else {"metadata": more}
+        name = values.get("id")
         if name is None:
-            name = codec.digest(held)[:12] if number is None else f"span-{number}"
-        # A dataset's samples have an input; a span may be looked at without knowing its own.
-        asked = "" if held.get("input") is None else held["input"]
-        sample = Sample(str(name), asked, held.get("expected"), metadata)
+            name = codec.digest(values)[:12] if number is None else f"span-{number}"
+        # A sample needs an input; a recorded span may have none.
+        sample_input = "" if values.get("input") is None else values["input"]
+        sample = Sample(str(name), sample_input, values.get("expected"), metadata)
     if recorded is None:
         return sample
-    results = {str(name): _result(name, result) for name, result in recorded.items()}
+    results = {str(name): _convert_result(name, result) for name, result in recorded.items()}
     return msgspec.structs.replace(sample, metadata={**sample.metadata, RECORDED: results})
 
 
-def _result(configuration: Any, result: Any) -> dict[str, Any]:
-    found = result if isinstance(result, Mapping) else codec.plain(result)
-    if isinstance(found, Mapping):
-        return {str(key): value for key, value in found.items()}
+def _convert_result(configuration: Any, result: Any) -> dict[str, Any]:
+    values = result if isinstance(result, Mapping) else codec.plain(result)
+    if isinstance(values, Mapping):
+        return {str(key): value for key, value in values.items()}
     raise ConfigError(
-        f"a recorded result is a mapping with an output, got {result!r}",
+        f"a recorded result must be a mapping with an output, found {result!r}",
         where=f"recorded.{configuration}",
         fix=f'write {{{str(configuration)!r}: {{"output": {result!r}}}}}',
     )
 
 
-def _is_single(thing: Any) -> bool:
-    if isinstance(thing, Mapping | Sample):
+def _is_single(value: Any) -> bool:
+    if isinstance(value, Mapping | Sample):
         return True
-    many = isinstance(thing, str | Path | list | tuple | SampleSource | Iterator)
-    # The fields of a pydantic model can be iterated over, yet it is one thing.
-    return not many and (hasattr(type(thing), "model_fields") or not hasattr(thing, "__iter__"))
+    is_dataset = isinstance(value, str | Path | list | tuple | SampleSource | Iterator)
+    # A pydantic model is iterable, but it is a single span.
+    return not is_dataset and (hasattr(type(value), "model_fields") or not hasattr(value, "__iter__"))
 
 
-def _mapping(span: Any) -> dict[str, Any]:
-    found = span if isinstance(span, Mapping) else codec.plain(span)
-    if not isinstance(found, Mapping):
+def _as_mapping(span: Any) -> dict[str, Any]:
+    values = span if isinstance(span, Mapping) else codec.plain(span)
+    if not isinstance(values, Mapping):
         raise ConfigError(
-            f"a span is a mapping, or an object with fields, not {type(span).__name__}",
-            fix='give {"input": …, "output": …, "usage": {…}, "latency_ms": …}',
+            f"a span must be a mapping or an object with fields, not {type(span).__name__}",
+            fix='pass {"input": …, "output": …, "usage": {…}, "latency_ms": …}',
         )
-    return {str(key): value for key, value in found.items()}
+    return {str(key): value for key, value in values.items()}

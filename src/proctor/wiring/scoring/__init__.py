@@ -1,1 +1,1 @@
-"""Sessions against rubrics: what a scoring runs, and rubrics learned from known scores."""
+"""Score sessions with rubrics, and learn rubrics from known scores."""

@@ -1,4 +1,4 @@
-"""Rubrics learned from sessions with known scores, and held against sessions they have not seen."""
+"""Learn rubrics from sessions with known scores, and check them on held-out sessions."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ NARROW = 30
 
 
 class Agreement(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How far scores by rubrics order held-out sessions as the known scores do.
+    """How well the scores of rubrics agree with the known scores of held-out sessions.
 
-    `verdict` says in words what that shows; without enough sessions it shows nothing. There is no
-    `p` where sessions belong together, as it takes them for independent.
+    `verdict` describes the result in words. Clustered sessions have no `p`, which is valid only for
+    independent ones.
     """
 
     n: int
@@ -53,7 +53,7 @@ class Agreement(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Learned(NamedTuple):
-    """Rubrics that were learned, what the held-out sessions say of them, and what it took."""
+    """Learned rubrics, their agreement on held-out sessions, and the calls of models."""
 
     rubrics: RubricSet
     total: Agreement
@@ -64,57 +64,57 @@ class Learned(NamedTuple):
 
 
 def split(known: Sequence[Known], held_out: float, seed: int) -> tuple[list[Known], list[Known]]:
-    """Sessions to learn from and sessions to check with; those of one cluster stay together."""
+    """Split sessions into those to learn from and those to check with; clusters stay together."""
 
-    def share(one: Known) -> str:
-        return codec.digest("held out", seed, one.sample.cluster or one.sample.id)
+    def digest(session: Known) -> str:
+        return codec.digest("held out", seed, session.sample.cluster or session.sample.id)
 
-    groups = sorted({share(one) for one in known})
-    chosen = set(groups[: round(len(groups) * held_out)])
-    learn = [one for one in known if share(one) not in chosen]
-    return learn, [one for one in known if share(one) in chosen]
+    groups = sorted({digest(session) for session in known})
+    held_out_groups = set(groups[: round(len(groups) * held_out)])
+    learn = [session for session in known if digest(session) not in held_out_groups]
+    return learn, [session for session in known if digest(session) in held_out_groups]
 
 
 def together(known: Sequence[Known]) -> list[Known]:
-    """The same sessions, those that read alike in one cluster: who knows one knows the others.
+    """Put sessions with identical text into one cluster; clusters that share a text are merged."""
+    parents: dict[str, str] = {}
 
-    What a session belongs to otherwise is kept: clusters that have a text in common become one.
-    """
-    above: dict[str, str] = {}
-
-    def top(name: str) -> str:
-        while (higher := above.setdefault(name, name)) != name:
-            above[name] = above[higher]
-            name = higher
+    def find_root(name: str) -> str:
+        while (parent := parents.setdefault(name, name)) != name:
+            parents[name] = parents[parent]
+            name = parent
         return name
 
-    texts = {one.sample.id: f"text {codec.digest(_shown(one.sample))}" for one in known}
-    names = {one.sample.id: one.sample.cluster or one.sample.id for one in known}
-    for own, text in texts.items():
-        # Names come before texts, and the first of them is that of all.
-        low, high = sorted((top(f"name {names[own]}"), top(text)))
-        above[high] = low
-    found = {own: top(text).removeprefix("name ") for own, text in texts.items()}
-    return [one if names[one.sample.id] == found[one.sample.id] else _in_cluster(one, found) for one in known]
+    texts = {each.sample.id: f"text {codec.digest(_render(each.sample))}" for each in known}
+    names = {each.sample.id: each.sample.cluster or each.sample.id for each in known}
+    for sample_id, text in texts.items():
+        # "name …" sorts before "text …", so that the root of a cluster is a name.
+        low, high = sorted((find_root(f"name {names[sample_id]}"), find_root(text)))
+        parents[high] = low
 
+    def assign(session: Known) -> Known:
+        sample = session.sample
+        cluster = find_root(texts[sample.id]).removeprefix("name ")
+        if names[sample.id] == cluster:
+            return session
+        metadata = {**sample.metadata, CLUSTER: cluster}
+        return Known(msgspec.structs.replace(sample, metadata=metadata), session.score)
 
-def _in_cluster(one: Known, clusters: dict[str, str]) -> Known:
-    metadata = {**one.sample.metadata, CLUSTER: clusters[one.sample.id]}
-    return Known(msgspec.structs.replace(one.sample, metadata=metadata), one.score)
+    return [assign(session) for session in known]
 
 
 def contrasts_of(learn: Sequence[Known], rounds: int) -> list[Contrast]:
-    """The best of some sessions beside the worst of them, round by round, no text twice.
+    """Contrast the best sessions with the worst, round by round; no text is used twice.
 
-    Sessions that read alike count as one, with the mean of their scores.
+    Sessions with identical text count as one, with the mean of their scores.
     """
     scores: dict[str, list[float]] = {}
-    for one in sorted(learn, key=lambda one: one.sample.id):
-        scores.setdefault(_shown(one.sample), []).append(one.score)
-    means = {text: fmean(given) for text, given in scores.items()}
+    for session in sorted(learn, key=lambda each: each.sample.id):
+        scores.setdefault(_render(session.sample), []).append(session.score)
+    means = {text: fmean(values) for text, values in scores.items()}
     ranked = sorted(means, key=lambda text: -means[text])
     half = len(ranked) // 2
-    # Equal scores tell nothing apart.
+    # Equal scores are no contrast.
     pairs = [
         (better, worse)
         for better, worse in zip(ranked[:half], ranked[::-1], strict=False)
@@ -125,7 +125,7 @@ def contrasts_of(learn: Sequence[Known], rounds: int) -> list[Contrast]:
     return [Contrast(*map(list, zip(*side, strict=True))) for side in sides]
 
 
-def _shown(sample: Sample[Any, Any]) -> str:
+def _render(sample: Sample[Any, Any]) -> str:
     return transcript(
         sample.metadata["session"], longest_content=CONTENT_CHARS, longest_session=SESSION_CHARS
     )
@@ -147,71 +147,74 @@ async def learn_rubrics(
     scale: tuple[float, float] = USUAL_SCALE,
     name: str = "learned-rubrics",
     proposed: RubricSet | None = None,
-    keep: Callable[[RubricSet], object] = lambda _: None,
+    save: Callable[[RubricSet], object] = lambda _: None,
 ) -> Learned:
-    """Propose rubrics from some sessions, and see on the others whether they order them alike.
+    """Propose rubrics from some sessions, and check on the others whether the order agrees.
 
-    `keep` is given the rubrics as soon as they are proposed; handed in again as `proposed`, they
-    are only checked. The budget is that of both together.
+    `keep` receives the rubrics as soon as they are proposed; passed again as `proposed`, they are
+    only checked. The budget covers proposals and check together.
     """
     known = together(known)
     learn, check = split(known, held_out, seed)
     adapter = provider(model)
     facts = {"model": adapter.model, "learned_from": len(learn), "held_out": len(check)}
-    facts |= {"seed": seed, "sessions": _which_sessions(learn)}
-    notes, asked, spent = _few_groups(check, known, held_out), Judging(), Spent()
+    facts |= {"seed": seed, "sessions": _digest_sessions(learn)}
+    notes, asked, spent = _explain_no_check(check, known, held_out), Judging(), Spent()
     if proposed is None:
-        contrasts = _contrasts(learn, rounds)
+        contrasts = _build_contrasts(learn, rounds)
         session, spending = Session(), Spending(scoring.budget or {})
-        found = await _heard(_proposed(adapter, contrasts, most, embedder, scale), notes, session, spending)
-        rubrics = RubricSet("1.0", tuple(found), scale, {"learned": facts})
+        proposing = _propose(adapter, contrasts, most, embedder, scale)
+        proposals = await _record_calls(proposing, notes, session, spending)
+        rubrics = RubricSet("1.0", tuple(proposals), scale, {"learned": facts})
         asked, spent = judging_in(session), spending.so_far
-        keep(rubrics)
+        save(rubrics)
         spending.check()
     else:
-        rubrics = _same(proposed, facts, scale)
+        rubrics = _check_proposed(proposed, facts, scale)
     if not check:
-        return _learned(rubrics, {}, None, notes, asked)
-    told = scoring_of(
-        [one.sample for one in check], rubrics, judge or adapter, _left(scoring, spent), name=name
-    )
-    report = await _carried_out(told, history, how, spent)
-    return _learned(rubrics, {one.sample.id: one.score for one in check}, report, notes, asked)
+        return _summarize(rubrics, {}, None, notes, asked)
+    samples = [each.sample for each in check]
+    evaluation = scoring_of(samples, rubrics, judge or adapter, _subtract_spent(scoring, spent), name=name)
+    report = await _run_check(evaluation, history, how, spent)
+    return _summarize(rubrics, {each.sample.id: each.score for each in check}, report, notes, asked)
 
 
-def _which_sessions(known: Sequence[Known]) -> str:
-    """By what rubrics are known to be learned from these sessions and no others."""
-    return codec.digest(sorted([_shown(one.sample), one.score] for one in known))
+def _digest_sessions(known: Sequence[Known]) -> str:
+    """Identify the sessions that rubrics are learned from."""
+    return codec.digest(sorted([_render(each.sample), each.score] for each in known))
 
 
-def _contrasts(learn: Sequence[Known], rounds: int) -> list[Contrast]:
+def _build_contrasts(learn: Sequence[Known], rounds: int) -> list[Contrast]:
     if len(learn) < FEWEST_TO_LEARN:
         raise ConfigError(
-            f"there are {len(learn)} sessions to learn from, {FEWEST_TO_LEARN} are the least",
-            fix="add sessions to the manifest; some thirty are needed to show anything",
+            f"there are {len(learn)} sessions to learn from; at least {FEWEST_TO_LEARN} are needed",
+            fix="add sessions to the manifest; about thirty are needed for a useful check",
         )
     contrasts = contrasts_of(learn, rounds)
     if not contrasts:
-        raise ConfigError("nothing tells the sessions apart: their scores are all alike, or the sessions are")
+        raise ConfigError(
+            "the sessions have no contrast: all scores or all texts are equal",
+            fix="add sessions with other scores to the manifest",
+        )
     return contrasts
 
 
-async def _heard(asking: Any, notes: list[str], session: Session, spending: Spending) -> Any:
-    """What is asked outside a run: warnings, calls and what they use are noted all the same."""
-    warned = sessions.warnings.set(notes)
-    noted = sessions.current.set(session)
-    counted = conditions.set(Conditions(spending))
+async def _record_calls(proposing: Any, notes: list[str], session: Session, spending: Spending) -> Any:
+    """Record warnings, calls and usage of calls outside a run."""
+    warnings_token = sessions.warnings.set(notes)
+    session_token = sessions.current.set(session)
+    conditions_token = conditions.set(Conditions(spending))
     try:
-        found, failures = await asking
+        proposals, failures = await proposing
     finally:
-        sessions.warnings.reset(warned)
-        sessions.current.reset(noted)
-        conditions.reset(counted)
+        sessions.warnings.reset(warnings_token)
+        sessions.current.reset(session_token)
+        conditions.reset(conditions_token)
     notes += [f"a proposal failed: {failure}" for failure in failures]
-    return found
+    return proposals
 
 
-async def _proposed(
+async def _propose(
     adapter: Any, contrasts: Sequence[Contrast], most: int, embedder: Any, scale: Any
 ) -> tuple[list[Rubric], list[CallFailed]]:
     proposals, failures = await propose(adapter, contrasts, count=most, scale=scale)
@@ -220,44 +223,43 @@ async def _proposed(
     return await consolidate(proposals, most=most, embedder=embedder), failures
 
 
-def _same(proposed: RubricSet, facts: dict[str, Any], scale: tuple[float, float]) -> RubricSet:
-    """Rubrics that were proposed before, from the same sessions: the others are still unseen."""
+def _check_proposed(proposed: RubricSet, facts: dict[str, Any], scale: tuple[float, float]) -> RubricSet:
+    """Reject rubrics that were proposed from other sessions or settings."""
     before = {k: v for k, v in proposed.metadata.get("learned", {}).items() if k != "validation"}
     if before != facts:
         raise ConfigError(
-            f"these rubrics were not learned like this: {before or 'nothing is said'}, now {facts}",
-            fix="learn them anew, without --resume",
+            f"these rubrics were learned with other settings: {before or 'unknown'}, now {facts}",
+            fix="learn them again, without --resume",
         )
     if proposed.scale is not None and tuple(proposed.scale) != tuple(scale):
         raise ConfigError(
             "these rubrics were learned for a scale from {:g} to {:g}".format(*proposed.scale),
-            fix="leave --scale as it was, or learn them anew, without --resume",
+            fix="use the same --scale, or learn them again, without --resume",
         )
     return proposed
 
 
-def _few_groups(check: Sequence[Known], known: Sequence[Known], held_out: float) -> list[str]:
-    """Why no session is held out although some were to be."""
-    groups = len({one.sample.cluster or one.sample.id for one in known})
+def _explain_no_check(check: Sequence[Known], known: Sequence[Known], held_out: float) -> list[str]:
     if check or not held_out:
         return []
-    few = f"{groups} clusters or sessions are too few to hold {held_out:g} of them out"
-    return [f"no session is held out: those of one cluster stay together, and {few}"]
+    groups = len({each.sample.cluster or each.sample.id for each in known})
+    few = f"{groups} clusters or sessions are too few to hold out {held_out:g} of them"
+    return [f"no session is held out: sessions of one cluster stay together, and {few}"]
 
 
-async def _carried_out(check: Evaluation, history: History, how: Conduct, spent: Spent) -> EvalReport:
-    """The check; where its budget ends it, what the proposals had taken of that is told too."""
+async def _run_check(check: Evaluation, history: History, how: Conduct, spent: Spent) -> EvalReport:
+    """Score the held-out sessions; an error about the budget mentions what the proposals spent."""
     try:
         return await execute(check, history, how)
     except RunStopped as stopped:
         if spent.calls and check.options["budget"] is not None:
             proposals = count(spent.calls, "call")
-            stopped.what += f", which is what the proposals ({proposals}) had left of it"
+            stopped.what += f", which is what the proposals ({proposals}) left of it"
         raise
 
 
-def _left(scoring: Scoring, spent: Spent) -> Scoring:
-    """The same with what is left of its budget."""
+def _subtract_spent(scoring: Scoring, spent: Spent) -> Scoring:
+    """Return the options with the rest of the budget."""
     if scoring.budget is None:
         return scoring
     limits = codec.plain(budget_from(scoring.budget))
@@ -265,7 +267,7 @@ def _left(scoring: Scoring, spent: Spent) -> Scoring:
     return msgspec.structs.replace(scoring, budget=left)
 
 
-def _learned(
+def _summarize(
     rubrics: RubricSet,
     known: dict[str, float],
     report: EvalReport | None,
@@ -276,66 +278,64 @@ def _learned(
     results = () if report is None else tuple(report.results)
     totals = [(result, total_of(result.scores, columns)) for result in results]
     total = _agreement(
-        [(known[r.sample_id], t.score, cluster_of(r)) for r, t in totals if t is not None], len(known)
+        [(known[result.sample_id], t.score, cluster_of(result)) for result, t in totals if t is not None],
+        len(known),
     )
     by_rubric = {
-        one.id: _agreement(
+        rubric.id: _agreement(
             [
                 (known[result.sample_id], value, cluster_of(result))
                 for result in results
-                if (value := getattr(result.scores.get(one.id), "value", None)) is not None
+                if (value := getattr(result.scores.get(rubric.id), "value", None)) is not None
             ],
             len(known),
         )
-        for one in rubrics
+        for rubric in rubrics
     }
-    kept = [
-        msgspec.structs.replace(one, metadata={**one.metadata, "validation": codec.plain(by_rubric[one.id])})
-        for one in rubrics
-    ]
-    told = {**rubrics.metadata["learned"], "validation": codec.plain(total)}
-    whole = msgspec.structs.replace(rubrics, rubrics=tuple(kept), metadata={"learned": told})
+    validated = tuple(
+        msgspec.structs.replace(
+            rubric, metadata={**rubric.metadata, "validation": codec.plain(by_rubric[rubric.id])}
+        )
+        for rubric in rubrics
+    )
+    learned = {**rubrics.metadata["learned"], "validation": codec.plain(total)}
+    rubric_set = msgspec.structs.replace(rubrics, rubrics=validated, metadata={"learned": learned})
     asked = sum((judging_of(result) for result in results), asked)
     run_id = None if report is None else report.run_id
-    return Learned(whole, total, by_rubric, tuple(dict.fromkeys(notes)), asked, run_id)
+    return Learned(rubric_set, total, by_rubric, tuple(dict.fromkeys(notes)), asked, run_id)
 
 
 def _agreement(pairs: Sequence[tuple[float, float, str]], held_out: int) -> Agreement:
-    """How far two orders agree, and what that is worth."""
+    """Compare two orders, and describe the strength of the evidence."""
     n = len(pairs)
     if n < 2:
-        return Agreement(n, _nothing(n, held_out))
-    first, second = [one for one, _, _ in pairs], [two for _, two, _ in pairs]
-    found = kendall_tau(first, second)
-    if found is None:
-        return Agreement(n, "nothing can be said: the scores of one side are all alike")
+        scored = f"only {n} of {held_out} held-out sessions could be scored"
+        if held_out < 2:
+            scored = "no session was held out" if held_out == 0 else "only one session was held out"
+        return Agreement(n, f"not checked: {scored}")
+    first, second = [known for known, _, _ in pairs], [score for _, score, _ in pairs]
+    correlation = kendall_tau(first, second)
+    if correlation is None:
+        return Agreement(n, "not checked: all scores of one side are equal")
     if n < TOO_FEW:
-        # A tau of so few would be read as if it meant something.
-        return Agreement(n, f"too few sessions to say anything: {TOO_FEW} are the least")
+        # A tau of so few sessions would be misleading.
+        return Agreement(n, f"too few sessions for a check: at least {TOO_FEW} are needed")
     clusters = shared_clusters(cluster for _, _, cluster in pairs)
-    span = kendall_interval(first, second, clusters=clusters)
-    note, p = _told_apart(n, clusters), found.p if clusters is None else None
-    if span is None:
-        return Agreement(n, "too few clusters to say anything", found.tau, note=note)
-    verdict = (
-        "they order sessions as the known scores do"
-        if span[0] > 0
-        else ("they order sessions the other way round" if span[1] < 0 else "no agreement is shown")
-    )
-    return Agreement(n, verdict, found.tau, span, p, note)
+    interval = kendall_interval(first, second, clusters=clusters)
+    note, p = _describe_evidence(n, clusters), correlation.p if clusters is None else None
+    if interval is None:
+        return Agreement(n, "too few clusters for a check", correlation.tau, note=note)
+    verdict = "no agreement is shown"
+    if interval[0] > 0:
+        verdict = "they order sessions as the known scores do"
+    elif interval[1] < 0:
+        verdict = "they order sessions in reverse"
+    return Agreement(n, verdict, correlation.tau, interval, p, note)
 
 
-def _nothing(scored: int, held_out: int) -> str:
-    if held_out < 2:
-        many = "no session was" if held_out == 0 else "one session alone was"
-        return f"{many} held out, so nothing is known of them"
-    return f"{scored} of {held_out} held-out sessions could be scored, so nothing is known of them"
-
-
-def _told_apart(n: int, clusters: Sequence[str] | None) -> str:
-    """What is to be said of an interval: that it rests on little, and on what."""
-    groups, what = (n, "sessions") if clusters is None else (len(set(clusters)), "clusters")
-    notes = [] if clusters is None else [f"the sessions make {groups} clusters"]
+def _describe_evidence(n: int, clusters: Sequence[str] | None) -> str:
+    groups, noun = (n, "sessions") if clusters is None else (len(set(clusters)), "clusters")
+    notes = [] if clusters is None else [f"the sessions form {groups} clusters"]
     if groups < NARROW:
-        notes.append(f"fewer than {NARROW} {what}: the interval is too narrow")
+        notes.append(f"fewer than {NARROW} {noun}: the interval is too narrow")
     return "; ".join(notes)

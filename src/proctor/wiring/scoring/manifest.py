@@ -1,4 +1,4 @@
-"""A manifest: sessions with scores that people gave them, as rubrics are learned from."""
+"""Manifests of sessions with known scores, and the evaluation that scores sessions with rubrics."""
 
 from __future__ import annotations
 
@@ -24,58 +24,63 @@ from proctor.targets.recorded import RecordedTarget
 from proctor.wiring.prepare import Evaluation
 
 ENTRY_KEYS = ("path", "score", "id", "recorded", "format")
-ONCE = "a session has one score, such as the mean of what people gave it"
+ONCE = "a session has one score, such as the mean of several people's scores"
 
 
 class Known(NamedTuple):
-    """A session with the score that people gave it."""
+    """A session with its known score."""
 
     sample: Sample[Any, Any]
     score: float
 
 
 def read_manifest(path: Path) -> list[Known]:
-    """The sessions that a manifest names, with their scores; every fault at once.
+    """Read the sessions of a manifest, with their scores; report all faults at once.
 
-    A list, or {sessions: […]}, of entries {path, score} (with `id` where a file holds several),
-    or {path, recorded: NAME} for all sessions of a file that have a recorded score of that name.
-    Paths are seen from the manifest's folder. What could not be read of the files is warned of.
-    A session is named once: two entries for one are a fault, however they name its file.
+    A manifest is a list, or {sessions: […]}, of entries {path, score} (with `id` if a file holds
+    several sessions), or {path, recorded: NAME} for all sessions of a file with a recorded score
+    of that name. Paths are relative to the manifest's folder. Damaged parts of files become
+    warnings. Two entries for the same session are a fault, even if they name its file differently.
     """
-    entries, under = _entries(path)
-    found: list[tuple[Known, int]] = []
+    entries, keys = _entries(path)
+    sessions: list[tuple[Known, int]] = []
     problems: list[tuple[int, str]] = []
-    files = _Files(path.parent)
-    for place, entry in enumerate(entries):
-        faults = [(place, what) for what in _faults(entry)]
+    files = _SessionFiles(path.parent)
+    for index, entry in enumerate(entries):
+        faults = [(index, problem) for problem in _find_problems(entry)]
         problems += faults
         if not faults:
             try:
-                found += [(one, place) for one in _sessions(entry, files)]
+                sessions += [(session, index) for session in _load_sessions(entry, files)]
             except UsageError as error:
-                problems.append((place, str(error)))
-    twice = _named_twice(found, files)
-    if problems or twice:
+                problems.append((index, str(error)))
+    duplicates = _find_duplicates(sessions, files)
+    if problems or duplicates:
         lines = Lines(path.read_text(encoding="utf-8-sig"))
-        places = [lines.place((*under, at), str(path)) for at in range(len(entries))]
-        told = [Problem(places[at], what) for at, what in problems]
-        told += [
-            Problem(places[again], f"{which} named before, at {places[first]}; {ONCE}")
-            for first, again, which in twice
+        places = [lines.place((*keys, index), str(path)) for index in range(len(entries))]
+        faults_with_places = [Problem(places[index], problem) for index, problem in problems]
+        faults_with_places += [
+            Problem(places[second], f"{subject} named before, at {places[first]}; {ONCE}")
+            for first, second, subject in duplicates
         ]
-        raise ConfigError("the manifest has faults", where=str(path), problems=told)
-    return _named_apart([one for one, _ in found])
+        raise ConfigError("the manifest has faults", where=str(path), problems=faults_with_places)
+    # Sessions of two files may have the same id.
+    names = NamesApart("~")
+    return [
+        Known(msgspec.structs.replace(each.sample, id=names.of(each.sample.id)), each.score)
+        for each, _ in sessions
+    ]
 
 
 def _entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
-    """The entries of a manifest, and under which key they stand."""
+    """Return the entries of a manifest, and the keys that lead to them."""
     import yaml
 
     try:
         text = path.read_text(encoding="utf-8-sig")
         data = json.loads(text) if path.suffix.lower() == ".json" else load_yaml(text)
     except OSError as error:
-        raise ConfigError(f"it cannot be read: {error.strerror}", where=str(path)) from None
+        raise ConfigError(f"cannot read the file: {error.strerror}", where=str(path)) from None
     except UnicodeDecodeError as error:
         raise ConfigError(
             describe_error(error), where=str(path), fix=how_to_convert(file=str(path))
@@ -84,14 +89,14 @@ def _entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
         mark = error.problem_mark
         described = describe_yaml_error(error)
         raise ConfigError(
-            f"it cannot be read as YAML: {described.what}",
+            f"this is not valid YAML: {described.what}",
             where=f"{path}:{mark.line + 1}" if mark else str(path),
             fix=described.fix,
         ) from None
     except (ValueError, yaml.YAMLError, RecursionError) as error:
-        what = str(error).partition("\n")[0]
-        raise ConfigError(f"it cannot be read: {what}", where=str(path)) from None
-    under = ("sessions",) if isinstance(data, Mapping) else ()
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(f"cannot parse the file: {reason}", where=str(path)) from None
+    keys = ("sessions",) if isinstance(data, Mapping) else ()
     entries = data.get("sessions") if isinstance(data, Mapping) else data
     if not isinstance(entries, list) or not entries:
         raise ConfigError(
@@ -99,90 +104,87 @@ def _entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
             where=str(path),
             fix='write [{"path": "chat.jsonl", "score": 4}, …] or {"sessions": […]}',
         )
-    return entries, under
+    return entries, keys
 
 
-def _faults(entry: Any) -> Iterator[str]:
+def _find_problems(entry: Any) -> Iterator[str]:
     if not isinstance(entry, Mapping):
-        yield f"expected {{path, score}}, got {str(entry)[:80]!r}"
+        yield f"expected {{path, score}}, found {str(entry)[:80]!r}"
         return
     for key in entry:
         if key not in ENTRY_KEYS:
-            yield f"the key {key!r} means nothing; {nearest(str(key), ENTRY_KEYS)}"
+            yield f"unknown key {key!r}; {nearest(str(key), ENTRY_KEYS)}"
     if not isinstance(entry.get("path"), str):
         yield "'path' is missing: the file of the session"
     if ("score" in entry) == ("recorded" in entry):
         yield "it needs either 'score', a number, or 'recorded', the name of a recorded score"
     elif "score" in entry and not is_number(entry["score"]):
-        yield f"a score is a finite number, got {entry['score']!r}"
+        yield f"a score must be a finite number, found {entry['score']!r}"
 
 
-class _Files:
-    """The sessions of files, each of which is read only once."""
+class _SessionFiles:
+    """Reads the sessions of files, each file once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._read: dict[tuple[str, Any], dict[str, Sample[Any, Any]]] = {}
         self._recordings: dict[int, str] = {}
 
-    def of(self, entry: Mapping[str, Any]) -> dict[str, Sample[Any, Any]]:
+    def read(self, entry: Mapping[str, Any]) -> dict[str, Sample[Any, Any]]:
         key = entry["path"], entry.get("format")
         if key not in self._read:
-            dataset = SessionDataset(self.place(entry), entry.get("format"))
+            dataset = SessionDataset(self.path(entry), entry.get("format"))
             self._read[key] = {sample.id: sample for sample in dataset}
             recordings = NamesApart()
             for sample in self._read[key].values():
-                about = sample.metadata
-                file = Path(about["source"]).resolve()
-                self._recordings[id(sample)] = recordings.of(f"{file} {about['session_id']}")
+                file = Path(sample.metadata["source"]).resolve()
+                recording = recordings.of(f"{file} {sample.metadata['session_id']}")
+                self._recordings[id(sample)] = recording
         return self._read[key]
 
     def recording(self, sample: Sample[Any, Any]) -> str:
-        """Which recording a sample is, by whatever path and id it was found."""
+        """Return the recording of a sample, the same for every path and id that leads to it."""
         return self._recordings[id(sample)]
 
-    def place(self, entry: Mapping[str, Any]) -> Path:
+    def path(self, entry: Mapping[str, Any]) -> Path:
         return self._folder / str(entry["path"])
 
 
-def _sessions(entry: Mapping[str, Any], files: _Files) -> list[Known]:
-    samples, where = files.of(entry), str(files.place(entry))
+def _load_sessions(entry: Mapping[str, Any], files: _SessionFiles) -> list[Known]:
+    samples, where = files.read(entry), str(files.path(entry))
     if "id" in entry:
-        wanted = str(entry["id"])
-        if wanted not in samples:
-            raise ConfigError(f"there is no session {wanted!r}", where=where, fix=nearest(wanted, samples))
-        samples = {wanted: samples[wanted]}
+        session_id = str(entry["id"])
+        if session_id not in samples:
+            fix = nearest(session_id, samples)
+            raise ConfigError(f"there is no session {session_id!r}", where=where, fix=fix)
+        samples = {session_id: samples[session_id]}
     if "recorded" in entry:
         name = entry["recorded"]
-        scored: list[tuple[Any, Any]] = [(one, one.metadata.get(name)) for one in samples.values()]
-        found = [Known(one, float(score)) for one, score in scored if is_number(score)]
-        if not found:
+        scores: list[tuple[Any, Any]] = [(each, each.metadata.get(name)) for each in samples.values()]
+        known = [Known(sample, float(score)) for sample, score in scores if is_number(score)]
+        if not known:
             raise ConfigError(f"no session has a recorded number {name!r}", where=where)
-        return found
+        return known
     if len(samples) != 1:
-        raise ConfigError(f"it holds {len(samples)} sessions", where=where, fix="name one with 'id'")
-    return [Known(one, float(entry["score"])) for one in samples.values()]
+        raise ConfigError(
+            f"the file holds {len(samples)} sessions", where=where, fix="add 'id' to select one"
+        )
+    return [Known(sample, float(entry["score"])) for sample in samples.values()]
 
 
-def _named_twice(found: Sequence[tuple[Known, int]], files: _Files) -> list[tuple[int, int, str]]:
-    """Entries that name sessions of an earlier one: the earlier, the later, and which sessions."""
+def _find_duplicates(
+    sessions: Sequence[tuple[Known, int]], files: _SessionFiles
+) -> list[tuple[int, int, str]]:
+    """Return pairs of entries that name the same sessions, and a description of these."""
     first: dict[str, int] = {}
     shared: dict[tuple[int, int], list[str]] = {}
-    for one, place in found:
-        before = first.setdefault(files.recording(one.sample), place)
-        if before != place:
-            shared.setdefault((before, place), []).append(one.sample.id)
+    for session, index in sessions:
+        earlier = first.setdefault(files.recording(session.sample), index)
+        if earlier != index:
+            shared.setdefault((earlier, index), []).append(session.sample.id)
     return [
-        (*places, f"session {ids[0]!r} is" if len(ids) == 1 else f"{len(ids)} sessions are")
-        for places, ids in shared.items()
-    ]
-
-
-def _named_apart(known: list[Known]) -> list[Known]:
-    """The sessions under ids of their own: those of two files may be called alike."""
-    names = NamesApart("~")
-    return [
-        Known(msgspec.structs.replace(one.sample, id=names.of(one.sample.id)), one.score) for one in known
+        (*indexes, f"session {ids[0]!r} is" if len(ids) == 1 else f"{len(ids)} sessions are")
+        for indexes, ids in shared.items()
     ]
 
 
@@ -190,13 +192,13 @@ PARALLEL, MAX_CONCURRENT, TIMEOUT = 5, 10, 60.0
 
 
 class Scoring(msgspec.Struct, frozen=True, kw_only=True):
-    """How sessions are scored.
+    """Options for scoring sessions.
 
-    `parallel` sessions are in hand at a time, `max_concurrent` calls under way over all of them.
-    `judged` are options of the evaluator `rubric`; its time-out begins when a call has its place.
-    With `cache`, what a judge has answered is not asked again, in this run or another. `redact`
-    says what is taken out before anything is stored; judges see it all. With `canary`, the judge
-    is shown a planted bad answer on about one of so many sessions.
+    Up to `parallel` sessions are scored concurrently, with up to `max_concurrent` calls in total.
+    `judged` are options of the evaluator `rubric`; its timeout starts when the call starts. With
+    `cache`, answers of the judge are reused, also from earlier runs. `redact` removes data before
+    anything is stored; judges see all data. With `canary`, the judge sees a planted bad answer on
+    about one of N sessions.
     """
 
     parallel: int = PARALLEL
@@ -209,11 +211,11 @@ class Scoring(msgspec.Struct, frozen=True, kw_only=True):
     canary: int | None = None
 
 
-class ToldSessions(SessionDataset):
-    """Sessions of a folder; `told` hears the id of each, in order, before it is scored."""
+class ObservedSessions(SessionDataset):
+    """Sessions of a folder; `told` is called with each id, in order, before it is scored."""
 
-    def __init__(self, *given: Any, told: Callable[[str], object], **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, *args: Any, told: Callable[[str], object], **options: Any) -> None:
+        super().__init__(*args, **options)
         self._told = told
 
     def __iter__(self) -> Iterator[Sample[Any, Any]]:
@@ -231,22 +233,21 @@ def scoring_of(
     name: str = "sessions",
     tags: Mapping[str, str] | None = None,
 ) -> Evaluation:
-    """The evaluation that scores a dataset of recorded sessions by rubrics."""
+    """Build the evaluation that scores recorded sessions with rubrics."""
     judged = {"timeout": TIMEOUT, **scoring.judged}
     evaluators = rubric_evaluators(judge, rubrics, at_once=scoring.max_concurrent, **judged)
     options = {
         "concurrency": scoring.parallel,
-        # The rubrics watch their own time, which begins later than the engine could know.
+        # Each rubric has its own timeout, which starts when its call starts.
         "evaluator_timeout": None,
         "cache": scoring.cache,
         "budget": scoring.budget,
         "limit": scoring.limit,
         "redact": scoring.redact,
     }
-    # Files of sessions are looked at without a target; other samples hold theirs as recordings do.
-    from_files = isinstance(sessions, SessionDataset)
+    # A session dataset needs no target; other samples hold their session as a recording.
     return Evaluation(
-        None if from_files else RecordedTarget(name=name),
+        None if isinstance(sessions, SessionDataset) else RecordedTarget(name=name),
         sessions,
         evaluators,
         name=name,
@@ -256,7 +257,7 @@ def scoring_of(
     )
 
 
-def columns_for(evaluation: Evaluation) -> Columns:
-    """The rubrics that an evaluation scores by."""
-    specs = [one.spec for one in evaluation.evaluators]
+def rubric_columns(evaluation: Evaluation) -> Columns:
+    """Return the rubrics of an evaluation."""
+    specs = [evaluator.spec for evaluator in evaluation.evaluators]
     return columns_of(specs, evaluation.tags[RUBRICS_VERSION])

@@ -1,0 +1,174 @@
+"""Checks of `proctor gate`: reject what cannot lead to a verdict, if possible before the run."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from proctor.errors import ConfigError, ProctorError, nearest
+from proctor.records.report import EvalReport
+from proctor.reports.summary import status
+from proctor.version import VERSION
+
+if TYPE_CHECKING:
+    from proctor.comparison.gates.decision import Demand
+    from proctor.comparison.sides import Side
+    from proctor.engine.plan import Plan
+    from proctor.records.sample import Sample
+    from proctor.wiring.compare_runs import OpenedRun
+    from proctor.wiring.prepare import Evaluation
+
+HOW_TO_COMPARE = "name a run: proctor baseline set main RUN; then: proctor gate RUN --baseline main"
+# The command that scores many sessions, as stored in the provenance of its runs.
+BATCH_COMMAND = "evaluate-batch"
+
+
+def refuse_incomplete(report: EvalReport) -> None:
+    """Reject a run that is incomplete, or that has no result with a verdict."""
+    run = report.metadata
+    if run is not None and run.status != "completed":
+        command = "sessions evaluate-batch" if BATCH_COMMAND in run.provenance.command else "run"
+        resume = f"proctor {command} … --resume {run.run_id}"
+        if run.status == "submitted":
+            fix = f"collect its results: proctor collect {run.run_id}"
+        elif run.status == "running":
+            fix = f"wait until it ends; if it was killed, continue it: {resume}"
+        else:
+            fix = f"continue it: {resume}"
+        raise ProctorError(f"run {run.run_id} is {status(report, run)}; a gate needs a complete run", fix=fix)
+    if _has_no_verdict(report):
+        raise ProctorError(
+            f"no result of run {report.run_id} has a verdict: {report.counts.total:,} errors",
+            fix=f"look at one: proctor show {report.run_id} --outcome error --limit 1",
+        )
+
+
+def refuse_no_verdict(baseline: OpenedRun) -> None:
+    """Reject a baseline that has no result with a verdict."""
+    if _has_no_verdict(baseline.report):
+        raise ConfigError(
+            f"no result of the baseline {baseline.label} (run {baseline.report.run_id}) has a verdict, "
+            "so every run would pass",
+            where="--baseline",
+            fix=f"choose a run with verdicts: proctor baseline set {baseline.label} RUN",
+        )
+
+
+def _has_no_verdict(report: EvalReport) -> bool:
+    return report.counts.passed + report.counts.failed == 0
+
+
+def refuse_no_checks(baseline: OpenedRun | None, demand: Demand) -> None:
+    """Reject a gate without a baseline and without thresholds."""
+    if baseline is None and not demand.fail_under:
+        raise ConfigError("there is nothing to check: no --baseline and no --fail-under", fix=HOW_TO_COMPARE)
+
+
+def refuse_unmatched(evaluation: Any, baseline: OpenedRun | None, selected: str | None) -> None:
+    """Reject configurations that have no counterpart in the baseline."""
+    from proctor.wiring.prepare import build_configurations
+
+    names = [each.name for each in build_configurations(evaluation.configurations)]
+    if selected is not None and selected not in names:
+        raise ConfigError(f"the file has no configuration {selected!r}", fix=nearest(selected, names))
+    baseline_names = names if baseline is None else baseline.configurations
+    has_several = selected is None and max(len(names), len(baseline_names)) > 1
+    if has_several and not set(names) & set(baseline_names):
+        raise ConfigError(
+            f"the file ({', '.join(names)}) and the baseline ({', '.join(baseline_names)}) have no "
+            "configuration in common",
+            where="--baseline",
+            fix=f"select one of each: --configuration {names[0]} --baseline NAME@{baseline_names[0]}",
+        )
+
+
+def refuse_beforehand(
+    evaluation: Evaluation, registry: Any, baseline: OpenedRun, demand: Demand, *, early: bool
+) -> None:
+    """Reject, before the run costs money, an evaluation that cannot lead to a verdict."""
+    from proctor.wiring.prepare import prepare
+
+    baseline_sides = [baseline.report.side(name) for name in baseline.configurations]
+    plan = prepare(evaluation, registry)
+    _refuse_other_evaluators(plan, baseline, baseline_sides, demand)
+    # An iterator can be read only once.
+    if plan.dataset.inspect().source != "iterator":
+        from proctor.engine.plan import samples_in_turn
+
+        known_ids = {name for side in baseline_sides for name in side.samples}
+        shared = [sample for _, sample in samples_in_turn(plan) if sample.id in known_ids]
+        if not shared and (early or demand.max_flips is not None):
+            raise ConfigError(
+                f"the dataset and {baseline.label} have no sample in common, and "
+                f"{'--until-decided' if early else '--max-flips'} compares sample by sample",
+                where="--baseline",
+                fix="leave that option out: the runs are then compared as two groups",
+            )
+        if early:
+            _refuse_clusters(shared)
+            _refuse_other_contents(shared, baseline)
+
+
+def _refuse_other_evaluators(
+    plan: Plan, baseline: OpenedRun, baseline_sides: Sequence[Side], demand: Demand
+) -> None:
+    """Reject evaluators that differ from the baseline's, as the run would record them."""
+    from proctor.comparison.compare import compare
+    from proctor.comparison.gates.decision import refuse_unlike, refuse_unmeasured
+    from proctor.engine.redacting import described
+
+    baseline_run = baseline.report.metadata
+    if baseline_run is None:
+        return
+    planned_run = described(
+        msgspec.structs.replace(
+            baseline_run,
+            run_id="",
+            evaluators=tuple(evaluator.spec for evaluator in plan.evaluators),
+            options=plan.options,
+            environment={"proctor": VERSION, "python": platform.python_version()},
+        )
+    )
+    prefixes = tuple(f"{spec.name}." for spec in planned_run.evaluators)
+    for side in baseline_sides:
+        scores = {name: score for name, score in side.scores.items() if f"{name}.".startswith(prefixes)}
+        planned = msgspec.structs.replace(side, name="the file", run=planned_run, scores=scores)
+        reference = msgspec.structs.replace(side, name=baseline.label)
+        comparison = compare(planned, reference, better=demand.better, accept_changes=demand.accept_changes)
+        refuse_unlike(comparison, demand)
+        refuse_unmeasured(planned, reference, demand)
+
+
+def _refuse_clusters(samples: Iterable[Sample[Any, Any]]) -> None:
+    first: dict[str, str] = {}
+    for sample in samples:
+        if sample.cluster is not None and first.setdefault(sample.cluster, sample.id) != sample.id:
+            raise ConfigError(
+                f"samples {first[sample.cluster]!r} and {sample.id!r} share the cluster {sample.cluster!r}, "
+                "and early stopping is valid only for independent samples",
+                where="--until-decided",
+                fix="leave it out: a gate on all samples allows for clusters",
+            )
+
+
+def _refuse_other_contents(samples: Iterable[Sample[Any, Any]], baseline: OpenedRun) -> None:
+    """Reject samples whose content differs from the baseline's sample with the same id."""
+    from proctor.comparison.contents import content_of
+
+    if baseline.report.metadata is not None and baseline.report.metadata.redacted:
+        return
+    contents = {sample.id: content_of(sample) for sample in samples}
+    changed = [
+        sample.id
+        for sample in baseline.report.results.samples()
+        if sample.id in contents and contents[sample.id] not in (None, content_of(sample))
+    ]
+    if changed:
+        raise ConfigError(
+            f"sample {changed[0]!r} has other content in {baseline.label}, under the same id",
+            where="--until-decided",
+            fix="leave it out: a gate on all samples handles changed samples",
+        )
