@@ -356,7 +356,7 @@ output.: 'output.' is not a path to a field: it has an empty key: a dot too many
 Fix: write keys with dots between them, such as usage.total_tokens or items.*.name\
 """,
             """\
-output: a combination of no evaluators says nothing
+output: there are no evaluators to combine
 Fix: give at least one, as in field("output", [contains, exact_match])\
 """,
             """\

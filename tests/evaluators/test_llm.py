@@ -476,7 +476,7 @@ def test_a_prompt_of_ones_own_is_fenced_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "fault"),
     [
-        (lambda j: llm_judge(j, " "), "a criterion is a text that says something"),
+        (lambda j: llm_judge(j, " "), "a criterion must be a text that is not empty"),
         (lambda j: llm_judge(j, criteria=[]), "no criterion in the list"),
         (lambda j: llm_judge(j, criteria=["a", ""]), "a text that says something"),
         (lambda j: llm_judge(j, "c", samples=0), "samples is a whole number from 1 up, got 0"),

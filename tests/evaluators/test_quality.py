@@ -220,7 +220,7 @@ def test_with_weights_meanings_are_compared() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"threshold": 1.5}, "a threshold is from 0 to 1"),
+        ({"threshold": 1.5}, "threshold must be from 0 to 1"),
         ({"embedder": "lexicl"}, "not the address of an embedder"),
         ({"embedder": 3}, "cannot embed"),
         ({"against": "yesterday"}, "against"),
