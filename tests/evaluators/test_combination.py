@@ -111,7 +111,7 @@ def test_empty_combinations_are_refused_when_they_are_made(combinator: Any, exam
     """Ruling 5; the example that is given can be written."""
     with pytest.raises(EvaluatorError, match="there are no evaluators to combine") as told:
         combinator()
-    assert told.value.fix == f"give at least one, as in {example}"
+    assert told.value.fix == f"pass at least one, as in {example}"
 
 
 def test_combinations_work_with_and_without_a_session() -> None:

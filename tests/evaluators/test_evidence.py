@@ -161,7 +161,7 @@ four: there is no evidence for its parameters after the first 3: 'extra', 'more'
 Fix: …\
 """,
             """\
-marked: it is marked as needing the session, but has no third parameter to take it
+marked: it is marked as needing the session, but has no third parameter for it
 Fix: write it as (output, expected, session)\
 """,
             """\

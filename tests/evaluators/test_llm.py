@@ -477,8 +477,8 @@ def test_a_prompt_of_ones_own_is_fenced_too(tmp_path: Path) -> None:
     ("make", "fault"),
     [
         (lambda j: llm_judge(j, " "), "a criterion must be a text that is not empty"),
-        (lambda j: llm_judge(j, criteria=[]), "no criterion in the list"),
-        (lambda j: llm_judge(j, criteria=["a", ""]), "a text that says something"),
+        (lambda j: llm_judge(j, criteria=[]), "the list of criteria is empty"),
+        (lambda j: llm_judge(j, criteria=["a", ""]), "a text that is not empty"),
         (lambda j: llm_judge(j, "c", samples=0), "samples is a whole number from 1 up, got 0"),
         (lambda j: llm_judge(j, "c", max_tokens=-1), "max_tokens is a whole number"),
         (lambda j: llm_judge(j, "c", threshold=2), "a pass mark is from 0 to 1, got 2"),
