@@ -235,7 +235,7 @@ def test_what_cannot_be_made_is_told_before_anything_runs(options: dict[str, Any
 def test_what_there_is_no_comparing_with_is_refused() -> None:
     """Also where the function is called by itself."""
     wrong: Any = "yesterday"
-    with pytest.raises(EvaluatorError, match="compares with expected or baseline"):
+    with pytest.raises(EvaluatorError, match="against must be 'expected' or 'baseline'"):
         semantic_similarity("lexical", against=wrong)
 
 

@@ -191,7 +191,7 @@ def test_reasons_tell_what_was_seen() -> None:
             "a tool was called 3 times, at most 1 allowed",
             "1 of 3 tool calls failed: open(page=1) ('404')",
             "100 tokens were used, 10 are allowed",
-            "0 of 0 events of type Retrieval match, at least 2 must be",
+            "0 of 0 events of type Retrieval match, at least 2 must",
         ]
     )
     empty = [tool_called("a"), all_tools_succeeded(), tool_call_count("a", max_count=1)]
@@ -318,21 +318,27 @@ def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
         (lambda: tool_call_count("a", -1), "min_count must be a whole number from 0 up, got -1"),
         (lambda: tool_call_count("a", 3, 2), "max_count must be a whole number from 3 up, got 2"),
         (lambda: token_usage_under(True), "max_tokens must be a whole number from 0 up, got True"),
-        (lambda: token_usage_under(1, cast(Any, "ok")), "unknown must be one of 'error', 'skip', 'fail', 'pass'"),
+        (
+            lambda: token_usage_under(1, cast(Any, "ok")),
+            "unknown must be one of 'error', 'skip', 'fail', 'pass'",
+        ),
         (lambda: slice_contains(7), "type must be a class or its name, got 7"),
         (lambda: slice_contains(""), "type must be a class or its name, got ''"),
         (lambda: slice_contains("json:dumps"), "type must be a class or its name"),
         (lambda: slice_contains("json:nothing"), "'json' has no attribute 'nothing'"),
         (lambda: slice_contains(dict, min_count=0), "min_count must be a whole number from 1 up"),
         (lambda: slice_contains(dict, 7), "it must be a plain function, got 7"),
-        (lambda: slice_contains(dict, later), "it is a plain function"),
+        (lambda: slice_contains(dict, later), "it must be a plain function"),
         (lambda: tool_sequence([]), "it expects no tool, so it would always pass"),
         (
             lambda: tool_sequence(["a"], cast(Any, "ordered")),
             "mode must be one of 'in_order', 'any_order', 'exact'",
         ),
-        (lambda: tool_sequence(["a"], arguments=cast(Any, "x")), "arguments must be one of 'exact', 'subset'"),
-        (lambda: tool_sequence(["a"], compare={"q": 7}), "compare.q: it is a plain function"),
+        (
+            lambda: tool_sequence(["a"], arguments=cast(Any, "x")),
+            "arguments must be one of 'exact', 'subset'",
+        ),
+        (lambda: tool_sequence(["a"], compare={"q": 7}), "compare.q: it must be a plain function"),
         (lambda: tool_sequence([7]), "the expected tool calls cannot be read"),
     ],
 )
