@@ -313,7 +313,7 @@ def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
     [
         (lambda: tool_called(""), "the name of a tool must be a text, got ''"),
         (lambda: tool_not_called(cast(Any, 7)), "the name of a tool must be a text, got 7"),
-        (lambda: tool_call_count(""), "a tool has a name"),
+        (lambda: tool_call_count(""), "the name of a tool must be a text"),
         (lambda: tool_call_count("a"), "without min_count and max_count it would always pass"),
         (lambda: tool_call_count("a", -1), "min_count must be a whole number from 0 up, got -1"),
         (lambda: tool_call_count("a", 3, 2), "max_count must be a whole number from 3 up, got 2"),
