@@ -13,9 +13,9 @@ from proctor.errors import EvaluatorError
 from proctor.evaluators.combination import all_of, negate
 from proctor.evaluators.marking import (
     EvaluatorInfo,
-    get_callable,
     describe,
     evaluator,
+    get_callable,
     info_of,
     is_factory,
     known_as,

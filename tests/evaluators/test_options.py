@@ -15,12 +15,12 @@ from proctor.evaluators.attached import attach
 from proctor.evaluators.matching import contains
 from proctor.evaluators.options import (
     Model,
-    get_address,
-    data_of,
-    resolve_hints,
     call_factory,
-    read_factory_options,
+    data_of,
     format_type,
+    get_address,
+    read_factory_options,
+    resolve_hints,
 )
 
 if TYPE_CHECKING:

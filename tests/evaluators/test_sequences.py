@@ -12,10 +12,10 @@ from inline_snapshot import snapshot
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.tool_calls import (
+    ExpectedCall,
     RecordedCall,
     SequenceMode,
     SequenceOptions,
-    ExpectedCall,
     compare_calls,
     parse_expected_calls,
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proctor.evaluators.language import foreign_reason, is_code, is_unspaced, explain_unreadable
+from proctor.evaluators.language import explain_unreadable, foreign_reason, is_code, is_unspaced
 from proctor.evaluators.rules import keywords, occurrences, starts_with, text_count
 from proctor.evaluators.safety.detection import bias_detection, compliance, toxicity_detection
 from proctor.evaluators.text.quality import coherence, hallucination_detection, relevance, semantic_similarity

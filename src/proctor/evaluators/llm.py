@@ -81,14 +81,10 @@ def llm_judge(
     where = "llm_judge"
     check_terms(where, threshold, samples=samples, max_tokens=max_tokens, combine=combine)
     criterion_text = _join_criteria(criterion, rubric, criteria, where)
-    has_criterion = criterion is not None or prompt is not None
-    rating_scale: Labels | Numbers
-    if rubric is None and criteria is None and has_criterion:
-        key = "llm-judge"
-        rating_scale = Labels("rating", RATING_VALUES, passing=PASSING_RATINGS, threshold=threshold)
-    else:
-        key = "llm-score" if criterion_text else "quality-score"
-        rating_scale = numbers(scale, threshold, where)
+    uses_labels = rubric is None and criteria is None and (criterion is not None or prompt is not None)
+    key = "llm-judge" if uses_labels else "llm-score" if criterion_text else "quality-score"
+    labels = Labels("rating", RATING_VALUES, passing=PASSING_RATINGS, threshold=threshold)
+    rating_scale = labels if uses_labels else numbers(scale, threshold, where)
     ends = _format_ends(rating_scale)
     judge = Judge(
         connected(adapter),

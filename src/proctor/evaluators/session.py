@@ -275,11 +275,8 @@ def tool_sequence(
     comparators = {key: _read_function(value, f"compare.{key}") for key, value in (compare or {}).items()}
     options = SequenceOptions(mode, arguments, allow_extra, comparators)
     if fixed_calls == [] and not options.is_complete:
-        raise EvaluatorError(
-            "it expects no tool, so it would always pass",
-            where=where,
-            fix='name the tools, or use mode="exact" to allow none',
-        )
+        fix = 'name the tools, or use mode="exact" to allow none'
+        raise EvaluatorError("it expects no tool, so it would always pass", where=where, fix=fix)
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
         if fixed_calls is None and expected is None:

@@ -15,8 +15,8 @@ from proctor.evaluators.grounding.support import (
     MAX_PASSAGES,
     MAX_SENTENCES,
     WRONG_FACTOR,
-    Grounding,
     ContextIndex,
+    Grounding,
     check_grounding,
 )
 from proctor.evaluators.meanings import UNRELATED_WORDS, Meanings
