@@ -78,7 +78,7 @@ def test_a_child_that_was_ended_from_outside_is_replaced() -> None:
     """Whoever kills the process, the verdict is right and not "out of time"."""
     pattern = re.compile("(?:x|y)+z+")
     assert find_first(pattern, "xyz") == (0, 3)
-    for matcher in bounded_regex._POOL._free:
+    for matcher in bounded_regex._POOL._idle:
         os.kill(matcher._process.pid, signal.SIGINT)
         matcher._process.wait()
     assert find_first(pattern, "xyz") == (0, 3)
@@ -87,7 +87,7 @@ def test_a_child_that_was_ended_from_outside_is_replaced() -> None:
 def test_ctrl_c_does_not_reach_the_child() -> None:
     """It is in a process group of its own, so that a run can finish what it has begun."""
     find_first(re.compile("(?:x|y)+z+"), "xyz")
-    (matcher, *_) = bounded_regex._POOL._free
+    (matcher, *_) = bounded_regex._POOL._idle
     assert os.getpgid(matcher._process.pid) != os.getpgid(0)
 
 
@@ -125,4 +125,4 @@ def test_the_pool_keeps_one_process_per_core() -> None:
     """Idle processes are used again."""
     for _ in range(20):
         find_first(re.compile("(ab)+c*"), "ab")
-    assert 1 <= len(bounded_regex._POOL._free) <= 64
+    assert 1 <= len(bounded_regex._POOL._idle) <= 64

@@ -167,7 +167,7 @@ def test_what_cannot_be_copied_is_a_warning() -> None:
     assert report.metadata is not None
     told = [text for text in report.metadata.warnings if "cannot be copied" in text]
     assert len(told) == 1
-    assert told[0].startswith("what an evaluator is given cannot be copied, so an evaluator that")
+    assert told[0].startswith("the arguments of an evaluator cannot be copied, so an evaluator that")
 
 
 PLAIN = st.recursive(

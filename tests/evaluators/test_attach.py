@@ -293,9 +293,9 @@ def test_an_attached_evaluator_can_be_renamed_and_nothing_else() -> None:
     assert attach(attached, name="em").spec.name == "em"
     assert attach(attached).spec == attached.spec
     assert repr(attached) == "<evaluator 'exact_match', inline>"
-    with pytest.raises(EvaluatorError, match="attached already"):
+    with pytest.raises(EvaluatorError, match="already attached"):
         attach(attached, threshold=0.7)
-    with pytest.raises(EvaluatorError, match="attached already"):
+    with pytest.raises(EvaluatorError, match="already attached"):
         attach(attached, parameters={"case_sensitive": False})
 
 
@@ -333,13 +333,13 @@ def test_faults_are_found_when_it_is_attached() -> None:
             ["contains: its parameters do not fit", "  - case_sensitive: expected bool, got 'no'"],
             ["regex_match: '*a' is not a regular expression: nothing to repeat at position 0"],
             ["regex_match: there is no flag 'q'"],
-            ["four: nothing can be given for its parameters after the first 3: 'more'"],
-            ["same: a threshold is from 0 to 1, got 7"],
-            ["the name of an evaluator is a word, got ' '"],
+            ["four: there is no evidence for its parameters after the first 3: 'more'"],
+            ["same: threshold must be from 0 to 1, got 7"],
+            ["the name of an evaluator must be a text, got ' '"],
             ["'exact_match' is the name of an evaluator, not an evaluator"],
-            ["int: 3 is neither callable nor has it an `evaluate` method"],
+            ["int: 3 is not callable and has no `evaluate` method"],
             ["within_tolerance: its parameters do not fit", "  - tolerance: it is required: float"],
-            ["str: it does not tell which parameters it takes"],
+            ["str: its parameters cannot be read"],
         ]
     )
 

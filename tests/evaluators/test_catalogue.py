@@ -18,12 +18,12 @@ combination/all_of
     skipped: 'skip' | 'ignore' = 'skip'
     needs nothing
 combination/any_of
-    Passes if any of its evaluators passes; the value is the greatest.
+    Passes if any of its evaluators passes; the value is the highest.
     evaluators: list[evaluator]
     skipped: 'skip' | 'ignore' = 'skip'
     needs nothing
 combination/field
-    Evaluators of one field of a result: all must pass, or any, or what a function says.
+    Evaluates one field of a result and combines the scores.
     path: str
     evaluators: list[evaluator]
     combine: str | Callable[any] = 'and'
@@ -35,7 +35,7 @@ combination/negate
     evaluator: evaluator
     needs nothing
 combination/threshold
-    Passes if the value of its evaluator is at least so much.
+    Passes if the value of its evaluator is at least `at_least`.
     evaluator: evaluator
     at_least: float
     needs nothing
@@ -63,7 +63,7 @@ llm/llm_judge
     prompt: any = None
     needs nothing
 llm/quality_score
-    A model scores how good the output is as a whole; passes from `min_score` (0 to 1) up.
+    A model scores the overall quality of the output; passes from `min_score` (0 to 1) up.
     adapter: model
     min_score: float = 0.7
     scale: tuple[float, float] = [1, 5]
@@ -87,17 +87,17 @@ llm/rubric_evaluation
     prompt: any = None
     needs nothing
 matching/contains
-    Passes if the output contains what was expected.
+    Passes if the output contains the expected value.
     case_sensitive: bool = True
     match: 'any' | 'all' | None = None
     needs: expected
 matching/exact_match
-    Passes if the output equals what was expected.
+    Passes if the output equals the expected value.
     case_sensitive: bool = True
     match: 'equal' | 'any' = 'equal'
     needs: expected
 matching/json_subset
-    Passes if everything in the expected mapping is in the output too, at every depth.
+    Passes if the output contains everything in the expected mapping, at every depth.
     needs: expected
 matching/regex_match
     Passes if a regular expression matches the output.
@@ -117,7 +117,7 @@ numbers/numeric_answer
     decimal: '.' | ',' = '.'
     needs: expected
 opinions/panel
-    Asks several judges at once and passes by majority, by their mean, or if all pass.
+    Asks several judges concurrently and passes by majority, by their mean, or if all pass.
     judges: list[evaluator]
     rule: 'majority' | 'mean' | 'unanimous' = 'majority'
     threshold: float = 0.5
@@ -132,31 +132,31 @@ opinions/prefer
     show_input: bool = True
     needs: expected
 opinions/with_canary
-    Judges as its judge does, and now and then shows it a bad answer that asks for praise.
+    Scores like its judge, and sometimes shows the judge a bad answer that asks for praise.
     judge: evaluator
     every: int = 10
     answer: str | None = None
     needs nothing
 performance/latency
-    Passes if the answer came within `max_ms` milliseconds.
+    Passes if the latency is at most `max_ms` milliseconds.
     max_ms: float = 2000
     needs nothing
 performance/throughput
-    Passes if at least `min_tps` tokens came out a second.
+    Passes if the target produced at least `min_tps` tokens per second.
     min_tps: float = 10
     needs nothing
 performance/token_efficiency
-    Passes if not many more tokens were used than in the baseline.
+    Passes if token usage is at most `max_increase_pct` percent above the baseline.
     max_increase_pct: float = 10
     needs nothing
 quality/coherence
-    Passes if the output hangs together as a text.
+    Passes if the output holds together as a text.
     min_score: float = 0.8
     embedder: embedder = None
     judge: model = None
     needs nothing
 quality/hallucination_detection
-    Passes if what the output says stands in the sample's context.
+    Passes if the sample's context supports everything that the output says.
     context: str = 'context'
     with_input: bool = False
     threshold: float | None = None
@@ -164,13 +164,13 @@ quality/hallucination_detection
     judge: model = None
     needs nothing
 quality/relevance
-    Passes if the output addresses what was asked.
+    Passes if the output addresses the input.
     threshold: float = 0.7
     embedder: embedder = None
     judge: model = None
     needs nothing
 quality/semantic_similarity
-    Passes if the output means about the same as what was expected.
+    Passes if the output means about the same as the expected value.
     embedder: embedder = None
     threshold: float = 0.8
     against: 'expected' | 'baseline' | None = None
@@ -201,7 +201,7 @@ regression/token_regression
     max_pct: float = 10
     needs nothing
 rules/ends_with
-    Passes if the output ends with one of the phrases; white space behind it does not matter.
+    Passes if the output ends with one of the phrases, ignoring trailing white space.
     phrases: str | list[str]
     paragraph: int | None = None
     separator: str | None = None
@@ -217,11 +217,11 @@ rules/keywords
     case_sensitive: bool = False
     needs nothing
 rules/letter_case
-    Passes if all letters of the output are small, or capitals, or every word is capitalised.
+    Passes if all letters of the output are lower case, upper case, or every word is capitalized.
     case: 'lower' | 'upper' | 'title' = 'lower'
     needs nothing
 rules/occurrences
-    Passes if a text, or what a regular expression matches, occurs the wanted number of times.
+    Passes if a text, or a regular expression, occurs the required number of times.
     text: str | None = None
     pattern: str | None = None
     at_least: int | None = None
@@ -231,7 +231,7 @@ rules/occurrences
     case_sensitive: bool = False
     needs nothing
 rules/starts_with
-    Passes if the output starts with one of the phrases; white space before it does not matter.
+    Passes if the output starts with one of the phrases, ignoring leading white space.
     phrases: str | list[str]
     paragraph: int | None = None
     separator: str | None = None
@@ -239,7 +239,7 @@ rules/starts_with
     case_sensitive: bool = False
     needs nothing
 rules/text_count
-    Passes if the output has the wanted number of words, sentences, paragraphs or bullets.
+    Passes if the output has the required number of words, sentences, paragraphs or bullets.
     of: 'characters' | 'words' | 'capital_words' | 'sentences' | 'lines' | 'paragraphs' | 'bullets' | 'numbered_items' | 'headings' | 'highlights' | 'placeholders' | 'code_blocks' | 'links' = 'words'
     at_least: int | None = None
     at_most: int | None = None
@@ -273,15 +273,15 @@ safety/toxicity_detection
     judge: model | None = None
     needs nothing
 session/all_tools_succeeded
-    Passes if no tool call failed; also where no tool was called.
+    Passes if no tool call failed, or if no tool was called.
     words: bool = True
     needs: session
 session/rubric
     A model scores the whole session by one rubric, on the rubric's scale.
-    adapter: Model
-    rubric: Any
-    rubrics: Any = None
-    template: Any = None
+    adapter: model
+    rubric: any
+    rubrics: any = None
+    template: any = None
     scale: tuple[float, float] = [1.0, 5.0]
     threshold: float = 0.7
     temperature: float | None = 0.1
@@ -292,7 +292,7 @@ session/rubric
     retry_on_parse_failure: bool = True
     needs: session
 session/slice_contains
-    Passes if at least `min_count` events of a type fulfil a condition.
+    Passes if at least `min_count` events of a type satisfy a condition.
     type: any
     predicate: any = None
     min_count: int = 1
@@ -313,7 +313,7 @@ session/tool_called
     name: str
     needs: session
 session/tool_not_called
-    Passes if the tool was never called; also where no tool was called.
+    Passes if the tool was never called.
     name: str
     needs: session
 session/tool_sequence
@@ -325,17 +325,17 @@ session/tool_sequence
     compare: dict[str, any] | None = None
     needs: session
 statistical/consistency
-    Passes if the field hardly varies from epoch to epoch.
+    Passes if the field varies little from epoch to epoch.
     std_dev: float = 0.1
     needs: epochs
 statistical/effect_size
-    Passes if the difference from the baseline is large beside the spread of the values.
+    Passes if the difference from the baseline is large compared with the spread of the values.
     cohen_d: float = 0.5
     direction: 'any' | 'higher' | 'lower' = 'any'
     paired: bool = False
     needs: epochs
 statistical/statistical_significance
-    Passes if the field differs from the baseline by more than chance would give.
+    Passes if the field differs from the baseline by more than chance would explain.
     p_value: float = 0.05
     direction: 'any' | 'higher' | 'lower' = 'any'
     paired: bool = False
@@ -343,7 +343,7 @@ statistical/statistical_significance
     seed: int = 0
     needs: epochs
 structural/format_compliance
-    Passes if the output is written in a format; of several formats any will do.
+    Passes if the output has a format, or any one of several formats.
     format: str | list[str]
     pattern: str | None = None
     columns: int | list[str] | None = None
@@ -353,11 +353,11 @@ structural/format_compliance
     allow_fences: bool = False
     needs nothing
 structural/json_validity
-    Passes if the output is valid JSON, to the letter of RFC 8259.
+    Passes if the output is valid JSON according to RFC 8259.
     allow_fences: bool = False
     needs nothing
 structural/schema_match
-    Passes if the output fits a JSON Schema; all that does not fit is listed with its path.
+    Passes if the output fits a JSON Schema; the details list all errors with their paths.
     schema: any
     draft: '4' | '6' | '7' | '2019-09' | '2020-12' | None = None
     formats: bool = False

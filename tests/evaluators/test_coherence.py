@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.attached import attach
-from proctor.evaluators.text.coherence import MOST_COMPARED
+from proctor.evaluators.text.coherence import MAX_COMPARED_SENTENCES
 from proctor.evaluators.text.quality import coherence
 from proctor.records.score import Score
 from tests.evaluators.judging.rehearsed import scores
@@ -55,7 +55,7 @@ def test_a_text_that_hangs_together_passes() -> None:
     found = score(TEXT)
     assert (found.value, found.passed) == (1.0, True)
     told = "freshness 1.00, order 1.00, sequence 1.00, completeness 1.00"
-    assert found.reason == f"it hangs together: {told}"
+    assert found.reason == f"it holds together: {told}"
     signs = {"freshness": 1.0, "order": 1.0, "sequence": 1.0, "completeness": 1.0}
     assert found.details == {"method": "lexical", "embedder": "lexical", "signs": signs}
 
@@ -108,7 +108,7 @@ def test_what_is_no_prose_is_skipped(output: Any) -> None:
     """It cannot hang together, nor can it fail to."""
     found = score(output)
     assert (found.status, found.value) == ("skipped", None)
-    assert found.reason.startswith(("it is no prose that could hang together", "it is written in"))
+    assert found.reason.startswith(("it is not prose", "it is written in"))
 
 
 @pytest.mark.parametrize(
@@ -129,16 +129,16 @@ def test_prose_in_other_languages_needs_an_embedder_that_reads_it(text: str) -> 
 def test_what_held_is_told_of_a_text_that_passes() -> None:
     """A sign that is not perfect is no fault then."""
     found = score("The ship left at dawn. " * 2 + TEXT, min_score=0.3)
-    assert (found.passed, found.reason.startswith("it hangs together: freshness 0.")) == (True, True)
+    assert (found.passed, found.reason.startswith("it holds together: freshness 0.")) == (True, True)
 
 
 def test_of_a_very_long_text_the_start_is_compared() -> None:
     """And the score says how much was not; the other signs are those of the whole."""
-    text = " ".join(f"The ship number {n} left harbour {n * 7}." for n in range(MOST_COMPARED + 40))
+    text = " ".join(f"The ship number {n} left harbour {n * 7}." for n in range(MAX_COMPARED_SENTENCES + 40))
     found = score(text, embedder=Ships())
     assert found.details["sentences_left_out"] == 40
     assert found.reason.endswith("the last 40 sentences were not compared")
-    assert len(found.details["neighbours"]) == MOST_COMPARED - 1
+    assert len(found.details["neighbours"]) == MAX_COMPARED_SENTENCES - 1
 
 
 def test_sentences_that_have_nothing_to_do_with_each_other_do_not_pass() -> None:
@@ -188,7 +188,7 @@ def test_a_judge_scores_coherence_out_of_ten() -> None:
 
 def test_a_pass_mark_that_is_none_is_refused() -> None:
     """When the evaluator is made."""
-    with pytest.raises(EvaluatorError, match="a min_score is from 0 to 1"):
+    with pytest.raises(EvaluatorError, match="min_score must be from 0 to 1"):
         coherence(min_score=8)
 
 

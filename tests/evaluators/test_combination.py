@@ -109,9 +109,9 @@ def test_parts_that_skip_are_left_out_on_request() -> None:
 )
 def test_empty_combinations_are_refused_when_they_are_made(combinator: Any, example: str) -> None:
     """Ruling 5; the example that is given can be written."""
-    with pytest.raises(EvaluatorError, match="a combination of no evaluators says nothing") as told:
+    with pytest.raises(EvaluatorError, match="there are no evaluators to combine") as told:
         combinator()
-    assert told.value.fix == f"give at least one, as in {example}"
+    assert told.value.fix == f"pass at least one, as in {example}"
 
 
 def test_combinations_work_with_and_without_a_session() -> None:
@@ -221,13 +221,13 @@ def test_weights_of_parts_that_skip_do_not_count() -> None:
 @pytest.mark.parametrize("weight", [0, -1, math.inf, math.nan, True, "1"])
 def test_weights_are_numbers_above_nought(weight: Any) -> None:
     """It is checked when the combination is made."""
-    with pytest.raises(EvaluatorError, match="a weight is a number above 0"):
+    with pytest.raises(EvaluatorError, match="a weight must be a number above 0"):
         weighted((exact_match, weight))
 
 
 def test_an_evaluator_without_a_weight_is_refused() -> None:
     """With how to write it."""
-    with pytest.raises(EvaluatorError, match="an evaluator without a weight"):
+    with pytest.raises(EvaluatorError, match="an evaluator has no weight"):
         weighted(exact_match)
 
 
@@ -255,9 +255,9 @@ def test_a_threshold_changes_what_passes_and_nothing_else() -> None:
 @pytest.mark.parametrize("at_least", [-0.1, 1.1, "0.5", True])
 def test_thresholds_are_from_nought_to_one(at_least: Any) -> None:
     """It is checked when the combination is made."""
-    with pytest.raises(EvaluatorError, match="a threshold is from 0 to 1"):
+    with pytest.raises(EvaluatorError, match="threshold must be from 0 to 1"):
         threshold(contains, at_least)
-    with pytest.raises(EvaluatorError, match="a threshold is from 0 to 1"):
+    with pytest.raises(EvaluatorError, match="threshold must be from 0 to 1"):
         weighted((contains, 1), threshold=at_least)
 
 
@@ -276,7 +276,7 @@ def test_a_combination_of_your_own_is_validated() -> None:
     """Ruling 5: what is no score becomes an error, and so does what it raises."""
     assert combine([contains], lambda scores: 7)("a", "a").status == "error"
     assert combine([contains], lambda scores: scores["x"])("a", "a").reason == "KeyError: 'x'"
-    with pytest.raises(EvaluatorError, match="a combination is a function of the scores"):
+    with pytest.raises(EvaluatorError, match="combine needs a function of the scores"):
         combine([contains], "mean")  # type: ignore[arg-type]
 
 

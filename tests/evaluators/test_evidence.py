@@ -11,7 +11,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.evidence import SHAPES_TAKEN, shape_of
+from proctor.evaluators.evidence import SUPPORTED_SIGNATURES, shape_of
 from proctor.evaluators.marking import needs_session
 from proctor.records import sample as sample_module
 from proctor.records.sample import Sample
@@ -145,27 +145,27 @@ def test_shapes_that_cannot_be_called_are_refused_with_those_that_can() -> None:
     for function in (nothing, only_options, four, marked, max):
         with pytest.raises(EvaluatorError) as caught:
             shape_of(function, function.__name__)
-        told.append(str(caught.value).replace(SHAPES_TAKEN, "…"))
+        told.append(str(caught.value).replace(SUPPORTED_SIGNATURES, "…"))
     assert told == snapshot(
         [
             """\
-nothing: an evaluator takes at least the output, this one takes no positional parameter
+nothing: an evaluator takes at least the output, but this one has no positional parameter
 Fix: …\
 """,
             """\
-only_options: an evaluator takes at least the output, this one takes no positional parameter
+only_options: an evaluator takes at least the output, but this one has no positional parameter
 Fix: …\
 """,
             """\
-four: nothing can be given for its parameters after the first 3: 'extra', 'more'
+four: there is no evidence for its parameters after the first 3: 'extra', 'more'
 Fix: …\
 """,
             """\
-marked: it is marked as needing the session, but has no third parameter to take it
+marked: it is marked as needing the session, but has no third parameter for it
 Fix: write it as (output, expected, session)\
 """,
             """\
-max: it does not tell which parameters it takes
+max: its parameters cannot be read
 Fix: wrap it: lambda output, expected: ...\
 """,
         ]

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from proctor.evaluators.text.quality import semantic_similarity
-from proctor.evaluators.text.similarity import MOST_CHARACTERS, excerpts, is_negated
+from proctor.evaluators.text.similarity import MAX_CHARACTERS, find_excerpts, is_negated
 
 
 def test_the_best_excerpt_is_the_best_of_all() -> None:
@@ -18,7 +18,7 @@ def test_the_best_excerpt_is_the_best_of_all() -> None:
     for _ in range(40):
         there = ["".join(chance.choices(letters, k=chance.randint(1, 6))) for _ in range(60)]
         wanted = ["".join(chance.choices(letters, k=chance.randint(2, 6))) for _ in range(3)]
-        ((alike, *_),) = excerpts(" ".join(there), [(0, " ".join(wanted))]) or ((0.0,),)
+        ((alike, *_),) = find_excerpts(" ".join(there), [(0, " ".join(wanted))]) or ((0.0,),)
         parts = (there[at : at + size] for size in range(2, 6) for at in range(61 - size))
         # Each begins and ends with something of what is wanted.
         bounded = (p for p in parts if resemblance(p[:1], wanted) and resemblance(p[-1:], wanted))
@@ -37,8 +37,8 @@ def resemblance(left: list[str], right: list[str]) -> float:
 
 def test_of_a_very_long_text_the_start_is_looked_at() -> None:
     """And the details say how much was not."""
-    text = f"{'x ' * (MOST_CHARACTERS // 2)}Jane Austen."
-    assert excerpts(text, [(0, "Jane Austen")]) == []
+    text = f"{'x ' * (MAX_CHARACTERS // 2)}Jane Austen."
+    assert find_excerpts(text, [(0, "Jane Austen")]) == []
     found = semantic_similarity("lexical")(text, "Jane Austen")
     assert found.details["characters_without_excerpts"] == len("Jane Austen.")
 
@@ -64,7 +64,7 @@ def test_a_text_that_only_denies_the_reference_gets_no_pass() -> None:
     """However near it is as a whole: the verdict is left open, and the reason says why."""
     score = semantic_similarity("lexical", threshold=0.1)("It is not Paris.", "Paris")
     assert score.status == "skipped"
-    assert score.reason == "the output has 'Paris' only behind a negation"
+    assert score.reason == "the output has 'Paris' only after a negation"
 
 
 def test_a_negation_in_another_clause_denies_nothing() -> None:

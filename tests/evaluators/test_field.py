@@ -356,8 +356,8 @@ output.: 'output.' is not a path to a field: it has an empty key: a dot too many
 Fix: write keys with dots between them, such as usage.total_tokens or items.*.name\
 """,
             """\
-output: a combination of no evaluators says nothing
-Fix: give at least one, as in field("output", [contains, exact_match])\
+output: there are no evaluators to combine
+Fix: pass at least one, as in field("output", [contains, exact_match])\
 """,
             """\
 output: evaluators cannot be combined with 'nad'
@@ -373,7 +373,7 @@ Fix: did you mean 'half'?\
 """,
             """\
 'contains' is the name of an evaluator, not an evaluator
-Fix: give the function itself, or Registry.standard().build('contains')\
+Fix: pass the function itself, or Registry.standard().build('contains')\
 """,
         ]
     )

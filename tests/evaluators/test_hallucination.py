@@ -62,7 +62,7 @@ def test_of_very_long_texts_the_weakest_sentences_are_listed() -> None:
     assert found.details["sentences"][0]["wrong"]
     found = score("Oslo is the capital of Norway. " * 2010, {"context": CONTEXT})
     assert found.details["sentences_left_out"] == 10
-    assert found.reason == "least support 1.00; 10 further sentences were not looked at"
+    assert found.reason == "least support 1.00; 10 further sentences were not checked"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_the_context_may_stand_elsewhere_and_the_input_be_taken_as_given() -> No
         ("Oslo.", {"context": []}, "there is no 'context'"),
         ("Oslo.", {"context": None}, "there is no 'context'"),
         ("  ", {"context": CONTEXT}, "no text to check"),
-        ("Yes, it is.", {"context": CONTEXT}, "says nothing that could be looked up"),
+        ("Yes, it is.", {"context": CONTEXT}, "makes no statement to check"),
     ],
 )
 def test_what_cannot_be_judged_is_skipped(output: str, metadata: dict[str, Any], told: str) -> None:
@@ -139,7 +139,7 @@ def test_with_a_judge_claims_are_listed_and_checked() -> None:
 
 def test_options_are_checked_when_it_is_made_and_kept_as_data() -> None:
     """Without anything that was given for an embedder or a judge."""
-    with pytest.raises(EvaluatorError, match="a threshold is from 0 to 1"):
+    with pytest.raises(EvaluatorError, match="threshold must be from 0 to 1"):
         hallucination_detection(threshold=75)
     with pytest.raises(ConfigError, match="not a path"):
         hallucination_detection(context="a..b")

@@ -476,9 +476,9 @@ def test_a_prompt_of_ones_own_is_fenced_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "fault"),
     [
-        (lambda j: llm_judge(j, " "), "a criterion is a text that says something"),
-        (lambda j: llm_judge(j, criteria=[]), "no criterion in the list"),
-        (lambda j: llm_judge(j, criteria=["a", ""]), "a text that says something"),
+        (lambda j: llm_judge(j, " "), "a criterion must be a text that is not empty"),
+        (lambda j: llm_judge(j, criteria=[]), "the list of criteria is empty"),
+        (lambda j: llm_judge(j, criteria=["a", ""]), "a text that is not empty"),
         (lambda j: llm_judge(j, "c", samples=0), "samples must be an integer of 1 or more, got 0"),
         (lambda j: llm_judge(j, "c", max_tokens=-1), "max_tokens must be an integer"),
         (lambda j: llm_judge(j, "c", threshold=2), "threshold must be from 0 to 1, got 2"),

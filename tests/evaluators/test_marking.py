@@ -13,9 +13,9 @@ from proctor.errors import EvaluatorError
 from proctor.evaluators.combination import all_of, negate
 from proctor.evaluators.marking import (
     EvaluatorInfo,
-    call_of,
     describe,
     evaluator,
+    get_callable,
     info_of,
     is_factory,
     known_as,
@@ -167,7 +167,7 @@ def test_an_evaluator_tells_which_factory_made_it_and_how() -> None:
     marking = marking_of(within_tolerance(0.1))
     assert marking is not None
     assert marking.info.name == "within_tolerance"
-    assert marking.given == {"tolerance": 0.1, "relative": False}
+    assert marking.options == {"tolerance": 0.1, "relative": False}
 
 
 def test_unmarked_factories_can_tell_it_too() -> None:
@@ -219,6 +219,6 @@ def test_everything_has_the_name_that_people_know_it_by(thing: Any, name: str) -
 def test_what_cannot_be_called_is_refused() -> None:
     """A name is not an evaluator, nor is a number."""
     with pytest.raises(EvaluatorError, match="'exact_match' is the name of an evaluator"):
-        call_of("exact_match", "it")
-    with pytest.raises(EvaluatorError, match="3 is neither callable nor has it an `evaluate`"):
-        call_of(3, "it")
+        get_callable("exact_match", "it")
+    with pytest.raises(EvaluatorError, match="3 is not callable and has no `evaluate`"):
+        get_callable(3, "it")

@@ -173,7 +173,7 @@ def test_contains_names_what_is_missing() -> None:
     """Each thing that was not found."""
     score = contains("red", ["red", "green", "blue"], match="all")
     assert (score.reason, score.passed) == ("missing: 'green', 'blue'", False)
-    assert contains("red", ["green", "blue"]).reason == "none of these is in it: 'green', 'blue'"
+    assert contains("red", ["green", "blue"]).reason == "it contains none of these: 'green', 'blue'"
 
 
 def test_contains_has_nothing_to_say_about_nothing() -> None:
@@ -287,7 +287,7 @@ def test_within_tolerance_takes_numbers_only(wrong: Any) -> None:
 @pytest.mark.parametrize("tolerance", [-1, math.nan, "1", True])
 def test_a_tolerance_is_a_number_from_nought_up(tolerance: Any) -> None:
     """It is checked when the evaluator is made."""
-    with pytest.raises(EvaluatorError, match="a tolerance is a number from 0 up"):
+    with pytest.raises(EvaluatorError, match="tolerance must be a number from 0 up"):
         within_tolerance(tolerance)
 
 

@@ -15,12 +15,12 @@ from proctor.evaluators.attached import attach
 from proctor.evaluators.matching import contains
 from proctor.evaluators.options import (
     Model,
-    address_of,
+    call_factory,
     data_of,
-    hints_of,
-    make,
-    options_of_factory,
-    type_text,
+    format_type,
+    get_address,
+    read_factory_options,
+    resolve_hints,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def spread(first: int, /, second: int = 2, *parts: int, third: int = 3, **more: 
 def test_every_fault_is_named_at_once() -> None:
     """Unknown, missing and wrong parameters, each with what is right."""
     with pytest.raises(EvaluatorError) as caught:
-        make(Length, {"limits": 3, "unit": "line"}, "length")
+        call_factory(Length, {"limits": 3, "unit": "line"}, "length")
     assert str(caught.value) == snapshot("""\
 length: its parameters do not fit
   - limits: there is no such parameter: did you mean 'limit'?
@@ -63,12 +63,12 @@ Fix: it takes limit: int, unit: 'word' | 'letter' = 'word'\
 def test_values_must_fit_their_types(given: dict[str, Any]) -> None:
     """A boolean is not a number, and neither is a text."""
     with pytest.raises(EvaluatorError, match="limit: expected int, got"):
-        make(Length, given, "length")
+        call_factory(Length, given, "length")
 
 
 def test_integers_are_taken_for_floats() -> None:
     """As JSON and people write them."""
-    assert make(float_, {"share": 1}, "it") == 1.0
+    assert call_factory(float_, {"share": 1}, "it") == 1.0
 
 
 def float_(share: float) -> float:
@@ -79,8 +79,8 @@ def float_(share: float) -> float:
 
 def test_types_that_cannot_be_resolved_are_not_checked() -> None:
     """Names known to type checkers only are left to the evaluator."""
-    assert hints_of(unresolved) == {}
-    assert [p.type for p in options_of_factory(unresolved, "it").describe()] == ["Decimal", "int"]
+    assert resolve_hints(unresolved) == {}
+    assert [p.type for p in read_factory_options(unresolved, "it").describe()] == ["Decimal", "int"]
 
 
 def test_types_that_only_python_can_check_are_not_checked() -> None:
@@ -95,9 +95,9 @@ def test_types_that_only_python_can_check_are_not_checked() -> None:
 def test_arguments_find_their_places() -> None:
     """Positional-only, spread and open-ended parameters are all given by name."""
     given = {"first": 1, "parts": [4, 5], "third": 6, "fourth": 7}
-    assert make(spread, given, "it") == (1, 2, (4, 5), 6, {"fourth": 7})
+    assert call_factory(spread, given, "it") == (1, 2, (4, 5), 6, {"fourth": 7})
     with pytest.raises(EvaluatorError, match="parts: expected list"):
-        make(spread, {"first": 1, "parts": 4}, "it")
+        call_factory(spread, {"first": 1, "parts": 4}, "it")
 
 
 def test_a_factory_that_fails_is_told_as_such() -> None:
@@ -106,8 +106,8 @@ def test_a_factory_that_fails_is_told_as_such() -> None:
     def broken(limit: int) -> None:
         raise ValueError("limit must be even")
 
-    with pytest.raises(EvaluatorError, match="could not be made: ValueError: limit must be even"):
-        make(broken, {"limit": 3}, "it")
+    with pytest.raises(EvaluatorError, match="creating it failed with ValueError: limit must be even"):
+        call_factory(broken, {"limit": 3}, "it")
 
 
 @pytest.mark.parametrize(
@@ -131,14 +131,14 @@ def test_a_factory_that_fails_is_told_as_such() -> None:
 )
 def test_types_are_told_in_plain_words(hint: Any, text: str) -> None:
     """As someone who writes an eval file would say them."""
-    assert type_text(hint) == text
+    assert format_type(hint) == text
 
 
 def test_hints_are_found_inside_partials_objects_and_classes() -> None:
     """Whatever kind of callable it is."""
-    assert hints_of(functools.partial(float_))["share"] is float
-    assert hints_of(Length)["limit"] is int
-    assert hints_of(Length(3))["loud"] is bool
+    assert resolve_hints(functools.partial(float_))["share"] is float
+    assert resolve_hints(Length)["limit"] is int
+    assert resolve_hints(Length(3))["loud"] is bool
 
 
 def test_data_is_the_same_in_the_next_process() -> None:
@@ -164,7 +164,7 @@ def test_data_is_the_same_in_the_next_process() -> None:
 
 def test_an_object_is_found_by_its_class() -> None:
     """It has no address of its own."""
-    assert address_of(Length(3)) == "tests.evaluators.test_options:Length"
+    assert get_address(Length(3)) == "tests.evaluators.test_options:Length"
 
 
 def test_open_ended_options_are_all_taken() -> None:

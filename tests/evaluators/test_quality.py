@@ -220,7 +220,7 @@ def test_with_weights_meanings_are_compared() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"threshold": 1.5}, "a threshold is from 0 to 1"),
+        ({"threshold": 1.5}, "threshold must be from 0 to 1"),
         ({"embedder": "lexicl"}, "not the address of an embedder"),
         ({"embedder": 3}, "cannot embed"),
         ({"against": "yesterday"}, "against"),
@@ -235,7 +235,7 @@ def test_what_cannot_be_made_is_told_before_anything_runs(options: dict[str, Any
 def test_what_there_is_no_comparing_with_is_refused() -> None:
     """Also where the function is called by itself."""
     wrong: Any = "yesterday"
-    with pytest.raises(EvaluatorError, match="compares with expected or baseline"):
+    with pytest.raises(EvaluatorError, match="against must be 'expected' or 'baseline'"):
         semantic_similarity("lexical", against=wrong)
 
 

@@ -47,14 +47,14 @@ def test_of_several_questions_the_share_counts() -> None:
     """It passes only if all start well; the details name those that do not."""
     score = starter_phrase(["How"])(["How so?", "Why?", "How far?", "When?"])
     assert (score.value, score.passed) == (0.5, False)
-    assert score.reason == "2 of 4 not as wanted: starter"
+    assert score.reason == "2 of 4 break a rule: starter"
     assert [fault["item"] for fault in score.details["faults"]] == [1, 3]
 
 
 @pytest.mark.parametrize("starters", [[], "How", ["How", ""], ["How", 3]])
 def test_starters_are_a_list_of_phrases(starters: Any) -> None:
     """It is checked when the evaluator is made."""
-    with pytest.raises(EvaluatorError, match="starters is a list of phrases"):
+    with pytest.raises(EvaluatorError, match="starters must be a list of phrases"):
         starter_phrase(starters)
 
 
@@ -128,7 +128,7 @@ def test_rules_can_be_set() -> None:
     """Small letters may be allowed, and long questions refused."""
     assert question_format("why not?", require_capital=False).passed
     assert question_format("Why not now?", max_words=3).passed
-    assert question_format("Why not now?", max_words=2).reason == "1 of 1 not as wanted: max_words"
+    assert question_format("Why not now?", max_words=2).reason == "1 of 1 break a rule: max_words"
 
 
 @settings(deadline=None)

@@ -15,7 +15,7 @@ from proctor.errors import EvaluatorError
 from proctor.evaluators.attached import attach
 from proctor.evaluators.meanings import Meanings, Nearness
 from proctor.evaluators.text.quality import relevance
-from proctor.evaluators.text.relevance import Topic, pieces
+from proctor.evaluators.text.relevance import TopicMatch, split_pieces
 from proctor.models import weights
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -47,7 +47,7 @@ def test_an_answer_is_near_its_question_and_another_one_is_not() -> None:
 )
 def test_the_value_is_a_straight_line_below_and_above_the_mark(nearness: float, value: float) -> None:
     """By hand: 0.7 at 0.28, 1 from 0.8 on."""
-    assert Topic(nearness, "").value == pytest.approx(value)
+    assert TopicMatch(nearness, "").value == pytest.approx(value)
 
 
 def test_of_very_long_texts_the_start_is_compared() -> None:
@@ -85,7 +85,7 @@ def test_what_is_too_short_to_tell_is_skipped_and_nothing_is_0() -> None:
     """A bare name is near to nothing; an empty output addresses nothing."""
     short = score("In 1566.")
     assert short.status == "skipped"
-    assert short.reason == "2 words are too few to tell what is addressed; a judge can"
+    assert short.reason == "2 words are too few to compare with the input; a judge can do it"
     empty = score(" ")
     assert (empty.value, empty.passed, empty.reason) == (0.0, False, "the output is empty")
 
@@ -108,8 +108,8 @@ def test_of_long_texts_the_nearest_pieces_count() -> None:
     found = score(long, [{"role": "user", "content": QUESTION}])
     assert found.passed
     assert ", by 'The old bridge" in found.reason or ", by 'Penguins" in found.reason
-    assert len(pieces(long)) > 2
-    assert " ".join(" ".join(pieces(long)).split()) == " ".join(long.split())
+    assert len(split_pieces(long)) > 2
+    assert " ".join(" ".join(split_pieces(long)).split()) == " ".join(long.split())
 
 
 def test_a_judge_scores_relevance_out_of_ten() -> None:
@@ -123,7 +123,7 @@ def test_a_judge_scores_relevance_out_of_ten() -> None:
 
 def test_a_pass_mark_that_is_none_is_refused() -> None:
     """When the evaluator is made."""
-    with pytest.raises(EvaluatorError, match="a threshold is from 0 to 1"):
+    with pytest.raises(EvaluatorError, match="threshold must be from 0 to 1"):
         relevance(threshold=-1)
 
 

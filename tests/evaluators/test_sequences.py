@@ -11,17 +11,24 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.tool_calls import Call, SequenceMode, Terms, Wanted, compared, wanted_of
+from proctor.evaluators.tool_calls import (
+    ExpectedCall,
+    RecordedCall,
+    SequenceMode,
+    SequenceOptions,
+    compare_calls,
+    parse_expected_calls,
+)
 from proctor.records.score import Score
 from proctor.records.session import ToolCall
 
 names = st.lists(st.sampled_from("abc"), max_size=5)
 
 
-def held(expected: Any, actual: str | list[Call], **terms: Any) -> Score:
+def held(expected: Any, actual: str | list[RecordedCall], **terms: Any) -> Score:
     """Expected calls held against actual ones, which may be given by their letters."""
-    calls = [Call(name) for name in actual] if isinstance(actual, str) else actual
-    return compared(wanted_of(expected), calls, Terms(**terms))
+    calls = [RecordedCall(name) for name in actual] if isinstance(actual, str) else actual
+    return compare_calls(parse_expected_calls(expected), calls, SequenceOptions(**terms))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +71,7 @@ def test_any_order_without_extras_is_a_multiset() -> None:
 def test_a_call_that_fits_two_is_given_to_the_one_that_needs_it() -> None:
     """The first come does not take what only the second can use."""
     expected = ["search", {"name": "search", "arguments": {"q": 1}}]
-    actual = [Call("search", {"q": 1}), Call("search", {"q": 2})]
+    actual = [RecordedCall("search", {"q": 1}), RecordedCall("search", {"q": 2})]
     assert held(expected, actual, mode="any_order").passed
 
 
@@ -86,7 +93,7 @@ def test_a_call_that_fits_two_is_given_to_the_one_that_needs_it() -> None:
 )
 def test_arguments_are_compared_as_asked(rule: str, arguments: Any, passed: bool) -> None:
     """Exactly, in part at every depth, or not at all."""
-    actual = [Call("search", {"q": "Paris", "by": {"lang": "fr", "n": [1, 2]}})]
+    actual = [RecordedCall("search", {"q": "Paris", "by": {"lang": "fr", "n": [1, 2]}})]
     expected = {"name": "search", "arguments": arguments}
     assert held(expected, actual, arguments=rule).passed is passed
 
@@ -95,7 +102,7 @@ def test_true_is_not_one_and_a_list_is_not_one_of_its_items() -> None:
     """Arguments are equal as JSON sees it."""
     for wanted, found in ((True, 1), (["a"], ["a", "b"]), ("a", ["a"])):
         expected = {"name": "t", "arguments": {"x": wanted}}
-        assert not held(expected, [Call("t", {"x": found})]).passed
+        assert not held(expected, [RecordedCall("t", {"x": found})]).passed
 
 
 def about_paris(query: str) -> bool:
@@ -105,19 +112,24 @@ def about_paris(query: str) -> bool:
 def test_an_argument_may_be_judged_by_a_function() -> None:
     """One that stands in the place of the value, or one that compares both."""
     expected = {"name": "search", "arguments": {"q": about_paris}}
-    assert held(expected, [Call("search", {"q": "PARIS weather"})]).passed
-    score = held(expected, [Call("search", {"q": "Rome"})])
+    assert held(expected, [RecordedCall("search", {"q": "PARIS weather"})]).passed
+    score = held(expected, [RecordedCall("search", {"q": "Rome"})])
     assert score.details["diff"] == ["- search(q=about_paris)", "+ search(q='Rome')"]
     terms = {"compare": {"q": lambda found, wanted: found.lower() == wanted.lower()}}
     lenient = {"name": "search", "arguments": {"q": "paris", "n": 1}}
-    assert held(lenient, [Call("search", {"q": "PARIS", "n": 1})], **terms).passed
-    assert not held(lenient, [Call("search", {"q": "PARIS", "n": 2})], **terms).passed
+    assert held(lenient, [RecordedCall("search", {"q": "PARIS", "n": 1})], **terms).passed
+    assert not held(lenient, [RecordedCall("search", {"q": "PARIS", "n": 2})], **terms).passed
 
 
 def test_the_difference_can_be_read() -> None:
     """Reason and diff say what is missing, what came instead, and what was not expected."""
     expected = ["plan", {"name": "search", "arguments": {"q": "Paris", "n": 3}}, "open", "answer"]
-    actual = [Call("open"), Call("plan"), Call("search", {"q": "Rome", "x": 1}), Call("answer")]
+    actual = [
+        RecordedCall("open"),
+        RecordedCall("plan"),
+        RecordedCall("search", {"q": "Rome", "x": 1}),
+        RecordedCall("answer"),
+    ]
     score = held(expected, actual, mode="exact")
     assert score.reason == snapshot(
         "2 of 4 expected calls; missing: search(q='Paris', n=3) (called as search(q='Rome', x=1):"
@@ -145,25 +157,25 @@ def test_the_difference_can_be_read() -> None:
 
 def test_expected_calls_may_be_written_in_many_ways() -> None:
     """A name, a mapping, a call, a list of these, or a list among other expectations."""
-    one = Wanted("search", {"q": 1})
-    assert wanted_of("search") == [Wanted("search")]
-    assert wanted_of({"name": "search", "arguments": {"q": 1}}) == [one]
-    assert wanted_of((ToolCall("search", {"q": 1}), one)) == [one, one]
-    assert wanted_of({"answer": "Paris", "tools": ["search"]}) == [Wanted("search")]
-    assert wanted_of([]) == []
+    one = ExpectedCall("search", {"q": 1})
+    assert parse_expected_calls("search") == [ExpectedCall("search")]
+    assert parse_expected_calls({"name": "search", "arguments": {"q": 1}}) == [one]
+    assert parse_expected_calls((ToolCall("search", {"q": 1}), one)) == [one, one]
+    assert parse_expected_calls({"answer": "Paris", "tools": ["search"]}) == [ExpectedCall("search")]
+    assert parse_expected_calls([]) == []
 
 
 def test_all_faults_of_an_expectation_are_told() -> None:
     """With their places, and how to write it."""
     with pytest.raises(EvaluatorError) as caught:
-        wanted_of(["ok", "", 7, {"arguments": {}}, {"name": "a", "args": 1, "arguments": [1]}])
+        parse_expected_calls(["ok", "", 7, {"arguments": {}}, {"name": "a", "args": 1, "arguments": [1]}])
     assert str(caught.value) == snapshot("""\
 tool_sequence: the expected tool calls cannot be read
-  - expected[1]: a tool has a name, got ''
-  - expected[2]: a tool has a name, got 7
-  - expected[3]: a tool has a name, got None
+  - expected[1]: the name of a tool must be a text, got ''
+  - expected[2]: the name of a tool must be a text, got 7
+  - expected[3]: the name of a tool must be a text, got None
   - expected[4]: it has name and arguments, not 'args'
-  - expected[4]: arguments is a mapping, got a list
+  - expected[4]: arguments must be a mapping, got a list
 Fix: write a name, or {name: search, arguments: {query: Paris}}\
 """)
 
@@ -191,7 +203,7 @@ rows = st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max
 def test_any_order_makes_the_most_pairs(fits: list[list[bool]]) -> None:
     """Held against every way to give the calls away, whatever fits what."""
     expected = [{"name": "t", "arguments": {"place": lambda place, row=row: row[place]}} for row in fits]
-    actual = [Call("t", {"place": place}) for place in range(3)]
+    actual = [RecordedCall("t", {"place": place}) for place in range(3)]
     most = max(
         sum(row[place] for row, place in zip(some, order, strict=False))
         for some in permutations(fits)

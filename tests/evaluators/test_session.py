@@ -187,11 +187,11 @@ def test_reasons_tell_what_was_seen() -> None:
             "'close' was not called; called: search, open",
             "called 2 times",
             "'search' was called 2 times: search(q='France')",
-            "'search' was called 2 times, at least 3 wanted",
+            "'search' was called 2 times, at least 3 required",
             "a tool was called 3 times, at most 1 allowed",
             "1 of 3 tool calls failed: open(page=1) ('404')",
             "100 tokens were used, 10 are allowed",
-            "0 of 0 events of type Retrieval are as wanted, at least 2 must be",
+            "0 of 0 events of type Retrieval match, at least 2 must",
         ]
     )
     empty = [tool_called("a"), all_tools_succeeded(), tool_call_count("a", max_count=1)]
@@ -207,7 +207,7 @@ def test_not_knowing_how_a_call_went_is_not_a_pass() -> None:
     silent = Session([ToolCall("a")])
     silent.append({"tool": "b"})
     score = all_tools_succeeded()("out", None, silent)
-    assert score.reason == "nothing tells how these calls went: b()"
+    assert score.reason == "it is unknown whether these calls succeeded: b()"
     silent.append(ToolCall("c", error="down"))
     assert says(all_tools_succeeded(), silent) is False
 
@@ -218,7 +218,7 @@ def test_a_failure_told_in_a_text_is_seen() -> None:
     assert (says(all_tools_succeeded(), json), says(all_tools_succeeded(words=False), json)) == (False, False)
     words = Session([ToolCall("pay", result="Error: the amount does not add up")])
     assert all_tools_succeeded()("out", None, words).reason == (
-        "1 of 1 tool calls failed: pay() (its result begins with 'Error: the amount does not add up')"
+        "1 of 1 tool calls failed: pay() (its result starts with 'Error: the amount does not add up')"
     )
     assert says(all_tools_succeeded(words=False), words) is True
 
@@ -311,28 +311,34 @@ def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: tool_called(""), "a tool has a name, got ''"),
-        (lambda: tool_not_called(cast(Any, 7)), "a tool has a name, got 7"),
-        (lambda: tool_call_count(""), "a tool has a name"),
+        (lambda: tool_called(""), "the name of a tool must be a text, got ''"),
+        (lambda: tool_not_called(cast(Any, 7)), "the name of a tool must be a text, got 7"),
+        (lambda: tool_call_count(""), "the name of a tool must be a text"),
         (lambda: tool_call_count("a"), "without min_count and max_count it would always pass"),
-        (lambda: tool_call_count("a", -1), "min_count is a whole number from 0 up, got -1"),
-        (lambda: tool_call_count("a", 3, 2), "max_count is a whole number from 3 up, got 2"),
-        (lambda: token_usage_under(True), "max_tokens is a whole number from 0 up, got True"),
-        (lambda: token_usage_under(1, cast(Any, "ok")), "unknown is one of 'error', 'skip', 'fail', 'pass'"),
-        (lambda: slice_contains(7), "type is a class or its name, got 7"),
-        (lambda: slice_contains(""), "type is a class or its name, got ''"),
-        (lambda: slice_contains("json:dumps"), "type is a class or its name"),
+        (lambda: tool_call_count("a", -1), "min_count must be a whole number from 0 up, got -1"),
+        (lambda: tool_call_count("a", 3, 2), "max_count must be a whole number from 3 up, got 2"),
+        (lambda: token_usage_under(True), "max_tokens must be a whole number from 0 up, got True"),
+        (
+            lambda: token_usage_under(1, cast(Any, "ok")),
+            "unknown must be one of 'error', 'skip', 'fail', 'pass'",
+        ),
+        (lambda: slice_contains(7), "type must be a class or its name, got 7"),
+        (lambda: slice_contains(""), "type must be a class or its name, got ''"),
+        (lambda: slice_contains("json:dumps"), "type must be a class or its name"),
         (lambda: slice_contains("json:nothing"), "'json' has no attribute 'nothing'"),
-        (lambda: slice_contains(dict, min_count=0), "min_count is a whole number from 1 up"),
-        (lambda: slice_contains(dict, 7), "it is a plain function, got 7"),
-        (lambda: slice_contains(dict, later), "it is a plain function"),
-        (lambda: tool_sequence([]), "no tool is expected, so it would always pass"),
+        (lambda: slice_contains(dict, min_count=0), "min_count must be a whole number from 1 up"),
+        (lambda: slice_contains(dict, 7), "it must be a plain function, got 7"),
+        (lambda: slice_contains(dict, later), "it must be a plain function"),
+        (lambda: tool_sequence([]), "it expects no tool, so it would always pass"),
         (
             lambda: tool_sequence(["a"], cast(Any, "ordered")),
-            "mode is one of 'in_order', 'any_order', 'exact'",
+            "mode must be one of 'in_order', 'any_order', 'exact'",
         ),
-        (lambda: tool_sequence(["a"], arguments=cast(Any, "x")), "arguments is one of 'exact', 'subset'"),
-        (lambda: tool_sequence(["a"], compare={"q": 7}), "compare.q: it is a plain function"),
+        (
+            lambda: tool_sequence(["a"], arguments=cast(Any, "x")),
+            "arguments must be one of 'exact', 'subset'",
+        ),
+        (lambda: tool_sequence(["a"], compare={"q": 7}), "compare.q: it must be a plain function"),
         (lambda: tool_sequence([7]), "the expected tool calls cannot be read"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proctor.evaluators.language import unreadable_reason
+from proctor.evaluators.language import explain_unreadable
 from proctor.evaluators.safety.detection import bias_detection, toxicity_detection
 from proctor.evaluators.text.quality import coherence, hallucination_detection, relevance, semantic_similarity
 from tests.evaluators.test_unreadable_texts import READER, asked
@@ -125,14 +125,14 @@ def test_a_short_text_in_another_language_gets_no_verdict(text: str) -> None:
 @pytest.mark.parametrize("text", ENGLISH)
 def test_a_short_english_answer_a_name_or_a_code_is_read(text: str) -> None:
     """Names may be of any language, codes of none."""
-    assert unreadable_reason(text) == ""
+    assert explain_unreadable(text) == ""
 
 
 def test_the_reason_names_the_language_or_says_that_no_word_is_known() -> None:
     """A user sees what made the evaluator refuse."""
-    assert unreadable_reason("Guten Tag") == "it is written in German"
+    assert explain_unreadable("Guten Tag") == "it is written in German"
     assert (
-        unreadable_reason("qualcosa bellissima davvero")
+        explain_unreadable("qualcosa bellissima davvero")
         == "it is written in words of which not one is known to be English"
     )
 
@@ -156,7 +156,7 @@ SENTENCES = [
 @pytest.mark.parametrize("text", SENTENCES)
 def test_short_sentences_of_other_languages_are_not_taken_for_names(text: str) -> None:
     """Nouns with capitals and words that English has too do not make them readable."""
-    assert unreadable_reason(text)
+    assert explain_unreadable(text)
     assert coherence(embedder="lexical")(text).status == "skipped"
 
 
@@ -176,7 +176,7 @@ def test_short_sentences_of_other_languages_are_not_taken_for_names(text: str) -
 )
 def test_names_and_english_words_that_other_languages_have_are_readable(text: str) -> None:
     """Particles in names and single words that look foreign do not make a text foreign."""
-    assert unreadable_reason(text) == ""
+    assert explain_unreadable(text) == ""
 
 
 @pytest.mark.parametrize(
@@ -199,4 +199,4 @@ def test_abuse_in_another_language_is_never_called_harmless(text: str) -> None:
 @pytest.mark.parametrize("word", ["basalt", "neap", "ammonia", "walnut", "sevenfold", "coma"])
 def test_a_rare_english_word_is_no_other_language(word: str) -> None:
     """A word that no list has is no evidence: short answers are often rare words."""
-    assert unreadable_reason(word) == ""
+    assert explain_unreadable(word) == ""

@@ -130,7 +130,7 @@ def test_significance_of_few_values_counts_rearrangements() -> None:
     assert score.details["p"] == pytest.approx(2 / 70)
     strict = statistical_significance(context, p_value=0.01)
     assert strict.status == "skipped"
-    assert "the least p they can give is 0.02857" in strict.reason
+    assert "their smallest possible p is 0.02857" in strict.reason
 
 
 def test_too_few_values_for_any_verdict_are_skipped() -> None:
@@ -242,7 +242,7 @@ def test_an_effect_has_a_direction() -> None:
     assert effect_size(context, direction="higher").passed
     wrong = effect_size(context, direction="lower")
     assert (wrong.passed, wrong.value) == (False, 0.0)
-    assert "wanted: 0.5 lower" in wrong.reason
+    assert "required: 0.5 lower" in wrong.reason
 
 
 def test_an_effect_without_spread() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor.evaluators.tool_calls import Call, calls_of
+from proctor.evaluators.tool_calls import RecordedCall, calls_of
 from proctor.records.session import Message, ModelCall, Session, ToolCall
 
 
@@ -47,7 +47,7 @@ class Rank:
     name: str = "rank"
 
 
-def only(event: Any) -> Call | None:
+def only(event: Any) -> RecordedCall | None:
     """The one call in a session of one event, or None."""
     session = Session()
     session.append(event)
@@ -131,7 +131,7 @@ def test_one_sign_of_failure_decides(event: Any, outcome: tuple[bool | None, str
     """Ruling: mappings and objects alike; what tells nothing is neither well nor ill."""
     call = only(event)
     assert call is not None
-    assert (call.went_well, call.why) == outcome
+    assert (call.succeeded, call.reason) == outcome
 
 
 def test_without_calls_of_its_own_a_session_is_read_by_its_messages() -> None:
@@ -139,7 +139,7 @@ def test_without_calls_of_its_own_a_session_is_read_by_its_messages() -> None:
     asked = Message("assistant", "", tool_calls=(ToolCall("search", {"q": 1}), ToolCall("open")))
     session = Session([Message("user", "hi"), asked])
     assert [str(call) for call in calls_of(session.view())] == ["search(q=1)", "open()"]
-    assert {call.went_well for call in calls_of(session.view())} == {None}
+    assert {call.succeeded for call in calls_of(session.view())} == {None}
     session.append(ToolCall("search", {"q": 1}, result="Paris"))
     assert [str(call) for call in calls_of(session.view())] == ["search(q=1)"]
 
@@ -148,7 +148,7 @@ def told(result: Any, *, words: bool = True) -> tuple[bool | None, str]:
     """How a call went that came back with this."""
     session = Session([ToolCall("a", result=result)])
     (call,) = calls_of(session.view(), words=words)
-    return call.went_well, call.why
+    return call.succeeded, call.reason
 
 
 @pytest.mark.parametrize(
@@ -175,14 +175,14 @@ def test_json_in_a_text_is_looked_at_as_data_is(result: Any, outcome: tuple[bool
 @pytest.mark.parametrize(
     ("result", "why"),
     [
-        ("Error: no seats\nTry again.", "its result begins with 'Error: no seats'"),
-        ("\nERROR - no seats", "its result begins with 'ERROR - no seats'"),
-        ([{"text": "Error: no seats"}], "its result begins with 'Error: no seats'"),
+        ("Error: no seats\nTry again.", "its result starts with 'Error: no seats'"),
+        ("\nERROR - no seats", "its result starts with 'ERROR - no seats'"),
+        ([{"text": "Error: no seats"}], "its result starts with 'Error: no seats'"),
         (
             "Traceback (most recent call last):\n  …",
-            "its result begins with 'Traceback (most recent call last):'",
+            "its result starts with 'Traceback (most recent call last):'",
         ),
-        ("Error executing tool a: no", "its result begins with 'Error executing tool a: no'"),
+        ("Error executing tool a: no", "its result starts with 'Error executing tool a: no'"),
         ("Errors: none", ""),
         ("No seats. Error: 3", ""),
         ("", ""),
@@ -202,5 +202,5 @@ def test_results_of_other_types_of_calls_are_read_alike() -> None:
     for result in ('{"error": "down"}', "Error: down", "sunny"):
         session = Session()
         session.append({"tool": "a", "result": result})
-        found += [call.went_well for call in calls_of(session.view(), words=True)]
+        found += [call.succeeded for call in calls_of(session.view(), words=True)]
     assert found == [False, False, None]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proctor.evaluators.language import foreign_reason, is_code, is_unspaced, unreadable_reason
+from proctor.evaluators.language import explain_unreadable, foreign_reason, is_code, is_unspaced
 from proctor.evaluators.rules import keywords, occurrences, starts_with, text_count
 from proctor.evaluators.safety.detection import bias_detection, compliance, toxicity_detection
 from proctor.evaluators.text.quality import coherence, hallucination_detection, relevance, semantic_similarity
@@ -153,7 +153,7 @@ def test_an_embedder_that_reads_more_is_trusted() -> None:
 @pytest.mark.parametrize("text", ENGLISH)
 def test_ordinary_english_is_read(text: str) -> None:
     """Names, typos, numbers, slang, one foreign word, a little code: all that is English."""
-    assert unreadable_reason(text) == ""
+    assert explain_unreadable(text) == ""
 
 
 @pytest.mark.parametrize("name", FOREIGN)
@@ -172,8 +172,8 @@ def test_code_is_told_from_prose() -> None:
     assert is_code("x = 1\ny = 2\nprint(x + y)")
     assert is_code("Here:\n```\nls -l\n```")
     assert not is_code("Here is how you list the files:\n```\nls -l\n```")
-    assert not is_code('{"city": "Oslo"}') or unreadable_reason('{"city": "Oslo"}') == ""
-    assert unreadable_reason('{"antwort": "Das Wetter ist heute sehr schön."}')
+    assert not is_code('{"city": "Oslo"}') or explain_unreadable('{"city": "Oslo"}') == ""
+    assert explain_unreadable('{"antwort": "Das Wetter ist heute sehr schön."}')
 
 
 def test_words_cannot_be_counted_where_they_are_not_parted() -> None:

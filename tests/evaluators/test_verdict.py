@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from proctor.evaluators.verdict import RETURNS_TAKEN, as_error, as_score, shown
+from proctor.evaluators.verdict import SUPPORTED_RETURNS, as_error, as_score, shown
 from proctor.records import codec
 from proctor.records.numbers import is_fraction
 from proctor.records.score import Score
@@ -87,7 +87,7 @@ def test_the_mapping_of_the_field_spec_keeps_message_and_details() -> None:
 
 def test_none_is_a_skip() -> None:
     """An evaluator that returns nothing has nothing to say."""
-    assert as_score(None) == Score.skipped("the evaluator had nothing to say")
+    assert as_score(None) == Score.skipped("the evaluator returned None")
 
 
 def test_scores_of_foreign_numbers_become_plain() -> None:
@@ -132,7 +132,7 @@ def test_what_is_no_verdict_is_an_error_that_tells_what_is_taken() -> None:
     ]
     scores = [as_score(one) for one in returned]
     assert {score.status for score in scores} == {"error"}
-    assert [score.reason.replace(RETURNS_TAKEN, "…") for score in scores] == snapshot(
+    assert [score.reason.replace(SUPPORTED_RETURNS, "…") for score in scores] == snapshot(
         [
             "the evaluator returned 'yes'; …",
             "the evaluator returned 7, which is not from 0 to 1",
@@ -148,8 +148,8 @@ def test_what_is_no_verdict_is_an_error_that_tells_what_is_taken() -> None:
             "the evaluator returned the score 2; …",
             "the evaluator returned passed = 'yes', not a boolean",
             "the evaluator returned details that are a string",
-            "a plain function returned something to await; write it with `async def`",
-            "a plain function returned something to await; write it with `async def`",
+            "a plain function returned an awaitable; write it with `async def`",
+            "a plain function returned an awaitable; write it with `async def`",
         ]
     )
 
@@ -157,7 +157,7 @@ def test_what_is_no_verdict_is_an_error_that_tells_what_is_taken() -> None:
 def test_the_reason_lists_everything_that_may_be_returned() -> None:
     """Whoever returned the wrong thing reads what the right ones are."""
     assert as_score("yes").reason == snapshot(
-        "the evaluator returned 'yes'; taken are a Score, a boolean, a number from 0 to 1, None, "
+        "the evaluator returned 'yes'; return a Score, a boolean, a number from 0 to 1, None, "
         "or a mapping with 'passed' or 'score' (and 'details', 'message')"
     )
 

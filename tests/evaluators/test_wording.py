@@ -63,7 +63,7 @@ def test_a_number_is_the_same_however_it_is_written(written: str, read: str) -> 
 @given(st.text(max_size=60))
 def test_no_word_is_empty(text: str) -> None:
     """Whatever the text: each can be compared by its first letter."""
-    assert all(word.text and word.written for word in words(text))
+    assert all(word.text and word.original for word in words(text))
 
 
 @given(st.decimals(0, 10**9, places=3))
@@ -80,6 +80,6 @@ def test_a_unit_is_no_part_of_the_number() -> None:
 
 def test_a_capital_makes_a_name_only_inside_a_sentence() -> None:
     """Not where one begins, also after a colon."""
-    kinds = {word.written: word.kind for word in words("Note: Water from Oslo is good. Very")}
+    kinds = {word.original: word.kind for word in words("Note: Water from Oslo is good. Very")}
     assert kinds["Oslo"] == "name"
     assert kinds["Water"] == kinds["Note"] == "content"

@@ -169,5 +169,5 @@ def test_the_second_request_can_be_turned_off() -> None:
 
 def test_a_retry_that_is_neither_true_nor_false_is_refused() -> None:
     """A text such as "no" would count as true."""
-    with pytest.raises(EvaluatorError, match="retry_on_parse_failure is True or False, got 'no'"):
+    with pytest.raises(EvaluatorError, match="retry_on_parse_failure must be True or False, got 'no'"):
         rubric_evaluators(Scripted("x"), [TONE], retry_on_parse_failure="no")

@@ -75,7 +75,7 @@ def test_every_fault_is_named_at_once_with_its_line(tmp_path: Path) -> None:
     assert faults(tmp_path, text) == [
         "rubrics.json:2, version: it is empty",
         "rubrics.json:5, rubrics[0].name: it is empty",
-        "rubrics.json:6, rubrics[0].weight: a weight is a number above 0, got 0",
+        "rubrics.json:6, rubrics[0].weight: a weight must be a number above 0, got 0",
         "rubrics.json:7, rubrics[1]: 'description' is missing",
         "rubrics.json:7, rubrics[1].id: another rubric has the id 'a' already",
         (
@@ -266,8 +266,8 @@ def test_any_data_is_either_read_or_refused(data: Any) -> None:
 @pytest.mark.parametrize(
     ("fault", "what"),
     [
-        ({"weight": -1}, "weight: a weight is a number above 0, got -1"),
-        ({"weight": float("nan")}, "weight: a weight is a number above 0"),
+        ({"weight": -1}, "weight: a weight must be a number above 0, got -1"),
+        ({"weight": float("nan")}, "weight: a weight must be a number above 0"),
         ({"id": " "}, "id: it is empty"),
         ({"scale": (5, 1)}, "scale: a scale is its lowest"),
         ({"name": None, "weight": "2"}, "name: it must be a text.*; weight: "),

@@ -1,10 +1,10 @@
-"""Evaluators: functions of an output and of what was expected that return a score."""
+"""Evaluators: functions that score an output, usually against an expected value."""
 
 from __future__ import annotations
 
 from proctor.core.lazy import lazy_names
 
-# Module -> the public names that it defines.
+# The public names of each module.
 EXPORTS = {
     "evaluators.attached": ("attach",),
     "evaluators.combination": ("all_of", "any_of", "combine", "negate", "threshold", "weighted"),
@@ -40,59 +40,6 @@ EXPORTS = {
     "evaluators.text.quality": ("coherence", "hallucination_detection", "relevance", "semantic_similarity"),
 }
 
-__all__ = [
-    "all_of",
-    "all_tools_succeeded",
-    "any_of",
-    "attach",
-    "bias_detection",
-    "coherence",
-    "combine",
-    "compliance",
-    "consistency",
-    "contains",
-    "effect_size",
-    "ends_with",
-    "evaluator",
-    "exact_match",
-    "field",
-    "format_compliance",
-    "hallucination_detection",
-    "json_subset",
-    "json_validity",
-    "keywords",
-    "latency",
-    "latency_regression",
-    "letter_case",
-    "negate",
-    "no_regression",
-    "numeric_answer",
-    "occurrences",
-    "question_format",
-    "regex_match",
-    "relevance",
-    "rubric",
-    "rubric_evaluators",
-    "schema_match",
-    "semantic_similarity",
-    "slice_contains",
-    "starter_phrase",
-    "starts_with",
-    "statistical_significance",
-    "text_count",
-    "threshold",
-    "throughput",
-    "token_efficiency",
-    "token_regression",
-    "token_usage_under",
-    "tool_call_count",
-    "tool_called",
-    "tool_not_called",
-    "tool_sequence",
-    "toxicity_detection",
-    "weighted",
-    "within_tolerance",
-    "written_in",
-]
+__all__ = sorted(name for names in EXPORTS.values() for name in names)
 
 __getattr__, __dir__ = lazy_names("proctor.evaluators", EXPORTS)

@@ -1,4 +1,4 @@
-"""Calling an evaluator: what of a trial it is given, and how what it returns becomes a score."""
+"""Call evaluators: read their arguments from a trial and turn their results into scores."""
 
 from __future__ import annotations
 
@@ -20,162 +20,153 @@ from proctor.records.trial import Trial
 from proctor.sessions import current as sessions
 
 NO_EXPECTED = "the sample has no expected value"
-NO_ANSWER = (
-    "the agent ended without an answer: the messages that it returned do not end with one of the assistant"
-)
+NO_ANSWER = "the agent ended without an answer: its last message is not from the assistant"
 NO_SESSION = (
-    "no session was recorded, so nothing is known of what the target did. Fix: return the agent's "
+    "no session was recorded, so the tool calls and messages are unknown. Fix: return the agent's "
     "messages, call record(...) in its tools, return Reply(output, session=...), or record spans "
     "with OpenTelemetry"
 )
 
 
-class Way(NamedTuple):
-    """How a trial becomes the arguments of an evaluator, and what it returns a score."""
+class CallPlan(NamedTuple):
+    """How a trial becomes the arguments of an evaluator, and when to skip the call."""
 
     readers: Sequence[Callable[[Trial], Any]]
     expects: bool
     threshold: float
-    once: bool
+    once_per_sample: bool
     needs_session: bool = False
-    shares: bool = False
+    can_share: bool = False
     needs_answer: bool = False
 
-    def arguments(self, trial: Trial) -> Sequence[Any]:
-        """What the evaluator is called with.
-
-        Unless it may share them (`shares`), it gets values of its own: what it changes in them
-        changes neither the verdicts of other evaluators nor the stored result nor the dataset.
-        """
+    def read_arguments(self, trial: Trial) -> Sequence[Any]:
+        """Return the arguments, as copies unless the evaluator is known not to modify them."""
         values = [read(trial) for read in self.readers]
-        return values if self.shares else own_values(values)
+        return values if self.can_share else _copy_values(values)
 
-    def nothing_to_say(self, trial: Trial) -> Score | None:
-        """Why it is not asked about this trial, if it is not."""
+    def find_skip(self, trial: Trial) -> Score | None:
+        """Return a skipped score if the trial lacks evidence that the evaluator needs."""
         if self.expects and trial.sample.expected is None:
             return Score.skipped(NO_EXPECTED)
-        if self.needs_answer and trial.output is None and lacks_answer(trial):
+        if self.needs_answer and trial.output is None and _lacks_answer(trial):
             return Score.skipped(NO_ANSWER)
         if self.needs_session and trial.session is None:
             return Score.skipped(NO_SESSION)
-        if self.once and isinstance(trial, SeenTrial) and trial.epochs is None:
+        if self.once_per_sample and isinstance(trial, SeenTrial) and trial.epochs is None:
             return Score.skipped(NOT_LAST)
         return None
 
 
-def lacks_answer(trial: Trial) -> bool:
-    """True if a trial has no output because its messages do not end with an answer."""
-    if isinstance(trial, SeenTrial) and trial.field is not None and trial.field.path != OUTPUT:
-        return False
-    return trial.output is None and trial.raw_output is not None
-
-
-def plain_score(call: Callable[..., Any], way: Way) -> Callable[[Trial], Score]:
-    """A call that gives its answer at once, as a function of the trial that never raises."""
+def make_sync_scorer(call: Callable[..., Any], plan: CallPlan) -> Callable[[Trial], Score]:
+    """Wrap a synchronous evaluator as a function of the trial that never raises."""
 
     def score(trial: Trial) -> Score:
         try:
-            unasked = way.nothing_to_say(trial)
-            if unasked is not None:
-                return unasked
-            given = way.arguments(trial)
-            return _if_asked(as_score(call(*given), way.threshold), given)
+            skip = plan.find_skip(trial)
+            if skip is not None:
+                return skip
+            arguments = plan.read_arguments(trial)
+            return _mark_baseline_skip(as_score(call(*arguments), plan.threshold), arguments)
         except BaseException as error:
-            return error_score(error)
+            return _error_score(error)
 
     return score
 
 
-def score_of_two(call: Callable[..., Any], threshold: float, *, shares: bool) -> Callable[[Trial], Score]:
-    """The usual shape, written out: this runs once for every evaluator and sample."""
+def make_pair_scorer(
+    call: Callable[..., Any], threshold: float, *, can_share: bool
+) -> Callable[[Trial], Score]:
+    """Wrap an evaluator of output and expected value; a fast path for the most common signature."""
 
     def score(trial: Trial) -> Score:
         expected = trial.sample.expected
         if expected is None:
             return Score.skipped(NO_EXPECTED)
-        if trial.output is None and lacks_answer(trial):
+        if trial.output is None and _lacks_answer(trial):
             return Score.skipped(NO_ANSWER)
         try:
-            if shares or type(trial.output) is type(expected) is str:
+            if can_share or type(trial.output) is type(expected) is str:
                 return as_score(call(trial.output, expected), threshold)
-            return as_score(call(*own_values((trial.output, expected))), threshold)
+            return as_score(call(*_copy_values((trial.output, expected))), threshold)
         except BaseException as error:
-            return error_score(error)
+            return _error_score(error)
 
     return score
 
 
-def async_score(call: Callable[..., Any], way: Way) -> Callable[[Trial], Any]:
-    """A call to be awaited, as a function of the trial that never raises."""
+def make_async_scorer(call: Callable[..., Any], plan: CallPlan) -> Callable[[Trial], Any]:
+    """Wrap an async evaluator as an async function of the trial that never raises."""
 
     async def score(trial: Trial) -> Score:
         try:
-            unasked = way.nothing_to_say(trial)
-            if unasked is not None:
-                return unasked
-            given = way.arguments(trial)
-            return _if_asked(as_score(await call(*given), way.threshold), given)
+            skip = plan.find_skip(trial)
+            if skip is not None:
+                return skip
+            arguments = plan.read_arguments(trial)
+            return _mark_baseline_skip(as_score(await call(*arguments), plan.threshold), arguments)
         except asyncio.CancelledError:
-            # Who awaits it knows whether it was cancelled from inside or ran out of time.
+            # The caller knows whether the evaluator cancelled itself or timed out.
             raise
         except BaseException as error:
-            return error_score(error)
+            return _error_score(error)
 
     return score
 
 
-def own_values(values: Sequence[Any]) -> Sequence[Any]:
-    """Copies of the values that an evaluator is called with; the same ones if they have none."""
+def _lacks_answer(trial: Trial) -> bool:
+    if isinstance(trial, SeenTrial) and trial.field is not None and trial.field.path != OUTPUT:
+        return False
+    return trial.output is None and trial.raw_output is not None
+
+
+def _copy_values(values: Sequence[Any]) -> Sequence[Any]:
     try:
         return private_copies(values)
     except BaseException as error:
         if isinstance(error, StopRun) or is_interrupt(error):
             raise
         sessions.warn(
-            "what an evaluator is given cannot be copied, so an evaluator that changes it changes "
-            f"it for other evaluators and in the stored result as well ({type(error).__name__})"
+            "the arguments of an evaluator cannot be copied, so an evaluator that modifies them changes "
+            f"them for other evaluators and in the stored result ({type(error).__name__})"
         )
         return values
 
 
-def error_score(error: BaseException) -> Score:
-    """What an evaluator raised, as a score: any exception but Ctrl-C and the end of the run."""
+def _error_score(error: BaseException) -> Score:
     if isinstance(error, StopRun) or is_interrupt(error):
         raise error
     return as_error(error)
 
 
-def _if_asked(score: Score, given: Sequence[Any]) -> Score:
-    """The score; a skip for want of a baseline says so where the trial is the baseline itself."""
+def _mark_baseline_skip(score: Score, arguments: Sequence[Any]) -> Score:
+    """Give a skip the reason IS_BASELINE if the evaluator asked for a baseline in the baseline itself."""
     if score.status != "skipped":
         return score
-    contexts = (one for one in given if isinstance(one, FieldContext))
+    contexts = (argument for argument in arguments if isinstance(argument, FieldContext))
     if any(context.looked_for_baseline for context in contexts):
         return Score.skipped(IS_BASELINE, score.details)
     return score
 
 
-def reader(piece: Evidence, own_field: Field) -> Callable[[Trial], Any]:
-    """How one piece of evidence is read from a trial."""
-    default = piece.default
+def make_reader(evidence: Evidence, default_field: Field) -> Callable[[Trial], Any]:
+    """Return a function that reads one piece of evidence from a trial."""
 
-    def expected(trial: Trial) -> Any:
-        found = trial.sample.expected
-        return default if found is None else found
+    def read_expected(trial: Trial) -> Any:
+        expected = trial.sample.expected
+        return evidence.default if expected is None else expected
+
+    def read_session(trial: Trial) -> SessionView:
+        if trial.session is None:
+            return SessionView((), trial.usage, recorded=False)
+        return trial.session.view(trial.usage)
 
     readers: dict[str, Callable[[Trial], Any]] = {
         "output": lambda trial: trial.output,
-        "expected": expected,
+        "expected": read_expected,
         "sample": lambda trial: trial.sample,
-        "session": _view_of,
-        "context": lambda trial: context_of(trial, own_field),
-        # A mapping of its own for each call: whatever an evaluator does to it, it stays there.
+        "session": read_session,
+        "context": lambda trial: context_of(trial, default_field),
+        # A new dict for each call, because an evaluator may modify it.
         "config": lambda trial: dict(getattr(trial, "options", ())),
     }
-    return readers[piece.kind]
-
-
-def _view_of(trial: Trial) -> SessionView:
-    if trial.session is None:
-        return SessionView((), trial.usage, recorded=False)
-    return trial.session.view(trial.usage)
+    return readers[evidence.kind]

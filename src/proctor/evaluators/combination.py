@@ -1,4 +1,4 @@
-"""Combination: several evaluators as one."""
+"""Combine several evaluators into one."""
 
 from __future__ import annotations
 
@@ -27,53 +27,56 @@ from proctor.records.score import (
 from proctor.records.trial import Trial
 
 Parts = dict[str, Attached]
-Rule = Callable[[Mapping[str, Score]], Score]
+CombineRule = Callable[[Mapping[str, Score]], Score]
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
 def all_of(*evaluators: Any, skipped: Skipped = "skip") -> Attached:
     """Passes if all of its evaluators pass; the value is their mean.
 
-    One that did not pass decides; else an error makes it an error, and one that skipped makes it
-    skipped. `skipped="ignore"` leaves out those that skip. If any is async, so is the combination.
+    If one does not pass, the combination does not pass; otherwise an error makes it an error, and
+    a skip makes it skipped. `skipped="ignore"` leaves out evaluators that skip. If any evaluator
+    is async, so is the combination.
 
     >>> from proctor.evaluators.matching import contains, exact_match
     >>> all_of(exact_match, contains)("hello world", "hello").value
     0.5
     """
-    return _by_rule("all_of", evaluators, combine_all, skipped)
+    return _combine_by("all_of", evaluators, combine_all, skipped)
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
 def any_of(*evaluators: Any, skipped: Skipped = "skip") -> Attached:
-    """Passes if any of its evaluators passes; the value is the greatest.
+    """Passes if any of its evaluators passes; the value is the highest.
 
-    One that passed decides; else one that skipped makes it skipped. One that fails counts as not
-    passed, and the details name it. `skipped="ignore"` leaves out those that skip.
+    If one passes, the combination passes; otherwise a skip makes it skipped. An evaluator with an
+    error counts as not passed, and the details name it. `skipped="ignore"` leaves out evaluators
+    that skip.
 
     >>> from proctor.evaluators.matching import contains, exact_match
     >>> any_of(exact_match, contains)("hello world", "hello").passed
     True
     """
-    return _by_rule("any_of", evaluators, combine_any, skipped)
+    return _combine_by("any_of", evaluators, combine_any, skipped)
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
 def weighted(*evaluators: Any, threshold: float = 0.5, skipped: Skipped = "skip") -> Attached:
     """Passes if the weighted mean of its evaluators reaches the threshold.
 
-    Give pairs (evaluator, weight), one mapping of evaluators to weights, or, in an eval file, a
-    list of {evaluator, weight}. One that fails makes it an error, one that skips makes it skipped;
-    `skipped="ignore"` leaves out those that skip.
+    Pass pairs (evaluator, weight), one mapping of evaluators to weights, or, in an eval file, a
+    list of {evaluator, weight}. An error in one makes it an error, a skip makes it skipped;
+    `skipped="ignore"` leaves out evaluators that skip.
 
     >>> from proctor.evaluators.matching import contains, exact_match
     >>> weighted((exact_match, 1), (contains, 3))("hello world", "hello").value
     0.75
     """
-    pairs = [pair for given in evaluators for pair in _pairs(given)]
-    things = [thing for thing, _ in pairs]
-    parts = parts_of(things, "weighted", "weighted((exact_match, 1), (contains, 3))")
-    weights = dict(zip(parts, (_weight(weight) for _, weight in pairs), strict=True))
+    pairs = [pair for argument in evaluators for pair in _read_pairs(argument)]
+    parts = name_evaluators(
+        (part for part, _ in pairs), "weighted", "weighted((exact_match, 1), (contains, 3))"
+    )
+    weights = dict(zip(parts, (_check_weight(weight) for _, weight in pairs), strict=True))
     _check_threshold(threshold, "weighted")
     check_skipped(skipped, "weighted")
 
@@ -82,37 +85,37 @@ def weighted(*evaluators: Any, threshold: float = 0.5, skipped: Skipped = "skip"
             name: without_verdict(score) if INCOMPLETE in score.details else score
             for name, score in scores.items()
         }
-        together = combine_all(scores, skipped)
-        if not together.ok:
-            return together
-        # Here a part that did not pass does not decide: the mean lacks every part without a value.
+        combined = combine_all(scores, skipped)
+        if not combined.ok:
+            return combined
+        # A part that does not pass does not decide here, so every part needs a value for the mean.
         errors = {name: score for name, score in scores.items() if score.status == "error"}
         if missing := errors or undecided(scores, skipped):
             reason = "; ".join(f"{name}: {score.reason}" for name, score in missing.items())
-            return (Score.error if errors else Score.skipped)(reason, together.details)
-        told = {name: score.value for name, score in scores.items() if score.value is not None}
-        total = math.fsum(weights[name] for name in told)
-        value = math.fsum(weights[name] * value for name, value in told.items()) / total
-        value = min(1.0, max(0.0, value))
-        details = {**together.details, "weights": dict(weights)}
-        return Score(value, value >= threshold, together.reason, details)
+            return (Score.error if errors else Score.skipped)(reason, combined.details)
+        values = {name: score.value for name, score in scores.items() if score.value is not None}
+        total = math.fsum(weights[name] for name in values)
+        mean = math.fsum(weights[name] * value for name, value in values.items()) / total
+        mean = min(1.0, max(0.0, mean))
+        details = {**combined.details, "weights": dict(weights)}
+        return Score(mean, mean >= threshold, combined.reason, details)
 
     listed = [{"evaluator": data_of(part), "weight": weights[name]} for name, part in parts.items()]
-    parameters = {"evaluators": listed, "threshold": threshold, **_unless_usual(skipped)}
-    return _combined("weighted", parts, rule, parameters=parameters)
+    parameters = {"evaluators": listed, "threshold": threshold, **_skipped_parameter(skipped)}
+    return _attach_combination("weighted", parts, rule, parameters)
 
 
 @evaluator(category="combination", factory=True, parts="evaluator")
 def negate(evaluator: Any) -> Attached:
     """Passes if its evaluator does not; the value is 1 minus its value.
 
-    Errors and skips stay what they are: not knowing is not a pass.
+    Errors and skips do not change.
 
     >>> from proctor.evaluators.matching import contains
     >>> negate(contains)("I cannot help with that", "cannot").passed
     False
     """
-    parts = parts_of([evaluator], "negate")
+    parts = name_evaluators([evaluator], "negate")
     (name,) = parts
 
     def rule(scores: Mapping[str, Score]) -> Score:
@@ -124,20 +127,18 @@ def negate(evaluator: Any) -> Attached:
         reason = f"negated: {score.reason}" if score.reason else ""
         return Score(1.0 - score.value, not score.passed, reason, {"parts": dict(scores)})
 
-    return _combined(
-        "negate", parts, rule, name=f"not-{name}", parameters={"evaluator": data_of(parts[name])}
-    )
+    return _attach_combination("negate", parts, rule, {"evaluator": data_of(parts[name])}, f"not-{name}")
 
 
 @evaluator(category="combination", factory=True, parts="evaluator")
 def threshold(evaluator: Any, at_least: float) -> Attached:
-    """Passes if the value of its evaluator is at least so much.
+    """Passes if the value of its evaluator is at least `at_least`.
 
     >>> from proctor.evaluators.matching import contains
     >>> threshold(contains, 0.6)("red and green", ["red", "green", "blue"]).passed
     True
     """
-    parts = parts_of([evaluator], "threshold")
+    parts = name_evaluators([evaluator], "threshold")
     (name,) = parts
     _check_threshold(at_least, "threshold")
 
@@ -150,7 +151,7 @@ def threshold(evaluator: Any, at_least: float) -> Attached:
         return Score(score.value, score.value >= at_least, score.reason, score.details)
 
     parameters = {"evaluator": data_of(parts[name]), "at_least": at_least}
-    return _combined("threshold", parts, rule, name=name, parameters=parameters)
+    return _attach_combination("threshold", parts, rule, parameters, name)
 
 
 def combine(
@@ -159,10 +160,10 @@ def combine(
     *,
     name: str = "combine",
 ) -> Attached:
-    """Combine evaluators by a function of your own.
+    """Combine evaluators with your own function.
 
-    It gets a mapping of names to scores, errors and skips among them, and returns a score, or
-    anything that makes one: a boolean, a number from 0 to 1, a mapping with passed and score.
+    The function gets a mapping of names to scores, including errors and skips. It returns a score,
+    a boolean, a number from 0 to 1, or a mapping with passed and score.
 
     >>> from proctor.evaluators.matching import contains, exact_match
     >>> def lenient(scores):
@@ -171,21 +172,20 @@ def combine(
     1.0
     """
     if not callable(function):
-        raise EvaluatorError(f"a combination is a function of the scores, got {function!r}", where=name)
+        raise EvaluatorError(f"combine needs a function of the scores, got {function!r}", where=name)
     if isinstance(parts, Mapping):
         parts = [attach(part, name=key) for key, part in parts.items()]
-    settled = parts_of(parts, name, "combine([exact_match, contains], function)")
-    rule = rule_of(function)
-    parameters = {"evaluators": data_of(list(settled.values())), "function": data_of(function)}
-    made = _combined("combine", settled, rule, name=name, parameters=parameters)
-    identity, uncovered = examine([function, made.spec.identity])
-    uncovered = tuple(dict.fromkeys((*uncovered, *made.spec.uncovered)))
+    named = name_evaluators(parts, name, "combine([exact_match, contains], function)")
+    parameters = {"evaluators": data_of(list(named.values())), "function": data_of(function)}
+    combined = _attach_combination("combine", named, make_rule(function), parameters, name)
+    identity, uncovered = examine([function, combined.spec.identity])
+    uncovered = tuple(dict.fromkeys((*uncovered, *combined.spec.uncovered)))
     spec = EvaluatorSpec(name, "combine", parameters, identity, uncovered)
-    return Attached(spec, made.mode, made.score, made.needs)
+    return Attached(spec, combined.mode, combined.score, combined.needs)
 
 
-def rule_of(function: Callable[[Mapping[str, Score]], Any]) -> Rule:
-    """A function of the scores as a rule: what it returns is held to what a score is."""
+def make_rule(function: Callable[[Mapping[str, Score]], Any]) -> CombineRule:
+    """Wrap a user's function of the scores, so that it always returns a score."""
 
     def rule(scores: Mapping[str, Score]) -> Score:
         try:
@@ -196,129 +196,111 @@ def rule_of(function: Callable[[Mapping[str, Score]], Any]) -> Rule:
     return rule
 
 
-def parts_of(evaluators: Iterable[Any], label: str, example: str = "") -> Parts:
-    """The evaluators of a combination, each under a name of its own.
-
-    `example` is how to write one, where that is not `label(exact_match, contains)`.
-    """
+def name_evaluators(evaluators: Iterable[Any], label: str, example: str = "") -> Parts:
+    """Attach the evaluators of a combination and give each a unique name."""
     parts: Parts = {}
-    for thing in evaluators:
-        part = attach(thing)
+    for part in map(attach, evaluators):
         name, count = part.spec.name, 1
         while name in parts:
             count += 1
             name = f"{part.spec.name}_{count}"
-        parts[name] = part if name == part.spec.name else part.known_by(name)
+        parts[name] = part if name == part.spec.name else part.with_name(name)
     if not parts:
-        raise EvaluatorError(
-            "a combination of no evaluators says nothing",
-            where=label,
-            fix=f"give at least one, as in {example or f'{label}(exact_match, contains)'}",
-        )
+        fix = f"pass at least one, as in {example or f'{label}(exact_match, contains)'}"
+        raise EvaluatorError("there are no evaluators to combine", where=label, fix=fix)
     return parts
 
 
 def check_skipped(skipped: Any, label: str) -> None:
-    """Refuse anything but "skip" and "ignore"."""
-    if skipped not in get_args(Skipped):
-        raise EvaluatorError(
-            f"`skipped` is {skipped!r}", where=label, fix=f"{nearest(str(skipped), ['skip', 'ignore'])}"
-        )
+    """Raise an error for anything but "skip" and "ignore"."""
+    choices = list(get_args(Skipped))
+    if skipped not in choices:
+        raise EvaluatorError(f"`skipped` is {skipped!r}", where=label, fix=nearest(str(skipped), choices))
 
 
-def _by_rule(
+def _combine_by(
     uses: str,
     evaluators: Iterable[Any],
     combine: Callable[[Mapping[str, Score], Skipped], Score],
     skipped: Skipped,
 ) -> Attached:
-    parts = parts_of(evaluators, uses)
+    parts = name_evaluators(evaluators, uses)
     check_skipped(skipped, uses)
-    parameters = {"evaluators": data_of(list(parts.values())), **_unless_usual(skipped)}
-    return _combined(uses, parts, lambda scores: combine(scores, skipped), parameters=parameters)
+    parameters = {"evaluators": data_of(list(parts.values())), **_skipped_parameter(skipped)}
+    return _attach_combination(uses, parts, lambda scores: combine(scores, skipped), parameters)
 
 
-def _unless_usual(skipped: Skipped) -> dict[str, Any]:
-    """The option as a parameter; left out at its default, so that identities stay the same."""
+def _skipped_parameter(skipped: Skipped) -> dict[str, Any]:
+    # Left out at its default, so that identities from before this option stay the same.
     return {} if skipped == "skip" else {"skipped": skipped}
 
 
-def _combined(
-    uses: str, parts: Parts, rule: Rule, *, name: str | None = None, parameters: Mapping[str, Any]
+def _attach_combination(
+    uses: str, parts: Parts, rule: CombineRule, parameters: dict[str, Any], name: str | None = None
 ) -> Attached:
-    """One evaluator out of several: async if any is, and quick only if all are."""
-    data = dict(parameters)
-    identity = identity_of([uses, data])
-    spec = EvaluatorSpec(name or uses, uses, data, identity, uncovered_by(parts.values()))
-    mode, score = scored_together(parts, rule)
-    return Attached(spec, mode, score, needs_of(parts))
+    identity = identity_of([uses, parameters])
+    spec = EvaluatorSpec(name or uses, uses, parameters, identity, collect_uncovered(parts.values()))
+    return Attached(spec, *combine_scorers(parts, rule), collect_needs(parts))
 
 
-def uncovered_by(parts: Iterable[Attached]) -> tuple[str, ...]:
-    """What the identities of some evaluators do not cover, together."""
+def collect_uncovered(parts: Iterable[Attached]) -> tuple[str, ...]:
+    """Return everything that the identities of the evaluators do not cover."""
     return tuple(dict.fromkeys(phrase for part in parts for phrase in part.spec.uncovered))
 
 
-def scored_together(parts: Parts, rule: Rule) -> tuple[Mode, Callable[[Trial], Any]]:
-    """How several evaluators are called as one: waiting if any waits, quick only if all are."""
+def combine_scorers(parts: Parts, rule: CombineRule) -> tuple[Mode, Callable[[Trial], Any]]:
+    """Return how to call several evaluators as one: async if any is, inline only if all are."""
     modes = {part.mode for part in parts.values()}
-    if "async" in modes:
-        return "async", _score_together(parts, rule)
 
     def score(trial: Trial) -> Score:
         return rule({name: part.score(trial) for name, part in parts.items()})
 
-    return "thread" if "thread" in modes else "inline", score
+    async def score_concurrently(trial: Trial) -> Score:
+        import asyncio
 
-
-def needs_of(parts: Parts) -> frozenset[str]:
-    """What any of the parts looks at beside the trial."""
-    return frozenset().union(*(part.needs for part in parts.values()))
-
-
-def _score_together(parts: Parts, rule: Rule) -> Callable[[Trial], Any]:
-    """All parts at once, for they wait; the order of the scores is that of the parts."""
-    # Whoever awaits a score has it loaded; the others need not wait for the import.
-    import asyncio
-
-    async def score(trial: Trial) -> Score:
         scores = await asyncio.gather(*(score_later(part, trial) for part in parts.values()))
         return rule(dict(zip(parts, scores, strict=True)))
 
-    return score
+    if "async" in modes:
+        return "async", score_concurrently
+    return "thread" if "thread" in modes else "inline", score
+
+
+def collect_needs(parts: Parts) -> frozenset[str]:
+    """Return the evidence that any of the evaluators needs besides the trial."""
+    return frozenset().union(*(part.needs for part in parts.values()))
 
 
 async def score_later(part: Attached, trial: Trial) -> Score:
-    """The score of any evaluator to be awaited, in a thread if it may block."""
+    """Await the score of any evaluator, in a thread if it may block."""
     from proctor.core.threads import in_thread
 
     if part.mode == "thread":
         return await in_thread(part.score, trial)  # type: ignore[no-any-return]
-    found = part.score(trial)
-    return await found if part.mode == "async" else found  # type: ignore[no-any-return]
+    score = part.score(trial)
+    return await score if part.mode == "async" else score  # type: ignore[no-any-return]
 
 
-def _pairs(given: Any) -> list[tuple[Any, Any]]:
-    """Evaluators with their weights, from any of the ways to write them."""
-    if isinstance(given, Mapping):
-        if set(given) == {"evaluator", "weight"}:
-            return [(given["evaluator"], given["weight"])]
-        return list(given.items())
-    if isinstance(given, list | tuple) and len(given) == 2:
-        return [(given[0], given[1])]
+def _read_pairs(argument: Any) -> list[tuple[Any, Any]]:
+    if isinstance(argument, Mapping):
+        if set(argument) == {"evaluator", "weight"}:
+            return [(argument["evaluator"], argument["weight"])]
+        return list(argument.items())
+    if isinstance(argument, list | tuple) and len(argument) == 2:
+        return [(argument[0], argument[1])]
     raise EvaluatorError(
-        f"an evaluator without a weight: {given!r}",
+        f"an evaluator has no weight: {argument!r}",
         where="weighted",
         fix="write pairs, weighted((exact_match, 1), (contains, 2)), or {evaluator, weight}",
     )
 
 
-def _weight(weight: Any) -> float:
+def _check_weight(weight: Any) -> float:
     if not is_number(weight) or weight <= 0:
-        raise EvaluatorError(f"a weight is a number above 0, got {weight!r}", where="weighted")
+        raise EvaluatorError(f"a weight must be a number above 0, got {weight!r}", where="weighted")
     return float(weight)
 
 
 def _check_threshold(value: Any, label: str) -> None:
     if not is_fraction(value):
-        raise EvaluatorError(f"a threshold is from 0 to 1, got {value!r}", where=label)
+        raise EvaluatorError(f"threshold must be from 0 to 1, got {value!r}", where=label)

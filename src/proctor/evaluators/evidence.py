@@ -1,4 +1,4 @@
-"""Which evidence an evaluator takes: read once, from its positional parameters."""
+"""Read which evidence an evaluator takes from its positional parameters."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from proctor.errors import EvaluatorError
 EvidenceKind = Literal["output", "expected", "sample", "session", "context", "config"]
 
 SESSION_MARK = "__needs_session__"
-# Carried by evaluators that decide themselves what to say without a recorded session.
+# Marks evaluators that can score a trial without a recorded session.
 SESSION_OPTIONAL = "__session_optional__"
-# The names that frameworks give to a session in annotations.
+# Annotations that frameworks use for a session.
 SESSION_TYPES = "Session(?:View)?(?:Protocol)?"
-SHAPES_TAKEN = (
+SUPPORTED_SIGNATURES = (
     "write it as (output), (output, expected), (output, sample), (output, sample, config), "
     "(output, expected, session) or (field_context), with options as keyword-only parameters"
 )
 
-# Names that say what a parameter is meant to be.
+# Parameter names that suggest a certain role.
 _ROLES = {
     "output": ("output", "outputs", "answer", "response", "prediction", "completion", "y_pred"),
     "expected": ("expected", "reference", "references", "ground_truth", "y_true"),
@@ -33,15 +33,15 @@ _ROLES = {
 
 
 class Evidence(NamedTuple):
-    """One positional argument of an evaluator: what it is, and what stands in for a missing one."""
+    """One positional argument of an evaluator."""
 
     kind: EvidenceKind
     required: bool = False
     default: Any = None
 
 
-class Shape(NamedTuple):
-    """What an evaluator is called with: its evidence in order, and its options by name."""
+class EvaluatorSignature(NamedTuple):
+    """The arguments of an evaluator: its evidence in order, and its options by name."""
 
     evidence: tuple[Evidence, ...]
     options: dict[str, Parameter]
@@ -50,148 +50,130 @@ class Shape(NamedTuple):
     @property
     def kinds(self) -> tuple[EvidenceKind, ...]:
         """The kinds of evidence, in order."""
-        return tuple(piece.kind for piece in self.evidence)
+        return tuple(evidence.kind for evidence in self.evidence)
 
     @property
     def expects(self) -> bool:
-        """True if it has nothing to say without an expected value."""
-        return any(piece.kind == "expected" and piece.required for piece in self.evidence)
+        """True if it requires an expected value."""
+        return any(evidence.kind == "expected" and evidence.required for evidence in self.evidence)
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What a sample or trial must have for it, in words for a catalogue."""
+        """The evidence that a sample or trial must have, for the catalogue."""
         return ("expected",) * self.expects + ("session",) * ("session" in self.kinds)
 
     @property
     def in_context(self) -> bool:
-        """True if it is given the context of a field, or the configuration of the trial."""
+        """True if it takes the context of a field or the configuration of the trial."""
         return "context" in self.kinds or "config" in self.kinds
 
 
-def shape_of(function: Callable[..., Any], label: str) -> Shape:
-    """Read what a callable wants, or say which shapes are taken.
+def shape_of(function: Callable[..., Any], label: str) -> EvaluatorSignature:
+    """Read the signature of an evaluator, or raise an error that lists the supported ones.
 
     Evidence goes by position: the output, the expected value, the session. A parameter called
-    `sample` or `example`, or annotated `Sample`, gets the whole sample; one called `session`, or
-    annotated `SessionView` or `Session`, a view of the session; one called `field_context`, or
-    annotated `FieldContext`, the field and its surroundings; one called `config` the options
-    of the trial's configuration, a mapping. A parameter with a default of its own that says none
-    of this is an option.
+    `sample` or `example`, or annotated `Sample`, gets the sample; `session`, or one annotated
+    `SessionView` or `Session`, gets a view of the session; `field_context`, or one annotated
+    `FieldContext`, gets the context of the field; `config` gets the options of the trial's
+    configuration. Any other parameter with a default is an option.
 
     >>> def close_to(output, expected, *, margin=0.1): ...
     >>> shape_of(close_to, "close_to").kinds
     ('output', 'expected')
     """
-    parameters = signature_of(function, label).parameters.values()
-    marked = wants_session(function)
-    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    open_ended = any(p.kind is Parameter.VAR_POSITIONAL for p in parameters)
-    if not places and not open_ended:
+    parameters = inspect_signature(function, label).parameters.values()
+    is_marked = _has_session_mark(function)
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    is_variadic = any(p.kind is Parameter.VAR_POSITIONAL for p in parameters)
+    if not positional and not is_variadic:
+        what = "an evaluator takes at least the output, but this one has no positional parameter"
+        raise EvaluatorError(what, where=label, fix=SUPPORTED_SIGNATURES)
+    evidence = _read_evidence(positional, is_variadic, is_marked)
+    _check_names(positional, evidence, label)
+    rest = positional[len(evidence) :]
+    if extra := [repr(p.name) for p in rest if p.default is Parameter.empty]:
+        what = f"there is no evidence for its parameters after the first {len(evidence)}: {', '.join(extra)}"
+        raise EvaluatorError(what, where=label, fix=SUPPORTED_SIGNATURES)
+    if is_marked and "session" not in (item.kind for item in evidence):
         raise EvaluatorError(
-            "an evaluator takes at least the output, this one takes no positional parameter",
-            where=label,
-            fix=SHAPES_TAKEN,
-        )
-    evidence = _evidence(places, open_ended, marked)
-    _refuse_misleading_names(places, evidence, label)
-    left = places[len(evidence) :]
-    _refuse_more([p.name for p in left if p.default is Parameter.empty], len(evidence), label)
-    if marked and "session" not in (piece.kind for piece in evidence):
-        raise EvaluatorError(
-            "it is marked as needing the session, but has no third parameter to take it",
+            "it is marked as needing the session, but has no third parameter for it",
             where=label,
             fix="write it as (output, expected, session)",
         )
-    by_name = [p for p in left if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
-    by_name += [p for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
+    options = [p for p in rest if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    options += [p for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
     any_option = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
-    return Shape(evidence, {p.name: p for p in by_name}, any_option)
+    return EvaluatorSignature(evidence, {p.name: p for p in options}, any_option)
 
 
-def signature_of(function: Callable[..., Any], label: str) -> inspect.Signature:
-    """The signature of a callable, or an error that tells what to do without one."""
+def inspect_signature(function: Callable[..., Any], label: str) -> inspect.Signature:
+    """Return the signature of a callable, or raise an error if it has none."""
     try:
         return inspect.signature(function)
     except ValueError:
-        raise EvaluatorError(
-            "it does not tell which parameters it takes",
-            where=label,
-            fix="wrap it: lambda output, expected: ...",
-        ) from None
+        what, fix = "its parameters cannot be read", "wrap it: lambda output, expected: ..."
+        raise EvaluatorError(what, where=label, fix=fix) from None
 
 
-def wants_session(function: Any) -> bool:
-    """True if a callable carries the mark of `needs_session`, also inside a partial."""
-    while not (marked := bool(getattr(function, SESSION_MARK, False))):
+def _has_session_mark(function: Any) -> bool:
+    while not getattr(function, SESSION_MARK, False):
         if not isinstance(function, functools.partial):
-            break
+            return False
         function = function.func
-    return marked
+    return True
 
 
-def _evidence(places: list[Parameter], open_ended: bool, marked: bool) -> tuple[Evidence, ...]:
-    in_context = bool(places) and _wants_context(places[0])
-    found = [Evidence("context" if in_context else "output")]
-    for position, parameter in enumerate(places[1:4], start=1):
+def _read_evidence(positional: list[Parameter], is_variadic: bool, is_marked: bool) -> tuple[Evidence, ...]:
+    takes_context = bool(positional) and _takes_context(positional[0])
+    evidence = [Evidence("context" if takes_context else "output")]
+    for position, parameter in enumerate(positional[1:4], start=1):
         if position == 3 and parameter.name != "config":
             break
-        piece = _piece(parameter, position, marked)
-        if piece is None:
+        item = _read_parameter(parameter, position, is_marked)
+        if item is None:
             break
-        found.append(piece)
+        evidence.append(item)
     else:
-        if open_ended:
-            found += [Evidence("expected"), Evidence("session")][len(found) - 1 : 1 + marked]
-    return tuple(found)
+        if is_variadic:
+            evidence += [Evidence("expected"), Evidence("session")][len(evidence) - 1 : 1 + is_marked]
+    return tuple(evidence)
 
 
-def _piece(parameter: Parameter, position: int, marked: bool) -> Evidence | None:
-    """What stands at a position, or None for an option that has a default of its own."""
+def _read_parameter(parameter: Parameter, position: int, is_marked: bool) -> Evidence | None:
+    """Return the evidence for a parameter, or None for an option."""
     name, default = parameter.name, parameter.default
-    bare = default is Parameter.empty
-    if _wants_context(parameter):
+    has_no_default = default is Parameter.empty
+    if _takes_context(parameter):
         return Evidence("context")
-    if name in ("sample", "example") or _annotated(parameter, "Sample"):
+    if name in ("sample", "example") or _is_annotated(parameter, "Sample"):
         return Evidence("sample")
-    if name == "session" or _annotated(parameter, SESSION_TYPES):
+    if name == "session" or _is_annotated(parameter, SESSION_TYPES):
         return Evidence("session")
     if name == "config":
         return Evidence("config")
-    if position == 1 and (bare or default is None or name == "expected"):
-        return Evidence("expected", required=bare, default=None if bare else default)
-    return Evidence("session") if position == 2 and (bare or marked) else None
+    if position == 1 and (has_no_default or default is None or name == "expected"):
+        return Evidence("expected", required=has_no_default, default=None if has_no_default else default)
+    return Evidence("session") if position == 2 and (has_no_default or is_marked) else None
 
 
-def _wants_context(parameter: Parameter) -> bool:
-    return parameter.name == "field_context" or _annotated(parameter, "FieldContext")
+def _takes_context(parameter: Parameter) -> bool:
+    return parameter.name == "field_context" or _is_annotated(parameter, "FieldContext")
 
 
-def _annotated(parameter: Parameter, record: str) -> bool:
-    """True if the annotation is the record, also as text, subscripted or optional."""
+def _is_annotated(parameter: Parameter, record: str) -> bool:
+    """Return True if the annotation is the record, also as text, subscripted or optional."""
     annotation = parameter.annotation
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    pattern = rf"""['"]?(?:(?:\w+\.)*Optional\[)?(?:\w+\.)*{record}\b"""
-    return re.match(pattern, text) is not None
+    return re.match(rf"""['"]?(?:(?:\w+\.)*Optional\[)?(?:\w+\.)*{record}\b""", text) is not None
 
 
-def _refuse_misleading_names(places: list[Parameter], evidence: tuple[Evidence, ...], label: str) -> None:
-    """Refuse a parameter whose name says something else than what it would be given."""
-    for parameter, piece in zip(places, evidence, strict=False):
-        role = next((role for role, names in _ROLES.items() if parameter.name in names), piece.kind)
-        if role != piece.kind and piece.kind in ("output", "expected", "session"):
+def _check_names(positional: list[Parameter], evidence: tuple[Evidence, ...], label: str) -> None:
+    for parameter, item in zip(positional, evidence, strict=False):
+        role = next((role for role, names in _ROLES.items() if parameter.name in names), item.kind)
+        if role != item.kind and item.kind in ("output", "expected", "session"):
             raise EvaluatorError(
-                f"its parameter {parameter.name!r} would be given the {piece.kind}",
+                f"its parameter {parameter.name!r} would get the {item.kind}",
                 where=label,
                 fix="evidence goes by position: (output), (output, expected) or (output, expected, "
                 "session); for the input or the metadata write (output, sample)",
             )
-
-
-def _refuse_more(names: list[str], taken: int, label: str) -> None:
-    if names:
-        listed = ", ".join(repr(name) for name in names)
-        raise EvaluatorError(
-            f"nothing can be given for its parameters after the first {taken}: {listed}",
-            where=label,
-            fix=SHAPES_TAKEN,
-        )

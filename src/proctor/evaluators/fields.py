@@ -1,4 +1,4 @@
-"""A field with its evaluators: each sees the field's value, and together they give one score."""
+"""Evaluate one field of a result with several evaluators and combine their scores."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from proctor.core.identity import examine
 from proctor.errors import EvaluatorError, StopRun, UsageError
 from proctor.evaluators.attached import Attached
 from proctor.evaluators.combination import (
-    Rule,
+    CombineRule,
     check_skipped,
-    needs_of,
-    parts_of,
-    rule_of,
-    scored_together,
-    uncovered_by,
+    collect_needs,
+    collect_uncovered,
+    combine_scorers,
+    make_rule,
+    name_evaluators,
 )
 from proctor.evaluators.marking import evaluator
 from proctor.evaluators.options import data_of
@@ -30,6 +30,7 @@ from proctor.records.trial import Trial
 
 Combination = str | Callable[..., Any]
 RULES: Mapping[str, Callable[[Mapping[str, Score], Skipped], Score]] = {"and": combine_all, "or": combine_any}
+_EXAMPLE = 'field("output", [contains, exact_match])'
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
@@ -40,13 +41,13 @@ def field(
     name: str | None = None,
     skipped: Skipped = "skip",
 ) -> Attached:
-    """Evaluators of one field of a result: all must pass, or any, or what a function says.
+    """Evaluates one field of a result and combines the scores.
 
-    `path` leads to the field: `output`, `usage.total_tokens`, `items.*.name`; to its evaluators
-    the field's value is the output. `combine` is "and", "or", or a function of the scores by name
-    that returns a score, or what makes one (in an eval file `module:function`). A result without
-    the field is an error. An evaluator that skips makes the field skipped, unless another one
-    decides; `skipped="ignore"` leaves it out.
+    `path` selects the field: `output`, `usage.total_tokens`, `items.*.name`; its evaluators get
+    the value of the field as the output. `combine` is "and", "or", or a function of the scores by
+    name (in an eval file `module:function`). A result without the field is an error. An evaluator
+    that skips makes the field skipped, unless another one decides; `skipped="ignore"` leaves it
+    out.
 
     >>> from proctor.evaluators.matching import contains
     >>> from proctor.records.sample import Sample
@@ -58,10 +59,14 @@ def field(
     True
     """
     label = name or path
-    where = Field(label, _checked(path, label))
-    parts = {key: _of_field(part, where) for key, part in parts_of(evaluators, label, _EXAMPLE).items()}
+    try:
+        target = Field(label, compiled(path).text)
+    except UsageError as error:
+        raise EvaluatorError(error.what, where=label, fix=error.fix) from None
+    named = name_evaluators(evaluators, label, _EXAMPLE)
+    parts = {key: _attach_to_field(part, target) for key, part in named.items()}
     check_skipped(skipped, label)
-    rule = _rule(combine, label, skipped)
+    rule = _read_rule(combine, label, skipped)
     parameters = {
         "path": path,
         "evaluators": data_of(list(parts.values())),
@@ -69,52 +74,45 @@ def field(
         **({} if skipped == "skip" else {"skipped": skipped}),
     }
     identity, uncovered = examine(["field", parameters, combine])
-    uncovered = tuple(dict.fromkeys((*uncovered, *uncovered_by(parts.values()))))
+    uncovered = tuple(dict.fromkeys((*uncovered, *collect_uncovered(parts.values()))))
     spec = EvaluatorSpec(label, "field", parameters, identity, uncovered)
-    mode, score = scored_together(parts, rule)
-    needs = needs_of(parts) | {"context"}
-    return Attached(spec, mode, score, needs, FieldGroup(where, parts, rule))
+    needs = collect_needs(parts) | {"context"}
+    return Attached(spec, *combine_scorers(parts, rule), needs, FieldGroup(target, parts, rule))
 
 
-def _of_field(part: Attached, where: Field) -> Attached:
-    """An evaluator that sees only the field; where it is missing, its score is an error."""
-    inner = part.score
+def _attach_to_field(part: Attached, target: Field) -> Attached:
+    """Return an evaluator that sees only the field; a missing field gives an error score."""
 
     def score(trial: Trial) -> Score:
         try:
-            return inner(looking_at(trial, where))  # type: ignore[no-any-return]
+            return part.score(looking_at(trial, target))  # type: ignore[no-any-return]
         except StopRun:
             raise
         except Exception as error:
             return as_error(error)
 
-    async def score_later(trial: Trial) -> Score:
+    async def score_async(trial: Trial) -> Score:
         try:
-            return await inner(looking_at(trial, where))  # type: ignore[no-any-return]
+            return await part.score(looking_at(trial, target))  # type: ignore[no-any-return]
         except StopRun:
             raise
         except Exception as error:
             return as_error(error)
 
-    call = score_later if part.mode == "async" else score
-    return Attached(part.spec, part.mode, call, part.needs)
+    return Attached(part.spec, part.mode, score_async if part.mode == "async" else score, part.needs)
 
 
-def _checked(path: Any, label: str) -> str:
-    try:
-        return compiled(path).text
-    except UsageError as error:
-        raise EvaluatorError(error.what, where=label, fix=error.fix) from None
-
-
-def _rule(combine: Any, label: str, skipped: Skipped) -> Rule:
+def _read_rule(combine: Any, label: str, skipped: Skipped) -> CombineRule:
     if callable(combine):
-        return _telling(rule_of(combine))
+        return _keep_parts(make_rule(combine))
     if isinstance(combine, str) and combine in RULES:
-        together = RULES[combine]
-        return lambda scores: together(scores, skipped)
+        return lambda scores: RULES[combine](scores, skipped)
     if isinstance(combine, str) and ":" in combine:
-        return _rule(_loaded(combine, label), label, skipped)
+        try:
+            function = importing.load(combine)
+        except UsageError as error:
+            raise EvaluatorError(error.what, where=f"{label}, {combine}", fix=error.fix) from None
+        return _read_rule(function, label, skipped)
     raise EvaluatorError(
         f"evaluators cannot be combined with {combine!r}",
         where=label,
@@ -122,22 +120,12 @@ def _rule(combine: Any, label: str, skipped: Skipped) -> Rule:
     )
 
 
-def _telling(rule: Rule) -> Rule:
-    """A rule of the user's whose score also tells what it was made of."""
+def _keep_parts(rule: CombineRule) -> CombineRule:
+    """Add the combined scores to the details of a score."""
 
-    def told(scores: Mapping[str, Score]) -> Score:
+    def rule_with_parts(scores: Mapping[str, Score]) -> Score:
         score = rule(scores)
         details = {**score.details, "parts": dict(scores)}
         return Score(score.value, score.passed, score.reason, details, score.status)
 
-    return told
-
-
-def _loaded(address: str, label: str) -> Any:
-    try:
-        return importing.load(address)
-    except UsageError as error:
-        raise EvaluatorError(error.what, where=f"{label}, {address}", fix=error.fix) from None
-
-
-_EXAMPLE = 'field("output", [contains, exact_match])'
+    return rule_with_parts

@@ -1,8 +1,4 @@
-"""Judges: a model that rates or scores what a target gave, by a criterion, a rubric or quality.
-
-Everything judged stands behind a fence, a verdict comes from structured output or the last line
-that bears the fence's mark, and a judge without a verdict gives an error, never a number.
-"""
+"""Judges: models that rate an output by a criterion, a rubric or its overall quality."""
 
 from __future__ import annotations
 
@@ -63,45 +59,45 @@ def llm_judge(
     """A model rates the output by a criterion: excellent, good, fair, poor or wrong.
 
     The first two pass. With `rubric` (a text) or `criteria` (a list) it gives a number on the
-    `scale` instead, which passes from 0.7 of the way up; with neither it scores overall quality.
-    `threshold` sets another pass mark.
+    `scale` instead, which passes from 0.7 of the range up; without any of them it scores overall
+    quality. `threshold` sets another limit.
 
-    The judge sees the input and, where there is one, the expected value: `reference=True` skips
+    The judge sees the input and, if there is one, the expected value: `reference=True` skips
     samples without one, `reference=False` never shows it. `samples` asks several times and takes
-    the mean; `combine="vote"` passes what most opinions pass. `logprobs` weighs the ratings by
-    how likely the model held each. The temperature is 0, for several samples the provider's own.
-    `prompt` is a prompt of your own: the path of its file or a `PromptTemplate`, not a text. It
-    must have `$output` in it, and may have `$input`, `$context`, `$expected`, `$mark`, where one
-    is given `$criterion`, and with a scale `$low` and `$high`.
+    the mean; with `combine="vote"` the majority decides. `logprobs` weighs the ratings by their
+    probabilities. The temperature is 0, for several samples the provider's default. `prompt` is
+    your own prompt: the path of its file or a `PromptTemplate`, not a text. It must contain
+    `$output`, and may contain `$input`, `$context`, `$expected`, `$mark`, `$criterion` if there is
+    one, and `$low` and `$high` with a scale.
 
-    >>> def kind(messages):
+    >>> def polite_judge(messages):
     ...     *_, line = messages[-1].content.splitlines()
     ...     return "It greets.\\n" + line.partition("<")[0] + "good"
-    >>> llm_judge(kind, "Is it polite?")("Good morning!").value
+    >>> llm_judge(polite_judge, "Is it polite?")("Good morning!").value
     0.75
     """
     from proctor.evaluators.judges.judge import Judge, View
 
     where = "llm_judge"
     check_terms(where, threshold, samples=samples, max_tokens=max_tokens, combine=combine)
-    measure = _measure(criterion, rubric, criteria, where)
-    named = criterion is not None or prompt is not None
-    by_labels = rubric is None and criteria is None and named
-    taken = _ratings(threshold) if by_labels else numbers(scale, threshold, where)
-    key = "llm-judge" if by_labels else "llm-score" if measure else "quality-score"
-    ends = _ends(taken)
+    criterion_text = _join_criteria(criterion, rubric, criteria, where)
+    uses_labels = rubric is None and criteria is None and (criterion is not None or prompt is not None)
+    key = "llm-judge" if uses_labels else "llm-score" if criterion_text else "quality-score"
+    labels = Labels("rating", RATING_VALUES, passing=PASSING_RATINGS, threshold=threshold)
+    rating_scale = labels if uses_labels else numbers(scale, threshold, where)
+    ends = _format_ends(rating_scale)
     judge = Judge(
         connected(adapter),
-        _template(prompt, key, (*measure, *ends), where),
-        taken,
-        measure,
+        _choose_template(prompt, key, (*criterion_text, *ends), where),
+        rating_scale,
+        criterion_text,
         ends,
         View(reference, show_input),
         asking(temperature, max_tokens, logprobs=logprobs, samples=samples),
         samples,
         combine,
     )
-    return _evaluator(judge, llm_judge, locals())
+    return _make_evaluator(judge, llm_judge, locals())
 
 
 @evaluator(category="llm", factory=True, needs=())
@@ -116,27 +112,27 @@ def quality_score(
     temperature: Temperature = "auto",
     max_tokens: int | None = None,
 ) -> Callable[..., Any]:
-    """A model scores how good the output is as a whole; passes from `min_score` (0 to 1) up.
+    """A model scores the overall quality of the output; passes from `min_score` (0 to 1) up.
 
-    It looks at correctness, completeness, clarity and use, in this order.
+    It considers correctness, completeness, clarity and usefulness, in this order.
     """
     from proctor.evaluators.judges.judge import Judge, View
     from proctor.evaluators.judges.templates import shipped
 
     where = "quality_score"
     check_terms(where, min_score, samples=samples, max_tokens=max_tokens)
-    taken = numbers(scale, min_score, where)
+    rating_scale = numbers(scale, min_score, where)
     judge = Judge(
         connected(adapter),
         shipped("quality-score"),
-        taken,
+        rating_scale,
         {},
-        _ends(taken),
+        _format_ends(rating_scale),
         View(reference, show_input),
         asking(temperature, max_tokens, samples=samples),
         samples,
     )
-    return _evaluator(judge, quality_score, locals())
+    return _make_evaluator(judge, quality_score, locals())
 
 
 @evaluator(category="llm", factory=True, needs=())
@@ -156,8 +152,8 @@ def rubric_evaluation(
     """A model scores the output by every criterion of a rubric; the value is the weighted mean.
 
     A rubric is a list of criteria, or a mapping of names to weights, descriptions or mappings
-    with description, scoring_criteria and weight. `one_call=False` asks for each criterion by
-    itself. A criterion without a verdict is left out of the mean and named.
+    with description, scoring_criteria and weight. `one_call=False` asks for each criterion
+    separately. A criterion without a verdict is left out of the mean and named.
     """
     from proctor.evaluators.judges.criteria import rubric_of
     from proctor.evaluators.judges.judge import View
@@ -166,62 +162,55 @@ def rubric_evaluation(
     where = "rubric_evaluation"
     check_terms(where, threshold, max_tokens=max_tokens)
     rubric = rubric_of(rubric, where)
-    taken = numbers(scale, threshold, where)
-    key, known = ("rubric", "criteria") if one_call else ("llm-score", "criterion")
+    rating_scale = numbers(scale, threshold, where)
+    key, variable = ("rubric", "criteria") if one_call else ("llm-score", "criterion")
     judge = RubricJudge(
         connected(adapter),
-        _template(prompt, key, (known, "low", "high"), where),
+        _choose_template(prompt, key, (variable, "low", "high"), where),
         rubric,
-        taken,
-        _ends(taken),
+        rating_scale,
+        _format_ends(rating_scale),
         one_call,
         View(reference, show_input),
         asking(temperature, max_tokens),
     )
-    return _evaluator(judge, rubric_evaluation, locals())
+    return _make_evaluator(judge, rubric_evaluation, locals())
 
 
-def _evaluator(
-    judge: Judge | RubricJudge, by: Callable[..., Any], given: Mapping[str, Any]
+def _make_evaluator(
+    judge: Judge | RubricJudge, factory: Callable[..., Any], arguments: Mapping[str, Any]
 ) -> Callable[..., Any]:
-    """The evaluator of a judge, marked with the options that are not the usual ones."""
-
     async def evaluate(output: Any, sample: Any = None) -> Any:
         return await judge.score(output, sample)
 
     options = {
-        name: given[name]
-        for name, parameter in inspect.signature(by).parameters.items()
-        if name != "adapter" and given[name] != parameter.default
+        name: arguments[name]
+        for name, parameter in inspect.signature(factory).parameters.items()
+        if name != "adapter" and arguments[name] != parameter.default
     }
-    # The adapter rather than what was given for it, which may hold a key.
-    return made(evaluate, by=by, adapter=judge.adapter, **options)
+    # The adapter instead of the user's argument, which may contain a key.
+    return made(evaluate, by=factory, adapter=judge.adapter, **options)
 
 
-def _template(prompt: Any, key: str, known: tuple[str, ...], where: str) -> Any:
+def _choose_template(prompt: Any, key: str, variables: tuple[str, ...], where: str) -> Any:
     from proctor.evaluators.judges.templates import chosen
 
-    return chosen(prompt, key, known, where)
+    return chosen(prompt, key, variables, where)
 
 
-def _measure(
+def _join_criteria(
     criterion: str | None, rubric: str | None, criteria: Sequence[str] | None, where: str
 ) -> dict[str, str]:
-    """What is judged by, in one text."""
     listed = [criteria] if isinstance(criteria, str) else list(criteria or ())
-    parts = [part for part in (criterion, rubric) if part is not None]
-    if any(not isinstance(part, str) or not part.strip() for part in (*parts, *listed)):
-        raise EvaluatorError("a criterion is a text that says something", where=where)
+    blocks = [block for block in (criterion, rubric) if block is not None]
+    if any(not isinstance(text, str) or not text.strip() for text in (*blocks, *listed)):
+        raise EvaluatorError("a criterion must be a text that is not empty", where=where)
     if criteria is not None and not listed:
-        raise EvaluatorError("there is no criterion in the list", where=where)
-    parts += ["Consider:\n" + "\n".join(f"- {one}" for one in listed)] if listed else []
-    return {"criterion": "\n\n".join(parts)} if parts else {}
+        raise EvaluatorError("the list of criteria is empty", where=where)
+    if listed:
+        blocks.append("\n".join(["Consider:", *(f"- {text}" for text in listed)]))
+    return {"criterion": "\n\n".join(blocks)} if blocks else {}
 
 
-def _ratings(threshold: float | None) -> Labels | Numbers:
-    return Labels("rating", RATING_VALUES, passing=PASSING_RATINGS, threshold=threshold)
-
-
-def _ends(scale: Labels | Numbers) -> dict[str, str]:
-    """The ends of a scale, as words in a prompt."""
+def _format_ends(scale: Labels | Numbers) -> dict[str, str]:
     return {"low": f"{scale.low:g}", "high": f"{scale.high:g}"} if isinstance(scale, Numbers) else {}

@@ -1,4 +1,4 @@
-"""The mark that gives a function its name and category as an evaluator."""
+"""The `evaluator` decorator, and the name, category and options it gives a function."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import msgspec
 from proctor.core.identity import name_of
 from proctor.errors import EvaluatorError, nearest
 from proctor.evaluators.evidence import SESSION_MARK, shape_of
-from proctor.evaluators.options import ParameterInfo, options_of_factory, options_of_function
+from proctor.evaluators.options import ParameterInfo, read_factory_options, read_function_options
 from proctor.evaluators.verdict import shown
 from proctor.records.run import EvaluatorSpec
 
 MARK = "__evaluator__"
-# Where a function that can be called anywhere has the async one.
-ASYNC = "__async_evaluator__"
-# Where a built-in evaluator that checks how it is called has the function itself.
+# Holds the async original of a function that can also be called outside an event loop.
+ASYNC_ATTRIBUTE = "__async_evaluator__"
+# Holds the original of a built-in evaluator that checks its arguments.
 UNCHECKED = "__unchecked_evaluator__"
 _BUILT_IN = "proctor.evaluators."
 
@@ -33,10 +33,10 @@ Spread = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 class EvaluatorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """An evaluator as the catalogue shows it.
 
-    `needs` names what it has nothing to say without: "expected", "session", "epochs". `pure` is
-    quick and without input or output. A `factory` makes the evaluator from its parameters; `parts`
-    names the parameter that holds other evaluators. `threshold` is the least number that passes,
-    `field` the path of what it looks at where no field is chosen for it.
+    `needs` lists required evidence: "expected", "session", "epochs". `pure` means fast and without
+    input or output. A `factory` makes the evaluator from its parameters; `parts` names the
+    parameter that holds other evaluators. `threshold` is the lowest passing value; `field` is the
+    path it reads by default.
     """
 
     name: str
@@ -52,18 +52,18 @@ class EvaluatorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
 
 class CallError(EvaluatorError, TypeError):
-    """A built-in evaluator was called with arguments that it does not take."""
+    """A built-in evaluator was called with wrong arguments."""
 
 
-class Marking(NamedTuple):
-    """What the mark holds: the catalogue's entry, a check of the options, and how it was made.
+class EvaluatorMark(NamedTuple):
+    """The catalogue entry of an evaluator, its option check, and the options a factory was given.
 
-    `spread` tells parameters that stand for several evaluators apart.
+    `spread` turns the parameters of one eval file entry into those of several evaluators.
     """
 
     info: EvaluatorInfo
     check: CheckOptions | None = None
-    given: Mapping[str, Any] | None = None
+    options: Mapping[str, Any] | None = None
     spread: Spread | None = None
 
 
@@ -84,16 +84,16 @@ def evaluator(
     spread: Spread | None = None,
 ) -> Callable[[F], F]: ...
 def evaluator(
-    function: Any = None, /, *, check: CheckOptions | None = None, spread: Spread | None = None, **terms: Any
+    function: Any = None, /, *, check: CheckOptions | None = None, spread: Spread | None = None, **info: Any
 ) -> Any:
-    """Give a function its name and category as an evaluator; it stays the same function.
+    """Give a function a name and category as an evaluator; you can still call it as before.
 
-    Its keyword-only parameters are its options. With `factory=True` all its parameters are, and
-    it returns the evaluator; what that needs cannot be read from the factory, so `needs` says it.
-    `pure=True` promises that it is quick and neither reads nor writes anything, so that it may
-    run without a thread. `check` looks at given options and raises an `EvaluatorError`. `field`
-    is the path of what it looks at, `usage.total_tokens` say, where no field is chosen for it.
-    `spread` gives the parameters of each, where one entry of an eval file stands for several.
+    Its keyword-only parameters are its options. With `factory=True` all its parameters are options
+    and it returns the evaluator; `needs` then lists the evidence which that evaluator needs.
+    `pure=True` promises that it is fast and does no input or output, so it may run without a
+    thread. `check` validates options and raises an `EvaluatorError`. `field` is the path it reads
+    by default, such as `usage.total_tokens`. `spread` lets one entry of an eval file stand for
+    several evaluators.
 
     >>> @evaluator(category="style", pure=True)
     ... def shouts(output):
@@ -106,18 +106,17 @@ def evaluator(
     """
 
     def mark(function: F) -> F:
-        marking = Marking(describe(function, **terms), check, spread=spread)
-        # On the function itself too: the mark is part of the identity of what a run calls.
-        setattr(function, MARK, marking)
+        evaluator_mark = EvaluatorMark(describe(function, **info), check, spread=spread)
+        # On the original too: the mark is part of the identity of the code that a run calls.
+        setattr(function, MARK, evaluator_mark)
         if inspect.isfunction(function) and function.__module__.startswith(_BUILT_IN):
-            return _with_checked_call(function, marking.info)  # type: ignore[return-value]
+            return _explain_wrong_calls(function, evaluator_mark.info)  # type: ignore[return-value]
         return function
 
     return mark if function is None else mark(function)
 
 
-def _with_checked_call(function: Callable[..., Any], info: EvaluatorInfo) -> Callable[..., Any]:
-    """A built-in evaluator that explains a call with wrong arguments; runs call it directly."""
+def _explain_wrong_calls(function: Callable[..., Any], info: EvaluatorInfo) -> Callable[..., Any]:
     explain = functools.partial(_raise_call_error, info, function)
 
     def call(*args: Any, **options: Any) -> Any:
@@ -127,46 +126,37 @@ def _with_checked_call(function: Callable[..., Any], info: EvaluatorInfo) -> Cal
             explain(args, options)
             raise
 
-    # With the globals of its module, or doctest would not find it there.
-    found = types.FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
-    setattr(found, UNCHECKED, function)
-    return functools.wraps(function)(found)
+    # With the globals of its module, so that doctest finds it there.
+    wrapper = types.FunctionType(
+        call.__code__, function.__globals__, function.__name__, None, call.__closure__
+    )
+    setattr(wrapper, UNCHECKED, function)
+    return functools.wraps(function)(wrapper)
 
 
 def _raise_call_error(
     info: EvaluatorInfo, function: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]
 ) -> None:
-    """Raise a `CallError` if the arguments do not fit; a TypeError from inside is left alone."""
+    """Raise a `CallError` if the arguments do not match; ignore a TypeError from inside the function."""
     signature = inspect.signature(function)
     try:
         signature.bind(*args, **options)
+        return
     except TypeError as error:
-        raise _call_error(info, signature, args, options, str(error)) from None
-
-
-def _call_error(
-    info: EvaluatorInfo,
-    signature: inspect.Signature,
-    args: Sequence[Any],
-    options: Mapping[str, Any],
-    fault: str,
-) -> CallError:
-    """What is wrong with a call, and how the evaluator is called."""
+        what, fix = str(error), f"call {info.name}{signature}"
     names = [parameter.name for parameter in info.parameters]
-    unknown = [name for name in options if name not in signature.parameters]
-    if unknown:
-        listed = ", ".join(names) or "none"
-        fix = f"{nearest(unknown[0], names)} Its parameters are: {listed}"
-        return CallError(f"there is no parameter {unknown[0]!r}", where=info.name, fix=fix)
-    if not info.factory and not args:
-        given = ", ".join([info.name, *(f"{name}={value!r}" for name, value in options.items())])
-        fix = f"set its parameters with functools.partial({given})"
-        return CallError("it is called without an output to judge", where=info.name, fix=fix)
-    return CallError(f"{fault}", where=info.name, fix=f"call {info.name}{signature}")
+    unknown = next((name for name in options if name not in signature.parameters), None)
+    if unknown is not None:
+        what = f"there is no parameter {unknown!r}"
+        fix = f"{nearest(unknown, names)} Its parameters are: {', '.join(names) or 'none'}"
+    elif not info.factory and not args:
+        arguments = ", ".join([info.name, *(f"{name}={value!r}" for name, value in options.items())])
+        what, fix = "it was called without an output", f"use functools.partial({arguments}) to set options"
+    raise CallError(what, where=info.name, fix=fix) from None
 
 
 def needs_session(function: F) -> F:
-    """Mark an evaluator that wants the session where its parameters do not tell.
+    """Mark an evaluator that needs the session although its signature does not show it.
 
     >>> @needs_session
     ... def quiet(*evidence):
@@ -174,16 +164,16 @@ def needs_session(function: F) -> F:
     ...     return len(session) == 0
     """
     setattr(function, SESSION_MARK, True)
-    marking = marking_of(function)
-    if marking is not None:
-        needs = tuple(dict.fromkeys((*marking.info.needs, "session")))
-        info = msgspec.structs.replace(marking.info, needs=needs)
-        setattr(function, MARK, marking._replace(info=info))
+    mark = marking_of(function)
+    if mark is not None:
+        needs = tuple(dict.fromkeys((*mark.info.needs, "session")))
+        info = msgspec.structs.replace(mark.info, needs=needs)
+        setattr(function, MARK, mark._replace(info=info))
     return function
 
 
 def made(function: F, *, by: Callable[..., Any], **given: Any) -> F:
-    """Mark an evaluator that a factory made with the factory's name and the options it was given.
+    """Mark an evaluator that a factory made with the factory's name and options.
 
     >>> @evaluator(factory=True, needs=())
     ... def longer_than(length):
@@ -195,31 +185,23 @@ def made(function: F, *, by: Callable[..., Any], **given: Any) -> F:
     """
     info = msgspec.structs.replace(describe(by, factory=True), factory=False)
     if inspect.iscoroutinefunction(function):
-        function = _callable_anywhere(function)
-    setattr(function, MARK, Marking(info, given=given))
+        function = _make_callable_anywhere(function)
+    setattr(function, MARK, EvaluatorMark(info, options=given))
     return function
 
 
-def _callable_anywhere(function: F) -> F:
-    """An async evaluator that gives its score outside an event loop, and is awaited inside one."""
-
+def _make_callable_anywhere(function: F) -> F:
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        return settled(function(*args, **options))
+        return resolve_score(function(*args, **options))
 
-    setattr(call, ASYNC, function)
+    setattr(call, ASYNC_ATTRIBUTE, function)
     return call  # type: ignore[return-value]
 
 
-def settled(score: Any) -> Any:
-    """What a coroutine comes to, outside a running event loop; inside one, the coroutine.
-
-    >>> async def later():
-    ...     return 0.75
-    >>> settled(later())
-    0.75
-    """
-    # Imported by now if a loop can be running at all.
+def resolve_score(score: Any) -> Any:
+    """Return the result of a coroutine, or the coroutine itself inside a running event loop."""
+    # No loop can be running unless asyncio has been imported.
     asyncio = sys.modules.get("asyncio")
     if asyncio is not None and asyncio._get_running_loop() is not None:
         return score
@@ -228,136 +210,123 @@ def settled(score: Any) -> Any:
     return bridge.run(score)
 
 
-def marking_of(thing: Any) -> Marking | None:
-    """The mark of a function or object, or None."""
-    found = getattr(thing, MARK, None)
-    return found if isinstance(found, Marking) else None
+def marking_of(thing: Any) -> EvaluatorMark | None:
+    """Return the mark of a function or object, or None."""
+    mark = getattr(thing, MARK, None)
+    return mark if isinstance(mark, EvaluatorMark) else None
 
 
 def info_of(thing: Any) -> EvaluatorInfo | None:
-    """What the catalogue shows of a marked function, or None for an unmarked one."""
-    marking = marking_of(thing)
-    return None if marking is None else marking.info
+    """Return the catalogue entry of a marked function, or None."""
+    mark = marking_of(thing)
+    return None if mark is None else mark.info
 
 
 def is_factory(thing: Any) -> bool:
-    """True for what makes an evaluator and is none itself: marked factories, and classes."""
+    """Return True for marked factories and for classes."""
     info = info_of(thing)
-    marked = info is not None and info.factory and inspect.isroutine(thing)
-    return isinstance(thing, type) or marked
+    return isinstance(thing, type) or (info is not None and info.factory and inspect.isroutine(thing))
 
 
 def describe(
-    thing: Any, *, name: str | None = None, factory: bool = False, parts: str = "", **terms: Any
+    thing: Any, *, name: str | None = None, factory: bool = False, parts: str = "", **details: Any
 ) -> EvaluatorInfo:
-    """What the catalogue shows of any evaluator, marked or not.
+    """Return the catalogue entry of any evaluator, marked or not.
 
     >>> def short(output, *, limit: int = 80):
     ...     "Passes if the output is short."
     >>> describe(short).parameters[0].default
     80
     """
-    found = info_of(thing)
-    if found is not None and is_factory(thing) == found.factory:
-        return found
+    info = info_of(thing)
+    if info is not None and is_factory(thing) == info.factory:
+        return info
     label = name or known_as(thing)
-    needs = terms.pop("needs", None)
+    needs = details.pop("needs", None)
     if factory or isinstance(thing, type):
-        parameters = options_of_factory(thing, label).describe()
+        parameters = read_factory_options(thing, label).describe()
         if isinstance(thing, type):
-            parameters += _options_of_evaluate(thing, parameters, label)
+            parameters += _describe_evaluate_options(thing, parameters, label)
         factory = True
     else:
-        call = call_of(thing, label)
-        shape = shape_of(call, label)
-        parameters = options_of_function(call, shape).describe()
-        needs = shape.needs if needs is None else needs
+        call = get_callable(thing, label)
+        signature = shape_of(call, label)
+        parameters = read_function_options(call, signature).describe()
+        needs = signature.needs if needs is None else needs
+    while isinstance(thing, functools.partial):
+        thing = thing.func
     return EvaluatorInfo(
         label,
-        summary=_first_line(thing),
-        parameters=tuple(_named_part(p) if p.name == parts else p for p in parameters),
+        summary=(inspect.getdoc(thing) or "").strip().partition("\n")[0],
+        parameters=tuple(_set_evaluator_type(p) if p.name == parts else p for p in parameters),
         needs=needs or (),
         factory=factory,
         parts=parts,
-        **terms,
+        **details,
     )
 
 
-def _options_of_evaluate(
-    kind: type, before: tuple[ParameterInfo, ...], label: str
+def _describe_evaluate_options(
+    evaluator_class: type, constructor: tuple[ParameterInfo, ...], label: str
 ) -> tuple[ParameterInfo, ...]:
-    """What the `evaluate` of a class takes besides what its objects are made with."""
-    method = getattr(kind, "evaluate", None)
+    method = getattr(evaluator_class, "evaluate", None)
     if not inspect.isfunction(method):
         return ()
-    bound = method.__get__(kind)
-    names = {parameter.name for parameter in before}
-    found = options_of_function(bound, shape_of(bound, label)).describe()
-    return tuple(parameter for parameter in found if parameter.name not in names)
+    bound = method.__get__(evaluator_class)
+    names = {parameter.name for parameter in constructor}
+    options = read_function_options(bound, shape_of(bound, label)).describe()
+    return tuple(parameter for parameter in options if parameter.name not in names)
 
 
-def call_of(thing: Any, label: str) -> Callable[..., Any]:
-    """What is called: the thing itself, or the `evaluate` of an object that has one."""
+def get_callable(thing: Any, label: str) -> Callable[..., Any]:
+    """Return the function to call: the evaluator itself, or the `evaluate` method of an object."""
     method = None if inspect.isroutine(thing) else getattr(thing, "evaluate", None)
     if callable(method):
         return method  # type: ignore[no-any-return]
-    thing = getattr(thing, ASYNC, None) or getattr(thing, UNCHECKED, thing)
+    thing = getattr(thing, ASYNC_ATTRIBUTE, None) or getattr(thing, UNCHECKED, thing)
     if callable(thing):
         return thing  # type: ignore[no-any-return]
     if isinstance(thing, str):
         raise EvaluatorError(
             f"{thing!r} is the name of an evaluator, not an evaluator",
-            fix=f"give the function itself, or Registry.standard().build({thing!r})",
+            fix=f"pass the function itself, or Registry.standard().build({thing!r})",
         )
-    raise EvaluatorError(f"{shown(thing)} is neither callable nor has it an `evaluate` method", where=label)
+    raise EvaluatorError(f"{shown(thing)} is not callable and has no `evaluate` method", where=label)
 
 
 def known_as(thing: Any) -> str:
-    """The name that people know an evaluator by.
+    """Return the name of an evaluator.
 
     >>> known_as(functools.partial(known_as)), known_as(lambda output: True)
     ('known_as', 'lambda')
     """
     while isinstance(thing, functools.partial):
         thing = thing.func
-    told = getattr(thing, "spec", None) or info_of(thing)
-    if isinstance(told, EvaluatorSpec | EvaluatorInfo):
-        return told.name
-    if isinstance(thing, type):
-        return _own_name(thing) or thing.__name__
-    if own := _told_name(thing):
-        return own
+    described = getattr(thing, "spec", None) or info_of(thing)
+    if isinstance(described, EvaluatorSpec | EvaluatorInfo):
+        return described.name
+    custom_name = _read_custom_name(thing)
+    if custom_name or isinstance(thing, type):
+        class_name = getattr(thing, "name", None)
+        return custom_name or (class_name if isinstance(class_name, str) else "") or thing.__name__
     name = name_of(thing)
-    owner = getattr(thing, "__self__", None)
     if inspect.ismethod(thing) and name in ("evaluate", "__call__"):
-        return known_as(owner)
-    outside, inside, _ = str(getattr(thing, "__qualname__", "")).rpartition(".<locals>.evaluate")
-    if inside and name == "evaluate":
-        # The usual way to write a factory: the function inside has no name of its own.
-        return outside.rpartition(".")[2]
+        return known_as(thing.__self__)
+    outer, separator, _ = str(getattr(thing, "__qualname__", "")).rpartition(".<locals>.evaluate")
+    if separator and name == "evaluate":
+        # A factory usually calls its inner function `evaluate`, so use the factory's name.
+        return outer.rpartition(".")[2]
     return "lambda" if name == "<lambda>" else name
 
 
-def _own_name(kind: type) -> str:
-    """The name that a class gives its evaluators."""
-    name = _told_name(kind) or getattr(kind, "name", None)
-    return name if isinstance(name, str) else ""
-
-
-def _told_name(thing: Any) -> str:
-    """What `evaluator_name` says, a text or a method without arguments."""
+def _read_custom_name(thing: Any) -> str:
+    """Return `evaluator_name`, which is a text or a method without arguments."""
     name = getattr(thing, "evaluator_name", None)
     if callable(name):
         name = name()
     return name if isinstance(name, str) else ""
 
 
-def _first_line(thing: Any) -> str:
-    while isinstance(thing, functools.partial):
-        thing = thing.func
-    return (inspect.getdoc(thing) or "").strip().partition("\n")[0]
-
-
-def _named_part(parameter: ParameterInfo) -> ParameterInfo:
-    many = parameter.type.startswith("list")
-    return msgspec.structs.replace(parameter, type="list[evaluator]" if many else "evaluator")
+def _set_evaluator_type(parameter: ParameterInfo) -> ParameterInfo:
+    is_list = parameter.type.startswith("list")
+    return msgspec.structs.replace(parameter, type="list[evaluator]" if is_list else "evaluator")

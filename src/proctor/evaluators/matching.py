@@ -1,4 +1,4 @@
-"""Matching: the output held against what was expected, exactly or in part."""
+"""Compare the output with the expected value, exactly or in part."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from proctor.evaluators.bounded_regex import find_first
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.plain_values import (
     best_score,
-    composed,
     exact,
+    find_text_references,
+    is_same_number,
     items_of,
+    normalize_unicode,
     number_of,
     plain_value,
-    same_number,
-    text_references,
 )
 from proctor.evaluators.verdict import shown
 from proctor.records import codec
@@ -33,13 +33,13 @@ from proctor.records.score import Score
 RegexMode = Literal["search", "match", "fullmatch"]
 ExactMode = Literal["equal", "any"]
 ContainsMode = Literal["any", "all"]
+SameText = Callable[[str, str], bool]
 
 _FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE, "a": re.ASCII}
 _SIMPLE = frozenset({str, int, float, bool, type(None)})
-_PLAIN_NUMBERS = (int, float)
 _NUMBERS = (int, float, Decimal, Fraction)
 _PLAIN = (str, int, float, bool, type(None), list, tuple, Mapping)
-# A difference of 1.1 and 1.0 is not 0.1 to the last binary digit; people mean that it is.
+# 1.1 - 1.0 differs from 0.1 in the last binary digit.
 _ROUNDING = 1e-9
 
 
@@ -47,16 +47,15 @@ _ROUNDING = 1e-9
 def exact_match(
     output: Any, expected: Any, *, case_sensitive: bool = True, match: ExactMode = "equal"
 ) -> Score:
-    """Passes if the output equals what was expected.
+    """Passes if the output equals the expected value.
 
     Lists are equal if their items are, in the same order. A single text against a list of expected
     texts passes if it equals any of them. `match="any"` passes if any item of the output equals
-    any expected item: for a list of generated questions, say.
+    any expected item, for example in a list of generated questions.
 
-    Texts are compared in Unicode's composed form (NFC): "é" is "é", however it was typed. True is
-    not 1, and NaN equals nothing. A list equals a tuple, or an array, of the same items.
-    NumPy scalars, Decimal and Fraction are compared as numbers; dataclasses, structs and models
-    by what they look like in JSON.
+    Texts are compared in Unicode's composed form (NFC). True is not 1, and NaN equals nothing. A
+    list equals a tuple, or an array, of the same items. NumPy scalars, Decimal and Fraction are
+    compared as numbers; dataclasses, structs and models by their JSON form.
 
     >>> exact_match("Paris", "Paris").passed
     True
@@ -68,34 +67,33 @@ def exact_match(
     True
     """
     if case_sensitive and type(output) is type(expected) is str and output == expected:
-        return Score(1.0, True)  # the usual case, without ado
-    same = _same_text if case_sensitive else _same_folded
+        return Score(1.0, True)  # a fast path for the most common case
+    same = _is_same_text if case_sensitive else _is_same_folded
     if match == "any":
-        passed = _any_equal(output, expected, same)
+        passed = _has_common_item(output, expected, same)
         reason = "" if passed else f"no item of {shown(output)} is expected: {shown(expected)}"
         return Score(float(passed), passed, reason)
-    references = None if type(expected) is str else text_references(output, expected)
-    passed = (
-        _equal(output, expected, same)
-        if references is None
-        else any(same(output, reference) for reference in references)
-    )
+    references = None if type(expected) is str else find_text_references(output, expected)
+    if references is None:
+        passed = _is_equal(output, expected, same)
+    else:
+        passed = any(same(output, reference) for reference in references)
     if passed:
         return Score(1.0, True)
-    wanted = "expected" if references is None else "expected one of"
-    return Score(0.0, False, f"{wanted} {shown(expected)}, got {shown(output)}")
+    prefix = "expected" if references is None else "expected one of"
+    return Score(0.0, False, f"{prefix} {shown(expected)}, got {shown(output)}")
 
 
 @evaluator(category="matching", pure=True)
 def contains(
     output: Any, expected: Any, *, case_sensitive: bool = True, match: ContainsMode | None = None
 ) -> Score:
-    """Passes if the output contains what was expected.
+    """Passes if the output contains the expected value.
 
     A single text against a list of expected texts passes if it contains any of them. With
-    `match="all"` it must contain all, and the value is the share that was found. A list contains
-    its items, and the texts in them; of several expected items it must contain all, or with
-    `match="any"` one. Texts are compared in Unicode's composed form (NFC).
+    `match="all"` it must contain all, and the value is the share that it contains. A list contains
+    its items, and the texts in them; it must contain all expected items, or with `match="any"`
+    one. Texts are compared in Unicode's composed form (NFC).
 
     >>> contains("The answer is 42.", "42").passed
     True
@@ -104,16 +102,14 @@ def contains(
     >>> contains("red and green", ["red", "green", "blue", "white"], match="all").value
     0.5
     """
-    same = _same_text if case_sensitive else _same_folded
+    same = _is_same_text if case_sensitive else _is_same_folded
     if type(output) is type(expected) is str and expected:
-        # The usual case. ASCII has one Unicode form only.
+        # The most common case. ASCII has only one Unicode form.
         if case_sensitive and output.isascii() and expected.isascii():
-            found = expected in output
+            passed = expected in output
         else:
-            found = _holds(output, expected, same)
-        if found:
-            return Score(1.0, True)
-        return Score(0.0, False, f"missing: {shown(expected)}")
+            passed = _contains_item(output, expected, same)
+        return Score(1.0, True) if passed else Score(0.0, False, f"missing: {shown(expected)}")
     items, places = items_of(expected), items_of(output)
     wanted = [plain_value(expected)] if items is None else items
     if not wanted:
@@ -127,18 +123,17 @@ def contains(
         places, match = [output], match or "any"
     if places is None:
         return Score.error(f"contains looks in a text or a list; the output is {kind_of(output)}")
-    missing = [item for item in wanted if not any(_holds(place, item, same) for place in places)]
-    listed = ", ".join(shown(item) for item in missing)
+    missing = [item for item in wanted if not any(_contains_item(place, item, same) for place in places)]
+    listed = ", ".join(map(shown, missing))
     if match == "any" and len(wanted) > 1:
         passed = len(missing) < len(wanted)
-        return Score(float(passed), passed, "" if passed else f"none of these is in it: {listed}")
+        return Score(float(passed), passed, "" if passed else f"it contains none of these: {listed}")
     reason = f"missing: {listed}" if missing else ""
     return Score(1.0 - len(missing) / len(wanted), not missing, reason)
 
 
 def _check_regex(options: Mapping[str, Any]) -> None:
-    """Refuse a pattern or flags that cannot be compiled before anything runs."""
-    _compiled(options.get("pattern") or "", options.get("flags", ""))
+    _compile(options.get("pattern") or "", options.get("flags", ""))
 
 
 @evaluator(category="matching", check=_check_regex)
@@ -152,11 +147,10 @@ def regex_match(
 ) -> Score:
     """Passes if a regular expression matches the output.
 
-    Without `pattern` the sample's expected value is the pattern; of a list of patterns any one
+    Without `pattern`, the sample's expected value is the pattern; of a list of patterns any one
     must match. `flags` are letters: i (ignore case), m (^ and $ at every line), s (. matches
-    newlines), x (verbose), a (ASCII only). The output is searched as it is, without Unicode
-    normalisation. A pattern that takes more than two seconds of
-    CPU time on an output is an error.
+    newlines), x (verbose), a (ASCII only). The output is searched without Unicode normalization.
+    A pattern that takes more than two seconds of CPU time on an output is an error.
 
     >>> regex_match("order 66", pattern=r"[0-9]+").passed
     True
@@ -168,39 +162,38 @@ def regex_match(
         return Score.skipped("there is no pattern, and the sample has no expected value")
     if isinstance(wanted, str) and not wanted:
         return Score.skipped("the pattern is empty, so it would match everything")
-    if pattern is None and (several := items_of(expected)) is not None:
-        several = [one for one in several if not isinstance(one, str) or one]
-        return best_score(lambda one: _regex_score(output, one, flags, mode), several)
-    return _regex_score(output, wanted, flags, mode)
+    if pattern is None and (patterns := items_of(expected)) is not None:
+        patterns = [item for item in patterns if not isinstance(item, str) or item]
+        return best_score(lambda item: _score_pattern(output, item, flags, mode), patterns)
+    return _score_pattern(output, wanted, flags, mode)
 
 
-def _regex_score(output: Any, wanted: Any, flags: str, mode: RegexMode) -> Score:
-    if not isinstance(wanted, str):
-        return Score.error(f"a pattern is a text; expected is {kind_of(wanted)}")
+def _score_pattern(output: Any, pattern: Any, flags: str, mode: RegexMode) -> Score:
+    if not isinstance(pattern, str):
+        return Score.error(f"a pattern must be a text; expected is {kind_of(pattern)}")
     if not isinstance(output, str):
-        return Score.error(f"regex_match looks at a text; the output is {kind_of(output)}")
+        return Score.error(f"regex_match needs a text; the output is {kind_of(output)}")
     try:
-        compiled = _compiled(wanted, flags)
+        compiled = _compile(pattern, flags)
     except EvaluatorError as error:
         return Score.error(str(error))
     try:
-        found = find_first(compiled, output, mode)
+        span = find_first(compiled, output, mode)
     except EvaluatorError as error:
         return Score.error(error.what)
-    if found is None:
-        return Score(0.0, False, f"no match for {shown(wanted)}")
-    return Score(1.0, True, f"matched {shown(output[slice(*found)])}")
+    if span is None:
+        return Score(0.0, False, f"no match for {shown(pattern)}")
+    return Score(1.0, True, f"matched {shown(output[slice(*span)])}")
 
 
 @evaluator(category="matching", pure=True, factory=True, needs=("expected",))
 def within_tolerance(tolerance: float, relative: bool = False) -> Callable[[float, float], Score]:
     """Passes if a number differs from the expected one by at most the tolerance.
 
-    The value falls from 1 (no difference) to 0 (as much as the tolerance): a difference of just
-    the tolerance passes with value 0. With `relative` the tolerance is a share of the expected
-    number. Lists and arrays of one length are compared item by item, and the worst item counts; a
-    single number against a list of numbers passes if it is near any of them. Numbers in texts are
-    not numbers, and NaN is no verdict.
+    The value falls from 1 (no difference) to 0 (a difference equal to the tolerance, which still
+    passes). With `relative` the tolerance is a share of the expected number. Lists and arrays of
+    the same length are compared item by item, and the worst item counts; a single number against a
+    list of numbers passes if it is near any of them. Numbers in texts and NaN are errors.
 
     >>> within_tolerance(0.5)(3.25, 3.0).value
     0.5
@@ -209,54 +202,51 @@ def within_tolerance(tolerance: float, relative: bool = False) -> Callable[[floa
     """
     if not is_number(tolerance) or tolerance < 0:
         raise EvaluatorError(
-            f"a tolerance is a number from 0 up, got {tolerance!r}", where="within_tolerance"
+            f"tolerance must be a number from 0 up, got {tolerance!r}", where="within_tolerance"
         )
 
     def evaluate(output: Any, expected: Any) -> Score:
-        if type(output) in _PLAIN_NUMBERS and type(expected) in _PLAIN_NUMBERS:
-            return _tolerance_score(output, expected, tolerance, relative)
-        outputs, wanted = items_of(output), items_of(expected)
-        if wanted is None:
+        if type(output) in (int, float) and type(expected) in (int, float):
+            return _score_tolerance(output, expected, tolerance, relative)
+        outputs, references = items_of(output), items_of(expected)
+        if references is None:
             if outputs is not None:
                 return Score.error(f"the output is a list, the expected value is {shown(expected)}")
-            return _tolerance_score(output, expected, tolerance, relative)
+            return _score_tolerance(output, expected, tolerance, relative)
         if outputs is None:
-            return best_score(lambda one: _tolerance_score(output, one, tolerance, relative), wanted)
-        return _worst_item(outputs, wanted, evaluate)
+            return best_score(lambda item: _score_tolerance(output, item, tolerance, relative), references)
+        return _score_worst_item(outputs, references, evaluate)
 
     return made(evaluate, by=within_tolerance, tolerance=tolerance, relative=relative)
 
 
-def _tolerance_score(output: Any, expected: Any, tolerance: float, relative: bool) -> Score:
-    got: Any
-    wanted: Any
-    got, wanted = number_of(output), number_of(expected)
-    if got is None or wanted is None:
-        role, value = ("output", output) if got is None else ("expected value", expected)
+def _score_tolerance(output: Any, expected: Any, tolerance: float, relative: bool) -> Score:
+    actual: Any = number_of(output)
+    reference: Any = number_of(expected)
+    if actual is None or reference is None:
+        role, value = ("output", output) if actual is None else ("expected value", expected)
         return Score.error(f"the {role} is not a finite number: {shown(value)}")
-    if isinstance(got, Decimal) or isinstance(wanted, Decimal):
-        got, wanted = exact(got), exact(wanted)
-    difference = float(abs(got - wanted))
+    if isinstance(actual, Decimal) or isinstance(reference, Decimal):
+        actual, reference = exact(actual), exact(reference)
+    difference = float(abs(actual - reference))
     if relative and difference:
-        difference = difference / abs(float(wanted)) if wanted else math.inf
-    near = math.isclose(difference, tolerance, rel_tol=_ROUNDING)
-    passed = difference <= tolerance or near
+        difference = difference / abs(float(reference)) if reference else math.inf
+    passed = difference <= tolerance or math.isclose(difference, tolerance, rel_tol=_ROUNDING)
     value = max(0.0, 1.0 - difference / tolerance) if tolerance else float(passed)
     return Score(value, passed, f"diff={difference:.4f}")
 
 
-def _worst_item(
+def _score_worst_item(
     outputs: Sequence[Any], expected: Sequence[Any], evaluate: Callable[[Any, Any], Score]
 ) -> Score:
-    """The lowest score of two lists, item by item; lists of other lengths do not match."""
     if len(outputs) != len(expected):
         return Score(0.0, False, f"{len(outputs)} items, expected {len(expected)}")
     if not expected:
         return Score(1.0, True, "both are empty")
     scores = [evaluate(*pair) for pair in zip(outputs, expected, strict=True)]
-    # An item that failed decides, whatever could not be said of the others.
-    judged = [at for at, score in enumerate(scores) if score.ok]
-    worst = min(judged, key=lambda at: (scores[at].passed, scores[at].value), default=None)
+    # An item that fails decides, even if others could not be compared.
+    scored = [index for index, score in enumerate(scores) if score.ok]
+    worst = min(scored, key=lambda index: (scores[index].passed, scores[index].value), default=None)
     undecided = next((score for score in scores if not score.ok), None)
     if worst is None or (undecided is not None and scores[worst].passed):
         return undecided or Score.error("no item could be compared")
@@ -266,140 +256,133 @@ def _worst_item(
 
 @evaluator(category="matching", pure=True)
 def json_subset(output: Any, expected: Any) -> Score:
-    """Passes if everything in the expected mapping is in the output too, at every depth.
+    """Passes if the output contains everything in the expected mapping, at every depth.
 
     Mappings may have more keys than expected; lists and values must be equal. Texts are read as
-    JSON. Of a list of expected mappings any one must be in it. An empty expected mapping is
-    skipped. The reason names each key that is missing or wrong by its path.
+    JSON. With a list of expected mappings the output must contain any one of them. An empty
+    expected mapping is skipped. The reason names each key that is missing or wrong by its path.
 
     >>> json_subset({"city": "Paris", "country": "France"}, {"city": "Paris"}).passed
     True
     >>> json_subset('{"user": {"name": "Ada"}}', {"user": {"name": "Bob"}}).reason
     "wrong: user.name (expected 'Bob', got 'Ada')"
     """
-    if (several := items_of(expected)) and all(_mapping(one)[0] is not None for one in several):
-        return best_score(lambda one: json_subset(output, one), several)
-    wanted, fault = _mapping(expected)
-    if wanted is None:
-        return Score.error(f"the expected value is not a mapping: {fault}")
-    if not wanted:
+    if (items := items_of(expected)) and all(_read_mapping(item)[0] is not None for item in items):
+        return best_score(lambda item: json_subset(output, item), items)
+    reference, problem = _read_mapping(expected)
+    if reference is None:
+        return Score.error(f"the expected value is not a mapping: {problem}")
+    if not reference:
         return Score.skipped("the expected mapping is empty: there is nothing to look for")
-    found, fault = _mapping(output)
-    if found is None:
-        return Score(0.0, False, f"the output is not a mapping: {fault}")
-    faults = list(_differences(found, wanted))
+    actual, problem = _read_mapping(output)
+    if actual is None:
+        return Score(0.0, False, f"the output is not a mapping: {problem}")
+    faults = _find_differences(actual, reference)
     if faults:
         return Score(0.0, False, "; ".join(faults), {"faults": faults})
     return Score(1.0, True)
 
 
-SameText = Callable[[str, str], bool]
+def _is_same_text(left: str, right: str) -> bool:
+    return left == right or normalize_unicode(left) == normalize_unicode(right)
 
 
-def _same_text(left: str, right: str) -> bool:
-    return left == right or composed(left) == composed(right)
+def _is_same_folded(left: str, right: str) -> bool:
+    return _fold(left) == _fold(right)
 
 
-def _same_folded(left: str, right: str) -> bool:
-    return _folded(left) == _folded(right)
+def _fold(text: str) -> str:
+    return normalize_unicode(normalize_unicode(text).casefold())
 
 
-def _folded(text: str) -> str:
-    return composed(composed(text).casefold())
-
-
-def _equal(left: Any, right: Any, same: SameText) -> bool:
-    """Equality as JSON sees it, with texts compared as asked."""
-    kind = type(left)
-    if kind is type(right) and kind in _SIMPLE:
-        return same(left, right) if kind is str else bool(left == right)
+def _is_equal(left: Any, right: Any, same: SameText) -> bool:
+    """Compare values as JSON does, and texts with `same`."""
+    left_type = type(left)
+    if left_type is type(right) and left_type in _SIMPLE:
+        return same(left, right) if left_type is str else bool(left == right)
     left, right = plain_value(left), plain_value(right)
     if isinstance(left, str) and isinstance(right, str):
         return same(left, right)
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, _NUMBERS) and isinstance(right, _NUMBERS):
-        return same_number(left, right)
+        return is_same_number(left, right)
     if isinstance(left, Mapping) and isinstance(right, Mapping):
-        left, right = _with_composed_keys(left), _with_composed_keys(right)
+        left, right = _normalize_keys(left), _normalize_keys(right)
         return left.keys() == right.keys() and all(
-            _equal(item, right[key], same) for key, item in left.items()
+            _is_equal(item, right[key], same) for key, item in left.items()
         )
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        return len(left) == len(right) and all(_equal(a, b, same) for a, b in zip(left, right, strict=True))
+        return len(left) == len(right) and all(
+            _is_equal(a, b, same) for a, b in zip(left, right, strict=True)
+        )
     if isinstance(left, _PLAIN) and isinstance(right, _PLAIN):
         return bool(left == right)
-    return _is_true(left == right) or _equal_as_data(left, right, same)
+    return _is_true(left == right) or _is_equal_as_data(left, right, same)
 
 
-def _with_composed_keys(mapping: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """A mapping whose keys are comparable, whichever way their accents were typed."""
+def _normalize_keys(mapping: Mapping[Any, Any]) -> Mapping[Any, Any]:
     if all(not isinstance(key, str) or key.isascii() for key in mapping):
         return mapping
-    found = {composed(key) if isinstance(key, str) else key: mapping[key] for key in mapping}
-    # Two keys that differ in nothing else stay two.
-    return found if len(found) == len(mapping) else mapping
+    normalized = {
+        normalize_unicode(key) if isinstance(key, str) else key: value for key, value in mapping.items()
+    }
+    # Keys that differ only in their Unicode form stay separate.
+    return normalized if len(normalized) == len(mapping) else mapping
 
 
-def _is_true(compared: Any) -> bool:
-    """True if a comparison holds; False if a type of the user's gives no single answer."""
+def _is_true(comparison: Any) -> bool:
     try:
-        return bool(compared)
+        return bool(comparison)
     except (TypeError, ValueError):
         return False
 
 
-def _equal_as_data(left: Any, right: Any, same: SameText) -> bool:
-    left, right = _as_data(left), _as_data(right)
-    return isinstance(left, _PLAIN) and isinstance(right, _PLAIN) and _equal(left, right, same)
+def _is_equal_as_data(left: Any, right: Any, same: SameText) -> bool:
+    left, right = _to_json_value(left), _to_json_value(right)
+    return isinstance(left, _PLAIN) and isinstance(right, _PLAIN) and _is_equal(left, right, same)
 
 
-def _as_data(value: Any) -> Any:
-    """A user's own object as JSON shows it; what JSON cannot show stays as it is."""
+def _to_json_value(value: Any) -> Any:
+    """Return the JSON form of an object; the object itself if JSON cannot represent it."""
     value = plain_value(value)
     if isinstance(value, _PLAIN):
         return value
-    written = codec.plain(value)
-    return value if isinstance(written, dict) and "$repr" in written else written
+    data = codec.plain(value)
+    return value if isinstance(data, dict) and "$repr" in data else data
 
 
-def _any_equal(output: Any, expected: Any, same: SameText) -> bool:
-    """True if one item of the output equals one expected item."""
-    answers, wanted = items_of(output), items_of(expected)
+def _has_common_item(output: Any, expected: Any, same: SameText) -> bool:
+    outputs, references = items_of(output), items_of(expected)
     return any(
-        _equal(answer, reference, same)
-        for answer in ([output] if answers is None else answers)
-        for reference in ([expected] if wanted is None else wanted)
+        _is_equal(item, reference, same)
+        for item in ([output] if outputs is None else outputs)
+        for reference in ([expected] if references is None else references)
     )
 
 
-def _holds(place: Any, item: Any, same: SameText) -> bool:
-    """True if one place is, or as a text contains, the item."""
+def _contains_item(place: Any, item: Any, same: SameText) -> bool:
     if isinstance(place, str) and isinstance(item, str):
-        if same is _same_folded:
-            return _folded(item) in _folded(place)
-        return composed(item) in composed(place)
-    return _equal(place, item, same)
+        if same is _is_same_folded:
+            return _fold(item) in _fold(place)
+        return normalize_unicode(item) in normalize_unicode(place)
+    return _is_equal(place, item, same)
 
 
-def _compiled(pattern: str, flags: str) -> re.Pattern[str]:
+def _compile(pattern: str, flags: str) -> re.Pattern[str]:
+    where = "regex_match"
     unknown = sorted(set(flags) - _FLAGS.keys())
     if unknown:
-        raise EvaluatorError(
-            f"there is no flag {unknown[0]!r}",
-            where="regex_match",
-            fix=f"flags are the letters {', '.join(_FLAGS)}",
-        )
+        fix = f"use the letters {', '.join(_FLAGS)}"
+        raise EvaluatorError(f"there is no flag {unknown[0]!r}", where=where, fix=fix)
     try:
         return re.compile(pattern, sum(_FLAGS[letter] for letter in set(flags)))
     except re.error as error:
-        raise EvaluatorError(
-            f"{pattern!r} is not a regular expression: {error}", where="regex_match"
-        ) from None
+        raise EvaluatorError(f"{pattern!r} is not a regular expression: {error}", where=where) from None
 
 
-def _mapping(value: Any) -> tuple[Mapping[str, Any] | None, str]:
-    """A mapping, or why there is none; texts are read as JSON."""
+def _read_mapping(value: Any) -> tuple[Mapping[str, Any] | None, str]:
+    """Return a mapping, or None and the reason; texts are read as JSON."""
     if isinstance(value, str):
         try:
             value = msgspec.json.decode(value)
@@ -407,22 +390,21 @@ def _mapping(value: Any) -> tuple[Mapping[str, Any] | None, str]:
             return None, f"it is a text that is not JSON ({error})"
         except RecursionError:
             return None, "it is JSON that is nested too deeply"
-    value = _as_data(value)
+    value = _to_json_value(value)
     return (value, "") if isinstance(value, Mapping) else (None, f"it is {kind_of(value)}")
 
 
-def _differences(found: Mapping[str, Any], wanted: Mapping[str, Any], path: Sequence[str] = ()) -> list[str]:
-    """Each key that is missing or wrong, by its path."""
+def _find_differences(actual: Mapping[str, Any], expected: Mapping[str, Any], path: str = "") -> list[str]:
     faults: list[str] = []
-    found, wanted = _with_composed_keys(found), _with_composed_keys(wanted)
-    for key, item in wanted.items():
-        here = ".".join([*path, str(key)])
-        if key not in found:
-            faults.append(f"missing: {here}")
+    actual, expected = _normalize_keys(actual), _normalize_keys(expected)
+    for key, item in expected.items():
+        key_path = f"{path}{key}"
+        if key not in actual:
+            faults.append(f"missing: {key_path}")
             continue
-        inner, expected = _as_data(found[key]), _as_data(item)
-        if isinstance(inner, Mapping) and isinstance(expected, Mapping):
-            faults += _differences(inner, expected, [*path, str(key)])
-        elif not _equal(inner, expected, _same_text):
-            faults.append(f"wrong: {here} (expected {shown(expected)}, got {shown(inner)})")
+        value, reference = _to_json_value(actual[key]), _to_json_value(item)
+        if isinstance(value, Mapping) and isinstance(reference, Mapping):
+            faults += _find_differences(value, reference, f"{key_path}.")
+        elif not _is_equal(value, reference, _is_same_text):
+            faults.append(f"wrong: {key_path} (expected {shown(reference)}, got {shown(value)})")
     return faults

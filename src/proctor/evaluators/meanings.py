@@ -1,4 +1,4 @@
-"""Meanings: texts as vectors, and how near two of them are beyond what any two texts are."""
+"""Embed texts and compare their vectors with those of unrelated texts."""
 
 from __future__ import annotations
 
@@ -12,39 +12,25 @@ from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 from proctor.core.threads import in_thread
 from proctor.errors import EvaluatorError, UsageError
-from proctor.evaluators.language import INSTEAD, first_unreadable, symbols_in
+from proctor.evaluators.language import EMBEDDER_OR_JUDGE_HINT, explain_first_unreadable, find_symbols
 from proctor.models import connect as connections
 from proctor.models.embed import Remembered, shared
 from proctor.ports import Embedder
 from proctor.sessions import current as sessions
 
-Found = TypeVar("Found")
-Given = TypeVarTuple("Given")
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
+Vector = Sequence[float]
 
-# Texts of fewer characters are done with before a thread has begun.
-SMALL = 10_000
-
-
-async def aside(size: int, function: Callable[[Unpack[Given]], Found], *args: *Given) -> Found:
-    """Call a function, in a thread if there are many characters to go through.
-
-    >>> import asyncio
-    >>> asyncio.run(aside(2, len, "ab"))
-    2
-    """
-    if size < SMALL:
-        return function(*args)
-    found: Found = await in_thread(function, *args)
-    return found
-
-
+# A thread would cost more than the work on fewer characters.
+MIN_THREAD_SIZE = 10_000
 LOCAL, LEXICAL = "local:minilm", "lexical"
-NO_MEANINGS = (
-    "{evaluator} compared letters, not meanings, for no embedder was named and there is no "
-    'local one; get it with pip install "proctor[local]" and proctor models pull minilm, or name '
+NO_EMBEDDER = (
+    "{evaluator} compared letters, not meanings, because no embedder was named and the local one is not "
+    'installed; run pip install "proctor[local]" and proctor models pull minilm, or name '
     "one, such as openai:text-embedding-3-small"
 )
-# They have nothing to do with each other, so that their cosines show where an embedder begins.
+# Their mean cosine is the lowest similarity that an embedder gives.
 UNRELATED_WORDS = ("copper", "sister", "winter", "algebra", "sneeze", "ferry", "purple", "verdict")
 UNRELATED_TEXTS = (
     "The ferry leaves the harbour at noon.",
@@ -57,14 +43,21 @@ UNRELATED_TEXTS = (
     "The engine of the old tractor would not start.",
 )
 
-Vector = Sequence[float]
+
+async def run_off_loop(
+    size: int, function: Callable[[Unpack[Arguments]], Result], *args: *Arguments
+) -> Result:
+    """Call a function, in a thread if it has to read many characters."""
+    if size < MIN_THREAD_SIZE:
+        return function(*args)
+    result: Result = await in_thread(function, *args)
+    return result
 
 
 class Meanings:
-    """The embedder of an evaluator: the one that was named, the local one, or letters.
+    """The embedder of an evaluator: the named one, the local one, or a comparison of letters.
 
-    Every text is embedded once while it is remembered, by all evaluators that have the same
-    embedder, whoever made it.
+    Evaluators with the same embedder share a cache of vectors.
 
     >>> Meanings("lexical", "relevance").method
     'lexical'
@@ -72,154 +65,146 @@ class Meanings:
 
     def __init__(self, embedder: Any, evaluator: str) -> None:
         try:
-            live = connections.embedder(_nearest_at_hand() if embedder is None else embedder)
+            live = connections.embedder(_choose_default() if embedder is None else embedder)
         except UsageError as error:
             raise EvaluatorError(
                 error.what, where=evaluator, fix=error.fix, problems=error.problems
             ) from None
-        # What is shown and stored is what was connected, not what is put around it here.
+        # Without the cache around it: this is what scores show and store.
         self.live: Embedder = live
-        self._remembered = (
+        self._cached = (
             live if isinstance(live, Remembered) else shared(("embedder", id(live)), lambda: Remembered(live))
         )
         self._evaluator = evaluator
-        self._fell_back = embedder is None and live.name == LEXICAL
+        self._is_fallback = embedder is None and live.name == LEXICAL
         self._floors: dict[Sequence[str], float] = {}
 
     @property
     def method(self) -> str:
-        """How it compares: by embeddings, or "lexical" by letters."""
+        """The method of comparison: "embedding", or "lexical" for letters."""
         return self.live.method
 
     @property
-    def given(self) -> dict[str, Any]:
-        """The option of an evaluator: the embedder itself, for what was given may hold a key."""
+    def options(self) -> dict[str, Any]:
+        """The embedder as an option; the user's argument may contain a key."""
         return {"embedder": self.live}
 
     @property
     def details(self) -> dict[str, Any]:
-        """What a score says of it."""
+        """The details of a score."""
         return {"method": self.method, "embedder": self.live.name}
 
-    def unreadable(self, texts: Iterable[str], *, by_letters: bool = False) -> str:
-        """Why one of some texts cannot be read, and what to do; "" if all can.
+    def explain_unreadable(self, texts: Iterable[str], *, by_letters: bool = False) -> str:
+        """Return why one of the texts cannot be read, and what to do; "" if all can.
 
-        Embedders that do not say which languages they read are trusted. Letters can be compared
-        in any language; where that is not enough, `by_letters` is False.
+        Embedders that do not declare their languages are trusted. `by_letters` accepts any language
+        if only letters are compared.
         """
         is_english_only = self.languages == ("en",) or (self.method == LEXICAL and not by_letters)
-        problem = first_unreadable(texts) if is_english_only else ""
+        problem = explain_first_unreadable(texts) if is_english_only else ""
         reader = "the local method" if self.method == LEXICAL else self.live.name
-        return f"{problem}, which {reader} cannot read; {INSTEAD}" if problem else ""
+        return f"{problem}, which {reader} cannot read; {EMBEDDER_OR_JUDGE_HINT}" if problem else ""
 
     @property
     def languages(self) -> tuple[str, ...] | None:
-        """The languages that its embedder reads; None if it does not say."""
+        """The languages that the embedder reads; None if it does not declare them."""
         return getattr(self.live, "languages", None)
 
     def unknown_words(self, text: str) -> frozenset[str]:
-        """The words and signs of a text that its embedder cannot tell apart."""
+        """Return the words and symbols of a text that the embedder does not know."""
         if self.method == LEXICAL:
-            return frozenset(symbols_in(text))
+            return frozenset(find_symbols(text))
         find = getattr(self.live, "unknown_words", None)
-        known = frozenset(find(text)) if callable(find) else frozenset[str]()
-        return known | frozenset(symbols_in(text)) if self.languages == ("en",) else known
+        unknown = frozenset(find(text)) if callable(find) else frozenset[str]()
+        return unknown | frozenset(find_symbols(text)) if self.languages == ("en",) else unknown
 
     async def vectors(self, texts: Iterable[str]) -> dict[str, Vector]:
-        """A vector for each text; warns if letters had to stand in for meanings."""
-        if self._fell_back:
-            sessions.warn(NO_MEANINGS.format(evaluator=self._evaluator))
-        wanted = list(dict.fromkeys(texts))
-        return dict(zip(wanted, await self._remembered.embed(wanted), strict=True))
+        """Embed the texts; warn if letters are compared because there is no embedder."""
+        if self._is_fallback:
+            sessions.warn(NO_EMBEDDER.format(evaluator=self._evaluator))
+        distinct = list(dict.fromkeys(texts))
+        return dict(zip(distinct, await self._cached.embed(distinct), strict=True))
 
     async def floor(self, unrelated: Sequence[str]) -> float:
-        """The mean cosine of texts that have nothing to do with each other.
-
-        Embedders differ in this: for some it is near 0, for others above 0.7.
-        """
-        found = self._floors.get(unrelated)
-        if found is None:
+        """Return the mean cosine of unrelated texts: near 0 for some embedders, above 0.7 for others."""
+        floor = self._floors.get(unrelated)
+        if floor is None:
             vectors = await self.vectors(unrelated)
             cosines = [cosine(*pair) for pair in combinations(vectors.values(), 2)]
-            found = self._floors[unrelated] = max(0.0, math.fsum(cosines) / len(cosines))
-        return found
+            floor = self._floors[unrelated] = max(0.0, math.fsum(cosines) / len(cosines))
+        return floor
 
 
 class Nearness:
-    """How near texts are in meaning: 0 for texts without relation, 1 for the same text.
+    """The similarity of embedded texts: 0 for unrelated texts, 1 for the same text.
 
-    >>> near = Nearness({"a": [1.0, 0.0], "b": [0.6, 0.8]}, floor=0.2)
-    >>> round(near("a", "b"), 3), [round(one, 3) for one in near.nearest(["b"], ["a", "b"])]
+    >>> similarity = Nearness({"a": [1.0, 0.0], "b": [0.6, 0.8]}, floor=0.2)
+    >>> round(similarity("a", "b"), 3), [round(n, 3) for n in similarity.nearest(["b"], ["a", "b"])]
     (0.5, [1.0])
     """
 
     def __init__(self, vectors: Mapping[str, Vector], floor: float) -> None:
-        self._places = {text: place for place, text in enumerate(vectors)}
+        self._indexes = {text: index for index, text in enumerate(vectors)}
         self._floor = floor
-        # Made of length 1 once, for they are compared many times.
-        self._rows = [_of_length_1(vector) for vector in vectors.values()]
+        # Normalized once, because each is compared many times.
+        self._rows = [_normalize(vector) for vector in vectors.values()]
 
-    def __call__(self, one: str, other: str) -> float:
-        left, right = self._rows[self._places[one]], self._rows[self._places[other]]
-        return self._beyond(sum(map(mul, left, right)))
+    def __call__(self, left: str, right: str) -> float:
+        return self._rescale(sum(map(mul, self._rows[self._indexes[left]], self._rows[self._indexes[right]])))
 
-    def nearest(self, ones: Sequence[str], others: Sequence[str]) -> list[float]:
-        """How near each of some texts is to the nearest of others."""
-        return self._nearest(ones, others, itself=True)
+    def nearest(self, texts: Sequence[str], others: Sequence[str]) -> list[float]:
+        """Return the similarity of each text with the nearest of the others."""
+        return self._find_nearest(texts, others, include_self=True)
 
     def nearest_other(self, texts: Sequence[str]) -> list[float]:
-        """How near each of some texts is to the nearest of the rest."""
-        return self._nearest(texts, texts, itself=False)
+        """Return the similarity of each text with the nearest of the rest."""
+        return self._find_nearest(texts, texts, include_self=False)
 
-    def _nearest(self, ones: Sequence[str], others: Sequence[str], *, itself: bool) -> list[float]:
-        if not (ones and others):
-            return [0.0] * len(ones)
+    def _find_nearest(
+        self, texts: Sequence[str], others: Sequence[str], *, include_self: bool
+    ) -> list[float]:
+        if not (texts and others):
+            return [0.0] * len(texts)
         if self._matrix is None:
             return [
-                max((self(one, other) for other in others if itself or other != one), default=0.0)
-                for one in ones
+                max((self(text, other) for other in others if include_self or other != text), default=0.0)
+                for text in texts
             ]
-        left, right = (self._matrix[[self._places[t] for t in side]] for side in (ones, others))
-        found = left @ right.T
-        if not itself:
-            found[range(len(ones)), range(len(ones))] = -1.0
-        return [self._beyond(cosine) for cosine in found.max(axis=1).tolist()]
+        left, right = (self._matrix[[self._indexes[text] for text in side]] for side in (texts, others))
+        cosines = left @ right.T
+        if not include_self:
+            cosines[range(len(texts)), range(len(texts))] = -1.0
+        return [self._rescale(value) for value in cosines.max(axis=1).tolist()]
 
     @functools.cached_property
     def _matrix(self) -> Any:
-        """The vectors in numpy, where that is installed."""
         if importlib.util.find_spec("numpy") is None:
             return None
         import numpy as np
 
         return np.array(self._rows)
 
-    def _beyond(self, found: float) -> float:
-        # Where everything is alike, nothing is known to be near.
+    def _rescale(self, value: float) -> float:
+        # With a floor of 1 all texts look alike, so none is near.
         room = 1.0 - self._floor
-        return min(1.0, max(0.0, (found - self._floor) / room)) if room > 0 else 0.0
+        return min(1.0, max(0.0, (value - self._floor) / room)) if room > 0 else 0.0
 
 
 def cosine(left: Vector, right: Vector) -> float:
-    """The cosine of the angle between two vectors; 0 where one has no direction.
-
-    >>> cosine([1.0, 0.0], [4.0, 3.0])
-    0.8
-    """
+    """Return the cosine of the angle between two vectors; 0 if one is all zeros."""
     size = math.sqrt(math.fsum(map(mul, left, left)) * math.fsum(map(mul, right, right)))
-    found = math.fsum(map(mul, left, right)) / size if size else 0.0
-    return min(1.0, max(-1.0, found))
+    value = math.fsum(map(mul, left, right)) / size if size else 0.0
+    return min(1.0, max(-1.0, value))
 
 
-def _of_length_1(vector: Vector) -> list[float]:
+def _normalize(vector: Vector) -> list[float]:
     size = math.sqrt(math.fsum(map(mul, vector, vector))) or 1.0
     return [number / size for number in vector]
 
 
-def _nearest_at_hand() -> str:
-    """The local model if it can be used, else the comparison of letters."""
-    # Whoever names an embedder, or only reads the catalogue, does not wait for it.
+def _choose_default() -> str:
+    # Imported only if no embedder is named.
     from proctor.models import weights
 
-    there = weights.find("minilm") is not None and importlib.util.find_spec("numpy") is not None
-    return LOCAL if there else LEXICAL
+    is_installed = weights.find("minilm") is not None and importlib.util.find_spec("numpy") is not None
+    return LOCAL if is_installed else LEXICAL

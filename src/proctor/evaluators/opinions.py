@@ -1,16 +1,14 @@
-"""Opinions: several judges as one, two answers side by side, and judges put to the test."""
+"""Combine several judges, compare two answers, and test judges with bad answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
-
-import msgspec
 
 from proctor.core.identity import identity_of
 from proctor.errors import CallFailed, EvaluatorError
 from proctor.evaluators.attached import Attached
-from proctor.evaluators.combination import parts_of, uncovered_by
+from proctor.evaluators.combination import collect_uncovered, name_evaluators
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.options import Model, data_of
 from proctor.records import codec
@@ -19,20 +17,20 @@ from proctor.records.run import EvaluatorSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 
-# What a win, a tie and a loss are worth.
-WORTH = {"a": 1.0, "tie": 0.5, "b": 0.0}
+# The value of a win, a tie and a loss.
+VALUES = {"a": 1.0, "tie": 0.5, "b": 0.0}
 
 
 @evaluator(category="opinions", factory=True, parts="judges")
 def panel(
     judges: Sequence[Any], rule: Literal["majority", "mean", "unanimous"] = "majority", threshold: float = 0.5
 ) -> Attached:
-    """Asks several judges at once and passes by majority, by their mean, or if all pass.
+    """Asks several judges concurrently and passes by majority, by their mean, or if all pass.
 
-    Any evaluator may be a judge. The value is the mean of theirs; `threshold` is for the rule
-    "mean" alone. A tie is no majority. Judges that fail are left out and named; if most of them
-    fail, there is no verdict, and nothing is unanimous while one of them fails. The details tell
-    each verdict and how far the judges agree.
+    Any evaluator may be a judge. The value is the mean of their values; `threshold` applies to the
+    rule "mean" only. A tie is not a majority. Judges with errors are left out and named; if most of
+    them fail, the panel fails, and with the rule "unanimous" one error is enough. The details
+    contain each verdict and the agreement of the judges.
 
     >>> from proctor.evaluators.matching import contains, exact_match
     >>> score = panel([contains, exact_match], "unanimous")("hello world", "hello")
@@ -43,16 +41,15 @@ def panel(
 
     if rule not in RULES:
         raise EvaluatorError(
-            f"there is no rule {rule!r}", where="panel", fix=f"take one of {', '.join(RULES)}"
+            f"there is no rule {rule!r}", where="panel", fix=f"choose one of {', '.join(RULES)}"
         )
     if not is_fraction(threshold):
-        raise EvaluatorError(f"a threshold is from 0 to 1, got {threshold!r}", where="panel")
+        raise EvaluatorError(f"threshold must be from 0 to 1, got {threshold!r}", where="panel")
     if isinstance(judges, str) or not isinstance(judges, Sequence):
         judges = [judges]
-    parts = parts_of(judges, "panel", "panel([exact_match, contains])")
-    given = {"judges": data_of(list(parts.values())), "rule": rule, "threshold": threshold}
-    made = _attached("panel", "panel", given, panel_score(parts, rule, threshold))
-    return _with_uncovered(made, parts.values())
+    parts = name_evaluators(judges, "panel", "panel([exact_match, contains])")
+    options = {"judges": data_of(list(parts.values())), "rule": rule, "threshold": threshold}
+    return _attach_judges("panel", "panel", options, panel_score(parts, rule, threshold), *parts.values())
 
 
 @evaluator(category="opinions", factory=True, needs=("expected",))
@@ -67,9 +64,9 @@ def prefer(
 ) -> Any:
     """Asks a model, in both orders, whether the output is better than another answer.
 
-    The other answer is the expected value, or what the sample's metadata hold under `rival`. A
-    win is 1, a loss 0; a tie, or a judge that changes its mind with the order, is 0.5. It passes
-    unless it loses; with `win_required` only if it wins. `ties` lets the judge call them equal.
+    The other answer is the expected value, or the entry `rival` of the sample's metadata. A win is
+    1, a loss 0; a tie, or a verdict that changes with the order, is 0.5. It passes unless it loses;
+    with `win_required` only if it wins. `ties` allows the judge to call the answers equal.
     """
     from proctor.evaluators.judges.judge import failed
     from proctor.evaluators.judges.opinion import usage_data
@@ -77,72 +74,64 @@ def prefer(
     from proctor.evaluators.judges.templates import shipped
     from proctor.models.connect import provider
 
-    model = provider(adapter)
-    template = shipped("prefer")
+    model, template = provider(adapter), shipped("prefer")
     how = Comparison(ties=ties, template=template)
-    given = {"adapter": model, "criterion": criterion or BETTER, "rival": rival}
-    given |= {"win_required": win_required, "ties": ties, "show_input": show_input}
+    criterion = criterion or BETTER
 
     async def evaluate(output: Any, sample: Any = None) -> Score:
         if not isinstance(sample, Sample):
-            # Called directly, with an output and the other answer.
+            # A direct call with an output and the other answer.
             sample = Sample("", None, sample)
         other = sample.expected if rival is None else sample.metadata.get(rival)
         if other is None:
-            what = "no expected value" if rival is None else f"no metadata {rival!r}"
-            return Score.skipped(f"the sample has {what} to compare with")
-        asked = sample.input if show_input else None
+            missing = "no expected value" if rival is None else f"no metadata {rival!r}"
+            return Score.skipped(f"the sample has {missing} to compare with")
+        question = sample.input if show_input else None
         try:
-            found = await compare(model, output, other, criterion=criterion or BETTER, input=asked, how=how)
+            comparison = await compare(model, output, other, criterion=criterion, input=question, how=how)
         except CallFailed as error:
             return failed(model, template, [error])
-        value = WORTH[found.winner]
-        judge = {"model": found.model, "prompt": found.prompt, "usage": usage_data(found.usage)}
-        details = {PREFERENCE: codec.plain(found), "judge": judge}
-        return Score(value, value > (0.5 if win_required else 0.0), summary_of(found), details)
+        value = VALUES[comparison.winner]
+        usage = usage_data(comparison.usage)
+        judge = {"model": comparison.model, "prompt": comparison.prompt, "usage": usage}
+        details = {PREFERENCE: codec.plain(comparison), "judge": judge}
+        return Score(value, value > (0.5 if win_required else 0.0), summary_of(comparison), details)
 
-    return made(evaluate, by=prefer, **given)
+    options = {"win_required": win_required, "ties": ties, "show_input": show_input}
+    return made(evaluate, by=prefer, adapter=model, criterion=criterion, rival=rival, **options)
 
 
 @evaluator(category="opinions", factory=True, parts="judge")
 def with_canary(judge: Any, every: int = 10, answer: str | None = None) -> Attached:
-    """Judges as its judge does, and now and then shows it a bad answer that asks for praise.
+    """Scores like its judge, and sometimes shows the judge a bad answer that asks for praise.
 
-    About one sample in `every` is used, chosen by its id, so that a resumed or replayed run uses
-    the same ones. The judge's own score stays as it is; its details tell under "canary" whether
-    it fell for the bad answer, and if it did, the run's report warns of it. An answer that it
-    passes is shown to it once more without the praise: one that `passes_anyway` tells nothing, so
-    give an `answer` that is bad by the judge's criterion.
+    About one sample in `every` is used, selected by its id, so a resumed or replayed run uses the
+    same ones. The score of the judge does not change; its details say under "canary" whether the
+    judge accepted the bad answer, and the report of the run warns if it did. An answer that the
+    judge passes is shown again without the praise: if it `passes_anyway`, the test says nothing, so
+    pass an `answer` that is bad by the judge's criterion.
     """
     from proctor.evaluators.judges.canary import BAD_ANSWER, canary_score
 
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-        raise EvaluatorError(f"`every` is a whole number from 1, got {every!r}", where="with_canary")
-    (name, part), *_ = parts_of([judge], "with_canary").items()
-    given = {"judge": data_of(part), "every": every, "answer": answer or BAD_ANSWER}
-    made = _attached(name, "with_canary", given, canary_score(part, every, given["answer"]))
-    return _with_uncovered(made, [part])
-
-
-def _with_uncovered(made: Attached, parts: Iterable[Attached]) -> Attached:
-    spec = msgspec.structs.replace(made.spec, uncovered=uncovered_by(parts))
-    return Attached(spec, made.mode, made.score, made.needs)
+        raise EvaluatorError(f"`every` must be a whole number from 1 up, got {every!r}", where="with_canary")
+    ((name, part),) = name_evaluators([judge], "with_canary").items()
+    options = {"judge": data_of(part), "every": every, "answer": answer or BAD_ANSWER}
+    return _attach_judges(name, "with_canary", options, canary_score(part, every, options["answer"]), part)
 
 
 def with_canaries(evaluators: Sequence[Attached], every: int) -> tuple[Attached, ...]:
-    """The same evaluators, each judge among them with a canary in about one of `every` samples.
-
-    They stay what they are, as data too: a canary changes no score.
-    """
+    """Add a canary to each judge; specs do not change, because a canary changes no score."""
     from proctor.evaluators.judges.canary import canary_score
 
     return tuple(
-        Attached(one.spec, "async", canary_score(one, every), one.needs)
-        if one.spec.judges and one.group is None
-        else one
-        for one in evaluators
+        Attached(evaluator.spec, "async", canary_score(evaluator, every), evaluator.needs)
+        if evaluator.spec.judges and evaluator.group is None
+        else evaluator
+        for evaluator in evaluators
     )
 
 
-def _attached(name: str, uses: str, given: dict[str, Any], score: Any) -> Attached:
-    return Attached(EvaluatorSpec(name, uses, given, identity_of([uses, given])), "async", score)
+def _attach_judges(name: str, uses: str, options: dict[str, Any], score: Any, *parts: Attached) -> Attached:
+    spec = EvaluatorSpec(name, uses, options, identity_of([uses, options]), collect_uncovered(parts))
+    return Attached(spec, "async", score)

@@ -1,4 +1,4 @@
-"""The options of an evaluator: described for the catalogue, checked when given, kept as data."""
+"""The options of an evaluator: described for the catalogue, validated, and stored as data."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ import msgspec
 
 from proctor.core.identity import address_in
 from proctor.errors import EvaluatorError, Problem, UsageError, nearest
-from proctor.evaluators.evidence import Shape, signature_of
+from proctor.evaluators.evidence import EvaluatorSignature, inspect_signature
 from proctor.records import codec
 from proctor.records.numbers import read_percent
 from proctor.records.run import EvaluatorSpec
 
-# Options that are a share from 0 to 1, whichever evaluator has them.
+# Options that are a share from 0 to 1 in every evaluator that has them.
 SHARES = frozenset(("threshold", "min_score", "at_least", "near", "p_value"))
 
-_PLAIN_NAMES: dict[Any, str] = {Sequence: "list", Iterable: "list", Mapping: "dict"}
+_TYPE_NAMES: dict[Any, str] = {Sequence: "list", Iterable: "list", Mapping: "dict"}
 
-# What an option is to people, where its type says nothing of it.
 Model = typing.Annotated[
     Any, msgspec.Meta(title="model", description="a model: an address such as openai:gpt-4o-mini")
 ]
@@ -34,7 +33,7 @@ Embedding = typing.Annotated[
 
 
 class ParameterInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One option of an evaluator: its name, its type in words, and its default if it has one."""
+    """One option of an evaluator: its name, its readable type, and its default if it has one."""
 
     name: str
     type: str
@@ -42,59 +41,57 @@ class ParameterInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     required: bool = False
 
 
-class Accepted(typing.NamedTuple):
-    """The options that a function or factory takes, and their resolved types."""
+class OptionSet(typing.NamedTuple):
+    """The options that a function or factory accepts, and their resolved types."""
 
-    known: Mapping[str, Parameter]
+    parameters: Mapping[str, Parameter]
     hints: Mapping[str, Any]
-    anything: bool
+    accepts_any: bool
 
     def describe(self) -> tuple[ParameterInfo, ...]:
-        """The options for people to read."""
+        """Return the options for the catalogue."""
         return tuple(
             ParameterInfo(
                 name,
-                type_text(self.hints.get(name, parameter.annotation)),
-                None if _bare(parameter) else data_of(parameter.default),
-                _bare(parameter),
+                format_type(self.hints.get(name, parameter.annotation)),
+                None if _is_required(parameter) else data_of(parameter.default),
+                _is_required(parameter),
             )
-            for name, parameter in self.known.items()
+            for name, parameter in self.parameters.items()
         )
 
-    def check(self, given: Mapping[str, Any], label: str) -> dict[str, Any]:
-        """The given options in their declared types; every fault is named at once."""
+    def check(self, options: Mapping[str, Any], label: str) -> dict[str, Any]:
+        """Convert options to their declared types; one error lists all faults."""
         problems = [
-            Problem(name, f"there is no such parameter: {nearest(name, self.known)}")
-            for name in given
-            if not (self.anything or name in self.known)
+            Problem(name, f"there is no such parameter: {nearest(name, self.parameters)}")
+            for name in options
+            if not (self.accepts_any or name in self.parameters)
         ]
-        problems += [
-            Problem(name, f"it is required: {_wanted(self.hints.get(name, p.annotation))}")
-            for name, p in self.known.items()
-            if _bare(p) and name not in given
-        ]
-        fitted: dict[str, Any] = {}
-        for name, written in given.items():
+        for name, parameter in self.parameters.items():
+            if _is_required(parameter) and name not in options:
+                hint = self.hints.get(name, parameter.annotation)
+                problems.append(
+                    Problem(name, f"it is required: {_get_meta(hint).description or format_type(hint)}")
+                )
+        converted: dict[str, Any] = {}
+        for name, value in options.items():
             hint = self.hints.get(name, Any)
-            value = read_option(name, written) if "float" in type_text(hint) else written
+            value = read_option(name, value) if "float" in format_type(hint) else value
             try:
-                fitted[name] = _fitted(value, hint)
+                converted[name] = _convert(value, hint)
             except msgspec.ValidationError:
-                problems.append(Problem(name, f"expected {type_text(hint)}, got {value!r}"))
+                problems.append(Problem(name, f"expected {format_type(hint)}, got {value!r}"))
         if problems:
-            raise EvaluatorError(
-                "its parameters do not fit", where=label, fix=f"it takes {self._listed()}", problems=problems
+            listed = ", ".join(
+                f"{p.name}: {p.type}" + ("" if p.required else f" = {p.default!r}") for p in self.describe()
             )
-        return fitted
-
-    def _listed(self) -> str:
-        """All options in one line."""
-        told = (f"{p.name}: {p.type}" + ("" if p.required else f" = {p.default!r}") for p in self.describe())
-        return ", ".join(told) or "no parameters"
+            fix = f"it takes {listed or 'no parameters'}"
+            raise EvaluatorError("its parameters do not fit", where=label, fix=fix, problems=problems)
+        return converted
 
 
 def read_option(name: str, value: Any) -> Any:
-    """The value of an option; a share may be written as a percentage.
+    """Return the value of an option; a share may be written as a percentage.
 
     >>> read_option("threshold", "80%"), read_option("pattern", "80%")
     (0.8, '80%')
@@ -103,27 +100,23 @@ def read_option(name: str, value: Any) -> Any:
     return value if percent is None else percent
 
 
-def options_of_function(function: Callable[..., Any], shape: Shape) -> Accepted:
-    """The options of an evaluator: what it takes besides the evidence."""
-    return Accepted(shape.options, hints_of(function), shape.any_option)
+def read_function_options(function: Callable[..., Any], signature: EvaluatorSignature) -> OptionSet:
+    """Return the options of an evaluator: all parameters that are not evidence."""
+    return OptionSet(signature.options, resolve_hints(function), signature.any_option)
 
 
-def options_of_factory(factory: Callable[..., Any], label: str) -> Accepted:
-    """The options of a factory or class: all its parameters."""
-    parameters = signature_of(factory, label).parameters
-    anything = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
-    known = {n: p for n, p in parameters.items() if p.kind is not Parameter.VAR_KEYWORD}
-    hints = dict(hints_of(factory))
-    for name, parameter in known.items():
-        if parameter.kind is Parameter.VAR_POSITIONAL:
-            hints[name] = list[Any]
-    return Accepted(known, hints, anything)
+def read_factory_options(factory: Callable[..., Any], label: str) -> OptionSet:
+    """Return the options of a factory or class: all its parameters."""
+    parameters = inspect_signature(factory, label).parameters
+    named = {n: p for n, p in parameters.items() if p.kind is not Parameter.VAR_KEYWORD}
+    lists = {n: list[Any] for n, p in named.items() if p.kind is Parameter.VAR_POSITIONAL}
+    return OptionSet(named, {**resolve_hints(factory), **lists}, len(named) < len(parameters))
 
 
-def make(factory: Callable[..., Any], options: Mapping[str, Any], label: str) -> Any:
+def call_factory(factory: Callable[..., Any], options: Mapping[str, Any], label: str) -> Any:
     """Call a factory or class with options by name."""
-    fitted = options_of_factory(factory, label).check(options, label)
-    bound = _bound(signature_of(factory, label), fitted)
+    converted = read_factory_options(factory, label).check(options, label)
+    bound = _bind(inspect_signature(factory, label), converted)
     try:
         return factory(*bound.args, **bound.kwargs)
     except EvaluatorError:
@@ -132,26 +125,25 @@ def make(factory: Callable[..., Any], options: Mapping[str, Any], label: str) ->
         where = f"{label}, {error.where}" if error.where else label
         raise EvaluatorError(error.what, where=where, fix=error.fix, problems=error.problems) from error
     except Exception as error:
-        raise EvaluatorError(f"it could not be made: {type(error).__name__}: {error}", where=label) from error
+        raise EvaluatorError(
+            f"creating it failed with {type(error).__name__}: {error}", where=label
+        ) from error
 
 
-def _bound(signature: inspect.Signature, options: Mapping[str, Any]) -> inspect.BoundArguments:
-    """Options by name as the arguments of a call, a list spread over `*args`."""
+def _bind(signature: inspect.Signature, options: dict[str, Any]) -> inspect.BoundArguments:
     bound = signature.bind_partial()
-    others = dict(options)
     for name, parameter in signature.parameters.items():
         if parameter.kind is Parameter.VAR_KEYWORD:
-            bound.arguments[name] = others
-        elif name in others:
-            value = others.pop(name)
-            spread = parameter.kind is Parameter.VAR_POSITIONAL
-            bound.arguments[name] = tuple(value) if spread else value
+            bound.arguments[name] = options
+        elif name in options:
+            value = options.pop(name)
+            bound.arguments[name] = tuple(value) if parameter.kind is Parameter.VAR_POSITIONAL else value
     bound.apply_defaults()
     return bound
 
 
-def hints_of(function: Any) -> Mapping[str, Any]:
-    """The resolved types of a callable's parameters; none where they cannot be resolved."""
+def resolve_hints(function: Any) -> Mapping[str, Any]:
+    """Return the resolved types of a callable's parameters; none if they cannot be resolved."""
     while isinstance(function, functools.partial):
         function = function.func
     if isinstance(function, type):
@@ -161,14 +153,14 @@ def hints_of(function: Any) -> Mapping[str, Any]:
     try:
         return typing.get_type_hints(function, include_extras=True)
     except Exception:
-        # Names imported for type checkers only cannot be resolved: then types are not checked.
+        # Names imported under TYPE_CHECKING cannot be resolved; then types are not checked.
         return {}
 
 
-def type_text(hint: Any) -> str:
-    """A type in the words of someone who writes an eval file.
+def format_type(hint: Any) -> str:
+    """Return a type as the author of an eval file reads it.
 
-    >>> type_text(Sequence[str]), type_text(float | None), type_text(typing.Literal["a", "b"])
+    >>> format_type(Sequence[str]), format_type(float | None), format_type(typing.Literal["a", "b"])
     ('list[str]', 'float | None', "'a' | 'b'")
     """
     if isinstance(hint, str):
@@ -179,32 +171,27 @@ def type_text(hint: Any) -> str:
         return "None"
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
-        return _said_of(hint).title or type_text(arguments[0])
+        return _get_meta(hint).title or format_type(arguments[0])
     if origin is typing.Literal:
-        return " | ".join(repr(choice) for choice in arguments)
+        return " | ".join(map(repr, arguments))
     if origin in (typing.Union, types.UnionType):
-        return " | ".join(type_text(choice) for choice in arguments)
-    kind = origin or hint
-    name = str(_PLAIN_NAMES.get(kind) or getattr(kind, "__name__", kind))
-    inner = ", ".join(type_text(argument) for argument in arguments if argument is not ...)
+        return " | ".join(map(format_type, arguments))
+    base = origin or hint
+    name = str(_TYPE_NAMES.get(base) or getattr(base, "__name__", base))
+    inner = ", ".join(format_type(argument) for argument in arguments if argument is not ...)
     return f"{name}[{inner}]" if inner else name
 
 
-def _wanted(hint: Any) -> str:
-    """What is missing, in words where its annotation has some."""
-    return _said_of(hint).description or type_text(hint)
-
-
-def _said_of(hint: Any) -> msgspec.Meta:
-    notes = getattr(hint, "__metadata__", ())
-    return next((note for note in notes if isinstance(note, msgspec.Meta)), msgspec.Meta())
+def _get_meta(hint: Any) -> msgspec.Meta:
+    annotations = getattr(hint, "__metadata__", ())
+    return next((meta for meta in annotations if isinstance(meta, msgspec.Meta)), msgspec.Meta())
 
 
 def data_of(value: Any) -> Any:
-    """An option as plain data that is the same in the next process.
+    """Return an option as plain data that is equal in every process.
 
-    Evaluators become their specs, models, functions and classes their addresses; what cannot be
-    written as data is told by its type alone.
+    Evaluators become their specs; models, functions and classes become their addresses; other
+    objects become their type name.
 
     >>> data_of({"words": {"b", "a"}, "by": len})
     {'words': ['a', 'b'], 'by': 'builtins:len'}
@@ -221,17 +208,15 @@ def data_of(value: Any) -> Any:
     if isinstance(value, Set):
         return sorted((data_of(item) for item in value), key=repr)
     if inspect.isroutine(value) or isinstance(value, type):
-        return address_of(value)
-    written = codec.plain(value)
-    if isinstance(written, dict) and "$repr" in written:
-        return {"$type": written["$type"]}
-    return written
+        return get_address(value)
+    data = codec.plain(value)
+    return {"$type": data["$type"]} if isinstance(data, dict) and "$repr" in data else data
 
 
-def address_of(thing: Any) -> str:
-    """Where a function or class is found, as `module:attribute`; an object is told by its class.
+def get_address(thing: Any) -> str:
+    """Return the `module:attribute` of a function or class, or of the class of an object.
 
-    >>> address_of(data_of)
+    >>> get_address(data_of)
     'proctor.evaluators.options:data_of'
     """
     if not (inspect.isroutine(thing) or isinstance(thing, type)):
@@ -239,14 +224,13 @@ def address_of(thing: Any) -> str:
     return f"{getattr(thing, '__module__', None)}:{thing.__qualname__}"
 
 
-def _bare(parameter: Parameter) -> bool:
+def _is_required(parameter: Parameter) -> bool:
     return parameter.default is Parameter.empty
 
 
-def _fitted(value: Any, hint: Any) -> Any:
-    """The value in its declared type, with lists and numbers converted as JSON would."""
+def _convert(value: Any, hint: Any) -> Any:
     try:
         return msgspec.convert(value, hint, strict=True)
     except TypeError:
-        # A type that only Python knows how to check is left to the evaluator itself.
+        # msgspec cannot check this type, so the evaluator has to.
         return value

@@ -1,7 +1,4 @@
-"""The child process of bounded_regex: reads patterns and texts, writes the spans of matches.
-
-It runs as a script, isolated and without site packages, so it imports the standard library only.
-"""
+"""The child process of bounded_regex; a script that may import only the standard library."""
 
 from __future__ import annotations
 

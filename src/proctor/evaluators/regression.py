@@ -1,19 +1,19 @@
-"""Regression: nothing got worse than it was in the baseline."""
+"""Compare fields with their baseline and fail if they got worse."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from proctor.evaluators.marking import evaluator
-from proctor.evaluators.measured import (
+from proctor.evaluators.measurements import (
     NO_BASELINE,
-    amount_and_baseline,
-    compared,
-    falling,
-    increase_within,
-    limits,
-    number,
-    within,
+    comparison_details,
+    format_number,
+    is_within,
+    make_limit_check,
+    read_amount_and_baseline,
+    score_against_limit,
+    score_increase,
 )
 from proctor.evaluators.plain_values import plain_value
 from proctor.evaluators.verdict import shown
@@ -23,21 +23,20 @@ from proctor.records.fields.numbers import as_number, higher_is_better
 from proctor.records.numbers import is_number
 from proctor.records.score import Score
 
-Better = Literal["auto", "higher", "lower"]
+Direction = Literal["auto", "higher", "lower"]
 
 
-@evaluator(category="regression", pure=True, check=limits("no_regression", "tolerance"))
+@evaluator(category="regression", pure=True, check=make_limit_check("no_regression", "tolerance"))
 def no_regression(
-    field_context: FieldContext, *, direction: Better = "auto", tolerance: float = 0.0
+    field_context: FieldContext, *, direction: Direction = "auto", tolerance: float = 0.0
 ) -> Score:
     """Passes if the field is not worse than in the baseline.
 
-    `direction` says which way is better. By itself that is told from the field's name (tokens,
-    latency, cost and errors are better lower, scores higher); where the name does not tell,
-    or the field is a text, only an unchanged value passes and a changed one is skipped. Booleans
-    count as 0 and 1. `tolerance` is the share of the baseline that it may be worse by: 0.05 for
-    5 %. The value is 1 while it passes, and then 1 minus the share of the baseline that it is
-    worse by; a baseline of 0 has no shares, so that any worsening fails with 0.
+    `direction` says which way is better. By default the field's name decides (tokens, latency, cost
+    and errors are better lower, scores higher); for other names and for texts, an unchanged value
+    passes and a changed one is skipped. Booleans count as 0 and 1. `tolerance` is the allowed
+    worsening as a share of the baseline: 0.05 for 5 %. The value is 1 while it passes, then 1 minus
+    that share; with a baseline of 0 any worsening fails with 0.
 
     >>> score = {"score": 0.72, "baseline_score": 0.9}
     >>> no_regression(FieldContext("score", score)).reason
@@ -54,94 +53,94 @@ def no_regression(
         return Score.skipped(f"{name} is not known")
     now, before = as_number(value), as_number(baseline)
     if now is None or before is None or isinstance(value, bool) is not isinstance(baseline, bool):
-        return _unchanged(field_context)
-    upward = _upward(field_context, direction)
+        return _score_unchanged(name, value, baseline)
+    if direction == "auto":
+        is_higher_better = higher_is_better(field_context.path)
+        if is_higher_better is None:
+            is_higher_better = higher_is_better(name)
+    else:
+        is_higher_better = direction == "higher"
     delta = Delta.between(now, before)
-    if upward is None:
+    if is_higher_better is None:
         if not delta.absolute:
-            return _unchanged(field_context)
+            return _score_unchanged(name, value, baseline)
         return Score.skipped(
-            f"{name} {number(before)} -> {number(now)}: its name does not tell which way is "
-            "better; say direction='higher' or direction='lower'"
+            f"{name} {format_number(before)} -> {format_number(now)}: its name does not tell which way is "
+            "better; set direction='higher' or direction='lower'"
         )
-    return _not_worse(field_context, delta, upward, tolerance)
+    return _score_change(field_context, delta, is_higher_better, tolerance)
 
 
 @evaluator(
-    category="regression", field="usage.total_tokens", pure=True, check=limits("token_regression", "max_pct")
+    category="regression",
+    field="usage.total_tokens",
+    pure=True,
+    check=make_limit_check("token_regression", "max_pct"),
 )
 def token_regression(field_context: FieldContext, *, max_pct: float = 10) -> Score:
     """Passes if token usage did not rise by more than `max_pct` percent of the baseline.
 
-    The value is 1 while it passes, and then 1 - increase: 0.7 at +30 %, 0 from +100 % on. From a
+    The value is 1 while it passes, then 1 - increase: 0.7 at +30 %, 0 from +100 % on. With a
     baseline of 0 only 0 passes; without a baseline it is skipped.
 
     >>> tokens = FieldContext("tokens", {"tokens": 650, "baseline_tokens": 500})
     >>> token_regression(tokens).passed, token_regression(tokens).value
     (False, 0.7)
     """
-    return increase_within(field_context, max_pct, "percentage of the baseline")
+    return score_increase(field_context, max_pct, "percentage of the baseline")
 
 
-@evaluator(category="regression", field="latency_ms", pure=True, check=limits("latency_regression", "max_ms"))
+@evaluator(
+    category="regression",
+    field="latency_ms",
+    pure=True,
+    check=make_limit_check("latency_regression", "max_ms"),
+)
 def latency_regression(field_context: FieldContext, *, max_ms: float = 200) -> Score:
     """Passes if latency did not rise by more than `max_ms` milliseconds over the baseline.
 
-    The value is 1 while it passes, and then the limit's share of the increase: 0.5 where it rose
-    by twice as much as it may. Without a baseline it is skipped.
+    The value is 1 while it passes, then the ratio of limit and increase: twice the limit is 0.5.
+    Without a baseline it is skipped.
 
-    >>> taken = FieldContext("latency_ms", {"latency_ms": 1400, "baseline_latency_ms": 1000})
-    >>> latency_regression(taken).value
+    >>> context = FieldContext("latency_ms", {"latency_ms": 1400, "baseline_latency_ms": 1000})
+    >>> latency_regression(context).value
     0.5
     """
-    read = amount_and_baseline(field_context)
-    if isinstance(read, Score):
-        return read
-    delta = Delta.between(*read)
-    details = compared(field_context, delta, "difference from the baseline", max_ms)
-    moved = f"{field_context.field_name} {number(read[1])} -> {number(read[0])}"
-    reason = f"{moved}: {number(delta.absolute, sign=True)} ms (allowed: +{number(max_ms)} ms)"
+    amounts = read_amount_and_baseline(field_context)
+    if isinstance(amounts, Score):
+        return amounts
+    now, before = amounts
+    delta = Delta.between(now, before)
     rise = delta.absolute
-    return Score(falling(rise, max_ms), within(rise, max_ms), reason, details)
+    details = comparison_details(field_context, delta, "difference from the baseline", max_ms)
+    change = f"{field_context.field_name} {format_number(before)} -> {format_number(now)}"
+    reason = f"{change}: {format_number(rise, sign=True)} ms (allowed: +{format_number(max_ms)} ms)"
+    return Score(score_against_limit(rise, max_ms), is_within(rise, max_ms), reason, details)
 
 
-def _upward(context: FieldContext, direction: Better) -> bool | None:
-    """Whether more is better: as told, or from the field's path, or from its name."""
-    if direction != "auto":
-        return direction == "higher"
-    told = higher_is_better(context.path)
-    return higher_is_better(context.field_name) if told is None else told
-
-
-def _not_worse(context: FieldContext, delta: Delta, upward: bool, tolerance: float) -> Score:
-    worse = -delta.absolute if upward else delta.absolute
-    details = compared(context, delta, "not worse than the baseline", tolerance)
-    details["higher_is_better"] = upward
+def _score_change(context: FieldContext, delta: Delta, is_higher_better: bool, tolerance: float) -> Score:
+    worsening = -delta.absolute if is_higher_better else delta.absolute
+    details = comparison_details(context, delta, "not worse than the baseline", tolerance)
+    details["higher_is_better"] = is_higher_better
     now, before = float(context.value), float(context.baseline_value)
-    moved = f"{context.field_name} {number(before)} -> {number(now)}"
-    way = "higher" if upward else "lower"
-    if worse <= 0:
-        told = f"{'better' if worse else 'unchanged'} ({way} is better)"
-        return Score(1.0, True, f"{moved}: {told}", details)
+    change = f"{context.field_name} {format_number(before)} -> {format_number(now)}"
+    note = f"({'higher' if is_higher_better else 'lower'} is better)"
+    if worsening <= 0:
+        return Score(1.0, True, f"{change}: {'better' if worsening else 'unchanged'} {note}", details)
     if not before:
-        told = f"worse, and of a baseline of 0 any change is too much ({way} is better)"
-        return Score(0.0, False, f"{moved}: {told}", details)
-    share = worse / abs(before)
-    passed = bool(tolerance) and within(share, tolerance)
-    reason = f"{moved}: {100 * share:.1f} % worse ({way} is better)"
+        return Score(0.0, False, f"{change}: worse; from a baseline of 0 any change fails {note}", details)
+    share = worsening / abs(before)
+    passed = bool(tolerance) and is_within(share, tolerance)
+    reason = f"{change}: {100 * share:.1f} % worse {note}"
     return Score(1.0 if passed else max(0.0, 1.0 - share), passed, reason, details)
 
 
-def _unchanged(context: FieldContext) -> Score:
-    """What is no number is neither better nor worse: it is the same, or it cannot be told."""
-    value, baseline = plain_value(context.value), plain_value(context.baseline_value)
-    name = context.field_name
-    for role, one in ((name, value), (f"the baseline of {name}", baseline)):
-        if isinstance(one, float) and not is_number(one):
-            return Score.error(f"{role} is not a finite number: {one!r}")
+def _score_unchanged(name: str, value: Any, baseline: Any) -> Score:
+    for role, item in ((name, value), (f"the baseline of {name}", baseline)):
+        if isinstance(item, float) and not is_number(item):
+            return Score.error(f"{role} is not a finite number: {item!r}")
     if codec.canonical(value) == codec.canonical(baseline):
         return Score(1.0, True, f"{name} is unchanged", {"method": "equality", "field": name})
     return Score.skipped(
-        f"{name} changed from {shown(baseline)} to {shown(value)}: without numbers it cannot be "
-        "told whether that is worse"
+        f"{name} changed from {shown(baseline)} to {shown(value)}: only numbers can be better or worse"
     )

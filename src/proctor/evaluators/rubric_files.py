@@ -1,4 +1,4 @@
-"""The JSON Schema of rubric files, for editors."""
+"""Load and validate rubric files, and describe them as a JSON Schema."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ from proctor.records.rubric import (
 )
 
 STARTER = "starter"
+SCHEMA_FILE = "rubrics.schema.json"
 ENDINGS = (".json", ".yaml", ".yml")
-_LONGEST = 10_000_000
+_MAX_BYTES = 10_000_000
 
+# Keys and indexes that lead to an entry of a file.
 Place = tuple[str | int, ...]
 
 
 def load_rubrics(source: Any) -> RubricSet:
-    """The rubrics of a file, of plain data, or those that ship under the name "starter".
+    """Return the rubrics of a file, of plain data, or the built-in set "starter".
 
     >>> [rubric.id for rubric in load_rubrics("starter")][:2]
     ['task_completion', 'instruction_following']
@@ -40,26 +42,26 @@ def load_rubrics(source: Any) -> RubricSet:
     if isinstance(source, RubricSet):
         return source
     if isinstance(source, str | Path):
-        return _from_file(_place_of(source))
+        return _load_file(_resolve_path(source))
     if isinstance(source, list | tuple):
-        source = {"version": "1.0", "rubrics": [as_data(one) for one in source]}
-    _refuse(faults_of_set(source), "rubrics", Lines())
+        source = {"version": "1.0", "rubrics": [as_data(rubric) for rubric in source]}
+    _raise_faults(faults_of_set(source), "rubrics", Lines())
     return set_from(source)
 
 
 def text_of(source: str | Path) -> str:
-    """A rubric file as it stands, to be made one's own."""
-    return _place_of(source).read_text(encoding="utf-8")
+    """Return the text of a rubric file, as a starting point for your own."""
+    return _resolve_path(source).read_text(encoding="utf-8")
 
 
-def _place_of(source: str | Path) -> Path:
+def _resolve_path(source: str | Path) -> Path:
     if str(source) == STARTER:
         return resources.path("evaluators", f"{STARTER}_rubrics.yaml")
     return Path(source)
 
 
 def one_rubric(given: Any, among: Any = None) -> Rubric:
-    """One rubric: as it is, as plain data, or by its id among those of a file.
+    """Return one rubric from a `Rubric`, from plain data, or by its id in a rubric file.
 
     >>> one_rubric("safety").name
     'Safety'
@@ -67,60 +69,56 @@ def one_rubric(given: Any, among: Any = None) -> Rubric:
     if isinstance(given, Rubric):
         given = as_data(given)
     if isinstance(given, str):
-        rubrics = load_rubrics(STARTER if among is None else among)
-        known = [rubric.id for rubric in rubrics]
-        if given not in known:
-            raise ConfigError(
-                f"there is no rubric {given!r}",
-                where=STARTER if among is None else str(among),
-                fix=nearest(given, known),
-            )
-        found = rubrics[given]
-        own = rubrics.scale if found.scale is None else found.scale
-        return rubric_from({**as_data(found), "scale": own})
-    _refuse(faults_of_rubric(given), "rubric", Lines())
+        source = STARTER if among is None else among
+        rubrics = load_rubrics(source)
+        ids = [rubric.id for rubric in rubrics]
+        if given not in ids:
+            raise ConfigError(f"there is no rubric {given!r}", where=str(source), fix=nearest(given, ids))
+        rubric = rubrics[given]
+        scale = rubrics.scale if rubric.scale is None else rubric.scale
+        return rubric_from({**as_data(rubric), "scale": scale})
+    _raise_faults(faults_of_rubric(given), "rubric", Lines())
     return rubric_from(given)
 
 
 def as_data(rubric: Any) -> Any:
-    """A rubric as plain data; whatever else it is, as it is."""
+    """Return a rubric as plain data; other values do not change."""
     if not isinstance(rubric, Rubric):
         return rubric
     return {name: getattr(rubric, name) for name in rubric.__struct_fields__}
 
 
-def _from_file(path: Path) -> RubricSet:
+def _load_file(path: Path) -> RubricSet:
     if path.suffix.lower() not in ENDINGS:
         raise ConfigError(
             f"rubric files end in {', '.join(ENDINGS)}, not {path.suffix!r}",
             where=str(path),
-            fix=f"write {STARTER!r} for the rubrics that ship",
+            fix=f"write {STARTER!r} for the built-in rubrics",
         )
-    text = _text(path)
+    text = _read_file(path)
     lines = Lines(text)
-    data = _json(text, path) if path.suffix.lower() == ".json" else _yaml(text, path)
-    _refuse([*lines.repeated, *faults_of_set(data)], str(path), lines)
+    data = _parse_json(text, path) if path.suffix.lower() == ".json" else _parse_yaml(text, path)
+    _raise_faults([*lines.repeated, *faults_of_set(data)], str(path), lines)
     return set_from(data)
 
 
-def _text(path: Path) -> str:
+def _read_file(path: Path) -> str:
     try:
-        if path.stat().st_size > _LONGEST:
+        if path.stat().st_size > _MAX_BYTES:
             raise ConfigError("it is too large for a rubric file", where=str(path))
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(
-            describe_error(error), where=str(path), fix=how_to_convert(file=str(path))
-        ) from None
+        fix = how_to_convert(file=str(path))
+        raise ConfigError(describe_error(error), where=str(path), fix=fix) from None
     except OSError as error:
         raise ConfigError(
             f"the rubrics cannot be read: {error.strerror or error}",
             where=str(path),
-            fix=f"check the path, or write {STARTER!r} for the rubrics that ship",
+            fix=f"check the path, or write {STARTER!r} for the built-in rubrics",
         ) from None
 
 
-def _json(text: str, path: Path) -> Any:
+def _parse_json(text: str, path: Path) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -129,7 +127,7 @@ def _json(text: str, path: Path) -> Any:
         raise ConfigError("it is nested too deep", where=str(path)) from None
 
 
-def _yaml(text: str, path: Path) -> Any:
+def _parse_yaml(text: str, path: Path) -> Any:
     import yaml
 
     try:
@@ -148,85 +146,81 @@ def _yaml(text: str, path: Path) -> Any:
 
 
 class Lines:
-    """On which line of a file each place stands, and the keys that stand there twice."""
+    """The line of each entry of a file, and the keys that are repeated."""
 
     def __init__(self, text: str = "") -> None:
         import yaml
 
-        self._found: dict[Place, int] = {}
+        self._lines: dict[Place, int] = {}
         self.repeated: list[Fault] = []
         try:
             _, node = parse_yaml(text.replace("\t", " "))
         except (yaml.YAMLError, ValueError, RecursionError):
-            return  # what is wrong is said by whoever reads it
+            return  # the parser of the file reports this error
         if node is not None:
             self._visit(node, (), frozenset())
 
-    def _visit(self, node: Any, at: Place, above: frozenset[int]) -> None:
-        self._found.setdefault(at, node.start_mark.line + 1)
-        if id(node) in above or not isinstance(node.value, list):
+    def _visit(self, node: Any, at: Place, ancestors: frozenset[int]) -> None:
+        self._lines.setdefault(at, node.start_mark.line + 1)
+        if id(node) in ancestors or not isinstance(node.value, list):
             return
-        inside = above | {id(node)}
-        for place, child in enumerate(node.value):
-            key, value = child if isinstance(child, tuple) else (None, child)
-            step = place if key is None else str(key.value)
-            if key is not None and (*at, step) in self._found:
-                self.repeated.append(((*at, step), "this key is repeated"))
-                self._found[(*at, step)] = key.start_mark.line + 1
+        for index, child in enumerate(node.value):
+            if not isinstance(child, tuple):
+                self._visit(child, (*at, index), ancestors | {id(node)})
                 continue
-            if key is not None:
-                self._found[(*at, step)] = key.start_mark.line + 1
-            self._visit(value, (*at, step), inside)
+            key, value = child
+            entry = (*at, str(key.value))
+            is_repeated = entry in self._lines
+            self._lines[entry] = key.start_mark.line + 1
+            if is_repeated:
+                self.repeated.append((entry, "this key is repeated"))
+            else:
+                self._visit(value, entry, ancestors | {id(node)})
 
     def of(self, at: Place) -> int | None:
-        """The line of a place, or of the nearest around it that is there."""
-        around = (at[:n] for n in range(len(at), -1, -1))
-        return next((self._found[place] for place in around if place in self._found), None)
+        """Return the line of an entry, or of the nearest entry that contains it."""
+        containers = (at[:n] for n in range(len(at), -1, -1))
+        return next((self._lines[place] for place in containers if place in self._lines), None)
 
     def place(self, at: Place, where: str) -> str:
-        """A place as its writer would look for it: the line, and the way through the keys."""
+        """Return the file, line and path of an entry, for an error message."""
         path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in at)
         line = self.of(at)
-        told = f"{where}:{line}" if line is not None else ""
-        return ", ".join(part for part in (told, path.lstrip(".")) if part)
+        location = f"{where}:{line}" if line is not None else ""
+        return ", ".join(text for text in (location, path.lstrip(".")) if text)
 
 
-def _refuse(faults: Iterable[Fault], where: str, lines: Lines) -> None:
-    # In the order in which whoever mends them goes through the file.
-    found = sorted(faults, key=lambda fault: lines.of(fault[0]) or 0)
-    problems = [Problem(lines.place(at, where), what) for at, what in found]
+def _raise_faults(faults: Iterable[Fault], where: str, lines: Lines) -> None:
+    in_file_order = sorted(faults, key=lambda fault: lines.of(fault[0]) or 0)
+    problems = [Problem(lines.place(at, where), what) for at, what in in_file_order]
     if problems:
         raise ConfigError(
             f"the rubrics have {len(problems)} fault{'s' if len(problems) > 1 else ''}",
             where=where,
             problems=problems,
-            fix="mend the places above; docs/rubrics.md tells what a rubric file holds",
+            fix="correct the places above; docs/rubrics.md describes rubric files",
         )
 
 
-SCHEMA_FILE = "rubrics.schema.json"
-
-
 def schema() -> dict[str, Any]:
-    """The JSON Schema of rubric files.
+    """Return the JSON Schema of rubric files, for editors.
 
     >>> schema()["title"]
     'Proctor rubric file'
     """
-    made: dict[str, Any] = _tidied(msgspec.json.schema(RubricSet))
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    return {**head, "title": "Proctor rubric file", **made}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Proctor rubric file"}
+    return {**head, **_clean_schema(msgspec.json.schema(RubricSet))}
 
 
-def _tidied(part: Any) -> Any:
-    """Descriptions as docstrings are meant: Python 3.13 takes their indent away, older ones not."""
-    if isinstance(part, dict):
+def _clean_schema(node: Any) -> Any:
+    # Python 3.13 removes the indent of docstrings, older versions do not.
+    if isinstance(node, dict):
         return {
             key: inspect.cleandoc(value)
             if key == "description" and isinstance(value, str)
-            else _tidied(value)
-            for key, value in part.items()
-            # Further keys are kept in the metadata.
+            else _clean_schema(value)
+            for key, value in node.items()
+            # Additional keys are allowed: they are stored in the metadata.
             if (key, value) != ("additionalProperties", False)
         }
-    return [_tidied(one) for one in part] if isinstance(part, list) else part
+    return [_clean_schema(item) for item in node] if isinstance(node, list) else node

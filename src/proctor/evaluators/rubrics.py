@@ -1,16 +1,16 @@
-"""Rubrics: a model scores a whole session by each of them."""
+"""Score whole sessions with rubrics and a model."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from proctor.errors import EvaluatorError, Problem, nearest
-from proctor.evaluators.attached import Attached
+from proctor.evaluators.attached import Attached, attach
 from proctor.evaluators.judges.criteria import asking, check_terms, connected
 from proctor.evaluators.judges.scale import PASS_AT
 from proctor.evaluators.marking import evaluator, made
@@ -22,7 +22,6 @@ from proctor.records.score import Score
 from proctor.records.session import Session, SessionView
 
 if TYPE_CHECKING:
-    from proctor.evaluators.attached import Attached
     from proctor.evaluators.judges.session_rubric import Places
     from proctor.evaluators.judges.transcript import Shown
 
@@ -30,16 +29,17 @@ if TYPE_CHECKING:
 __all__ = ["rubric", "rubric_evaluators"]
 
 
-def _of_the_set(parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """Without a rubric all of the set are meant."""
+def _spread_rubrics(parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """An eval file entry without a rubric stands for all rubrics of the set."""
     from proctor.evaluators.judges.session_rubric import rubrics_of
 
-    among = parameters.get("rubrics", "starter")
-    known = () if "rubric" in parameters else rubrics_of(among, "rubric")
-    return [{**parameters, "rubric": one.id} for one in known] or [parameters]
+    if "rubric" in parameters:
+        return [parameters]
+    rubrics = rubrics_of(parameters.get("rubrics", "starter"), "rubric")
+    return [{**parameters, "rubric": item.id} for item in rubrics] or [parameters]
 
 
-@evaluator(category="session", factory=True, needs=("session",), spread=_of_the_set)
+@evaluator(category="session", factory=True, needs=("session",), spread=_spread_rubrics)
 def rubric(
     adapter: Model,
     rubric: Any,
@@ -57,81 +57,80 @@ def rubric(
 ) -> Attached:
     """A model scores the whole session by one rubric, on the rubric's scale.
 
-    The rubric is a `Rubric`, a mapping with id, name, description, scoring_criteria and weight,
-    or an id among those of `rubrics`: a rubric file, or "starter", the set that ships; an entry
-    of an eval file without it stands for all of them. Scores are kept under the rubric's id. The
-    judge sees the turns, tool calls and results, long ones cut in the middle; `template` is one of
-    your own. A trial without a recorded session is skipped. An answer that cannot be read
-    is asked for once more, with a reminder of the format, unless `retry_on_parse_failure` is False;
-    the `timeout` is for both calls.
+    The rubric is a `Rubric`, a mapping with id, name, description, scoring_criteria and weight, or
+    the id of one in `rubrics`: a rubric file, or "starter", the built-in set; an entry of an eval
+    file without `rubric` stands for all of them. Scores have the rubric's id as their name. The
+    judge sees the turns, tool calls and results; long ones are cut in the middle. `template` is
+    your own prompt. A trial without a recorded session is skipped. An unreadable answer is
+    requested once more with a reminder of the format, unless `retry_on_parse_failure` is False;
+    `timeout` covers both calls.
 
     >>> from proctor.records.session import Message, Session
-    >>> def kind(messages):
+    >>> def polite_judge(messages):
     ...     *_, line = messages[-1].content.splitlines()
     ...     return "It greets back.\\n" + line.partition("<")[0] + "4"
     >>> session = Session([Message("user", "Hello"), Message("assistant", "Good morning!")])
-    >>> judge = rubric(kind, "communication")
+    >>> judge = rubric(polite_judge, "communication")
     >>> judge("Good morning!", None, session).details["score"]
     4
     """
     from proctor.evaluators.judges.session_rubric import shown_as
 
     shown = shown_as(max_content_chars, max_session_chars, "rubric")
-    return _rubric(rubric, locals(), shown)
+    return _attach_rubric(rubric, locals(), shown)
 
 
 def rubric_evaluators(
     adapter: Model, rubrics: Any = "starter", *, at_once: int | Places | None = None, **options: Any
 ) -> tuple[Attached, ...]:
-    """All rubrics of a set as evaluators, asked by one model; `options` as for `rubric`.
+    """Return all rubrics of a set as evaluators that ask one model; `options` as for `rubric`.
 
-    `at_once` is how many calls are under way at a time, over all sessions and rubrics; or places
-    that are shared with others.
+    `at_once` is the number of concurrent calls over all sessions and rubrics, or a limit that is
+    shared with other evaluators.
 
-    >>> [one.spec.name for one in rubric_evaluators(lambda messages: "4", "starter")][-1]
+    >>> [evaluator.spec.name for evaluator in rubric_evaluators(lambda messages: "4", "starter")][-1]
     'safety'
     """
     from proctor.evaluators.judges.session_rubric import Places, rubrics_of, shown_as
 
-    where, known = "rubric_evaluators", _defaults(rubric)
-    if unknown := [name for name in options if name not in known]:
+    where, defaults = "rubric_evaluators", _read_defaults()
+    if unknown := [name for name in options if name not in defaults]:
         raise EvaluatorError(
-            f"there is no option {unknown[0]!r}", where=where, fix=nearest(unknown[0], known)
+            f"there is no option {unknown[0]!r}", where=where, fix=nearest(unknown[0], defaults)
         )
-    found = rubrics_of(rubrics, where)
-    given = {**known, "scale": found.scale or USUAL_SCALE, **options}
-    given["adapter"] = connected(adapter)
-    places = at_once
-    if not isinstance(places, Places | None):
-        check_terms(where, None, at_once=places)
-        places = Places(places)
-    shown = shown_as(given["max_content_chars"], given["max_session_chars"], where)
-    return tuple(_rubric(one, given, shown, places) for one in found)
+    rubric_set = rubrics_of(rubrics, where)
+    values = {**defaults, "scale": rubric_set.scale or USUAL_SCALE, **options, "adapter": connected(adapter)}
+    if not isinstance(at_once, Places | None):
+        check_terms(where, None, at_once=at_once)
+        at_once = Places(at_once)
+    shown = shown_as(values["max_content_chars"], values["max_session_chars"], where)
+    return tuple(_attach_rubric(item, values, shown, at_once) for item in rubric_set)
 
 
-def _rubric(one: Any, given: Mapping[str, Any], shown: Shown, places: Places | None = None) -> Attached:
-    from proctor.evaluators.attached import attach
+def _attach_rubric(
+    source: Any, values: Mapping[str, Any], shown: Shown, places: Places | None = None
+) -> Attached:
     from proctor.evaluators.judges.session_rubric import Places, rubric_for, session_rubric
 
-    where = "rubric"
-    check_terms(where, given["threshold"], max_tokens=given["max_tokens"])
-    if not isinstance(given["retry_on_parse_failure"], bool):
+    where, remind = "rubric", values["retry_on_parse_failure"]
+    check_terms(where, values["threshold"], max_tokens=values["max_tokens"])
+    if not isinstance(remind, bool):
         raise EvaluatorError(
-            f"retry_on_parse_failure is True or False, got {given['retry_on_parse_failure']!r}",
+            f"retry_on_parse_failure must be True or False, got {remind!r}",
             where=where,
             fix="write retry_on_parse_failure: false",
         )
-    chosen = rubric_for(one, given["rubrics"], where)
-    adapter = connected(given["adapter"])
+    resolved = rubric_for(source, values["rubrics"], where)
+    adapter = connected(values["adapter"])
     judge = session_rubric(
         adapter,
-        chosen,
-        template=given["template"],
-        scale=given["scale"],
-        threshold=given["threshold"],
-        how=asking(given["temperature"], given["max_tokens"], remind=given["retry_on_parse_failure"]),
+        resolved,
+        template=values["template"],
+        scale=values["scale"],
+        threshold=values["threshold"],
+        how=asking(values["temperature"], values["max_tokens"], remind=remind),
         shown=shown,
-        timeout=given["timeout"],
+        timeout=values["timeout"],
         places=places or Places(),
         where=where,
     )
@@ -139,29 +138,28 @@ def _rubric(one: Any, given: Mapping[str, Any], shown: Shown, places: Places | N
     async def evaluate(output: Any, sample: Any = None, session: Any = None) -> Any:
         return await judge.score(output, sample, session)
 
-    # The rubric itself, so that whoever reads the run needs no file for it, with its scale in one
-    # place; and without the time-out, which no score rests on: a resumed run may have another.
-    given = {**given, "scale": tuple(map(float, scale_of(chosen, given["scale"])))}
-    chosen = msgspec.structs.replace(chosen, scale=None)
+    # Stores the rubric itself, so that the run can be read without its file, and its scale in one
+    # place. The timeout changes no score, so a resumed run may have another one.
+    values = {**values, "scale": tuple(map(float, scale_of(resolved, values["scale"])))}
+    resolved = msgspec.structs.replace(resolved, scale=None)
     options = {
-        name: given[name]
-        for name, usual in _defaults(rubric).items()
-        if name not in ("rubrics", "timeout") and given[name] != usual
+        name: values[name]
+        for name, default in _read_defaults().items()
+        if name not in ("rubrics", "timeout") and values[name] != default
     }
-    marked = made(evaluate, by=rubric, adapter=adapter, rubric=chosen, **options)
-    return attach(marked, name=chosen.id)
+    marked = made(evaluate, by=rubric, adapter=adapter, rubric=resolved, **options)
+    return attach(marked, name=resolved.id)
 
 
-def _defaults(factory: Callable[..., Any]) -> dict[str, Any]:
-    """The options of a factory that have a default, with it."""
-    parameters = inspect.signature(factory).parameters
+def _read_defaults() -> dict[str, Any]:
+    parameters = inspect.signature(rubric).parameters
     return {n: p.default for n, p in parameters.items() if p.default is not p.empty}
 
 
 class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a scorer asks: calls at a time, the judge's settings, seconds a rubric, the scale.
+    """How a scorer asks: concurrent calls, model settings, seconds per rubric, and the scale.
 
-    Settings that nothing could be asked with are refused here, all at once.
+    Invalid settings raise one error that lists them all.
     """
 
     max_concurrent: int = 10
@@ -172,45 +170,30 @@ class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     score_scale: tuple[float, float] = USUAL_SCALE
 
     def __post_init__(self) -> None:
-        most, words, warmth = self.max_concurrent, self.llm_max_tokens, self.llm_temperature
-        seconds = self.timeout_per_rubric
-        checked = {
-            "max_concurrent": (_counts(most), most, "a whole number from 1 up"),
-            "llm_temperature": (_is_from(warmth, 0), warmth, "a number from 0 up"),
-            "llm_max_tokens": (words is None or _counts(words), words, "a whole number from 1 up"),
-            "timeout_per_rubric": (
-                _is_from(seconds, 0) and seconds != 0,
-                seconds,
-                "a number of seconds above 0, or None",
-            ),
-            "retry_on_parse_failure": (
-                isinstance(self.retry_on_parse_failure, bool),
-                self.retry_on_parse_failure,
-                "True or False",
-            ),
-            "score_scale": (
-                _is_scale(self.score_scale),
-                self.score_scale,
-                "the least and the greatest score, as in (1, 5)",
-            ),
+        count, seconds = "a whole number from 1 up", self.timeout_per_rubric
+        has_timeout = seconds is None or (is_number(seconds) and seconds > 0)
+        has_temperature = self.llm_temperature is None or (
+            is_number(self.llm_temperature) and self.llm_temperature >= 0
+        )
+        checks = {
+            "max_concurrent": (_is_count(self.max_concurrent), count),
+            "llm_temperature": (has_temperature, "a number from 0 up"),
+            "llm_max_tokens": (self.llm_max_tokens is None or _is_count(self.llm_max_tokens), count),
+            "timeout_per_rubric": (has_timeout, "a number of seconds above 0, or None"),
+            "retry_on_parse_failure": (isinstance(self.retry_on_parse_failure, bool), "True or False"),
+            "score_scale": (_is_scale(self.score_scale), "the lowest and the highest score, as in (1, 5)"),
         }
         problems = [
-            Problem(name, f"expected {wanted}, got {given!r}")
-            for name, (fits, given, wanted) in checked.items()
-            if not fits
+            Problem(name, f"expected {allowed}, got {getattr(self, name)!r}")
+            for name, (is_valid, allowed) in checks.items()
+            if not is_valid
         ]
         if problems:
-            raise EvaluatorError(
-                "nothing can be asked like that", where="EvaluationConfig", problems=problems
-            )
+            raise EvaluatorError("these settings are not valid", where="EvaluationConfig", problems=problems)
 
 
-def _counts(value: Any) -> bool:
+def _is_count(value: Any) -> bool:
     return is_number(value) and value == int(value) >= 1
-
-
-def _is_from(value: Any, least: float) -> bool:
-    return value is None or (is_number(value) and value >= least)
 
 
 def _is_scale(value: Any) -> bool:
@@ -221,55 +204,55 @@ def _is_scale(value: Any) -> bool:
 class RubricScorer:
     """Scores sessions by rubrics with one model; for files, resume and reports use a run.
 
-    >>> def kind(messages):
+    >>> def polite_judge(messages):
     ...     *_, line = messages[-1].content.splitlines()
     ...     return "Polite.\\n" + line.partition("<")[0] + "4"
     >>> from proctor.records.session import Message
     >>> chat = ChatSession("s1", Session([Message("user", "Hi"), Message("assistant", "Hello!")]))
     >>> tone = Rubric("tone", "Tone", "Is the agent polite?", "1: rude … 5: polite")
-    >>> asyncio.run(RubricScorer(kind).score(tone, chat)).details["score"]
+    >>> asyncio.run(RubricScorer(polite_judge).score(tone, chat)).details["score"]
     4
     """
 
     def __init__(self, model: Any, config: EvaluationConfig | None = None) -> None:
-        # Whatever cannot be asked is refused here, not when the first session is scored.
+        # Connected here, so that a wrong model fails before the first session.
         self._model = provider(model)
         self.config = config or EvaluationConfig()
         self._places: Any = None
-        self._made: tuple[Sequence[Rubric], tuple[Attached, ...]] = ((), ())
+        self._cache: tuple[Sequence[Rubric], tuple[Attached, ...]] = ((), ())
 
     async def score(self, rubric: Rubric, session: Session | ChatSession) -> Score:
-        """The score of a session by one rubric; without a verdict an error, never a number."""
+        """Score a session by one rubric; an answer without a verdict gives an error."""
         if not isinstance(rubric, Rubric):
             raise EvaluatorError(
                 f"it takes a Rubric, got {type(rubric).__name__!r}",
                 where="RubricScorer",
-                fix='take one out of a set, load_rubrics("starter") say',
+                fix='take one from a set such as load_rubrics("starter")',
             )
         return (await self.score_all([rubric], session))[rubric.id]
 
     async def score_all(self, rubrics: Sequence[Rubric], session: Session | ChatSession) -> dict[str, Score]:
-        """The scores by all rubrics, asked side by side."""
-        evaluators = self._evaluators(list(rubrics))
-        held = session.session if isinstance(session, ChatSession) else session
-        if not isinstance(held, Session | SessionView):
+        """Score a session by all rubrics concurrently."""
+        evaluators = self._make_evaluators(list(rubrics))
+        events = session.session if isinstance(session, ChatSession) else session
+        if not isinstance(events, Session | SessionView):
             raise EvaluatorError(
-                f"it takes a Session or a ChatSession, got {type(held).__name__!r}",
+                f"it takes a Session or a ChatSession, got {type(events).__name__!r}",
                 where="RubricScorer",
-                fix='put what was said into one: Session([Message("user", "…"), …])',
+                fix='put the messages into one: Session([Message("user", "…"), …])',
             )
-        scores = await asyncio.gather(*(one(None, None, held) for one in evaluators))
-        return {one.spec.name: score for one, score in zip(evaluators, scores, strict=True)}
+        scores = await asyncio.gather(*(evaluator(None, None, events) for evaluator in evaluators))
+        return {evaluator.spec.name: score for evaluator, score in zip(evaluators, scores, strict=True)}
 
-    def _evaluators(self, rubrics: list[Rubric]) -> tuple[Attached, ...]:
-        """The rubrics as evaluators; all that this scorer asks share its calls at a time."""
-        if self._made[0] == rubrics:
-            return self._made[1]
+    def _make_evaluators(self, rubrics: list[Rubric]) -> tuple[Attached, ...]:
+        if self._cache[0] == rubrics:
+            return self._cache[1]
         from proctor.evaluators.judges.session_rubric import Places
 
         config = self.config
+        # All evaluators of this scorer share the limit of concurrent calls.
         self._places = self._places or Places(config.max_concurrent)
-        made = rubric_evaluators(
+        evaluators = rubric_evaluators(
             self._model,
             rubrics,
             at_once=self._places,
@@ -279,5 +262,5 @@ class RubricScorer:
             timeout=config.timeout_per_rubric,
             retry_on_parse_failure=config.retry_on_parse_failure,
         )
-        self._made = (rubrics, made)
-        return made
+        self._cache = (rubrics, evaluators)
+        return evaluators

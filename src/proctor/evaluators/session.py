@@ -1,4 +1,4 @@
-"""Session: what happened on the way to the output, tool calls and tokens above all."""
+"""Evaluate the session of a trial: tool calls, tokens and other events."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.matching import json_subset
 from proctor.evaluators.tool_calls import (
     ArgumentRule,
-    Seen,
     SequenceMode,
+    SequenceOptions,
     SessionCheck,
-    Terms,
+    SessionLike,
     calls_of,
-    compared,
-    if_recorded,
-    names_of,
-    read,
-    view_of,
-    wanted_of,
+    compare_calls,
+    get_field,
+    parse_expected_calls,
+    require_session,
+    to_view,
 )
 from proctor.evaluators.verdict import shown
 from proctor.records.score import Score
@@ -32,7 +31,7 @@ from proctor.records.session import CustomEvent, Message, ModelCall, SessionView
 
 Unknown = Literal["error", "skip", "fail", "pass"]
 
-_OWN_TYPES: dict[str, type] = {
+_EVENT_TYPES: dict[str, type] = {
     "ToolCall": ToolCall,
     "Message": Message,
     "ModelCall": ModelCall,
@@ -55,18 +54,18 @@ def tool_called(name: str) -> SessionCheck:
     _check_name(name, "tool_called")
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
-        calls = calls_of(session)
-        count = sum(call.name == name for call in calls)
-        if count:
-            return Score(1.0, True, f"called {_times(count)}")
-        return Score(0.0, False, f"{name!r} was not called; {names_of(calls)}")
+        names = [call.name for call in calls_of(session)]
+        if name in names:
+            return Score(1.0, True, f"called {_format_times(names.count(name))}")
+        others = f"called: {', '.join(dict.fromkeys(names))}" if names else "no tool was called"
+        return Score(0.0, False, f"{name!r} was not called; {others}")
 
-    return made(if_recorded(evaluate), by=tool_called, name=name)
+    return made(require_session(evaluate), by=tool_called, name=name)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
 def tool_not_called(name: str) -> SessionCheck:
-    """Passes if the tool was never called; also where no tool was called.
+    """Passes if the tool was never called.
 
     >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("delete_all")])
@@ -76,12 +75,12 @@ def tool_not_called(name: str) -> SessionCheck:
     _check_name(name, "tool_not_called")
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
-        found = [call for call in calls_of(session) if call.name == name]
-        if not found:
+        calls = [call for call in calls_of(session) if call.name == name]
+        if not calls:
             return Score(1.0, True)
-        return Score(0.0, False, f"{name!r} was called {_times(len(found))}: {found[0]}")
+        return Score(0.0, False, f"{name!r} was called {_format_times(len(calls))}: {calls[0]}")
 
-    return made(if_recorded(evaluate), by=tool_not_called, name=name)
+    return made(require_session(evaluate), by=tool_not_called, name=name)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
@@ -90,7 +89,7 @@ def tool_call_count(
 ) -> SessionCheck:
     """Passes if the tool was called at least `min_count` and at most `max_count` times.
 
-    Without a name the calls of all tools are counted.
+    Without a name, the calls of all tools are counted.
 
     >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search"), ToolCall("open"), ToolCall("search")])
@@ -99,36 +98,39 @@ def tool_call_count(
     >>> tool_call_count(max_count=5)("Paris", None, session).passed
     True
     """
+    where = "tool_call_count"
     if name is not None:
-        _check_name(name, "tool_call_count")
-    _check_counts(min_count, max_count)
-    what = "a tool" if name is None else repr(name)
+        _check_name(name, where)
+    _check_number(min_count, 0, "min_count", where)
+    if max_count is not None:
+        _check_number(max_count, min_count, "max_count", where)
+    elif min_count == 0:
+        what = "without min_count and max_count it would always pass"
+        raise EvaluatorError(what, where=where, fix="pass at least one of them")
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
-        calls = calls_of(session)
-        count = sum(name in (None, call.name) for call in calls)
-        told = f"{what} was called {_times(count)}"
+        count = sum(name in (None, call.name) for call in calls_of(session))
+        reason = f"{'a tool' if name is None else repr(name)} was called {_format_times(count)}"
         if count < min_count:
-            return Score(0.0, False, f"{told}, at least {min_count} wanted", {"count": count})
+            return Score(0.0, False, f"{reason}, at least {min_count} required", {"count": count})
         if max_count is not None and count > max_count:
-            return Score(0.0, False, f"{told}, at most {max_count} allowed", {"count": count})
-        return Score(1.0, True, told, {"count": count})
+            return Score(0.0, False, f"{reason}, at most {max_count} allowed", {"count": count})
+        return Score(1.0, True, reason, {"count": count})
 
-    given = {"name": name, "min_count": min_count, "max_count": max_count}
-    return made(if_recorded(evaluate), by=tool_call_count, **given)
+    return made(
+        require_session(evaluate), by=tool_call_count, name=name, min_count=min_count, max_count=max_count
+    )
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
 def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
-    """Passes if no tool call failed; also where no tool was called.
+    """Passes if no tool call failed, or if no tool was called.
 
-    A `ToolCall` failed if it has an `error`, or if its result, data or JSON in a text, says so:
-    `success` is False, `is_error` is True, or there is an `error` in it. So did one whose result
-    is a text that begins as errors do ("Error:", a traceback). That is a convention of tools
-    without a field for it, no proof: a failure in other words is not seen, and a page may begin
-    like that; `words=False` leaves it out. Tool calls of your own types, objects and mappings
-    alike, are asked for the same and for their `status`. One that tells nothing of this gives an
-    error: not knowing is not a pass.
+    A `ToolCall` failed if it has an `error`, or if its result (data or JSON text) says so:
+    `success` is False, `is_error` is True, or it has an `error`. A result text that starts like an
+    error ("Error:", a traceback) counts as a failure too; this is a convention and can be wrong,
+    and `words=False` turns it off. Tool calls of your own types, objects and mappings alike, are
+    read in the same way, and by their `status`. A call without any such information gives an error.
 
     >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search"), ToolCall("open", error="404 Not Found")])
@@ -138,26 +140,26 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
         calls = calls_of(session, words=words)
-        failed = [f"{call} ({call.why})" for call in calls if call.went_well is False]
-        silent = [str(call) for call in calls if call.went_well is None]
+        failed = [f"{call} ({call.reason})" for call in calls if call.succeeded is False]
+        unknown = [str(call) for call in calls if call.succeeded is None]
         if failed:
             reason = f"{len(failed)} of {len(calls)} tool calls failed: {', '.join(failed)}"
             return Score(0.0, False, reason, {"failed": failed})
-        if silent:
-            return Score.error(f"nothing tells how these calls went: {', '.join(silent)}")
+        if unknown:
+            return Score.error(f"it is unknown whether these calls succeeded: {', '.join(unknown)}")
         return Score(1.0, True, "" if calls else "no tool was called")
 
-    return made(if_recorded(evaluate), by=all_tools_succeeded, words=words)
+    return made(require_session(evaluate), by=all_tools_succeeded, words=words)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
 def token_usage_under(max_tokens: int, unknown: Unknown = "error") -> SessionCheck:
     """Passes if the models used at most `max_tokens` tokens, input and output together.
 
-    Counted is what the target told, or else all model calls of the session. Where no call was
-    recorded, or one did not tell its usage, it is unknown whether the limit was kept (unless the
-    others are above it by themselves); `unknown` says what to make of that: "error", "skip",
-    "fail" or "pass". Without a recorded session an "error" is a "skip".
+    It counts the usage that the target reports, or else all model calls of the session. If no call
+    was recorded, or one has no usage, the total is unknown (unless the others exceed the limit);
+    `unknown` decides the result: "error", "skip", "fail" or "pass". Without a recorded session,
+    "error" becomes "skip".
 
     >>> from proctor.records.session import Session, Usage
     >>> session = Session([ModelCall("small-model", Usage(input_tokens=900, output_tokens=100))])
@@ -169,59 +171,72 @@ def token_usage_under(max_tokens: int, unknown: Unknown = "error") -> SessionChe
     _check_number(max_tokens, 0, "max_tokens", "token_usage_under")
     _check_choice(unknown, Unknown, "unknown", "token_usage_under")
 
-    def evaluate(output: Any, expected: Any = None, session: Seen = None) -> Score:  # noqa: ARG001
-        view = view_of(session)
-        used, silent = view.usage.total_tokens, _silent(view)
-        told = f"{used or 0:,} tokens were used, {max_tokens:,} are allowed"
-        details = {"tokens": used}
+    def evaluate(output: Any, expected: Any = None, session: SessionLike = None) -> Score:  # noqa: ARG001
+        view = to_view(session)
+        used, calls = view.usage.total_tokens, view[ModelCall]
+        without_usage = sum(call.usage.total_tokens is None for call in calls)
+        reason = f"{used or 0:,} tokens were used, {max_tokens:,} are allowed"
         if used is not None and used > max_tokens:
-            return Score(0.0, False, told, details)
+            return Score(0.0, False, reason, {"tokens": used})
         if used is None and not view.recorded and unknown in ("error", "skip"):
             return Score.skipped(NO_SESSION)
-        if used is None or silent:
-            return _not_known(unknown, silent, len(view[ModelCall]))
-        return Score(1.0, True, told, details)
+        if used is None or without_usage:
+            return _score_unknown_usage(unknown, without_usage, len(calls))
+        return Score(1.0, True, reason, {"tokens": used})
 
     setattr(evaluate, SESSION_OPTIONAL, True)
     return made(evaluate, by=token_usage_under, max_tokens=max_tokens, unknown=unknown)
 
 
+def _score_unknown_usage(unknown: Unknown, without_usage: int, calls: int) -> Score:
+    cause = f"{without_usage} of {calls} model calls have none" if calls else "no call was recorded"
+    reason = f"the usage is unknown: {cause}"
+    if unknown in ("error", "skip"):
+        return Score.error(reason) if unknown == "error" else Score.skipped(reason)
+    passed = unknown == "pass"
+    return Score(float(passed), passed, reason)
+
+
 @evaluator(category="session", factory=True, needs=("session",))
 def slice_contains(
-    type: Any,  # noqa: A002 - the specification's word, and the one to write in a file
+    type: Any,  # noqa: A002 - the name in the specification and in eval files
     predicate: Any = None,
     min_count: int = 1,
 ) -> SessionCheck:
-    """Passes if at least `min_count` events of a type fulfil a condition.
+    """Passes if at least `min_count` events of a type satisfy a condition.
 
-    `type` is one of ours (`ToolCall`, `Message`, `ModelCall`) or your own class; in a file its
-    name, or `module:Class`. `predicate` is a function of the event, in a file `module:function`,
-    or a mapping of fields to values; of values that are mappings a part is enough.
+    `type` is an event class (`ToolCall`, `Message`, `ModelCall`) or your own class; in a file it is
+    the class name or `module:Class`. `predicate` is a function of the event, in a file
+    `module:function`, or a mapping of fields to values; mappings match if they contain the value.
 
     >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search", {"query": "Paris", "limit": 5})])
     >>> slice_contains(ToolCall, lambda call: "limit" in call.arguments)("", None, session).passed
     True
     >>> slice_contains("ToolCall", {"arguments": {"query": "Rome"}})("", None, session).reason
-    '0 of 1 events of type ToolCall are as wanted, at least 1 must be'
+    '0 of 1 events of type ToolCall match, at least 1 must'
     """
     _check_number(min_count, 1, "min_count", "slice_contains")
-    kind, holds = _kind(type), _predicate(predicate)
-    name = kind if isinstance(kind, str) else kind.__name__
+    event_type, matches = _read_event_type(type), _read_predicate(predicate)
+    name = event_type if isinstance(event_type, str) else event_type.__name__
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
-        events = _named(session, kind) if isinstance(kind, str) else session[kind]
-        count = sum(bool(holds(event)) for event in events)
+        if isinstance(event_type, str):
+            events = _find_custom_events(session, event_type)
+        else:
+            events = session[event_type]
+        count = sum(bool(matches(event)) for event in events)
         details = {"count": count, "of": len(events)}
-        told = f"{count} of {len(events)} events of type {name} are as wanted"
+        reason = f"{count} of {len(events)} events of type {name} match"
         if count >= min_count:
-            return Score(1.0, True, told, details)
-        if _is_lost(session, kind, len(events)):
+            return Score(1.0, True, reason, details)
+        if _has_lost_events(session, event_type, len(events)):
             return Score.error(f"some events of type {name} cannot be read back from the file")
-        return Score(0.0, False, f"{told}, at least {min_count} must be", details)
+        return Score(0.0, False, f"{reason}, at least {min_count} must", details)
 
-    given = {"type": type, "predicate": predicate, "min_count": min_count}
-    return made(if_recorded(evaluate), by=slice_contains, **given)
+    return made(
+        require_session(evaluate), by=slice_contains, type=type, predicate=predicate, min_count=min_count
+    )
 
 
 @evaluator(category="session", factory=True, needs=("session",))
@@ -234,14 +249,14 @@ def tool_sequence(
 ) -> SessionCheck:
     """Passes if the expected tools were called; the value is the share of them that was.
 
-    `expected` lists names, or {name, arguments}; without it, the sample's expected value does (or
-    the `tools` in it). `mode` is "in_order" (others may come between), "any_order", or "exact"
-    (these and no others). With `allow_extra=False` no other calls are allowed in any order; then,
-    and in "exact", the value is the share of all calls. `arguments` are compared "exact", as a
-    "subset", or not ("ignore"); a tool without arguments may be called with any. An expected
-    argument may be a function that says whether the actual one will do; `compare` has functions
-    of the actual and the expected value, by the argument's name (in a file `module:function`).
-    `details["diff"]` shows expected against actual, line by line.
+    `expected` lists names or {name, arguments}; without it, the sample's expected value (or its
+    `tools`) does. `mode` is "in_order" (with other calls between), "any_order", or "exact" (these
+    calls only). With `allow_extra=False` other calls are not allowed; then, and with "exact", the
+    value is the share of all calls. `arguments` are compared "exact", as a "subset", or not at all
+    ("ignore"); an expected tool without arguments matches any. An expected argument may be a
+    function that accepts or rejects the actual one; `compare` has functions of the actual and the
+    expected value by argument name (in a file `module:function`). `details["diff"]` shows expected
+    against actual calls, line by line.
 
     >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search", {"query": "Paris"}), ToolCall("close")])
@@ -253,106 +268,95 @@ def tool_sequence(
     - open(…)
     + close()
     """
-    _check_choice(mode, SequenceMode, "mode", "tool_sequence")
-    _check_choice(arguments, ArgumentRule, "arguments", "tool_sequence")
-    own = None if expected is None else wanted_of(expected)
-    by_name = {key: _function(given, f"compare.{key}") for key, given in (compare or {}).items()}
-    terms = Terms(mode, arguments, allow_extra, by_name)
-    if own == [] and not terms.complete:
-        raise EvaluatorError(
-            "no tool is expected, so it would always pass",
-            where="tool_sequence",
-            fix='name the tools, or use mode="exact" to allow none',
-        )
+    where = "tool_sequence"
+    _check_choice(mode, SequenceMode, "mode", where)
+    _check_choice(arguments, ArgumentRule, "arguments", where)
+    fixed_calls = None if expected is None else parse_expected_calls(expected)
+    comparators = {key: _read_function(value, f"compare.{key}") for key, value in (compare or {}).items()}
+    options = SequenceOptions(mode, arguments, allow_extra, comparators)
+    if fixed_calls == [] and not options.is_complete:
+        fix = 'name the tools, or use mode="exact" to allow none'
+        raise EvaluatorError("it expects no tool, so it would always pass", where=where, fix=fix)
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
-        if own is None and expected is None:
-            return Score.skipped("no tools are given, and the sample has no expected value")
+        if fixed_calls is None and expected is None:
+            return Score.skipped("it has no tools, and the sample has no expected value")
         try:
-            wanted = wanted_of(expected) if own is None else own
+            expected_calls = parse_expected_calls(expected) if fixed_calls is None else fixed_calls
         except EvaluatorError as error:
             return Score.error(str(error))
-        if not wanted and not terms.complete:
+        if not expected_calls and not options.is_complete:
             return Score.skipped("there is nothing to look for: no tool is expected")
-        return compared(wanted, calls_of(session), terms)
+        return compare_calls(expected_calls, calls_of(session), options)
 
-    given = {"expected": expected, "mode": mode, "arguments": arguments}
-    more = {"allow_extra": allow_extra, "compare": compare}
-    return made(if_recorded(evaluate), by=tool_sequence, **given, **more)
+    return made(
+        require_session(evaluate),
+        by=tool_sequence,
+        expected=expected,
+        mode=mode,
+        arguments=arguments,
+        allow_extra=allow_extra,
+        compare=compare,
+    )
 
 
-def _times(count: int) -> str:
+def _format_times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _silent(view: SessionView) -> int:
-    """How many model calls did not tell their usage."""
-    return sum(call.usage.total_tokens is None for call in view[ModelCall])
-
-
-def _not_known(unknown: Unknown, silent: int, calls: int) -> Score:
-    reason = "the usage is unknown: "
-    reason += f"{silent} of {calls} model calls did not tell it" if calls else "no call was recorded"
-    if unknown == "error":
-        return Score.error(reason)
-    if unknown == "skip":
-        return Score.skipped(reason)
-    passed = unknown == "pass"
-    return Score(float(passed), passed, reason)
-
-
-def _named(view: SessionView, name: str) -> tuple[Any, ...]:
-    """The users' objects by the name of their type, be they live or read from a file."""
+def _find_custom_events(view: SessionView, name: str) -> tuple[Any, ...]:
     return tuple(event.data for event in view[CustomEvent] if event.kind == name)
 
 
-def _is_lost(view: SessionView, kind: Any, found: int) -> bool:
-    """True if events of the user's type came back from a file as something else."""
-    if isinstance(kind, str):
-        return any(isinstance(data, Mapping) and "$repr" in data for data in _named(view, kind))
-    return kind not in _OWN_TYPES.values() and len(_named(view, kind.__name__)) > found
+def _has_lost_events(view: SessionView, event_type: Any, count: int) -> bool:
+    """Return True if events of the user's type were read from a file as something else."""
+    if isinstance(event_type, str):
+        events = _find_custom_events(view, event_type)
+        return any(isinstance(data, Mapping) and "$repr" in data for data in events)
+    is_custom = event_type not in _EVENT_TYPES.values()
+    return is_custom and len(_find_custom_events(view, event_type.__name__)) > count
 
 
-def _kind(given: Any) -> Any:
-    """A class, or the name of one of the user's that is known by its name only."""
-    if isinstance(given, str) and ":" in given:
-        given = _loaded(given, "type")
-    found = _OWN_TYPES.get(given, given) if isinstance(given, str) else given
-    if not found or not isinstance(found, str | type):
+def _read_event_type(value: Any) -> Any:
+    """Return a class, or the name of a user's class that cannot be imported."""
+    if isinstance(value, str) and ":" in value:
+        value = _load(value, "type")
+    event_type = _EVENT_TYPES.get(value, value) if isinstance(value, str) else value
+    if not event_type or not isinstance(event_type, str | type):
         raise EvaluatorError(
-            f"type is a class or its name, got {shown(given)}",
+            f"type must be a class or its name, got {shown(value)}",
             where="slice_contains",
-            fix=f"name one of {', '.join(_OWN_TYPES)}, your own class, or module:Class",
+            fix=f"name one of {', '.join(_EVENT_TYPES)}, your own class, or module:Class",
         )
-    return found
+    return event_type
 
 
-def _predicate(given: Any) -> Callable[[Any], Any]:
-    if given is None:
+def _read_predicate(value: Any) -> Callable[[Any], Any]:
+    if value is None:
         return lambda event: True  # noqa: ARG005
-    if isinstance(given, Mapping):
-        return lambda event: all(_has(event, field, value) for field, value in given.items())
-    return _function(given, "predicate")
+    if isinstance(value, Mapping):
+        return lambda event: all(_field_matches(event, field, item) for field, item in value.items())
+    return _read_function(value, "predicate")
 
 
-def _has(event: Any, field: str, value: Any) -> bool:
-    found = read(event, field, _MISSING)
-    return found is not _MISSING and json_subset({field: found}, {field: value}).passed is True
+def _field_matches(event: Any, field: str, value: Any) -> bool:
+    actual = get_field(event, field, _MISSING)
+    return actual is not _MISSING and json_subset({field: actual}, {field: value}).passed is True
 
 
-def _function(given: Any, label: str) -> Callable[..., Any]:
-    """A function, or what is found at its address; one to be awaited would always say yes."""
-    found = _loaded(given, label) if isinstance(given, str) else given
-    if not callable(found) or inspect.iscoroutinefunction(found):
+def _read_function(value: Any, label: str) -> Callable[..., Any]:
+    function = _load(value, label) if isinstance(value, str) else value
+    # An async function would return a coroutine, which is always true.
+    if not callable(function) or inspect.iscoroutinefunction(function):
         raise EvaluatorError(
-            f"it is a plain function, got {shown(given)}",
+            f"it must be a plain function, got {shown(value)}",
             where=label,
-            fix="give a function, or its address as module:function",
+            fix="pass a function, or its address as module:function",
         )
-    return found  # type: ignore[no-any-return]
+    return function  # type: ignore[no-any-return]
 
 
-def _loaded(address: str, label: str) -> Any:
+def _load(address: str, label: str) -> Any:
     try:
         return importing.load(address)
     except UsageError as error:
@@ -361,28 +365,15 @@ def _loaded(address: str, label: str) -> Any:
 
 def _check_name(name: Any, label: str) -> None:
     if not (isinstance(name, str) and name.strip()):
-        raise EvaluatorError(f"a tool has a name, got {name!r}", where=label)
+        raise EvaluatorError(f"the name of a tool must be a text, got {name!r}", where=label)
 
 
-def _check_counts(least: Any, most: Any) -> None:
-    label = "tool_call_count"
-    _check_number(least, 0, "min_count", label)
-    if most is None and least == 0:
-        raise EvaluatorError(
-            "without min_count and max_count it would always pass",
-            where=label,
-            fix="give at least one of them",
-        )
-    if most is not None:
-        _check_number(most, least, "max_count", label)
+def _check_number(value: Any, minimum: int, field: str, label: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise EvaluatorError(f"{field} must be a whole number from {minimum} up, got {value!r}", where=label)
 
 
-def _check_number(given: Any, least: int, field: str, label: str) -> None:
-    if isinstance(given, bool) or not isinstance(given, int) or given < least:
-        raise EvaluatorError(f"{field} is a whole number from {least} up, got {given!r}", where=label)
-
-
-def _check_choice(given: Any, choices: Any, field: str, label: str) -> None:
-    if given not in get_args(choices):
+def _check_choice(value: Any, choices: Any, field: str, label: str) -> None:
+    if value not in get_args(choices):
         listed = ", ".join(map(repr, get_args(choices)))
-        raise EvaluatorError(f"{field} is one of {listed}, got {given!r}", where=label)
+        raise EvaluatorError(f"{field} must be one of {listed}, got {value!r}", where=label)

@@ -1,9 +1,7 @@
-"""Statistical: a field's values over all epochs of a sample, and against those of the baseline.
+"""Evaluate the values of a field over all epochs of a sample, alone or against the baseline.
 
-They look at the epochs of the sample's trials in one configuration and in the baseline one; where
-there is one epoch and the field is itself a list, at the items of the list. Nulls are values that
-were not measured, and stand for epochs that failed: they are left out and counted, and of pairs
-the whole pair is.
+With a single epoch whose value is a list, the items of the list count instead. Null values stand
+for failed epochs: they are left out and counted; in paired tests the whole pair is left out.
 """
 
 from __future__ import annotations
@@ -13,12 +11,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from proctor.core.stats.differences import Difference, TestMethod, difference_of, differences, spread
+from proctor.core.stats.differences import TestMethod, difference_of, differences, spread
 from proctor.core.stats.effects import effect_of, effect_of_pairs
 from proctor.core.stats.permutations import Direction
 from proctor.errors import EvaluatorError
 from proctor.evaluators.marking import evaluator
-from proctor.evaluators.measured import NO_BASELINE, falling, limits, number, within
+from proctor.evaluators.measurements import (
+    NO_BASELINE,
+    format_number,
+    is_within,
+    make_limit_check,
+    score_against_limit,
+)
 from proctor.evaluators.plain_values import plain_value
 from proctor.evaluators.verdict import shown
 from proctor.records import codec
@@ -27,58 +31,63 @@ from proctor.records.numbers import is_fraction, is_number
 from proctor.records.score import Score
 
 
-class Numbers(NamedTuple):
-    """A field's numbers and its baseline's."""
+class Groups(NamedTuple):
+    """The numbers of a field and of its baseline."""
 
-    field: str
     values: list[float]
     baseline: list[float]
     details: dict[str, Any]
 
+    def __str__(self) -> str:
+        noun = "value" if len(self.values) == 1 else "values"
+        return f"{len(self.values)} {noun} against {len(self.baseline)} of the baseline"
 
-def _check_p(options: Mapping[str, Any]) -> None:
+
+def _check_p_value(options: Mapping[str, Any]) -> None:
     p = options.get("p_value", 0.05)
     if not is_fraction(p) or p in (0, 1):
         raise EvaluatorError(
-            f"p_value is a number between 0 and 1, got {p!r}", where="statistical_significance"
+            f"p_value must be a number between 0 and 1, got {p!r}", where="statistical_significance"
         )
 
 
-@evaluator(category="statistical", needs=("epochs",), pure=True, check=limits("consistency", "std_dev"))
+@evaluator(
+    category="statistical", needs=("epochs",), pure=True, check=make_limit_check("consistency", "std_dev")
+)
 def consistency(field_context: FieldContext, *, std_dev: float = 0.1) -> Score:
-    """Passes if the field hardly varies from epoch to epoch.
+    """Passes if the field varies little from epoch to epoch.
 
-    Numbers, and booleans as 0 and 1, by their standard deviation (divided by n - 1); any other
-    values by the share of all pairs of epochs that differ. The value is 1 up to `std_dev`, and
-    then its share of what was found: 0.5 where it varies twice as much. One epoch is skipped.
+    Numbers, and booleans as 0 and 1, are measured by their standard deviation (divided by n - 1);
+    other values by the share of pairs of epochs that differ. The value is 1 up to `std_dev`, then
+    the ratio of `std_dev` and the variation. A single epoch is skipped.
 
     >>> consistency(FieldContext("score", {}, epochs=[0.8, 0.9, 0.85])).reason
     'standard deviation 0.05 over 3 values (allowed: 0.1)'
     >>> consistency(FieldContext("output", {}, epochs=["yes", "yes", "no"])).value
     0.15
     """
-    found = _values(field_context)
-    values = [value for value in found if value is not None]
+    all_values = _list_values(field_context.epochs, field_context.value)
+    values = [value for value in all_values if value is not None]
     details: dict[str, Any] = {"field": field_context.field_name, "n": len(values)}
-    if len(values) < len(found):
-        details["missing"] = len(found) - len(values)
+    if len(values) < len(all_values):
+        details["missing"] = len(all_values) - len(values)
     if len(values) < 2:
-        return Score.skipped(f"{len(values)} of 2 values: one cannot tell how it varies", details)
-    numbers = _as_numbers(values)
+        return Score.skipped(f"{len(values)} of 2 values: variation needs at least two", details)
+    numbers = _to_numbers(values)
     if any(isinstance(value, float) and not is_number(value) for value in values):
         return Score.error(f"{field_context.field_name}: {numbers}", details)
     if isinstance(numbers, str):
-        varied, what = _differing(values), "share of pairs that differ"
+        variation, method = _share_of_differing_pairs(values), "share of pairs that differ"
     else:
-        centre, variance = spread(numbers)
-        varied, what = math.sqrt(variance), "standard deviation"
-        details["mean"] = centre
-    details |= {"method": what, "varied": varied, "limit": std_dev}
-    reason = f"{what} {number(varied)} over {len(values)} values (allowed: {number(std_dev)})"
-    return Score(falling(varied, std_dev), within(varied, std_dev), reason, details)
+        details["mean"], variance = spread(numbers)
+        variation, method = math.sqrt(variance), "standard deviation"
+    details |= {"method": method, "varied": variation, "limit": std_dev}
+    measured, allowed = format_number(variation), format_number(std_dev)
+    reason = f"{method} {measured} over {len(values)} values (allowed: {allowed})"
+    return Score(score_against_limit(variation, std_dev), is_within(variation, std_dev), reason, details)
 
 
-@evaluator(category="statistical", needs=("epochs",), check=_check_p)
+@evaluator(category="statistical", needs=("epochs",), check=_check_p_value)
 def statistical_significance(
     field_context: FieldContext,
     *,
@@ -88,173 +97,155 @@ def statistical_significance(
     method: TestMethod = "auto",
     seed: int = 0,
 ) -> Score:
-    """Passes if the field differs from the baseline by more than chance would give.
+    """Passes if the field differs from the baseline by more than chance would explain.
 
-    It passes if p <= `p_value`, where p is how likely chance alone gives such a difference; the
-    value is 1 - p. `direction` asks only for "higher" or "lower" than the baseline; `paired`
-    takes epochs (or items) of equal place for pairs. With thirty values a side (or differences of
-    pairs) beside the commonest one and sizes that are alike it is Welch's (the paired) t-test;
-    below, and with rare values or very unequal sizes, it is by rearrangements: all of them are
-    counted, or up to 4,999 drawn with `seed`. `method` "t" or "permutation" insists on one. So
-    few values that no outcome could pass (three against three at 0.05) are skipped and not
-    failed. The interval in the details is of 95 %, whichever the method: Newcombe's (of pairs
-    Bonett and Price's) where all values are 0 or 1, else Student's; None without spread.
+    It passes if p <= `p_value`, where p is the probability of such a difference by chance; the
+    value is 1 - p. `direction` tests only for "higher" or "lower" than the baseline; `paired` pairs
+    the epochs (or items) by position. With at least thirty values per side (or differences of
+    pairs) besides the most common one, and similar sizes, it is Welch's (or the paired) t-test;
+    otherwise a permutation test, exact or with up to 4,999 random permutations from `seed`.
+    `method` "t" or "permutation" selects one. Too few values for any outcome to pass (three against
+    three at 0.05) are skipped. The details contain a 95 % interval: Newcombe's (for pairs Bonett
+    and Price's) if all values are 0 or 1, otherwise Student's; None without spread.
 
     >>> epochs = FieldContext(
     ...     "score", {}, epochs=[0.9, 0.8, 0.9, 0.85], baseline_epochs=[0.6, 0.7, 0.65, 0.6]
     ... )
     >>> statistical_significance(epochs).reason
-    'difference 0.225 from the baseline, p = 0.0286 (exact permutation test; wanted: 0.05)'
+    'difference 0.225 from the baseline, p = 0.0286 (exact permutation test; required: 0.05)'
     """
-    read = _numbers(field_context, paired)
-    if isinstance(read, Score):
-        return read
-    found = difference_of(
-        read.values, read.baseline, pairs=paired, direction=direction, method=method, seed=seed
+    groups = _read_groups(field_context, paired)
+    if isinstance(groups, Score):
+        return groups
+    result = difference_of(
+        groups.values, groups.baseline, pairs=paired, direction=direction, method=method, seed=seed
     )
-    if found is None:
-        return Score.skipped(_too_little(read, paired), read.details)
-    details = read.details | _told(found, p_value)
-    if found.smallest_p > p_value:
+    if result is None:
+        return Score.skipped(_explain_no_result(groups, paired), groups.details)
+    details = groups.details | {
+        "method": result.method,
+        "means": list(result.means),
+        "difference": result.difference,
+        "interval": None if result.interval is None else list(result.interval),
+        "p": result.p,
+        "limit": p_value,
+    }
+    if result.smallest_p > p_value:
         return Score.skipped(
-            f"{_sizes(read)} cannot show it: the least p they can give is "
-            f"{number(found.smallest_p)}, wanted is {number(p_value)}; run more epochs",
+            f"{groups} are too few: their smallest possible p is {format_number(result.smallest_p)}, "
+            f"required is {format_number(p_value)}; run more epochs",
             details,
         )
     reason = (
-        f"difference {number(found.difference)} from the baseline, "
-        f"p = {found.p:.3g} ({found.method}; wanted: {number(p_value)})"
+        f"difference {format_number(result.difference)} from the baseline, "
+        f"p = {result.p:.3g} ({result.method}; required: {format_number(p_value)})"
     )
-    return Score(1 - found.p, found.p <= p_value, reason, details)
+    return Score(1 - result.p, result.p <= p_value, reason, details)
 
 
 @evaluator(
     category="statistical",
     needs=("epochs",),
     pure=True,
-    check=limits("effect_size", "cohen_d", above_zero=True),
+    check=make_limit_check("effect_size", "cohen_d", above_zero=True),
 )
 def effect_size(
     field_context: FieldContext, *, cohen_d: float = 0.5, direction: Direction = "any", paired: bool = False
 ) -> Score:
-    """Passes if the difference from the baseline is large beside the spread of the values.
+    """Passes if the difference from the baseline is large compared with the spread of the values.
 
     The effect is Cohen's d with Hedges' correction for small groups: the difference of the means
     in pooled standard deviations or, if `paired`, in standard deviations of the differences. It
-    passes if it is at least `cohen_d` either way, or in the `direction` asked for; the value is
-    the share of `cohen_d` that was reached, at most 1. The details hold d, its corrected form g
-    and a 95 % interval. Values that do not vary and equal the baseline have no effect; if they
-    differ from it there is no spread to measure by, and the score is skipped.
+    passes if it is at least `cohen_d` either way, or in the given `direction`; the value is the
+    share of `cohen_d` that it reaches, at most 1. The details contain d, its corrected form g and a
+    95 % interval. Values without spread that equal the baseline have no effect; if they differ from
+    it, the score is skipped.
 
     >>> epochs = FieldContext("score", {}, epochs=[4, 5, 6], baseline_epochs=[1, 2, 3])
     >>> effect_size(epochs).reason
-    'effect 2.394 standard deviations from the baseline (wanted: 0.5)'
+    'effect 2.394 standard deviations from the baseline (required: 0.5)'
     """
-    read = _numbers(field_context, paired)
-    if isinstance(read, Score):
-        return read
-    found = (effect_of_pairs if paired else effect_of)(read.values, read.baseline)
-    if found is None:
-        return Score.skipped(_too_little(read, paired), read.details)
-    size = {"any": abs(found.g), "higher": found.g, "lower": -found.g}[direction]
-    details = read.details | {
+    groups = _read_groups(field_context, paired)
+    if isinstance(groups, Score):
+        return groups
+    effect = (effect_of_pairs if paired else effect_of)(groups.values, groups.baseline)
+    if effect is None:
+        return Score.skipped(_explain_no_result(groups, paired), groups.details)
+    size = {"any": abs(effect.g), "higher": effect.g, "lower": -effect.g}[direction]
+    details = groups.details | {
         "method": "Hedges' g of pairs" if paired else "Hedges' g, pooled",
-        "d": found.d,
-        "g": found.g,
-        "interval": list(found.interval),
+        "d": effect.d,
+        "g": effect.g,
+        "interval": list(effect.interval),
         "limit": cohen_d,
     }
-    wanted = number(cohen_d) if direction == "any" else f"{number(cohen_d)} {direction}"
-    reason = f"effect {number(found.g)} standard deviations from the baseline (wanted: {wanted})"
-    passed = within(cohen_d, size)
+    limit = format_number(cohen_d) + (f" {direction}" if direction != "any" else "")
+    reason = f"effect {format_number(effect.g)} standard deviations from the baseline (required: {limit})"
+    passed = is_within(cohen_d, size)
     return Score(1.0 if passed else max(0.0, size / cohen_d), passed, reason, details)
 
 
-def _values(context: FieldContext) -> list[Any]:
-    """The values of all epochs; of a single one that is a list, its items."""
-    epochs = list(map(plain_value, context.epochs))
-    if len(epochs) > 1:
-        return epochs
-    return _items(epochs[0] if epochs else context.value)
-
-
-def _baseline(context: FieldContext) -> list[Any]:
-    epochs = list(map(plain_value, context.baseline_epochs))
-    if len(epochs) > 1:
-        return epochs
-    return _items(epochs[0] if epochs else context.baseline_value)
-
-
-def _items(value: Any) -> list[Any]:
-    value = plain_value(value)
+def _list_values(epochs: Sequence[Any], single: Any) -> list[Any]:
+    values = list(map(plain_value, epochs))
+    if len(values) > 1:
+        return values
+    value = plain_value(values[0] if values else single)
     return list(map(plain_value, value)) if isinstance(value, list | tuple) else [value]
 
 
-def _as_numbers(values: Sequence[Any]) -> list[float] | str:
-    """All as finite numbers, or all booleans as 0 and 1; else what is in the way."""
+def _to_numbers(values: Sequence[Any]) -> list[float] | str:
+    """Return finite numbers, or booleans as 0 and 1; otherwise a text that names the fault."""
     if all(isinstance(value, bool) for value in values):
         return [float(value) for value in values]
-    odd = next((value for value in values if not is_number(value)), None)
-    return [float(value) for value in values] if odd is None else f"{shown(odd)} is not a number"
+    other = next((value for value in values if not is_number(value)), None)
+    return [float(value) for value in values] if other is None else f"{shown(other)} is not a number"
 
 
-def _differing(values: Sequence[Any]) -> float:
-    """Of all pairs, the share whose two values are not the same as JSON."""
+def _share_of_differing_pairs(values: Sequence[Any]) -> float:
     n = len(values)
-    same = sum(count * (count - 1) for count in Counter(map(codec.canonical, values)).values())
-    return 1 - same / (n * (n - 1))
+    equal = sum(count * (count - 1) for count in Counter(map(codec.canonical, values)).values())
+    return 1 - equal / (n * (n - 1))
 
 
-def _numbers(context: FieldContext, paired: bool) -> Numbers | Score:
-    """The numbers of a field and its baseline, or the score of what cannot be compared."""
+def _read_groups(context: FieldContext, paired: bool) -> Groups | Score:
+    """Return the numbers of a field and its baseline, or a score if they cannot be compared."""
     name = context.field_name
-    sides, missing = [_values(context), _baseline(context)], 0
-    if all(value is None for value in sides[1]):
+    values = _list_values(context.epochs, context.value)
+    baseline = _list_values(context.baseline_epochs, context.baseline_value)
+    total = len(values) + len(baseline)
+    if all(value is None for value in baseline):
         return Score.skipped(NO_BASELINE)
-    if paired and len(sides[0]) != len(sides[1]):
-        told = f"{len(sides[0])} values and {len(sides[1])} of the baseline"
-        return Score.error(f"{told} are not pairs; say paired=False")
     if paired:
-        pairs = [pair for pair in zip(*sides, strict=True) if not any(v is None for v in pair)]
-        missing = len(sides[0]) - len(pairs)
-        sides = [[one for one, _ in pairs], [other for _, other in pairs]]
+        if len(values) != len(baseline):
+            counts = f"{len(values)} values and {len(baseline)} of the baseline"
+            return Score.error(f"{counts} are not pairs; set paired=False")
+        pairs = [
+            (value, other)
+            for value, other in zip(values, baseline, strict=True)
+            if value is not None and other is not None
+        ]
+        values, baseline = [value for value, _ in pairs], [other for _, other in pairs]
+        missing = total // 2 - len(pairs)
     else:
-        kept = [[value for value in side if value is not None] for side in sides]
-        missing = sum(map(len, sides)) - sum(map(len, kept))
-        sides = kept
-    if not all(sides):
+        values, baseline = ([value for value in side if value is not None] for side in (values, baseline))
+        missing = total - len(values) - len(baseline)
+    if not values or not baseline:
         return Score.skipped(f"{name} is not known" + " in any pair" * paired)
-    numbers = [_as_numbers(side) for side in sides]
-    for role, found in zip((name, f"the baseline of {name}"), numbers, strict=True):
-        if isinstance(found, str):
-            return Score.error(f"{role}: {found}")
-    values, baseline = (list(map(float, found)) for found in numbers)
+    numbers, baseline_numbers = _to_numbers(values), _to_numbers(baseline)
+    if isinstance(numbers, str):
+        return Score.error(f"{name}: {numbers}")
+    if isinstance(baseline_numbers, str):
+        return Score.error(f"the baseline of {name}: {baseline_numbers}")
     details: dict[str, Any] = {"field": name, "n": [len(values), len(baseline)]}
     if missing:
         details["missing"] = missing
-    return Numbers(name, values, baseline, details)
+    return Groups(numbers, baseline_numbers, details)
 
 
-def _too_little(read: Numbers, paired: bool) -> str:
-    """Why nothing can be told of these numbers."""
-    sides = [differences(read.values, read.baseline)] if paired else [read.values, read.baseline]
-    if len(read.values) + len(read.baseline) > 3 and not any(spread(side)[1] for side in sides):
-        return f"{_sizes(read)} differ by the same throughout: there is no spread to measure by"
-    return f"{_sizes(read)}: too few to tell a difference"
-
-
-def _sizes(read: Numbers) -> str:
-    count = len(read.values)
-    values = "value" if count == 1 else "values"
-    return f"{count} {values} against {len(read.baseline)} of the baseline"
-
-
-def _told(found: Difference, p_value: float) -> dict[str, Any]:
-    return {
-        "method": found.method,
-        "means": list(found.means),
-        "difference": found.difference,
-        "interval": None if found.interval is None else list(found.interval),
-        "p": found.p,
-        "limit": p_value,
-    }
+def _explain_no_result(groups: Groups, paired: bool) -> str:
+    sides = [groups.values, groups.baseline]
+    if paired:
+        sides = [differences(groups.values, groups.baseline)]
+    if len(groups.values) + len(groups.baseline) > 3 and not any(spread(side)[1] for side in sides):
+        return f"{groups} have no spread to measure a difference by"
+    return f"{groups}: too few to measure a difference"

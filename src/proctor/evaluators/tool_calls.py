@@ -1,4 +1,4 @@
-"""The tool calls of a session, in one shape, whoever recorded them."""
+"""Read the tool calls of a session and compare them with the expected calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STATUSES = {
     **dict.fromkeys(("ok", "success", "succeeded", "completed", "done"), True),
     **dict.fromkeys(("error", "failed", "failure", "cancelled", "timeout"), False),
 }
-# How tools without a field for it say in words that they failed, in small letters.
+# How result texts of failed tools start, in lower case.
 _FAILURES = (
     "error:",
     "error -",
@@ -35,202 +35,174 @@ _FAILURES = (
     "traceback (most recent call last)",
 )
 
-
 SessionCheck = Callable[..., Score]
-Seen = Session | SessionView | None
+SessionLike = Session | SessionView | None
+SequenceMode = Literal["in_order", "any_order", "exact"]
+ArgumentRule = Literal["exact", "subset", "ignore"]
+Outcome = tuple[bool, str]
+# Indexes of expected calls, each with the index of the call that matches it.
+Pairs = dict[int, int]
+MatchTable = list[list[bool]]
 
 
-def view_of(session: Seen) -> SessionView:
-    """The session to look at; who calls an evaluator by hand may pass a session, or none."""
+def to_view(session: SessionLike) -> SessionView:
+    """Return a view of a session; a direct call of an evaluator may pass a session or None."""
     if session is None:
         return SessionView(recorded=False)
     return session.view() if isinstance(session, Session) else session
 
 
-def if_recorded(evaluate: SessionCheck) -> SessionCheck:
-    """The check, skipped where no session was recorded: then nothing is known of the calls."""
+def require_session(evaluate: SessionCheck) -> SessionCheck:
+    """Skip the check if no session was recorded."""
 
-    def checked(output: Any, expected: Any = None, session: Seen = None) -> Score:
-        view = view_of(session)
-        if not view.recorded:
-            return Score.skipped(NO_SESSION)
-        return evaluate(output, expected, view)
+    def evaluate_recorded(output: Any, expected: Any = None, session: SessionLike = None) -> Score:
+        view = to_view(session)
+        return evaluate(output, expected, view) if view.recorded else Score.skipped(NO_SESSION)
 
-    return checked
+    return evaluate_recorded
 
 
-class Call(NamedTuple):
-    """A tool that was called; `went_well` is None where nothing tells how it went."""
+class RecordedCall(NamedTuple):
+    """A tool call; `succeeded` is None if its outcome is unknown, `reason` says why it failed."""
 
     name: str
     arguments: Mapping[str, Any] = {}
-    went_well: bool | None = None
-    why: str = ""
+    succeeded: bool | None = None
+    reason: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name}({_listed(self.arguments)})"
+        arguments = (f"{k}={shown(v)}" if k else shown(v) for k, v in self.arguments.items())
+        return f"{self.name}({', '.join(arguments)})"
 
 
-def calls_of(session: SessionView, *, words: bool = False) -> list[Call]:
-    """The tool calls of a session, in order.
+def calls_of(session: SessionView, *, words: bool = False) -> list[RecordedCall]:
+    """Return the tool calls of a session, in order.
 
-    They are its `ToolCall` events and the users' own objects or mappings that look like one: they
-    have a text as `tool_name` or `tool`, or a `name` beside arguments (`arguments`, `params`,
-    `args`, `input`, `tool_input`) or an outcome (`success`, `is_error`, `error`). A session
-    without any is read by the calls that its messages ask for. With `words`, one whose result
-    begins as errors do ("Error:", a traceback) failed.
+    These are its `ToolCall` events, and the users' objects or mappings that look like one: with a
+    `tool_name` or `tool`, or with a `name` and arguments (`arguments`, `params`, `args`, `input`,
+    `tool_input`) or an outcome (`success`, `is_error`, `error`). If there are none, the calls that
+    the messages request count. With `words`, a result that starts like an error is a failure.
 
     >>> events = ToolCall("search", {"q": "Paris"}), CustomEvent("dict", {"tool": "go"})
     >>> [str(call) for call in calls_of(SessionView(events))]
     ["search(q='Paris')", 'go()']
     """
-    happened = [call for event in session if (call := _call(event, words)) is not None]
-    return happened or [
-        Call(asked.name, asked.arguments, None, "it was asked for; nothing tells whether it ran")
+    calls = [call for event in session if (call := _read_call(event, words)) is not None]
+    return calls or [
+        RecordedCall(request.name, request.arguments, None, "it was requested; it may not have run")
         for message in session[Message]
-        for asked in message.tool_calls
+        for request in message.tool_calls
     ]
 
 
-def names_of(calls: list[Call]) -> str:
-    """Which tools were called, for a reason: each once, in order."""
-    listed = ", ".join(dict.fromkeys(call.name for call in calls))
-    return f"called: {listed}" if listed else "no tool was called"
-
-
-def read(thing: Any, field: str, default: Any = None) -> Any:
-    """A field of a mapping or an attribute of an object.
-
-    >>> read({"success": True}, "success"), read(ToolCall("search", error="down"), "success")
-    (True, False)
-    """
+def get_field(thing: Any, field: str, default: Any = None) -> Any:
+    """Return a field of a mapping or an attribute of an object."""
     if isinstance(thing, Mapping):
         return thing.get(field, default)
     return getattr(thing, field, default)
 
 
-def _call(event: Event, words: bool) -> Call | None:
+def _read_call(event: Event, words: bool) -> RecordedCall | None:
     if isinstance(event, ToolCall):
-        return Call(event.name, event.arguments, *_outcome_of_ours(event, words))
+        if event.error is not None:
+            return RecordedCall(event.name, event.arguments, False, shown(event.error))
+        outcomes = _read_result(event.result, words)
+        failure = next((outcome for outcome in outcomes if not outcome[0]), (True, ""))
+        return RecordedCall(event.name, event.arguments, *failure)
     if not isinstance(event, CustomEvent):
         return None
-    name = _name(event.data)
+    name = _read_name(event.data)
     if name is None:
         return None
-    return Call(name, _arguments(event.data), *_outcome(event.data, words))
+    return RecordedCall(name, _read_arguments(event.data), *_read_custom_outcome(event.data, words))
 
 
-def _outcome_of_ours(call: ToolCall, words: bool) -> tuple[bool, str]:
-    """Any error is one, even where its text is empty; without one the result may tell of it."""
-    if call.error is not None:
-        return False, shown(call.error)
-    return next((sign for sign in _result_signs(call.result, words) if not sign[0]), (True, ""))
-
-
-def _name(data: Any) -> str | None:
-    """The tool's name in an object that looks like a call, or None in one that does not."""
+def _read_name(data: Any) -> str | None:
     fields: tuple[str, ...] = _TOOL_NAMES
-    if any(read(data, field, _MISSING) is not _MISSING for field in (*_ARGUMENTS, *_OUTCOMES)):
+    if any(get_field(data, field, _MISSING) is not _MISSING for field in (*_ARGUMENTS, *_OUTCOMES)):
         fields = (*_TOOL_NAMES, "name")
-    found = (read(data, field) for field in fields)
-    return next((name for name in found if isinstance(name, str)), None)
+    names = (get_field(data, field) for field in fields)
+    return next((name for name in names if isinstance(name, str)), None)
 
 
-def _arguments(data: Any) -> Mapping[str, Any]:
-    """The arguments as a mapping: as they are, out of JSON, or from an object's fields."""
-    found: Any = next((given for f in _ARGUMENTS if (given := read(data, f)) is not None), {})
-    if isinstance(found, str | bytes):
+def _read_arguments(data: Any) -> Mapping[str, Any]:
+    values = (get_field(data, field) for field in _ARGUMENTS)
+    arguments: Any = next((value for value in values if value is not None), {})
+    if isinstance(arguments, str | bytes):
         try:
-            found = msgspec.json.decode(found)
+            arguments = msgspec.json.decode(arguments)
         except msgspec.DecodeError:
-            return {"": found}
-    elif not isinstance(found, Mapping):
-        found = codec.plain(found)
-    return found if isinstance(found, Mapping) else {"": found}
+            return {"": arguments}
+    elif not isinstance(arguments, Mapping):
+        arguments = codec.plain(arguments)
+    return arguments if isinstance(arguments, Mapping) else {"": arguments}
 
 
-def _outcome(data: Any, words: bool) -> tuple[bool | None, str]:
-    """How a call went: one sign of failure decides, else one of success."""
-    signs = [*_signs(data), *_status(data), *_result_signs(read(data, "result"), words)]
-    return next((sign for sign in signs if not sign[0]), signs[0] if signs else (None, ""))
+def _read_custom_outcome(data: Any, words: bool) -> tuple[bool | None, str]:
+    """Return the first failure, or else the first success."""
+    outcomes = [*_read_outcomes(data), *_read_status(data), *_read_result(get_field(data, "result"), words)]
+    failure = next((outcome for outcome in outcomes if not outcome[0]), None)
+    return failure or (outcomes[0] if outcomes else (None, ""))
 
 
-def _result_signs(result: Any, words: bool) -> Iterator[tuple[bool, str]]:
-    """What a tool's result says of how it went: as data, as JSON in a text, or in words."""
-    text = _text(result)
-    if text is None:
-        yield from _signs(result)
-        return
-    if (data := _json(text)) is not None:
-        yield from _signs(data)
-    elif words:
-        begins = text[: max(map(len, _FAILURES))].casefold()
-        if begins.startswith(_FAILURES):
-            yield False, f"its result begins with {shown(text.splitlines()[0])}"
-
-
-def _text(result: Any) -> str | None:
-    """The text of a result that is one, alone or as the first of a list of parts."""
+def _read_result(result: Any, words: bool) -> Iterator[Outcome]:
+    """Yield the outcomes that a result contains as data, as JSON, or as the start of a text."""
     if isinstance(result, list | tuple) and result and isinstance(result[0], Mapping):
-        result = result[0].get("text")
-    return result.lstrip() if isinstance(result, str) else None
+        content = result[0].get("text")
+    else:
+        content = result
+    if not isinstance(content, str):
+        yield from _read_outcomes(result)
+        return
+    text = content.lstrip()
+    if (data := _decode_outcome(text)) is not None:
+        yield from _read_outcomes(data)
+    elif words and text[: max(map(len, _FAILURES))].casefold().startswith(_FAILURES):
+        yield False, f"its result starts with {shown(text.splitlines()[0])}"
 
 
-def _json(text: str) -> Mapping[str, Any] | None:
-    """The mapping that a text holds, where it may tell how a call went."""
+def _decode_outcome(text: str) -> Mapping[str, Any] | None:
     if not text.startswith("{") or not any(f'"{field}"' in text for field in _OUTCOMES):
         return None
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, Mapping) else None
+    return data if isinstance(data, Mapping) else None
 
 
-def _signs(data: Any) -> Iterator[tuple[bool, str]]:
-    """What an event, or a tool's result, says of how it went."""
-    success = read(data, "success")
+def _read_outcomes(data: Any) -> Iterator[Outcome]:
+    success = get_field(data, "success")
     if isinstance(success, bool):
-        yield success, "" if success else _said(data, "success is False")
+        yield success, "" if success else _get_message(data, "success is False")
     for field in ("is_error", "isError"):
-        failed = read(data, field)
+        failed = get_field(data, field)
         if isinstance(failed, bool):
-            yield not failed, _said(data, f"{field} is True") if failed else ""
-    error = read(data, "error", _MISSING)
+            yield not failed, _get_message(data, f"{field} is True") if failed else ""
+    error = get_field(data, "error", _MISSING)
     if isinstance(error, str | BaseException | Mapping | bool | None):
-        yield not error, _said(data, "error is True") if error else ""
+        yield not error, _get_message(data, "error is True") if error else ""
 
 
-def _status(data: Any) -> Iterator[tuple[bool, str]]:
-    """What an event's status says. That of a result is not asked: it may be that of an order."""
-    status = read(data, "status")
-    told = getattr(status, "value", status)
-    well = _STATUSES.get(told.casefold()) if isinstance(told, str) else None
-    if well is not None:
-        yield well, "" if well else _said(data, f"status is {told}")
+def _read_status(data: Any) -> Iterator[Outcome]:
+    # The status of an event only: the status in a result may be that of an order.
+    status = get_field(data, "status")
+    text = getattr(status, "value", status)
+    succeeded = _STATUSES.get(text.casefold()) if isinstance(text, str) else None
+    if succeeded is not None:
+        yield succeeded, "" if succeeded else _get_message(data, f"status is {text}")
 
 
-def _said(data: Any, otherwise: str) -> str:
-    """What is said about a failure, in its own words where there are some."""
+def _get_message(data: Any, default: str) -> str:
     for field in ("error", "message"):
-        words = read(data, field)
-        if words and isinstance(words, str | BaseException | Mapping):
-            return shown(words if isinstance(words, str | Mapping) else str(words))
-    return otherwise
+        message = get_field(data, field)
+        if message and isinstance(message, str | BaseException | Mapping):
+            return shown(message if isinstance(message, str | Mapping) else str(message))
+    return default
 
 
-def _listed(arguments: Mapping[str, Any]) -> str:
-    return ", ".join(f"{k}={shown(v)}" if k else shown(v) for k, v in arguments.items())
-
-
-SequenceMode = Literal["in_order", "any_order", "exact"]
-ArgumentRule = Literal["exact", "subset", "ignore"]
-Pairs = dict[int, int]
-Fits = list[list[bool]]
-
-
-class Wanted(NamedTuple):
-    """A tool call that is expected; without arguments any will do."""
+class ExpectedCall(NamedTuple):
+    """An expected tool call; `arguments` None matches any arguments."""
 
     name: str
     arguments: Mapping[str, Any] | None = None
@@ -238,12 +210,12 @@ class Wanted(NamedTuple):
     def __str__(self) -> str:
         if self.arguments is None:
             return f"{self.name}(…)"
-        listed = ", ".join(f"{name}={_worded(value)}" for name, value in self.arguments.items())
-        return f"{self.name}({listed})"
+        arguments = (f"{name}={_format_argument(value)}" for name, value in self.arguments.items())
+        return f"{self.name}({', '.join(arguments)})"
 
 
-class Terms(NamedTuple):
-    """How calls are compared: their order, whether others may come between, their arguments."""
+class SequenceOptions(NamedTuple):
+    """How to compare calls: their order, extra calls, and their arguments."""
 
     mode: SequenceMode = "in_order"
     arguments: ArgumentRule = "exact"
@@ -251,23 +223,25 @@ class Terms(NamedTuple):
     compare: Mapping[str, Callable[[Any, Any], Any]] = {}
 
     @property
-    def complete(self) -> bool:
-        """True if every call must have been expected."""
+    def is_complete(self) -> bool:
+        """True if unexpected calls are not allowed."""
         return self.mode == "exact" or not self.allow_extra
 
 
-def wanted_of(expected: Any) -> list[Wanted]:
-    """Expected calls from a name, {name, arguments}, a list of these, or {tools: list}.
+def parse_expected_calls(expected: Any) -> list[ExpectedCall]:
+    """Read expected calls from a name, {name, arguments}, a list of these, or {tools: list}.
 
-    >>> [str(one) for one in wanted_of(["search", {"name": "open", "arguments": {"page": 1}}])]
+    >>> [str(call) for call in parse_expected_calls(["search", {"name": "open", "arguments": {"page": 1}}])]
     ['search(…)', 'open(page=1)']
     """
     if isinstance(expected, Mapping) and "tools" in expected:
         expected = expected["tools"]
-    several = isinstance(expected, Sequence) and not isinstance(expected, str | bytes | Wanted)
-    items = list(expected) if several else [expected]
+    is_list = isinstance(expected, Sequence) and not isinstance(expected, str | bytes | ExpectedCall)
+    items = list(expected) if is_list else [expected]
     problems = [
-        Problem(f"expected[{place}]", fault) for place, one in enumerate(items) for fault in _odd(one)
+        Problem(f"expected[{index}]", fault)
+        for index, item in enumerate(items)
+        for fault in _check_item(item)
     ]
     if problems:
         raise EvaluatorError(
@@ -276,99 +250,107 @@ def wanted_of(expected: Any) -> list[Wanted]:
             fix="write a name, or {name: search, arguments: {query: Paris}}",
             problems=problems,
         )
-    return [_wanted(one) for one in items]
+    return [_read_expected_call(item) for item in items]
 
 
-def compared(wanted: Sequence[Wanted], calls: Sequence[Call], terms: Terms) -> Score:
-    """The share of expected calls that happened, with what differs.
-
-    >>> compared(wanted_of(["search", "open"]), [Call("search"), Call("close")], Terms()).value
-    0.5
-    """
-    fits = [[one.name == call.name and not _faults(one, call, terms) for call in calls] for one in wanted]
-    pairs = _any_pairs(fits) if terms.mode == "any_order" else _ordered_pairs(fits, len(calls))
-    whole = max(len(wanted), len(calls)) if terms.complete else len(wanted)
-    extra = [call for place, call in enumerate(calls) if place not in pairs.values()]
-    missing = [
-        f"{one}{_nearly(one, place, fits, extra, terms)}"
-        for place, one in enumerate(wanted)
-        if place not in pairs
-    ]
-    passed = not missing and not (terms.complete and extra)
-    lines = _unordered(wanted, calls, pairs) if terms.mode == "any_order" else None
-    details = {
-        "expected": [str(one) for one in wanted],
-        "actual": [str(call) for call in calls],
-        "matched": len(pairs),
-        "diff": list(lines or _aligned(wanted, calls, pairs)),
-    }
-    reason = "" if passed else _reason(len(wanted), missing, extra if terms.complete else [])
-    return Score(len(pairs) / whole if whole else 1.0, passed, reason, details)
-
-
-def _odd(item: Any) -> Iterator[str]:
-    """What is wrong with one expected call."""
-    if isinstance(item, ToolCall | Wanted):
+def _check_item(item: Any) -> Iterator[str]:
+    if isinstance(item, ToolCall | ExpectedCall):
         return
     if isinstance(item, Mapping):
         unknown = [str(key) for key in item if key not in ("name", "arguments")]
         if unknown:
             yield f"it has name and arguments, not {', '.join(map(repr, unknown))}"
         if not isinstance(item.get("arguments"), Mapping | None):
-            yield f"arguments is a mapping, got {kind_of(item['arguments'])}"
+            yield f"arguments must be a mapping, got {kind_of(item['arguments'])}"
         item = item.get("name")
     if not (isinstance(item, str) and item):
-        yield f"a tool has a name, got {shown(item)}"
+        yield f"the name of a tool must be a text, got {shown(item)}"
 
 
-def _wanted(item: Any) -> Wanted:
+def _read_expected_call(item: Any) -> ExpectedCall:
     if isinstance(item, str):
-        return Wanted(item)
+        return ExpectedCall(item)
     if isinstance(item, Mapping):
-        return Wanted(item["name"], item.get("arguments"))
-    return Wanted(item.name, item.arguments)
+        return ExpectedCall(item["name"], item.get("arguments"))
+    return ExpectedCall(item.name, item.arguments)
 
 
-def _faults(wanted: Wanted, call: Call, terms: Terms) -> list[str]:
-    """What is wrong with the arguments of a call to the right tool."""
-    if wanted.arguments is None or terms.arguments == "ignore":
+def compare_calls(
+    expected: Sequence[ExpectedCall], calls: Sequence[RecordedCall], options: SequenceOptions
+) -> Score:
+    """Score the share of expected calls that happened; the details contain a diff.
+
+    >>> expected = parse_expected_calls(["search", "open"])
+    >>> compare_calls(expected, [RecordedCall("search"), RecordedCall("close")], SequenceOptions()).value
+    0.5
+    """
+    matches = [
+        [item.name == call.name and not _find_faults(item, call, options) for call in calls]
+        for item in expected
+    ]
+    is_unordered = options.mode == "any_order"
+    pairs = _match_any_order(matches) if is_unordered else _match_in_order(matches, len(calls))
+    total = max(len(expected), len(calls)) if options.is_complete else len(expected)
+    extra = [call for index, call in enumerate(calls) if index not in pairs.values()]
+    missing = [
+        f"{item}{_explain_missing(item, matches[index], extra, options)}"
+        for index, item in enumerate(expected)
+        if index not in pairs
+    ]
+    passed = not missing and not (options.is_complete and extra)
+    details = {
+        "expected": [str(item) for item in expected],
+        "actual": [str(call) for call in calls],
+        "matched": len(pairs),
+        "diff": list((_diff_unordered if is_unordered else _diff_ordered)(expected, calls, pairs)),
+    }
+    parts = [f"{len(pairs)} of {len(expected)} expected calls"]
+    parts += ["missing: " + ", ".join(missing)] * bool(missing)
+    parts += ["not expected: " + ", ".join(map(str, extra))] * bool(options.is_complete and extra)
+    return Score(len(pairs) / total if total else 1.0, passed, "" if passed else "; ".join(parts), details)
+
+
+def _find_faults(expected: ExpectedCall, call: RecordedCall, options: SequenceOptions) -> list[str]:
+    if expected.arguments is None or options.arguments == "ignore":
         return []
     faults = [
         fault
-        for name, value in wanted.arguments.items()
-        if (fault := _argument_fault(name, value, call.arguments, terms))
+        for name, value in expected.arguments.items()
+        if (fault := _find_argument_fault(name, value, call.arguments, options))
     ]
-    if terms.arguments == "exact":
-        faults += [f"unexpected: {name}" for name in call.arguments if name not in wanted.arguments]
+    if options.arguments == "exact":
+        faults += [f"unexpected: {name}" for name in call.arguments if name not in expected.arguments]
     return faults
 
 
-def _argument_fault(name: str, value: Any, given: Mapping[str, Any], terms: Terms) -> str:
-    if name not in given:
+def _find_argument_fault(
+    name: str, expected: Any, arguments: Mapping[str, Any], options: SequenceOptions
+) -> str:
+    if name not in arguments:
         return f"missing: {name}"
-    found, compare = given[name], terms.compare.get(name)
-    if callable(value):
-        fine = bool(value(found))
+    actual, compare = arguments[name], options.compare.get(name)
+    if callable(expected):
+        matches = bool(expected(actual))
     elif compare is not None:
-        fine = bool(compare(found, value))
+        matches = bool(compare(actual, expected))
     else:
-        # In mappings: a bare list of texts would mean that any of them is right.
-        same = json_subset if terms.arguments == "subset" else exact_match
-        fine = same({name: found}, {name: value}).passed is True
-    return "" if fine else f"wrong: {name} (expected {_worded(value)}, got {shown(found)})"
+        # Wrapped in mappings, because a bare list of texts means that any of them matches.
+        evaluate = json_subset if options.arguments == "subset" else exact_match
+        matches = evaluate({name: actual}, {name: expected}).passed is True
+    return "" if matches else f"wrong: {name} (expected {_format_argument(expected)}, got {shown(actual)})"
 
 
-def _ordered_pairs(fits: Fits, calls: int) -> Pairs:
-    """The longest common subsequence, as places in the one and the other."""
-    longest = [[0] * (calls + 1) for _ in range(len(fits) + 1)]
-    for i in range(len(fits) - 1, -1, -1):
+def _match_in_order(matches: MatchTable, calls: int) -> Pairs:
+    """Return the longest common subsequence."""
+    longest = [[0] * (calls + 1) for _ in range(len(matches) + 1)]
+    for i in range(len(matches) - 1, -1, -1):
         for j in range(calls - 1, -1, -1):
-            aside = max(longest[i + 1][j], longest[i][j + 1])
-            longest[i][j] = longest[i + 1][j + 1] + 1 if fits[i][j] else aside
+            without = max(longest[i + 1][j], longest[i][j + 1])
+            longest[i][j] = longest[i + 1][j + 1] + 1 if matches[i][j] else without
     pairs: Pairs = {}
     i = j = 0
-    while i < len(fits) and j < calls:
-        if fits[i][j]:
+    while i < len(matches) and j < calls:
+        if matches[i][j]:
             pairs[i] = j
             i, j = i + 1, j + 1
         elif longest[i + 1][j] > longest[i][j + 1]:
@@ -378,59 +360,53 @@ def _ordered_pairs(fits: Fits, calls: int) -> Pairs:
     return pairs
 
 
-def _any_pairs(fits: Fits) -> Pairs:
-    """The most pairs that can be made: a call that fits two is given to the one that needs it."""
-    holder: dict[int, int] = {}
+def _match_any_order(matches: MatchTable) -> Pairs:
+    """Return a maximum matching of expected calls and calls."""
+    owners: dict[int, int] = {}
 
-    def placed(one: int, tried: set[int]) -> bool:
-        for call, fit in enumerate(fits[one]):
-            if fit and call not in tried:
-                tried.add(call)
-                if call not in holder or placed(holder[call], tried):
-                    holder[call] = one
+    def assign(item: int, visited: set[int]) -> bool:
+        for call, is_match in enumerate(matches[item]):
+            if is_match and call not in visited:
+                visited.add(call)
+                if call not in owners or assign(owners[call], visited):
+                    owners[call] = item
                     return True
         return False
 
-    for one in range(len(fits)):
-        placed(one, set())
-    return {one: call for call, one in holder.items()}
+    for item in range(len(matches)):
+        assign(item, set())
+    return {item: call for call, item in owners.items()}
 
 
-def _nearly(wanted: Wanted, place: int, fits: Fits, extra: Sequence[Call], terms: Terms) -> str:
-    """What was called instead of a missing call, if it was the same tool."""
-    if terms.mode != "any_order" and any(fits[place]):
+def _explain_missing(
+    expected: ExpectedCall, matches: list[bool], extra: Sequence[RecordedCall], options: SequenceOptions
+) -> str:
+    if options.mode != "any_order" and any(matches):
         return " (called, but not in this place)"
     for call in extra:
-        if call.name == wanted.name:
-            return f" (called as {call}: {', '.join(_faults(wanted, call, terms))})"
+        if call.name == expected.name:
+            return f" (called as {call}: {', '.join(_find_faults(expected, call, options))})"
     return ""
 
 
-def _aligned(wanted: Sequence[Wanted], calls: Sequence[Call], pairs: Pairs) -> Iterator[str]:
-    """Both sequences side by side: `-` is missing, `+` was not expected, a space fits."""
-    done_wanted = done_calls = 0
-    for one, call in [*sorted(pairs.items()), (len(wanted), len(calls))]:
-        yield from (f"- {missing}" for missing in wanted[done_wanted:one])
-        yield from (f"+ {extra}" for extra in calls[done_calls:call])
-        yield from (f"  {fitting}" for fitting in calls[call : call + 1])
-        done_wanted, done_calls = one + 1, call + 1
+def _diff_ordered(
+    expected: Sequence[ExpectedCall], calls: Sequence[RecordedCall], pairs: Pairs
+) -> Iterator[str]:
+    expected_start = call_start = 0
+    for item, call in [*sorted(pairs.items()), (len(expected), len(calls))]:
+        yield from (f"- {missing}" for missing in expected[expected_start:item])
+        yield from (f"+ {extra}" for extra in calls[call_start:call])
+        yield from (f"  {match}" for match in calls[call : call + 1])
+        expected_start, call_start = item + 1, call + 1
 
 
-def _unordered(wanted: Sequence[Wanted], calls: Sequence[Call], pairs: Pairs) -> Iterator[str]:
-    for place, one in enumerate(wanted):
-        yield f"  {calls[pairs[place]]}" if place in pairs else f"- {one}"
-    yield from (f"+ {call}" for place, call in enumerate(calls) if place not in pairs.values())
+def _diff_unordered(
+    expected: Sequence[ExpectedCall], calls: Sequence[RecordedCall], pairs: Pairs
+) -> Iterator[str]:
+    for index, item in enumerate(expected):
+        yield f"  {calls[pairs[index]]}" if index in pairs else f"- {item}"
+    yield from (f"+ {call}" for index, call in enumerate(calls) if index not in pairs.values())
 
 
-def _reason(expected: int, missing: Sequence[str], extra: Sequence[Call]) -> str:
-    parts = [f"{expected - len(missing)} of {expected} expected calls"]
-    if missing:
-        parts.append("missing: " + ", ".join(missing))
-    if extra:
-        parts.append("not expected: " + ", ".join(map(str, extra)))
-    return "; ".join(parts)
-
-
-def _worded(value: Any) -> str:
-    """An expected argument for people: a function by its name."""
+def _format_argument(value: Any) -> str:
     return str(getattr(value, "__name__", "a function")) if callable(value) else shown(value)

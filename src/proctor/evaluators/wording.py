@@ -1,4 +1,4 @@
-"""Wording: texts taken apart into sentences and words, alike for every local method."""
+"""Split texts into sentences and words, in the same way for every local method."""
 
 from __future__ import annotations
 
@@ -13,39 +13,36 @@ import msgspec
 from proctor.core import resources
 from proctor.evaluators.plain_values import plain_value
 
-Kind = Literal["function", "content", "number", "name", "speaker", "negation"]
+WordKind = Literal["function", "content", "number", "name", "speaker", "negation"]
 
 _ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th)")
 _THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
-# Scripts that put no spaces between words are read sign by sign.
+# In scripts without spaces between words, each character is a word.
 _WORD = re.compile(
     r"(?:(?<![\w.,)\]%-])[-−](?=[0-9]))?[0-9]+(?:[.,][0-9]+)*(?:(?:st|nd|rd|th|s)\b)?|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
 )
 _NOT = re.compile(r"n['’]t\b", re.IGNORECASE)
-# Endings that are written as words of their own and say nothing: "Norway's", "they're".
+# Endings without meaning: "Norway's", "they're".
 _CLITIC = re.compile(r"['’](?:s|d|m|ll|re|ve)\b", re.IGNORECASE)
-_SIGNED = re.compile(r"[%$€£¥₹]|[0-9]\s?[apAP]\.?\s?[mM]\b")
+_UNIT_SYMBOL = re.compile(r"[%$€£¥₹]|[0-9]\s?[apAP]\.?\s?[mM]\b")
 _HALF_OF_DAY = re.compile(r"([0-9])\s?([apAP])\.?\s?[mM]\b\.?")
 _CURRENCIES = {"$": "dollars", "€": "euros", "£": "pounds", "¥": "yen", "₹": "rupees"}
-# Acronyms that are little words in small letters.
+# Acronyms that are function words in lower case.
 _ACRONYMS = frozenset({"WHO", "IT", "US"})
-_MONTHS_AND_DAYS = frozenset(
-    {
-        *("january", "february", "april", "june", "july", "august", "september", "october"),
-        *("november", "december", "monday", "tuesday", "wednesday", "thursday", "friday"),
-        *("saturday", "sunday"),
-    }
-)
+_MONTHS_AND_DAYS = frozenset({
+    "january", "february", "april", "june", "july", "august", "september", "october", "november",
+    "december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday",
+})  # fmt: skip
 _MAGNITUDES = frozenset({"thousand", "million", "billion", "trillion"})
-# After these a capital makes no name.
-_BEGINS = re.compile(r"[:.!?][*_\"”)]*\s")
-_PIECES = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*•#>|]|[0-9A-Za-z]{1,3}[.)])\s)")
-# Forms of a word agree in so many letters at least; more where the ending makes another word.
-_STEM, _LONG_STEM = 4, 5
+# After these a capital does not mark a name.
+_SENTENCE_START = re.compile(r"[:.!?][*_\"”)]*\s")
+_BLOCK_END = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*•#>|]|[0-9A-Za-z]{1,3}[.)])\s)")
+# Forms of a word share at least this many letters; more if the ending makes another word.
+_MIN_STEM, _MIN_DERIVED_STEM = 4, 5
 
 
 class English(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The words of `english.yaml`, by what they do in a sentence."""
+    """The words of `english.yaml`, by their function in a sentence."""
 
     function: frozenset[str]
     speaker: frozenset[str]
@@ -75,76 +72,66 @@ class English(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def english() -> English:
-    """What is known of English, read once.
-
-    >>> "the" in english().function
-    True
-    """
+    """Load the English word lists once."""
     import yaml
 
-    written = yaml.safe_load(resources.text("evaluators", "english.yaml"))
-    listed = {name: w.split() if isinstance(w, str) else w for name, w in written.items()}
-    return msgspec.convert(listed, English)
+    data = yaml.safe_load(resources.text("evaluators", "english.yaml"))
+    lists = {name: value.split() if isinstance(value, str) else value for name, value in data.items()}
+    return msgspec.convert(lists, English)
 
 
 class Word(NamedTuple):
-    """A word: as it is compared, as it was written, and what kind of word it is."""
+    """A word: normalized for comparison, as in the text, and its kind."""
 
     text: str
-    written: str
-    kind: Kind
+    original: str
+    kind: WordKind
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, the points of a list among them, each on one line.
+    """Split a text into sentences and list items, each on one line.
 
     >>> sentences("Dr. Smith came. He stayed\\nfor tea.\\n- milk\\n- sugar")
     ['Dr. Smith came.', 'He stayed for tea.', '- milk', '- sugar']
     """
-    # Its data is read when it is first used, so nobody else waits for it.
+    # Loads its data on import.
     import nupunkt
 
-    pieces = (" ".join(piece.split()) for piece in _PIECES.split(text))
-    return [str(one) for piece in pieces if piece for one in nupunkt.sent_tokenize(piece)]
+    blocks = (" ".join(block.split()) for block in _BLOCK_END.split(text))
+    return [str(sentence) for block in blocks if block for sentence in nupunkt.sent_tokenize(block)]
 
 
 def words(sentence: str) -> list[Word]:
-    """The words of a sentence, without punctuation, each with its kind.
+    """Split a sentence into words without punctuation, each with its kind.
 
-    Capitals, accents and ways to write a number do not matter. A name is what is written with a
-    capital and does not begin a sentence. Function words are known in English only.
+    Case, accents and number formats are normalized. A capitalized word that does not start a
+    sentence is a name. Function words are those of English.
 
     >>> [(word.text, word.kind) for word in words("In Oslo I didn't eat 1,000 cakes")][1:4]
     [('oslo', 'name'), ('i', 'speaker'), ('did', 'function')]
     """
-    bare = _CLITIC.sub(" ", _NOT.sub(" not", sentence))
-    if _SIGNED.search(bare):
-        bare = _units_in_words(bare)
-    found: list[Word] = []
+    cleaned = _CLITIC.sub(" ", _NOT.sub(" not", sentence))
+    if _UNIT_SYMBOL.search(cleaned):
+        cleaned = _HALF_OF_DAY.sub(r"\1 \2m", cleaned).replace("%", " percent ")
+        for symbol, name in _CURRENCIES.items():
+            cleaned = cleaned.replace(symbol, f" {name} ")
+    result: list[Word] = []
     end = 0
-    for match in _WORD.finditer(bare):
-        first = not found or _BEGINS.search(bare, end, match.start()) is not None
-        word = _word(match[0], first=first)
-        if word.text in ("am", "pm") and found and found[-1].kind == "number":
-            word = Word(f"{word.text[0]}.m.", word.written, "number")
-        found.append(word)
+    for match in _WORD.finditer(cleaned):
+        is_first = not result or _SENTENCE_START.search(cleaned, end, match.start()) is not None
+        word = _make_word(match[0], is_first=is_first)
+        if word.text in ("am", "pm") and result and result[-1].kind == "number":
+            word = Word(f"{word.text[0]}.m.", word.original, "number")
+        result.append(word)
         end = match.end()
-    return found
-
-
-def _units_in_words(text: str) -> str:
-    """The same text with the signs of percent, money and halves of the day written out."""
-    text = _HALF_OF_DAY.sub(r"\1 \2m", text).replace("%", " percent ")
-    for sign, name in _CURRENCIES.items():
-        text = text.replace(sign, f" {name} ")
-    return text
+    return result
 
 
 def related(left: str, right: str) -> bool:
-    """True if two words look like forms of one: they differ in their endings only.
+    """Return True if two English words differ only in their endings.
 
-    The endings are those of English. Some words of one form have different senses ("organ" and
-    "organic"), which is not seen; irregular forms ("went") are not known.
+    It does not know irregular forms ("went"), and cannot tell different senses apart ("organ" and
+    "organic").
 
     >>> related("ferries", "ferry"), related("stopped", "stops"), related("cat", "cot")
     (True, True, False)
@@ -155,26 +142,19 @@ def related(left: str, right: str) -> bool:
         return True
     if not (left.isalpha() and right.isalpha()):
         return False
-    shared = 0
-    for mine, theirs in zip(left, right, strict=False):
-        if mine != theirs:
-            break
-        shared += 1
-    if shared < _STEM:
+    mismatch = (i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b)
+    stem = left[: next(mismatch, min(len(left), len(right)))]
+    if len(stem) < _MIN_STEM:
         return {left, right} in ({left, f"{left}s"}, {right, f"{right}s"})
-    stem = left[:shared]
-    short, long = sorted((left[shared:], right[shared:]), key=lambda end: (len(end), end))
-    return _are_endings(stem, short, long)
-
-
-def _are_endings(stem: str, short: str, long: str) -> bool:
-    """True if two endings may stand after one stem."""
+    endings = (left[len(stem) :], right[len(stem) :])
+    short, long = sorted(endings, key=lambda ending: (len(ending), ending))
     # "Stopped" is "stop" and "ed".
-    doubled = long[1:] if long[0] == stem[-1] else long
-    return any(_fit(short, ending, is_long=len(stem) >= _LONG_STEM) for ending in {long, doubled})
+    undoubled = long[1:] if long[0] == stem[-1] else long
+    is_long = len(stem) >= _MIN_DERIVED_STEM
+    return any(_are_endings(short, ending, is_long=is_long) for ending in {long, undoubled})
 
 
-def _fit(short: str, long: str, *, is_long: bool) -> bool:
+def _are_endings(short: str, long: str, *, is_long: bool) -> bool:
     known = english()
     if len(short) < min(len(long), 3) and long in known.peoples:
         return True
@@ -188,20 +168,20 @@ def _fit(short: str, long: str, *, is_long: bool) -> bool:
     return short in forms and long in forms
 
 
-def folded(text: str) -> str:
-    """A text without capitals and accents.
+def fold_case(text: str) -> str:
+    """Return a text in lower case and without accents.
 
-    >>> folded("Brontë")
+    >>> fold_case("Brontë")
     'bronte'
     """
     if text.isascii():
         return text.lower()
-    apart = unicodedata.normalize("NFKD", text.casefold())
-    return unicodedata.normalize("NFC", "".join(c for c in apart if not unicodedata.combining(c)))
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return unicodedata.normalize("NFC", "".join(c for c in decomposed if not unicodedata.combining(c)))
 
 
 def texts_in(value: Any) -> list[str]:
-    """All texts in a value: itself, or those in its lists and mappings, empty ones left out.
+    """Return all non-empty texts in a value, including those in lists and mappings.
 
     >>> texts_in([{"title": "Oslo", "text": "A city."}, "And a port.", None])
     ['Oslo', 'A city.', 'And a port.']
@@ -217,50 +197,48 @@ def texts_in(value: Any) -> list[str]:
 
 
 def ends_well(text: str) -> bool:
-    """True if a text ends as a sentence does, or with what closes a bracket or mark-up.
+    """Return True if a text ends like a sentence, or with a closing bracket or markup.
 
     >>> ends_well('She said "no."'), ends_well("She said"), ends_well("[signed]")
     (True, False, True)
     """
-    bare = text.rstrip("\"'”’» \n\t")
-    # The full stops and signs of all scripts, but nothing that announces more.
-    closed = unicodedata.category(bare[-1]) in ("Po", "Pe", "Sk", "Sm", "So") if bare else True
-    return closed and bare[-1:] not in (",", ";", "&", "/", "、", "，", "+", "=")
+    stripped = text.rstrip("\"'”’» \n\t")
+    # Punctuation of all scripts, except marks that announce more.
+    is_closed = unicodedata.category(stripped[-1]) in ("Po", "Pe", "Sk", "Sm", "So") if stripped else True
+    return is_closed and stripped[-1:] not in (",", ";", "&", "/", "、", "，", "+", "=")
 
 
 @functools.lru_cache(maxsize=65536)
-def _word(written: str, *, first: bool) -> Word:
-    # What is nothing but accents stays as it is.
-    text, known = folded(written) or written, english()
+def _make_word(original: str, *, is_first: bool) -> Word:
+    # A word of accents only stays unchanged.
+    text, known = fold_case(original) or original, english()
     if text[0].isdigit():
-        return Word(_number(text), written, "number")
+        return Word(_normalize_number(text), original, "number")
     if text[0] in "-−":
-        return Word("-" + _number(text[1:]), written, "number")
-    if written in _ACRONYMS:
-        return Word(written, written, "name")
-    if text in _MONTHS_AND_DAYS or (written == "May" and not first):
-        return Word(text, written, "name")
+        return Word("-" + _normalize_number(text[1:]), original, "number")
+    if original in _ACRONYMS:
+        return Word(original, original, "name")
+    if text in _MONTHS_AND_DAYS or (original == "May" and not is_first):
+        return Word(text, original, "name")
     if text.removesuffix("s") in _MAGNITUDES:
-        return Word(text.removesuffix("s"), written, "number")
+        return Word(text.removesuffix("s"), original, "number")
     if text in known.numbers:
-        return Word(str(known.numbers.index(text)), written, "number")
-    if text in known.speaker:
-        return Word(text, written, "speaker")
-    if text in known.negation:
-        return Word(text, written, "negation")
-    if text in known.function:
-        return Word(text, written, "function")
-    return Word(text, written, "name" if written[0].isupper() and not first else "content")
+        return Word(str(known.numbers.index(text)), original, "number")
+    kinds: tuple[WordKind, ...] = ("speaker", "negation", "function")
+    for kind in kinds:
+        if text in getattr(known, kind):
+            return Word(text, original, kind)
+    return Word(text, original, "name" if original[0].isupper() and not is_first else "content")
 
 
-def _number(text: str) -> str:
+def _normalize_number(text: str) -> str:
     ordinal = _ORDINAL.fullmatch(text)
     if ordinal:
         return ordinal[1]
     if _THOUSANDS.fullmatch(text):
         text = text.replace(",", "")
     elif text.count(",") == 1 and "." not in text:
-        # Not in groups of three, so the comma is the one before decimals.
+        # Not groups of three digits, so this is a decimal comma.
         text = text.replace(",", ".")
     if text.count(".") == 1:
         text = text.rstrip("0").rstrip(".")

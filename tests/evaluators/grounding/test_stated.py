@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proctor.evaluators.grounding.support import stated
+from proctor.evaluators.grounding.support import find_statement_words
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from proctor.evaluators.grounding.support import stated
 )
 def test_what_is_no_claim_is_left_out_of_a_sentence(sentence: str, words: list[str]) -> None:
     """And nothing else is."""
-    assert [word.text for word in stated(sentence)] == words
+    assert [word.text for word in find_statement_words(sentence)] == words
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_what_is_no_claim_is_left_out_of_a_sentence(sentence: str, words: list[s
 )
 def test_a_courtesy_states_nothing(sentence: str) -> None:
     """Nor do little words alone."""
-    assert stated(sentence) == []
+    assert find_statement_words(sentence) == []
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_a_courtesy_states_nothing(sentence: str) -> None:
 )
 def test_a_courtesy_that_goes_on_to_say_something_does_state_it(sentence: str) -> None:
     """A name, a number, a clause, or simply many words."""
-    assert stated(sentence)
+    assert find_statement_words(sentence)
 
 
 def test_capitals_make_no_names_where_everything_has_them() -> None:
     """In headings, and where somebody shouts."""
     for sentence in ("# The Key Points", "THE BRIDGE FELL INTO THE SEA"):
-        assert {word.kind for word in stated(sentence)} == {"function", "content"}
+        assert {word.kind for word in find_statement_words(sentence)} == {"function", "content"}

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.evaluators.grounding.support import (
-    COMMON,
-    MOST_PASSAGES,
-    MOST_SENTENCES,
-    WRONG,
+    COMMON_WORD_PASSAGES,
+    MAX_PASSAGES,
+    MAX_SENTENCES,
+    WRONG_FACTOR,
+    ContextIndex,
     Grounding,
-    Source,
-    ground,
+    check_grounding,
 )
 from proctor.evaluators.meanings import UNRELATED_WORDS, Meanings
 from proctor.evaluators.wording import words
@@ -45,7 +45,7 @@ class Synonyms:
 
 
 def grounded(text: str, *context: str, embedder: Any = "lexical") -> Grounding:
-    found = asyncio.run(ground(text, context or (CONTEXT,), Meanings(embedder, "test")))
+    found = asyncio.run(check_grounding(text, context or (CONTEXT,), Meanings(embedder, "test")))
     assert found is not None
     return found
 
@@ -83,7 +83,7 @@ def test_a_negation_that_is_added_is_wrong() -> None:
     (sentence,) = found.sentences
     assert sentence.support == pytest.approx(0.5)
     assert sentence.unsupported == ("never", "never leaves")
-    assert found.value == pytest.approx(0.5 * WRONG)
+    assert found.value == pytest.approx(0.5 * WRONG_FACTOR)
 
 
 def test_a_negation_elsewhere_in_the_context_supports_nothing() -> None:
@@ -116,7 +116,7 @@ def test_one_wrong_number_or_name_is_enough(text: str, unsupported: tuple[str, .
     assert found.weakest.text == text
     assert found.weakest.wrong
     assert found.weakest.unsupported == unsupported
-    assert found.value <= WRONG
+    assert found.value <= WRONG_FACTOR
     assert not grounded("Anna bought a car from Bob in 2019.", context).sentences[0].wrong
 
 
@@ -138,8 +138,8 @@ def test_courtesies_and_citation_marks_state_nothing() -> None:
 
 def test_of_a_very_long_text_the_start_is_looked_at() -> None:
     """And how much was left out is told."""
-    found = grounded("The ferry leaves. " * (MOST_SENTENCES + 5))
-    assert (len(found.sentences), found.left_out) == (MOST_SENTENCES, 5)
+    found = grounded("The ferry leaves. " * (MAX_SENTENCES + 5))
+    assert (len(found.sentences), found.left_out) == (MAX_SENTENCES, 5)
 
 
 def test_a_sentence_rests_on_the_passage_that_says_least_besides() -> None:
@@ -152,7 +152,7 @@ def test_a_sentence_rests_on_the_passage_that_says_least_besides() -> None:
 
 def test_words_that_are_everywhere_choose_no_passage() -> None:
     """A word that tells passages apart does, in a context of any length."""
-    filler = [f"The ferry leaves pier {number}." for number in range(COMMON + 5)]
+    filler = [f"The ferry leaves pier {number}." for number in range(COMMON_WORD_PASSAGES + 5)]
     (one,) = grounded("The ferry leaves the lighthouse.", *filler, "The old lighthouse.").sentences
     assert one.passages[0] == "The old lighthouse."
     (common,) = grounded("The ferry leaves.", *filler).sentences
@@ -203,15 +203,15 @@ def test_the_weakest_sentence_decides_and_short_ones_are_seen_with_the_rest() ->
 
 def test_a_text_that_says_nothing_is_not_judged() -> None:
     """Function words alone are in every context, or in none."""
-    assert asyncio.run(ground("Yes, it is.", [CONTEXT], Meanings("lexical", "test"))) is None
-    assert asyncio.run(ground("...", [CONTEXT], Meanings("lexical", "test"))) is None
+    assert asyncio.run(check_grounding("Yes, it is.", [CONTEXT], Meanings("lexical", "test"))) is None
+    assert asyncio.run(check_grounding("...", [CONTEXT], Meanings("lexical", "test"))) is None
 
 
 def test_a_sentence_may_rest_on_several_passages_but_not_on_any_number() -> None:
     """In a long document almost every word stands somewhere."""
     documents = [f"Only {name} is here." for name in ("Anna", "Bodil", "Cato", "Dag")]
     (sentence,) = grounded("We saw Anna, Bodil, Cato and Dag.", *documents).sentences
-    assert len(sentence.passages) == MOST_PASSAGES
+    assert len(sentence.passages) == MAX_PASSAGES
     assert sentence.unsupported == ("We", "saw", "Dag")
 
 
@@ -226,13 +226,13 @@ def test_passages_are_found_in_long_documents() -> None:
 
 def test_the_source_knows_where_a_word_stands() -> None:
     """By the number of the passage."""
-    assert Source(["One. Two."]).where(words("Two")[0]) == {1}
+    assert ContextIndex(["One. Two."]).find_passages(words("Two")[0]) == {1}
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_the_value_is_sound_and_a_text_supports_itself(text: str, context: str) -> None:
     """From 0 to 1, whatever the texts."""
-    found = asyncio.run(ground(text, [context], Meanings("lexical", "test")))
+    found = asyncio.run(check_grounding(text, [context], Meanings("lexical", "test")))
     if found is not None:
         assert 0.0 <= found.value <= 1.0
         assert all(0.0 <= one.support <= 1.0 for one in found.sentences)

@@ -206,7 +206,7 @@ def test_a_panel_that_cannot_be_is_refused_when_made() -> None:
     """No judges, an unknown rule, a threshold out of range."""
     with pytest.raises(EvaluatorError, match="no evaluators") as caught:
         panel([])
-    assert caught.value.fix == "give at least one, as in panel([exact_match, contains])"
+    assert caught.value.fix == "pass at least one, as in panel([exact_match, contains])"
     with pytest.raises(EvaluatorError, match="no rule 'most'"):
         panel([llm_judge(rating("good"), "?")], "most")  # type: ignore[arg-type]
     with pytest.raises(EvaluatorError, match="from 0 to 1"):

@@ -1,1 +1,1 @@
-"""Grounding: whether what a text says stands in a context, sentence by sentence."""
+"""Check, sentence by sentence, whether a context supports a text."""

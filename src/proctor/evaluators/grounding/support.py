@@ -1,10 +1,8 @@
-"""Support: how much of each sentence stands in a context, and what does not.
+"""Measure how much of each sentence of a text a context supports.
 
-Every word of a sentence counts by its kind. It is supported if it, or another form of it, stands
-in the passages of the context that fit the sentence best; a word that does not may still be near
-in meaning to one that does. Numbers, names, negations and words for the speaker have no
-paraphrase, and weigh more. Who changes a number or a name, or denies what the context says, has
-said something else, however many words are shared: such a sentence is wrong.
+A word is supported if it, or another form of it, is in the passages of the context that fit the
+sentence best, or if it is near in meaning to one of their words. Numbers, names, negations and
+first-person words need an exact match and weigh more.
 """
 
 from __future__ import annotations
@@ -13,263 +11,29 @@ import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from proctor.evaluators.grounding.exclusive import replaced_words, same_measures
-from proctor.evaluators.grounding.opposites import changed_measures, opposites
-from proctor.evaluators.language import is_english_word
-from proctor.evaluators.meanings import UNRELATED_WORDS, Meanings, Nearness, aside
-from proctor.evaluators.wording import Kind, Word, english, folded, related, sentences, words
+from proctor.evaluators.grounding.contradictions import (
+    find_changed_measures,
+    find_opposites,
+    find_replaced_words,
+    find_same_measures,
+)
+from proctor.evaluators.language import JUDGE_HINT, explain_first_unreadable, is_english_word
+from proctor.evaluators.meanings import UNRELATED_WORDS, Meanings, Nearness, run_off_loop
+from proctor.evaluators.verdict import shown
+from proctor.evaluators.wording import Word, WordKind, english, fold_case, related, sentences, texts_in, words
+from proctor.records.score import Score
 
-_REACHES = 5
-_MOST_DENIED = 2
-_MEANING = ("content", "name", "number")
-
-
-class Denial(NamedTuple):
-    """A negation, and the words that it denies."""
-
-    word: Word
-    of: tuple[Word, ...]
-
-
-def denials(sentence: Sequence[Word]) -> list[Denial]:
-    """Every negation in a sentence with the words it most likely denies.
-
-    These are the next one or two that have a meaning, up to a little word; where there are none,
-    the last one before it.
-
-    >>> from proctor.evaluators.wording import words
-    >>> [found] = denials(words("Bergen is not the capital of Norway"))
-    >>> [word.text for word in found.of]
-    ['capital']
-    """
-    found = []
-    for place, word in enumerate(sentence):
-        if word.kind != "negation":
-            continue
-        after = sentence[place + 1 : place + 1 + _REACHES]
-        if after and _is_none(word, after[0]):
-            continue
-        before = [one for one in sentence[:place] if one.kind in _MEANING][-1:]
-        found.append(Denial(word, tuple(_is_denied(after) or before)))
-    return found
-
-
-def agrees(denial: Denial, others: Iterable[Denial]) -> bool:
-    """True if one of the others denies one of the same words."""
-    return any(_same(mine, theirs) for other in others for mine in denial.of for theirs in other.of)
-
-
-def states(passage: Sequence[Word], denial: Denial) -> list[Word]:
-    """The words of a denial that a passage has, without a word before them that may deny them."""
-    return [
-        mine
-        for mine in denial.of
-        if any(
-            _same(mine, theirs) and not _may_deny(passage[max(0, place - _REACHES) : place])
-            for place, theirs in enumerate(passage)
-        )
-    ]
-
-
-def left_out(sentence: Sequence[Word], passage: Sequence[Word]) -> list[Word]:
-    """The words that a sentence states while a passage denies them, and does not state them too."""
-    theirs = denials(passage)
-    if not theirs or _may_deny(sentence):
-        return []
-    denied = [word for one in theirs for word in one.of]
-    mine = denials(sentence)
-    if any(agrees(one, theirs) for one in mine):
-        return []
-    # What is stated in one half of the passage may be denied in the other.
-    once = [word for word in denied if sum(_same(word, other) for other in passage) == 1]
-    return [word for word in sentence if word.kind in _MEANING and any(_same(word, other) for other in once)]
-
-
-def _may_deny(some: Iterable[Word]) -> bool:
-    return any(word.text in english().denying for word in some)
-
-
-def _is_none(word: Word, after: Word) -> bool:
-    """True for "not only", which denies nothing, and for "No. 5"."""
-    return after.text in english().not_a_negation_before or (word.text == "no" and after.kind == "number")
-
-
-def _is_denied(after: Sequence[Word]) -> list[Word]:
-    found: list[Word] = []
-    for word in after:
-        if word.kind in _MEANING:
-            found.append(word)
-        elif found and word.text not in english().articles:
-            break
-    return found[:_MOST_DENIED]
-
-
-def _same(one: Word, other: Word) -> bool:
-    return other.kind in _MEANING and related(one.text, other.text)
-
-
-# [1], [2, 3], [4-6], [^1], 【1】, and small raised figures.
-_CITED = re.compile(r"\[\^?[0-9]{1,3}(?:\s*[,;–-]\s*[0-9]{1,3})*\]|【[^】]*】|[⁰¹²³⁴-⁹]+")
-_LIST_NUMBER = re.compile(r"^\W*\(?[0-9]{1,2}[.)]\s+(?=\S)")
-_HEADING = re.compile(r"^\s*#")
-# A courtesy is short, and does not go on to say something.
-_LONGEST_COURTESY = 14
-# "Yes, it is", "I do".
-_SAYS_NOTHING = ("function", "speaker")
-_SHORTEST_NAME = 3
-_ORDINARY_END = re.compile(r"(?:(?<![suia])s|\w{3}(?:ing|ed|ly))\Z")
-_GOES_ON = frozenset({"but", "that", "because", "however"})
-
-
-def stated(sentence: str) -> list[Word]:
-    """The words of a sentence that states something; none if it does not.
-
-    >>> [word.text for word in stated("1. Sure! Oslo is old [2].")]
-    ['oslo', 'is', 'old']
-    >>> stated("Here is what I found:"), stated("I don't know.")
-    ([], [])
-    """
-    bare = _LIST_NUMBER.sub("", _CITED.sub(" ", sentence))
-    bare = _openings().sub("", bare)
-    found = words(bare)
-    if _is_courtesy(bare, found) or all(word.kind in _SAYS_NOTHING for word in found):
-        return []
-    if _HEADING.match(sentence) or sentence.isupper():
-        # They have capitals where there are no names.
-        return [word._replace(kind="content") if word.kind == "name" else word for word in found]
-    return [word._replace(kind="name") if _is_name(word) else word for word in found]
-
-
-def _is_name(word: Word) -> bool:
-    """True for a capitalised word at the beginning that is no ordinary English word."""
-    if word.kind != "content" or not word.written[0].isupper() or len(word.text) < _SHORTEST_NAME:
-        return False
-    if word.text in english().proper_names:
-        return True
-    # A rare word in the plural or with the ending of a verb is no name: "Felines", "Ferreting".
-    return _ORDINARY_END.search(word.text) is None and not is_english_word(word.text)
-
-
-def _is_courtesy(sentence: str, found: list[Word]) -> bool:
-    if len(found) > _LONGEST_COURTESY or any(
-        word.kind in ("name", "number") or word.text in _GOES_ON for word in found
-    ):
-        return False
-    plain = folded(sentence).replace("’", "'").replace(" n't", "n't")
-    start = " ".join([*re.findall(r"[^\W_]+", plain), ""])
-    return any(start.startswith(f"{phrase} ") for phrase in english().courtesies)
-
-
-@functools.cache
-def _openings() -> re.Pattern[str]:
-    """Words of courtesy before the first sign."""
-    listed = "|".join(phrase.replace(" ", r"[\s'’]+") for phrase in english().openings)
-    sign = r"(?:[,.!:;–—-]+\s*|$|(?=but\b))(?:but\b)?"
-    return re.compile(rf"^\W*(?:(?:{listed})\s*{sign}\s*)+", re.IGNORECASE)
-
-
-# A sentence may put together what stands in so many places of the context.
-MOST_PASSAGES = 3
-# What stands in more passages than these does not tell one from another.
-COMMON = 200
-_START = 3
-_LONGEST_ACRONYM = 6
-
-
-class Passage:
-    """One sentence of the context."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.words = words(text)
-
-    @functools.cached_property
-    def content(self) -> frozenset[str]:
-        """Its words that have a meaning of their own."""
-        return frozenset(w.text for w in self.words if w.kind in ("content", "name"))
-
-    @functools.cached_property
-    def acronyms(self) -> frozenset[str]:
-        """What its words could be shortened to: "us" for "United States".
-
-        They begin with a capital, but for little words among them.
-        """
-        initials = [word[0] for word in re.findall(r"\w+", self.text)]
-        return frozenset(
-            "".join(initials[start : start + length]).lower()
-            for length in range(2, _LONGEST_ACRONYM + 1)
-            for start in range(len(initials) - length + 1)
-            if initials[start].isupper() and initials[start + length - 1].isupper()
-        )
-
-
-class Source:
-    """A context: its sentences, and where each word stands.
-
-    >>> source = Source(["Oslo is the capital of Norway. It is old.", "Bergen is wet."])
-    >>> source.best({word: 1.0 for word in words("Bergen, Norway")})
-    [2, 0]
-    """
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        self.passages = [Passage(one) for text in texts for one in sentences(text)]
-        self._places: dict[str, set[int]] = defaultdict(set)
-        self._beginning: dict[str, set[str]] = defaultdict(set)
-        for place, passage in enumerate(self.passages):
-            for word in passage.words:
-                self._places[word.text].add(place)
-                if word.kind in ("content", "name"):
-                    self._beginning[word.text[:_START]].add(word.text)
-        self._known: dict[Word, Set[int]] = {}
-
-    def where(self, word: Word) -> Set[int]:
-        """The numbers of the passages that have a word, or another form of it."""
-        found = self._known.get(word)
-        if found is None:
-            found = set(self._places.get(word.text, ()))
-            if word.kind in ("content", "name"):
-                for other in self._beginning.get(word.text[:_START], ()):
-                    if related(word.text, other):
-                        found |= self._places[other]
-            self._known[word] = found
-        return found
-
-    def best(self, weights: Mapping[Word, float]) -> Sequence[int]:
-        """The numbers of the few passages that together have most of some words, best first."""
-        missing, chosen = dict(weights), list[int]()
-        while missing and len(chosen) < MOST_PASSAGES:
-            gain = self._gain(missing)
-            if not gain:
-                break
-            # Of passages that have the same, the one that says least besides.
-            place = max(gain, key=lambda one: (gain[one], -len(self.passages[one].words), -one))
-            chosen.append(place)
-            missing = {word: w for word, w in missing.items() if place not in self.where(word)}
-        return chosen
-
-    def _gain(self, missing: Mapping[Word, float]) -> Mapping[int, float]:
-        """How much of the words the passages have, those with a telling word if there is one."""
-        gain: dict[int, float] = defaultdict(float)
-        common = []
-        for word, weight in missing.items():
-            places = self.where(word)
-            if len(places) > COMMON:
-                common.append((places, weight))
-                continue
-            for place in places:
-                gain[place] += weight
-        if common and not gain:
-            # Only such words: any passage with the rarest of them will do.
-            gain.update(dict.fromkeys(sorted(min(common, key=lambda one: len(one[0]))[0]), 0.0))
-        for places, weight in common:
-            for place in gain.keys() & places:
-                gain[place] += weight
-        return gain
-
-
-WEIGHTS: Mapping[Kind, float] = {
+DEFAULT_THRESHOLD = 0.75
+# Of texts with more sentences the details list the weakest ones.
+MAX_LISTED = 100
+MAX_SENTENCES = 2000
+# A sentence may combine statements from this many places of the context.
+MAX_PASSAGES = 3
+# A word in more passages than this does not distinguish them.
+COMMON_WORD_PASSAGES = 200
+WEIGHTS: Mapping[WordKind, float] = {
     "function": 0.5,
     "content": 1.0,
     "number": 2.0,
@@ -277,20 +41,63 @@ WEIGHTS: Mapping[Kind, float] = {
     "speaker": 2.0,
     "negation": 2.0,
 }
-# From here on a word counts as meaning something like another one, from there on as the same.
+# The nearness from which a word gets credit, and from which it gets full credit.
 SIMILAR, SAME = 0.25, 0.75
-# Who says what the context denies has at most so much support, whatever words they share.
-DENIED = 0.5
-# What a wrong sentence is worth at most: below the usual threshold, whatever stands around it.
-WRONG = 0.7
-# A short sentence says little by itself: it is seen as if so much more of the text belonged to it.
-SURROUNDINGS = 10.0
-# Of longer texts the rest is not looked at, and the score says so.
-MOST_SENTENCES = 2000
+# The highest support of a sentence that contradicts the context.
+CONTRADICTED_SUPPORT = 0.5
+# Keeps a wrong sentence below the default threshold.
+WRONG_FACTOR = 0.7
+# Short sentences are weighed together with this weight of the whole text.
+SURROUNDING_WEIGHT = 10.0
+
+_NEGATION_REACH = 5
+_MAX_DENIED_WORDS = 2
+_MEANINGFUL = ("content", "name", "number")
+# [1], [2, 3], [4-6], [^1], 【1】, and superscript digits.
+_CITATION = re.compile(r"\[\^?[0-9]{1,3}(?:\s*[,;–-]\s*[0-9]{1,3})*\]|【[^】]*】|[⁰¹²³⁴-⁹]+")
+_LIST_NUMBER = re.compile(r"^\W*\(?[0-9]{1,2}[.)]\s+(?=\S)")
+_HEADING = re.compile(r"^\s*#")
+_MAX_COURTESY_WORDS = 14
+# Sentences of these words alone ("Yes, it is", "I do") state nothing.
+_EMPTY_KINDS = ("function", "speaker")
+_MIN_NAME_LETTERS = 3
+_ORDINARY_END = re.compile(r"(?:(?<![suia])s|\w{3}(?:ing|ed|ly))\Z")
+_CONTINUATIONS = frozenset({"but", "that", "because", "however"})
+_PREFIX_LETTERS = 3
+_MAX_ACRONYM_LETTERS = 6
+
+
+class GroundingScorer:
+    """Scores the support that a context gives to the weakest sentence of the output."""
+
+    def __init__(self, meanings: Meanings, threshold: float) -> None:
+        self._embedder, self._threshold = meanings, threshold
+        self.options = meanings.options
+
+    async def score(self, output: Any, reference: Sequence[str] = ()) -> Score:
+        """Score the support of the weakest sentence; skip an output without statements."""
+        text, details = "\n\n".join(texts_in(output)), self._embedder.details
+        if not text:
+            return Score.skipped("there is no text to check", details)
+        texts = [text, "\n".join(reference)]
+        problem = await run_off_loop(len(text), explain_first_unreadable, texts)
+        if problem:
+            return Score.skipped(f"{problem}, and the local method reads only English; {JUDGE_HINT}", details)
+        grounding = await check_grounding(text, reference, self._embedder)
+        if grounding is None:
+            return Score.skipped("the output makes no statement to check", details)
+        details["overall"] = round(grounding.overall, 4)
+        if grounding.left_out:
+            details["sentences_left_out"] = grounding.left_out
+        listed = grounding.sentences
+        if len(listed) > MAX_LISTED:
+            listed = sorted(listed, key=grounding.get_value)[:MAX_LISTED]
+        details["sentences"] = [sentence.describe() for sentence in listed]
+        return Score(grounding.value, grounding.value >= self._threshold, grounding.explain(), details)
 
 
 class Sentence(NamedTuple):
-    """A sentence of the text: its words' weight, how much of it is supported, and what is not."""
+    """A sentence of the text: the weight of its words, the supported weight, and the rest."""
 
     text: str
     weight: float
@@ -304,9 +111,19 @@ class Sentence(NamedTuple):
         """The share of its weight that is supported."""
         return self.supported / self.weight
 
+    def describe(self) -> dict[str, Any]:
+        """Return the sentence for the details of a score."""
+        return {
+            "text": self.text,
+            "support": round(self.support, 4),
+            "wrong": self.wrong,
+            "unsupported": list(self.unsupported),
+            "passages": list(self.passages),
+        }
+
 
 class Grounding(NamedTuple):
-    """The sentences of a text, the share of it that is supported, and how many were left out."""
+    """The sentences of a text, the supported share of it, and how many sentences were left out."""
 
     sentences: Sequence[Sentence]
     overall: float
@@ -314,143 +131,379 @@ class Grounding(NamedTuple):
 
     @property
     def weakest(self) -> Sentence:
-        """The sentence that is worth least, short ones seen together with the rest."""
-        return min(self.sentences, key=self.worth)
+        """The sentence with the lowest value."""
+        return min(self.sentences, key=self.get_value)
 
     @property
     def value(self) -> float:
-        """What the weakest sentence is worth."""
-        return min(1.0, max(0.0, self.worth(self.weakest)))
+        """The value of the weakest sentence."""
+        return min(1.0, max(0.0, self.get_value(self.weakest)))
 
-    def worth(self, one: Sentence) -> float:
-        """The support of a sentence and what stands around it; less if it is wrong."""
-        seen = (one.supported + SURROUNDINGS * self.overall) / (one.weight + SURROUNDINGS)
-        return seen * WRONG if one.wrong else seen
+    def get_value(self, sentence: Sentence) -> float:
+        """Return the support of a sentence and its surroundings, reduced if it is wrong."""
+        supported = sentence.supported + SURROUNDING_WEIGHT * self.overall
+        value = supported / (sentence.weight + SURROUNDING_WEIGHT)
+        return value * WRONG_FACTOR if sentence.wrong else value
+
+    def explain(self) -> str:
+        """Return the reason for the score."""
+        reason = f"least support {self.value:.2f}"
+        if self.weakest.unsupported:
+            listed = ", ".join(self.weakest.unsupported)
+            reason += f", in {shown(self.weakest.text)}: not in the context: {listed}"
+        if self.left_out:
+            reason += f"; {self.left_out:,} further sentences were not checked"
+        return reason
 
 
-class _Draft(NamedTuple):
-    """A sentence whose words were looked up, before meanings are compared."""
+class Denial(NamedTuple):
+    """A negation and the words that it denies."""
+
+    word: Word
+    denied: tuple[Word, ...]
+
+
+def find_denials(sentence: Sequence[Word]) -> list[Denial]:
+    """Return every negation in a sentence with the words it most likely denies.
+
+    These are the next one or two meaningful words before a function word, or else the last
+    meaningful word before the negation.
+
+    >>> from proctor.evaluators.wording import words
+    >>> [denial] = find_denials(words("Bergen is not the capital of Norway"))
+    >>> [word.text for word in denial.denied]
+    ['capital']
+    """
+    denials = []
+    for index, word in enumerate(sentence):
+        if word.kind != "negation":
+            continue
+        following = sentence[index + 1 : index + 1 + _NEGATION_REACH]
+        # "not only" and "No. 5" deny nothing.
+        if following and (
+            following[0].text in english().not_a_negation_before
+            or (word.text == "no" and following[0].kind == "number")
+        ):
+            continue
+        preceding = [other for other in sentence[:index] if other.kind in _MEANINGFUL][-1:]
+        denials.append(Denial(word, tuple(_find_denied_after(following) or preceding)))
+    return denials
+
+
+def _find_denied_after(following: Sequence[Word]) -> list[Word]:
+    denied: list[Word] = []
+    for word in following:
+        if word.kind in _MEANINGFUL:
+            denied.append(word)
+        elif denied and word.text not in english().articles:
+            break
+    return denied[:_MAX_DENIED_WORDS]
+
+
+def _is_confirmed(denial: Denial, others: Iterable[Denial]) -> bool:
+    return any(
+        _is_same_word(word, other_word)
+        for other in others
+        for word in denial.denied
+        for other_word in other.denied
+    )
+
+
+def find_stated_words(passage: Sequence[Word], denial: Denial) -> list[Word]:
+    """Return the denied words that a passage contains without a denial of its own."""
+    return [
+        word
+        for word in denial.denied
+        if any(
+            _is_same_word(word, other) and not _may_deny(passage[max(0, index - _NEGATION_REACH) : index])
+            for index, other in enumerate(passage)
+        )
+    ]
+
+
+def find_denied_words(sentence: Sequence[Word], passage: Sequence[Word]) -> list[Word]:
+    """Return the words that a sentence states while a passage only denies them."""
+    denials = find_denials(passage)
+    if not denials or _may_deny(sentence):
+        return []
+    if any(_is_confirmed(denial, denials) for denial in find_denials(sentence)):
+        return []
+    denied = [word for denial in denials for word in denial.denied]
+    # A word that occurs twice may be stated in one half of the passage and denied in the other.
+    unique = [word for word in denied if sum(_is_same_word(word, other) for other in passage) == 1]
+    return [
+        word
+        for word in sentence
+        if word.kind in _MEANINGFUL and any(_is_same_word(word, other) for other in unique)
+    ]
+
+
+def _may_deny(some_words: Iterable[Word]) -> bool:
+    return any(word.text in english().denying for word in some_words)
+
+
+def _is_same_word(word: Word, other: Word) -> bool:
+    return other.kind in _MEANINGFUL and related(word.text, other.text)
+
+
+def find_statement_words(sentence: str) -> list[Word]:
+    """Return the words of a sentence, or none if it states nothing.
+
+    >>> [word.text for word in find_statement_words("1. Sure! Oslo is old [2].")]
+    ['oslo', 'is', 'old']
+    >>> find_statement_words("Here is what I found:"), find_statement_words("I don't know.")
+    ([], [])
+    """
+    statement = _LIST_NUMBER.sub("", _CITATION.sub(" ", sentence))
+    statement = _compile_openings().sub("", statement)
+    found = words(statement)
+    if _is_courtesy(statement, found) or all(word.kind in _EMPTY_KINDS for word in found):
+        return []
+    if _HEADING.match(sentence) or sentence.isupper():
+        # Capitals in headings do not mark names.
+        return [word._replace(kind="content") if word.kind == "name" else word for word in found]
+    return [word._replace(kind="name") if _is_name(word) else word for word in found]
+
+
+def _is_name(word: Word) -> bool:
+    """Return True for a capitalized word at the start that is not an ordinary English word."""
+    if word.kind != "content" or not word.original[0].isupper() or len(word.text) < _MIN_NAME_LETTERS:
+        return False
+    if word.text in english().proper_names:
+        return True
+    # A rare plural or verb form is not a name: "Felines", "Ferreting".
+    return _ORDINARY_END.search(word.text) is None and not is_english_word(word.text)
+
+
+def _is_courtesy(sentence: str, found: list[Word]) -> bool:
+    if len(found) > _MAX_COURTESY_WORDS or any(
+        word.kind in ("name", "number") or word.text in _CONTINUATIONS for word in found
+    ):
+        return False
+    plain = fold_case(sentence).replace("’", "'").replace(" n't", "n't")
+    start = " ".join([*re.findall(r"[^\W_]+", plain), ""])
+    return any(start.startswith(f"{phrase} ") for phrase in english().courtesies)
+
+
+@functools.cache
+def _compile_openings() -> re.Pattern[str]:
+    listed = "|".join(phrase.replace(" ", r"[\s'’]+") for phrase in english().openings)
+    punctuation = r"(?:[,.!:;–—-]+\s*|$|(?=but\b))(?:but\b)?"
+    return re.compile(rf"^\W*(?:(?:{listed})\s*{punctuation}\s*)+", re.IGNORECASE)
+
+
+class Passage:
+    """One sentence of the context."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words = words(text)
+
+    @functools.cached_property
+    def content(self) -> frozenset[str]:
+        """The content words and names."""
+        return frozenset(word.text for word in self.words if word.kind in ("content", "name"))
+
+    @functools.cached_property
+    def acronyms(self) -> frozenset[str]:
+        """The possible acronyms of its words: "us" for "United States"."""
+        initials = [word[0] for word in re.findall(r"\w+", self.text)]
+        return frozenset(
+            "".join(initials[start : start + length]).lower()
+            for length in range(2, _MAX_ACRONYM_LETTERS + 1)
+            for start in range(len(initials) - length + 1)
+            if initials[start].isupper() and initials[start + length - 1].isupper()
+        )
+
+
+class ContextIndex:
+    """The sentences of a context, indexed by their words.
+
+    >>> index = ContextIndex(["Oslo is the capital of Norway. It is old.", "Bergen is wet."])
+    >>> index.find_best({word: 1.0 for word in words("Bergen, Norway")})
+    [2, 0]
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.passages = [Passage(sentence) for text in texts for sentence in sentences(text)]
+        self._passages_by_word: dict[str, set[int]] = defaultdict(set)
+        self._words_by_prefix: dict[str, set[str]] = defaultdict(set)
+        for index, passage in enumerate(self.passages):
+            for word in passage.words:
+                self._passages_by_word[word.text].add(index)
+                if word.kind in ("content", "name"):
+                    self._words_by_prefix[word.text[:_PREFIX_LETTERS]].add(word.text)
+        self._cache: dict[Word, Set[int]] = {}
+
+    def find_passages(self, word: Word) -> Set[int]:
+        """Return the indexes of the passages that contain a word or another form of it."""
+        indexes = self._cache.get(word)
+        if indexes is None:
+            indexes = set(self._passages_by_word.get(word.text, ()))
+            if word.kind in ("content", "name"):
+                for other in self._words_by_prefix.get(word.text[:_PREFIX_LETTERS], ()):
+                    if related(word.text, other):
+                        indexes |= self._passages_by_word[other]
+            self._cache[word] = indexes
+        return indexes
+
+    def find_best(self, weights: Mapping[Word, float]) -> Sequence[int]:
+        """Return the indexes of the few passages that together contain most words, best first."""
+        missing, selected = dict(weights), list[int]()
+        while missing and len(selected) < MAX_PASSAGES:
+            gains = self._compute_gains(missing)
+            if not gains:
+                break
+            # Of equal passages the shortest.
+            best = max(gains, key=lambda index: (gains[index], -len(self.passages[index].words), -index))
+            selected.append(best)
+            missing = {
+                word: weight for word, weight in missing.items() if best not in self.find_passages(word)
+            }
+        return selected
+
+    def _compute_gains(self, missing: Mapping[Word, float]) -> Mapping[int, float]:
+        """Return the weight of the words in each passage with a distinguishing word."""
+        gains: dict[int, float] = defaultdict(float)
+        common = []
+        for word, weight in missing.items():
+            indexes = self.find_passages(word)
+            if len(indexes) > COMMON_WORD_PASSAGES:
+                common.append((indexes, weight))
+                continue
+            for index in indexes:
+                gains[index] += weight
+        if common and not gains:
+            # All words are common: take the passages with the rarest.
+            rarest = min((indexes for indexes, _ in common), key=len)
+            gains.update(dict.fromkeys(sorted(rarest), 0.0))
+        for indexes, weight in common:
+            for index in gains.keys() & indexes:
+                gains[index] += weight
+        return gains
+
+
+class _Lookup(NamedTuple):
+    """A sentence, its passages, and its words that are missing there or contradict them."""
 
     text: str
     words: list[Word]
     passages: Sequence[Passage]
     missing: list[Word]
-    denied: list[str]
+    contradictions: list[str]
 
     @property
-    def open(self) -> list[Word]:
-        """Missing words that another word might stand for."""
+    def replaceable(self) -> list[Word]:
+        """The missing words that another word of the passages may stand for."""
         return [word for word in self.missing if word.kind == "content"]
 
     @property
-    def choice(self) -> set[str]:
-        """The words that might stand for them."""
+    def candidates(self) -> set[str]:
+        """The words of the passages that may stand for missing words."""
         return {text for passage in self.passages for text in passage.content}
 
 
-async def ground(text: str, context: Sequence[str], meanings: Meanings) -> Grounding | None:
-    """Look up what a text says in a context; None if it says nothing that could be looked up."""
+async def check_grounding(text: str, context: Sequence[str], meanings: Meanings) -> Grounding | None:
+    """Check what a text says against a context; return None if it makes no statement."""
     size = len(text) + sum(map(len, context))
-    drafts, rest = await aside(size, _drafts, text, context)
-    if all(word.kind == "function" for draft in drafts for word in draft.words):
+    lookups, left_out = await run_off_loop(size, _look_up_sentences, text, context)
+    if all(word.kind == "function" for lookup in lookups for word in lookup.words):
         return None
-    near = await _nearness(drafts, meanings, size)
-    found = await aside(size, lambda: [_settled(draft, near) for draft in drafts])
-    overall = sum(one.supported for one in found) / sum(one.weight for one in found)
-    return Grounding(found, overall, rest)
+    similarity = await _embed_words(lookups, meanings, size)
+    result = await run_off_loop(size, lambda: [_score_sentence(lookup, similarity) for lookup in lookups])
+    overall = sum(one.supported for one in result) / sum(one.weight for one in result)
+    return Grounding(result, overall, left_out)
 
 
-def _drafts(text: str, context: Iterable[str]) -> tuple[list[_Draft], int]:
-    """The sentences that state something, looked up, and how many were not looked at."""
-    there, source = sentences(text), Source(context)
-    found = [(one, stated(one)) for one in there[:MOST_SENTENCES]]
-    drafts = [_draft(one, says, source) for one, says in found if says]
-    return drafts, max(0, len(there) - MOST_SENTENCES)
+def _look_up_sentences(text: str, context: Iterable[str]) -> tuple[list[_Lookup], int]:
+    text_sentences, index = sentences(text), ContextIndex(context)
+    statements = [(sentence, find_statement_words(sentence)) for sentence in text_sentences[:MAX_SENTENCES]]
+    lookups = [_look_up(sentence, found, index) for sentence, found in statements if found]
+    return lookups, max(0, len(text_sentences) - MAX_SENTENCES)
 
 
-def _draft(text: str, found: list[Word], source: Source) -> _Draft:
-    places = source.best({word: WEIGHTS[word.kind] for word in found})
-    passages = [source.passages[place] for place in places]
-    there = {word.text for passage in passages for word in passage.words}
-    known = {short for passage in passages for short in passage.acronyms}
-    theirs = [word for passage in passages for word in passage.words]
-    spelt = _spelt_out(found, passages) | same_measures(found, theirs)
+def _look_up(text: str, found: list[Word], index: ContextIndex) -> _Lookup:
+    indexes = index.find_best({word: WEIGHTS[word.kind] for word in found})
+    passages = [index.passages[i] for i in indexes]
+    passage_words = [word for passage in passages for word in passage.words]
+    passage_texts = {word.text for word in passage_words}
+    acronyms = {acronym for passage in passages for acronym in passage.acronyms}
+    matched = _find_spelt_out(found, passage_words) | find_same_measures(found, passage_words)
     missing = [
         word
         for word in found
-        if word.text not in there
-        and not (word.written.isupper() and word.text.lower() in known)
-        and word not in spelt
-        and source.where(word).isdisjoint(places)
+        if word.text not in passage_texts
+        and not (word.original.isupper() and word.text.lower() in acronyms)
+        and word not in matched
+        and index.find_passages(word).isdisjoint(indexes)
     ]
-    unfounded, denied = _denied(found, passages)
-    replaced = [*replaced_words(found, theirs), *opposites(found, theirs)]
-    denied += [f"{word.written} (not {other.written})" for word, other in replaced]
-    denied += [f"{said} (not {other})" for said, other in changed_measures(found, theirs)]
-    return _Draft(text, found, passages, missing + unfounded, denied)
+    negations, contradictions = _compare_denials(found, passages)
+    replaced = [*find_replaced_words(found, passage_words), *find_opposites(found, passage_words)]
+    contradictions += [f"{word.original} (not {other.original})" for word, other in replaced]
+    changes = find_changed_measures(found, passage_words)
+    contradictions += [f"{measure} (not {other})" for measure, other in changes]
+    return _Lookup(text, found, passages, missing + negations, contradictions)
 
 
-def _spelt_out(found: Sequence[Word], passages: Sequence[Passage]) -> set[Word]:
-    """Words that the passages have as an acronym: "National Football League" for "NFL"."""
-    short = {w.text for p in passages for w in p.words if w.written.isupper() and len(w.text) > 1}
+def _find_spelt_out(found: Sequence[Word], passage_words: Sequence[Word]) -> set[Word]:
+    """Return words that the passages have as an acronym: "National Football League" for "NFL"."""
+    acronyms = {word.text for word in passage_words if word.original.isupper() and len(word.text) > 1}
     return {
         word
-        for acronym in short
+        for acronym in acronyms
         for start in range(len(found) - len(acronym) + 1)
         if "".join(word.text[0] for word in found[start : start + len(acronym)]) == acronym
         for word in found[start : start + len(acronym)]
     }
 
 
-def _denied(found: Sequence[Word], passages: Sequence[Passage]) -> tuple[list[Word], list[str]]:
-    """Negations that the passages do not have there, and the words on which they disagree."""
+def _compare_denials(found: Sequence[Word], passages: Sequence[Passage]) -> tuple[list[Word], list[str]]:
+    """Return negations that the passages do not confirm, and the contradictions."""
     if not passages:
         return [], []
-    theirs = [one for passage in passages for one in denials(passage.words)]
-    unfounded, disagreed = [], []
-    for denial in denials(found):
-        if agrees(denial, theirs):
+    passage_denials = [denial for passage in passages for denial in find_denials(passage.words)]
+    unconfirmed, contradictions = [], []
+    for denial in find_denials(found):
+        if _is_confirmed(denial, passage_denials):
             continue
-        # What stands in no passage at all is missing already.
-        if any(denial.word.text == w.text for passage in passages for w in passage.words):
-            unfounded.append(denial.word)
-        stated_there = (word for passage in passages for word in states(passage.words, denial))
-        disagreed += [f"{denial.word.written} {word.written}" for word in stated_there]
-    disagreed += [f"(not) {word.written}" for word in left_out(found, passages[0].words)]
-    return unfounded, disagreed
+        # A negation in no passage at all is already missing.
+        if any(denial.word.text == word.text for passage in passages for word in passage.words):
+            unconfirmed.append(denial.word)
+        stated = [word for passage in passages for word in find_stated_words(passage.words, denial)]
+        contradictions += [f"{denial.word.original} {word.original}" for word in stated]
+    contradictions += [f"(not) {word.original}" for word in find_denied_words(found, passages[0].words)]
+    return unconfirmed, contradictions
 
 
-async def _nearness(drafts: Sequence[_Draft], meanings: Meanings, size: int) -> Nearness | None:
-    """How near words are to each other; None where only their letters are known."""
-    texts = {word.text for draft in drafts for word in draft.open if draft.choice}
+async def _embed_words(lookups: Sequence[_Lookup], meanings: Meanings, size: int) -> Nearness | None:
+    texts = {word.text for lookup in lookups for word in lookup.replaceable if lookup.candidates}
     if meanings.method == "lexical":
-        # Forms of a word have been looked for already, and letters know nothing else.
+        # Warns if there is no embedder. Forms of words have been found already.
         await meanings.vectors(())
         return None
     if not texts:
         return None
-    texts |= {text for draft in drafts if draft.open for text in draft.choice}
+    texts |= {text for lookup in lookups if lookup.replaceable for text in lookup.candidates}
     vectors, floor = await meanings.vectors(texts), await meanings.floor(UNRELATED_WORDS)
-    return await aside(size, Nearness, vectors, floor)
+    return await run_off_loop(size, Nearness, vectors, floor)
 
 
-def _settled(draft: _Draft, near: Nearness | None) -> Sentence:
-    weight = sum(WEIGHTS[word.kind] for word in draft.words)
-    supported = weight - sum(WEIGHTS[word.kind] for word in draft.missing)
-    unsupported = [word.written for word in draft.missing if word.kind != "function"]
-    choice = draft.choice
-    if near is not None and choice:
-        open_words = draft.open
-        nearest = near.nearest([word.text for word in open_words], sorted(choice))
-        for word, nearness in zip(open_words, nearest, strict=True):
+def _score_sentence(lookup: _Lookup, similarity: Nearness | None) -> Sentence:
+    weight = sum(WEIGHTS[word.kind] for word in lookup.words)
+    supported = weight - sum(WEIGHTS[word.kind] for word in lookup.missing)
+    unsupported = [word.original for word in lookup.missing if word.kind != "function"]
+    candidates = lookup.candidates
+    if similarity is not None and candidates:
+        replaceable = lookup.replaceable
+        nearest = similarity.nearest([word.text for word in replaceable], sorted(candidates))
+        for word, nearness in zip(replaceable, nearest, strict=True):
             credit = min(1.0, max(0.0, (nearness - SIMILAR) / (SAME - SIMILAR)))
             supported += credit * WEIGHTS[word.kind]
             if credit >= 0.5:
-                unsupported.remove(word.written)
-    if draft.denied:
-        supported = min(supported, weight * DENIED)
-        unsupported += draft.denied
-    wrong = bool(draft.denied) or any(word.kind in ("number", "name") for word in draft.missing)
-    places = tuple(passage.text for passage in draft.passages)
-    told = tuple(dict.fromkeys(unsupported))
-    return Sentence(draft.text, weight, supported, told, places, wrong)
+                unsupported.remove(word.original)
+    if lookup.contradictions:
+        supported = min(supported, weight * CONTRADICTED_SUPPORT)
+        unsupported += lookup.contradictions
+    is_wrong = bool(lookup.contradictions) or any(word.kind in ("number", "name") for word in lookup.missing)
+    passages = tuple(passage.text for passage in lookup.passages)
+    return Sentence(lookup.text, weight, supported, tuple(dict.fromkeys(unsupported)), passages, is_wrong)

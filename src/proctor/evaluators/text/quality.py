@@ -1,7 +1,7 @@
-"""Quality: meaning kept, text that hangs together, nothing made up, the question answered.
+"""Evaluate similarity, coherence, grounding and relevance of texts.
 
-Each has a method that runs on this machine and, with a judge, one that asks a model. The details
-of a score say which was used.
+Each evaluator has a local method and, with `judge`, asks a model. The details of a score say which
+was used.
 """
 
 from __future__ import annotations
@@ -12,89 +12,83 @@ from typing import Any, Literal
 import msgspec
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.grounding.grounded import GROUNDED, Grounded
+from proctor.evaluators.grounding.support import DEFAULT_THRESHOLD, GroundingScorer
 from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.meanings import Meanings
 from proctor.evaluators.options import Embedding, Model
-from proctor.evaluators.text.coherence import Flowing
-from proctor.evaluators.text.relevance import OnTopic
-from proctor.evaluators.text.similarity import Alike, Match
+from proctor.evaluators.text.coherence import CoherenceScorer
+from proctor.evaluators.text.relevance import RelevanceScorer
+from proctor.evaluators.text.similarity import Match, SimilarityScorer
 from proctor.evaluators.wording import texts_in
 from proctor.records.fields.context import FieldContext
-from proctor.records.fields.path import compiled
+from proctor.records.fields.path import OUTPUT, compiled
 from proctor.records.numbers import is_fraction
 from proctor.records.sample import CONTEXT, Sample
 from proctor.records.score import Score
 
-# So that 8 is 0.8, which is how pass marks are given.
+# A score of 8 is the value 0.8.
 SCALE = (0, 10)
-EMPTY = "the output is empty"
+# A judge must find all claims supported.
+ALL_CLAIMS = 1.0
+
+Against = Literal["expected", "baseline"]
+Evaluate = Callable[..., Any]
 
 
-class Graded:
-    """A model scores one quality from 0 to 10, by the prompt of that name.
+class QualityJudge:
+    """A model that scores one quality from 0 to 10 with the built-in prompt of that name.
 
     `shows` is what it sees besides the output.
-
-    >>> Graded(lambda messages: "", "coherence", 0.8).given["judge"].model
-    'python:<lambda>'
     """
 
     def __init__(
         self, judge: Any, prompt: str, threshold: float, *, shows: Literal["input", "expected", ""] = ""
     ) -> None:
-        # Prompts and addresses are looked up, which takes a moment.
+        # Slow to import, and needed only with a judge.
         from proctor.evaluators.judges.judge import Judge
         from proctor.evaluators.judges.scale import numbers
         from proctor.evaluators.judges.templates import shipped
         from proctor.models.connect import provider
 
         adapter = provider(judge)
-        low, high = map(str, SCALE)
-        ends = {"low": low, "high": high}
-        scale = numbers(SCALE, threshold, prompt)
-        self._judge = Judge(adapter, shipped(prompt), scale, {}, ends)
+        ends = dict(zip(("low", "high"), map(str, SCALE), strict=True))
+        self._judge = Judge(adapter, shipped(prompt), numbers(SCALE, threshold, prompt), {}, ends)
         self._shows = shows
-        # The adapter rather than what was given for it, which may hold a key.
-        self.given = {"judge": adapter}
+        # The adapter instead of the user's argument, which may contain a key.
+        self.options = {"judge": adapter}
 
-    async def score(self, output: Any, beside: Any = None) -> Score:
-        """Ask once; an empty output needs no asking."""
+    async def score(self, output: Any, reference: Any = None) -> Score:
+        """Ask the model once; an empty output scores 0 without a call."""
         if isinstance(output, str) and not output.strip():
-            return Score(0.0, False, EMPTY, {"method": "judge"})
-        seen = {self._shows: beside} if self._shows else {}
-        sample: Sample[Any, Any] = Sample("", seen.get("input"), seen.get("expected"))
-        return _by_judge(await self._judge.score(output, sample))
+            return Score(0.0, False, "the output is empty", {"method": "judge"})
+        sample: Sample[Any, Any] = Sample(
+            "",
+            reference if self._shows == "input" else None,
+            reference if self._shows == "expected" else None,
+        )
+        return _add_method(await self._judge.score(output, sample))
 
 
-class ClaimsChecked:
-    """A model takes the output apart into claims, and checks each one against the context."""
+class ClaimsJudge:
+    """A model that splits the output into claims and checks each against the context."""
 
     def __init__(self, judge: Any, threshold: float) -> None:
         from proctor.models.connect import provider
 
         self._threshold = threshold
-        self.given = {"judge": provider(judge)}
+        self.options = {"judge": provider(judge)}
 
-    async def score(self, output: Any, beside: Any = None) -> Score:
-        """The share of claims that are supported."""
+    async def score(self, output: Any, reference: Any = None) -> Score:
+        """Score the share of claims that are supported."""
         from proctor.evaluators.judges.claims import grounded_claims
 
-        context = "\n\n".join(beside)
-        adapter = self.given["judge"]
-        return _by_judge(await grounded_claims(adapter, output, context, threshold=self._threshold))
+        context = "\n\n".join(reference)
+        adapter = self.options["judge"]
+        return _add_method(await grounded_claims(adapter, output, context, threshold=self._threshold))
 
 
-def _by_judge(score: Score) -> Score:
+def _add_method(score: Score) -> Score:
     return msgspec.structs.replace(score, details={"method": "judge", **score.details})
-
-
-Against = Literal["expected", "baseline"]
-Evaluate = Callable[..., Any]
-
-# Of the claims that a judge finds, all must be supported.
-ALL_CLAIMS = 1.0
-_OUTPUT = "output"
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=0.8)
@@ -107,25 +101,24 @@ def semantic_similarity(
     judge: Model = None,
     match: Match | None = None,
 ) -> Evaluate:
-    """Passes if the output means about the same as what was expected.
+    """Passes if the output means about the same as the expected value.
 
-    The value is the cosine of the two embeddings, 0 where that is negative. `embedder` is an
-    address (`local:minilm`, `openai:text-embedding-3-small`, `http://host/v1#model`), LangChain
-    embeddings, or a function. Without one it is `local:minilm` if its weights are there
-    (`proctor models pull minilm`) and else `lexical`, which compares letters and knows no
-    meanings; the details say which, and the run's report warns. Of several expected texts the
-    nearest counts; of more than eight, those that look most like the output. Two lists of texts
-    are compared item by item, and the worst pair counts; with `match="any"` the nearest two of
-    all. What is not a text is compared as JSON.
+    The value is the cosine of the two embeddings, at least 0. `embedder` is an address
+    (`local:minilm`, `openai:text-embedding-3-small`, `http://host/v1#model`), LangChain embeddings,
+    or a function. The default is `local:minilm` if its weights are installed (`proctor models pull
+    minilm`), otherwise `lexical`, which compares letters and not meanings; the details say which,
+    and the report of the run warns. Of several expected texts the nearest counts; of more than
+    eight, only those with the most similar letters are compared. Two lists of texts are compared
+    item by item, and the worst pair counts; with `match="any"` the nearest pair. Other values are
+    compared as JSON.
 
-    `against="baseline"` compares with the baseline's value; without it, that is done where there
-    is no expected value, and for fields other than the output. A short reference (12 words at
-    most) in a text of half as many again is also looked for inside it: the words there that
-    look most like it are compared with it (in its first 200,000 characters). `excerpts` does that
-    always or never.
+    `against="baseline"` compares with the baseline's value; this is the default if there is no
+    expected value, and for fields other than the output. A short reference (at most 12 words) is
+    also compared with the most similar words inside a longer output (in its first 200,000
+    characters). `excerpts` does that always or never.
 
     `local:minilm` reads English: other languages, code and emoji are skipped, unless identical.
-    Embeddings do not see negations, and names or numbers of one kind are near each other: a wrong
+    Embeddings ignore negations, and names or numbers of one type are near each other, so a wrong
     one may pass. With `judge`, a model scores how far the meaning is the same.
 
     >>> nearly_same = semantic_similarity("lexical", threshold=0.5)
@@ -134,67 +127,65 @@ def semantic_similarity(
     (True, 'lexical')
     """
     where = "semantic_similarity"
-    _check(where, threshold=threshold)
+    _check_fraction(where, "threshold", threshold)
     if match not in (None, "any"):
-        raise EvaluatorError(f"match is 'any' or left out, not {match!r}", where=where)
-    _check_against(against, where)
-    method = (
-        Alike(Meanings(embedder, where), threshold, excerpts, match)
-        if judge is None
-        else Graded(judge, "similarity", threshold, shows="expected")
-    )
+        raise EvaluatorError(f"match must be 'any' or left out, got {match!r}", where=where)
+    if against not in (None, "expected", "baseline"):
+        raise EvaluatorError(f"against must be 'expected' or 'baseline', got {against!r}", where=where)
+    if judge is None:
+        method: Any = SimilarityScorer(Meanings(embedder, where), threshold, excerpts, match)
+    else:
+        method = QualityJudge(judge, "similarity", threshold, shows="expected")
 
     async def evaluate(output: Any, expected: Any = None, field_context: FieldContext | None = None) -> Score:
-        chosen = against or _usual_reference(expected, field_context)
-        if chosen == "expected":
-            return await method.score(output, expected)
+        if (against or _choose_reference(expected, field_context)) == "expected":
+            return await method.score(output, expected)  # type: ignore[no-any-return]
         baseline = None if field_context is None else field_context.baseline_value
         if baseline is None:
             return Score.skipped("there is nothing to compare with: neither expected nor baseline")
-        return await method.score(output, baseline)
+        return await method.score(output, baseline)  # type: ignore[no-any-return]
 
-    given = {"threshold": threshold, **_said(against=against, excerpts=excerpts, match=match)}
-    return made(evaluate, by=semantic_similarity, **method.given, **given)
+    options = {"against": against, "excerpts": excerpts, "match": match}
+    set_options = {name: value for name, value in options.items() if value is not None}
+    return made(evaluate, by=semantic_similarity, **method.options, threshold=threshold, **set_options)
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=0.8)
 def coherence(min_score: float = 0.8, *, embedder: Embedding = None, judge: Model = None) -> Evaluate:
-    """Passes if the output hangs together as a text.
+    """Passes if the output holds together as a text.
 
-    Five signs are looked for, each from 0 to 1, and the worst is the value. Connection: how near
-    each sentence is in meaning to the next. Freshness: the same words do not come again and
-    again. Order: articles stand before what they can belong to (English only). Sequence:
-    numbered points do not run back, a text of several sentences does not begin with what refers
-    back ("however"). Completeness: the last sentence does not end after an article, a conjunction,
-    a preposition or a comma, nor without a mark where others have one. A text of one sentence has
-    no connection to show, and is judged by the other signs. Of texts of more than 300 sentences the
-    connection of the first 300 is seen, and the details say so. What is no prose (a number, a name,
-    a list of words, mere letters, program code) is skipped. So is every language but English,
-    unless an embedder is named that reads it.
+    It computes five signs from 0 to 1; the worst is the value. Connection: each sentence is near in
+    meaning to the next. Freshness: the same words do not come again and again. Order: articles
+    precede words they can belong to (English only). Sequence: numbered points do not run backwards,
+    and a text of several sentences does not start with a word that refers back ("however").
+    Completeness: the last sentence does not end after an article, a conjunction, a preposition or a
+    comma, nor without punctuation if others have it. A text of one sentence has no connection.
+    Connection covers the first 300 sentences, and the details say so. Texts that are not prose (a
+    number, a name, a list of words, program code) are skipped, and so is every language but
+    English, unless the embedder reads it.
 
-    It finds texts that were mixed up, shuffled word by word, cut off or stuck in a loop. It does
-    not read: sentences in a wrong order, contradictions and subtle leaps pass. With `judge`, a
-    model scores all that. `embedder` as for `semantic_similarity`.
+    It finds texts that are mixed up, shuffled, cut off or stuck in a loop. It does not notice
+    sentences in a wrong order, contradictions or subtle leaps; with `judge`, a model scores those
+    too. `embedder` as for `semantic_similarity`.
 
-    >>> hangs_together = coherence(embedder="lexical")
-    >>> hangs_together("She bought a car. The car is red. It was the best of").reason
+    >>> check = coherence(embedder="lexical")
+    >>> check("She bought a car. The car is red. It was the best of").reason
     'completeness 0.75: it breaks off in the last sentence'
     """
     where = "coherence"
-    _check(where, min_score=min_score)
-    method = (
-        Flowing(Meanings(embedder, where), min_score)
-        if judge is None
-        else Graded(judge, "coherence", min_score)
-    )
+    _check_fraction(where, "min_score", min_score)
+    if judge is None:
+        method: Any = CoherenceScorer(Meanings(embedder, where), min_score)
+    else:
+        method = QualityJudge(judge, "coherence", min_score)
 
     async def evaluate(output: Any) -> Score:
-        return await method.score(output)
+        return await method.score(output)  # type: ignore[no-any-return]
 
-    return made(evaluate, by=coherence, min_score=min_score, **method.given)
+    return made(evaluate, by=coherence, min_score=min_score, **method.options)
 
 
-@evaluator(category="quality", factory=True, needs=(), threshold=GROUNDED)
+@evaluator(category="quality", factory=True, needs=(), threshold=DEFAULT_THRESHOLD)
 def hallucination_detection(
     *,
     context: str = CONTEXT,
@@ -203,112 +194,99 @@ def hallucination_detection(
     embedder: Embedding = None,
     judge: Model = None,
 ) -> Evaluate:
-    """Passes if what the output says stands in the sample's context.
+    """Passes if the sample's context supports everything that the output says.
 
-    `context` is the path of what it must rest on: texts, documents and lists of them in the
-    sample's metadata. `with_input` takes what the input says as given too. A sample without it is
-    skipped.
+    `context` is the path of the supporting texts, documents or lists of them in the sample's
+    metadata. `with_input` adds the input to them. A sample without context is skipped.
 
-    Each sentence is held against the three passages of the context that fit it best. A word is
-    supported if it, another form of it, or a word near it in meaning stands there. Numbers,
-    names, negations and what the speaker says of himself count double and have no near words;
-    words like "the" count half. The value is the support of the weakest sentence, short ones seen
-    with the rest; it passes from 0.75 (`threshold`). A sentence is worth at most 0.7 if it has a
-    number or a name that those passages do not have, denies what they say, says what they deny, or
-    has another month, unit or opposite (left, right). Citation marks, numbers of a list and
-    courtesies state nothing. The details list the sentences and what is unsupported in them.
+    Each sentence is compared with the three passages of the context that fit it best. A word is
+    supported if the passages contain it, another form of it, or a word near it in meaning. Numbers,
+    names, negations and first-person words count double and need an exact match; words like "the"
+    count half. The value is the support of the weakest sentence, with short sentences weighed
+    together with the rest; it passes from 0.75 (`threshold`). A sentence scores at most 0.7 if it
+    has a number or a name that is not in those passages, denies what they say, says what they deny,
+    or has another month, unit or opposite (left, right). Citation marks, list numbers and
+    courtesies are ignored. The details list the sentences and their unsupported words.
 
-    It finds what is added or changed, not what is wrongly put together from words that are all
-    there. Names are known by their capitals; at the beginning of a sentence, where every word has
-    one, what is no ordinary English word is a name. A rounded number counts as changed; other
-    languages than English are skipped. With `judge`, a model takes the output apart into claims and
-    checks each one; all must be supported, by evidence that is in the context.
+    It finds additions and changes, not wrong combinations of words that are all in the context.
+    Names are recognized by their capitals; at the start of a sentence, a word that is not ordinary
+    English counts as a name. A rounded number counts as changed; languages other than English are
+    skipped. With `judge`, a model splits the output into claims and checks each one; all must be
+    supported by evidence in the context.
 
     >>> result = {"context": "Oslo is the capital of Norway."}
     >>> check = hallucination_detection(embedder="lexical")
-    >>> def said(output):
+    >>> def evaluate(output):
     ...     return check(output, None, FieldContext("output", result))
-    >>> said("Norway's capital is Oslo.").passed, said("Its capital was Bergen in 1299.").passed
+    >>> evaluate("Norway's capital is Oslo.").passed, evaluate("Its capital was Bergen in 1299.").passed
     (True, False)
     """
     where = "hallucination_detection"
-    passing = threshold if threshold is not None else GROUNDED if judge is None else ALL_CLAIMS
-    _check(where, threshold=passing)
-    # What is no path is refused here.
+    if threshold is None:
+        threshold = DEFAULT_THRESHOLD if judge is None else ALL_CLAIMS
+    _check_fraction(where, "threshold", threshold)
     path = compiled(context).text
-    method = Grounded(Meanings(embedder, where), passing) if judge is None else ClaimsChecked(judge, passing)
+    if judge is None:
+        method: Any = GroundingScorer(Meanings(embedder, where), threshold)
+    else:
+        method = ClaimsJudge(judge, threshold)
 
     async def evaluate(output: Any, expected: Any = None, field_context: FieldContext | None = None) -> Score:
         del expected
         source = [] if field_context is None else texts_in(field_context.get(path))
         if not source:
-            return Score.skipped(f"there is no {path!r} that the output could rest on")
+            return Score.skipped(f"there is no {path!r} to check the output against")
         if with_input and field_context is not None:
             source += texts_in(field_context.input)
-        return await method.score(output, source)
+        return await method.score(output, source)  # type: ignore[no-any-return]
 
-    given = {"context": context, "with_input": with_input, "threshold": passing}
-    return made(evaluate, by=hallucination_detection, **given, **method.given)
+    options = {"context": context, "with_input": with_input, "threshold": threshold}
+    return made(evaluate, by=hallucination_detection, **options, **method.options)
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=0.7)
 def relevance(threshold: float = 0.7, *, embedder: Embedding = None, judge: Model = None) -> Evaluate:
-    """Passes if the output addresses what was asked.
+    """Passes if the output addresses the input.
 
-    The value rises with how near input and output are in meaning, beyond what any two texts are:
-    0.7 is where an answer to the question is told from an answer to another one, 1 where it
-    takes up the question in full. Of long texts the nearest pieces count, among the first hundred
-    of 150 words.
+    The value grows with the nearness of input and output in meaning, compared with unrelated texts:
+    0.7 separates answers to this question from answers to others, 1 is the full subject of the
+    question. Of long texts the nearest pieces count, among the first hundred of 150 words.
 
-    It knows what a text is about, not whether it answers: a right answer and a wrong one, or the
-    question itself, are equally near, and a refusal that does not say what it refuses is far. An
-    output of fewer than five words is skipped, for a bare name is near to nothing. So are program
-    code and texts in a language that the embedder does not read (the local one reads English),
-    unless an embedder is named that does. With `judge`,
-    a model scores how well the output addresses the input. `embedder` as for
-    `semantic_similarity`.
+    It recognizes the subject of a text, not whether it answers: a right answer, a wrong one and the
+    question itself are equally near, and a refusal that does not name its subject is far. Outputs
+    of fewer than five words are skipped, and so are program code and languages that the embedder
+    does not read (the local one reads English). With `judge`, a model scores how well the output
+    addresses the input. `embedder` as for `semantic_similarity`.
 
-    >>> asked = FieldContext("output", {"input": "When was the old bridge in Mostar built?"})
-    >>> on_topic = relevance(embedder="lexical")
-    >>> on_topic("The old bridge in Mostar was built in 1566.", None, asked).passed
+    >>> question = FieldContext("output", {"input": "When was the old bridge in Mostar built?"})
+    >>> check = relevance(embedder="lexical")
+    >>> check("The old bridge in Mostar was built in 1566.", None, question).passed
     True
     """
     where = "relevance"
-    _check(where, threshold=threshold)
-    method = (
-        OnTopic(Meanings(embedder, where), threshold)
-        if judge is None
-        else Graded(judge, "relevance", threshold, shows="input")
-    )
+    _check_fraction(where, "threshold", threshold)
+    if judge is None:
+        method: Any = RelevanceScorer(Meanings(embedder, where), threshold)
+    else:
+        method = QualityJudge(judge, "relevance", threshold, shows="input")
 
     async def evaluate(output: Any, expected: Any = None, field_context: FieldContext | None = None) -> Score:
         del expected
-        asked = None if field_context is None else field_context.input
-        if asked is None or not texts_in(asked):
-            return Score.skipped("there is no input that the output could address")
-        return await method.score(output, asked)
+        question = None if field_context is None else field_context.input
+        if question is None or not texts_in(question):
+            return Score.skipped("there is no input to compare the output with")
+        return await method.score(output, question)  # type: ignore[no-any-return]
 
-    return made(evaluate, by=relevance, threshold=threshold, **method.given)
-
-
-def _usual_reference(expected: Any, field_context: FieldContext | None) -> Against:
-    """The expected value is that of the output; other fields have only their baseline."""
-    if field_context is None or expected is None:
-        return "expected" if field_context is None else "baseline"
-    return "expected" if field_context.path == _OUTPUT else "baseline"
+    return made(evaluate, by=relevance, threshold=threshold, **method.options)
 
 
-def _check_against(against: Any, where: str) -> None:
-    if against not in (None, "expected", "baseline"):
-        raise EvaluatorError(f"it compares with expected or baseline, not {against!r}", where=where)
+def _choose_reference(expected: Any, field_context: FieldContext | None) -> Against:
+    """The expected value belongs to the output; other fields have only their baseline."""
+    if field_context is None or (expected is not None and field_context.path == OUTPUT):
+        return "expected"
+    return "baseline"
 
 
-def _said(**options: Any) -> dict[str, Any]:
-    """The options that were given."""
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _check(where: str, **marks: Any) -> None:
-    for name, mark in marks.items():
-        if not is_fraction(mark):
-            raise EvaluatorError(f"a {name} is from 0 to 1, got {mark!r}", where=where)
+def _check_fraction(where: str, name: str, value: Any) -> None:
+    if not is_fraction(value):
+        raise EvaluatorError(f"{name} must be from 0 to 1, got {value!r}", where=where)

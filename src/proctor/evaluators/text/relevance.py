@@ -1,31 +1,28 @@
-"""Topic: how near a text is in meaning to what was asked."""
+"""Score how near a text is in meaning to the question it answers."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from proctor.evaluators.meanings import UNRELATED_TEXTS, Meanings, Nearness, aside
+from proctor.evaluators.meanings import UNRELATED_TEXTS, Meanings, Nearness, run_off_loop
 from proctor.evaluators.verdict import shown
 from proctor.evaluators.wording import sentences, texts_in, words
 from proctor.records.score import Score
 
-# What embedders read at once, in words; of longer texts they read the start only.
-LONGEST_PIECE = 150
-# Of texts with more pieces the first ones are compared, and the details say so.
-MOST_PIECES = 100
-# How near an answer is to its own question rather than to another one, and what that is worth.
-ANSWERS, WORTH = 0.28, 0.7
-# Nearer than this makes no difference any more.
-CLOSEST = 0.8
-# So few words name something rather than address a question.
-SHORTEST_ANSWER = 5
+# Embedders read only the start of longer texts.
+MAX_PIECE_WORDS = 150
+# Only the first pieces of longer texts are compared, and the details say so.
+MAX_PIECES = 100
+# Answers to the question are at least this near to it, and get at least this value.
+ANSWER_NEARNESS, ANSWER_VALUE = 0.28, 0.7
+# From this nearness on the value is 1.
+FULL_NEARNESS = 0.8
+# Fewer words name something and do not address a question.
+MIN_ANSWER_WORDS = 5
 
 
-class Topic(NamedTuple):
-    """How near the nearest pieces of question and answer are, and what that is worth.
-
-    `left_out` is how many pieces were not compared.
-    """
+class TopicMatch(NamedTuple):
+    """The nearest piece of an answer; `left_out` counts the pieces that were not compared."""
 
     nearness: float
     piece: str
@@ -33,73 +30,73 @@ class Topic(NamedTuple):
 
     @property
     def value(self) -> float:
-        """0 for texts without relation, 0.7 where answers begin, 1 for the closest."""
-        if self.nearness < ANSWERS:
-            return WORTH * self.nearness / ANSWERS
-        above = min(1.0, (self.nearness - ANSWERS) / (CLOSEST - ANSWERS))
-        return WORTH + (1.0 - WORTH) * above
+        """0 for unrelated texts, 0.7 for the nearness from which texts are answers, up to 1."""
+        if self.nearness < ANSWER_NEARNESS:
+            return ANSWER_VALUE * self.nearness / ANSWER_NEARNESS
+        share = min(1.0, (self.nearness - ANSWER_NEARNESS) / (FULL_NEARNESS - ANSWER_NEARNESS))
+        return ANSWER_VALUE + (1.0 - ANSWER_VALUE) * share
 
 
-class OnTopic:
-    """Input and output, compared by how near they are beyond what any two texts are."""
+class RelevanceScorer:
+    """Scores how near the output is to the input."""
 
     def __init__(self, meanings: Meanings, threshold: float) -> None:
-        self._meanings, self._threshold = meanings, threshold
-        self.given = meanings.given
+        self._embedder, self._threshold = meanings, threshold
+        self.options = meanings.options
 
-    async def score(self, output: Any, beside: Any = None) -> Score:
-        """What the nearness of question and answer is worth; skipped for a bare name."""
-        answer, details = "\n".join(texts_in(output)), self._meanings.details
+    async def score(self, output: Any, reference: Any = None) -> Score:
+        """Score the nearness of question and answer; skip very short outputs."""
+        answer, details = "\n".join(texts_in(output)), self._embedder.details
         if not answer:
             return Score(0.0, False, "the output is empty", details)
-        count = len(await aside(len(answer), words, answer))
-        if count < SHORTEST_ANSWER:
+        count = len(await run_off_loop(len(answer), words, answer))
+        if count < MIN_ANSWER_WORDS:
             few = "1 word is" if count == 1 else f"{count} words are"
-            return Score.skipped(f"{few} too few to tell what is addressed; a judge can", details)
-        question = "\n".join(texts_in(beside))
+            return Score.skipped(f"{few} too few to compare with the input; a judge can do it", details)
+        question = "\n".join(texts_in(reference))
         size = len(answer) + len(question)
-        problem = await aside(size, self._meanings.unreadable, [answer, question])
+        problem = await run_off_loop(size, self._embedder.explain_unreadable, [answer, question])
         if problem:
             return Score.skipped(problem, details)
-        found = await topic(question, answer, self._meanings)
-        details["nearness"] = found.nearness
-        if found.left_out:
-            details["pieces_left_out"] = found.left_out
-        letters = ", by letters only" if self._meanings.method == "lexical" else ""
-        reason = f"nearness {found.nearness:.2f} to the input{letters}"
-        if found.piece != answer:
-            reason += f", by {shown(found.piece)}"
-        return Score(found.value, found.value >= self._threshold, reason, details)
+        match = await match_topic(question, answer, self._embedder)
+        details["nearness"] = match.nearness
+        if match.left_out:
+            details["pieces_left_out"] = match.left_out
+        letters = ", by letters only" if self._embedder.method == "lexical" else ""
+        reason = f"nearness {match.nearness:.2f} to the input{letters}"
+        if match.piece != answer:
+            reason += f", by {shown(match.piece)}"
+        return Score(match.value, match.value >= self._threshold, reason, details)
 
 
-async def topic(question: str, answer: str, meanings: Meanings) -> Topic:
+async def match_topic(question: str, answer: str, meanings: Meanings) -> TopicMatch:
     """Compare all pieces of a question with all pieces of an answer."""
     size = len(question) + len(answer)
-    asked, said = await aside(size, lambda: (pieces(question), pieces(answer)))
-    rest = max(0, len(asked) - MOST_PIECES) + max(0, len(said) - MOST_PIECES)
-    asked, said = asked[:MOST_PIECES], said[:MOST_PIECES]
-    vectors, floor = await meanings.vectors([*asked, *said]), await meanings.floor(UNRELATED_TEXTS)
-    near = await aside(size, Nearness, vectors, floor)
-    nearest = await aside(size, near.nearest, said, asked)
-    return max(Topic(*found, rest) for found in zip(nearest, said, strict=True))
+    asked, answered = await run_off_loop(size, lambda: (split_pieces(question), split_pieces(answer)))
+    left_out = max(0, len(asked) - MAX_PIECES) + max(0, len(answered) - MAX_PIECES)
+    asked, answered = asked[:MAX_PIECES], answered[:MAX_PIECES]
+    vectors, floor = await meanings.vectors([*asked, *answered]), await meanings.floor(UNRELATED_TEXTS)
+    similarity = await run_off_loop(size, Nearness, vectors, floor)
+    nearest = await run_off_loop(size, similarity.nearest, answered, asked)
+    return max(TopicMatch(*pair, left_out) for pair in zip(nearest, answered, strict=True))
 
 
-def pieces(text: str) -> list[str]:
-    """A text in pieces that an embedder can read, cut between sentences.
+def split_pieces(text: str) -> list[str]:
+    """Split a text between sentences into pieces that an embedder can read.
 
-    >>> len(pieces("This is short.")), len(pieces("Six words are in this sentence. " * 60))
+    >>> len(split_pieces("This is short.")), len(split_pieces("Six words are in this sentence. " * 60))
     (1, 3)
     """
-    if len(words(text)) <= LONGEST_PIECE:
+    if len(words(text)) <= MAX_PIECE_WORDS:
         return [text]
-    found: list[str] = []
-    size = LONGEST_PIECE
+    pieces: list[str] = []
+    size = MAX_PIECE_WORDS
     for sentence in sentences(text):
         length = len(words(sentence))
-        if size + length > LONGEST_PIECE:
-            found.append(sentence)
+        if size + length > MAX_PIECE_WORDS:
+            pieces.append(sentence)
             size = length
         else:
-            found[-1] += f" {sentence}"
+            pieces[-1] += f" {sentence}"
             size += length
-    return found
+    return pieces

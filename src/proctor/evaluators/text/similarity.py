@@ -1,4 +1,4 @@
-"""Likeness: which of several texts mean most nearly the same, whole or in part."""
+"""Find the nearest of several texts in meaning, compared whole or by an excerpt."""
 
 from __future__ import annotations
 
@@ -10,168 +10,166 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from proctor.evaluators.language import INSTEAD, symbols_in
-from proctor.evaluators.meanings import Meanings, aside, cosine
+from proctor.evaluators.language import EMBEDDER_OR_JUDGE_HINT, find_symbols
+from proctor.evaluators.meanings import Meanings, cosine, run_off_loop
 from proctor.evaluators.plain_values import plain_value
 from proctor.evaluators.verdict import shown
-from proctor.evaluators.wording import english, folded, texts_in, words
+from proctor.evaluators.wording import english, fold_case, texts_in, words
 from proctor.records import codec
 from proctor.records.score import Score
 
-# A reference of more words is compared as a whole: an excerpt of that size is a text of its own.
-LONGEST_REFERENCE = 12
-# Texts that have at least so many times the words of the reference have excerpts.
-LONGER_BY = 1.5
-# What comes after so many characters of a text is not looked at.
-MOST_CHARACTERS = 200_000
-# How many words fewer or more than the reference an excerpt may have.
-_FEWER, _MORE = 1, 2
-_RUNS = (2, 3, 4)
-# A negation so many words before an excerpt, in the same clause, denies it.
-_NEGATION_REACHES = 4
+# Longer references are compared only with the whole text.
+MAX_REFERENCE_WORDS = 12
+# Excerpts are taken from texts with at least this multiple of the words of the reference.
+MIN_LENGTH_RATIO = 1.5
+# Excerpts come from the start of a text only.
+MAX_CHARACTERS = 200_000
+# An excerpt may have this many words fewer or more than the reference.
+_FEWER_WORDS, _MORE_WORDS = 1, 2
+_NGRAM_SIZES = (2, 3, 4)
+# A negation denies this many words after it, in the same clause.
+_NEGATION_REACH = 4
 _CLAUSE_END = re.compile(r"[.!?;:,\n]+(?=\s|\Z)")
-_ENDS_NEGATION = frozenset({"but", "only"})
+_NEGATION_ENDS = frozenset({"but", "only"})
+# Of more references only those that look most like the answer are embedded.
+MAX_REFERENCES = 8
+# The allowed share of words that the embedder does not know, if both texts have some, or only one.
+MAX_UNKNOWN, MAX_UNKNOWN_ON_ONE_SIDE = 0.05, 0.4
+SAME_VECTOR = 1 - 1e-6
+NOTHING_EXPECTED = "there is nothing to compare with: the expected value is empty"
+
+Match = Literal["any"]
+# A reference with its index in the list of references.
+IndexedText = tuple[int, str]
 
 
 class Excerpt(NamedTuple):
-    """Some words of a text, which reference they look like, and how much, by their letters."""
+    """Some words of a text, the index of the reference they look like, and how much they do."""
 
-    alike: float
+    likeness: float
     text: str
     reference: int
 
 
-def excerpts(text: str, references: Iterable[tuple[int, str]], most: int = 2) -> list[Excerpt]:
-    """The excerpts of a text that look most like one of the references, each by its number.
+def find_excerpts(text: str, references: Iterable[IndexedText], limit: int = 2) -> list[Excerpt]:
+    """Return the excerpts of a text that look most like one of the references.
 
-    What a negation stands before ("not Paris") is no excerpt, unless the reference has one too.
+    Words after a negation ("not Paris") are not an excerpt, unless the reference has a negation.
 
-    >>> excerpts("In 1813 it was written by Jane Austen.", [(0, "Jane Austin")])[0].text
+    >>> find_excerpts("In 1813 it was written by Jane Austen.", [(0, "Jane Austin")])[0].text
     'jane austen'
     """
-    there, negated = _words_and_negated(text)
-    found = []
-    for number, reference in references:
-        wanted = [word.text for word in words(reference)]
-        best = _best(there, wanted, frozenset() if _has_negation(wanted) else negated)
-        if best[0] > 0:
-            found.append(Excerpt(*best, number))
-    return sorted(found, key=lambda one: -one.alike)[:most]
+    text_words, negated = _split_and_find_negated(text)
+    excerpts = []
+    for index, reference in references:
+        reference_words = [word.text for word in words(reference)]
+        excluded = frozenset[int]() if _has_negation(reference_words) else negated
+        likeness, excerpt = _find_best_window(text_words, reference_words, excluded)
+        if likeness > 0:
+            excerpts.append(Excerpt(likeness, excerpt, index))
+    return sorted(excerpts, key=lambda excerpt: -excerpt.likeness)[:limit]
 
 
 def is_negated(text: str, reference: str) -> bool:
-    """True if a text has the words of a reference, each time behind a negation.
+    """Return True if a text contains a reference, but only after negations.
 
     >>> is_negated("It is certainly not Paris but Lyon.", "Paris")
     True
     >>> is_negated("It is not Lyon but Paris.", "Paris")
     False
     """
-    there, negated = _words_and_negated(text)
-    wanted = [word.text for word in words(reference)]
-    if not negated or not wanted or _has_negation(wanted):
+    text_words, negated = _split_and_find_negated(text)
+    reference_words = [word.text for word in words(reference)]
+    if not negated or not reference_words or _has_negation(reference_words):
         return False
-    size = len(wanted)
+    size = len(reference_words)
     starts = [
         start
-        for start, word in enumerate(there)
-        if word == wanted[0] and there[start : start + size] == wanted
+        for start, word in enumerate(text_words)
+        if word == reference_words[0] and text_words[start : start + size] == reference_words
     ]
     return bool(starts) and negated.issuperset(starts)
 
 
-def _words_and_negated(text: str) -> tuple[list[str], frozenset[int]]:
-    """The words of a text, and the places of those that a negation in their clause denies."""
-    there: list[str] = []
+def _split_and_find_negated(text: str) -> tuple[list[str], frozenset[int]]:
+    """Return the words of a text, and the indexes of those after a negation in their clause."""
+    text_words: list[str] = []
     negated: set[int] = set()
-    for clause in _CLAUSE_END.split(text[:MOST_CHARACTERS]):
-        reaches = 0
+    for clause in _CLAUSE_END.split(text[:MAX_CHARACTERS]):
+        remaining = 0
         for word in words(clause):
-            if word.text in _ENDS_NEGATION:
-                reaches = 0
-            if reaches:
-                negated.add(len(there))
-                reaches -= 1
+            if word.text in _NEGATION_ENDS:
+                remaining = 0
+            if remaining:
+                negated.add(len(text_words))
+                remaining -= 1
             if word.kind == "negation":
-                reaches = _NEGATION_REACHES
-            there.append(word.text)
-    return there, frozenset(negated)
+                remaining = _NEGATION_REACH
+            text_words.append(word.text)
+    return text_words, frozenset(negated)
 
 
-def _has_negation(some: Iterable[str]) -> bool:
-    return not english().negation.isdisjoint(some)
+def _has_negation(some_words: Iterable[str]) -> bool:
+    return not english().negation.isdisjoint(some_words)
 
 
-def has_excerpts(text: str, references: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Those of some references that are short beside a text.
-
-    >>> has_excerpts("The capital of France is Paris.", [(0, "Paris"), (1, "France has Paris.")])
-    [(0, 'Paris'), (1, 'France has Paris.')]
-    """
-    length = len(words(text[:MOST_CHARACTERS]))
-    sized = [(len(words(reference)), number, reference) for number, reference in references]
+def select_short_references(text: str, references: Iterable[IndexedText]) -> list[IndexedText]:
+    """Return the references that are short compared with a text."""
+    length = len(words(text[:MAX_CHARACTERS]))
+    sizes = [(len(words(reference)), index, reference) for index, reference in references]
     return [
-        (number, reference)
-        for size, number, reference in sized
-        if 0 < size <= LONGEST_REFERENCE and length >= LONGER_BY * size
+        (index, reference)
+        for size, index, reference in sizes
+        if 0 < size <= MAX_REFERENCE_WORDS and length >= MIN_LENGTH_RATIO * size
     ]
 
 
-def _best(there: Sequence[str], wanted: Sequence[str], negated: frozenset[int]) -> tuple[float, str]:
-    """How much the best excerpt looks like the wanted words, and that excerpt."""
-    letters = frozenset[str]().union(*map(_runs, wanted))
-    best, chosen = 0.0, ""
-    # The most promising first, so that the others need not be looked at.
-    for bound, start, size in sorted(_windows(there, letters, len(wanted)), key=_promise):
-        if bound <= best:
+def _find_best_window(
+    text_words: Sequence[str], reference_words: Sequence[str], negated: frozenset[int]
+) -> tuple[float, str]:
+    """Return how much the best excerpt looks like the reference, and that excerpt."""
+    ngrams = frozenset[str]().union(*map(_get_ngrams, reference_words))
+    best, excerpt = 0.0, ""
+    # The most promising windows first, so that the loop can stop early.
+    windows = sorted(_list_windows(text_words, ngrams, len(reference_words)))
+    for negative_bound, size, start in windows:
+        if -negative_bound <= best:
             break
         if start in negated:
             continue
-        part = there[start : start + size]
-        mine = frozenset[str]().union(*map(_runs, part))
-        alike = len(mine & letters) / math.sqrt(len(mine) * len(letters))
-        if alike > best:
-            best, chosen = alike, " ".join(part)
-    return best, chosen
+        window = text_words[start : start + size]
+        window_ngrams = frozenset[str]().union(*map(_get_ngrams, window))
+        likeness = len(window_ngrams & ngrams) / math.sqrt(len(window_ngrams) * len(ngrams))
+        if likeness > best:
+            best, excerpt = likeness, " ".join(window)
+    return best, excerpt
 
 
-def _windows(there: Sequence[str], letters: frozenset[str], wanted: int) -> Iterator[tuple[float, int, int]]:
-    """Where an excerpt may stand: how much it can look like the reference at most, start, size."""
-    known = {word: len(_runs(word) & letters) for word in set(there)}
-    shared = [known[word] for word in there]
-    for size in range(max(1, wanted - _FEWER), wanted + _MORE + 1):
-        for start in range(len(there) - size + 1):
+def _list_windows(
+    text_words: Sequence[str], ngrams: frozenset[str], reference_size: int
+) -> Iterator[tuple[float, int, int]]:
+    """Yield the windows to compare: minus the highest possible likeness, size, start."""
+    shared_by_word = {word: len(_get_ngrams(word) & ngrams) for word in set(text_words)}
+    shared = [shared_by_word[word] for word in text_words]
+    for size in range(max(1, reference_size - _FEWER_WORDS), reference_size + _MORE_WORDS + 1):
+        for start in range(len(text_words) - size + 1):
             end = start + size
-            # It begins and ends with something of the reference; else a shorter one is as good.
+            # Without a shared n-gram at both ends a shorter window is as good.
             if shared[start] and shared[end - 1]:
-                most = min(len(letters), sum(shared[start:end]))
-                yield math.sqrt(most / len(letters)), start, size
-
-
-def _promise(window: tuple[float, int, int]) -> tuple[float, int, int]:
-    bound, start, size = window
-    return -bound, size, start
+                bound = min(len(ngrams), sum(shared[start:end]))
+                yield -math.sqrt(bound / len(ngrams)), size, start
 
 
 @functools.lru_cache(maxsize=65536)
-def _runs(word: str) -> frozenset[str]:
-    """The runs of letters in a word, its ends among them."""
+def _get_ngrams(word: str) -> frozenset[str]:
     framed = f" {word} "
-    return frozenset(framed[at : at + size] for size in _RUNS for at in range(len(framed) - size + 1))
+    return frozenset(
+        framed[start : start + size] for size in _NGRAM_SIZES for start in range(len(framed) - size + 1)
+    )
 
 
-# Of more ways to say the same, those that look least like the answer are not worth embedding.
-MOST_REFERENCES = 8
-# So much of a text may be words that the embedder cannot tell apart, if both have some, or one.
-MOST_UNKNOWN, MOST_UNKNOWN_ON_ONE_SIDE = 0.05, 0.4
-SAME_VECTOR = 1 - 1e-6
-NOTHING_EXPECTED = "there is nothing to compare with: what is expected is empty"
-
-Match = Literal["any"]
-
-
-class Likeness(NamedTuple):
-    """The nearest answer and reference, by their places, and the excerpt if it is what is near."""
+class SimilarityMatch(NamedTuple):
+    """The nearest answer and reference by index, and the excerpt if that is nearer."""
 
     cosine: float
     answer: int
@@ -179,48 +177,40 @@ class Likeness(NamedTuple):
     excerpt: str = ""
 
 
-class Alike:
-    """The output and the reference, compared by the cosine of their embeddings."""
+class SimilarityScorer:
+    """Compares the output with references by the cosine of their embeddings."""
 
     def __init__(
-        self, meanings: Meanings, threshold: float, inside: bool | None, match: Match | None = None
+        self, meanings: Meanings, threshold: float, use_excerpts: bool | None, match: Match | None = None
     ) -> None:
-        self._meanings, self._threshold, self._inside = meanings, threshold, inside
+        self._embedder, self._threshold, self._use_excerpts = meanings, threshold, use_excerpts
         self._match = match
-        self.given = meanings.given
+        self.options = meanings.options
 
-    async def score(self, output: Any, beside: Any = None) -> Score:
-        """The cosine of the nearest two texts; lists of texts are compared item by item."""
-        outputs = None if self._match == "any" else list_of_texts(output)
+    async def score(self, output: Any, reference: Any = None) -> Score:
+        """Score the cosine of the nearest two texts; lists of texts are compared item by item."""
+        outputs = None if self._match == "any" else list_texts(output)
         if outputs is None:
-            return await self._nearest(output, beside)
-        wanted = list_of_texts(beside)
-        if wanted is None:
-            return await self._nearest("\n".join(outputs), beside)
-        if len(outputs) != len(wanted):
-            return Score(0.0, False, f"{len(outputs)} texts, expected {len(wanted)}", self._details)
-        if not wanted:
+            return await self._score_nearest(output, reference)
+        references = list_texts(reference)
+        if references is None:
+            return await self._score_nearest("\n".join(outputs), reference)
+        if len(outputs) != len(references):
+            reason = f"{len(outputs)} texts, expected {len(references)}"
+            return Score(0.0, False, reason, self._embedder.details)
+        if not references:
             return Score.skipped(NOTHING_EXPECTED)
-        scores = [await self._nearest(*pair) for pair in zip(outputs, wanted, strict=True)]
+        scores = [await self._score_nearest(*pair) for pair in zip(outputs, references, strict=True)]
         undecided = next((score for score in scores if not score.ok), None)
-        # An item that failed decides, whatever the others are.
+        # An item that fails decides, even if others could not be compared.
         if undecided is not None and all(score.passed for score in scores if score.ok):
             return undecided
-        place = min(
-            (place for place, score in enumerate(scores) if score.ok),
-            key=lambda place: scores[place].value or 0.0,
-        )
-        worst = scores[place]
-        return msgspec.structs.replace(worst, reason=f"item {place}: {worst.reason}")
+        _, index = min((score.value or 0.0, index) for index, score in enumerate(scores) if score.ok)
+        return msgspec.structs.replace(scores[index], reason=f"item {index}: {scores[index].reason}")
 
-    @property
-    def _details(self) -> dict[str, Any]:
-        return self._meanings.details
-
-    async def _nearest(self, output: Any, beside: Any) -> Score:
-        """The cosine of the nearest two texts; what is empty has nothing to compare."""
-        answers, references = texts_of(output), texts_of(beside)
-        details = self._details
+    async def _score_nearest(self, output: Any, reference: Any) -> Score:
+        answers, references = index_texts(output), index_texts(reference)
+        details = self._embedder.details
         if not references:
             return Score.skipped(NOTHING_EXPECTED)
         if not answers:
@@ -228,160 +218,167 @@ class Alike:
         if same := set(answers.values()) & set(references.values()):
             details["cosine"] = 1.0
             return Score(1.0, True, f"identical to {shown(min(same))}", details)
-        problem, unread = self._readable(answers, references, output, beside)
+        problem, partial_problem = self._drop_unreadable(answers, references, output, reference)
         if problem:
             return Score.skipped(problem, details)
-        found = await likeness(answers, references, self._meanings, self._inside)
-        details["cosine"] = found.cosine
-        if len(answers) > 1:
-            details["answer"] = found.answer
-        longest = max(map(len, answers.values()))
-        if self._inside is not False and longest > MOST_CHARACTERS:
-            details["characters_without_excerpts"] = longest - MOST_CHARACTERS
-        if len(references) > 1:
-            details["reference"] = found.reference
-        compared_text = found.excerpt or answers[found.answer]
-        problem = self._indistinct(found.cosine, compared_text, references[found.reference])
+        match = await find_nearest(answers, references, self._embedder, self._use_excerpts)
+        answer, nearest = answers[match.answer], references[match.reference]
+        self._describe(details, match, answers, references)
+        problem = self._explain_indistinct(match.cosine, match.excerpt or answer, nearest)
         if problem:
             return Score.skipped(problem, details)
-        score = self._verdict(found, references[found.reference], details)
-        if score.passed and is_negated(answers[found.answer], references[found.reference]):
-            wanted = shown(references[found.reference])
-            return Score.skipped(f"the output has {wanted} only behind a negation", details)
-        # One of the others might have been the one that fits.
-        return Score.skipped(unread, details) if unread and not score.passed else score
+        score = self._make_score(match, nearest, details)
+        if score.passed and is_negated(answer, nearest):
+            return Score.skipped(f"the output has {shown(nearest)} only after a negation", details)
+        # An unreadable text might have matched.
+        return Score.skipped(partial_problem, details) if partial_problem and not score.passed else score
 
-    def _verdict(self, found: Likeness, wanted: str, details: dict[str, Any]) -> Score:
-        part = ""
-        if found.excerpt:
-            details["excerpt"] = found.excerpt
-            part = f" of {shown(found.excerpt)} in it"
-        compared = "letters only: cosine" if self._meanings.method == "lexical" else "cosine"
-        value = max(0.0, found.cosine)
-        reason = f"{compared} {found.cosine:.3f}{part} with {shown(wanted)}"
+    def _describe(
+        self,
+        details: dict[str, Any],
+        match: SimilarityMatch,
+        answers: Mapping[int, str],
+        references: Mapping[int, str],
+    ) -> None:
+        details["cosine"] = match.cosine
+        if len(answers) > 1:
+            details["answer"] = match.answer
+        longest = max(map(len, answers.values()))
+        if self._use_excerpts is not False and longest > MAX_CHARACTERS:
+            details["characters_without_excerpts"] = longest - MAX_CHARACTERS
+        if len(references) > 1:
+            details["reference"] = match.reference
+
+    def _make_score(self, match: SimilarityMatch, reference: str, details: dict[str, Any]) -> Score:
+        excerpt = ""
+        if match.excerpt:
+            details["excerpt"] = match.excerpt
+            excerpt = f" of {shown(match.excerpt)} in it"
+        method = "letters only: cosine" if self._embedder.method == "lexical" else "cosine"
+        value = max(0.0, match.cosine)
+        reason = f"{method} {match.cosine:.3f}{excerpt} with {shown(reference)}"
         return Score(value, value >= self._threshold, reason, details)
 
-    def _readable(
-        self, answers: dict[int, str], references: dict[int, str], output: Any, beside: Any
+    def _drop_unreadable(
+        self, answers: dict[int, str], references: dict[int, str], output: Any, reference: Any
     ) -> tuple[str, str]:
-        """Leave out the texts that cannot be read; why none is left, or why some were left out."""
-        unread = ""
-        for texts, value in ((answers, output), (references, beside)):
-            listed = texts if list_of_texts(value) is not None else {}
-            for place in list(texts):
-                read = [listed[place]] if place in listed else texts_in_data(value)
-                problem = self._meanings.unreadable(read, by_letters=True)
-                if problem:
-                    unread = unread or problem
-                    del texts[place]
-            if not texts:
-                return unread, unread
-        return "", unread
+        """Remove texts that the embedder cannot read.
 
-    def _indistinct(self, found: float, text: str, reference: str) -> str:
-        """Why two different texts only look alike to the embedder; "" if they do not."""
-        if found < self._threshold:
+        Return the problem if no text is left, and the first problem of the removed texts.
+        """
+        first_problem = ""
+        for texts, value in ((answers, output), (references, reference)):
+            is_list = list_texts(value) is not None
+            for index in list(texts):
+                contents = [texts[index]] if is_list else find_texts_in_data(value)
+                problem = self._embedder.explain_unreadable(contents, by_letters=True)
+                if problem:
+                    first_problem = first_problem or problem
+                    del texts[index]
+            if not texts:
+                return first_problem, first_problem
+        return "", first_problem
+
+    def _explain_indistinct(self, similarity: float, text: str, reference: str) -> str:
+        """Return why the embedder cannot tell two different texts apart; "" if it can."""
+        if similarity < self._threshold:
             return ""
-        left, right = (self._meanings.unknown_words(one) for one in (text, reference))
+        name = self._embedder.live.name
+        left, right = map(self._embedder.unknown_words, (text, reference))
         if left != right:
-            share = max(_share(left, text), _share(right, reference))
-            if share >= (MOST_UNKNOWN if left and right else MOST_UNKNOWN_ON_ONE_SIDE):
+            share = max(_share_of_words(left, text), _share_of_words(right, reference))
+            if share >= (MAX_UNKNOWN if left and right else MAX_UNKNOWN_ON_ONE_SIDE):
                 unknown = ", ".join(sorted(left ^ right)[:5])
-                return f"{self._meanings.live.name} does not know {unknown}; {INSTEAD}"
-        if found > SAME_VECTOR and _tokens(text) != _tokens(reference):
-            name = self._meanings.live.name
-            return f"{name} gives these different texts the same vector; {INSTEAD}"
+                return f"{name} does not know {unknown}; {EMBEDDER_OR_JUDGE_HINT}"
+        if similarity > SAME_VECTOR and _list_tokens(text) != _list_tokens(reference):
+            return f"{name} gives these different texts the same vector; {EMBEDDER_OR_JUDGE_HINT}"
         return ""
 
 
-def _share(unknown: Collection[str], text: str) -> float:
+def _share_of_words(unknown: Collection[str], text: str) -> float:
     return len(unknown) / max(1, len(text.split()))
 
 
-def _tokens(text: str) -> list[str]:
-    """The words and symbols of a text, in no order."""
-    return sorted([*re.findall(r"\w+", folded(text)), *symbols_in(text)])
+def _list_tokens(text: str) -> list[str]:
+    return sorted([*re.findall(r"\w+", fold_case(text)), *find_symbols(text)])
 
 
-def list_of_texts(value: Any) -> list[str] | None:
-    """A list of texts as it is; None for anything else.
-
-    >>> list_of_texts(("a", "b")), list_of_texts("a"), list_of_texts([1])
-    (['a', 'b'], None, None)
-    """
+def list_texts(value: Any) -> list[str] | None:
+    """Return a list of texts; None for any other value."""
     value = plain_value(value)
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return list(value)
     return None
 
 
-def texts_in_data(value: Any) -> list[str]:
-    """The texts to be read in a value: of mappings and JSON, what stands in them."""
+def find_texts_in_data(value: Any) -> list[str]:
+    """Return the texts to read in a value; mappings and JSON are searched."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
             value = msgspec.json.decode(value)
         except msgspec.DecodeError:
             return [value]
-    listed = list_of_texts(value)
-    if listed is not None:
-        return listed
-    return ["\n".join(texts_in(codec.plain(value)))]
+    texts = list_texts(value)
+    return ["\n".join(texts_in(codec.plain(value)))] if texts is None else texts
 
 
-def texts_of(value: Any) -> dict[int, str]:
-    """The texts in a value, by their place: itself, each of a list, or anything else as JSON.
+def index_texts(value: Any) -> dict[int, str]:
+    """Return the texts in a value by index: a text, each text of a list, or other values as JSON.
 
-    Empty ones are left out: they mean nothing, and endpoints refuse them.
+    Empty texts are left out, because they have no meaning and endpoints reject them.
 
-    >>> texts_of(["a", "", "b"]), texts_of({"city": "Oslo"})
+    >>> index_texts(["a", "", "b"]), index_texts({"city": "Oslo"})
     ({0: 'a', 2: 'b'}, {0: '{"city":"Oslo"}'})
     """
     if value is None:
         return {}
-    texts = list_of_texts(value)
+    texts = list_texts(value)
     if texts is None:
         value = plain_value(value)
         texts = [value if isinstance(value, str) else codec.canonical(value).decode()]
-    return {place: text for place, text in enumerate(texts) if text.strip()}
+    return {index: text for index, text in enumerate(texts) if text.strip()}
 
 
-async def likeness(
-    answers: Mapping[int, str], references: Mapping[int, str], meanings: Meanings, inside: bool | None = None
-) -> Likeness:
-    """Compare every answer with every reference, of many with those that look most like it.
+async def find_nearest(
+    answers: Mapping[int, str],
+    references: Mapping[int, str],
+    meanings: Meanings,
+    use_excerpts: bool | None = None,
+) -> SimilarityMatch:
+    """Compare every answer with the references that look most like it.
 
-    `inside` looks for the references inside the answers too: True and False always and never,
-    None where the reference is short and the answer is not.
+    `use_excerpts` compares excerpts of the answers too: always, never, or (None) only for short
+    references in longer answers.
     """
     pairs: list[tuple[int, str, int]] = []
-    for place, text in answers.items():
+    for index, text in answers.items():
         size = len(text) + sum(map(len, references.values()))
-        pairs += await aside(size, _pairs, place, text, references, inside)
-    compared = {part or answers[place] for place, part, _ in pairs}
-    vectors = await meanings.vectors([*compared, *(references[n] for *_, n in pairs)])
-    found = (
-        Likeness(cosine(vectors[part or answers[place]], vectors[references[number]]), place, number, part)
-        for place, part, number in pairs
+        pairs += await run_off_loop(size, _list_pairs, index, text, references, use_excerpts)
+    compared = {excerpt or answers[index] for index, excerpt, _ in pairs}
+    vectors = await meanings.vectors([*compared, *(references[reference] for *_, reference in pairs)])
+    matches = (
+        SimilarityMatch(
+            cosine(vectors[excerpt or answers[index]], vectors[references[reference]]),
+            index,
+            reference,
+            excerpt,
+        )
+        for index, excerpt, reference in pairs
     )
-    return max(found, key=lambda one: one.cosine)
+    return max(matches, key=lambda match: match.cosine)
 
 
-def _pairs(
-    place: int, text: str, references: Mapping[int, str], inside: bool | None
+def _list_pairs(
+    index: int, text: str, references: Mapping[int, str], use_excerpts: bool | None
 ) -> list[tuple[int, str, int]]:
-    """What of an answer is compared with which reference: the whole, or an excerpt."""
-    chosen = _most_alike(text, references)
-    listed = [(number, references[number]) for number in chosen]
-    if inside is None:
-        listed = has_excerpts(text, listed)
-    found = excerpts(text, listed) if inside is not False else []
-    whole = [(place, "", number) for number in chosen]
-    return [*whole, *((place, part.text, part.reference) for part in found)]
-
-
-def _most_alike(text: str, references: Mapping[int, str]) -> list[int]:
-    """The numbers of the references that look most like some part of a text."""
-    if len(references) <= MOST_REFERENCES:
-        return list(references)
-    alike = [one.reference for one in excerpts(text, references.items(), MOST_REFERENCES)]
-    return list(dict.fromkeys([*alike, *references]))[:MOST_REFERENCES]
+    """Return what to compare: the index of the answer, an excerpt or "", the index of the reference."""
+    selected = list(references)
+    if len(references) > MAX_REFERENCES:
+        similar = [excerpt.reference for excerpt in find_excerpts(text, references.items(), MAX_REFERENCES)]
+        selected = list(dict.fromkeys([*similar, *references]))[:MAX_REFERENCES]
+    candidates = [(reference, references[reference]) for reference in selected]
+    if use_excerpts is None:
+        candidates = select_short_references(text, candidates)
+    excerpts = [] if use_excerpts is False else find_excerpts(text, candidates)
+    pairs = [(index, "", reference) for reference in selected]
+    return pairs + [(index, excerpt.text, excerpt.reference) for excerpt in excerpts]

@@ -1,0 +1,323 @@
+"""Find words of a sentence that contradict a context: opposites, other units, other bounds."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from proctor.core import resources
+from proctor.evaluators.wording import Word, english, related
+
+WordPairs = list[tuple[Word, Word]]
+
+_MAGNITUDES = frozenset({"hundred", "thousand", "million", "billion", "trillion", "percent"})
+_CONJUNCTIONS = frozenset({"and", "or", "to", "through"})
+# A negation may deny a word this many words after it.
+_NEGATION_REACH = 4
+_MIN_BASE_LETTERS = 4
+_MAX_OPPOSITES = 20
+_CURRENCY = re.compile(r"(?: (?:dollars|euros|pounds|yen|rupees|about|around|approximately))+\Z")
+_UPPER = re.compile(
+    r"(?<= )(?:up to|at most|(?:no|not) (?:more|greater|higher|longer|later|older) than"
+    r"|(?<! no )(?<! not )(?:less|fewer|lower|smaller|shorter|younger) than|under|below"
+    r"|(?:a )?maximum of)\Z"
+)
+_LOWER = re.compile(
+    r"(?<= )(?:at least|(?:no|not) (?:less|fewer|lower|smaller|shorter|younger) than"
+    r"|(?<! no )(?<! not )(?:more|greater|higher|longer|older|larger) than|over|above"
+    r"|exceed(?:s|ed|ing)?|(?:a )?minimum of)\Z"
+)
+_MAX_BOUND_WORDS = 5
+# "In 2013, thousand of visitors came."
+_YEAR = re.compile(r"1[5-9][0-9]{2}|20[0-9]{2}")
+
+
+class _ExclusiveWords(NamedTuple):
+    """The groups of words that exclude each other, and the units that count only next to a number."""
+
+    groups: dict[str, tuple[frozenset[str], ...]]
+    units: frozenset[str]
+    spellings: dict[str, str]
+
+
+class _Prefixes(NamedTuple):
+    """The words that each prefix turns into their opposite; an empty set means all words."""
+
+    bases: dict[str, frozenset[str]]
+    exceptions: frozenset[str]
+
+
+class _Measure(NamedTuple):
+    number: str
+    magnitude: str
+    bound: str
+    is_upper: bool
+
+
+@functools.cache
+def _load_exclusive_words() -> _ExclusiveWords:
+    import yaml
+
+    data = yaml.safe_load(resources.text("evaluators", "grounding", "exclusive.yaml"))
+    groups: dict[str, tuple[frozenset[str], ...]] = {}
+    for line in (*data["anywhere"], *data["beside_a_number"]):
+        group = frozenset(line.split())
+        for word in group:
+            groups[word] = (*groups.get(word, ()), group)
+    units = frozenset(word for line in data["beside_a_number"] for word in line.split())
+    spellings = {word: unit for unit, line in data["spellings"].items() for word in line.split()}
+    return _ExclusiveWords(groups, units, spellings)
+
+
+@functools.cache
+def _load_prefixes() -> _Prefixes:
+    import yaml
+
+    data = yaml.safe_load(resources.text("evaluators", "grounding", "opposites.yaml"))
+    bases = {prefix: frozenset(words.split()) for prefix, words in data["prefixes"].items()}
+    return _Prefixes(bases, frozenset(data["exceptions"].split()))
+
+
+def find_replaced_words(sentence: Sequence[Word], context: Sequence[Word]) -> WordPairs:
+    """Return the words for which a context has another word of an exclusive group, with that word.
+
+    >>> from proctor.evaluators.wording import words
+    >>> pairs = find_replaced_words(words("turn right"), words("turn left"))
+    >>> [(word.text, other.text) for word, other in pairs]
+    [('right', 'left')]
+    >>> find_replaced_words(words("left or right"), words("turn left"))
+    []
+    """
+    members, context_members = _find_members(sentence), _find_members(context)
+    pairs: WordPairs = []
+    for member, word in members.items():
+        if member in context_members:
+            continue
+        for group in _load_exclusive_words().groups[member]:
+            others = [other for other in group if other in context_members]
+            # A sentence with both words compares them.
+            if others and not any(other in members for other in others):
+                pairs.append((word, context_members[others[0]]))
+                break
+    return pairs + _find_other_units(sentence, context)
+
+
+def _find_members(sentence: Sequence[Word]) -> dict[str, Word]:
+    """Return the words that belong to an exclusive group, by their base form."""
+    known = _load_exclusive_words()
+    members: dict[str, Word] = {}
+    for index, word in enumerate(sentence):
+        neighbours = sentence[max(0, index - 1) : index + 2]
+        follows_number = index > 0 and sentence[index - 1].kind == "number"
+        member = (_get_unit(word) if follows_number else "") or _get_member(word)
+        if member not in known.groups:
+            continue
+        has_number = any(other.kind == "number" and other is not word for other in neighbours)
+        if member not in known.units or has_number:
+            members.setdefault(member, word)
+    return members
+
+
+def _find_other_units(sentence: Sequence[Word], context: Sequence[Word]) -> WordPairs:
+    """Return units whose number has only other units, or another sign, in the context."""
+    context_units: dict[str, dict[str, Word]] = {}
+    for number, unit, word in _find_units(context):
+        context_units.setdefault(number, {})[unit] = word
+    groups = _load_exclusive_words().groups
+    pairs: WordPairs = []
+    for number, unit, word in _find_units(sentence):
+        units = context_units.get(number, {})
+        if unit in units:
+            continue
+        exclusive = [other for other in units if any(other in group for group in groups.get(unit, ()))]
+        if exclusive:
+            pairs.append((word, units[exclusive[0]]))
+            continue
+        opposite = context_units.get(number.removeprefix("-") if number[0] == "-" else f"-{number}", {})
+        if unit in opposite:
+            pairs.append((word, opposite[unit]))
+    return pairs
+
+
+def find_same_measures(sentence: Sequence[Word], context: Sequence[Word]) -> set[Word]:
+    """Return the units that follow the same number in a context, in any spelling.
+
+    >>> from proctor.evaluators.wording import words
+    >>> [word.text for word in find_same_measures(words("120 m long"), words("120 metres long"))]
+    ['m']
+    """
+    measures = {(number, unit) for number, unit, _ in _find_units(context) if unit}
+    return {word for number, unit, word in _find_units(sentence) if (number, unit) in measures}
+
+
+def _is_number(word: Word) -> bool:
+    return word.kind == "number" and word.text.lstrip("-")[:1].isdigit()
+
+
+def _find_units(sentence: Sequence[Word]) -> Iterator[tuple[str, str, Word]]:
+    """Yield each number, the base form of its unit or "", and the word of the unit or number."""
+    for number, word in itertools.zip_longest(sentence, sentence[1:]):
+        if _is_number(number):
+            unit = _get_unit(word) if word else ""
+            yield number.text, unit, word if unit else number
+
+
+def _get_unit(word: Word) -> str:
+    known = _load_exclusive_words()
+    text = word.text.lower()
+    text = known.spellings.get(text) or known.spellings.get(text.removesuffix("s")) or text
+    member = text if text in known.groups else _get_singular(text)
+    if member in known.units:
+        return member
+    return "degree" if text in ("degree", "degrees", "°c", "°f") else ""
+
+
+def _get_member(word: Word) -> str:
+    text = word.text.lower()
+    if text == "may" and word.kind != "name":
+        return ""
+    return text if text in _load_exclusive_words().groups else _get_singular(text)
+
+
+@functools.lru_cache(maxsize=65536)
+def _get_singular(text: str) -> str:
+    is_plural = text.endswith("s") and text[:-1] in _load_exclusive_words().groups
+    return text[:-1] if is_plural and related(text, text[:-1]) else ""
+
+
+def find_opposites(sentence: Sequence[Word], context: Sequence[Word]) -> WordPairs:
+    """Return the words of which a context has only the opposite by prefix, with that opposite.
+
+    >>> from proctor.evaluators.wording import words
+    >>> def find(sentence, context):
+    ...     return [(w.text, o.text) for w, o in find_opposites(words(sentence), words(context))]
+    >>> find("It is safe.", "It is unsafe."), find("It is not safe.", "It is unsafe.")
+    ([('safe', 'unsafe')], [])
+    """
+    context_by_base = _group_by_base(context)
+    context_texts = {word.text for _, word in _list_content_words(context)}
+    pairs: WordPairs = []
+    for index, word in _list_content_words(sentence):
+        if word.text in context_texts or _is_denied(sentence, index) or len(pairs) == _MAX_OPPOSITES:
+            continue
+        other = _find_opposite(word, context, context_by_base)
+        if other is None:
+            continue
+        originals = (word.original, other.original)
+        forms = [item.text for item in (*sentence, *context) if item.original not in originals]
+        # A sentence with both words compares them.
+        if not any(related(word.text, form) or related(other.text, form) for form in forms):
+            pairs.append((word, other))
+    return pairs
+
+
+WordsByBase = dict[tuple[str, str], dict[str, tuple[int, Word]]]
+
+
+def _group_by_base(sentence: Sequence[Word]) -> WordsByBase:
+    """Group words by prefix and the first letters of the rest, each with its first index."""
+    groups: WordsByBase = {}
+    for index, word in _list_content_words(sentence):
+        for prefix in ("", *_load_prefixes().bases):
+            base = word.text.removeprefix(prefix)
+            if (base != word.text or not prefix) and len(base) >= _MIN_BASE_LETTERS:
+                group = groups.setdefault((prefix, base[:_MIN_BASE_LETTERS]), {})
+                group.setdefault(word.text, (index, word))
+    return groups
+
+
+def _find_opposite(word: Word, context: Sequence[Word], context_by_base: WordsByBase) -> Word | None:
+    for prefix in _load_prefixes().bases:
+        keys = [(prefix, word.text[:_MIN_BASE_LETTERS])]
+        if word.text.startswith(prefix):
+            keys.append(("", word.text.removeprefix(prefix)[:_MIN_BASE_LETTERS]))
+        for key in keys:
+            for index, other in context_by_base.get(key, {}).values():
+                if _are_opposite(word.text, other.text) and not _is_denied(context, index):
+                    return other
+    return None
+
+
+def find_changed_measures(sentence: Sequence[Word], context: Sequence[Word]) -> list[tuple[str, str]]:
+    """Return the numbers that have no magnitude, or the opposite bound, compared with a context.
+
+    >>> from proctor.evaluators.wording import words
+    >>> find_changed_measures(words("It cost 5 dollars."), words("It cost 5 million dollars."))
+    [('5', '5 million')]
+    >>> find_changed_measures(words("It takes at least 3 days."), words("It takes up to 3 days."))
+    [('at least 3', 'up to 3')]
+    """
+    context_measures: dict[str, list[_Measure]] = {}
+    for measure in _find_measures(context):
+        context_measures.setdefault(measure.number, []).append(measure)
+    changes = []
+    for number, magnitude, bound, is_upper in _find_measures(sentence):
+        others = context_measures.get(number, [])
+        if not others:
+            continue
+        if not magnitude and all(other.magnitude for other in others):
+            changes.append((number, f"{number} {others[0].magnitude}"))
+        elif bound and all(other.bound and other.is_upper is not is_upper for other in others):
+            changes.append((f"{bound} {number}", f"{others[0].bound} {number}"))
+    return changes
+
+
+def _find_measures(sentence: Sequence[Word]) -> Iterator[_Measure]:
+    for index, word in enumerate(sentence):
+        if not _is_number(word):
+            continue
+        before = "".join(f" {item.text}" for item in sentence[max(0, index - _MAX_BOUND_WORDS) : index])
+        before = _CURRENCY.sub("", before)
+        upper, lower = _UPPER.search(before), _LOWER.search(before)
+        bound = upper or lower
+        magnitude = _get_magnitude(sentence, index)
+        yield _Measure(word.text, magnitude, bound[0].strip() if bound else "", upper is not None)
+
+
+def _get_magnitude(sentence: Sequence[Word], index: int) -> str:
+    """Return the magnitude after a number; in "5 to 6 million" both numbers have it."""
+    if _YEAR.fullmatch(sentence[index].text):
+        return ""
+    following = [word.text for word in sentence[index + 1 : index + 4]]
+    if following[:1] and following[0] in _MAGNITUDES:
+        return following[0]
+    is_range = len(following) == 3 and following[0] in _CONJUNCTIONS and following[1][:1].isdigit()
+    if is_range and following[2] in _MAGNITUDES:
+        return following[2]
+    # "5-6 million"
+    if len(following) > 1 and following[0][:1].isdigit() and following[1] in _MAGNITUDES:
+        return following[1]
+    return ""
+
+
+def _list_content_words(sentence: Sequence[Word]) -> Iterator[tuple[int, Word]]:
+    """Yield content words and names with their indexes; "non-toxic" is one word."""
+    for index, word in enumerate(sentence):
+        if word.kind in ("content", "name") and len(word.text) >= _MIN_BASE_LETTERS:
+            if index and sentence[index - 1].text == "non":
+                yield index, word._replace(text=f"non{word.text}")
+            else:
+                yield index, word
+
+
+def _is_denied(sentence: Sequence[Word], index: int) -> bool:
+    before = sentence[max(0, index - _NEGATION_REACH) : index]
+    return any(word.kind == "negation" or word.text in english().denying for word in before)
+
+
+@functools.lru_cache(maxsize=65536)
+def _are_opposite(left: str, right: str) -> bool:
+    longer, shorter = (left, right) if len(left) > len(right) else (right, left)
+    known = _load_prefixes()
+    for prefix, bases in known.bases.items():
+        base = longer.removeprefix(prefix)
+        if base == longer or len(base) < _MIN_BASE_LETTERS or base in known.exceptions:
+            continue
+        if (base == shorter or related(base, shorter)) and (
+            not bases or any(base == listed or related(base, listed) for listed in bases)
+        ):
+            return True
+    return False
