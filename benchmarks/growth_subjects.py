@@ -15,20 +15,20 @@ from proctor.datasets.jsonl import JSONLDataset
 from proctor.datasets.table import CSVDataset
 from proctor.errors import ProctorError
 from proctor.evaluators import matching, questions, rubric_files, rules, structural
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.formats.catalogue import FORMATS
 from proctor.evaluators.judges.fence import Fence, MarkedForm
 from proctor.evaluators.judges.quoted_json import repeats_object
 from proctor.evaluators.judges.verdict_form import VerdictForm
 from proctor.evaluators.numeric import numbers
 from proctor.evaluators.safety import detection as safety
+from proctor.evaluators.score_conversion import preview
 from proctor.evaluators.text import quality
-from proctor.evaluators.verdict import shown
 from proctor.records import codec
 from proctor.records.sample import Sample
 from proctor.records.trial import Trial
-from proctor.reports.format import excerpt, line
-from proctor.sessions.importers.reading import SessionFiles
+from proctor.reports.format import excerpt, single_line
+from proctor.sessions.importers.session_files import SessionFiles
 from proctor.wiring import config
 
 
@@ -222,13 +222,13 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "judge marked": _answers(_read_marked),
     "judge repeats_object": lambda text: repeats_object('{"rating": "good"}', text),
     "report excerpt": lambda text: excerpt(text, 80),
-    "report line": lambda text: line(text, 80),
-    "reason": shown,
-    "reason of list": lambda text: shown([text]),
+    "report line": lambda text: single_line(text, 80),
+    "reason": preview,
+    "reason of list": lambda text: preview([text]),
     "dataset jsonl": _reads("data.jsonl", lambda path: sum(1 for _ in JSONLDataset(path))),
     "dataset csv": _reads("data.csv", lambda path: sum(1 for _ in CSVDataset(path))),
     "sessions": _reads("log.jsonl", lambda path: sum(1 for _ in SessionFiles(path))),
-    "eval file": _reads("eval.yaml", config.load),
+    "eval file": _reads("eval.yaml", config.load_eval_file),
     "rubric file": _reads("rubrics.yaml", rubric_files.load_rubrics),
 }
 

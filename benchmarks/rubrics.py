@@ -92,12 +92,14 @@ def evaluation(side: str, judge: Scripted, count: int) -> Any:
     from proctor.evaluators.rubric_files import load_rubrics
     from proctor.targets.recorded import RecordedTarget
     from proctor.wiring.prepare import Evaluation
-    from proctor.wiring.scoring.manifest import Scoring, scoring_of
+    from proctor.wiring.scoring.manifest import Scoring, build_scoring
 
     if side == "rubrics":
         starter = load_rubrics("starter")
         five = load_rubrics(list(starter)[:RUBRICS])
-        return scoring_of(sessions(count), five, judge, Scoring(parallel=20, max_concurrent=100, cache=False))
+        return build_scoring(
+            sessions(count), five, judge, Scoring(parallel=20, max_concurrent=100, cache=False)
+        )
     evaluators = {f"e{number}": plain(side, judge, number) for number in range(RUBRICS)}
     options = {"concurrency": 20, "evaluator_timeout": None}
     return Evaluation(RecordedTarget(), sessions(count), evaluators, name="plain", options=options)
@@ -105,7 +107,7 @@ def evaluation(side: str, judge: Scripted, count: int) -> Any:
 
 def plain(side: str, judge: Scripted, number: int) -> Callable[..., Any]:
     """An evaluator that looks at nothing."""
-    from proctor.models.asking import aask
+    from proctor.models.model_calls import aask
     from proctor.records.score import Score
     from proctor.records.session import Message
 
@@ -129,7 +131,7 @@ def plain(side: str, judge: Scripted, number: int) -> Callable[..., Any]:
 def measured(side: str, count: int) -> dict[str, float]:
     """One side, in this process: CPU seconds and calls."""
     from proctor.core import bridge
-    from proctor.engine.start import Conduct
+    from proctor.engine.start import RunControls
     from proctor.wiring.evaluate import execute
     from proctor.wiring.open_history import open_history
 
@@ -138,7 +140,7 @@ def measured(side: str, count: int) -> dict[str, float]:
         told = evaluation(side, judge, samples)
         history = open_history(Path(folder) / f"{samples}.db")
         cpu = time.process_time()
-        report = bridge.run(execute(told, history, Conduct()))
+        report = bridge.run(execute(told, history, RunControls()))
         spent = time.process_time() - cpu
         assert (report.total, report.errors) == (samples, 0), report.counts
         assert judge.calls == (0 if side == "nothing" else samples * RUBRICS)

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from fuzz.oracle import fault_of
-from proctor.sessions.importers.reading import AUTO, FORMATS
+from proctor.sessions.importers.session_files import AUTO, FORMATS
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = ROOT / ".fuzz"

@@ -33,17 +33,17 @@ from proctor.errors import DatasetError
 from proctor.records import codec
 from proctor.records.session import CustomEvent
 from proctor.sessions.genai.values import MAX_DEPTH
-from proctor.sessions.importers.reading import (
+from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.session_files import (
     DETECTION_VALUES,
     IMPORTER_FAILED,
     REPAIRED,
     Format,
     SessionFiles,
     decode_line,
-    detect,
+    detect_format,
     load_format,
 )
-from proctor.sessions.importers.shapes import Imported
 
 SECONDS = 5.0
 _MARK = "⁂mark⁂"
@@ -120,7 +120,7 @@ def _place(error: BaseException) -> str:
 def _fault_of(data: bytes, form: str | None, file: Path, where: str | None) -> Fault | None:
     file.write_bytes(data)
     files = SessionFiles(file, form)
-    found: list[Imported] = []
+    found: list[ImportedSession] = []
     values, damaged = _values(data)
     try:
         found.extend(files)
@@ -134,7 +134,7 @@ def _fault_of(data: bytes, form: str | None, file: Path, where: str | None) -> F
         return None
     if unsaid := [line for line in damaged if str(line) not in told]:
         return Fault("damage is not told", f"line {unsaid[0]}")
-    module = detect([it for _, it in values[:DETECTION_VALUES]]) if form is None else load_format(form)
+    module = detect_format([it for _, it in values[:DETECTION_VALUES]]) if form is None else load_format(form)
     if module is None:
         return None if files.problems or not values else Fault("nothing is told", "no format")
     whole = list(module.read(values, str(file)))
@@ -150,8 +150,8 @@ def fault_in(
     """What a format loses of some values, each with its line."""
     found = list(module.read(values, _SOURCE))
     record = written(found)
-    again = msgspec.json.decode(record, type=list[Imported])
-    if msgspec.json.decode(written(again), type=list[Imported]) != again:
+    again = msgspec.json.decode(record, type=list[ImportedSession])
+    if msgspec.json.decode(written(again), type=list[ImportedSession]) != again:
         return Fault("what is written is not read again", module.NAME)
     document = Document([opened(value) for _, value in values], is_lines=True)
     numbers = [number for number, _ in values]
@@ -159,7 +159,7 @@ def fault_in(
     return fault or _Changing(module, document, numbers).fault(random, where)
 
 
-def _misread(module: Format, values: list[Any], found: list[Imported]) -> Fault | None:
+def _misread(module: Format, values: list[Any], found: list[ImportedSession]) -> Fault | None:
     """What a judge does not get to read though it was said, or tokens that nobody counted."""
     shown = heard(found)
     for words in said_in(module.NAME, values):
@@ -256,7 +256,7 @@ class _Changing:
         self._record, self._heard, self._talks = written(found), heard(found), _talks(found)
         self._places = list(spots(document.values))
 
-    def _found(self, values: list[Any]) -> list[Imported]:
+    def _found(self, values: list[Any]) -> list[ImportedSession]:
         lines = zip(self._numbers, map(closed, values), strict=True)
         return list(self._module.read(list(lines), _SOURCE))
 
@@ -321,7 +321,7 @@ class _Changing:
         return [it for it in alike if not _WORD.fullmatch(str(it))] if _is_form(spot) else alike
 
 
-def _talks(found: list[Imported]) -> int:
+def _talks(found: list[ImportedSession]) -> int:
     """In how many sessions there is something to read."""
     return sum(bool(heard([one])) for one in found)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from proctor.evaluators.judges.transcript import transcript
+from proctor.evaluators.judges.transcript import render_transcript
 from proctor.sessions.genai.values import is_too_deep
-from proctor.sessions.importers.shapes import Imported
+from proctor.sessions.importers.json_values import ImportedSession
 
 # By these a message, or what holds it, has another form than its role and content tell.
 _OTHER_FORMS = frozenset(
@@ -27,9 +27,9 @@ _ENDLESS = 10**9
 _MOST = 2**40
 
 
-def heard(found: Iterable[Imported]) -> str:
+def heard(found: Iterable[ImportedSession]) -> str:
     """All sessions as a judge reads them, with nothing cut."""
-    told = (transcript(one.session, longest_content=_ENDLESS, longest_session=_ENDLESS) for one in found)
+    told = (render_transcript(one.session, max_content=_ENDLESS, max_session=_ENDLESS) for one in found)
     return "\n".join(told)
 
 

@@ -14,7 +14,7 @@ from tests.importers.traces import LANGFUSE, LANGFUSE_SESSION, OTLP, OTLP_LOGS
 
 from fuzz.documents import Document, put_together, spots, taken_apart
 from fuzz.mutation import Mutator
-from proctor.sessions.importers.reading import FORMATS, detect
+from proctor.sessions.importers.session_files import FORMATS, detect_format
 
 DATA = Path(os.environ.get("PROCTOR_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 LARGEST = 24_000
@@ -49,7 +49,7 @@ def seeds(largest: int = LARGEST) -> dict[str, list[bytes]]:
         found[name].append(put_together(Document([talk], is_lines=True)))
     for data in _real(largest):
         document = taken_apart(data)
-        form = None if document is None else detect([*map(_plain, document.values)])
+        form = None if document is None else detect_format([*map(_plain, document.values)])
         if form is not None:
             found[form.NAME].append(data)
     return found

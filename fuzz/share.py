@@ -16,7 +16,7 @@ with atheris.instrument_imports(include=["proctor.sessions"]):
     from fuzz.oracle import SECONDS, Fault, fault_of
     from fuzz.seeds import LARGEST, mutator, seeds
     from fuzz.shrinking import shrunk
-    from proctor.sessions.importers.reading import AUTO, FORMATS, load_format
+    from proctor.sessions.importers.session_files import AUTO, FORMATS, load_format
 
     for _name in FORMATS:
         load_format(_name)

@@ -13,9 +13,9 @@ import pytest
 from inline_snapshot import snapshot
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attached import Attached, attach
+from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
 from proctor.evaluators.combination import all_of
-from proctor.evaluators.marking import evaluator
+from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.matching import contains, exact_match
 from proctor.records import codec
 from proctor.records.run import EvaluatorSpec
@@ -245,7 +245,7 @@ def test_several_are_built_in_order(registry: Registry) -> None:
     assert _names(registry.build_all(contains)) == ["contains"]  # type: ignore[arg-type]
 
 
-def _names(attached: tuple[Attached, ...]) -> list[str]:
+def _names(attached: tuple[BoundEvaluator, ...]) -> list[str]:
     return [one.spec.name for one in attached]
 
 

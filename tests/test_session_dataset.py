@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from proctor.datasets.sessions import SessionDataset, make_sample, named_apart
+from proctor.datasets.sessions import SessionDataset, make_sample, name_sessions_uniquely
 from proctor.errors import ConfigError, DatasetError
 from proctor.records.session import Session, ToolCall, Usage
 from proctor.sessions import current as sessions
 from proctor.sessions.importers import claude_code
-from proctor.sessions.importers.shapes import Imported
+from proctor.sessions.importers.json_values import ImportedSession
 from proctor.wiring.prepare import Evaluation, prepare
 from proctor.wiring.registry import Registry
 from tests.importers.examples import CLAUDE, OPENAI
@@ -54,8 +54,8 @@ def test_ids_that_clash_get_a_suffix(tmp_path: Path) -> None:
 def test_ten_thousand_of_one_name_are_told_apart_in_no_time() -> None:
     """The next number is not searched for from the beginning."""
     before = time.process_time()
-    found = (Imported("chat", Session(), "openai", "f") for _ in range(20_000))
-    names = [name for name, _ in named_apart(found)]
+    found = (ImportedSession("chat", Session(), "openai", "f") for _ in range(20_000))
+    names = [name for name, _ in name_sessions_uniquely(found)]
     assert (names[:2], names[-1]) == (["chat", "chat-2"], "chat-20000")
     assert len(set(names)) == 20_000
     assert time.process_time() - before < 5
@@ -115,20 +115,20 @@ def test_a_warning_names_every_file_that_could_not_be_read(tmp_path: Path) -> No
 def test_names_of_results_are_not_taken() -> None:
     """What was recorded under a name that means something else here gets another."""
     recorded = {"recorded": 1, "tags": "a b", "error": "x", "task_id": True, "model": "m"}
-    metadata = make_sample(Imported("s", Session(), "openai", "f", recorded=recorded), "s").metadata
+    metadata = make_sample(ImportedSession("s", Session(), "openai", "f", recorded=recorded), "s").metadata
     assert metadata["recorded_recorded"] == 1
     assert metadata["recorded_tags"] == "a b"
     assert metadata["recorded_error"] == "x"
     assert metadata["model"] == "m"
     assert "cluster" not in metadata
-    assert make_sample(Imported(" ", Session(), "openai", "f"), "s").input == ""
+    assert make_sample(ImportedSession(" ", Session(), "openai", "f"), "s").input == ""
 
 
 def test_sessions_of_one_conversation_belong_together() -> None:
     """By the id of a task, a conversation, a session or a thread, or whose sub-agent it is."""
 
     def cluster(name: str = "s", **recorded: Any) -> str | None:
-        return make_sample(Imported(name, Session(), "openai", "f", recorded=recorded), name).cluster
+        return make_sample(ImportedSession(name, Session(), "openai", "f", recorded=recorded), name).cluster
 
     assert cluster(conversation_id="c", session_id="d") == "c"
     assert cluster(session_id=7) == "7"
@@ -172,7 +172,7 @@ def test_the_file_of_a_sub_agent_belongs_to_its_session(tmp_path: Path) -> None:
 def test_names_that_clash_lose_nothing() -> None:
     """What keeps its name has it; what would get the same gets a number."""
     recorded = {"output": 1, "recorded_output": 2, "recorded_output_2": 3, "usage": 4}
-    metadata = make_sample(Imported("s", Session(), "openai", "f", recorded=recorded), "s").metadata
+    metadata = make_sample(ImportedSession("s", Session(), "openai", "f", recorded=recorded), "s").metadata
     assert metadata["recorded_output"] == 2
     assert metadata["recorded_output_2"] == 3
     assert metadata["recorded_output_3"] == 1

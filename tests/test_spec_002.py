@@ -16,7 +16,7 @@ import pytest
 
 from proctor import Definition, ProgressEvent, Reply, Usage, configuration, define, register_evaluator
 from proctor.wiring import registry as registry_module
-from proctor.wiring.definition.keeping import Keeping
+from proctor.wiring.definition.keeping import DefinitionHistory
 from tests.definition.custom import CitationGrounding, SmartQuality, TokenEfficiency
 
 KNOWLEDGE = {"1", "2"}
@@ -287,7 +287,7 @@ def test_thirty_days_later_the_run_is_gone(tmp_path: Path) -> None:
         async def sleep(self, seconds: float) -> None: ...
 
     clock = Clock()
-    evaluator.history = Keeping(evaluator, clock)
+    evaluator.history = DefinitionHistory(evaluator, clock)
     evaluator.history(retention_days=30, where=tmp_path / "history.db")
     run_id = evaluator.evaluate(SPAN).run_id
     for days, gone in ((29.0, []), (31.0, [run_id]), (32.0, [])):

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from proctor.core.stopwatch import Stopwatch, halted, limit
+from proctor.core.stopwatch import Stopwatch, paused, time_limit
 
 
 def test_work_is_counted_and_waiting_is_not() -> None:
@@ -15,9 +15,9 @@ def test_work_is_counted_and_waiting_is_not() -> None:
     async def main() -> None:
         async with Stopwatch(0.2):
             await asyncio.sleep(0.05)
-            with halted(), halted():
+            with paused(), paused():
                 await asyncio.sleep(0.3)
-            assert limit() == 0.2
+            assert time_limit() == 0.2
             await asyncio.sleep(10)
 
     began = asyncio.run(timed(main()))
@@ -37,14 +37,14 @@ def test_another_loop_and_a_watch_that_is_over_are_left_alone() -> None:
 
     def elsewhere() -> None:
         async def wait() -> None:
-            with halted():
+            with paused():
                 await asyncio.sleep(0)
 
         asyncio.run(wait())
 
     async def main() -> str:
         async def later() -> str:
-            with halted():
+            with paused():
                 await asyncio.sleep(0.05)
             return "done"
 
@@ -56,4 +56,4 @@ def test_another_loop_and_a_watch_that_is_over_are_left_alone() -> None:
         return await task
 
     assert asyncio.run(main()) == "done"
-    assert limit() is None
+    assert time_limit() is None

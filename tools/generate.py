@@ -20,9 +20,9 @@ import click
 import conformance
 
 from proctor.cli.main import COMMANDS, proctor
-from proctor.core.imports import EVALUATORS, installed
+from proctor.core.imports import EVALUATORS, entry_points
 from proctor.evaluators import rubric_files as rubrics
-from proctor.evaluators.marking import EvaluatorInfo
+from proctor.evaluators.decorator import EvaluatorInfo
 from proctor.evaluators.options import ParameterInfo
 from proctor.records import codec
 from proctor.wiring import eval_file
@@ -70,7 +70,7 @@ Failing samples do not change the exit code: they are results. Only a threshold 
 
 def catalogue() -> str:
     """The page of built-in evaluators; plugins that happen to be installed are not in it."""
-    own = [point for point in installed(EVALUATORS) if _is_own(point)]
+    own = [point for point in entry_points(EVALUATORS) if _is_own(point)]
     homes = [point.load() for point in own]
     parts = ["# The catalogue of evaluators", NOTICE, CATALOGUE_HEAD.strip()]
     infos = Registry.from_entry_points(own).evaluators()
@@ -181,7 +181,7 @@ def schema() -> str:
 
 def rubric_schema() -> str:
     """The JSON Schema of rubric files."""
-    return codec.encode_pretty(rubrics.schema()).decode() + "\n"
+    return codec.encode_pretty(rubrics.rubric_schema()).decode() + "\n"
 
 
 def stub_of(package: str) -> Callable[[], str]:

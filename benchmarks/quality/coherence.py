@@ -15,9 +15,9 @@ from pathlib import Path
 
 from benchmarks.quality.figure import Figure
 from benchmarks.quality.grounding import auroc
-from proctor.evaluators.attached import Attached, attach
+from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
 from proctor.evaluators.text.quality import coherence
-from proctor.evaluators.wording import ends_well, sentences
+from proctor.evaluators.tokenizer import is_complete_sentence, split_sentences
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import Trial
@@ -52,15 +52,15 @@ def read(data: Path) -> Iterator[list[str]]:
     """The texts, as their sentences."""
     found = 0
     for line in (data / IFEVAL).read_text(encoding="utf-8").splitlines():
-        text = sentences(json.loads(line)["response"])
-        if FEWEST_SENTENCES <= len(text) <= MOST_SENTENCES and ends_well(text[-1]):
+        text = split_sentences(json.loads(line)["response"])
+        if FEWEST_SENTENCES <= len(text) <= MOST_SENTENCES and is_complete_sentence(text[-1]):
             yield text
             found += 1
         if found == MOST:
             return
 
 
-async def scored(evaluator: Attached, texts: Sequence[str]) -> list[Score]:
+async def scored(evaluator: BoundEvaluator, texts: Sequence[str]) -> list[Score]:
     """What the evaluator says of each."""
     trials = [Trial(Sample("", None), text) for text in texts]
     return list(await asyncio.gather(*map(evaluator.score, trials)))

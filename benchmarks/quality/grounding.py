@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from benchmarks.quality.figure import Figure
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.text.quality import hallucination_detection
 from proctor.records.sample import Sample
 from proctor.records.score import Score

@@ -27,7 +27,7 @@ from benchmarks.quality.figure import Figure
 from proctor import llm_judge
 from proctor.core.stats.intervals import wilson_interval
 from proctor.errors import CallFailed
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.judges.pairwise import compare
 from proctor.metrics.warnings import JudgeMeasurement
 from proctor.models import weights

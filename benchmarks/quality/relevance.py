@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.quality.figure import Figure
 from benchmarks.quality.grounding import auroc
-from proctor.evaluators.attached import Attached, attach
+from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
 from proctor.evaluators.text.quality import relevance
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -66,7 +66,9 @@ def nq_pairs(data: Path) -> Pairs:
     return list(longest.items())[:MOST]
 
 
-async def told(evaluator: Attached, pairs: Sequence[tuple[str, str]]) -> tuple[list[Score], list[Score]]:
+async def told(
+    evaluator: BoundEvaluator, pairs: Sequence[tuple[str, str]]
+) -> tuple[list[Score], list[Score]]:
     """Scores of the answers beside their own question, and beside another one."""
     half = len(pairs) // 2
     shifted = [answer for _, answer in (*pairs[half:], *pairs[:half])]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from benchmarks.quality.figure import Figure
 from proctor.core.stats.agreement import cohen_kappa
-from proctor.evaluators.attached import Attached, attach
+from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
 from proctor.evaluators.combination import any_of
 from proctor.evaluators.matching import contains
 from proctor.evaluators.text.quality import semantic_similarity
@@ -60,7 +60,7 @@ def read(data: Path, system: str) -> Iterator[Answer]:
             yield Answer(row[f"answer_{system}"], right, bool(row[f"judge_{system}"]))
 
 
-async def verdicts(evaluator: Attached, answers: Sequence[Answer]) -> list[bool]:
+async def verdicts(evaluator: BoundEvaluator, answers: Sequence[Answer]) -> list[bool]:
     """What the evaluator says of each, as a run would ask it."""
     trials = [
         Trial(Sample(str(number), None, answer.right), answer.text) for number, answer in enumerate(answers)
@@ -82,5 +82,5 @@ def agreement(answers: Sequence[Answer], passed: Sequence[bool]) -> tuple[float,
     return same / len(people), cohen_kappa(people, list(passed)) or 0.0
 
 
-def _with(way: str) -> Attached:
+def _with(way: str) -> BoundEvaluator:
     return attach(lambda output: contains(output, way, case_sensitive=False), name="contains")

@@ -9,7 +9,7 @@ from statistics import median
 
 from benchmarks.simulations.claim import COVERED, Chance, Claim
 from benchmarks.simulations.made_up import UNEQUAL, coin, epochs, flips, graded, holds, in_clusters, named
-from proctor.comparison.evidence import Evidence, interval_of
+from proctor.comparison.evidence import Evidence, estimate_interval
 from proctor.core.stats.differences import paired, welch
 from proctor.core.stats.effects import clustered_groups, clustered_pairs, effect_of_pairs
 from proctor.core.stats.intervals import clustered_mean_interval, mean_interval, wilson_interval
@@ -102,7 +102,7 @@ def clustered_rate_covers(chance: Chance, sizes: Sequence[int]) -> float:
     passed = []
     for size in sizes:
         passed += coin(chance, size, chance.uniform(0.3, 0.9))
-    return holds(interval_of(passed, named(sizes)), 0.6)
+    return holds(estimate_interval(passed, named(sizes)), 0.6)
 
 
 def epochs_cover(chance: Chance, n: int, of: int, p: float, q: float) -> float:

@@ -80,7 +80,7 @@ def pairs(chance: Chance, n: int, up: float, down: float) -> list[Pair]:
 def run(gate: EarlyGate, order: Iterable[tuple[int, Pair]]) -> EarlyGate:
     """Let a gate hear results until it is settled."""
     for turn, (name, _, new) in order:
-        if gate.hear(turn, EvalResult(Trial(Sample(name, "?")), SCORES[new])) is not None:
+        if gate.add_result(turn, EvalResult(Trial(Sample(name, "?")), SCORES[new])) is not None:
             break
     return gate
 

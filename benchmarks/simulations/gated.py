@@ -7,7 +7,7 @@ from functools import partial
 
 from benchmarks.simulations.claim import Chance, Claim
 from benchmarks.simulations.made_up import UNEQUAL, collapsing, flips, graded, in_clusters, named
-from proctor.comparison.gates.decision import Demand, decide
+from proctor.comparison.gates.decision import GateConfig, decide
 from proctor.comparison.sides import TOKENS, Side
 from proctor.records.gate import GateResult
 
@@ -101,7 +101,7 @@ def is_green_in_clustered_groups(
         _in_clusters(chance, name, centre, own)
         for name, centre, own in zip(("new", "old"), (0.9 - margin, 0.9), sizes, strict=True)
     ]
-    return float(decide([(sides[0], sides[1])], Demand({"it": margin})).verdict == "pass")
+    return float(decide([(sides[0], sides[1])], GateConfig({"it": margin})).verdict == "pass")
 
 
 def _in_clusters(chance: Chance, name: str, centre: float, sizes: Sequence[int]) -> Side:
@@ -139,7 +139,7 @@ def _of_groups(chance: Chance, kind: str, n: int, margin: float, worse: float) -
              samples=tuple(f"{name}{at}" for at in range(n)))
         for name, centre in (("new", 0.8 - worse), ("old", 0.8))
     )  # fmt: skip
-    return decide([(new, old)], Demand({"it": margin})).verdict
+    return decide([(new, old)], GateConfig({"it": margin})).verdict
 
 
 def is_red(chance: Chance, kind: str, n: int, metrics: int, margin: float) -> float:
@@ -169,7 +169,7 @@ def is_green_though_longer(chance: Chance, n: int, margin: float) -> float:
         Side(name, {TOKENS: {str(at): v for at, v in enumerate(held)}}, samples=_ids(n))
         for name, held in (("new", [(1 + margin) * one for one in new]), ("old", old))
     )
-    return float(decide([(longer, usual)], Demand({TOKENS: margin})).verdict == "pass")
+    return float(decide([(longer, usual)], GateConfig({TOKENS: margin})).verdict == "pass")
 
 
 def decided_with_more(chance: Chance, n: int, margin: float) -> float:
@@ -211,4 +211,4 @@ def _decided(drawn: Sequence[Columns], margin: float, clusters: Sequence[str] | 
         )
         for which, called in enumerate(("new", "old"))
     )
-    return decide([(new, old)], Demand(dict.fromkeys(names, margin)))
+    return decide([(new, old)], GateConfig(dict.fromkeys(names, margin)))

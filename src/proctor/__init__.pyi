@@ -8,12 +8,13 @@ from proctor.datasets.sessions import SessionDataset as SessionDataset
 from proctor.datasets.table import CSVDataset as CSVDataset
 from proctor.errors import FieldMissing as FieldMissing
 from proctor.errors import ProctorError as ProctorError
-from proctor.evaluators.attached import attach as attach
+from proctor.evaluators.bound_evaluator import attach as attach
 from proctor.evaluators.combination import all_of as all_of
 from proctor.evaluators.combination import any_of as any_of
 from proctor.evaluators.combination import combine as combine
 from proctor.evaluators.combination import negate as negate
 from proctor.evaluators.combination import weighted as weighted
+from proctor.evaluators.decorator import evaluator as evaluator
 from proctor.evaluators.fields import field as field
 from proctor.evaluators.judges.claims import grounded_claims as grounded_claims
 from proctor.evaluators.judges.pairwise import position_bias as position_bias
@@ -26,7 +27,6 @@ from proctor.evaluators.judges.scale import Rating as Rating
 from proctor.evaluators.llm import llm_judge as llm_judge
 from proctor.evaluators.llm import quality_score as quality_score
 from proctor.evaluators.llm import rubric_evaluation as rubric_evaluation
-from proctor.evaluators.marking import evaluator as evaluator
 from proctor.evaluators.matching import contains as contains
 from proctor.evaluators.matching import exact_match as exact_match
 from proctor.evaluators.matching import json_subset as json_subset
@@ -76,9 +76,9 @@ from proctor.mailboxes.redis import RedisMailbox as RedisMailbox
 from proctor.mailboxes.sqs import SQSMailbox as SQSMailbox
 from proctor.metrics.registry import MetricRegistry as MetricRegistry
 from proctor.models.anthropic import AnthropicAdapter as AnthropicAdapter
-from proctor.models.asking import aask as aask
-from proctor.models.asking import ask as ask
 from proctor.models.gemini import GeminiAdapter as GeminiAdapter
+from proctor.models.model_calls import aask as aask
+from proctor.models.model_calls import ask as ask
 from proctor.models.openai import OpenAIAdapter as OpenAIAdapter
 from proctor.models.prompts import MarkdownSection as MarkdownSection
 from proctor.models.prompts import Prompt as Prompt

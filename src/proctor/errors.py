@@ -35,7 +35,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-SHOWN_AT_MOST = 20
+MAX_ITEMS = 20
 # A prefix of at least 3 letters suggests up to 3 names that start with it.
 MIN_PREFIX, MAX_COMPLETIONS = 3, 3
 
@@ -68,8 +68,8 @@ class ProctorError(Exception):
 
     def __str__(self) -> str:
         lines = [f"{self.where}: {self.what}" if self.where else self.what]
-        lines += [f"  - {problem}" for problem in self.problems[:SHOWN_AT_MOST]]
-        hidden = len(self.problems) - SHOWN_AT_MOST
+        lines += [f"  - {problem}" for problem in self.problems[:MAX_ITEMS]]
+        hidden = len(self.problems) - MAX_ITEMS
         if hidden > 0:
             lines.append(f"  … and {hidden} more")
         if self.fix:
@@ -213,14 +213,14 @@ class RunInterrupted(KeyboardInterrupt):
         self.run_id = run_id
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def suggest_name(name: str, known: Iterable[str]) -> str:
     """Suggest the most similar known name, or list the known names.
 
-    >>> nearest("exact_macth", ["exact_match", "contains"])
+    >>> suggest_name("exact_macth", ["exact_match", "contains"])
     "did you mean 'exact_match'?"
-    >>> nearest("zzz", ["exact_match", "contains"])
+    >>> suggest_name("zzz", ["exact_match", "contains"])
     'choose one of: contains, exact_match'
-    >>> nearest("semantic", ["semantic_similarity", "schema_match"])
+    >>> suggest_name("semantic", ["semantic_similarity", "schema_match"])
     "did you mean 'semantic_similarity'?"
     """
     names = sorted(set(known))
@@ -231,5 +231,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
         return f"did you mean {similar[0]!r}?"
     if not names:
         return "there are none"
-    more = f", … and {len(names) - SHOWN_AT_MOST} more" if len(names) > SHOWN_AT_MOST else ""
-    return "choose one of: " + ", ".join(names[:SHOWN_AT_MOST]) + more
+    more = f", … and {len(names) - MAX_ITEMS} more" if len(names) > MAX_ITEMS else ""
+    return "choose one of: " + ", ".join(names[:MAX_ITEMS]) + more

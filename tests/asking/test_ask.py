@@ -12,7 +12,7 @@ import pydantic
 import pytest
 
 from proctor.errors import CallFailed, ModelError, StopRun, Unreadable
-from proctor.models.asking import Conditions, aask, ask, conditions
+from proctor.models.model_calls import CallContext, aask, ask, call_context
 from proctor.models.prompts import MarkdownSection, Prompt, PromptTemplate
 from proctor.models.spending import Spending
 from proctor.records.model import ModelResponse, ToolSpec
@@ -53,9 +53,9 @@ class Memory:
 @pytest.fixture
 def under() -> Any:
     """Set the conditions of a run for one test."""
-    token = conditions.set(Conditions())
-    yield lambda *args: conditions.set(Conditions(*args))
-    conditions.reset(token)
+    token = call_context.set(CallContext())
+    yield lambda *args: call_context.set(CallContext(*args))
+    call_context.reset(token)
 
 
 # What is sent

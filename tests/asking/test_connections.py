@@ -177,16 +177,16 @@ def _package(folder: Path, name: str, points: str) -> None:
 
 def test_a_package_offers_a_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By an entry point, also if it is installed while the program runs."""
-    assert plugins.find(plugins.PROVIDERS, "parrot") is None
+    assert plugins.load_plugin(plugins.PROVIDERS, "parrot") is None
     _package(tmp_path, "parrots", "[proctor.providers]\nparrot = parrots:connect\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert provider("parrot:polly").model == "parrot:polly"
-    assert "parrot" in plugins.names(plugins.PROVIDERS)
+    assert "parrot" in plugins.plugin_names(plugins.PROVIDERS)
 
 
 def test_a_package_cannot_take_a_built_in_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Proctor's own comes first, so that nobody's keys go astray."""
     _package(tmp_path, "thieves", "[proctor.providers]\nopenai = thieves:connect\n")
     monkeypatch.syspath_prepend(tmp_path)
-    found = plugins.find(plugins.PROVIDERS, "openai")
+    found = plugins.load_plugin(plugins.PROVIDERS, "openai")
     assert found.__module__ == "proctor.models.openai"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.models.answer_forms import JsonForm
+from proctor.models.answer_format import JsonFormat
 
 
 class Inner(msgspec.Struct):
@@ -33,25 +33,25 @@ class Strict(pydantic.BaseModel):
 
 def test_a_schema_has_its_type_at_the_root() -> None:
     """Where providers look for it; what is used more than once stays a definition."""
-    assert JsonForm(Inner).schema == {
+    assert JsonFormat(Inner).schema == {
         "title": "Inner",
         "type": "object",
         "properties": {"number": {"type": "integer"}},
         "required": ["number"],
     }
-    outer = JsonForm(Outer).schema
+    outer = JsonFormat(Outer).schema
     assert (outer["type"], list(outer["$defs"])) == ("object", ["Outer", "Inner"])
-    tree = JsonForm(Tree).schema
+    tree = JsonFormat(Tree).schema
     assert tree["properties"]["children"]["items"] == {"$ref": "#/$defs/Tree"}
     assert "Tree" in tree["$defs"]
-    assert JsonForm(list[int]).schema == {"type": "array", "items": {"type": "integer"}}
-    assert JsonForm(Strict).schema["properties"]["label"]["enum"] == ["good", "bad"]
+    assert JsonFormat(list[int]).schema == {"type": "array", "items": {"type": "integer"}}
+    assert JsonFormat(Strict).schema["properties"]["label"]["enum"] == ["good", "bad"]
 
 
 @given(st.text())
 def test_only_json_of_the_type_is_read(text: str) -> None:
     """Any other text is refused with words, never read as something."""
-    form = JsonForm(Outer)
+    form = JsonFormat(Outer)
     for structured in (True, False):
         with pytest.raises(ValueError, match=r"."):
             form.read(text, structured=structured)
@@ -63,14 +63,14 @@ def test_what_fits_is_read_back(label: Literal["good", "bad"], number: int, bare
     outer = Outer(label, Inner(number))
     text = msgspec.json.encode(outer).decode()
     said = text if bare else f"Here it is:\n\n```json\n{text}\n```\nAs you see."
-    assert JsonForm(Outer).read(said, structured=bare) == outer
+    assert JsonFormat(Outer).read(said, structured=bare) == outer
 
 
-@pytest.mark.parametrize("form", [JsonForm(Outer), JsonForm(Strict)])
+@pytest.mark.parametrize("form", [JsonFormat(Outer), JsonFormat(Strict)])
 @pytest.mark.parametrize(
     "text", ["", "   ", "null", '{"label": "so so", "inner": {"number": 1}}', '{"label": "good"} extra']
 )
-def test_near_misses_are_refused(form: JsonForm, text: str) -> None:
+def test_near_misses_are_refused(form: JsonFormat, text: str) -> None:
     """Empty, null, another label, words after it."""
     with pytest.raises(ValueError, match=r"."):
         form.read(text, structured=True)

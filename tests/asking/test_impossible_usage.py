@@ -21,7 +21,7 @@ from proctor.records.run import Budget
 from proctor.records.session import Message, ModelCall, Session, Usage, plausible_usage
 from proctor.sessions.current import warnings
 from proctor.sessions.genai.spans import _read_count
-from proctor.sessions.importers.shapes import as_count
+from proctor.sessions.importers.json_values import as_count
 from proctor.targets import wire
 from tests.surroundings import samples
 
@@ -160,7 +160,7 @@ def test_the_usage_of_a_session_is_the_sum_of_what_can_be_true() -> None:
 
 def test_a_model_of_the_users_own_is_checked_too() -> None:
     """What an adapter returns goes through the same check, whoever wrote it."""
-    from proctor.models.asking import aask
+    from proctor.models.model_calls import aask
 
     class Odd:
         model = "odd"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from proctor.errors import Unreadable
-from proctor.models.answer_forms import JsonForm
-from proctor.models.asking import Conditions, ask, conditions
+from proctor.models.answer_format import JsonFormat
+from proctor.models.model_calls import CallContext, ask, call_context
 from proctor.records.model import ModelResponse
 from proctor.records.session import Usage
 from tests.asking.test_recall import Memory
@@ -20,9 +20,9 @@ from tests.providers.scripted import Scripted
 def kept() -> Iterator[Memory]:
     """What a run keeps, for one test."""
     memory = Memory()
-    token = conditions.set(Conditions(None, memory))
+    token = call_context.set(CallContext(None, memory))
     yield memory
-    conditions.reset(token)
+    call_context.reset(token)
 
 
 def says(*answers: Any) -> Scripted:
@@ -64,8 +64,8 @@ def test_a_kept_answer_that_no_longer_fits_leads_to_a_reminder(kept: Memory) -> 
     ask(model, "x", list[int])
 
     class Positive:
-        schema = JsonForm(list[int]).schema
-        instructions = JsonForm(list[int]).instructions
+        schema = JsonFormat(list[int]).schema
+        instructions = JsonFormat(list[int]).instructions
 
         def read(self, text: str, *, structured: bool) -> str:
             if text == "[0]":

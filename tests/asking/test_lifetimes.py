@@ -24,7 +24,7 @@ class Line:
 
 
 def opened(key: str = "line") -> Line:
-    return lifetimes.opened(key, Line, Line.close)
+    return lifetimes.open_shared(key, Line, Line.close)
 
 
 def test_all_users_in_a_loop_share_one_thing() -> None:
@@ -104,7 +104,7 @@ def test_one_that_cannot_be_closed_does_not_keep_the_others_open() -> None:
     async def main() -> Line:
         async with lifetimes.in_use():
             line = opened()
-            lifetimes.opened("broken", Line, broken)
+            lifetimes.open_shared("broken", Line, broken)
         return line
 
     assert asyncio.run(main()).closed == 1
@@ -124,7 +124,7 @@ def test_a_cancelled_end_still_closes_the_rest() -> None:
         async def use() -> None:
             async with lifetimes.in_use():
                 lines.append(opened())
-                lifetimes.opened("slow", Line, slow)
+                lifetimes.open_shared("slow", Line, slow)
 
         task = asyncio.create_task(use())
         await asyncio.wait_for(closing.wait(), 5)
@@ -148,12 +148,12 @@ def test_who_comes_while_it_closes_opens_anew() -> None:
 
         async def one() -> None:
             async with lifetimes.in_use():
-                first.append(lifetimes.opened("k", Line, slow))
+                first.append(lifetimes.open_shared("k", Line, slow))
 
         task = asyncio.create_task(one())
         await asyncio.sleep(0.01)
         async with lifetimes.in_use():
-            second = lifetimes.opened("k", Line, slow)
+            second = lifetimes.open_shared("k", Line, slow)
             assert second is not first[0]
             await task
             assert second.closed == 0

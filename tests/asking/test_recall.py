@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.identity import identity_of
-from proctor.models.asking import call_key, read, recall, remember
 from proctor.models.clients.python import FunctionAdapter
+from proctor.models.model_calls import call_key, find_response, read_stored_call, store_response
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message, Usage
 from tests.providers.scripted import Scripted, asked
@@ -55,9 +55,9 @@ def test_an_answer_is_found_by_its_own_question_only(
 ) -> None:
     """And comes back as it was, marked as cached."""
     store, model = Memory(), Scripted()
-    remember(store, model, one, response)
-    assert recall(store, model, one) == msgspec.structs.replace(response, cached=True)
-    assert (recall(store, model, other) is None) == (one != other)
+    store_response(store, model, one, response)
+    assert find_response(store, model, one) == msgspec.structs.replace(response, cached=True)
+    assert (find_response(store, model, other) is None) == (one != other)
 
 
 def test_keys_do_not_depend_on_the_order_of_a_schema() -> None:
@@ -69,8 +69,8 @@ def test_keys_do_not_depend_on_the_order_of_a_schema() -> None:
 def test_what_was_read_into_an_answer_is_not_kept() -> None:
     """It is read anew, maybe into another type."""
     store, model = Memory(), Scripted()
-    remember(store, model, asked(), ModelResponse("1", output=1))
-    found = recall(store, model, asked())
+    store_response(store, model, asked(), ModelResponse("1", output=1))
+    found = find_response(store, model, asked())
     assert found is not None
     assert (found.text, found.output) == ("1", None)
 
@@ -81,14 +81,14 @@ def test_what_json_cannot_hold_is_not_kept() -> None:
     endless: list[Any] = []
     endless.append(endless)
     for raw in (object(), endless):
-        remember(store, model, asked(), ModelResponse("1", raw=raw))
+        store_response(store, model, asked(), ModelResponse("1", raw=raw))
     assert store.things == {}
 
 
 def test_other_bytes_are_no_answer() -> None:
     """Outputs of targets may lie in the same store."""
     for data in (b"", b"{", b'{"output": 1}', b"\xff"):
-        assert read(data) is None
+        assert read_stored_call(data) is None
 
 
 def test_an_evaluator_knows_the_code_of_the_function_it_asks() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import CallFailed
-from proctor.models.embed import Remembered
+from proctor.models.embedding_cache import CachedEmbedder
 
 
 class Lengths:
@@ -57,7 +57,7 @@ def run(work: Any) -> Any:
 def test_every_text_is_embedded_once_and_answers_come_in_order(asked: list[list[str]]) -> None:
     """Whoever asks, at once or one after the other, with repeats or without."""
     inner = Lengths()
-    embedder = Remembered(inner, batch_size=4)
+    embedder = CachedEmbedder(inner, batch_size=4)
 
     async def main() -> None:
         for texts, vectors in zip(asked, await asyncio.gather(*map(embedder.embed, asked)), strict=True):
@@ -74,7 +74,7 @@ def test_every_text_is_embedded_once_and_answers_come_in_order(asked: list[list[
 def test_what_is_asked_in_the_same_moment_goes_together() -> None:
     """A hundred askers with a text each make two batches of at most 64."""
     inner = Lengths()
-    embedder = Remembered(inner)
+    embedder = CachedEmbedder(inner)
 
     async def main() -> None:
         await asyncio.gather(*(embedder.embed([f"text {n}"]) for n in range(100)))
@@ -86,7 +86,7 @@ def test_what_is_asked_in_the_same_moment_goes_together() -> None:
 def test_ten_thousand_texts_go_once_not_twice() -> None:
     """Asked for again, from another loop, nothing is embedded."""
     inner = Lengths()
-    embedder = Remembered(inner)
+    embedder = CachedEmbedder(inner)
     texts = [f"text {n}" for n in range(10_000)]
     first = run(embedder.embed(texts))
     assert len(inner.batches) == 157
@@ -97,7 +97,7 @@ def test_ten_thousand_texts_go_once_not_twice() -> None:
 def test_texts_that_come_while_a_batch_is_under_way_wait_together() -> None:
     """And a text that is under way is not asked for again."""
     inner = Lengths(seconds=0.05)
-    embedder = Remembered(inner)
+    embedder = CachedEmbedder(inner)
 
     async def main() -> None:
         first = asyncio.ensure_future(embedder.embed(["a"]))
@@ -112,7 +112,7 @@ def test_texts_that_come_while_a_batch_is_under_way_wait_together() -> None:
 def test_no_more_batches_are_under_way_than_allowed(parallel: int) -> None:
     """And as many as that, if there is enough to do."""
     inner = Lengths(seconds=0.01)
-    embedder = Remembered(inner, batch_size=2, concurrency=parallel)
+    embedder = CachedEmbedder(inner, batch_size=2, concurrency=parallel)
 
     async def main() -> None:
         await asyncio.gather(*(embedder.embed([f"text {n}"]) for n in range(20)))
@@ -125,7 +125,7 @@ def test_no_more_batches_are_under_way_than_allowed(parallel: int) -> None:
 def test_one_bad_text_does_not_spoil_its_neighbours() -> None:
     """Only who asked for it gets the error; it is not remembered as an answer."""
     inner = Lengths()
-    embedder = Remembered(inner)
+    embedder = CachedEmbedder(inner)
 
     async def main() -> list[Any]:
         asked = (embedder.embed([text]) for text in ("good", "bad", "fine"))
@@ -142,14 +142,14 @@ def test_a_failure_that_may_pass_is_not_tried_text_by_text() -> None:
     """A busy endpoint is not asked sixty-four times more."""
     inner = Lengths(error=CallFailed("busy", retryable=True))
     with pytest.raises(CallFailed, match="busy"):
-        run(Remembered(inner).embed(["bad", "good"]))
+        run(CachedEmbedder(inner).embed(["bad", "good"]))
     assert inner.batches == [["bad", "good"]]
 
 
 def test_who_gives_up_waiting_takes_nothing_from_the_others() -> None:
     """A time-out of one asker leaves the batch under way."""
     inner = Lengths(seconds=0.1)
-    embedder = Remembered(inner)
+    embedder = CachedEmbedder(inner)
 
     async def main() -> Any:
         impatient = asyncio.wait_for(embedder.embed(["a"]), 0.02)
@@ -164,7 +164,7 @@ def test_who_gives_up_waiting_takes_nothing_from_the_others() -> None:
 def test_a_loop_that_ends_in_the_middle_leaves_nothing_behind() -> None:
     """The next loop asks anew."""
     inner = Lengths(seconds=0.2)
-    embedder = Remembered(inner)
+    embedder = CachedEmbedder(inner)
 
     async def leave() -> None:
         asyncio.ensure_future(embedder.embed(["a"])).add_done_callback(lambda task: None)
@@ -178,7 +178,7 @@ def test_a_loop_that_ends_in_the_middle_leaves_nothing_behind() -> None:
 def test_several_threads_may_use_it() -> None:
     """Each in a loop of its own, with one memory."""
     inner = Lengths()
-    embedder = Remembered(inner)
+    embedder = CachedEmbedder(inner)
     found: list[Any] = []
 
     def work() -> None:
@@ -196,7 +196,7 @@ def test_several_threads_may_use_it() -> None:
 def test_the_least_recently_used_are_forgotten_first() -> None:
     """With room for two vectors of two numbers."""
     inner = Lengths()
-    embedder = Remembered(inner, max_numbers=4)
+    embedder = CachedEmbedder(inner, max_numbers=4)
     for text in ("a", "b", "a", "c", "a", "b"):
         run(embedder.embed([text]))
     assert inner.batches == [["a"], ["b"], ["c"], ["b"]]
@@ -217,13 +217,13 @@ def test_the_least_recently_used_are_forgotten_first() -> None:
 def test_answers_that_are_no_vectors_are_errors(answer: Any, told: str) -> None:
     """Never numbers to compute with."""
     with pytest.raises(CallFailed, match=f"saying {told}"):
-        run(Remembered(Saying(answer)).embed(["a"]))
+        run(CachedEmbedder(Saying(answer)).embed(["a"]))
 
 
 def test_all_vectors_of_an_embedder_have_one_length() -> None:
     """In a batch, and from batch to batch."""
     inner = Saying([[1.0, 2.0]])
-    embedder = Remembered(inner)
+    embedder = CachedEmbedder(inner)
     run(embedder.embed(["a"]))
     inner.answer = [[1.0]]
     with pytest.raises(CallFailed, match="returned vectors of different lengths"):
@@ -232,7 +232,7 @@ def test_all_vectors_of_an_embedder_have_one_length() -> None:
 
 def test_it_is_called_as_what_is_inside() -> None:
     """Name and method are those of the embedder; nothing asked is nothing done."""
-    embedder = Remembered(Lengths())
+    embedder = CachedEmbedder(Lengths())
     assert (embedder.name, embedder.method) == ("lengths", "lexical")
     assert run(embedder.embed([])) == []
 
@@ -242,7 +242,7 @@ def test_a_text_that_comes_when_the_last_batch_is_done_is_served(gap: int) -> No
     """Whichever turn of the loop it comes in, nobody waits for ever."""
 
     async def main() -> int:
-        remembered = Remembered(Lengths())
+        remembered = CachedEmbedder(Lengths())
 
         async def late() -> Any:
             for _ in range(gap):

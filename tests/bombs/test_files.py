@@ -15,10 +15,10 @@ from proctor.core.yaml_text import MAX_DEPTH, YAMLRefused, load_yaml
 from proctor.errors import ConfigError, DatasetError, ModelError
 from proctor.evaluators.rubric_files import load_rubrics
 from proctor.models.prices import Prices
-from proctor.models.prompts.template import parse
-from proctor.sessions.importers.reading import SessionFiles
+from proctor.models.prompts.template import parse_prompt_file
+from proctor.sessions.importers.session_files import SessionFiles
 from proctor.wiring import config
-from proctor.wiring.scoring.manifest import _entries as read_manifest_entries
+from proctor.wiring.scoring.manifest import _read_entries as read_manifest_entries
 
 # Nine levels of ten aliases each: a billion values in 500 characters.
 LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -70,13 +70,13 @@ def test_every_reader_of_yaml_refuses_the_bomb(tmp_path: Path) -> None:
     for name in ("eval.yaml", "rubrics.yaml", "prices.yaml"):
         (tmp_path / name).write_text(LAUGHS)
     with pytest.raises(ConfigError, match="aliases unfold"):
-        config.load(tmp_path / "eval.yaml")
+        config.load_eval_file(tmp_path / "eval.yaml")
     with pytest.raises(ConfigError, match="aliases unfold"):
         load_rubrics(tmp_path / "rubrics.yaml")
     with pytest.raises(ModelError, match="aliases unfold"):
         Prices.load(tmp_path / "prices.yaml")
     with pytest.raises(ModelError, match="aliases unfold"):
-        parse(f"---\nkey: a\n{LAUGHS}---\nHello\n", "prompt.md")
+        parse_prompt_file(f"---\nkey: a\n{LAUGHS}---\nHello\n", "prompt.md")
 
 
 def test_no_other_module_loads_yaml_of_users() -> None:

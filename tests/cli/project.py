@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from proctor.cli.main import outcome
+from proctor.cli.main import run_cli
 
 TARGET = '''
 def shout(text, *, suffix=""):
@@ -65,7 +65,7 @@ class Project:
 
     def proctor(self, *args: str) -> Told:
         self._capture.readouterr()
-        code = outcome(list(args))
+        code = run_cli(list(args))
         captured = self._capture.readouterr()
         return Told(code, captured.out, captured.err)
 

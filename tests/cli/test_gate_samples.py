@@ -96,7 +96,9 @@ def test_another_question_under_the_same_id_is_no_pair(exam: Project) -> None:
     said = " ".join(told.out.split())
     assert told.code == 0
     assert "two groups of 200 and 200 samples" in said
-    assert "200 samples have different contents under the same id and cannot be paired: q0, q1, q10, …" in said
+    assert (
+        "200 samples have different contents under the same id and cannot be paired: q0, q1, q10, …" in said
+    )
     early = exam.proctor(*GATE, "--until-decided")
     assert early.code == 2
     assert "sample 'q0' has other content in main, under the same id" in early.err

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from benchmarks.quality.local_judges import preference_figure, read_answers, read_pairs, verdict_figure
 
-from proctor.metrics.warnings import MEASUREMENTS, JudgeMeasurement, describe_judge, local_judges
+from proctor.metrics.warnings import MEASUREMENTS, JudgeMeasurement, describe_judge, warn_local_judges
 from proctor.models import weights
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from tests.cli.project import Project
@@ -71,7 +71,7 @@ def test_command_warning_and_documentation_show_the_same_text(project: Project, 
     assert [model["as_judge"] for model in local if model["name"] == name] == [text]
     spec = EvaluatorSpec("polite", "llm_judge", {"adapter": f"local:{name}"})
     run = RunMetadata("r", "r", datetime.now(UTC), evaluators=(spec,))
-    assert list(local_judges(run)) == [f"polite is judged by local:{name}, which {text}"]
+    assert list(warn_local_judges(run)) == [f"polite is judged by local:{name}, which {text}"]
     documented = re.sub(r"\s+", " ", DOCS.read_text(encoding="utf-8"))
     assert f"- `local:{name}` {text}." in documented
 

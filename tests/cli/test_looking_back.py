@@ -7,7 +7,7 @@ import json
 import click
 import pytest
 
-from proctor.cli.main import COMMANDS, outcome
+from proctor.cli.main import COMMANDS, run_cli
 from tests.cli.project import Project
 
 
@@ -189,7 +189,7 @@ def test_a_broken_plugin_is_a_warning(project: Project, monkeypatch: pytest.Monk
 
     from proctor.core import imports as plugins
 
-    installed = plugins.installed(plugins.EVALUATORS)
+    installed = plugins.entry_points(plugins.EVALUATORS)
     broken = EntryPoint("bad", "no_such_module:thing", "proctor.evaluators")
     monkeypatch.setattr(plugins, "installed", lambda _group: [*installed, broken])
     told = project.proctor("evaluators", "contains")
@@ -251,4 +251,4 @@ def test_main_exits_with_the_code() -> None:
     with pytest.raises(SystemExit) as exit_:
         main(["--version"])
     assert exit_.value.code == 0
-    assert outcome(["run", "--no-such-option"]) == 2
+    assert run_cli(["run", "--no-such-option"]) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proctor.comparison.gates.thresholds import Percent, read_share, read_thresholds
+from proctor.comparison.gates.thresholds import Percentage, read_threshold, read_thresholds
 from proctor.errors import ConfigError
 from tests.cli.project import Project
 
@@ -14,15 +14,15 @@ from tests.cli.project import Project
 )
 def test_a_share_is_a_number_or_a_percentage(text: str, share: float) -> None:
     """80% is 0.8; spaces do not matter."""
-    assert read_share(text, "fail_under") == share
-    assert isinstance(read_share(text, "fail_under"), Percent) == ("%" in text)
+    assert read_threshold(text, "fail_under") == share
+    assert isinstance(read_threshold(text, "fail_under"), Percentage) == ("%" in text)
 
 
 @pytest.mark.parametrize("given", ["", "%", "high", "80%%", "nan", "inf%", True, None, [1]])
 def test_what_is_neither_is_refused(given: object) -> None:
     """The error names the option and shows both ways to write it."""
     with pytest.raises(ConfigError, match=r"0\.8 or 80%"):
-        read_share(given, "fail_under")
+        read_threshold(given, "fail_under")
 
 
 def test_all_thresholds_that_cannot_be_read_are_named() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.datasets.sessions import SessionDataset
 from proctor.errors import ConfigError
-from proctor.wiring.config import load
+from proctor.wiring.config import load_eval_file
 from tests.cli.project import Project
 from tests.importers.examples import CLAUDE
 
@@ -63,14 +63,14 @@ def test_an_eval_file_names_sessions(project: Project) -> None:
     folder(project, a=CLAUDE)
     evaluators = "evaluators: [all_tools_succeeded]\n"
     path = project.write("s.yaml", "dataset: {path: logs, pattern: '*.jsonl'}\n" + evaluators)
-    assert isinstance(load(path).evaluation.dataset, SessionDataset)
+    assert isinstance(load_eval_file(path).evaluation.dataset, SessionDataset)
     assert project.proctor("run", "s.yaml", "-q").code == 0
     project.write("t.yaml", "dataset: {path: logs/a.jsonl, format: codex}\n" + evaluators)
     told = project.proctor("run", "t.yaml", "-q")
     assert (told.code, "no session of codex" in told.err) == (2, True)
     bad = project.write("u.yaml", "dataset: data.jsonl\n" + evaluators)
     with pytest.raises(ConfigError, match=r"target is missing; .* format: auto"):
-        load(bad)
+        load_eval_file(bad)
 
 
 def test_sessions_taken_for_samples_are_told_how_to_be_read(project: Project) -> None:
@@ -100,6 +100,6 @@ def test_a_misspelt_dataset_is_told_and_no_target_is_missed(
     folder(project, a=CLAUDE)
     path = project.write("s.yaml", f"dataset: {dataset}\nevaluators: [all_tools_succeeded]\n")
     with pytest.raises(ConfigError) as caught:
-        load(path)
+        load_eval_file(path)
     assert told in str(caught.value)
     assert "target" not in str(caught.value)

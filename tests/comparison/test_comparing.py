@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from proctor.comparison.compare import compare
-from proctor.comparison.sides import Side, side_of
+from proctor.comparison.sides import Side, make_side
 from proctor.records.comparison import Comparison, Flip, MetricDelta
 from proctor.records.results import ResultList
 from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, RunOptions, StoppedEarly
@@ -124,8 +124,8 @@ def test_many_names_are_cut_and_unknown_ways_are_only_different() -> None:
 
 def test_errors_are_counted_in_the_headline() -> None:
     """Where trials failed, the answer is about the strict pass rate, and a note says how many."""
-    a = side_of("new", ResultList([*(result(f"s{at}") for at in range(6)), result("s6", error=True)]))
-    b = side_of("old", ResultList([result(f"s{at}") for at in range(7)]))
+    a = make_side("new", ResultList([*(result(f"s{at}") for at in range(6)), result("s6", error=True)]))
+    b = make_side("old", ResultList([result(f"s{at}") for at in range(7)]))
     found = compare(a, b)
     assert "strict_pass_rate 85.7 % against 100.0 %, -14.3 points (n = 7" in found.answer
     assert found.metrics["pass_rate"].n == 6
@@ -262,7 +262,7 @@ def test_sides_of_results() -> None:
             ("c", "doc", 0, None, 0.0),
         )
     ]
-    side = side_of("new", ResultList(results))
+    side = make_side("new", ResultList(results))
     assert side.samples == ("a", "b", "c")
     assert side.clusters == {"a": "doc", "b": "b", "c": "doc"}
     assert side.metrics["latency_ms.mean"] == {"a": 20.0, "b": 5.0}

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from proctor import Sample, SQLiteHistory, compare, evaluate
-from proctor.comparison.contents import content_of
+from proctor.comparison.contents import content_key
 from proctor.records.comparison import Comparison
 from proctor.records.session import Message, Session
-from proctor.wiring.open_history import look_up
+from proctor.wiring.open_history import load_report
 
 
 def chat(*said: str, answer: str = "Yes.", **metadata: Any) -> Sample[Any, Any]:
@@ -83,16 +83,16 @@ def test_a_sample_that_was_only_mended_is_still_the_same(
 
 def test_of_a_session_it_counts_what_was_said_to_the_system() -> None:
     """Other answers are what is measured; another conversation that begins alike is another."""
-    one = content_of(chat("Hello", "Where is it?"))
-    assert content_of(chat("Hello", "Where is it?", answer="No.", title="x")) == one
-    assert content_of(chat("Hello", "I want a refund")) != one
-    assert content_of(chat("Hello")) != one
+    one = content_key(chat("Hello", "Where is it?"))
+    assert content_key(chat("Hello", "Where is it?", answer="No.", title="x")) == one
+    assert content_key(chat("Hello", "I want a refund")) != one
+    assert content_key(chat("Hello")) != one
 
 
 def test_recordings_of_one_task_are_one_sample() -> None:
     """A simulated user words it otherwise each time; the task is what is asked."""
-    assert content_of(chat("Hi, a flight", task_id=3)) == content_of(chat("A flight?", task_id=3))
-    assert content_of(chat("Hi, a flight", task_id=3)) != content_of(chat("A flight?", task_id=4))
+    assert content_key(chat("Hi, a flight", task_id=3)) == content_key(chat("A flight?", task_id=3))
+    assert content_key(chat("Hi, a flight", task_id=3)) != content_key(chat("A flight?", task_id=4))
 
 
 def test_what_is_stored_tells_the_same_as_what_is_in_memory(tmp_path: Path) -> None:
@@ -100,10 +100,10 @@ def test_what_is_stored_tells_the_same_as_what_is_in_memory(tmp_path: Path) -> N
     sample = chat("Hello", "Where is it?")
     history = SQLiteHistory(tmp_path / "h.db")
     evaluate(echo, [sample], ["exact_match"], name="one", history=history, progress=False)
-    [stored] = look_up(history, "one").results.samples()
-    assert content_of(stored) == content_of(sample)
+    [stored] = load_report(history, "one").results.samples()
+    assert content_key(stored) == content_key(sample)
 
 
 def test_an_object_without_content_counts_as_the_same() -> None:
     """It is written by its address, which is another in each process."""
-    assert content_of(Sample("1", object())) is None
+    assert content_key(Sample("1", object())) is None

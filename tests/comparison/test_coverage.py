@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from proctor.comparison.compare import compare
-from proctor.comparison.coverage import Coverage, coverage_of
-from proctor.comparison.gates.decision import Demand, decide
-from proctor.comparison.sides import Side, side_of
+from proctor.comparison.coverage import Coverage, compute_coverage
+from proctor.comparison.gates.decision import GateConfig, decide
+from proctor.comparison.sides import Side, make_side
 from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata, RunOptions
 from proctor.records.sample import Sample
@@ -36,14 +36,14 @@ def side(name: str, judge: list[Score], *, epochs: int = 1, prefix: str = "s", o
         evaluators=(EvaluatorSpec("contains", "contains"), EvaluatorSpec("judge", "judge")),
         options=RunOptions(skipped="ignore", epochs=epochs),
     )
-    return side_of(name, ResultList(results), run)
+    return make_side(name, ResultList(results), run)
 
 
 def test_verdicts_that_only_one_side_has_are_counted() -> None:
     """Of 60 pairs the judge is silent on 10 others in either: 10 lost, 10 gained, 50 each."""
     new = side("new", [SILENT] * 10 + [GOOD] * 50)
     old = side("old", [GOOD] * 50 + [SILENT] * 10)
-    contains, judge = coverage_of(new, old)
+    contains, judge = compute_coverage(new, old)
     assert contains == Coverage("contains", 60, 60, 60, 0, 0)
     assert judge == Coverage("judge", 50, 50, 60, 10, 10)
     assert judge.is_uneven
@@ -53,7 +53,7 @@ def test_a_tenth_may_be_missing() -> None:
     """6 of 60 are a tenth and change nothing; with 7 nothing is called equal or better."""
     for silent, verdict in ((6, "pass"), (7, "inconclusive")):
         new = side("new", [SILENT] * silent + [GOOD] * (60 - silent))
-        found = decide([(new, side("old", [GOOD] * 60))], Demand({"pass_rate": 0.1}))
+        found = decide([(new, side("old", [GOOD] * 60))], GateConfig({"pass_rate": 0.1}))
         assert found.verdict == verdict
         compared = compare(new, side("old", [GOOD] * 60)).metrics["pass_rate"].verdict
         assert (compared == "not comparable") is (verdict == "inconclusive")
@@ -62,26 +62,26 @@ def test_a_tenth_may_be_missing() -> None:
 def test_red_stays_red() -> None:
     """A silent evaluator makes no failed run inconclusive."""
     new = side("new", [SILENT] * 60, other=BAD)
-    assert decide([(new, side("old", [GOOD] * 60))], Demand({"pass_rate": 0.1})).verdict == "fail"
+    assert decide([(new, side("old", [GOOD] * 60))], GateConfig({"pass_rate": 0.1})).verdict == "fail"
 
 
 def test_an_evaluator_that_judges_more_than_before_does_not_hold_up_a_pass_rate() -> None:
     """One more check passed too. A mean over other checks is another number: inconclusive."""
     new, old = side("new", [GOOD] * 60), side("old", [SILENT] * 60)
-    assert decide([(new, old)], Demand({"pass_rate": 0.1})).verdict == "pass"
-    assert decide([(new, old)], Demand({"mean_score": 0.1})).verdict == "inconclusive"
+    assert decide([(new, old)], GateConfig({"pass_rate": 0.1})).verdict == "pass"
+    assert decide([(new, old)], GateConfig({"mean_score": 0.1})).verdict == "inconclusive"
 
 
 def test_epochs_are_counted_one_by_one() -> None:
     """Each sample has one verdict of five, so every sample has a number: 80 of 100 are lost."""
     new = side("new", [GOOD, *[SILENT] * 4] * 20, epochs=5)
-    judge = coverage_of(new, side("old", [GOOD] * 100, epochs=5))[1]
+    judge = compute_coverage(new, side("old", [GOOD] * 100, epochs=5))[1]
     assert judge == Coverage("judge", 20, 100, 100, 80, 0, "trials")
 
 
 def test_another_number_of_epochs_is_no_loss() -> None:
     """20 samples in one epoch against three: each sample counts once."""
-    judge = coverage_of(side("new", [GOOD] * 20), side("old", [GOOD] * 60, epochs=3))[1]
+    judge = compute_coverage(side("new", [GOOD] * 20), side("old", [GOOD] * 60, epochs=3))[1]
     assert judge == Coverage("judge", 20, 20, 20, 0, 0)
 
 
@@ -89,12 +89,12 @@ def test_what_is_left_out_by_design_is_no_loss() -> None:
     """An evaluator of repeats speaks in the last epoch only, here of two and of five."""
     new = side("new", [*[NOT_YET] * 4, GOOD] * 20, epochs=5)
     old = side("old", [NOT_YET, GOOD] * 20, epochs=2)
-    assert coverage_of(new, old)[1] == Coverage("judge", 20, 20, 20, 0, 0)
+    assert compute_coverage(new, old)[1] == Coverage("judge", 20, 20, 20, 0, 0)
 
 
 def test_failed_trials_are_left_to_the_metrics() -> None:
     """What the judge failed on is an error of the run, and counted there."""
-    judge = coverage_of(side("new", [FAILED] * 60), side("old", [GOOD] * 60))[1]
+    judge = compute_coverage(side("new", [FAILED] * 60), side("old", [GOOD] * 60))[1]
     assert (judge.lost, judge.is_uneven) == (0, False)
 
 
@@ -103,6 +103,6 @@ def test_of_two_groups_only_complete_silence_counts() -> None:
     old = side("old", [GOOD] * 60)
     half = side("new", [GOOD] * 20 + [SILENT] * 40, prefix="n")
     none = side("new", [SILENT] * 60, prefix="n")
-    assert [one.is_uneven for one in coverage_of(half, old)] == [False, False]
-    assert [one.is_uneven for one in coverage_of(none, old)] == [False, True]
-    assert decide([(none, old)], Demand({"pass_rate": 0.1})).verdict == "inconclusive"
+    assert [one.is_uneven for one in compute_coverage(half, old)] == [False, False]
+    assert [one.is_uneven for one in compute_coverage(none, old)] == [False, True]
+    assert decide([(none, old)], GateConfig({"pass_rate": 0.1})).verdict == "inconclusive"

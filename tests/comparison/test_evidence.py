@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.comparison.evidence import Evidence, interval_of
+from proctor.comparison.evidence import Evidence, estimate_interval
 
 
 @given(st.lists(st.integers(1, 30), min_size=5, max_size=60), st.sampled_from([0.0, 1.0]))
@@ -14,7 +14,7 @@ def test_samples_that_all_pass_have_an_interval_in_clusters_of_any_size(
 ) -> None:
     """Or too few of them count; it is never a fault."""
     clusters = [f"c{number}" for number, size in enumerate(sizes) for _ in range(size)]
-    found = interval_of([value] * len(clusters), clusters)
+    found = estimate_interval([value] * len(clusters), clusters)
     assert found is None or found[0] <= value <= found[1]
     same = Evidence([value] * len(clusters), [value] * len(clusters), clusters=clusters)
     interval = same.interval()

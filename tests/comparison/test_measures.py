@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.comparison.compare import changes_between, compare
+from proctor.comparison.compare import compare, find_evaluator_changes
 from proctor.comparison.sides import Side
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from tests.comparison.made_up import numbers
@@ -59,7 +59,7 @@ def test_a_score_does_not_compare_where_its_own_evaluator_was_changed() -> None:
     assert found.scores["graded"].verdict == "not comparable"
     assert found.scores["right"].verdict == "better"
     other_code = msgspec.structs.replace(GRADED, identity="9")
-    assert changes_between(run("1", other_code), run("2", GRADED)).changed == ("graded",)
+    assert find_evaluator_changes(run("1", other_code), run("2", GRADED)).changed == ("graded",)
 
 
 def test_bytecode_of_another_python_is_a_doubt_and_no_change() -> None:
@@ -74,7 +74,7 @@ def test_bytecode_of_another_python_is_a_doubt_and_no_change() -> None:
     assert note.endswith("whether the code of graded is the same")
     # Only the first two parts of a Python's version have a bytecode of their own.
     patched = msgspec.structs.replace(there, environment={**HERE, "python": "3.12.9"})
-    assert changes_between(run("1", GRADED), patched).changed == ("graded",)
+    assert find_evaluator_changes(run("1", GRADED), patched).changed == ("graded",)
 
 
 def rubric(name: str, adapter: str = "python:judge", **more: Any) -> EvaluatorSpec:
@@ -89,20 +89,20 @@ def test_what_is_not_the_same_is_said() -> None:
     """Which option, and how; of long texts only that they are others; those alike together."""
     new = run("1", rubric("a", "python:other"), rubric("b", "python:other"))
     old = run("2", rubric("a"), rubric("b"))
-    [told] = changes_between(new, old).told("new", "old")
+    [told] = find_evaluator_changes(new, old).describe("new", "old")
     assert told == (
         "the evaluators a, b are not the same in both runs: "
         "adapter is python:other in new and python:judge in old"
     )
     long = run("1", rubric("a", description="Was it solved, in the end, to their satisfaction?"))
-    [told] = changes_between(long, run("2", rubric("a"))).told("new", "old")
+    [told] = find_evaluator_changes(long, run("2", rubric("a"))).describe("new", "old")
     assert told.endswith("in both runs: rubric.description differs")
     more = run("1", rubric("a", scale=[0, 10]))
-    [told] = changes_between(more, run("2", rubric("a"))).told("new", "old")
+    [told] = find_evaluator_changes(more, run("2", rubric("a"))).describe("new", "old")
     assert told.endswith("rubric.scale is [0,10] in new and the default in old")
-    [told] = changes_between(run("1", msgspec.structs.replace(RIGHT, identity="9")), run("2", RIGHT)).told(
-        "new", "old"
-    )
+    [told] = find_evaluator_changes(
+        run("1", msgspec.structs.replace(RIGHT, identity="9")), run("2", RIGHT)
+    ).describe("new", "old")
     assert told == "the evaluator right is not the same in both runs: the code, or code that it uses"
 
 

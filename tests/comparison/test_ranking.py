@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.comparison.ranking import Ranked, rank
+from proctor.comparison.ranking import RankingEntry, rank
 from proctor.core.stats.ranks import chances_of_best
 from proctor.errors import ConfigError
 from proctor.records.comparison import Ranking
@@ -19,9 +19,9 @@ from tests.comparison.made_up import numbers
 VALUES = st.lists(st.none() | st.integers(0, 50).map(float), min_size=1, max_size=6)
 
 
-def ranked(*values: float | None) -> Ranked:
+def ranked(*values: float | None) -> RankingEntry:
     """One sample for each value."""
-    return Ranked(numbers(*values), None, values.count(None))
+    return RankingEntry(numbers(*values), None, values.count(None))
 
 
 def test_three_configurations_by_tokens() -> None:
@@ -136,14 +136,14 @@ def test_clusters_count_as_one_in_rankings() -> None:
     """Sixty samples of six documents: a lead in two of them is no lead, and chances say so."""
     mine = [float(at // 10 < 2) for at in range(60)]
     clusters = {f"s{at}": str(at // 10) for at in range(60)}
-    held = {"a": Ranked(numbers(*mine), clusters), "b": Ranked(numbers(*[0.0] * 60), clusters)}
+    held = {"a": RankingEntry(numbers(*mine), clusters), "b": RankingEntry(numbers(*[0.0] * 60), clusters)}
     ranking = rank("score", "desc", held)
     assert not ranking.decided
     # No cluster of the two is drawn in (4/6)^6 of all cases: then they share.
     expected = 1 - (4 / 6) ** 6 / 2
     assert ranking.places[0].chance_of_best == pytest.approx(expected, abs=0.03)
-    assert rank("score", "desc", {n: Ranked(one.numbers) for n, one in held.items()}).decided
-    few = {n: Ranked(one.numbers, dict.fromkeys(one.numbers, "d")) for n, one in held.items()}
+    assert rank("score", "desc", {n: RankingEntry(one.numbers) for n, one in held.items()}).decided
+    few = {n: RankingEntry(one.numbers, dict.fromkeys(one.numbers, "d")) for n, one in held.items()}
     assert rank("score", "desc", few).places[0].chance_of_best is None
 
 
@@ -163,7 +163,7 @@ def test_the_chance_of_being_best_is_that_of_the_difference() -> None:
 def test_a_lead_that_the_common_samples_contradict_is_none() -> None:
     """Where a is first only for samples that b lacks, those in common decide, and it says so."""
     common = [10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0]
-    a = Ranked({**numbers(*common), **{f"easy{at}": 0.0 for at in range(5)}})
+    a = RankingEntry({**numbers(*common), **{f"easy{at}": 0.0 for at in range(5)}})
     ranking = rank("tokens", "asc", {"a": a, "b": ranked(*(value - 1 for value in common))})
     assert ranking.best == "b"
     assert [(one.ranks, one.n) for one in ranking.places] == [((1, 1), 7), ((2, 2), 7)]
@@ -177,9 +177,9 @@ def test_a_lead_that_the_common_samples_contradict_is_none() -> None:
 def test_an_order_that_nothing_in_common_can_mend_is_open() -> None:
     """Each pair has samples in common, all three have none: no place is decided."""
     held = {
-        "a": Ranked({f"ab{at}": at + 1.0 for at in range(9)} | {f"ac{at}": 0.0 for at in range(90)}),
-        "b": Ranked({f"ab{at}": at + 0.0 for at in range(9)} | {f"bc{at}": 9.0 for at in range(9)}),
-        "c": Ranked({f"ac{at}": 5.0 for at in range(9)} | {f"bc{at}": 9.5 for at in range(9)}),
+        "a": RankingEntry({f"ab{at}": at + 1.0 for at in range(9)} | {f"ac{at}": 0.0 for at in range(90)}),
+        "b": RankingEntry({f"ab{at}": at + 0.0 for at in range(9)} | {f"bc{at}": 9.0 for at in range(9)}),
+        "c": RankingEntry({f"ac{at}": 5.0 for at in range(9)} | {f"bc{at}": 9.5 for at in range(9)}),
     }
     ranking = rank("tokens", "desc", held)
     assert [one.ranks for one in ranking.places] == [(1, 3)] * 3
@@ -189,7 +189,7 @@ def test_an_order_that_nothing_in_common_can_mend_is_open() -> None:
 def test_times_of_several_runs_are_put_in_order_and_not_decided() -> None:
     """A slower hour makes every sample slower; within one run both had the same hour."""
     slow, quick = numbers(*range(20, 60)), numbers(*range(40))
-    held = {"slow": Ranked(slow, run="r1"), "quick": Ranked(quick, run="r2")}
+    held = {"slow": RankingEntry(slow, run="r1"), "quick": RankingEntry(quick, run="r2")}
     ranking = rank("latency_ms.mean", "asc", held)
     assert (ranking.best, ranking.decided) == ("quick", False)
     assert "a slower system from a slower hour" in ranking.answer

@@ -22,8 +22,8 @@ from proctor import (
     rescore,
 )
 from proctor.errors import ConfigError, RunNotFound, UsageError
-from proctor.wiring.compare_runs import best_first, compare_every, meant, rank
-from proctor.wiring.open_history import look_up
+from proctor.wiring.compare_runs import compare_configurations, default_order, open_pair, rank
+from proctor.wiring.open_history import load_report
 
 DATASET = [{"id": f"q{at}", "input": str(at), "expected": str(at)} for at in range(12)]
 
@@ -69,7 +69,7 @@ def test_reports_are_compared_as_they_are(history: SQLiteHistory) -> None:
     how: dict[str, Any] = {"history": False, "progress": False}
     new = evaluate(answers(0), DATASET, ["exact_match"], name="fresh", **how)
     assert isinstance(new, FieldReport)
-    found = compare(new, look_up(history, "old"))
+    found = compare(new, load_report(history, "old"))
     assert (found.a, found.b, found.metrics["pass_rate"].verdict) == ("fresh", "old", "better")
     assert compare(new, "old", history=history).metrics == found.metrics
     plain = EvalReport(list(new.results), new.metadata)
@@ -94,7 +94,7 @@ def test_reports_without_a_run(history: SQLiteHistory) -> None:
 def test_two_runs_of_one_name_are_called_by_their_ids(history: SQLiteHistory) -> None:
     """Both are "old" to a report; to tell them apart takes the id."""
     again = evaluate(answers(2), DATASET, ["exact_match"], name="old", history=history, progress=False)
-    first = look_up(history, "baseline:main")
+    first = load_report(history, "baseline:main")
     found = compare(again, first)
     assert (found.a, found.b) == (again.run_id, first.run_id)
 
@@ -137,7 +137,7 @@ def test_every_common_configuration(history: SQLiteHistory) -> None:
         answers(0), DATASET, ["exact_match"], name="again", configurations=three, history=history,
         progress=False,
     )  # fmt: skip
-    found, alone = compare_every(*meant("again", "both", history=history))
+    found, alone = compare_configurations(*open_pair("again", "both", history=history))
     assert [(one.a, one.b) for one in found] == [
         ("again@plain", "both@plain"),
         ("again@careless", "both@careless"),
@@ -145,20 +145,20 @@ def test_every_common_configuration(history: SQLiteHistory) -> None:
     assert alone == ("again@third",)
     assert found[0].tests == found[1].tests
     with pytest.raises(ConfigError, match="no configuration in common"):
-        compare_every(*meant("again", "old", history=history))
+        compare_configurations(*open_pair("again", "old", history=history))
 
 
 def test_configurations_of_one_run(history: SQLiteHistory) -> None:
     """With a run, a and b are its configurations."""
-    [found], alone = compare_every(*meant("plain", "careless", history=history, run="both"))
+    [found], alone = compare_configurations(*open_pair("plain", "careless", history=history, run="both"))
     assert (found.a, found.b, alone) == ("plain", "careless", ())
     with pytest.raises(ConfigError, match="no configuration 'oops'"):
-        meant("plain", "oops", history=history, run="both")
+        open_pair("plain", "oops", history=history, run="both")
 
 
 def test_reports_of_any_kind_can_compare_and_rank(history: SQLiteHistory) -> None:
     """evaluate, look_up and rescore give reports that can; by metric, score, path."""
-    report = look_up(history, "both")
+    report = load_report(history, "both")
     assert report.compare("plain", "careless").metrics["pass_rate"].verdict == "better"
     assert report.rank_by("pass_rate", "desc").best == "plain"
     assert report.rank_by("exact_match", "desc").best == "plain"
@@ -183,6 +183,6 @@ def test_runs_in_order(history: SQLiteHistory) -> None:
 
 def test_the_best_first_by_the_metrics_name() -> None:
     """Tokens and errors lower, scores and what nobody knows higher."""
-    assert [best_first(name) for name in ("cost", "error_rate", "judge", "tokens.mean")] == [
+    assert [default_order(name) for name in ("cost", "error_rate", "judge", "tokens.mean")] == [
         "asc", "asc", "desc", "asc",
     ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proctor.datasets.census import DatasetInspection
+from proctor.datasets.inspection import DatasetInspection
 from proctor.datasets.record import RecordReader, Rules, read_items
 from proctor.errors import DatasetError
 from proctor.records.run import DatasetInfo

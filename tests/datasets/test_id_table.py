@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.datasets.census import IdTable
+from proctor.datasets.inspection import IdTable
 
 
 @given(st.lists(st.integers(min_value=0, max_value=2**64 - 1) | st.integers(0, 40)))

@@ -13,7 +13,7 @@ import pytest
 
 from proctor.datasets.dataset import Dataset
 from proctor.datasets.json_document import JSONDataset
-from proctor.datasets.source import as_source
+from proctor.datasets.source import make_source
 from proctor.datasets.table import CSVDataset
 from proctor.errors import DatasetError
 
@@ -131,14 +131,14 @@ def test_json_lines_with_objects_over_several_lines_are_read(tmp_path: Path) -> 
 def test_a_json_list_in_a_jsonl_file_is_recognised(tmp_path: Path) -> None:
     """The content decides, not the ending; the description says what was recognised."""
     path = write(tmp_path / "a.jsonl", json.dumps(ROWS))
-    assert [s.id for s in as_source(path)] == ["1", "2"]
-    assert as_source(path).inspect().details == {"format": "json", "recognised": "a JSON list"}
+    assert [s.id for s in make_source(path)] == ["1", "2"]
+    assert make_source(path).inspect().details == {"format": "json", "recognised": "a JSON list"}
 
 
 def test_json_lines_in_a_json_file_are_recognised(tmp_path: Path) -> None:
     """One object on each line is JSON Lines under any name."""
     path = write(tmp_path / "a.json", "".join(json.dumps(row) + "\n" for row in ROWS))
-    source = as_source(path)
+    source = make_source(path)
     assert [s.id for s in source] == ["1", "2"]
     assert source.inspect().details == {"format": "jsonl", "recognised": "JSON Lines"}
 
@@ -276,7 +276,7 @@ def test_an_object_with_unclear_lists_names_them_and_how_to_choose(
 def test_keys_beside_the_list_are_named_as_not_read(tmp_path: Path) -> None:
     """A version or a list of authors is no sample; the description says what was not read."""
     content = {"version": 3, "data": ROWS, "authors": [{"name": "Ada"}]}
-    dataset = as_source(write(tmp_path / "qa.json", json.dumps(content)))
+    dataset = make_source(write(tmp_path / "qa.json", json.dumps(content)))
     assert dataset.inspect().details["recognised"] == (
         "a JSON object with a list under 'data'; other keys are ignored: version, authors"
     )

@@ -11,7 +11,7 @@ import pytest
 from proctor.datasets.dataset import Dataset
 from proctor.datasets.iterator import IteratorDataset
 from proctor.datasets.jsonl import JSONLDataset
-from proctor.datasets.source import UserDataset, as_source
+from proctor.datasets.source import UserDataset, make_source
 from proctor.datasets.table import CSVDataset
 from proctor.errors import DatasetError
 from proctor.records.run import DatasetInfo
@@ -55,7 +55,7 @@ def test_a_path_is_opened_by_its_ending(name: str, text: str, kind: type, tmp_pa
     """Strings and paths alike open the kind of file that their ending says."""
     path = tmp_path / name
     path.write_text(text)
-    for source in (as_source(path), as_source(str(path))):
+    for source in (make_source(path), make_source(str(path))):
         assert isinstance(source, kind)
         assert list(source) == [Sample("1", "x")]
 
@@ -63,20 +63,20 @@ def test_a_path_is_opened_by_its_ending(name: str, text: str, kind: type, tmp_pa
 def test_a_dataset_is_taken_as_it_is() -> None:
     """What is a source already passes through, and takes no further rules."""
     dataset = Dataset.of(RECORDS)
-    assert as_source(dataset) is dataset
+    assert make_source(dataset) is dataset
     with pytest.raises(DatasetError, match="set them when you create the dataset"):
-        as_source(dataset, str)
+        make_source(dataset, str)
 
 
 @pytest.mark.parametrize("items", [RECORDS, tuple(RECORDS), [Sample("1", "2 + 2", "4")]])
 def test_a_list_becomes_a_dataset(items: Any) -> None:
     """Lists and tuples of records or samples are held in memory."""
-    assert as_source(items, str, str) == Dataset([Sample("1", "2 + 2", "4")])
+    assert make_source(items, str, str) == Dataset([Sample("1", "2 + 2", "4")])
 
 
 def test_an_iterator_becomes_a_dataset_of_one_pass() -> None:
     """Generators are read once, as they come."""
-    source = as_source((record for record in RECORDS), expected_type=str)
+    source = make_source((record for record in RECORDS), expected_type=str)
     assert isinstance(source, IteratorDataset)
     assert [sample.expected for sample in source] == ["4"]
 
@@ -84,7 +84,7 @@ def test_an_iterator_becomes_a_dataset_of_one_pass() -> None:
 def test_the_custom_loader_of_the_runner_specification_works() -> None:
     """Ruling (runner): an object with `__iter__`, `__len__` and `info` is a dataset."""
     theirs = DatabaseDataset(RECORDS)
-    source = as_source(theirs)
+    source = make_source(theirs)
     assert isinstance(source, UserDataset)
     assert list(source) == list(source) == [Sample("1", "2 + 2", "4")]
     assert len(source) == 1
@@ -100,18 +100,18 @@ def test_the_custom_loader_of_the_runner_specification_works() -> None:
 
 def test_a_loader_of_the_users_own_is_checked_like_a_file() -> None:
     """Faults are named by item: all of them on inspection, the first one in a pass."""
-    source = as_source(DatabaseDataset([*RECORDS, *RECORDS, {"id": "2"}]))
+    source = make_source(DatabaseDataset([*RECORDS, *RECORDS, {"id": "2"}]))
     with pytest.raises(DatasetError, match="2 problems"):
         source.inspect()
     with pytest.raises(DatasetError, match="DatabaseDataset, item 2: input: is missing"):
         list(source)
     with pytest.raises(DatasetError, match="item 0: expected: expected a whole number"):
-        list(as_source(DatabaseDataset(RECORDS), str, int))
+        list(make_source(DatabaseDataset(RECORDS), str, int))
 
 
 def test_a_loader_needs_neither_length_nor_info() -> None:
     """An object that can only be iterated is enough."""
-    source = as_source(Endless())
+    source = make_source(Endless())
     assert source.inspect().length == 1
     assert source.inspect().source == "Endless"
     with pytest.raises(TypeError):
@@ -131,5 +131,5 @@ def test_a_loader_needs_neither_length_nor_info() -> None:
 def test_other_things_are_refused_with_what_is_possible(thing: Any, told: str) -> None:
     """What cannot be iterated for records is refused in words."""
     with pytest.raises(DatasetError, match=told) as caught:
-        as_source(thing)
+        make_source(thing)
     assert "pass a path, a Dataset, a list of records" in caught.value.fix

@@ -12,7 +12,7 @@ import pytest
 
 from proctor.datasets.dataset import Dataset
 from proctor.datasets.iterator import IteratorDataset
-from proctor.datasets.source import as_source
+from proctor.datasets.source import make_source
 from proctor.errors import DatasetError
 
 
@@ -136,7 +136,7 @@ def test_files_and_streams_follow_the_same_rule(tmp_path: Path) -> None:
     stream = IteratorDataset([record("q")], expected_type=int)
     with pytest.raises(DatasetError, match="expected: expected a whole number, but it is missing"):
         list(stream)
-    assert [s.input for s in as_source(lines, str | None, Any)] == [None, "q"]
+    assert [s.input for s in make_source(lines, str | None, Any)] == [None, "q"]
 
 
 def test_a_literal_lists_what_is_allowed() -> None:

@@ -11,7 +11,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from proctor.errors import UsageError
-from proctor.wiring.config import load
+from proctor.wiring.config import load_eval_file
 from proctor.wiring.prepare import prepare
 from proctor.wiring.registry import Registry
 from tests.cli.project import Project
@@ -170,7 +170,7 @@ fields:
     evaluators: [{contains: {case_sensitive: 3}}]
 """
     )
-    told = fault(lambda: prepare(load(path).evaluation, Registry.standard()))
+    told = fault(lambda: prepare(load_eval_file(path).evaluation, Registry.standard()))
     assert told.replace(str(tmp_path), "…") == snapshot("""\
 the evaluation has 4 faults
   - target: sample 'a' has no recorded results by configuration, and there is no target to run
@@ -191,14 +191,14 @@ def test_an_eval_file_whose_entries_are_no_entries(tmp_path: Path) -> None:
     """Wrong keys and kinds are named with their line; so is a file that evaluates nothing."""
     path = tmp_path / "eval.yaml"
     path.write_text("dataset: []\nfields:\n  output: {evaluaters: [contains]}\nbaseline: 3\nfeilds: {}\n")
-    told = fault(lambda: load(path))
+    told = fault(lambda: load_eval_file(path))
     path.write_text("dataset: []\nfields: {output: output}\n")
-    nothing = fault(lambda: load(path))
+    nothing = fault(lambda: load_eval_file(path))
     path.write_text("dataset: []\nevaluators: [contains]\n")
-    no_target = fault(lambda: load(path))
+    no_target = fault(lambda: load_eval_file(path))
     module = tmp_path / "wrong_eval.py"
     module.write_text("dataset = []\nfields = {'output': {'evaluaters': ['contains']}}\n")
-    in_python = fault(lambda: load(module))
+    in_python = fault(lambda: load_eval_file(module))
     both = "\n\n".join([told, nothing, no_target, in_python])
     assert both.replace(str(tmp_path), "…") == snapshot("""\
 …/eval.yaml: the eval file has faults

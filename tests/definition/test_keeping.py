@@ -10,7 +10,7 @@ import pytest
 
 from proctor import Definition, SQLiteHistory, define
 from proctor.errors import ConfigError
-from proctor.wiring.definition.keeping import Keeping
+from proctor.wiring.definition.keeping import DefinitionHistory
 
 
 class Later:
@@ -58,16 +58,16 @@ def test_days_are_counted_by_the_clock(tmp_path: Path) -> None:
     """A month later the old runs go, by command too; within the count they stay."""
     definition = checks(tmp_path, retention_days=30)
     first = definition.evaluate(span())
-    definition.history = Keeping(definition, Later(29))
+    definition.history = DefinitionHistory(definition, Later(29))
     definition.history(retention_days=30, where=tmp_path / "h.db")
     assert definition.history.prune() == []
-    definition.history = Keeping(definition, Later(31))
+    definition.history = DefinitionHistory(definition, Later(31))
     definition.history(retention_days=30, where=tmp_path / "h.db")
     assert definition.history.prune() == [first.run_id]
     assert count(tmp_path) == 0
     kept = checks(tmp_path)
     kept.evaluate(span())
-    kept.history = Keeping(kept, Later(31))
+    kept.history = DefinitionHistory(kept, Later(31))
     kept.history(retention_days=30, retention_count=1, where=tmp_path / "h.db")
     assert kept.history.prune() == []
 
@@ -76,7 +76,7 @@ def test_a_run_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
     """However old: another process still holds it."""
     definition = checks(tmp_path)
     run_id = definition.evaluate(span()).run_id
-    definition.history = Keeping(definition, Later(100))
+    definition.history = DefinitionHistory(definition, Later(100))
     definition.history(retention_days=1, where=tmp_path / "h.db")
     with SQLiteHistory(tmp_path / "h.db").hold(run_id):
         assert definition.history.prune() == []

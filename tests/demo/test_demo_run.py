@@ -11,11 +11,11 @@ from statistics import fmean
 import pytest
 
 from proctor.core import bridge, resources
-from proctor.engine.start import Conduct
+from proctor.engine.start import RunControls
 from proctor.errors import ModelError
 from proctor.models import weights
 from proctor.records.report import EvalReport
-from proctor.wiring.config import LoadedEvalFile, load
+from proctor.wiring.config import LoadedEvalFile, load_eval_file
 from proctor.wiring.evaluate import execute
 from proctor.wiring.open_history import open_history
 
@@ -25,7 +25,7 @@ def loaded() -> Iterator[LoadedEvalFile]:
     """The demonstration's eval file. Loading it adds its folder to the path; that is undone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "path", sys.path.copy())
-        yield load(resources.path("demo", "eval.yaml"))
+        yield load_eval_file(resources.path("demo", "eval.yaml"))
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def report(loaded: LoadedEvalFile, tmp_path_factory: pytest.TempPathFactory) -> 
     """The demonstration, run once for all tests of this file, on a machine without weights."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PROCTOR_MODELS", str(tmp_path_factory.mktemp("models")))
-        return bridge.run(execute(loaded.evaluation, open_history(False), Conduct()))
+        return bridge.run(execute(loaded.evaluation, open_history(False), RunControls()))
 
 
 def passed(report: EvalReport, configuration: str, evaluator: str) -> int:
@@ -100,7 +100,7 @@ def test_with_weights_meanings_are_compared(loaded: LoadedEvalFile) -> None:
     except ModelError as error:
         pytest.skip(f"the weights cannot be pulled: {error.what}")
     began = time.perf_counter()
-    report = bridge.run(execute(loaded.evaluation, open_history(False), Conduct()))
+    report = bridge.run(execute(loaded.evaluation, open_history(False), RunControls()))
     assert time.perf_counter() - began < 60.0
     names = {r.scores["semantic_similarity"].details["embedder"] for r in report.results}
     assert names == {"local:minilm"}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from proctor.core import resources
-from proctor.core.imports import load as at_address
+from proctor.core.imports import import_object as at_address
 
 TEMPLATE = resources.path("templates", "project")
 

@@ -26,7 +26,7 @@ from proctor import (
     evaluate,
     evaluator,
 )
-from proctor.engine import limits
+from proctor.engine import timeouts as limits
 from proctor.errors import ConfigError, RunStopped, StopRun
 
 CONFIGURATIONS = {"base": {"shift": 0}, "up": {"shift": 5}, "down": {"shift": -5}}

@@ -11,7 +11,7 @@ import pytest
 
 from proctor import EvalReport, Score, SQLiteHistory, aevaluate, evaluate, exact_match, rescore
 from proctor.errors import ConfigError, RunStopped
-from proctor.models.asking import aask
+from proctor.models.model_calls import aask
 from proctor.records.model import ModelResponse
 from proctor.records.session import Usage
 from tests.providers.scripted import Scripted

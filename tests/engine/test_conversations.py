@@ -38,8 +38,8 @@ from proctor import (
     tool_called,
     tool_not_called,
 )
-from proctor.records.fields.path import compiled
-from proctor.records.fields.view import result_of
+from proctor.records.fields.path import parse_path
+from proctor.records.fields.view import view_as_mapping
 from proctor.records.sample import Sample
 from proctor.records.trial import EvalResult, Trial
 from proctor.targets.command import CommandTarget
@@ -190,8 +190,8 @@ def test_what_the_target_returned_stays_reachable(tmp_path: Path) -> None:
         "raw_output.sources": ["a", "b"],
     }
     for stored in (result, history.results(history.runs()[0].run_id)[0]):
-        seen = result_of(stored.trial)
-        assert {path: compiled(path).find(seen) for path in paths} == paths
+        seen = view_as_mapping(stored.trial)
+        assert {path: parse_path(path).find(seen) for path in paths} == paths
 
 
 def test_where_a_conversation_is_expected_the_messages_are_the_output() -> None:

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from proctor import EvalResult, RunMetadata, Sample, SQLiteHistory, evaluate, exact_match, rescore
-from proctor.comparison.gates.early import EarlyGate, numbers_of, replayed, strict_pass
+from proctor.comparison.gates.early import EarlyGate, average_numbers, read_strict_pass, replay_results
 from proctor.errors import ConfigError, ResumeRefused, RunStopped, StopRun
-from proctor.records.order import drawn
+from proctor.records.order import shuffle_key
 from proctor.records.report import EvalReport
-from proctor.reports.console import render
+from proctor.reports.console import render_report
 from proctor.reports.markdown import MarkdownReporter
 from proctor.wiring.open_history import run_to_resume
 from tests.fleet.away import QUIET, workers
@@ -48,7 +48,7 @@ def _fresh() -> None:
 
 def early(history: Any, gate: EarlyGate | None, **options: Any) -> EvalReport:
     """A thousand samples for the worse target, until it is settled."""
-    decide = None if gate is None else gate.hear
+    decide = None if gate is None else gate.add_result
     given: Any = {"history": history, "name": "exam", "shuffle": 7, "concurrency": 20, **QUIET}
     return evaluate(worse, samples(1_000), exact_match, **(given | {"decide": decide} | options))
 
@@ -59,7 +59,7 @@ def described(report: EvalReport) -> RunMetadata:
 
 
 def first_of(seed: int, count: int) -> set[str]:
-    return set(sorted(BASELINE, key=lambda name: drawn(seed, name))[:count])
+    return set(sorted(BASELINE, key=lambda name: shuffle_key(seed, name))[:count])
 
 
 def test_a_clearly_worse_target_is_stopped_long_before_the_end(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_clearly_worse_target_is_stopped_long_before_the_end(tmp_path: Path) -
     run = described(report)
     assert gate.verdict == "fail"
     assert gate.n <= report.total < 200
-    assert sum(CALLS.values()) == report.total == gate.heard
+    assert sum(CALLS.values()) == report.total == gate.sample_count
     assert {result.sample_id for result in report.results} == first_of(7, report.total)
     assert run.status == "completed"
     assert run.stopped_early is not None
@@ -84,7 +84,7 @@ def test_reports_say_where_it_stopped_and_why(tmp_path: Path) -> None:
     report = early(tmp_path / "h.db", EarlyGate(BASELINE))
     said = f"stopped early after {report.total} of 1,000: strict_pass_rate is worse"
     assert said in MarkdownReporter().generate(report)
-    shown = " ".join(render(report, width=200).split())
+    shown = " ".join(render_report(report, width=200).split())
     assert f"This run was {said}" in shown
 
 
@@ -94,7 +94,7 @@ def test_the_same_seed_gives_the_same_verdict_at_any_concurrency(tmp_path: Path)
     for concurrency in (1, 7, 50):
         gate = EarlyGate(BASELINE)
         report = early(tmp_path / f"{concurrency}.db", gate, concurrency=concurrency)
-        gates += [gate, replayed(EarlyGate(BASELINE), report.results, seed=7)]
+        gates += [gate, replay_results(EarlyGate(BASELINE), report.results, seed=7)]
     assert {(gate.verdict, gate.n, gate.interval) for gate in gates} == {
         ("fail", gates[0].n, gates[0].interval)
     }
@@ -109,7 +109,7 @@ def test_epochs_and_configurations_are_heard_each_in_its_place(tmp_path: Path) -
     gate = EarlyGate(BASELINE, configuration="bad", epochs=2)
     report = evaluate(
         either, samples(1_000), exact_match, history=tmp_path / "h.db", shuffle=7, epochs=2,
-        configurations={"good": {"good": True}, "bad": {"good": False}}, decide=gate.hear, **QUIET,
+        configurations={"good": {"good": True}, "bad": {"good": False}}, decide=gate.add_result, **QUIET,
     )  # fmt: skip
     assert gate.verdict == "fail"
     assert 4 * gate.n <= report.total < 400
@@ -137,7 +137,7 @@ def test_what_is_settled_is_not_run_on(tmp_path: Path) -> None:
     again = early(history, gate, resume=before.run_id)
     assert not CALLS
     assert described(again).stopped_early == described(before).stopped_early
-    assert (gate.verdict, gate.heard) == ("fail", before.total)
+    assert (gate.verdict, gate.sample_count) == ("fail", before.total)
 
 
 def test_a_run_that_is_settled_by_its_last_sample_was_not_stopped(tmp_path: Path) -> None:
@@ -151,7 +151,9 @@ def test_a_run_that_is_settled_by_its_last_sample_was_not_stopped(tmp_path: Path
 def test_a_run_that_is_never_settled_runs_to_its_end(tmp_path: Path) -> None:
     """Equal systems and a small margin: all samples, and the gate says that it is open."""
     gate = EarlyGate({f"s{i}": 1.0 for i in range(50)}, margin=0.02)
-    report = evaluate(shout, samples(50), exact_match, history=False, shuffle=1, decide=gate.hear, **QUIET)
+    report = evaluate(
+        shout, samples(50), exact_match, history=False, shuffle=1, decide=gate.add_result, **QUIET
+    )
     assert (report.total, gate.verdict, described(report).stopped_early) == (
         50, "inconclusive", None,
     )  # fmt: skip
@@ -161,7 +163,7 @@ def test_the_baseline_is_a_run_like_any_other(tmp_path: Path) -> None:
     """Its numbers are read from its report; it need not have been shuffled."""
     history = SQLiteHistory(tmp_path / "h.db")
     old = evaluate(shout, samples(1_000), exact_match, history=history, name="old", **QUIET)
-    gate = EarlyGate(numbers_of(old.results, strict_pass), margin=0.05)
+    gate = EarlyGate(average_numbers(old.results, read_strict_pass), margin=0.05)
     assert early(history, gate).total < 200
     assert gate.verdict == "fail"
 
@@ -196,7 +198,7 @@ def test_samples_of_one_cluster_end_it_with_an_error(tmp_path: Path) -> None:
     how: Any = {"history": history, "name": "exam", "shuffle": 7, "concurrency": 2, **QUIET}
     gate = EarlyGate({f"s{i}": 1.0 for i in range(40)})
     with pytest.raises(RunStopped, match="share the cluster") as refused:
-        evaluate(shout, data, exact_match, decide=gate.hear, **how)
+        evaluate(shout, data, exact_match, decide=gate.add_result, **how)
     assert "what was finished is kept as run" in str(refused.value)
     assert history.find("exam").status == "failed"
     assert 0 < history.report("exam").total < 40
@@ -230,7 +232,7 @@ def test_workers_behind_a_mailbox_are_asked_for_no_more(tmp_path: Path) -> None:
             LONG,
             lambda: evaluate(
                 plain_worse, samples(1_000), exact_match, workers=requests, shuffle=7,
-                decide=gate.hear, history=tmp_path / "h.db", **QUIET,
+                decide=gate.add_result, history=tmp_path / "h.db", **QUIET,
             ),
         )  # fmt: skip
         eventually(lambda: requests.approximate_count() == 0)

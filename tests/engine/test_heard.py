@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from proctor.core import bridge
-from proctor.engine.start import Conduct
+from proctor.engine.start import RunControls
 from proctor.records.trial import EvalResult
 from proctor.wiring.evaluate import execute
 from proctor.wiring.open_history import open_history
@@ -23,7 +23,7 @@ def test_results_are_heard_without_what_must_not_be_stored() -> None:
         return f"{text} {KEY}" if text == "7" else text
 
     told: Any = Evaluation(target, data, "exact_match", options={"concurrency": 8})
-    report = bridge.run(execute(told, open_history(False), Conduct(heard=heard.append)))
+    report = bridge.run(execute(told, open_history(False), RunControls(heard=heard.append)))
     assert sorted(heard, key=lambda one: int(one.sample_id)) == list(report.results)
     assert len(heard) == 200
     assert not any(KEY in str(one.output) for one in heard)
@@ -37,7 +37,7 @@ def test_who_fails_to_hear_costs_no_result() -> None:
 
     data = [{"id": str(n), "input": str(n), "expected": str(n)} for n in range(100)]
     told: Any = Evaluation(lambda text: text, data, "exact_match")
-    report = bridge.run(execute(told, open_history(False), Conduct(heard=deaf)))
+    report = bridge.run(execute(told, open_history(False), RunControls(heard=deaf)))
     assert len(report.results) == 100
     assert report.metadata is not None
     assert sum("no space left" in warning for warning in report.metadata.warnings) == 1

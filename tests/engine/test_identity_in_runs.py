@@ -10,11 +10,11 @@ import pytest
 
 from proctor import EvalReport, SQLiteHistory, compare, evaluate, exact_match, rescore
 from proctor.core.identity import SCHEME
-from proctor.distributed.expected_results import expectation
+from proctor.distributed.expected_results import describe_setup
 from proctor.engine.plan import Setup
 from proctor.engine.start import find_changes
 from proctor.errors import ResumeRefused
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.records.gate import Check
 from proctor.reports import console, markdown
 from proctor.reports import json as json_report
@@ -104,7 +104,7 @@ def test_a_worker_with_another_prompt_is_not_the_same(program: dict[str, Any]) -
 
     def told() -> str:
         setup = Setup(target=as_target(program["answer"]), evaluators=(attach(program["judge"]),))
-        return expectation(setup)
+        return describe_setup(setup)
 
     before = told()
     assert told() == before
@@ -120,13 +120,13 @@ def test_every_report_says_how_many_outputs_are_from_the_cache(
     run(program, history, cache=True)
     report = run(program, history, cache=True)
     said = "3 of 3 outputs from the cache"
-    assert said in console.render(report)
+    assert said in console.render_report(report)
     assert f"- **Cache**: {said}" in markdown.MarkdownReporter().generate(report)
     text = json_report.JSONReporter(indent=0).generate(report)
     assert '"cached_outputs":{"count":3,"of":3}' in text.replace(" ", "")
     comparison = compare(plain.run_id, report.run_id, history=history)
     assert [note for note in comparison.notes if said in note]
-    assert "cache" not in console.render(plain)
+    assert "cache" not in console.render_report(plain)
     again = rescore(report.run_id, exact_match, history=history)
     assert cached(again) == (3, 3)
 
@@ -135,11 +135,11 @@ def test_a_gate_says_how_many_outputs_are_from_the_cache(
     program: dict[str, Any], history: SQLiteHistory
 ) -> None:
     """With thresholds alone, where no comparison says it."""
-    from proctor.comparison.gates.decision import concluded
+    from proctor.comparison.gates.decision import conclude_gate
 
     run(program, history, cache=True)
     check = Check("pass_rate", "pass", "pass_rate is at least 80 %")
-    result = concluded([check], [], run(program, history, cache=True), baseline="")
+    result = conclude_gate([check], [], run(program, history, cache=True), baseline="")
     assert result.notes == ("3 of 3 outputs from the cache",)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from proctor import SQLiteHistory, evaluate, exact_match
 from proctor.errors import ConfigError, ResumeRefused, RunStopped
-from proctor.records.order import drawn
+from proctor.records.order import shuffle_key
 from proctor.reports.json import JSONReporter
 from proctor.reports.markdown import MarkdownReporter
 from proctor.wiring.dispatch import collect, submit
@@ -38,7 +38,7 @@ def _fresh() -> None:
 
 def in_order(seed: int, count: int = 10) -> list[str]:
     """The inputs of some samples in the order that a seed draws."""
-    ids = sorted((f"s{i}" for i in range(count)), key=lambda name: drawn(seed, name))
+    ids = sorted((f"s{i}" for i in range(count)), key=lambda name: shuffle_key(seed, name))
     return [f"word {name[1:]}" for name in ids]
 
 
@@ -190,7 +190,7 @@ def test_the_command_line_and_the_eval_file_say_it(tmp_path: Path, words: list[s
     (tmp_path / "seeded.yaml").write_text(f"{EVAL}run: {{shuffle: 5}}\n")
     done = proctor("run", *words, "--concurrency", "1", "--quiet", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == sorted("abcd", key=lambda name: drawn(seed, name))
+    assert done.stdout.split() == sorted("abcd", key=lambda name: shuffle_key(seed, name))
 
 
 def test_what_is_no_seed_is_refused(tmp_path: Path) -> None:

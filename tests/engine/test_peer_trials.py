@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import Configuration, RunOptions, Sample, Trial, attach, evaluator, exact_match
-from proctor.engine.beside import (
+from proctor.engine.peer_trials import (
     PeerSelection,
     SharedPeers,
     configuration_only,
@@ -20,7 +20,7 @@ from proctor.engine.beside import (
     shared_peers,
 )
 from proctor.engine.plan import Plan, plan_jobs
-from proctor.records.fields.view import SeenTrial
+from proctor.records.fields.view import TrialView
 from proctor.records.trial import Failure
 from proctor.targets.resolve import as_target
 from tests.surroundings import samples, shout
@@ -76,7 +76,7 @@ def test_alone_a_trial_knows_its_configuration() -> None:
         return seen
 
     seen = asyncio.run(main())
-    assert isinstance(seen, SeenTrial)
+    assert isinstance(seen, TrialView)
     assert (seen.options, seen.is_compared, seen.epochs) == ({"t": 1}, False, ())
 
 
@@ -119,10 +119,10 @@ def test_a_trial_waits_for_its_baseline() -> None:
         await asyncio.sleep(0.02)
         assert not waiting.done()
         own = await base.add_peers(left("a"))
-        assert isinstance(own, SeenTrial)
+        assert isinstance(own, TrialView)
         assert (own.is_compared, own.baseline) == (True, None)
         seen = await waiting
-        assert isinstance(seen, SeenTrial)
+        assert isinstance(seen, TrialView)
         assert (seen.is_compared, seen.baseline, seen.options) == (True, left("a"), {"t": 1})
         base.close()
         other.close()

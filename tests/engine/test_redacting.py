@@ -25,13 +25,13 @@ from proctor import (
     rescore,
 )
 from proctor.core.redaction.redact import Redaction
-from proctor.engine.redacting import (
+from proctor.engine.redaction import (
     MAX_QUEUED_CHARACTERS,
     BackgroundQueue,
     RedactingWriter,
-    described,
-    guarded,
-    redaction_for,
+    create_redaction,
+    redact_metadata,
+    redacting_writer,
 )
 from proctor.errors import ConfigError, RunStopped
 from proctor.records import codec
@@ -422,10 +422,10 @@ def test_without_a_redaction_the_writer_is_the_historys_own() -> None:
             return False
 
     writer = Writer()
-    assert redaction_for(RunOptions(redact="nothing")) is None
-    with guarded(writer, None) as kept:
+    assert create_redaction(RunOptions(redact="nothing")) is None
+    with redacting_writer(writer, None) as kept:
         assert kept is writer
-    with guarded(writer, Redaction()) as kept:
+    with redacting_writer(writer, Redaction()) as kept:
         assert isinstance(kept, RedactingWriter)
 
 
@@ -433,7 +433,7 @@ def test_what_cannot_be_written_at_all_is_left_to_the_history() -> None:
     """It refuses such a run with words of its own."""
     options = {"n": "\ud800"}
     run = RunMetadata("1", "n", datetime.now(UTC), configurations=(Configuration("c", options),))
-    assert described(run) is run
+    assert redact_metadata(run) is run
 
 
 def test_a_run_of_an_older_proctor_can_be_shown(tmp_path: Path) -> None:

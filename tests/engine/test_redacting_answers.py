@@ -9,8 +9,8 @@ import pytest
 
 from proctor import ModelRequest, ModelResponse, Score, SQLiteHistory, evaluate, evaluator
 from proctor.core.redaction.redact import Redaction
-from proctor.engine.redacting import guarded
-from proctor.models import asking as recall
+from proctor.engine.redaction import redacting_writer
+from proctor.models import model_calls as recall
 from proctor.records.model import ToolSpec
 from proctor.records.session import Message, ToolCall
 from proctor.records.trial import EvalResult, Verdict
@@ -54,7 +54,9 @@ class Kept:
         self._store, self._redaction = store, redaction
 
     def keep(self, key: str, data: bytes) -> None:
-        with guarded(self._store, self._redaction, at_once=True, warnings=self._store.warnings) as writer:
+        with redacting_writer(
+            self._store, self._redaction, at_once=True, warnings=self._store.warnings
+        ) as writer:
             writer.keep(key, "2026-01-01T00:00:00+00:00", data)
 
 
@@ -68,8 +70,8 @@ def remembered(
     """What is found of an answer that was kept, and where it was looked for."""
     store = Store()
     kept = Kept(store, Redaction(personal=personal))
-    recall.remember(kept, Judge(), request, response)
-    return recall.recall(kept, Judge(), request), store
+    recall.store_response(kept, Judge(), request, response)
+    return recall.find_response(kept, Judge(), request), store
 
 
 @pytest.mark.parametrize(

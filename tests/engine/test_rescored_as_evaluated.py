@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from proctor import Reply, SQLiteHistory, ToolCall, evaluate, exact_match, record, rescore
 from proctor.history.payload import read, written
-from proctor.records.lossless import restored, tagged
+from proctor.records.lossless import restore_value, tag_value
 from proctor.records.sample import Sample
 from proctor.records.trial import EvalResult, Trial
 
@@ -84,7 +84,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def stored(value: Any) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(tagged(value)))
+    return msgspec.json.decode(msgspec.json.encode(tag_value(value)))
 
 
 @given(values)
@@ -93,7 +93,7 @@ def test_a_value_comes_back_as_it_was(value: Any) -> None:
 
     Sets in any order; everything else with the same type and value.
     """
-    assert same(restored(stored(value)), value)
+    assert same(restore_value(stored(value)), value)
 
 
 @given(st.recursive(
@@ -105,7 +105,7 @@ def test_a_value_comes_back_as_it_was(value: Any) -> None:
 def test_what_json_can_hold_is_written_as_it_is(value: Any) -> None:
     """Nothing is tagged, nor even copied, where JSON gives back the same."""
     if "$py" not in str(value) and str(value).isprintable():
-        assert tagged(value) is value
+        assert tag_value(value) is value
 
 
 @given(values, values, values)
@@ -185,7 +185,7 @@ def test_rescoring_gives_the_scores_of_the_evaluation(output: Any, cache: bool, 
 def test_a_fraction_of_very_long_integers_is_kept() -> None:
     """Python refuses to spell them out in decimals."""
     number = Fraction(10**6000 + 1, 3**9000)
-    assert restored(stored([number])) == [number]
+    assert restore_value(stored([number])) == [number]
 
 
 def test_a_null_is_not_nan(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_the_cache_does_not_take_one_input_for_another(tmp_path: Path) -> None:
 
 def test_a_named_tuple_is_scored_again_as_a_tuple() -> None:
     """Its class is the user's, and equal to a tuple of its values."""
-    assert restored(stored(Point(1, 2))) == Point(1, 2)
+    assert restore_value(stored(Point(1, 2))) == Point(1, 2)
 
 
 def test_an_export_and_import_changes_no_value(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import ModelCall, Usage, evaluate, exact_match, record
-from proctor.engine.start import Conduct
+from proctor.engine.start import RunControls
 from proctor.engine.trial import MAX_BACKOFF, backoff_seconds, is_retryable
 from proctor.errors import CallFailed
 from proctor.history.sqlite import SQLiteHistory
@@ -45,7 +45,7 @@ def test_passing_trouble_is_tried_again_with_growing_waits() -> None:
     evaluation = Evaluation(
         target, samples(1), exact_match, options={"retries": 3, "retry_delay": 10.0, "timeout": None}
     )
-    report = asyncio.run(execute(evaluation, SQLiteHistory.temporary(), Conduct(), clock=clock))
+    report = asyncio.run(execute(evaluation, SQLiteHistory.temporary(), RunControls(), clock=clock))
     assert (len(calls), report.pass_rate) == (3, 1.0)
     assert report.results[0].trial.attempts == 3
     first, second = clock.slept

@@ -11,11 +11,11 @@ import pytest
 from proctor import FieldContext, Score, all_of, evaluate
 from proctor.cli.outcome import conclude
 from proctor.comparison.compare import compare
-from proctor.comparison.gates.decision import Demand, decide
+from proctor.comparison.gates.decision import GateConfig, decide
 from proctor.comparison.report import FieldReport
-from proctor.comparison.sides import side_of
+from proctor.comparison.sides import make_side
 from proctor.errors import ResumeRefused
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.history.exchange.parts import EndPart
 from proctor.history.exchange.read import Tally
 from proctor.history.sqlite import SQLiteHistory
@@ -111,11 +111,11 @@ def test_a_threshold_on_a_metric_of_skipped_results_is_inconclusive(
 def test_a_gate_on_a_metric_of_skipped_results_is_inconclusive() -> None:
     """So is `proctor gate --fail-under`, unless it allows that many to be missing."""
     report = run([same, toxicity])
-    demand = Demand(fail_under={"strict_pass_rate": 0.9})
+    demand = GateConfig(fail_under={"strict_pass_rate": 0.9})
     [check] = decide([], demand, report=report).checks
     assert (check.verdict, check.missing) == ("inconclusive", 5)
     assert f"5 skipped, most often because: toxicity: {NOT_ENGLISH}" in check.sentence
-    allowed = Demand(fail_under={"strict_pass_rate": 0.9}, max_missing=5)
+    allowed = GateConfig(fail_under={"strict_pass_rate": 0.9}, max_missing=5)
     assert decide([], allowed, report=report).verdict == "pass"
 
 
@@ -171,7 +171,7 @@ def test_old_exports_whose_verdicts_ignored_skips_are_still_read() -> None:
 def test_runs_that_treat_skips_differently_are_not_compared_as_a_whole() -> None:
     """Their pass rates are two measures; the score of one check is the same in both."""
     strict, lenient = (run([same, toxicity], skipped=rule) for rule in ("skip", "ignore"))
-    sides = [side_of(name, one.results, one.metadata) for name, one in
+    sides = [make_side(name, one.results, one.metadata) for name, one in
              (("strict", strict), ("lenient", lenient))]  # fmt: skip
     found = compare(*sides)
     assert [sentence for sentence in found.unlike if "skipped is skip in strict" in sentence]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from proctor import evaluate, exact_match
-from proctor.engine import limits
+from proctor.engine import timeouts as limits
 from tests.surroundings import samples
 
 

@@ -235,7 +235,7 @@ def test_an_async_evaluator_that_ignores_its_cancellation_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It cannot hang the run: after the grace time its score is an error."""
-    monkeypatch.setattr("proctor.engine.limits.GRACE_SECONDS", 0.05)
+    monkeypatch.setattr("proctor.engine.timeouts.GRACE_SECONDS", 0.05)
 
     async def stubborn(output: str) -> bool:
         while True:

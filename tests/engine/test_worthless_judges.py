@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from proctor import evaluate, llm_judge
-from proctor.cli.main import outcome
-from proctor.comparison.gates.decision import Demand, decide
+from proctor.cli.main import run_cli
+from proctor.comparison.gates.decision import GateConfig, decide
 from proctor.comparison.report import FieldReport
 from proctor.errors import ConfigError
-from proctor.metrics.warnings import MEASUREMENTS, local_judges
+from proctor.metrics.warnings import MEASUREMENTS, warn_local_judges
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.reports.markdown import MarkdownReporter
 from proctor.wiring.prepare import Evaluation, prepare
@@ -48,7 +48,7 @@ def test_a_judge_that_gives_one_score_to_everything_is_warned_of(rating: str) ->
     assert warning.startswith("llm_judge gave the same score, ")
     assert "to all 10 results it judged" in warning
     assert "gave the same score" in MarkdownReporter().generate(report)
-    gate = decide([], Demand(fail_under={"strict_pass_rate": 0.0}), report=report)
+    gate = decide([], GateConfig(fail_under={"strict_pass_rate": 0.0}), report=report)
     assert warning in gate.notes
 
 
@@ -75,7 +75,7 @@ def test_local_models_that_judge_say_what_they_are_worth() -> None:
         EvaluatorSpec("both", "all_of", {"evaluators": ["exact_match", judge]}),
         EvaluatorSpec("other", "llm_judge", {"adapter": "openai:gpt-4o-mini"}),
     )
-    found = list(local_judges(RunMetadata("r", "r", datetime.now(UTC), evaluators=specs)))
+    found = list(warn_local_judges(RunMetadata("r", "r", datetime.now(UTC), evaluators=specs)))
     assert [sentence.partition(" is judged by ")[0] for sentence in found] == ["polite", "both"]
     measured = MEASUREMENTS["smollm2"].summary
     assert all(sentence.endswith(f"local:smollm2, which {measured}") for sentence in found)
@@ -116,8 +116,8 @@ def test_the_command_line_and_the_eval_file_take_a_canary(
     (tmp_path / "plain.yaml").write_text(body)
     (tmp_path / "canary.yaml").write_text(body + "canary: 1\n")
     for args in (["run", "plain.yaml", "--canary", "1"], ["run", "canary.yaml"]):
-        assert outcome([*args, "--history", str(tmp_path / "h.db")]) == 0
+        assert run_cli([*args, "--history", str(tmp_path / "h.db")]) == 0
         told = " ".join(capsys.readouterr().out.split())
         assert "passes the bad answer of the canary" in told
-    outcome(["run", "plain.yaml", "--history", str(tmp_path / "h.db")])
+    run_cli(["run", "plain.yaml", "--history", str(tmp_path / "h.db")])
     assert "canary" not in capsys.readouterr().out

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attached import Attached, attach
-from proctor.evaluators.marking import evaluator, made, needs_session
+from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
+from proctor.evaluators.decorator import evaluator, mark_product, needs_session
 from proctor.evaluators.matching import contains, exact_match, regex_match, within_tolerance
 from proctor.ports import AttachedEvaluator
 from proctor.records.sample import Sample
@@ -277,7 +277,7 @@ def test_the_identity_tells_options_and_code_apart() -> None:
         def evaluate(output: str) -> bool:
             return len(output) < limit
 
-        return made(evaluate, by=shorter, limit=limit)
+        return mark_product(evaluate, by=shorter, limit=limit)
 
     things: list[Any] = [same, exact_match, shorter(3), shorter(4), at_most(3), Same(), failing]
     identities = [attach(thing).spec.identity for thing in things]
@@ -381,4 +381,4 @@ def _quickest(call: Any) -> float:
 def test_attached_is_what_the_engine_asks_for() -> None:
     """It satisfies the port."""
     port: AttachedEvaluator = attach(same)
-    assert isinstance(port, Attached)
+    assert isinstance(port, BoundEvaluator)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inline_snapshot import snapshot
 
-from proctor.evaluators.marking import EvaluatorInfo
+from proctor.evaluators.decorator import EvaluatorInfo
 from proctor.wiring.registry import Registry
 
 

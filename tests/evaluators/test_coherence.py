@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.text.coherence import MAX_COMPARED_SENTENCES
 from proctor.evaluators.text.quality import coherence
 from proctor.records.score import Score

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.combination import all_of, any_of, combine, negate, threshold, weighted
 from proctor.evaluators.matching import contains, exact_match, within_tolerance
 from proctor.records.sample import Sample

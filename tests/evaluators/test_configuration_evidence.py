@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor import Reply, Session, all_of, attach, evaluate, field, rescore
-from proctor.evaluators.evidence import shape_of
+from proctor.evaluators.signatures import read_signature
 from proctor.records.sample import Sample
 from proctor.records.trial import Trial
 
@@ -124,7 +124,7 @@ def test_an_option_called_config_stays_an_option() -> None:
         return config == "b"
 
     assert attach(check, parameters={"config": "b"})("x").passed is True
-    assert shape_of(check, "check").kinds == ("output",)
+    assert read_signature(check, "check").kinds == ("output",)
 
 
 def test_the_example_has_the_names_of_the_runner_spec() -> None:

@@ -11,8 +11,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.evidence import SUPPORTED_SIGNATURES, shape_of
-from proctor.evaluators.marking import needs_session
+from proctor.evaluators.decorator import needs_session
+from proctor.evaluators.signatures import SUPPORTED_SIGNATURES, read_signature
 from proctor.records import sample as sample_module
 from proctor.records.sample import Sample
 from proctor.records.session import Session, SessionView
@@ -91,15 +91,15 @@ class Judge:
 )
 def test_evidence_goes_by_position_and_by_telling_names(function: Anything, kinds: tuple[str, ...]) -> None:
     """Ruling: what an evaluator wants is decided from its positional parameters."""
-    assert shape_of(function, "it").kinds == kinds
+    assert read_signature(function, "it").kinds == kinds
 
 
 def test_an_expected_value_is_needed_where_it_has_no_default() -> None:
     """Only a second parameter without a default cannot do without."""
-    assert shape_of(lambda output, expected: 0, "it").expects is True
-    assert shape_of(lambda output, expected=None: 0, "it").expects is False
-    assert shape_of(lambda *evidence: 0, "it").expects is False
-    assert shape_of(lambda output, sample: 0, "it").expects is False
+    assert read_signature(lambda output, expected: 0, "it").expects is True
+    assert read_signature(lambda output, expected=None: 0, "it").expects is False
+    assert read_signature(lambda *evidence: 0, "it").expects is False
+    assert read_signature(lambda output, sample: 0, "it").expects is False
 
 
 def test_options_are_what_is_left() -> None:
@@ -108,7 +108,7 @@ def test_options_are_what_is_left() -> None:
     def judge(output: Any, expected: Any, strict: bool = False, *, limit: int, **more: Any) -> None:
         """Evidence, and options of all kinds."""
 
-    shape = shape_of(judge, "judge")
+    shape = read_signature(judge, "judge")
     assert list(shape.options) == ["strict", "limit"]
     assert shape.any_option is True
 
@@ -126,8 +126,8 @@ def test_options_are_what_is_left() -> None:
 def test_a_mark_tells_what_the_parameters_do_not(function: Anything, kinds: tuple[str, ...]) -> None:
     """Ruling: an explicit mark asks for the session, also through a partial."""
     needs_session(function)
-    assert shape_of(function, "it").kinds == kinds
-    assert shape_of(functools.partial(function), "it").kinds == kinds
+    assert read_signature(function, "it").kinds == kinds
+    assert read_signature(functools.partial(function), "it").kinds == kinds
 
 
 def nothing() -> None: ...
@@ -144,7 +144,7 @@ def test_shapes_that_cannot_be_called_are_refused_with_those_that_can() -> None:
     told = []
     for function in (nothing, only_options, four, marked, max):
         with pytest.raises(EvaluatorError) as caught:
-            shape_of(function, function.__name__)
+            read_signature(function, function.__name__)
         told.append(str(caught.value).replace(SUPPORTED_SIGNATURES, "…"))
     assert told == snapshot(
         [

@@ -11,9 +11,9 @@ from inline_snapshot import snapshot
 
 from proctor import FieldContext, Sample, Score, Trial, attach, contains, evaluator, field
 from proctor.errors import EvaluatorError, StopRun
-from proctor.evaluators.evidence import shape_of
-from proctor.evaluators.marking import describe, info_of, known_as
-from proctor.records.fields.view import Field, looking_at, seen
+from proctor.evaluators.decorator import describe_evaluator, get_info, get_name
+from proctor.evaluators.signatures import read_signature
+from proctor.records.fields.view import Field, focus_on_field, make_trial_view
 from proctor.records.session import Session
 from proctor.wiring.registry import Registry
 
@@ -75,10 +75,10 @@ def test_the_context_goes_to_who_asks_for_it(thing: Any) -> None:
 
 def test_the_kinds_are_read_from_the_parameters() -> None:
     """The context is evidence; what has nothing to do with it is an option as ever."""
-    assert shape_of(first, "first").kinds == ("context",)
-    assert list(shape_of(first, "first").options) == ["least"]
-    assert shape_of(optional, "optional").kinds == ("output", "expected", "context")
-    assert not shape_of(contains, "contains").in_context
+    assert read_signature(first, "first").kinds == ("context",)
+    assert list(read_signature(first, "first").options) == ["least"]
+    assert read_signature(optional, "optional").kinds == ("output", "expected", "context")
+    assert not read_signature(contains, "contains").in_context
     assert attach(contains).needs == frozenset()
 
 
@@ -101,7 +101,7 @@ def test_outside_a_field_an_evaluator_looks_at_its_own() -> None:
     assert scored(attach(quick), trial(latency_ms=50.0)).passed
     assert not scored(attach(quick), trial(latency_ms=500.0)).passed
     assert scored(field("n", [lambda field_context: field_context.value == 3])).passed
-    told = info_of(quick)
+    told = get_info(quick)
     assert told is not None
     assert told.field == "latency_ms"
 
@@ -116,11 +116,11 @@ def test_an_evaluator_of_repeats_is_asked_once_a_sample() -> None:
     attached = attach(steady)
     assert attached.needs == {"context", "epochs"}
     assert field("output", [steady]).needs == {"context", "epochs"}
-    early = scored(attached, seen(trial(), epochs=None))
+    early = scored(attached, make_trial_view(trial(), epochs=None))
     assert (early.status, early.reason) == snapshot(
         ("skipped", "it is told once a sample, in the last of its epochs")
     )
-    last = seen(trial("a"), epochs=(trial("b"), trial("a")))
+    last = make_trial_view(trial("a"), epochs=(trial("b"), trial("a")))
     assert scored(attached, last).reason == "('b', 'a')"
     assert scored(field("output", [steady]), last).reason == "('b', 'a')"
 
@@ -133,8 +133,8 @@ def test_a_class_with_a_name_is_an_evaluator() -> None:
         def evaluator_name(cls) -> str:  # type: ignore[override]
             return "told"
 
-    assert known_as(Grounded) == known_as(Grounded()) == "grounded"
-    assert known_as(Told) == "told"
+    assert get_name(Grounded) == get_name(Grounded()) == "grounded"
+    assert get_name(Told) == "told"
     attached = attach(Grounded, parameters={"anything": 3})
     assert attached.spec.name == "grounded"
     assert attached.spec.parameters == {"anything": 3}
@@ -156,7 +156,7 @@ def test_options_go_where_they_are_taken() -> None:
     inside = field("n", [attach(Limit, parameters={"at_most": 6, "factor": 2})])
     assert scored(inside).passed
     assert not scored(field("n", [attach(Limit, parameters={"at_most": 5, "factor": 2})])).passed
-    assert [one.name for one in describe(Limit).parameters] == ["at_most", "factor"]
+    assert [one.name for one in describe_evaluator(Limit).parameters] == ["at_most", "factor"]
     with pytest.raises(EvaluatorError, match="facto"):
         attach(Limit, parameters={"facto": 2})
     with pytest.raises(EvaluatorError, match="expected int"):
@@ -383,7 +383,7 @@ def test_a_field_within_a_field_starts_from_the_result() -> None:
     """Paths are always seen from the whole result."""
     nested = field("output", [field("n", [lambda output: output == 3])])
     assert scored(nested).passed
-    part = looking_at(trial(), Field("n", "n"))
+    part = focus_on_field(trial(), Field("n", "n"))
     assert nested.score(part).passed
 
 

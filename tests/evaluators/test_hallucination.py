@@ -11,7 +11,7 @@ import pytest
 from benchmarks.quality import grounding
 
 from proctor.errors import ConfigError, EvaluatorError
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.text.quality import hallucination_detection
 from proctor.models import weights
 from proctor.records.fields.context import FieldContext

@@ -15,7 +15,7 @@ import pytest
 from proctor import Sample, Score, all_of, attach, contains, evaluate
 from proctor.errors import CallFailed, EvaluatorError
 from proctor.evaluators.llm import llm_judge, quality_score, rubric_evaluation
-from proctor.records.model import ModelResponse, TokenChances
+from proctor.records.model import ModelResponse, TokenLogprobs
 from proctor.records.session import Message, ModelCall, Usage
 from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import Asked, Scripted, rates, scores
@@ -217,8 +217,8 @@ def test_chances_make_the_value_an_expectation() -> None:
     def chancy(asked: Asked) -> ModelResponse:
         text = asked.rating("good")
         tokens = (
-            TokenChances(text[:-4], 0.0),
-            TokenChances("good", math.log(0.5), {"fair": math.log(0.25), "!": math.log(0.25)}),
+            TokenLogprobs(text[:-4], 0.0),
+            TokenLogprobs("good", math.log(0.5), {"fair": math.log(0.25), "!": math.log(0.25)}),
         )
         return ModelResponse(text, logprobs=tokens)
 

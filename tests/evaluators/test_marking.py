@@ -11,16 +11,16 @@ from inline_snapshot import snapshot
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.combination import all_of, negate
-from proctor.evaluators.marking import (
+from proctor.evaluators.decorator import (
     EvaluatorInfo,
-    describe,
+    describe_evaluator,
     evaluator,
     get_callable,
-    info_of,
+    get_info,
+    get_mark,
+    get_name,
     is_factory,
-    known_as,
-    made,
-    marking_of,
+    mark_product,
     needs_session,
 )
 from proctor.evaluators.matching import exact_match, within_tolerance
@@ -78,7 +78,7 @@ def test_the_mark_describes_the_function() -> None:
         """Passes if it is long enough."""
         return 1.0
 
-    assert info_of(judge) == snapshot(
+    assert get_info(judge) == snapshot(
         EvaluatorInfo(
             name="long_enough",
             category="length",
@@ -98,7 +98,7 @@ def test_the_mark_describes_the_function() -> None:
 
 def test_a_factory_is_described_by_all_its_parameters() -> None:
     """What the made evaluator needs is said in the mark."""
-    assert info_of(within_tolerance) == snapshot(
+    assert get_info(within_tolerance) == snapshot(
         EvaluatorInfo(
             name="within_tolerance",
             category="matching",
@@ -120,17 +120,17 @@ def test_a_factory_is_described_by_all_its_parameters() -> None:
 
 def test_parameters_that_hold_evaluators_say_so() -> None:
     """The catalogue shows where other evaluators go."""
-    assert [p.type for p in describe(all_of).parameters] == ["list[evaluator]", "'skip' | 'ignore'"]
-    assert [p.type for p in describe(negate).parameters] == ["evaluator"]
+    assert [p.type for p in describe_evaluator(all_of).parameters] == ["list[evaluator]", "'skip' | 'ignore'"]
+    assert [p.type for p in describe_evaluator(negate).parameters] == ["evaluator"]
 
 
 def test_what_is_not_marked_can_be_described_too() -> None:
     """Functions, objects and classes; classes are factories."""
-    assert describe(plain) == EvaluatorInfo("plain", summary="Says yes.", needs=("expected",))
-    assert describe(Named()).name == "its_name"
-    assert describe(Nameless).factory is True
-    assert [p.name for p in describe(Nameless).parameters] == ["limit"]
-    assert describe(functools.partial(plain, expected="x")).summary == "Says yes."
+    assert describe_evaluator(plain) == EvaluatorInfo("plain", summary="Says yes.", needs=("expected",))
+    assert describe_evaluator(Named()).name == "its_name"
+    assert describe_evaluator(Nameless).factory is True
+    assert [p.name for p in describe_evaluator(Nameless).parameters] == ["limit"]
+    assert describe_evaluator(functools.partial(plain, expected="x")).summary == "Says yes."
 
 
 def test_an_object_of_a_marked_class_is_an_evaluator_not_a_factory() -> None:
@@ -143,7 +143,7 @@ def test_an_object_of_a_marked_class_is_an_evaluator_not_a_factory() -> None:
 
     assert is_factory(Style)
     assert not is_factory(Style())
-    assert describe(Style()).factory is False
+    assert describe_evaluator(Style()).factory is False
 
 
 def test_the_session_mark_is_told_in_either_order() -> None:
@@ -159,12 +159,12 @@ def test_the_session_mark_is_told_in_either_order() -> None:
     def inside(*evidence: Any) -> bool:
         return True
 
-    assert [describe(one).needs for one in (outside, inside)] == [("session",), ("session",)]
+    assert [describe_evaluator(one).needs for one in (outside, inside)] == [("session",), ("session",)]
 
 
 def test_an_evaluator_tells_which_factory_made_it_and_how() -> None:
     """So that it can be stored as a name with parameters."""
-    marking = marking_of(within_tolerance(0.1))
+    marking = get_mark(within_tolerance(0.1))
     assert marking is not None
     assert marking.info.name == "within_tolerance"
     assert marking.options == {"tolerance": 0.1, "relative": False}
@@ -177,9 +177,9 @@ def test_unmarked_factories_can_tell_it_too() -> None:
         def evaluate(output: str) -> bool:
             return len(output) <= limit
 
-        return made(evaluate, by=at_most, limit=limit)
+        return mark_product(evaluate, by=at_most, limit=limit)
 
-    info = info_of(at_most(3))
+    info = get_info(at_most(3))
     assert info is not None
     assert info.name == "at_most"
 
@@ -213,7 +213,7 @@ def factory_of_the_spec(limit: int) -> Any:
 )
 def test_everything_has_the_name_that_people_know_it_by(thing: Any, name: str) -> None:
     """Marks and names come first; a factory's inner `evaluate` goes by the factory."""
-    assert known_as(thing) == name
+    assert get_name(thing) == name
 
 
 def test_what_cannot_be_called_is_refused() -> None:

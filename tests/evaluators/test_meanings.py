@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from proctor.evaluators.meanings import Meanings, Nearness
+from proctor.evaluators.embeddings import TextEmbedder, VectorSimilarity
 from proctor.evaluators.text.quality import coherence, relevance, semantic_similarity
 from proctor.records.fields.context import FieldContext
 
@@ -60,10 +60,10 @@ def test_three_evaluators_embed_every_output_once(kind: str, count: int) -> None
 def test_one_address_is_one_embedder_but_another_key_is_another() -> None:
     """So that one account does not get what another has paid for."""
     address = {"model": "http://127.0.0.1:9/v1#tiny", "api_key": "sk-one"}
-    one, two, three = (Meanings(address, "test").live for _ in range(3))
+    one, two, three = (TextEmbedder(address, "test").live for _ in range(3))
     assert one is two is three
-    assert Meanings(address | {"api_key": "sk-two"}, "test").live is not one
-    assert Meanings(address | {"dimensions": 3}, "test").live is not one
+    assert TextEmbedder(address | {"api_key": "sk-two"}, "test").live is not one
+    assert TextEmbedder(address | {"dimensions": 3}, "test").live is not one
 
 
 def test_nothing_is_left_of_an_embedder_that_nobody_uses() -> None:
@@ -111,7 +111,7 @@ def test_nearness_is_the_same_with_numpy_and_without(monkeypatch: pytest.MonkeyP
     vectors = {"a": [2.0, 0.0], "b": [0.6, 0.8], "c": [0.0, 1.0], "nowhere": [0.0, 0.0]}
 
     def told() -> list[list[float]]:
-        near = Nearness(vectors, floor=0.2)
+        near = VectorSimilarity(vectors, floor=0.2)
         found = [near.nearest(["a", "b"], ["c", "b"]), near.nearest_other(["a", "b", "c"])]
         return [*found, near.nearest(["a"], []), near.nearest_other(["a"])]
 

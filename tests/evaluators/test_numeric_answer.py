@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.numeric.find_answer import find_answer
 from proctor.evaluators.numeric.numbers import numeric_answer
 from tests.evaluators.test_structural import folder

@@ -11,16 +11,16 @@ import pytest
 from inline_snapshot import snapshot
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.matching import contains
 from proctor.evaluators.options import (
     Model,
     call_factory,
-    data_of,
     format_type,
     get_address,
     read_factory_options,
     resolve_hints,
+    to_data,
 )
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def test_data_is_the_same_in_the_next_process() -> None:
         1: (1, 2),
         "part": attach(contains, name="has"),
     }
-    written = data_of(value)
+    written = to_data(value)
     assert written.pop("part")["uses"] == "contains"
     assert written == {
         "function": "tests.evaluators.test_options:float_",

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError, FieldMissing
-from proctor.evaluators.attached import attach
-from proctor.evaluators.marking import info_of
+from proctor.evaluators.bound_evaluator import attach
+from proctor.evaluators.decorator import get_info
 from proctor.evaluators.performance import latency, throughput, token_efficiency
 from proctor.records.fields.context import FieldContext
 from proctor.records.sample import Sample
@@ -177,7 +177,7 @@ def test_the_catalogue_names_category_parameters_and_defaults() -> None:
     """Names, categories and defaults are those of the specification."""
     found = {}
     for one in (token_efficiency, latency, throughput):
-        info = info_of(one)
+        info = get_info(one)
         assert info is not None
         assert info.category == "performance"
         found[info.name] = {p.name: p.default for p in info.parameters}

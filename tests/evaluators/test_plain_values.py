@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.matching import contains, exact_match, json_subset, regex_match, within_tolerance
 from proctor.evaluators.numeric.numbers import numeric_answer
-from proctor.evaluators.plain_values import number_of, plain_value
+from proctor.evaluators.plain_values import to_number, to_plain
 from proctor.evaluators.questions import question_format
 from proctor.evaluators.statistical import consistency
 from proctor.records.fields.context import FieldContext
@@ -122,6 +122,6 @@ def test_no_value_is_too_ambiguous(evaluator: Any, output: Any, expected: Any) -
 
 def test_what_is_no_number_has_none() -> None:
     """Texts, booleans and what is not finite."""
-    assert number_of(np.float32(0.5)) == 0.5
-    assert [number_of(one) for one in ("3", np.True_, np.inf, Decimal("Infinity"), None)] == [None] * 5
-    assert plain_value(np.longdouble(2)) == 2.0
+    assert to_number(np.float32(0.5)) == 0.5
+    assert [to_number(one) for one in ("3", np.True_, np.inf, Decimal("Infinity"), None)] == [None] * 5
+    assert to_plain(np.longdouble(2)) == 2.0

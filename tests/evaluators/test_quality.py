@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
 
 from proctor.errors import EvaluatorError, ModelError
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.text.quality import semantic_similarity
 from proctor.models import weights
 from proctor.records.fields.context import FieldContext

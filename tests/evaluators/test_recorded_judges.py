@@ -20,7 +20,7 @@ import pytest
 from proctor.core.stats.agreement import cohen_kappa, percent_agreement
 from proctor.errors import Unreadable
 from proctor.evaluators.judges.pairwise import Comparison, Preference, choose, compare, position_bias
-from proctor.evaluators.judges.templates import shipped
+from proctor.evaluators.judges.templates import load_template
 from proctor.records.model import ModelRequest, ModelResponse
 from tests.surroundings import ROOT
 
@@ -33,7 +33,7 @@ JUDGES = tuple(
 )
 LABELS = ("Output (a)", "Output (b)")
 ORDERS = ("swap = False", "swap = True")
-TEMPLATE = shipped("prefer")
+TEMPLATE = load_template("prefer")
 PATTERNS = {"anywhere": "{}", "line": r"^[^\w\n]*{}", "start": r"\A\s*[^\w\n]*{}", "whole": r"\A\W*?{}\W*\Z"}
 
 Reader = Callable[[str], str | None]
@@ -144,7 +144,7 @@ async def replay(pairs: Sequence[Pair], read: Reader) -> list[tuple[str | None, 
     for pair in pairs:
         model = Recording(pair.a, pair.said, read)
         try:
-            found = await compare(model, pair.a, pair.b, input=pair.question, how=how)
+            found = await compare(model, pair.a, pair.b, input=pair.question, comparison=how)
             winners.append(_winners(found))
         except Unreadable:
             winners.append(
@@ -235,7 +235,7 @@ def test_the_position_bias_of_recorded_judges_is_seen() -> None:
         how = Comparison(labels=LABELS, template=TEMPLATE)
         read = reader(judge, as_recorded=True)
         return [
-            await compare(Recording(pair.a, pair.said, read), pair.a, pair.b, how=how)
+            await compare(Recording(pair.a, pair.said, read), pair.a, pair.b, comparison=how)
             for pair in runs[judge].pairs
         ]
 

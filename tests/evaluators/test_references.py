@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import Score, Session
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.judges.judge import View
-from proctor.evaluators.judges.templates import shipped
+from proctor.evaluators.judges.templates import load_template
 from proctor.evaluators.matching import contains, exact_match, json_subset, regex_match, within_tolerance
 from proctor.evaluators.numeric.numbers import numeric_answer
-from proctor.evaluators.plain_values import best_score
+from proctor.evaluators.plain_values import score_best_reference
 from proctor.evaluators.text.quality import semantic_similarity
 from proctor.records.sample import Sample
 
@@ -99,15 +99,15 @@ def test_a_reference_that_cannot_be_compared_leaves_a_failure_open() -> None:
     """It might have been the one that matches; a pass decides all the same."""
     assert numeric_answer("It is 7.", ["many", 7]).passed is True
     assert numeric_answer("It is 8.", ["many", 7]).status == "error"
-    assert best_score(lambda one: Score(0.0, False), []).status == "skipped"
+    assert score_best_reference(lambda one: Score(0.0, False), []).status == "skipped"
 
 
 def test_a_judge_is_told_that_one_reference_is_enough() -> None:
     """Several references are shown as alternatives, one as itself."""
     sample = Sample("1", "Capital of France?", ["Paris", "Paris, France"])
-    seen = View().texts("Paris", sample, shipped("similarity"))
+    seen = View().texts("Paris", sample, load_template("similarity"))
     assert seen["expected"] == "Any one of these:\n- Paris\n- Paris, France"
-    one = View().texts("Paris", Sample("1", None, ["Paris"]), shipped("similarity"))
+    one = View().texts("Paris", Sample("1", None, ["Paris"]), load_template("similarity"))
     assert one["expected"] == "Paris"
 
 

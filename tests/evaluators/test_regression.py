@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attached import attach
-from proctor.evaluators.marking import info_of
+from proctor.evaluators.bound_evaluator import attach
+from proctor.evaluators.decorator import get_info
 from proctor.evaluators.regression import latency_regression, no_regression, token_regression
 from proctor.records.fields.context import FieldContext
 from proctor.records.fields.numbers import higher_is_better
@@ -180,7 +180,7 @@ def test_the_catalogue_names_category_parameters_and_defaults() -> None:
     """Names, categories and defaults are those of the specification, with a direction beside."""
     found = {}
     for one in (no_regression, token_regression, latency_regression):
-        info = info_of(one)
+        info = get_info(one)
         assert info is not None
         assert info.category == "regression"
         found[info.name] = {p.name: p.default for p in info.parameters}

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attached import attach
-from proctor.evaluators.meanings import Meanings, Nearness
+from proctor.evaluators.bound_evaluator import attach
+from proctor.evaluators.embeddings import TextEmbedder, VectorSimilarity
 from proctor.evaluators.text.quality import relevance
 from proctor.evaluators.text.relevance import TopicMatch, split_pieces
 from proctor.models import weights
@@ -136,8 +136,8 @@ def test_the_value_is_sound_whatever_the_texts(question: str, output: str) -> No
 
 def test_what_has_no_room_above_its_floor_is_near_to_nothing() -> None:
     """Rather than a division by nothing."""
-    assert Nearness({"a": [1.0]}, 1.0)("a", "a") == 0.0
-    assert Meanings("lexical", "relevance").details["embedder"] == "lexical"
+    assert VectorSimilarity({"a": [1.0]}, 1.0)("a", "a") == 0.0
+    assert TextEmbedder("lexical", "relevance").details["embedder"] == "lexical"
 
 
 def test_own_answers_pass_and_those_of_other_questions_do_not() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators import rules as pieces
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.bounded_regex import find_all, is_quick
 from proctor.evaluators.rules import (
     ends_with,

@@ -13,7 +13,7 @@ from proctor import Sample, Score, attach, exact_match
 from proctor.errors import EvaluatorError
 from proctor.evaluators.safety.counterfactual import NOTHING_TO_SWAP
 from proctor.evaluators.safety.detection import bias_detection, toxicity_detection
-from proctor.records.fields.view import Field, looking_at
+from proctor.records.fields.view import Field, focus_on_field
 from proctor.records.trial import Trial
 from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import scores
@@ -160,7 +160,7 @@ def test_a_chosen_field_and_its_whole_are_swapped_alike() -> None:
 
     trial = Trial(Sample("1", None), {"answer": "He left.", "note": "his bag"})
     field = Field("answer", "output.answer")
-    attach(bias_detection(beside)).score(looking_at(trial, field))
+    attach(bias_detection(beside)).score(focus_on_field(trial, field))
     assert found == [("He left.", "his bag"), ("She left.", "her bag")]
 
 

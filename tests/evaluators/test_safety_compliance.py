@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor.errors import CallFailed, EvaluatorError
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.safety.detection import compliance
 from proctor.evaluators.safety.policy import to_text
 from proctor.records import codec

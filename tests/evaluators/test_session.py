@@ -13,9 +13,9 @@ import pytest
 from inline_snapshot import snapshot
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.combination import all_of, any_of, negate, weighted
-from proctor.evaluators.marking import evaluator, needs_session
+from proctor.evaluators.decorator import evaluator, needs_session
 from proctor.evaluators.matching import contains, exact_match
 from proctor.evaluators.session import (
     all_tools_succeeded,

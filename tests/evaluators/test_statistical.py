@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attached import attach
-from proctor.evaluators.marking import info_of
+from proctor.evaluators.bound_evaluator import attach
+from proctor.evaluators.decorator import get_info
 from proctor.evaluators.statistical import consistency, effect_size, statistical_significance
 from proctor.records.fields.context import FieldContext
 
@@ -287,7 +287,7 @@ def test_the_catalogue_names_category_needs_and_defaults() -> None:
     """All need epochs, and the specification's parameters have its defaults."""
     found = {}
     for one in (consistency, statistical_significance, effect_size):
-        info = info_of(one)
+        info = get_info(one)
         assert info is not None
         assert (info.category, info.needs) == ("statistical", ("epochs",))
         found[info.name] = (info.parameters[0].name, info.parameters[0].default)

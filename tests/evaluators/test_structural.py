@@ -15,7 +15,7 @@ import pytest
 from benchmarks.quality import structure
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.structural import format_compliance, json_validity, schema_match
 from proctor.wiring.registry import Registry
 from tests.surroundings import ROOT

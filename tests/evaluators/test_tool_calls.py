@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor.evaluators.tool_calls import RecordedCall, calls_of
+from proctor.evaluators.tool_calls import RecordedCall, read_calls
 from proctor.records.session import Message, ModelCall, Session, ToolCall
 
 
@@ -51,7 +51,7 @@ def only(event: Any) -> RecordedCall | None:
     """The one call in a session of one event, or None."""
     session = Session()
     session.append(event)
-    calls = calls_of(session.view())
+    calls = read_calls(session.view())
     return calls[0] if calls else None
 
 
@@ -138,16 +138,16 @@ def test_without_calls_of_its_own_a_session_is_read_by_its_messages() -> None:
     """What an assistant asked for counts where nobody recorded that it ran, and only there."""
     asked = Message("assistant", "", tool_calls=(ToolCall("search", {"q": 1}), ToolCall("open")))
     session = Session([Message("user", "hi"), asked])
-    assert [str(call) for call in calls_of(session.view())] == ["search(q=1)", "open()"]
-    assert {call.succeeded for call in calls_of(session.view())} == {None}
+    assert [str(call) for call in read_calls(session.view())] == ["search(q=1)", "open()"]
+    assert {call.succeeded for call in read_calls(session.view())} == {None}
     session.append(ToolCall("search", {"q": 1}, result="Paris"))
-    assert [str(call) for call in calls_of(session.view())] == ["search(q=1)"]
+    assert [str(call) for call in read_calls(session.view())] == ["search(q=1)"]
 
 
 def told(result: Any, *, words: bool = True) -> tuple[bool | None, str]:
     """How a call went that came back with this."""
     session = Session([ToolCall("a", result=result)])
-    (call,) = calls_of(session.view(), words=words)
+    (call,) = read_calls(session.view(), words=words)
     return call.succeeded, call.reason
 
 
@@ -202,5 +202,5 @@ def test_results_of_other_types_of_calls_are_read_alike() -> None:
     for result in ('{"error": "down"}', "Error: down", "sunny"):
         session = Session()
         session.append({"tool": "a", "result": result})
-        found += [call.succeeded for call in calls_of(session.view(), words=True)]
+        found += [call.succeeded for call in read_calls(session.view(), words=True)]
     assert found == [False, False, None]

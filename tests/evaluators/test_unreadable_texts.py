@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proctor.evaluators.language import explain_unreadable, foreign_reason, is_code, is_unspaced
+from proctor.evaluators.language import explain_foreign, explain_unreadable, is_code, is_unspaced
 from proctor.evaluators.rules import keywords, occurrences, starts_with, text_count
 from proctor.evaluators.safety.detection import bias_detection, compliance, toxicity_detection
 from proctor.evaluators.text.quality import coherence, hallucination_detection, relevance, semantic_similarity
@@ -161,10 +161,10 @@ def test_ordinary_english_is_read(text: str) -> None:
 def test_other_languages_are_told_from_english(name: str, place: int) -> None:
     """By script or by little words; a sentence of it in an English text does no harm."""
     text = FOREIGN[name][place]
-    assert foreign_reason(text)
+    assert explain_foreign(text)
     english = "The sign at the old bridge says this, and nobody in our group could read it. "
-    assert foreign_reason(english + text + " " + english * 3) == ""
-    assert foreign_reason(" ".join(FOREIGN[name]) + " " + english)
+    assert explain_foreign(english + text + " " + english * 3) == ""
+    assert explain_foreign(" ".join(FOREIGN[name]) + " " + english)
 
 
 def test_code_is_told_from_prose() -> None:

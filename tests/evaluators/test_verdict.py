@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from proctor.evaluators.verdict import SUPPORTED_RETURNS, as_error, as_score, shown
+from proctor.evaluators.score_conversion import SUPPORTED_RETURNS, as_error, as_score, preview
 from proctor.records import codec
 from proctor.records.numbers import is_fraction
 from proctor.records.score import Score
@@ -213,7 +213,7 @@ def test_whatever_mapping_is_returned_becomes_a_score(returned: dict[str, int]) 
 
 def test_values_are_shown_in_short() -> None:
     """A reason never carries a whole document."""
-    assert shown("a" * 1000) == "'" + "a" * 58 + "…"
+    assert preview("a" * 1000) == "'" + "a" * 58 + "…"
     assert as_score(10**400).status == "error"
-    assert shown(None) == "None"
-    assert shown(object()) == "an object of type object"
+    assert preview(None) == "None"
+    assert preview(object()) == "an object of type object"

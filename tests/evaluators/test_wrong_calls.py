@@ -10,15 +10,15 @@ import pytest
 
 import proctor
 from proctor.errors import EvaluatorError
-from proctor.evaluators.attached import attach
-from proctor.evaluators.marking import is_factory, marking_of
+from proctor.evaluators.bound_evaluator import attach
+from proctor.evaluators.decorator import get_mark, is_factory
 from proctor.records.sample import Sample
 from proctor.records.trial import Trial
 
 BUILT_IN = {
     name: found
     for name in proctor.__all__
-    if (found := getattr(proctor, name, None)) is not None and marking_of(found) is not None
+    if (found := getattr(proctor, name, None)) is not None and get_mark(found) is not None
 }
 
 
@@ -36,7 +36,7 @@ def test_an_unknown_parameter_is_named_with_those_there_are(name: str) -> None:
         function(*evidence[:1], no_such_parameter=1)
     assert isinstance(caught.value, TypeError)
     assert "there is no parameter 'no_such_parameter'" in str(caught.value)
-    for parameter in marking_of(function).info.parameters:  # type: ignore[union-attr]
+    for parameter in get_mark(function).info.parameters:  # type: ignore[union-attr]
         assert parameter.name in str(caught.value)
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from proctor.errors import ConfigError, FieldMissing
-from proctor.records.fields.path import compiled
+from proctor.records.fields.path import parse_path
 
 
 @dataclass
@@ -84,23 +84,23 @@ Pair = namedtuple("Pair", ["tokens", "other"])
 )
 def test_everything_with_fields_is_walked_through_alike(thing: Any) -> None:
     """Mappings, dataclasses, structs, models, slots, plain objects and named tuples."""
-    assert compiled("tokens.total").find(thing) == 12
-    assert compiled("tokens.total").exists(thing)
-    assert not compiled("tokens.totals").exists(thing)
+    assert parse_path("tokens.total").find(thing) == 12
+    assert parse_path("tokens.total").exists(thing)
+    assert not parse_path("tokens.totals").exists(thing)
 
 
 def test_properties_are_fields_too() -> None:
     """Computed on demand, whatever the class; a model's extra fields as well."""
-    assert compiled("tokens.double").find(Struct()) == 24
-    assert [compiled("words").find(thing) for thing in (Struct(), Model(), Plain())] == [7, 7, 7]
-    assert compiled("colour").find(Model(colour="red")) == "red"  # type: ignore[call-arg]
+    assert parse_path("tokens.double").find(Struct()) == 24
+    assert [parse_path("words").find(thing) for thing in (Struct(), Model(), Plain())] == [7, 7, 7]
+    assert parse_path("colour").find(Model(colour="red")) == "red"  # type: ignore[call-arg]
 
 
 def test_what_is_private_is_no_field() -> None:
     """Neither an attribute with an underscore nor a method can be reached."""
     for path in ("_secret", "__class__", "model_dump"):
-        assert not compiled(path).exists(Plain())
-        assert not compiled(path).exists(Model())
+        assert not parse_path(path).exists(Plain())
+        assert not parse_path(path).exists(Model())
 
 
 @pytest.mark.parametrize(
@@ -133,18 +133,18 @@ def test_indices_stars_and_dots(path: str, found: Any) -> None:
         "stars": {"*": "a key of its own", "x": 1},
         "many": [{"*": 1, "z": 9}, {"*": 2}],
     }
-    assert compiled(path).find(thing) == found
+    assert parse_path(path).find(thing) == found
 
 
 def test_a_star_over_nothing_is_an_empty_list() -> None:
     """No items are no values, not a missing field."""
-    assert compiled("items.*.name").find({"items": []}) == []
-    assert compiled("items.*.name.*").find({"items": {}}) == []
+    assert parse_path("items.*.name").find({"items": []}) == []
+    assert parse_path("items.*.name.*").find({"items": {}}) == []
 
 
 def missing(path: str, thing: Any) -> str:
     with pytest.raises(FieldMissing) as caught:
-        compiled(path).find(thing)
+        parse_path(path).find(thing)
     assert isinstance(caught.value, LookupError)
     return str(caught.value)
 
@@ -224,13 +224,13 @@ def test_many_keys_are_cut() -> None:
 def test_what_is_no_path_is_refused(path: Any, words: str) -> None:
     """With what is wrong, and how paths are written."""
     with pytest.raises(ConfigError, match=words) as caught:
-        compiled(path)
+        parse_path(path)
     assert "usage.total_tokens" in caught.value.fix
 
 
 def test_a_path_is_read_once() -> None:
     """Asked for again, the very same object is given."""
-    assert compiled("usage.total_tokens") is compiled("usage.total_tokens")
+    assert parse_path("usage.total_tokens") is parse_path("usage.total_tokens")
 
 
 KEYS = st.text(min_size=1).filter(lambda k: k == k.strip() and "\\" not in k and k != "*")
@@ -257,8 +257,8 @@ def test_every_leaf_is_found_by_its_path(tree: dict[str, Any]) -> None:
         text = ".".join(key.replace(".", "\\.") for key in keys)
         if any(key.endswith("]") for key in keys):
             continue
-        assert compiled(text).find(tree) is value
-        assert compiled(text).exists(tree)
+        assert parse_path(text).find(tree) is value
+        assert parse_path(text).exists(tree)
 
 
 @given(st.dictionaries(KEYS, TREES, min_size=1, max_size=5), st.lists(KEYS, min_size=1, max_size=4))
@@ -267,7 +267,7 @@ def test_finding_agrees_with_existing(tree: dict[str, Any], keys: list[str]) -> 
     text = ".".join(key.replace(".", "\\.") for key in keys)
     if "]" in text:
         return
-    way = compiled(text)
+    way = parse_path(text)
     if way.exists(tree):
         way.find(tree)
     else:
@@ -278,7 +278,7 @@ def test_finding_agrees_with_existing(tree: dict[str, Any], keys: list[str]) -> 
 @given(st.lists(st.lists(st.integers(), max_size=4), max_size=4))
 def test_two_stars_give_one_flat_list(rows: list[list[int]]) -> None:
     """Items of items, in order."""
-    assert compiled("rows.*.*").find({"rows": rows}) == [n for row in rows for n in row]
+    assert parse_path("rows.*.*").find({"rows": rows}) == [n for row in rows for n in row]
 
 
 def test_a_hundred_fields_are_extracted_quickly() -> None:
@@ -302,6 +302,6 @@ class Unread:
 
 def test_a_property_that_fails_says_what_it_said() -> None:
     """Its own error comes through; it is not told as a missing field."""
-    assert compiled("fine").find(Unread()) == 1
+    assert parse_path("fine").find(Unread()) == 1
     with pytest.raises(RuntimeError, match="not today"):
-        compiled("broken").find(Unread())
+        parse_path("broken").find(Unread())

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from proctor import FieldMissing, Message, Sample, Session, Trial, Usage
 from proctor.records.fields.numbers import higher_is_better
-from proctor.records.fields.view import Field, context_of, field_values, looking_at, result_of, seen
+from proctor.records.fields.view import (
+    Field,
+    field_values,
+    focus_on_field,
+    make_context,
+    make_trial_view,
+    view_as_mapping,
+)
 from proctor.records.trial import Failure
 
 SAMPLE = Sample("7", "2 + 2?", "4", {"topic": "sums", "baseline_output": "5", "output": "old"})
@@ -29,7 +36,7 @@ def test_a_trial_is_one_mapping() -> None:
         epoch=2,
         session=Session([Message("user", "hi")]),
     )
-    whole = result_of(seen(left, options={"temperature": 0.3}))
+    whole = view_as_mapping(make_trial_view(left, options={"temperature": 0.3}))
     assert {key: whole[key] for key in ("id", "input", "expected", "output", "epoch")} == {
         "id": "7", "input": "2 + 2?", "expected": "4", "output": "4", "epoch": 2,
     }  # fmt: skip
@@ -43,10 +50,10 @@ def test_a_trial_is_one_mapping() -> None:
 
 def test_what_is_not_known_is_not_there() -> None:
     """Unknown usage, time and session are missing fields, not nulls that could be judged."""
-    whole = result_of(trial(usage=Usage(3), latency_ms=None))
+    whole = view_as_mapping(trial(usage=Usage(3), latency_ms=None))
     assert whole["usage"] == {"input_tokens": 3, "total_tokens": 3}
     assert not {"latency_ms", "session"} & whole.keys()
-    assert "usage" not in result_of(trial())
+    assert "usage" not in view_as_mapping(trial())
 
 
 def test_what_a_configuration_recorded_lies_over_the_metadata() -> None:
@@ -54,51 +61,53 @@ def test_what_a_configuration_recorded_lies_over_the_metadata() -> None:
     recorded = {"low": {"output": "x", "judge": 3, "usage": {"cached": 9, "input_tokens": 0}}}
     sample: Sample[str, str] = Sample("1", "", metadata={"recorded": recorded, "judge": 1})
     left = Trial(sample, "x", usage=Usage(5, 6), configuration="low")
-    whole = result_of(left)
+    whole = view_as_mapping(left)
     assert whole["judge"] == 3
     assert whole["usage"] == {
         "cached": 9, "input_tokens": 0, "output_tokens": 6, "total_tokens": 11,
     }  # fmt: skip
-    assert result_of(Trial(sample, "x", configuration="high"))["judge"] == 1
+    assert view_as_mapping(Trial(sample, "x", configuration="high"))["judge"] == 1
 
 
 def test_looking_at_a_field_makes_it_the_output() -> None:
     """Its evaluators see the value as the output, and still the whole trial around it."""
-    part = looking_at(trial({"text": "4"}), Field("text", "output.text"))
+    part = focus_on_field(trial({"text": "4"}), Field("text", "output.text"))
     assert part.output == "4"
-    assert result_of(part)["output"] == {"text": "4"}
-    again = looking_at(part, Field("topic", "topic"))
+    assert view_as_mapping(part)["output"] == {"text": "4"}
+    again = focus_on_field(part, Field("topic", "topic"))
     assert (again.output, again.whole) == ("sums", trial({"text": "4"}))
-    context = context_of(part, Field("other", "topic"))
+    context = make_context(part, Field("other", "topic"))
     assert (context.field_name, context.value, context.output) == ("text", "4", {"text": "4"})
     with pytest.raises(FieldMissing, match=r"output\.words"):
-        looking_at(trial({"text": "4"}), Field("words", "output.words"))
+        focus_on_field(trial({"text": "4"}), Field("words", "output.words"))
 
 
 def test_by_itself_a_trial_is_seen_in_the_evaluators_own_field() -> None:
     """With what the sample records as its baseline, and no other epochs."""
-    context = context_of(trial(), Field())
+    context = make_context(trial(), Field())
     assert (context.value, context.baseline_value, context.epochs) == ("4", "5", ())
 
 
 def test_a_baseline_configuration_replaces_what_is_recorded() -> None:
     """Also where its trial failed: then there is no baseline at all."""
     other = trial("vier", configuration="base")
-    compared = seen(trial(), is_compared=True, baseline=other)
-    assert context_of(compared, Field()).baseline_value == "vier"
+    compared = make_trial_view(trial(), is_compared=True, baseline=other)
+    assert make_context(compared, Field()).baseline_value == "vier"
     failed = trial(None, error=Failure("ValueError", "no"))
     for baseline in (failed, None):
-        compared = seen(trial(), is_compared=True, baseline=baseline)
-        assert context_of(compared, Field()).baseline_value is None
+        compared = make_trial_view(trial(), is_compared=True, baseline=baseline)
+        assert make_context(compared, Field()).baseline_value is None
 
 
 def test_epochs_that_failed_have_no_value() -> None:
     """All are there in order; where one failed or lacks the field, there is None."""
     failed = trial(None, error=Failure("ValueError", "no"))
-    repeated = seen(trial("c"), epochs=(trial("a"), failed, trial("c")), baseline_epochs=(trial(1),))
-    context = context_of(repeated, Field())
+    repeated = make_trial_view(
+        trial("c"), epochs=(trial("a"), failed, trial("c")), baseline_epochs=(trial(1),)
+    )
+    context = make_context(repeated, Field())
     assert (context.epochs, context.baseline_epochs) == (("a", None, "c"), (1,))
-    assert context_of(repeated, Field("tokens", "usage.total_tokens")).epochs == (None,) * 3
+    assert make_context(repeated, Field("tokens", "usage.total_tokens")).epochs == (None,) * 3
 
 
 def test_field_values_never_fail() -> None:
@@ -110,7 +119,7 @@ def test_field_values_never_fail() -> None:
             raise RuntimeError("not today")
 
     left = trial(Odd(), usage=Usage(3, 4))
-    repeated = seen(left, epochs=(trial(), left))
+    repeated = make_trial_view(left, epochs=(trial(), left))
     fields = {"broken": "output.broken", "tokens": "usage.total_tokens", "topic": "topic", "no": "x"}
     assert field_values(repeated, fields) == ({"tokens": 7, "topic": "sums"}, {})
     values, deltas = field_values(trial(usage=Usage(3, 4)), {"tokens": "usage.total_tokens", "out": "output"})
@@ -154,7 +163,7 @@ def test_metadata_never_speaks_for_a_call_that_was_made(
     """Whatever a sample's metadata says, usage, latency and configuration are the trial's."""
     sample: Sample[str, str] = Sample("1", "", metadata=metadata)
     trial = Trial(sample, "x", latency_ms=12.5, usage=usage, configuration=configuration)
-    whole = result_of(trial)
+    whole = view_as_mapping(trial)
     assert whole["latency_ms"] == 12.5
     assert whole["configuration"] == {"name": configuration}
     assert whole["output"] == "x"

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from proctor import EvalReport, EvalRequest, InMemoryMailbox, ModelCall, Usage, exact_match, record
-from proctor.distributed.remote_runner import Workers
-from proctor.engine.start import Conduct
+from proctor.distributed.remote_runner import MailboxBackend
+from proctor.engine.start import RunControls
 from proctor.reports.json import JSONReporter
 from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
@@ -70,11 +70,11 @@ def _place(result: Any) -> Any:
 
 
 def errand(
-    target: Any, count: int, place: Workers, history: Any, resume: bool = False, **options: Any
+    target: Any, count: int, place: MailboxBackend, history: Any, resume: bool = False, **options: Any
 ) -> EvalReport:
     """Carry out an evaluation by workers, with a place of the test's own."""
     evaluation = Evaluation(target, samples(count), exact_match, name="exam", options=options)
-    how = Conduct(place=place, watch=options.pop("watch", None))
+    how = RunControls(place=place, watch=options.pop("watch", None))
     return within(LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=resume)))
 
 

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import EvalRequest, InMemoryMailbox, Sample, SQLiteHistory, evaluate, exact_match, submit_dataset
-from proctor.distributed.arrival import find_change
+from proctor.distributed.check_requests import find_change
 from proctor.errors import MessageRefused
 from proctor.wiring.dispatch import submit
 from proctor.wiring.prepare import Evaluation

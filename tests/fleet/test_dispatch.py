@@ -23,7 +23,7 @@ from proctor import (
 from proctor.distributed.remote_runner import results_name
 from proctor.errors import ConfigError, DatasetError, MailboxError, RunStopped, UsageError
 from proctor.records.trial import Delivery, Failure
-from proctor.wiring.backends import chosen
+from proctor.wiring.backends import open_backend
 from proctor.wiring.dispatch import collect, submit
 from proctor.wiring.prepare import Evaluation, prepare
 from proctor.wiring.registry import Registry
@@ -263,24 +263,24 @@ def test_progress_is_watched(tmp_path: Path) -> None:
 def test_a_place_is_here_unless_another_is_named() -> None:
     """By address, by object, on a cluster; not both, and no cluster that is not known."""
     evaluation = exam()
-    with chosen(evaluation) as place:
+    with open_backend(evaluation) as place:
         assert place is None
     mailbox: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest)
-    with chosen(evaluation, workers=mailbox, patience=7.0) as place:
+    with open_backend(evaluation, workers=mailbox, patience=7.0) as place:
         assert getattr(place, "patience", None) == 7.0
     assert not mailbox.closed
-    with chosen(evaluation, workers="memory://a-place") as place:
+    with open_backend(evaluation, workers="memory://a-place") as place:
         opened = getattr(place, "requests", None)
         assert opened is not None
         assert opened.name == "a-place"
     assert opened.closed
     with (
         pytest.raises(ConfigError, match="either workers or a cluster"),
-        chosen(evaluation, workers=mailbox, on="ray"),
+        open_backend(evaluation, workers=mailbox, on="ray"),
     ):
         pass
     by_name = Evaluation("app.py:loud", samples(1), "exact_match")
-    with pytest.raises(ConfigError, match="there is no cluster 'rya'"), chosen(by_name, on="rya"):
+    with pytest.raises(ConfigError, match="there is no cluster 'rya'"), open_backend(by_name, on="rya"):
         pass
 
 

@@ -29,8 +29,8 @@ from proctor import (
     evaluate,
     exact_match,
 )
-from proctor.distributed.remote_runner import Workers, results_name
-from proctor.engine.start import Conduct
+from proctor.distributed.remote_runner import MailboxBackend, results_name
+from proctor.engine.start import RunControls
 from proctor.errors import RunInterrupted, RunStopped
 from proctor.records.trial import Delivery, Trial
 from proctor.wiring.evaluate import execute
@@ -124,7 +124,7 @@ def test_a_resumed_run_collects_what_was_finished_and_asks_only_for_the_rest(tmp
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     clock = ManualClock()
-    place = Workers(requests, patience=1.0, clock=clock)
+    place = MailboxBackend(requests, patience=1.0, clock=clock)
     impatient = ticking(clock, 4.0)
     with impatient, pytest.raises(RunStopped, match="no worker has answered"):
         errand(loud, 5, place, history)
@@ -137,7 +137,7 @@ def test_a_resumed_run_collects_what_was_finished_and_asks_only_for_the_rest(tmp
     requests.purge()
     sent = Troubled(requests)
     with at_work(loop_for(loud, requests)):
-        report = errand(loud, 5, Workers(sent), history, resume=True)
+        report = errand(loud, 5, MailboxBackend(sent), history, resume=True)
     assert (report.total, report.errors) == (5, 1)
     assert sent.calls.count("send_all") >= 1
     counts = [r.delivery.count for r in report.results if r.delivery]
@@ -151,7 +151,7 @@ def test_early_results_are_kept_once_and_a_success_wins(tmp_path: Path) -> None:
     requests, _ = boxes()
     clock = ManualClock()
     with ticking(clock, 4.0), pytest.raises(RunStopped):
-        errand(loud, 2, Workers(requests, patience=1.0, clock=clock), history)
+        errand(loud, 2, MailboxBackend(requests, patience=1.0, clock=clock), history)
     requests.purge()
     run_id = history.find("exam").run_id
     results = requests.beside(results_name("requests", run_id), EvalResult)
@@ -160,7 +160,7 @@ def test_early_results_are_kept_once_and_a_success_wins(tmp_path: Path) -> None:
     for number, good in ((0, False), (0, True), (1, True), (1, False)):
         trial = Trial(Sample(f"s{number}", ""), "out" if good else None, None if good else Failure("E", "no"))
         results.send(EvalResult(trial, delivery=Delivery(run_id, f"{run_id}-{number}", "w")))
-    report = errand(loud, 2, Workers(requests), history, resume=True)
+    report = errand(loud, 2, MailboxBackend(requests), history, resume=True)
     assert [result.success for result in report.results] == [True, True]
     assert warnings(report)[-1] == "workers: 2 came a second time and were not counted again"
     # Nothing was asked for, and the results' mailbox is gone.
@@ -182,12 +182,12 @@ def test_ctrl_c_drops_what_waits_and_the_run_can_be_resumed(tmp_path: Path) -> N
 
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(RunInterrupted) as interrupted:
-        asyncio.run(execute(evaluation, history, Conduct(place=Workers(requests))))
+        asyncio.run(execute(evaluation, history, RunControls(place=MailboxBackend(requests))))
     assert history.find("exam").status == "interrupted"
     assert interrupted.value.run_id == history.find("exam").run_id
     assert requests.approximate_count() == 3
     with at_work(loop_for(loud, requests)):
-        report = errand(loud, 3, Workers(requests), history, resume=True)
+        report = errand(loud, 3, MailboxBackend(requests), history, resume=True)
     assert report.total == 3
 
 
@@ -213,7 +213,7 @@ def test_errors_stop_a_run_without_waiting_for_the_window(
     history = SQLiteHistory(tmp_path / "h.db")
     with workers(broken, concurrency=4, timeout=None) as requests:
         with pytest.raises(RunStopped, match=said):
-            errand(broken, 300, Workers(requests), history, **options)
+            errand(broken, 300, MailboxBackend(requests), history, **options)
         never.set()
     assert history.find("exam").status == "failed"
 
@@ -222,7 +222,7 @@ def test_the_budget_is_counted_from_results(tmp_path: Path) -> None:
     """Each trial tells one call: after three no further request is sent, and resuming goes on."""
     history = SQLiteHistory(tmp_path / "h.db")
     with workers() as requests:
-        place = Workers(requests, window=1)
+        place = MailboxBackend(requests, window=1)
         with pytest.raises(RunStopped, match="the budget is spent: 3 of 3 calls"):
             errand(loud, 9, place, history, budget=Budget(calls=3))
         run = history.find("exam")
@@ -252,10 +252,10 @@ def test_patience_ends_a_run_that_nobody_answers(tmp_path: Path) -> None:
 
     requests, _ = boxes()
     clock = ManualClock()
-    place = Workers(requests, patience=12.0, clock=clock)
+    place = MailboxBackend(requests, patience=12.0, clock=clock)
     history = SQLiteHistory(tmp_path / "h.db")
     evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
-    how = Conduct(place=place, watch=watch)
+    how = RunControls(place=place, watch=watch)
     with ticking(clock, 0.5), pytest.raises(RunStopped) as stopped:
         within(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
     assert stopped.value.what.startswith("no worker has answered for ")

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from proctor import EvalResult, InMemoryMailbox, Sample, SQLiteHistory, Trial, exact_match
-from proctor.distributed.collect import ResultReceiver
-from proctor.distributed.letters import Letters
-from proctor.distributed.remote_runner import Workers, position_in
-from proctor.engine.start import Conduct
+from proctor.distributed.dead_letters import DeadLetterPoller
+from proctor.distributed.remote_runner import MailboxBackend, parse_position
+from proctor.distributed.result_collector import ResultReceiver
+from proctor.engine.start import RunControls
 from proctor.errors import MailboxError, RunStopped
-from proctor.records.mail import DeadLetter, EvalRequest, body_of
+from proctor.records.mail import DeadLetter, EvalRequest, decode_body
 from proctor.records.trial import Delivery, Failure
 from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
@@ -66,12 +66,12 @@ def test_answers_to_a_run_that_has_changed_are_not_given_to_other_samples(
     requests, _ = boxes()
     clock = ManualClock()
     with ticking(clock, 4.0), pytest.raises(RunStopped, match="no worker has answered"):
-        errand(upper, 3, Workers(requests, patience=1.0, clock=clock), history)
+        errand(upper, 3, MailboxBackend(requests, patience=1.0, clock=clock), history)
     if answered_before:
         assert loop_for(upper, requests).run(max_iterations=1).sent == 3
     data = [Sample("new", "word new", "WORD NEW"), *samples(3)]
     evaluation = Evaluation(upper, data, exact_match, name="exam")
-    how = Conduct(place=Workers(requests), allow_changes=True)
+    how = RunControls(place=MailboxBackend(requests), allow_changes=True)
     with at_work(loop_for(upper, requests)):
         report = within(LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=True)))
     given = {result.sample_id: result.output for result in report.results}
@@ -83,7 +83,7 @@ def test_a_success_wins_over_an_error_of_the_same_batch() -> None:
     """In whatever order they lie in the mailbox."""
     requests, _ = boxes()
     helper = answering(requests, lambda asked: [bad(asked), good(asked)])
-    report = errand(upper, 1, Workers(requests), SQLiteHistory.temporary())
+    report = errand(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary())
     helper.join(LONG)
     assert [result.output for result in report.results] == ["good"]
     assert warnings(report) == ("workers: 1 came a second time and were not counted again",)
@@ -93,7 +93,7 @@ def test_a_success_wins_over_an_error_of_a_later_delivery_that_came_before() -> 
     """Another worker had the request first, and may be about to answer."""
     requests, _ = boxes()
     helper = answering(requests, lambda asked: [bad(asked, 2)], lambda asked: [good(asked)])
-    report = errand(upper, 1, Workers(requests), SQLiteHistory.temporary())
+    report = errand(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary())
     helper.join(LONG)
     assert [result.output for result in report.results] == ["good"]
     assert warnings(report) == ("workers: 1 came a second time and were not counted again",)
@@ -103,7 +103,7 @@ def test_an_error_of_a_later_delivery_counts_if_nothing_better_comes() -> None:
     """After two looks of the watch: nothing hangs."""
     requests, _ = boxes()
     helper = answering(requests, lambda asked: [bad(asked, 2)])
-    report = errand(upper, 1, Workers(requests), SQLiteHistory.temporary())
+    report = errand(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary())
     helper.join(LONG)
     assert report.errors == 1
     assert warnings(report) == ("workers: 1 came from a later delivery: an earlier one was lost or returned",)
@@ -122,7 +122,7 @@ def test_answers_that_come_before_they_are_asked_for_are_kept() -> None:
         return made[::-1]
 
     helper = answering(inner, three)
-    report = errand(upper, 3, Workers(requests, window=1), SQLiteHistory.temporary())
+    report = errand(upper, 3, MailboxBackend(requests, window=1), SQLiteHistory.temporary())
     helper.join(LONG)
     assert [result.output for result in report.results] == ["early 0", "early 1", "early 2"]
     assert requests.calls.count("send_all") == 1
@@ -163,25 +163,25 @@ def test_a_result_tells_its_place_or_that_it_has_none(
     delivery: Delivery | None, position: int | None
 ) -> None:
     """Whatever somebody wrote into it."""
-    assert position_in("r-1", delivery) == position
+    assert parse_position("r-1", delivery) == position
 
 
 def test_a_dead_letter_that_is_nested_too_deep_is_unreadable_and_no_more() -> None:
     """It ends neither a look nor the watch of a run."""
     requests, _ = boxes()
     now = ManualClock().now()
-    assert body_of(DeadLetter("1", DEEP, "no", 1, now, now), EvalRequest) is None
+    assert decode_body(DeadLetter("1", DEEP, "no", 1, now, now), EvalRequest) is None
     untyped: Any = requests.beside("requests", None)
     import msgspec
 
     untyped.send(msgspec.Raw(DEEP.encode()))
-    letters = Letters(requests, lambda _: True)
+    letters = DeadLetterPoller(requests, lambda _: True)
     assert requests.receive() == []
     assert letters.poll() == []
     assert letters.unreadable == 1
     helper = answering(requests, lambda asked: [bad(asked, 2)])
     # The error is told by the watch, which must be alive for that.
-    assert errand(upper, 1, Workers(requests), SQLiteHistory.temporary()).errors == 1
+    assert errand(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary()).errors == 1
     helper.join(LONG)
 
 
@@ -206,7 +206,7 @@ def test_a_fault_that_nobody_expects_ends_the_run_with_it(at: str, tmp_path: Pat
     inner, _ = boxes()
     requests: Any = Broken(inner, at)
     with pytest.raises(RuntimeError, match=f"a fault in {at}"):
-        errand(upper, 2, Workers(requests), history)
+        errand(upper, 2, MailboxBackend(requests), history)
     assert history.find("exam").status == "failed"
     assert requests.opened[0].closed
 
@@ -224,7 +224,7 @@ def test_a_results_mailbox_that_cannot_be_removed_is_a_warning(tmp_path: Path) -
     opened: list[Any] = []
     requests: Any = Stuck(inner)
     with at_work(loop_for(upper, inner)):
-        report = errand(upper, 2, Workers(requests), history)
+        report = errand(upper, 2, MailboxBackend(requests), history)
     assert report.total == 2
     assert history.find("exam").status == "completed"
     [said] = warnings(report)

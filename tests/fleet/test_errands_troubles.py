@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from proctor import EvalResult, InMemoryMailbox, Sample, SQLiteHistory, exact_match
-from proctor.distributed.account import DeliveryCounts
-from proctor.distributed.remote_runner import RESEND_SECONDS, Workers
-from proctor.engine.start import Conduct
+from proctor.distributed.delivery_counts import DeliveryCounts
+from proctor.distributed.remote_runner import RESEND_SECONDS, MailboxBackend
+from proctor.engine.start import RunControls
 from proctor.errors import ConfigError, MailboxError, MailboxFull, MessageTooLarge, RunStopped
 from proctor.records.trial import Delivery, Trial
 from proctor.wiring.evaluate import execute
@@ -40,7 +40,7 @@ def test_requests_that_vanished_are_sent_again(tmp_path: Path) -> None:
 
     helper = threading.Thread(target=purge, daemon=True)
     helper.start()
-    report = errand(loud, 4, Workers(requests, clock=clock), history)
+    report = errand(loud, 4, MailboxBackend(requests, clock=clock), history)
     helper.join(LONG)
     assert (report.total, report.errors) == (4, 1)
     assert warnings(report) == ("workers: 4 requests had vanished from the mailbox and were sent again",)
@@ -65,7 +65,7 @@ def test_dead_letters_become_errors_of_their_samples(tmp_path: Path) -> None:
     helper = threading.Thread(target=die, daemon=True)
     helper.start()
     requests.send("garbage")  # type: ignore[arg-type]
-    report = errand(loud, 2, Workers(requests), history)
+    report = errand(loud, 2, MailboxBackend(requests), history)
     over.set()
     helper.join(LONG)
     results = {result.sample_id: result for result in report.results}
@@ -89,11 +89,11 @@ def test_a_dead_letter_of_an_earlier_sitting_does_not_answer_a_new_request(tmp_p
 
     helper = threading.Thread(target=reject, daemon=True)
     helper.start()
-    assert errand(loud, 1, Workers(requests), history).errors == 1
+    assert errand(loud, 1, MailboxBackend(requests), history).errors == 1
     helper.join(LONG)
     evaluation = Evaluation(loud, samples(1), exact_match, name="exam")
     run_id = history.find("exam").run_id
-    how = Conduct(place=Workers(requests), retry_errors=True)
+    how = RunControls(place=MailboxBackend(requests), retry_errors=True)
 
     def later() -> None:
         # Long enough for two looks at the letters.
@@ -123,7 +123,7 @@ def test_duplicates_are_counted_once_and_said(tmp_path: Path) -> None:
     helper = threading.Thread(target=answer, daemon=True)
     helper.start()
     history = SQLiteHistory(tmp_path / "h.db")
-    report = errand(loud, 2, Workers(requests, window=1), history)
+    report = errand(loud, 2, MailboxBackend(requests, window=1), history)
     helper.join(LONG)
     assert report.total == 2
     assert warnings(report) == ("workers: 1 came a second time and were not counted again",)
@@ -140,7 +140,7 @@ def test_requests_that_cannot_be_sent_are_errors_of_their_samples() -> None:
 
     with workers() as requests:
         narrow: Any = Narrow(requests)
-        report = errand(loud, 5, Workers(narrow), SQLiteHistory.temporary())
+        report = errand(loud, 5, MailboxBackend(narrow), SQLiteHistory.temporary())
     results = {result.sample_id: result for result in report.results}
     assert results["s1"].passed
     assert results["s2"].error == "MessageTooLarge: the body has 900 bytes, and 800 are taken"
@@ -175,7 +175,7 @@ def test_a_mailbox_that_is_full_or_away_is_waited_for(tmp_path: Path) -> None:
         assert view.notice == ""
 
     evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
-    how = Conduct(place=Workers(requests), watch=watch)
+    how = RunControls(place=MailboxBackend(requests), watch=watch)
     with at_work(loop_for(loud, inner)):
         report = within(LONG, lambda: asyncio.run(execute(evaluation, SQLiteHistory(tmp_path / "h.db"), how)))
     assert report.total == 3
@@ -188,14 +188,14 @@ def test_a_mailbox_that_is_closed_ends_the_run(tmp_path: Path) -> None:
     requests, _ = boxes()
     threading.Timer(0.2, requests.close).start()
     with pytest.raises(RunStopped, match="the mailbox was closed"):
-        errand(loud, 2, Workers(requests), SQLiteHistory(tmp_path / "h.db"))
+        errand(loud, 2, MailboxBackend(requests), SQLiteHistory(tmp_path / "h.db"))
 
 
 def test_the_cache_is_refused(tmp_path: Path) -> None:
     """Outputs are kept where the history is."""
     requests, _ = boxes()
     with pytest.raises(ConfigError, match="workers do not cache outputs"):
-        errand(loud, 2, Workers(requests), SQLiteHistory(tmp_path / "h.db"), cache=True)
+        errand(loud, 2, MailboxBackend(requests), SQLiteHistory(tmp_path / "h.db"), cache=True)
 
 
 def test_a_result_that_is_none_is_set_aside() -> None:
@@ -213,7 +213,7 @@ def test_a_result_that_is_none_is_set_aside() -> None:
 
     helper = threading.Thread(target=disturb, daemon=True)
     helper.start()
-    report = errand(loud, 1, Workers(requests), history)
+    report = errand(loud, 1, MailboxBackend(requests), history)
     helper.join(LONG)
     assert report.total == 1
     assert warnings(report) == (
@@ -228,9 +228,9 @@ def test_an_account_tells_only_what_happened() -> None:
     trial = Trial(Sample("1", "in"), "out")
     account.add(EvalResult(trial, delivery=Delivery("r", "r-0", "w1", 1)))
     account.add(EvalResult(trial))
-    assert account.sentences() == []
+    assert account.warnings() == []
     account.add(EvalResult(trial, delivery=Delivery("r", "r-1", "w1", 3)))
-    assert account.sentences() == [
+    assert account.warnings() == [
         "workers: 1 came from a later delivery: an earlier one was lost or returned"
     ]
 
@@ -250,7 +250,7 @@ def test_a_request_in_hand_elsewhere_is_not_taken_for_lost() -> None:
 
     helper = threading.Thread(target=work, daemon=True)
     helper.start()
-    report = errand(loud, 1, Workers(sent, clock=clock), SQLiteHistory.temporary())
+    report = errand(loud, 1, MailboxBackend(sent, clock=clock), SQLiteHistory.temporary())
     helper.join(LONG)
     assert sent.calls.count("send_all") == 1
     assert report.total == 1
@@ -280,6 +280,6 @@ def test_a_mailbox_that_cannot_be_counted_is_not_taken_for_empty(tmp_path: Path)
     helper = threading.Thread(target=close, daemon=True)
     helper.start()
     with pytest.raises(RunStopped, match="the mailbox was closed"):
-        errand(loud, 2, Workers(requests, clock=clock), SQLiteHistory(tmp_path / "h.db"))
+        errand(loud, 2, MailboxBackend(requests, clock=clock), SQLiteHistory(tmp_path / "h.db"))
     helper.join(LONG)
     assert requests.calls.count("send_all") == 1

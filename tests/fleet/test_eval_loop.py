@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from proctor import Configuration, collect_results, submit_dataset
-from proctor.distributed.worker import Post, Worker
+from proctor.distributed.worker import Worker, WorkerConfig
 from proctor.errors import ConfigError, MailboxError
 from proctor.sessions import current as sessions
 from proctor.wiring.prepare import prepare_setup
@@ -239,7 +239,7 @@ def test_an_alive_file_that_cannot_be_touched_is_told_once_and_tried_again(tmp_p
     alive = tmp_path / "not yet" / "alive"
     heard: list[str] = []
     setup = prepare_setup(shout, "exact_match", {}, Registry.standard())
-    worker = Worker(setup, Post(requests, results, alive=alive, trouble=heard.append))
+    worker = Worker(setup, WorkerConfig(requests, results, alive=alive, trouble=heard.append))
     thread = threading.Thread(target=lambda: asyncio.run(worker.run()), daemon=True)
     thread.start()
     eventually(lambda: heard)

@@ -26,8 +26,8 @@ from proctor.distributed import notices
 from proctor.distributed import remote_runner as errands
 from proctor.distributed.expected_results import describe_difference
 from proctor.distributed.notices import WorkerNotice, notice_id
-from proctor.distributed.remote_runner import Workers, results_name
-from proctor.engine.start import Conduct
+from proctor.distributed.remote_runner import MailboxBackend, results_name
+from proctor.engine.start import RunControls
 from proctor.errors import RunStopped
 from proctor.records.trial import Delivery
 from proctor.wiring.dispatch import collect, submit
@@ -92,7 +92,7 @@ def test_a_run_with_no_worker_but_others_stops_and_says_which_part_differs(tmp_p
     history = SQLiteHistory(tmp_path / "h.db")
     evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
     with workers(other, [exact_match, contains]) as requests, watched(seen) as watch:
-        how = Conduct(place=Workers(requests, clock=clock), watch=watch)
+        how = RunControls(place=MailboxBackend(requests, clock=clock), watch=watch)
         with ticking(clock, 5.0), pytest.raises(RunStopped) as caught:
             within(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
     difference = "w0: its target is 'other', not 'loud'; its evaluator 'contains' is not one of the run's"
@@ -117,7 +117,7 @@ def test_a_worker_that_fits_is_waited_for_although_others_do_not(tmp_path: Path)
     requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest)
     history = SQLiteHistory(tmp_path / "h.db")
     evaluation = Evaluation(slow, samples(2), exact_match, name="exam")
-    how = Conduct(place=Workers(requests, clock=clock))
+    how = RunControls(place=MailboxBackend(requests, clock=clock))
     right = loop_for(slow, requests, concurrency=1, timeout=None, name="right")
     wrong = loop_for(other, requests, name="wrong")
 
@@ -196,7 +196,7 @@ def test_a_result_that_cannot_be_read_is_an_error_of_its_sample(tmp_path: Path) 
     helper = threading.Thread(target=answer_strangely, daemon=True)
     helper.start()
     evaluation = Evaluation(loud, samples(1), exact_match, name="exam")
-    how = Conduct(place=Workers(requests))
+    how = RunControls(place=MailboxBackend(requests))
     report = within(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
     helper.join(LONG)
     [result] = report.results

@@ -21,13 +21,13 @@ import pytest
 import ray
 
 from proctor import EvalReport, Sample, Session, SQLiteHistory, ToolCall
-from proctor.distributed.ray import OnRay, quiet_ray
-from proctor.engine.start import Conduct
+from proctor.distributed.ray_backend import RayBackend, import_ray
+from proctor.engine.start import RunControls
 from proctor.errors import ConfigError, RunStopped
 from proctor.ports import RunView
 from proctor.records.progress import ProgressEvent
 from proctor.wiring.evaluate import execute
-from proctor.wiring.prepare import Evaluation, recipe_of, setup_from
+from proctor.wiring.prepare import Evaluation, build_recipe, build_setup
 from tests.surroundings import samples
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ import asyncio, os, signal, time
 from pathlib import Path
 from proctor import ToolCall, record
 from proctor.sessions.current import warn
-from proctor.models.asking import aask
+from proctor.models.model_calls import aask
 from proctor.records.model import ModelResponse
 from proctor.records.session import Usage
 
@@ -113,7 +113,7 @@ from pathlib import Path
 from proctor import Sample, SQLiteHistory
 from proctor.wiring.evaluate import execute
 from proctor.engine.start import Conduct
-from proctor.distributed.ray import OnRay
+from proctor.distributed.ray_backend import OnRay
 from proctor.wiring.prepare import Evaluation, recipe_of, setup_from
 
 def main(target, address):
@@ -139,7 +139,7 @@ def cluster() -> Iterator[str]:
     """A Ray of this file's own with two CPUs, and as many GPUs as far as Ray knows."""
     # Short, for the paths of its sockets may not be long.
     folder = tempfile.mkdtemp(prefix="pr", dir="/tmp")
-    quiet_ray()
+    import_ray()
     ray.init(
         "local",
         num_cpus=2,
@@ -171,19 +171,19 @@ def exam(target: str, evaluators: Any = ("exact_match",), **about: Any) -> Evalu
 
 
 def sit(
-    evaluation: Evaluation, conduct: Conduct | None = None, *, resume: bool = False, **place: Any
+    evaluation: Evaluation, conduct: RunControls | None = None, *, resume: bool = False, **place: Any
 ) -> EvalReport:
     """Carry an evaluation out on Ray."""
-    made = OnRay(place.pop("recipe", None) or recipe_of(evaluation), setup_from, **place)
-    how = conduct or Conduct()
-    return here(evaluation, Conduct(how.callbacks, how.watch, place=made), resume=resume)
+    made = RayBackend(place.pop("recipe", None) or build_recipe(evaluation), build_setup, **place)
+    how = conduct or RunControls()
+    return here(evaluation, RunControls(how.callbacks, how.watch, place=made), resume=resume)
 
 
-def here(evaluation: Evaluation, conduct: Conduct | None = None, *, resume: bool = False) -> EvalReport:
+def here(evaluation: Evaluation, conduct: RunControls | None = None, *, resume: bool = False) -> EvalReport:
     async def main() -> EvalReport:
         async with asyncio.timeout(LONG):
             history = SQLiteHistory(Path("h.db"))
-            return await execute(evaluation, history, conduct or Conduct(), resume_from=resume)
+            return await execute(evaluation, history, conduct or RunControls(), resume_from=resume)
 
     return asyncio.run(main())
 
@@ -214,7 +214,7 @@ def test_a_run_on_ray_ends_in_the_same_history_and_figures_as_one_here(cluster: 
         options={"epochs": 2},
     )
     events: list[ProgressEvent] = []
-    there = sit(evaluation, Conduct((events.append,)))
+    there = sit(evaluation, RunControls((events.append,)))
     near = here(evaluation)
     assert told(there) == told(near)
     assert there.total == 8 * 2 * 2
@@ -303,21 +303,21 @@ def test_a_run_says_that_its_actors_are_starting(cluster: str) -> None:
     """What takes long to import is told as such, not as a lack of CPUs."""
     in_actors('time.sleep(0.05)\n    if os.path.exists("go"): break')
     noticed = Noticed("2 of 2 Ray actors are starting", Path("go").touch)
-    assert sit(exam("shout", dataset=samples(3)), Conduct(watch=noticed.watch)).pass_rate == 1.0
+    assert sit(exam("shout", dataset=samples(3)), RunControls(watch=noticed.watch)).pass_rate == 1.0
     assert noticed.is_noticed
 
 
 def test_other_code_on_a_node_ends_the_run(cluster: str) -> None:
     """What an actor runs is compared with what the run is about, and both are named."""
     with pytest.raises(RunStopped, match=r"runs 'meet@\w+ exact_match@\w+'") as caught:
-        sit(exam("shout"), recipe=recipe_of(exam("meet")))
+        sit(exam("shout"), recipe=build_recipe(exam("meet")))
     assert "this run expects 'shout@" in str(caught.value)
     assert "install the same code, on the same Python, on every node" in str(caught.value)
 
 
 def test_files_that_are_not_on_a_node_end_the_run(cluster: str) -> None:
     """An actor that cannot make the evaluation ready says what is missing."""
-    recipe = recipe_of(Evaluation("gone.py:target", (), ["exact_match"]))
+    recipe = build_recipe(Evaluation("gone.py:target", (), ["exact_match"]))
     with pytest.raises(RunStopped, match=r"there is no file 'gone\.py'"):
         sit(exam("shout"), recipe=recipe)
 
@@ -406,7 +406,7 @@ def test_a_run_says_that_it_waits_for_cpus_and_goes_on_when_they_are_free(cluste
     with blocked() as actor:
         text = "2 of 2 Ray actors wait for resources: free are 0 of 2 CPU"
         noticed = Noticed(text, lambda: ray.kill(actor))
-        report = sit(exam("shout", dataset=samples(3)), Conduct(watch=noticed.watch))
+        report = sit(exam("shout", dataset=samples(3)), RunControls(watch=noticed.watch))
     assert report.pass_rate == 1.0
     assert noticed.is_noticed
 
@@ -480,13 +480,13 @@ def test_without_a_cluster_ray_is_started_here_and_ended_with_the_run(tmp_path: 
 
 def test_what_makes_no_sense_is_refused_at_once() -> None:
     """No actor, half a GPU too much, a function that cannot be named, a cache: each says why."""
-    recipe = recipe_of(exam("shout"))
+    recipe = build_recipe(exam("shout"))
     with pytest.raises(ConfigError, match="at least one actor"):
-        OnRay(recipe, setup_from, actors=0)
+        RayBackend(recipe, build_setup, actors=0)
     for gpus in (-1, 1.5):
         with pytest.raises(ConfigError, match="or a whole number"):
-            OnRay(recipe, setup_from, gpus=gpus)
+            RayBackend(recipe, build_setup, gpus=gpus)
     with pytest.raises(ConfigError, match="cannot be found by its name on another machine"):
-        OnRay(recipe, lambda data: setup_from(data))
+        RayBackend(recipe, lambda data: build_setup(data))
     with pytest.raises(ConfigError, match="nothing to reuse"):
         sit(exam("shout", options={"cache": True}))

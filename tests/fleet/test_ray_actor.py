@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from proctor.distributed.ray_actor import ActorInfo, TrialActor, TrialResponse
-from proctor.engine import limits
+from proctor.engine import timeouts as limits
 from proctor.records import codec
 from proctor.records.mail import EvalRequest
-from proctor.wiring.prepare import Evaluation, recipe_of
+from proctor.wiring.prepare import Evaluation, build_recipe
 from tests.surroundings import samples
 
 EXAM = """
 import asyncio
 from proctor.sessions import current as sessions
-from proctor.models.asking import aask
+from proctor.models.model_calls import aask
 from proctor.records.model import ModelResponse
 from proctor.records.session import Usage
 
@@ -58,7 +58,7 @@ def _exam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def actor_of(target: str, **options: Any) -> TrialActor:
     evaluation = Evaluation(f"exam.py:{target}", (), ["exact_match"], options=options)
-    return TrialActor("proctor.wiring.prepare:setup_from", recipe_of(evaluation))
+    return TrialActor("proctor.wiring.prepare:setup_from", build_recipe(evaluation))
 
 
 async def introduced(actor: TrialActor) -> ActorInfo:

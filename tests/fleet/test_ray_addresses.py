@@ -8,7 +8,7 @@ import signal
 import pytest
 import ray
 
-from proctor.distributed import ray as on_ray
+from proctor.distributed import ray_backend as on_ray
 from proctor.errors import ConfigError
 
 
@@ -41,5 +41,5 @@ def test_what_ray_is_told_not_to_print_is_left_as_it_was(
     monkeypatch.delenv(on_ray.SKIPPED_LOGS, raising=False)
     if before is not None:
         monkeypatch.setenv(on_ray.SKIPPED_LOGS, before)
-    assert on_ray.quiet_ray() is ray
+    assert on_ray.import_ray() is ray
     assert os.environ.get(on_ray.SKIPPED_LOGS) == before

@@ -15,11 +15,11 @@ from proctor.distributed.ray_actor import TrialActor, TrialResponse
 from proctor.history.payload import read, written
 from proctor.mailboxes.limits import BodyCodec
 from proctor.records import codec
-from proctor.records.lossless import restored_result
+from proctor.records.lossless import restore_result
 from proctor.records.mail import EvalRequest
 from proctor.records.session import Session, ToolCall
 from proctor.records.trial import Trial
-from proctor.wiring.prepare import Evaluation, recipe_of
+from proctor.wiring.prepare import Evaluation, build_recipe
 from tests.engine.test_rescored_as_evaluated import same, values
 from tests.fleet.surroundings import boxes, loop_for, request, results_in, within
 
@@ -91,7 +91,7 @@ def test_the_output_of_a_ray_actor_arrives_as_the_target_returned_it(
     (tmp_path / "exam.py").write_text("def pair(text):\n    return (text, float('nan'))\n")
     monkeypatch.chdir(tmp_path)
     evaluation = Evaluation("exam.py:pair", (), ["exact_match"])
-    actor = TrialActor("proctor.wiring.prepare:setup_from", recipe_of(evaluation))
+    actor = TrialActor("proctor.wiring.prepare:setup_from", build_recipe(evaluation))
 
     async def answer() -> bytes:
         await actor.prepare()
@@ -102,4 +102,4 @@ def test_the_output_of_a_ray_actor_arrives_as_the_target_returned_it(
 
     result = codec.decode(asyncio.run(answer()), TrialResponse).result
     assert result is not None
-    assert same(restored_result(result).output, ("a", float("nan")))
+    assert same(restore_result(result).output, ("a", float("nan")))

@@ -10,7 +10,7 @@ from benchmarks.simulations.gated import gated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.comparison.gates.decision import Demand, decide, metrics_asked, refuse_unknown_metrics
+from proctor.comparison.gates.decision import GateConfig, decide, require_known_metrics, resolve_margins
 from proctor.comparison.gates.describe import describe_early
 from proctor.comparison.sides import Numbers, Side
 from proctor.core.stats.differences import paired
@@ -53,7 +53,7 @@ def timed(name: str, values: list[float], metric: str = "latency_ms.mean") -> Si
 
 
 def gate(pair: tuple[Side, Side], metric: str = STRICT, margin: float = 0.02) -> Check:
-    [check] = decide([pair], Demand({metric: margin})).checks
+    [check] = decide([pair], GateConfig({metric: margin})).checks
     return check
 
 
@@ -160,7 +160,7 @@ def test_a_margin_in_percent_is_known_no_better_than_the_baseline() -> None:
     half = 0.5 * sum(old) / 40
     assert check.margin == pytest.approx(half)
     assert check.interval == pytest.approx([end + half for end in expected.interval()])
-    higher = Demand({"words": 0.5}, better={"words": True})
+    higher = GateConfig({"words": 0.5}, better={"words": True})
     pair = timed("new", new, "words"), timed("main", old, "words")
     [check] = decide([pair], higher).checks
     expected = paired(new, [0.5 * one for one in old])
@@ -201,7 +201,7 @@ def test_a_gate_on_times_says_that_a_run_is_one_moment() -> None:
         for numbers in [{f"s{at}": start + at % 5 for at in range(200)}]
     ]
     for metric, told in (("latency_ms.mean", 1), ("pass_rate", 0)):
-        result = decide([(sides[0], sides[1])], Demand({metric: 0.1}))
+        result = decide([(sides[0], sides[1])], GateConfig({metric: 0.1}))
         assert result.verdict == "pass"
         assert sum("a slower hour" in note for note in result.notes) == told
 
@@ -244,11 +244,11 @@ def test_clusters_make_it_less_sure_and_too_few_of_them_say_nothing() -> None:
 def test_one_of_five_metrics_must_be_worse_more_surely_to_fail() -> None:
     """12 lost and 2 won of 500 are worse with 95 %, and not with 99 %."""
     new, old = verdicts(500, 2, 12)
-    alone = decide([(new, old)], Demand({"pass_rate": 0.0}))
+    alone = decide([(new, old)], GateConfig({"pass_rate": 0.0}))
     assert alone.verdict == "fail"
     same = {f"m{i}": old.metrics["pass_rate"] for i in range(4)}
     many = tuple(Side(side.name, side.metrics, scores=same, samples=side.samples) for side in (new, old))
-    result = decide([(many[0], many[1])], Demand({"pass_rate": 0.0} | dict.fromkeys(same, 0.02)))
+    result = decide([(many[0], many[1])], GateConfig({"pass_rate": 0.0} | dict.fromkeys(same, 0.02)))
     assert [check.verdict for check in result.checks] == ["inconclusive", *["pass"] * 4]
     assert "which is not certain enough for one of 5 metrics" in result.checks[0].sentence
     assert result.answer.startswith("The gate is inconclusive in 1 of 5 checks: pass_rate")
@@ -258,7 +258,7 @@ def test_the_worst_check_decides() -> None:
     """Fail goes before inconclusive, and that before pass."""
     pair = verdicts(1000, 10, 30)
     for most, verdict in ((30, "inconclusive"), (29, "fail")):
-        result = decide([pair], Demand({STRICT: 0.03}, max_flips=most))
+        result = decide([pair], GateConfig({STRICT: 0.03}, max_flips=most))
         assert result.verdict == verdict
     assert result.checks[1].sentence == "30 samples were lost, at most 29 may be"
     assert result.answer == ("The gate fails in 1 of 2 checks: 30 samples were lost, at most 29 may be.")
@@ -271,7 +271,7 @@ def test_every_configuration_must_pass_and_is_named() -> None:
     good, bad = verdicts(1000, 10, 10), verdicts(1000, 0, 100)
     pairs = [(rates("short", good[0].metrics[STRICT]), good[1])]
     pairs.append((rates("long", bad[0].metrics[STRICT]), bad[1]))
-    result = decide(pairs, Demand({STRICT: 0.02}, max_flips=50), notes=["a word"])
+    result = decide(pairs, GateConfig({STRICT: 0.02}, max_flips=50), notes=["a word"])
     assert [(c.configuration, c.verdict) for c in result.checks] == [
         ("short", "pass"), ("long", "fail"), ("short", "pass"), ("long", "fail"),
     ]  # fmt: skip
@@ -282,11 +282,11 @@ def test_every_configuration_must_pass_and_is_named() -> None:
 def test_thresholds_are_held_against_the_run_alone() -> None:
     """A gate may have no baseline at all."""
     report = EvalReport([], None, {STRICT: MetricValue(0.75, 40, kind="rate")})
-    result = decide([], Demand(fail_under={STRICT: 0.7}), report=report)
+    result = decide([], GateConfig(fail_under={STRICT: 0.7}), report=report)
     assert (result.verdict, result.checks[0].sentence) == (
         "pass", "strict_pass_rate is 0.75, at least 0.7 (n = 40)",
     )  # fmt: skip
-    result = decide([], Demand(fail_under={STRICT: 0.8}), report=report)
+    result = decide([], GateConfig(fail_under={STRICT: 0.8}), report=report)
     assert result.answer == "The gate fails: strict_pass_rate is 0.75, below 0.8 (n = 40)."
 
 
@@ -294,13 +294,13 @@ def test_samples_without_a_partner_or_a_number_are_told() -> None:
     """They are left out, and it says so."""
     new, old = verdicts(200, 0, 0)
     fewer = {name: value for name, value in new.metrics[STRICT].items() if name != "s0"}
-    result = decide([(rates("new", fewer | {"x": 1.0}), old)], Demand({STRICT: 0.05}))
+    result = decide([(rates("new", fewer | {"x": 1.0}), old)], GateConfig({STRICT: 0.05}))
     assert result.notes == (
         "1 sample of new is not in main and left out: x",
         "1 sample of main is not in new and left out: s0",
     )
     partly = Side("new", {"pass_rate": fewer, STRICT: new.metrics[STRICT]}, samples=new.samples)
-    [check] = decide([(partly, old)], Demand({"pass_rate": 0.05})).checks
+    [check] = decide([(partly, old)], GateConfig({"pass_rate": 0.05})).checks
     assert check.sentence.endswith("; 1 sample without a number left out")
 
 
@@ -316,15 +316,15 @@ def test_a_metric_that_no_sample_has_in_both_is_inconclusive() -> None:
 @pytest.mark.parametrize(
     ("demand", "said"),
     [
-        (Demand({"strict_pas_rate": 0.02}), "did you mean 'strict_pass_rate'"),
-        (Demand({STRICT: -0.1}), "must be 0 or more"),
-        (Demand({STRICT: 1.0}), "its values are from 0 to 1: nothing would fail"),
-        (Demand({STRICT: 0.02}, max_flips=-1), "must be 0 or more"),
-        (Demand(fail_under={STRICT: 80.0}), "its values are from 0 to 1"),
-        (Demand({}), "nothing to check"),
+        (GateConfig({"strict_pas_rate": 0.02}), "did you mean 'strict_pass_rate'"),
+        (GateConfig({STRICT: -0.1}), "must be 0 or more"),
+        (GateConfig({STRICT: 1.0}), "its values are from 0 to 1: nothing would fail"),
+        (GateConfig({STRICT: 0.02}, max_flips=-1), "must be 0 or more"),
+        (GateConfig(fail_under={STRICT: 80.0}), "its values are from 0 to 1"),
+        (GateConfig({}), "nothing to check"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(demand: Demand, said: str) -> None:
+def test_what_cannot_be_asked_is_refused(demand: GateConfig, said: str) -> None:
     """Before anything is decided, with what to write instead."""
     pairs = [verdicts(10, 0, 0)] if demand.metrics else []
     with pytest.raises(ConfigError) as caught:
@@ -336,16 +336,16 @@ def test_a_field_whose_name_does_not_tell_needs_a_direction() -> None:
     """Once it is told, it counts."""
     pair = (timed("new", [1.0, 2.0, 3.0], "temperature"), timed("main", [1.5, 2.0, 2.5], "temperature"))
     with pytest.raises(ConfigError, match="unknown whether a higher or a lower"):
-        refuse_unknown_metrics(Demand({"temperature": 0.02}), [pair[1]])
-    demand = Demand({"temperature": 0.02}, better={"temperature": False})
-    refuse_unknown_metrics(demand, [pair[1]])
+        require_known_metrics(GateConfig({"temperature": 0.02}), [pair[1]])
+    demand = GateConfig({"temperature": 0.02}, better={"temperature": False})
+    require_known_metrics(demand, [pair[1]])
     assert decide([pair], demand).verdict == "inconclusive"
 
 
 def test_metrics_take_the_common_margin_unless_they_have_their_own() -> None:
     """The strict pass rate is asked for if nothing is."""
-    assert metrics_asked({}) == {STRICT: 0.02}
-    assert metrics_asked({"a": None, "b": 0.1}, 0.03) == {"a": 0.03, "b": 0.1}
+    assert resolve_margins({}) == {STRICT: 0.02}
+    assert resolve_margins({"a": None, "b": 0.1}, 0.03) == {"a": 0.03, "b": 0.1}
 
 
 def test_what_was_saved_is_told() -> None:

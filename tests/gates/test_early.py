@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from proctor.comparison.gates.early import (
     EarlyGate,
+    average_numbers,
     make_metric_reader,
     make_score_reader,
-    numbers_of,
-    replayed,
+    replay_results,
 )
 from proctor.errors import ConfigError, StopRun
-from proctor.records.order import drawn
+from proctor.records.order import shuffle_key
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Failure, Trial
@@ -41,7 +41,7 @@ def result(
 def heard(gate: EarlyGate, told: list[tuple[int, EvalResult]]) -> int | None:
     """How many results a run would have begun with when the gate was settled."""
     for count, (turn, one) in enumerate(told, start=1):
-        if gate.hear(turn, one) is not None:
+        if gate.add_result(turn, one) is not None:
             return count
     return None
 
@@ -50,7 +50,7 @@ def test_a_clearly_worse_one_fails_and_a_clearly_better_one_passes() -> None:
     """Nine wrong answers of nine are enough; the words say what is settled and on what."""
     gate = EarlyGate(dict.fromkeys(NAMES, 1.0), margin=0.02)
     assert heard(gate, [(n, result(name, 0.0)) for n, name in enumerate(NAMES)]) == 9
-    assert (gate.verdict, gate.n, gate.heard) == ("fail", 9, 9)
+    assert (gate.verdict, gate.n, gate.sample_count) == ("fail", 9, 9)
     low, high = gate.interval
     assert low == -1
     assert high < -0.02
@@ -104,20 +104,20 @@ def test_what_is_finished_early_waits_for_its_turn() -> None:
     gate = EarlyGate(dict.fromkeys(NAMES, 1.0))
     late = [(n, result(NAMES[n], 0.0)) for n in range(1, 30)]
     assert heard(gate, late) is None
-    assert (gate.n, gate.heard, gate.interval) == (0, 29, (-1.0, 1.0))
-    assert gate.hear(0, result(NAMES[0], 0.0)) is not None
+    assert (gate.n, gate.sample_count, gate.interval) == (0, 29, (-1.0, 1.0))
+    assert gate.add_result(0, result(NAMES[0], 0.0)) is not None
     assert (gate.verdict, gate.n) == ("fail", 9)
 
 
 def test_a_sample_counts_with_the_mean_of_its_epochs_once_all_are_heard() -> None:
     """Half right is half a point worse, and one epoch of two says nothing yet."""
     gate = EarlyGate(dict.fromkeys(NAMES, 1.0), epochs=2)
-    assert gate.hear(0, result("s0", 1.0)) is None
+    assert gate.add_result(0, result("s0", 1.0)) is None
     assert gate.n == 0
-    gate.hear(0, result("s0", 0.0, epoch=1))
+    gate.add_result(0, result("s0", 0.0, epoch=1))
     assert gate.n == 1
     single = EarlyGate(dict.fromkeys(NAMES, 0.5))
-    single.hear(0, result("s0", 0.0))
+    single.add_result(0, result("s0", 0.0))
     assert gate.interval == single.interval
 
 
@@ -126,37 +126,37 @@ def test_what_cannot_be_compared_is_left_out_and_counted() -> None:
     read = make_score_reader("exact")
     gate = EarlyGate({"s0": 1.0, "s1": 1.0}, read, metric="exact.mean")
     for n, value in enumerate([1.0, None, 1.0]):
-        gate.hear(n, result(f"s{n}", value))
+        gate.add_result(n, result(f"s{n}", value))
     assert (gate.n, gate.unmatched, gate.unscored) == (1, 1, 1)
     assert gate.reason.endswith(
         "after 1 sample; 1 left out that the baseline lacks; 1 left out that have no number"
     )
     strict = EarlyGate({"s1": 1.0})
-    strict.hear(0, result("s1", None))
+    strict.add_result(0, result("s1", None))
     assert (strict.n, strict.unscored) == (1, 0)
 
 
 def test_samples_of_one_cluster_are_refused() -> None:
     """The second one that would count ends it, with both names and a way out."""
     gate = EarlyGate(dict.fromkeys(NAMES, 1.0))
-    gate.hear(0, result("s0", 1.0, cluster="doc"))
-    gate.hear(1, result("s1", 1.0, cluster="other"))
+    gate.add_result(0, result("s0", 1.0, cluster="doc"))
+    gate.add_result(1, result("s1", 1.0, cluster="other"))
     with pytest.raises(StopRun, match="'s0' and 's2' share the cluster 'doc'") as refused:
-        gate.hear(2, result("s2", 1.0, cluster="doc"))
+        gate.add_result(2, result("s2", 1.0, cluster="doc"))
     assert "resume without stopping early" in str(refused.value)
 
 
 def test_one_configuration_is_judged() -> None:
     """A named one is heard alone; with none named, a second one is refused."""
     named = EarlyGate(dict.fromkeys(NAMES, 1.0), configuration="new")
-    named.hear(0, result("s0", 0.0, configuration="old"))
-    assert named.heard == 0
-    named.hear(0, result("s0", 0.0, configuration="new"))
+    named.add_result(0, result("s0", 0.0, configuration="old"))
+    assert named.sample_count == 0
+    named.add_result(0, result("s0", 0.0, configuration="new"))
     assert named.n == 1
     only = EarlyGate(dict.fromkeys(NAMES, 1.0))
-    only.hear(0, result("s0", 0.0, configuration="old"))
+    only.add_result(0, result("s0", 0.0, configuration="old"))
     with pytest.raises(StopRun, match=r"several configurations \('new' and 'old'\)"):
-        only.hear(0, result("s0", 0.0, configuration="new"))
+        only.add_result(0, result("s0", 0.0, configuration="new"))
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_what_cannot_be_decided_is_refused_at_once(
 def test_a_baseline_has_one_number_a_sample() -> None:
     """The mean over the epochs that have a number."""
     results = [result("a", 1.0), result("a", 0.0, 1), result("a", None, 2), result("b", None)]
-    assert numbers_of(results, make_score_reader("exact")) == {"a": 0.5}
+    assert average_numbers(results, make_score_reader("exact")) == {"a": 0.5}
 
 
 def test_a_stored_run_gives_its_verdict_again() -> None:
@@ -207,13 +207,13 @@ def test_a_stored_run_gives_its_verdict_again() -> None:
     chance = random.Random(5)
     results = [result(name, float(chance.random() < 0.4)) for name in NAMES]
     baseline = dict.fromkeys(NAMES, 1.0)
-    drawn_first = sorted(results, key=lambda one: drawn(7, one.sample_id))
+    drawn_first = sorted(results, key=lambda one: shuffle_key(7, one.sample_id))
     live = EarlyGate(baseline)
     stop = heard(live, list(enumerate(drawn_first)))
     assert stop is not None
-    again = replayed(EarlyGate(baseline), results, seed=7)
+    again = replay_results(EarlyGate(baseline), results, seed=7)
     part = [one for one in results if one in drawn_first[: stop + 5]]
-    cut = replayed(EarlyGate(baseline), part, seed=7)
+    cut = replay_results(EarlyGate(baseline), part, seed=7)
     assert live.verdict == again.verdict == cut.verdict == "fail"
     assert live.interval == again.interval == cut.interval
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.comparison.compare import compare
-from proctor.comparison.gates.decision import Demand, decide
+from proctor.comparison.gates.decision import GateConfig, decide
 from proctor.comparison.sides import Side
 from proctor.core.stats.differences import difference_interval, paired_interval
 from proctor.core.stats.sequential import non_inferiority
@@ -25,7 +25,7 @@ def yes(passed: int, n: int) -> list[float]:
 
 def groups(new: list[float], old: list[float], margin: float = 0.02) -> Check:
     pair = side("new", new, "n"), side("old", old, "o")
-    return decide([pair], Demand({"it": margin})).checks[0]
+    return decide([pair], GateConfig({"it": margin})).checks[0]
 
 
 @pytest.mark.parametrize("n", [20, 21, 25, 30, 40, 56])
@@ -61,7 +61,7 @@ def test_numbers_of_a_group_that_are_all_equal_promise_nothing() -> None:
              samples=tuple(f"{name}{at}" for at in range(len(held))))
         for name, held in (("new", [7.0] * 20), ("old", [6.0, 8.0] * 10))
     ]  # fmt: skip
-    [check] = decide([(pair[0], pair[1])], Demand({"tokens.mean": 0.1})).checks
+    [check] = decide([(pair[0], pair[1])], GateConfig({"tokens.mean": 0.1})).checks
     assert (check.verdict, check.interval, check.more_samples) == ("inconclusive", None, None)
     assert "would decide it" not in check.sentence
 
@@ -96,7 +96,7 @@ def test_what_pairs_are_promised_is_what_their_interval_needs(
     rest = [1.0] * (n - up - down)
     new = side("new", [*[1.0] * up, *[0.0] * down, *rest])
     old = side("old", [*[0.0] * up, *[1.0] * down, *rest])
-    [check] = decide([(new, old)], Demand({"it": margin})).checks
+    [check] = decide([(new, old)], GateConfig({"it": margin})).checks
     if check.more_samples is None or check.more_samples > 10**8:
         return
     grown = n + check.more_samples
@@ -120,7 +120,7 @@ def test_scores_that_go_on_as_they_began_are_settled_by_what_is_promised(
 
     def held(times: int) -> Check:
         one, other = side("new", new * times), side("old", old * times, "s" if paired else "o")
-        return decide([(one, other)], Demand({"it": 0.1})).checks[0]
+        return decide([(one, other)], GateConfig({"it": 0.1})).checks[0]
 
     check = held(1)
     if check.more_samples is None or check.more_samples > 3000:

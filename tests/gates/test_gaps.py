@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from proctor.comparison.gates.decision import Demand, decide
-from proctor.comparison.gates.gaps import worst_gap
-from proctor.comparison.sides import Side, side_of
+from proctor.comparison.gates.decision import GateConfig, decide
+from proctor.comparison.gates.gaps import find_worst_gap
+from proctor.comparison.sides import Side, make_side
 from proctor.core.stats.differences import difference_interval
 from proctor.errors import ConfigError
 from proctor.records.gate import Check, GateResult
@@ -34,7 +34,7 @@ def side(name: str, values: list[float], prefix: str, metric: str = "exact", of:
 def groups(new: list[float], old: list[float], margin: float = 0.1, of: int = 0) -> Check:
     """A gate on runs that have no sample in common."""
     pair = side("new", new, "n", of=of), side("main", old, "m", of=of)
-    [check] = decide([pair], Demand({"exact": margin})).checks
+    [check] = decide([pair], GateConfig({"exact": margin})).checks
     return check
 
 
@@ -84,12 +84,12 @@ def test_numbers_of_two_groups_have_their_margin_in_percent_of_the_baseline() ->
              samples=tuple(f"{name}{at}" for at in range(60)))
         for name, held in (("new", new), ("main", old))
     ]  # fmt: skip
-    [check] = decide([(pair[0], pair[1])], Demand({"tokens.mean": 0.2})).checks
+    [check] = decide([(pair[0], pair[1])], GateConfig({"tokens.mean": 0.2})).checks
     assert check.verdict == "pass"
     assert check.margin == pytest.approx(0.2 * sum(old) / 60)
 
 
-def grown(new_ones: int, demand: Demand) -> GateResult:
+def grown(new_ones: int, demand: GateConfig) -> GateResult:
     """A hundred old samples that are all right, and new ones that are all wrong."""
     old = side("main", [1.0] * 100, "s", STRICT)
     both = dict.fromkeys(old.samples, 1.0) | {f"new{at}": 0.0 for at in range(new_ones)}
@@ -99,24 +99,24 @@ def grown(new_ones: int, demand: Demand) -> GateResult:
 
 def test_pairs_alone_are_not_green_where_much_is_new() -> None:
     """A tenth may be new; beyond that the gate says what to do."""
-    demand = Demand({STRICT: 0.1}, max_flips=3)
+    demand = GateConfig({STRICT: 0.1}, max_flips=3)
     assert grown(11, demand).verdict == "pass"
     result = grown(12, demand)
     assert [check.verdict for check in result.checks] == ["inconclusive", "inconclusive"]
     assert "12 of 112 samples of new have no partner in main" in result.answer
     assert "--unpaired" in result.answer
-    assert grown(12, Demand({STRICT: 0.1}, accept_changes=True)).verdict == "pass"
+    assert grown(12, GateConfig({STRICT: 0.1}, accept_changes=True)).verdict == "pass"
 
 
 def test_unpaired_takes_all_samples_of_both() -> None:
     """The new ones count: 100 of 150 against 100 of 100."""
-    result = grown(50, Demand({STRICT: 0.1}, unpaired=True))
+    result = grown(50, GateConfig({STRICT: 0.1}, unpaired=True))
     [check] = result.checks
     assert (result.verdict, check.n, check.baseline_n) == ("fail", 150, 100)
     assert check.value == pytest.approx(100 / 150)
     assert result.notes == ("new and main: all samples of both are compared, as two independent groups",)
     with pytest.raises(ConfigError, match="requires paired samples"):
-        grown(50, Demand({STRICT: 0.1}, unpaired=True, max_flips=1))
+        grown(50, GateConfig({STRICT: 0.1}, unpaired=True, max_flips=1))
 
 
 def lacking(missing: int, most: float = 0.1) -> Check:
@@ -124,7 +124,7 @@ def lacking(missing: int, most: float = 0.1) -> Check:
     old = side("main", [0.0, 1.0] * 50, "s")
     numbers = dict(list(old.scores["exact"].items())[missing:])
     new = Side("new", scores={"exact": numbers}, samples=old.samples)
-    [check] = decide([(new, old)], Demand({"exact": 0.1}, max_missing=most)).checks
+    [check] = decide([(new, old)], GateConfig({"exact": 0.1}, max_missing=most)).checks
     return check
 
 
@@ -144,7 +144,7 @@ def test_what_both_have_no_number_of_is_not_missing() -> None:
     held = {f"s{at}": float(at % 4 == 0) for at in range(0, 200, 2)}
     ids = tuple(f"s{at}" for at in range(200))
     new, old = (Side(name, scores={"exact": held}, samples=ids) for name in ("new", "main"))
-    for demand in (Demand({"exact": 0.1}), Demand({"exact": 0.2}, unpaired=True)):
+    for demand in (GateConfig({"exact": 0.1}), GateConfig({"exact": 0.2}, unpaired=True)):
         result = decide([(new, old)], demand)
         assert (result.verdict, result.checks[0].missing) == ("pass", 0)
 
@@ -153,7 +153,7 @@ def test_groups_that_lack_scores_are_not_green() -> None:
     """All of the baseline has a score, and of the run a third has none."""
     new, old = side("new", [0.0, 1.0] * 50, "n"), side("main", [0.0, 1.0] * 75, "m")
     new = Side("new", scores=new.scores, samples=(*new.samples, *(f"x{at}" for at in range(50))))
-    [check] = decide([(new, old)], Demand({"exact": 0.2})).checks
+    [check] = decide([(new, old)], GateConfig({"exact": 0.2})).checks
     assert (check.verdict, check.missing) == ("inconclusive", 50)
 
 
@@ -163,10 +163,10 @@ def test_a_threshold_that_one_configuration_reaches_by_a_few_is_not_green() -> N
     tables = {name: {"mean_score": value} for name, value in known.items()}
     both = {"mean_score": MetricValue(0.91, 380, errors=20)}
     report = EvalReport([], None, both, tables)
-    result = decide([], Demand(fail_under={"mean_score": 0.8}), report=report)
+    result = decide([], GateConfig(fail_under={"mean_score": 0.8}), report=report)
     assert result.verdict == "inconclusive"
     assert "20 of 100 samples have no such number" in result.answer
-    red = decide([], Demand(fail_under={"mean_score": 0.93}), report=report)
+    red = decide([], GateConfig(fail_under={"mean_score": 0.93}), report=report)
     assert red.verdict == "fail"
 
 
@@ -174,10 +174,10 @@ def test_a_threshold_that_one_configuration_reaches_by_a_few_is_not_green() -> N
 def test_what_no_number_of_missing_samples_can_be_is_refused(most: float) -> None:
     """A share from 0 to 1, or a whole number."""
     with pytest.raises(ConfigError, match="missing"):
-        Demand(fail_under={STRICT: 0.5}, max_missing=most).refuse_wrong()
+        GateConfig(fail_under={STRICT: 0.5}, max_missing=most).validate()
 
 
-def shrunk(left: int, demand: Demand, run: RunMetadata | None = None) -> GateResult:
+def shrunk(left: int, demand: GateConfig, run: RunMetadata | None = None) -> GateResult:
     """So many of a hundred samples are left in the run, all of them right."""
     ids = [f"s{at}" for at in range(100)]
     old = Side("main", {STRICT: dict.fromkeys(ids, 1.0)}, samples=tuple(ids))
@@ -188,13 +188,13 @@ def shrunk(left: int, demand: Demand, run: RunMetadata | None = None) -> GateRes
 
 def test_samples_that_vanished_may_be_the_hard_ones() -> None:
     """A tenth may be gone; beyond that the pairs alone are not green."""
-    demand = Demand({STRICT: 0.2}, max_flips=0)
+    demand = GateConfig({STRICT: 0.2}, max_flips=0)
     assert shrunk(90, demand).verdict == "pass"
     result = shrunk(89, demand)
     assert [check.verdict for check in result.checks] == ["inconclusive", "inconclusive"]
     assert "11 of 100 samples of main are not in new" in result.answer
-    assert shrunk(89, Demand({STRICT: 0.2}, accept_changes=True)).verdict == "pass"
-    assert shrunk(89, Demand({STRICT: 0.2}, unpaired=True)).verdict == "pass"
+    assert shrunk(89, GateConfig({STRICT: 0.2}, accept_changes=True)).verdict == "pass"
+    assert shrunk(89, GateConfig({STRICT: 0.2}, unpaired=True)).verdict == "pass"
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_what_a_limit_or_an_early_end_leaves_out_is_not_gone(
         options=RunOptions(limit=limit),
         stopped_early=StoppedEarly("settled", 40) if early else None,
     )
-    assert shrunk(40, Demand({STRICT: 0.2}), run).verdict == verdict
+    assert shrunk(40, GateConfig({STRICT: 0.2}), run).verdict == verdict
 
 
 def test_holes_of_either_side_are_told_by_themselves() -> None:
@@ -230,10 +230,10 @@ def test_holes_of_either_side_are_told_by_themselves() -> None:
     scores = {one: float(at % 2) for at, one in enumerate(ids)}
     new = Side("new", scores={"exact": {n: scores[n] for n in ids[:90]}}, samples=tuple(ids))
     old = Side("main", scores={"exact": {n: scores[n] for n in ids[11:]}}, samples=tuple(ids))
-    [check] = decide([(new, old)], Demand({"exact": 0.2})).checks
+    [check] = decide([(new, old)], GateConfig({"exact": 0.2})).checks
     assert (check.verdict, check.missing, check.baseline_missing) == ("inconclusive", 10, 11)
     assert "but 11 of 100 samples have no such number in main, at most 10 %" in check.sentence
-    [check] = decide([(new, old)], Demand({"exact": 0.2}, max_missing=11)).checks
+    [check] = decide([(new, old)], GateConfig({"exact": 0.2}, max_missing=11)).checks
     assert check.verdict == "pass"
 
 
@@ -241,7 +241,7 @@ def test_groups_of_which_the_baseline_lacks_scores_are_not_green() -> None:
     """All of the run has a score, and of the baseline a third has none."""
     new, old = side("new", [0.0, 1.0] * 75, "n"), side("main", [0.0, 1.0] * 50, "m")
     old = Side("main", scores=old.scores, samples=(*old.samples, *(f"x{at}" for at in range(50))))
-    [check] = decide([(new, old)], Demand({"exact": 0.2})).checks
+    [check] = decide([(new, old)], GateConfig({"exact": 0.2})).checks
     assert (check.verdict, check.missing, check.baseline_missing) == ("inconclusive", 0, 50)
 
 
@@ -255,7 +255,7 @@ def told_of(
     ]
     judge, began = (EvaluatorSpec("judge", "judge"),), datetime(2026, 1, 1, tzinfo=UTC)
     run = RunMetadata("r", "r", began, evaluators=judge, options=options) if options else None
-    return side_of(prefix, ResultList(results), run)
+    return make_side(prefix, ResultList(results), run)
 
 
 GOOD, FAILED = Score(1.0, True), Score.error("the judge was away")
@@ -263,7 +263,7 @@ SKIPPED = Score.skipped("nothing was said")
 
 
 def judged(new: Side, old: Side) -> Check:
-    [check] = decide([(new, old)], Demand({"judge": 0.1})).checks
+    [check] = decide([(new, old)], GateConfig({"judge": 0.1})).checks
     return check
 
 
@@ -304,5 +304,5 @@ def test_so_many_may_be_missing_in_every_configuration() -> None:
         for name, n, errors in (("small", 2, 3), ("large", 60, 40))
     }
     report = EvalReport((), by_configuration=tables)
-    assert worst_gap(report, "judge", 5)[:2] == (40, 100)
-    assert worst_gap(report, "judge", 0.1)[:2] == (3, 5)
+    assert find_worst_gap(report, "judge", 5)[:2] == (40, 100)
+    assert find_worst_gap(report, "judge", 0.1)[:2] == (3, 5)

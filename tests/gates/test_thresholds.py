@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proctor import evaluate, exact_match
-from proctor.comparison.gates.thresholds import LOWER_IS_BETTER, refuse_unreachable, shortfalls
+from proctor.comparison.gates.thresholds import LOWER_IS_BETTER, find_shortfalls, require_reachable
 from proctor.errors import ConfigError
 from proctor.metrics.registry import MetricRegistry
 from proctor.records.results import ResultList
@@ -32,13 +32,13 @@ def fail(text: str) -> str:
 def test_a_limit_on_what_should_be_low_is_refused_with_what_limits_it(metric: str, alternative: str) -> None:
     """10 would mean "at least 10 ms" or "at least $10"; a share such as 0.8 is no way out."""
     with pytest.raises(ConfigError) as caught:
-        refuse_unreachable({metric: 10.0})
+        require_reachable({metric: 10.0})
     assert f"lower is better for {metric}" in caught.value.what
     assert alternative in (caught.value.fix or "")
     assert "0.8" not in (caught.value.fix or "")
     report = evaluate(shout, [{"id": "1", "input": "a"}], [exact_match], history=False)
     with pytest.raises(ConfigError, match="lower is better"):
-        shortfalls(report, {metric: 10.0})
+        find_shortfalls(report, {metric: 10.0})
 
 
 def test_every_standard_metric_has_a_direction() -> None:
@@ -52,6 +52,6 @@ def test_every_standard_metric_has_a_direction() -> None:
 def test_a_metric_without_a_value_does_not_reach_its_threshold() -> None:
     """It is not called "unknown, below 0.9": there is nothing that could be below."""
     report = evaluate(fail, [{"id": "1", "input": "a"}], [exact_match], history=False)
-    assert shortfalls(report, {"exact_match.mean": 0.9}) == [
+    assert find_shortfalls(report, {"exact_match.mean": 0.9}) == [
         "exact_match.mean has no value, because no result was scored; the threshold is 0.9"
     ]

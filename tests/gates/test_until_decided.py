@@ -6,21 +6,21 @@ from datetime import UTC, datetime
 
 import pytest
 
-from proctor.comparison.gates.decision import Demand
-from proctor.comparison.gates.early import EarlyGate, early_gate, judged_again, settled
+from proctor.comparison.gates.decision import GateConfig
+from proctor.comparison.gates.early import EarlyGate, conclude_early_gate, make_early_gate, replay_early_gate
 from proctor.comparison.report import FieldReport
 from proctor.comparison.sides import Side
 from proctor.errors import ConfigError
-from proctor.records.order import drawn
+from proctor.records.order import shuffle_key
 from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, RunOptions, StoppedEarly
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
 
 STRICT, SEED = "strict_pass_rate", 7
-ASKED = Demand({STRICT: 0.02})
+ASKED = GateConfig({STRICT: 0.02})
 NAMES = [f"s{n}" for n in range(400)]
-IN_TURN = sorted(NAMES, key=lambda name: drawn(SEED, name))
+IN_TURN = sorted(NAMES, key=lambda name: shuffle_key(SEED, name))
 
 
 def results(names: list[str], passed: bool) -> list[EvalResult]:
@@ -42,11 +42,11 @@ def report(names: list[str], passed: bool, *, shuffle: int | None = SEED) -> Fie
     return FieldReport(results(names, passed), run)
 
 
-def heard(demand: Demand, new: list[EvalResult], *, passed: bool = True) -> EarlyGate:
+def heard(demand: GateConfig, new: list[EvalResult], *, passed: bool = True) -> EarlyGate:
     """A gate that has heard a run, whose samples come in turn."""
-    gate = early_gate(demand, results(NAMES, passed), ["exact"])
+    gate = make_early_gate(demand, results(NAMES, passed), ["exact"])
     for turn, one in enumerate(new):
-        gate.hear(turn, one)
+        gate.add_result(turn, one)
     return gate
 
 
@@ -58,7 +58,7 @@ def test_the_verdict_comes_with_what_it_saved() -> None:
     """Nine are heard when it is settled, eleven were begun: 389 of 400 are saved."""
     new, old = report(IN_TURN[:11], False), report(NAMES, True, shuffle=None)
     gate = heard(ASKED, results(IN_TURN[:11], False))
-    found = settled(gate, pair(new, old), new, baseline="main", notes=["a word"])
+    found = conclude_early_gate(gate, pair(new, old), new, baseline="main", notes=["a word"])
     [check] = found.checks
     assert (found.verdict, found.run_id, found.name) == ("fail", "RUN", "exam")
     assert (check.n, check.value, check.baseline, check.difference) == (9, 0.0, 1.0, -1.0)
@@ -73,7 +73,7 @@ def test_nothing_is_said_that_holds_only_for_a_fixed_number_of_samples() -> None
     """The comparison has no intervals, and samples that were not run are not missed."""
     new, old = report(IN_TURN[:11], False), report(NAMES, True, shuffle=None)
     gate = heard(ASKED, results(IN_TURN[:11], False))
-    found = settled(gate, pair(new, old), new, baseline="main")
+    found = conclude_early_gate(gate, pair(new, old), new, baseline="main")
     [comparison] = found.comparisons
     assert (comparison.metrics, comparison.scores, comparison.only_b) == ({}, {}, ())
     assert found.notes == ()
@@ -83,9 +83,11 @@ def test_a_stored_run_has_the_same_verdict_again() -> None:
     """Whatever the order in which its results are stored, and for a further margin as well."""
     new, old = report(sorted(IN_TURN[:11]), False), report(NAMES, True, shuffle=None)
     told = (new, old.results, pair(new, old), "default")
-    first = settled(heard(ASKED, results(IN_TURN[:11], False)), pair(new, old), new, baseline="main")
-    assert judged_again(ASKED, *told, baseline="main") == first
-    wide = judged_again(Demand({STRICT: 0.5}), *told, baseline="main")
+    first = conclude_early_gate(
+        heard(ASKED, results(IN_TURN[:11], False)), pair(new, old), new, baseline="main"
+    )
+    assert replay_early_gate(ASKED, *told, baseline="main") == first
+    wide = replay_early_gate(GateConfig({STRICT: 0.5}), *told, baseline="main")
     assert wide.verdict == "inconclusive"
     assert "not decided after 11 of 400 samples" in wide.answer
     assert wide.checks[0].more_samples is None
@@ -95,7 +97,7 @@ def test_a_run_that_was_not_shuffled_is_not_judged_so() -> None:
     """Where it was stopped may have to do with its order."""
     new, old = report(IN_TURN[:11], False, shuffle=None), report(NAMES, True, shuffle=None)
     with pytest.raises(ConfigError, match="not shuffled"):
-        judged_again(ASKED, new, old.results, pair(new, old), "default", baseline="main")
+        replay_early_gate(ASKED, new, old.results, pair(new, old), "default", baseline="main")
 
 
 def test_runs_without_a_common_sample_are_refused() -> None:
@@ -103,24 +105,24 @@ def test_runs_without_a_common_sample_are_refused() -> None:
     new, old = report(["x", "y"], False), report(NAMES, True, shuffle=None)
     gate = heard(ASKED, results(["x", "y"], False))
     with pytest.raises(ConfigError, match="no sample in common"):
-        settled(gate, pair(new, old), new, baseline="main")
+        conclude_early_gate(gate, pair(new, old), new, baseline="main")
 
 
 @pytest.mark.parametrize(
     ("demand", "said"),
     [
-        (Demand({STRICT: 0.02, "exact.mean": 0.02}), "checks one metric"),
-        (Demand({}), "checks one metric"),
-        (Demand({STRICT: 0.02}, fail_under={STRICT: 0.9}), "fail_under requires all samples"),
-        (Demand({STRICT: 0.02}, max_flips=0), "max_flips requires all samples"),
-        (Demand({STRICT: -1.0}), "must be 0 or more"),
-        (Demand({"latency_ms.mean": 0.02}), "cannot stop early by"),
+        (GateConfig({STRICT: 0.02, "exact.mean": 0.02}), "checks one metric"),
+        (GateConfig({}), "checks one metric"),
+        (GateConfig({STRICT: 0.02}, fail_under={STRICT: 0.9}), "fail_under requires all samples"),
+        (GateConfig({STRICT: 0.02}, max_flips=0), "max_flips requires all samples"),
+        (GateConfig({STRICT: -1.0}), "must be 0 or more"),
+        (GateConfig({"latency_ms.mean": 0.02}), "cannot stop early by"),
     ],
 )
-def test_what_part_of_a_run_cannot_answer_is_refused(demand: Demand, said: str) -> None:
+def test_what_part_of_a_run_cannot_answer_is_refused(demand: GateConfig, said: str) -> None:
     """One metric from 0 to 1, and nothing about the run as a whole."""
     with pytest.raises(ConfigError) as caught:
-        early_gate(demand, results(NAMES, True), ["exact"])
+        make_early_gate(demand, results(NAMES, True), ["exact"])
     assert said in str(caught.value)
 
 
@@ -138,11 +140,13 @@ def test_the_number_of_samples_may_be_unknown_or_limited() -> None:
             options=RunOptions(limit=limit),
         )
         again = FieldReport(new.results, run)
-        found = settled(gate, pair(new, old), again, baseline="main")
+        found = conclude_early_gate(gate, pair(new, old), again, baseline="main")
         assert found.early is not None
         assert found.early.of == of
     assert found.answer.endswith("decided after 9 of 50 samples; 39 saved.")
-    assert settled(gate, pair(new, old), FieldReport(new.results), baseline="main").early is not None
+    assert (
+        conclude_early_gate(gate, pair(new, old), FieldReport(new.results), baseline="main").early is not None
+    )
 
 
 def test_every_number_is_of_the_samples_that_decided_it() -> None:
@@ -151,5 +155,5 @@ def test_every_number_is_of_the_samples_that_decided_it() -> None:
     late = [*results(IN_TURN[:9], False), *results(IN_TURN[9:11], True)]
     gate = heard(ASKED, late)
     again = FieldReport(late, new.metadata)
-    [check] = settled(gate, pair(again, old), again, baseline="main").checks
+    [check] = conclude_early_gate(gate, pair(again, old), again, baseline="main").checks
     assert (check.n, check.value, check.baseline, check.difference) == (9, 0.0, 1.0, -1.0)

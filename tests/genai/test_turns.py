@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proctor.records.session import Message, ToolCall
-from proctor.sessions.genai.turns import is_message, parse_messages
+from proctor.sessions.genai.message_parser import is_message, parse_messages
 
 CALL = ToolCall("go", {"to": "Rome"}, call_id="c1")
 ARGUMENTS = '{"to": "Rome"}'

@@ -52,8 +52,8 @@ def test_a_package_that_fails_to_import_its_own_needs_is_not_called_missing(
 
 def test_looking_whether_a_package_is_loaded_loads_nothing() -> None:
     """`loaded` gives a module only if the program has it already."""
-    assert extras.loaded("asyncio") is asyncio
-    assert extras.loaded("antigravity") is None
+    assert extras.loaded_module("asyncio") is asyncio
+    assert extras.loaded_module("antigravity") is None
 
 
 def test_shipped_files_are_found_and_read() -> None:

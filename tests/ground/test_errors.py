@@ -8,7 +8,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from proctor import errors
-from proctor.errors import CallFailed, Problem, ProctorError, RunInterrupted, RunStopped, nearest
+from proctor.errors import CallFailed, Problem, ProctorError, RunInterrupted, RunStopped, suggest_name
 
 
 def test_an_error_says_what_where_and_how_to_mend_it() -> None:
@@ -50,12 +50,12 @@ def test_many_problems_are_told_at_once_and_cut_when_there_are_too_many() -> Non
 )
 def test_the_nearest_name_is_offered(name: str, known: list[str], said: str) -> None:
     """A misspelt name comes with the one that was probably meant, or with all there are."""
-    assert nearest(name, known) == said
+    assert suggest_name(name, known) == said
 
 
 def test_a_long_list_of_names_is_cut() -> None:
     """Hundreds of names do not help anybody: twenty are shown and the rest is counted."""
-    assert nearest("zzz", [f"n{i:03}" for i in range(300)]).endswith("n019, … and 280 more")
+    assert suggest_name("zzz", [f"n{i:03}" for i in range(300)]).endswith("n019, … and 280 more")
 
 
 def test_errors_that_carry_more() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from proctor.core.identity.examine import examine
-from proctor.core.imports import load
+from proctor.core.imports import import_object
 from tests.ground.test_identity_of_projects import Files, Look, look_at
 
 # All the places that hold a prompt; every one of them is edited.
@@ -370,7 +370,7 @@ def test_a_database_is_named_as_not_covered(body: str, phrases: tuple[str, ...],
     """What a database holds can change the answers, and it is not part of the identity."""
     file = tmp_path / "app_with_database.py"
     file.write_text(f"import sqlite3\nfrom sqlite3 import connect\ndef answer(q):\n    {body}\n")
-    assert examine([load(f"{file}:answer")])[1] == phrases
+    assert examine([import_object(f"{file}:answer")])[1] == phrases
 
 
 @pytest.mark.parametrize(
@@ -392,9 +392,9 @@ def test_a_file_picked_from_a_constant_is_covered_without_a_warning(body: str, t
         "FILES = {'a': Path(__file__).parent / 'picked.txt'}\nLISTED = ['picked.txt']\n"
         f"def answer(q):\n    {body}\n"
     )
-    before, uncovered = examine([load(f"{file}:answer")])
+    before, uncovered = examine([import_object(f"{file}:answer")])
     prompt.write_text("two, longer")
-    after, _ = examine([load(f"{file}:answer")])
+    after, _ = examine([import_object(f"{file}:answer")])
     assert uncovered == ()
     assert before != after
 
@@ -402,4 +402,4 @@ def test_a_file_picked_from_a_constant_is_covered_without_a_warning(body: str, t
 def test_a_file_picked_from_a_constant_that_holds_other_things_is_a_warning(tmp_path: Path) -> None:
     file = tmp_path / "app_that_may_pick.py"
     file.write_text("PLACES = [None, 'a.txt']\ndef answer(q): return open(PLACES[len(q)]).read()")
-    assert examine([load(f"{file}:answer")])[1] == ("files whose names are computed (in answer)",)
+    assert examine([import_object(f"{file}:answer")])[1] == ("files whose names are computed (in answer)",)

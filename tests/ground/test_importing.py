@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core.imports import load, module
+from proctor.core.imports import import_module, import_object
 from proctor.errors import UsageError
 
 
@@ -21,7 +21,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_module_of_the_current_folder_is_found(tmp_path: Path) -> None:
     """A module that lies in the folder one works in needs no installation."""
     (tmp_path / "my_answers.py").write_text("class Bot:\n    def ask(self): return 42\n")
-    assert load("my_answers:Bot.ask")(None) == 42
+    assert import_object("my_answers:Bot.ask")(None) == 42
 
 
 def test_a_file_is_found_by_its_path_and_may_import_its_neighbours(tmp_path: Path) -> None:
@@ -30,17 +30,17 @@ def test_a_file_is_found_by_its_path_and_may_import_its_neighbours(tmp_path: Pat
     folder.mkdir()
     (folder / "beside_it.py").write_text("X = 'beside'\n")
     (folder / "my_eval.py").write_text("from beside_it import X\nNAME = __name__\n")
-    assert load("evals/my_eval.py:X") == "beside"
-    assert load(f"{folder}/my_eval.py:NAME") == "my_eval"
+    assert import_object("evals/my_eval.py:X") == "beside"
+    assert import_object(f"{folder}/my_eval.py:NAME") == "my_eval"
 
 
 def test_a_file_is_read_anew_each_time(tmp_path: Path) -> None:
     """In a notebook a changed file must not answer as it did before."""
     file = tmp_path / "changing.py"
     file.write_text("X = 1\n")
-    assert load("changing.py:X") == 1
+    assert import_object("changing.py:X") == 1
     file.write_text("X = 'two'\n")
-    assert load("changing.py:X") == "two"
+    assert import_object("changing.py:X") == "two"
 
 
 def test_a_file_that_was_changed_within_a_second_is_not_taken_for_what_it_was(
@@ -52,13 +52,13 @@ def test_a_file_that_was_changed_within_a_second_is_not_taken_for_what_it_was(
     for number in (1, 2):
         file.write_text(f"X = {number}\n")
         os.utime(file, (1_000_000_000, 1_000_000_000))
-        assert load(f"{file}:X") == number
+        assert import_object(f"{file}:X") == number
 
 
 def test_a_file_does_not_take_the_place_of_a_module_with_its_name(tmp_path: Path) -> None:
     """A user's `json.py` is loaded beside the standard one, not over it."""
     (tmp_path / "json.py").write_text("MINE = True\n")
-    assert load("json.py:MINE") is True
+    assert import_object("json.py:MINE") is True
     assert sys.modules["json"] is json
     del sys.modules["_json"]
 
@@ -67,7 +67,7 @@ def test_a_file_does_not_take_the_place_of_a_module_with_its_name(tmp_path: Path
 def test_what_is_no_address_is_refused(address: str) -> None:
     """An address has a module, a colon and an attribute."""
     with pytest.raises(UsageError) as caught:
-        load(address)
+        import_object(address)
     assert caught.value.what == f"{address!r} is not an address"
     assert caught.value.fix == "write it as module:attribute"
 
@@ -83,7 +83,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 def test_a_missing_module_is_named(address: str, missing: str, tmp_path: Path) -> None:
     """The error names the part of the path that is not there, and the folder that was searched."""
     with pytest.raises(UsageError) as caught:
-        load(address)
+        import_object(address)
     assert caught.value.what == f"there is no module {missing!r}"
     assert str(tmp_path) in caught.value.fix
 
@@ -91,28 +91,28 @@ def test_a_missing_module_is_named(address: str, missing: str, tmp_path: Path) -
 def test_a_relative_module_is_refused() -> None:
     """There is nothing that a leading dot could be relative to."""
     with pytest.raises(UsageError, match=r"'\.answers' is not a module's full name"):
-        load(".answers:bot")
+        import_object(".answers:bot")
 
 
 def test_a_missing_attribute_comes_with_the_nearest_one() -> None:
     """The error names what has no such attribute, and what was probably meant."""
     with pytest.raises(UsageError) as caught:
-        load("math:sqrtt")
+        import_object("math:sqrtt")
     assert caught.value.what == "'math' has no attribute 'sqrtt'"
     assert caught.value.where == "math:sqrtt"
     assert caught.value.fix == "did you mean 'sqrt'?"
     with pytest.raises(UsageError) as caught:
-        load("json:JSONDecoder.decoed")
+        import_object("json:JSONDecoder.decoed")
     assert caught.value.what == "'json:JSONDecoder' has no attribute 'decoed'"
     assert caught.value.fix == "did you mean 'decode'?"
     with pytest.raises(UsageError, match=r"'json:JSONDecoder\.decode' has no attribute 'x'"):
-        load("json:JSONDecoder.decode.x")
+        import_object("json:JSONDecoder.decode.x")
 
 
 def test_a_missing_file_is_said() -> None:
     """A path that leads nowhere is told as such."""
     with pytest.raises(UsageError, match=r"there is no file 'nowhere\.py'"):
-        module("nowhere.py")
+        import_module("nowhere.py")
 
 
 @pytest.mark.parametrize("name", ["broken_file.py", "broken_file"])
@@ -120,7 +120,7 @@ def test_a_file_that_is_not_python_is_told_by_its_line(name: str, tmp_path: Path
     """A syntax error becomes an error about that file and line, by path and by name alike."""
     (tmp_path / "broken_file.py").write_text("x = 1\ny = = 2\n")
     with pytest.raises(UsageError) as caught:
-        load(f"{name}:x")
+        import_object(f"{name}:x")
     assert "broken_file.py, line 2, is not valid Python: invalid syntax" in caught.value.what
     assert "broken_file" not in sys.modules
 
@@ -141,7 +141,7 @@ def test_an_error_inside_a_module_is_told_with_its_line(
     """What a module raises while it is imported is told as one line, and no half module stays."""
     (tmp_path / "raises.py").write_text("x = 1\n" + code + "\n")
     with pytest.raises(UsageError) as caught:
-        load(f"{name}:x")
+        import_object(f"{name}:x")
     assert said in str(caught.value)
     assert "raises.py:2" in caught.value.where
     assert caught.value.__cause__ is not None
@@ -152,8 +152,8 @@ def test_a_file_that_breaks_leaves_the_working_version_in_place(tmp_path: Path) 
     """After a failed load the module that was there before is there again."""
     file = tmp_path / "worked_once.py"
     file.write_text("X = 1\n")
-    first = module("worked_once.py")
+    first = import_module("worked_once.py")
     file.write_text("raise ValueError('not now')\n")
     with pytest.raises(UsageError, match="ValueError: not now"):
-        module("worked_once.py")
+        import_module("worked_once.py")
     assert sys.modules["worked_once"] is first

@@ -11,10 +11,16 @@ from pathlib import Path
 import pytest
 
 from proctor import EvalReport, evaluate
-from proctor.engine.provenance import GIT_SECONDS, code_in, gathered, packages, told
+from proctor.engine.provenance import (
+    GIT_SECONDS,
+    collect_provenance,
+    package_versions,
+    read_git_state,
+    redact_command,
+)
 from proctor.errors import RunStopped
 from proctor.records.run import Provenance
-from proctor.reports.console import render
+from proctor.reports.console import render_report
 from proctor.reports.json import JSONReporter, load
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -44,11 +50,11 @@ def test_commit_branch_and_changes_are_told(tmp_path: Path) -> None:
     (clean / "inside").mkdir()
     (clean / "new.txt").write_text("x")
     commit = git(clean, "rev-parse", "HEAD")
-    assert code_in(clean / "inside") == Provenance(commit, "trunk", dirty=False)
+    assert read_git_state(clean / "inside") == Provenance(commit, "trunk", dirty=False)
     changed = repository(tmp_path / "changed")
     (changed / "app.py").write_text("A = 2\n")
-    assert code_in(changed).dirty is True
-    assert code_in(changed).code.endswith(" on trunk, with changes")
+    assert read_git_state(changed).dirty is True
+    assert read_git_state(changed).code.endswith(" on trunk, with changes")
 
 
 @needs_git
@@ -56,16 +62,19 @@ def test_a_detached_head_has_no_branch_and_an_empty_repository_no_commit(tmp_pat
     """What is not there is not made up."""
     loose = repository(tmp_path / "loose")
     git(loose, "checkout", "-q", "--detach")
-    assert (code_in(loose).branch, code_in(loose).code) == (None, code_in(loose).commit[:12])  # type: ignore[index]
+    state = read_git_state(loose)
+    assert state.branch is None
+    assert state.commit is not None
+    assert state.code == state.commit[:12]
     empty = tmp_path / "empty"
     empty.mkdir()
     git(empty, "init", "-q", "-b", "trunk")
-    assert code_in(empty).code == ""
+    assert read_git_state(empty).code == ""
 
 
 def test_a_folder_without_git_is_told_without_asking(tmp_path: Path) -> None:
     """No program is started for it."""
-    assert code_in(tmp_path) == Provenance()
+    assert read_git_state(tmp_path) == Provenance()
 
 
 def put_git(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +94,7 @@ def test_a_git_that_hangs_or_fails_costs_nothing_but_its_time(
     (tmp_path / "code" / ".git").mkdir(parents=True)
     put_git(tmp_path / "bin", script, monkeypatch)
     begun = time.monotonic()
-    assert code_in(tmp_path / "code").code == ""
+    assert read_git_state(tmp_path / "code").code == ""
     assert time.monotonic() - begun < GIT_SECONDS + 2
 
 
@@ -93,7 +102,7 @@ def test_without_git_nothing_is_known(tmp_path: Path, monkeypatch: pytest.Monkey
     """A path with no program on it."""
     (tmp_path / ".git").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
-    assert code_in(tmp_path) == Provenance()
+    assert read_git_state(tmp_path) == Provenance()
 
 
 def test_of_the_environment_only_names_are_told_and_ids_of_ci(tmp_path: Path) -> None:
@@ -109,12 +118,12 @@ def test_of_the_environment_only_names_are_told_and_ids_of_ci(tmp_path: Path) ->
         "GITHUB_TOKEN": "ghs_1",
         "CI_JOB_ID": "",
     }
-    found = gathered(tmp_path, environment, ["/usr/bin/proctor", "run"])
+    found = collect_provenance(tmp_path, environment, ["/usr/bin/proctor", "run"])
     assert found.variables == ("MY_BASE_URL", "OPENAI_API_KEY", "PROCTOR_HISTORY")
     assert found.ci == {"GITHUB_SHA": "0d1f3a", "GITHUB_RUN_ID": "42"}
     assert found.command == ("proctor", "run")
     assert found.packages["msgspec"]
-    assert packages() is packages()
+    assert package_versions() is package_versions()
 
 
 @pytest.mark.parametrize(
@@ -136,7 +145,7 @@ def test_of_the_environment_only_names_are_told_and_ids_of_ci(tmp_path: Path) ->
 )
 def test_a_command_line_is_told_without_secrets(command: list[str], kept: tuple[str, ...]) -> None:
     """Known by their option, by their name, or by their shape."""
-    assert told(command) == kept
+    assert redact_command(command) == kept
 
 
 @needs_git
@@ -148,7 +157,7 @@ def test_a_run_tells_where_it_comes_from(tmp_path: Path, monkeypatch: pytest.Mon
     assert report.metadata is not None
     commit = git(code, "rev-parse", "HEAD")
     assert report.metadata.provenance.commit == commit
-    assert f"code {commit[:12]} on trunk" in " ".join(render(report).split())
+    assert f"code {commit[:12]} on trunk" in " ".join(render_report(report).split())
     again = load(JSONReporter().generate(report))
     assert again.metadata is not None
     assert again.metadata.provenance == report.metadata.provenance
@@ -186,7 +195,7 @@ def test_a_run_that_goes_on_at_another_commit_says_so(
     first = git(code, "rev-parse", "HEAD")[:12]
     (code / "mended.tmp").touch()
     git(code, "commit", "-q", "--allow-empty", "-m", "second")
-    code_in.cache_clear()
+    read_git_state.cache_clear()
     report = run(resume=True)
     second = git(code, "rev-parse", "HEAD")[:12]
     assert report.metadata is not None
@@ -197,12 +206,12 @@ def test_a_run_that_goes_on_at_another_commit_says_so(
 
 def test_asking_takes_no_more_than_moments(tmp_path: Path) -> None:
     """After the first time in a process and folder it takes under a millisecond."""
-    gathered(tmp_path)
+    collect_provenance(tmp_path)
     best = min(_seconds(tmp_path) for _ in range(20))
     assert best < 0.005
 
 
 def _seconds(folder: Path) -> float:
     begun = time.perf_counter()
-    gathered(folder)
+    collect_provenance(folder)
     return time.perf_counter() - begun

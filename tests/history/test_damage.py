@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from proctor import Reply, SQLiteHistory, Usage, compare, evaluate, exact_match
 from proctor.errors import HistoryError, ProctorError
-from proctor.wiring.open_history import look_up
+from proctor.wiring.open_history import load_report
 
 RUNS = 2
 
@@ -76,7 +76,7 @@ def readings(history: SQLiteHistory) -> Iterator[Callable[[], object]]:
 
 
 def metrics(history: SQLiteHistory, name: str) -> object:
-    return look_up(history, name).metrics
+    return load_report(history, name).metrics
 
 
 def results(history: SQLiteHistory, name: str, read: Callable[[Any], object]) -> object:

@@ -10,7 +10,7 @@ import pytest
 from proctor import define
 from proctor.testing.history_queries import a_run
 from proctor.wiring.definition.definition import Definition
-from proctor.wiring.definition.keeping import Keeping
+from proctor.wiring.definition.keeping import DefinitionHistory
 from proctor.wiring.open_history import open_history
 
 SPAN = {"input": "x", "output": "y"}
@@ -41,7 +41,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Any) -> Any:
 
 def checks(where: Any, clock: SetClock | None = None, name: str = "exam", **limits: Any) -> Definition:
     definition = define(name).evaluate_field("output", lambda output: True)
-    definition.history = Keeping(definition, clock)
+    definition.history = DefinitionHistory(definition, clock)
     return definition.history(where=where, **limits)
 
 

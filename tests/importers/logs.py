@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from proctor.records import codec
-from proctor.sessions.importers.reading import Format
-from proctor.sessions.importers.shapes import Imported
+from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.session_files import Format
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
@@ -35,13 +35,13 @@ def values_in(path: Path) -> list[Any]:
     return [json.loads(line) for line in data.splitlines() if line.strip()]
 
 
-def read(form: Any, values: Iterable[Any], source: str = "logs/chat.jsonl") -> list[Imported]:
+def read(form: Any, values: Iterable[Any], source: str = "logs/chat.jsonl") -> list[ImportedSession]:
     """The sessions in some values, one a line."""
     module: Format = form
     return list(module.read(list(enumerate(values, start=1)), source))
 
 
-def only(form: Any, *values: Any) -> Imported:
+def only(form: Any, *values: Any) -> ImportedSession:
     """The one session in some values."""
     (found,) = read(form, values)
     return found
@@ -72,7 +72,7 @@ def _mark(marks: list[str]) -> str:
     return marks[-1]
 
 
-def kinds(found: Imported) -> list[str]:
+def kinds(found: ImportedSession) -> list[str]:
     """What happened, in short: who spoke, which tool ran."""
     return [_kind(event) for event in found.session]
 

@@ -19,9 +19,9 @@ import pytest
 from proctor.datasets.sessions import SessionDataset
 from proctor.errors import ProctorError
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
-from proctor.records.telling import UNANSWERED
+from proctor.records.session_events import UNANSWERED
 from proctor.sessions.importers import langfuse, otlp
-from proctor.sessions.importers.shapes import Imported
+from proctor.sessions.importers.json_values import ImportedSession
 from tests.importers.logs import only
 from tests.importers.traces import span, spans
 from tests.surroundings import ROOT
@@ -46,7 +46,7 @@ def rows(*observations: dict[str, Any], **trace: Any) -> dict[str, Any]:
     }
 
 
-def found(export: dict[str, Any]) -> Imported:
+def found(export: dict[str, Any]) -> ImportedSession:
     (told,) = langfuse.read([(1, export)], "trace.json")
     return told
 
@@ -55,7 +55,7 @@ def about(**attributes: Any) -> dict[str, Any]:
     return {"attributes": {name.replace("__", "."): it for name, it in attributes.items()}}
 
 
-def sound(told: Imported, *, system: bool = True, answer: str = ANSWER) -> None:
+def sound(told: ImportedSession, *, system: bool = True, answer: str = ANSWER) -> None:
     """What holds for the same talk in any dialect."""
     said = [message for message in told.session[Message] if message.content]
     roles = [message.role for message in said]

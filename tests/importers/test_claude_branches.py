@@ -7,7 +7,7 @@ from typing import Any
 
 from proctor.records.session import CustomEvent, Message, ToolCall, Usage
 from proctor.sessions.importers import claude_code
-from proctor.sessions.importers.shapes import Imported
+from proctor.sessions.importers.json_values import ImportedSession
 from tests.importers.logs import only
 
 
@@ -23,7 +23,7 @@ def answer(uuid: str, above: str, words: str) -> Any:
     return linked(uuid, above, [{"type": "text", "text": words}], "assistant")
 
 
-def contents(found: Imported) -> list[Any]:
+def contents(found: ImportedSession) -> list[Any]:
     return [message.content for message in found.session[Message]]
 
 

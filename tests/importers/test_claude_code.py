@@ -8,7 +8,7 @@ from typing import Any
 
 from proctor.evaluators.session import tool_called
 from proctor.records.session import CustomEvent, Message, ModelCall, SessionView, ToolCall, Usage
-from proctor.records.telling import UNANSWERED, UNASKED
+from proctor.records.session_events import ORPHAN_RESULT, UNANSWERED
 from proctor.sessions.importers import claude_code
 from proctor.sessions.importers import claude_code as claude_lines
 from proctor.sessions.importers import claude_code as claude_usage
@@ -151,9 +151,9 @@ def test_calls_and_answers_without_each_other_are_kept() -> None:
     )
     assert [(e.kind, e.data) for e in found.session[CustomEvent]] == [
         (UNANSWERED, {"tool_name": "Bash", "arguments": {"": "odd"}, "call_id": "t"}),
-        (UNASKED, {"call_id": "other", "content": "lost"}),
+        (ORPHAN_RESULT, {"call_id": "other", "content": "lost"}),
     ]
-    assert found.passed_over == {UNASKED: 1}
+    assert found.passed_over == {ORPHAN_RESULT: 1}
 
 
 def test_a_part_that_is_not_understood_is_no_tool_call() -> None:

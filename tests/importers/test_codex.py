@@ -8,9 +8,9 @@ from typing import Any
 
 from proctor.evaluators.session import tool_called
 from proctor.records.session import CustomEvent, Message, ModelCall, SessionView, ToolCall, Usage
-from proctor.records.telling import UNANSWERED
+from proctor.records.session_events import UNANSWERED
 from proctor.sessions.importers import codex
-from proctor.sessions.importers.shapes import Imported
+from proctor.sessions.importers.json_values import ImportedSession
 from tests.importers.examples import CODEX
 from tests.importers.logs import kinds, only, read, real, values_in
 
@@ -232,7 +232,7 @@ def rolled_back(turns: Any) -> dict[str, Any]:
     return event(type="thread_rolled_back", num_turns=turns)
 
 
-def contents(found: Imported) -> list[Any]:
+def contents(found: ImportedSession) -> list[Any]:
     return [message.content for message in found.session[Message]]
 
 

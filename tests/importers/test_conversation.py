@@ -13,7 +13,7 @@ from openai.types.responses import Response
 from proctor import evaluate, exact_match
 from proctor.evaluators.session import token_usage_under
 from proctor.records.session import CustomEvent, Message, ModelCall, Session, ToolCall, Usage
-from proctor.sessions.importers.conversation import Conversation, add_missing, read_conversation
+from proctor.sessions.importers.conversation import Conversation, merge_sessions, read_conversation
 from tests.importers.conversations import ANSWER, QUESTION, SHAPES, SYSTEM, chat
 
 USAGE = {"input_tokens": 10, "output_tokens": 5}
@@ -202,30 +202,30 @@ def test_recorded_events_win_over_those_of_the_conversation() -> None:
     conversation = read(chat()).session
     search = ToolCall("search", {"q": "France"}, result="live", call_id="c1")
     whole = Session([*conversation])
-    assert add_missing(whole, conversation).events == whole.events
+    assert merge_sessions(whole, conversation).events == whole.events
     # Only one of two tools was recorded, by its id or by its name.
     for recorded in (search, ToolCall("search", {"q": "France"}, result="live")):
-        merged = add_missing(Session([recorded]), conversation)
+        merged = merge_sessions(Session([recorded]), conversation)
         assert [call.name for call in merged[ToolCall]] == ["search", "open"]
         assert merged[ToolCall][0].result == "live"
         assert len(merged[Message]) == len(conversation[Message])
     # Model calls were recorded, so their tokens count and not those of the messages.
-    counted = add_missing(Session([ModelCall("m", Usage(99, 1))]), conversation)
+    counted = merge_sessions(Session([ModelCall("m", Usage(99, 1))]), conversation)
     assert counted.usage == Usage(99, 1)
     assert [call.name for call in counted[ToolCall]] == ["search", "open"]
     # An object of the user's own says nothing of what was said.
     objects: list[Any] = [{"documents": 3}]
-    own = add_missing(Session(objects), conversation)
+    own = merge_sessions(Session(objects), conversation)
     assert own.events == (CustomEvent("dict", {"documents": 3}), *conversation.events)
     # Recorded messages that ask for tools are the record of these calls.
     asked = Session([Message("assistant", "", tool_calls=(search,))])
-    assert add_missing(asked, conversation) == asked
+    assert merge_sessions(asked, conversation) == asked
 
 
 def test_two_calls_of_one_tool_are_not_taken_for_one() -> None:
     """A recorded call without an id stands for one call of that name, not for all."""
     calls = Session([ToolCall("search", call_id="c1"), ToolCall("search", call_id="c2")])
-    assert len(add_missing(Session([ToolCall("search")]), calls)[ToolCall]) == 2
+    assert len(merge_sessions(Session([ToolCall("search")]), calls)[ToolCall]) == 2
 
 
 def test_tokens_that_one_answer_does_not_tell_are_unknown() -> None:

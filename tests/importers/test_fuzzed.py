@@ -17,8 +17,8 @@ from fuzz.seeds import mutator, seeds
 from fuzz.shrinking import shrunk
 
 from proctor.sessions.importers import openai_messages
-from proctor.sessions.importers.reading import AUTO, FORMATS, Format
-from proctor.sessions.importers.shapes import Imported
+from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.session_files import AUTO, FORMATS, Format
 
 SMALL = 4_000
 INPUTS = 60
@@ -91,7 +91,7 @@ class Wrong:
     def looks_like(self, values: Sequence[Any]) -> bool:
         return bool(values)
 
-    def read(self, values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
+    def read(self, values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
         changed = [(line, self._change(value)) for line, value in values]
         return openai_messages.read(changed, source)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, ToolCall
-from proctor.sessions.importers.trace_steps import ContentMatcher
+from proctor.sessions.importers.content_matcher import ContentMatcher
 
 FOUND = [{"title": "Top topics", "href": "example.org/a"}, {"title": "Trends", "href": "b"}]
 SEARCH = ToolCall("search", {"query": "topics"}, FOUND, call_id="c1")

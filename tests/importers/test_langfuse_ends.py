@@ -10,18 +10,18 @@ import pytest
 
 from proctor.records.session import CustomEvent, Message
 from proctor.sessions.importers import langfuse
-from proctor.sessions.importers.reading import SessionFiles
-from proctor.sessions.importers.shapes import Imported
+from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.session_files import SessionFiles
 from tests.importers.logs import kinds, only, read
 from tests.importers.traces import row
 
 
-def trace(given: Any, answer: Any, *observations: dict[str, Any]) -> Imported:
+def trace(given: Any, answer: Any, *observations: dict[str, Any]) -> ImportedSession:
     whole = {"id": "t", "input": given, "output": answer}
     return only(langfuse, {"trace": whole, "observations": [*observations]})
 
 
-def said(found: Imported) -> list[tuple[str, Any]]:
+def said(found: ImportedSession) -> list[tuple[str, Any]]:
     return [(message.role, message.content) for message in found.session[Message]]
 
 

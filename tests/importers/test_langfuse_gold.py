@@ -22,8 +22,8 @@ import pytest
 
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall
 from proctor.sessions.importers import langfuse, otlp
+from proctor.sessions.importers.json_values import ImportedSession
 from proctor.sessions.importers.langfuse_rows import read_observation_messages
-from proctor.sessions.importers.shapes import Imported
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
@@ -65,7 +65,7 @@ def load(framework: str, kind: str) -> Any:
     return json.loads((FOLDER / f"{framework}.{kind}.json").read_text(encoding="utf-8"))
 
 
-def imported(framework: str) -> Imported:
+def imported(framework: str) -> ImportedSession:
     (found,) = langfuse.read([(1, load(framework, "trace"))], f"{framework}.json")
     return found
 

@@ -10,15 +10,15 @@ import pytest
 
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall
 from proctor.sessions.importers import langfuse
-from proctor.sessions.importers.reading import detect
-from proctor.sessions.importers.shapes import Imported
+from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.session_files import detect_format
 from tests.importers.logs import only, read
 from tests.importers.traces import LANGFUSE_SESSION, REPLY, SECOND, row, turn
 
 SESSION: dict[str, Any] = LANGFUSE_SESSION[0]
 
 
-def said(found: Imported) -> list[tuple[str, Any]]:
+def said(found: ImportedSession) -> list[tuple[str, Any]]:
     return [(message.role, message.content) for message in found.session[Message]]
 
 
@@ -28,7 +28,7 @@ def session(*traces: Any, **more: Any) -> dict[str, Any]:
 
 def test_a_session_is_one_conversation() -> None:
     """The turns in order of time; what the second was given of the first is told once."""
-    form = detect([SESSION])
+    form = detect_format([SESSION])
     assert form is not None
     assert form.NAME == "langfuse"
     found = only(langfuse, SESSION)

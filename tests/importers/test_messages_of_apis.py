@@ -18,14 +18,14 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 
-from proctor.evaluators.judges.transcript import transcript
+from proctor.evaluators.judges.transcript import render_transcript
 from proctor.records import codec
 from proctor.records.sample import Sample
 from proctor.records.session import CustomEvent, Message, ModelCall, Session, ToolCall, Usage
-from proctor.records.telling import UNANSWERED
+from proctor.records.session_events import UNANSWERED
 from proctor.records.trial import EvalResult, Trial
 from proctor.sessions.importers import codex, langchain_messages, openai_messages, proctor_sessions
-from proctor.sessions.importers.reading import detect
+from proctor.sessions.importers.session_files import detect_format
 from tests.importers.examples import LANGCHAIN, OPENAI, PROCTOR
 from tests.importers.logs import kinds, only, read, real, values_in
 
@@ -105,7 +105,9 @@ def test_what_is_said_in_another_role_reaches_the_judge(form: str) -> None:
     else:
         items = [{**HELLO, "type": "message"}, {**other, "type": "message"}]
         found = only(codex, *({"type": "response_item", "payload": item} for item in items))
-    assert transcript(found.session) == ('[1] user:\n    Hello\n[2] other "critic":\n    That was wrong.')
+    assert render_transcript(found.session) == (
+        '[1] user:\n    Hello\n[2] other "critic":\n    That was wrong.'
+    )
     assert found.passed_over == {"message: critic": 1}
     assert "sour" in codec.encode(found).decode()
 
@@ -116,7 +118,7 @@ def test_the_system_beside_the_messages_is_told_first() -> None:
     for system in ("Be brief.", parts[:1]):
         found = only(openai_messages, {"system": system, "messages": [HELLO]})
         assert kinds(found) == ["system", "user"]
-        assert "Be brief." in transcript(found.session)
+        assert "Be brief." in render_transcript(found.session)
         assert found.recorded["system"] == system
     said = {"role": "system", "content": "Be brief."}
     found = only(openai_messages, {"system": "Be brief.", "messages": [said, HELLO]})
@@ -130,7 +132,7 @@ def test_messages_made_of_typed_parts_are_read() -> None:
         {"id": role, "role": role, "parts": [{"type": "text", "text": role}]}
         for role in ("user", "assistant")
     ]
-    assert detect([said]) is openai_messages
+    assert detect_format([said]) is openai_messages
     found = only(openai_messages, said)
     assert (found.input, found.output) == ("user", "assistant")
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from proctor.errors import DatasetError
-from proctor.sessions.importers.reading import SessionFiles, detect, load_format
+from proctor.sessions.importers.session_files import SessionFiles, detect_format, load_format
 from tests.importers.examples import EXAMPLES, EXCHANGES, TAKEN_BACK
 from tests.importers.logs import DATA, marked_in, read, values_in, written
 
@@ -74,7 +74,7 @@ def test_any_json_is_kept(name: str, values: list[Any]) -> None:
         assert len(found) > 0 or not some
     kept = written(read(load_format(name), marked))
     assert [mark for mark in marks if mark not in kept] == []
-    detect(values)
+    detect_format(values)
 
 
 @pytest.mark.parametrize(("name", "log"), [*EXAMPLES.items(), *TAKEN_BACK.items(), *EXCHANGES.items()])
@@ -106,7 +106,7 @@ def _paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 def test_what_is_changed_in_a_real_log_is_still_there(path: Path, data: st.DataObject) -> None:
     """A word put anywhere into a real log, in the place of anything, is found in the record."""
     values = copy.deepcopy(values_in(path))
-    form = detect(values)
+    form = detect_format(values)
     assert form is not None
     places = list(spots(values))
     container, key = data.draw(st.sampled_from(places))

@@ -15,7 +15,7 @@ import pytest
 
 from proctor.records.session import Message, ModelCall, ToolCall
 from proctor.sessions.importers import langfuse, otlp
-from proctor.sessions.importers.shapes import Imported
+from proctor.sessions.importers.json_values import ImportedSession
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
@@ -68,7 +68,7 @@ def raw_messages(about: dict[str, Any]) -> list[tuple[Any, ...]]:
     return told
 
 
-def messages(imported: Imported) -> list[tuple[Any, ...]]:
+def messages(imported: ImportedSession) -> list[tuple[Any, ...]]:
     return [
         (
             message.role,

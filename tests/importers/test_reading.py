@@ -16,16 +16,16 @@ import pytest
 
 from proctor.errors import ConfigError, DatasetError
 from proctor.sessions.importers import codex
-from proctor.sessions.importers.reading import (
-    IMPORTER_FAILED,
+from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.session_files import (
     FORMATS,
+    IMPORTER_FAILED,
     MAX_PROBLEMS,
     SessionFiles,
     decode_line,
-    detect,
+    detect_format,
     load_format,
 )
-from proctor.sessions.importers.shapes import Imported
 from tests.importers.examples import EXAMPLES, OPENAI
 from tests.importers.logs import real
 
@@ -46,7 +46,7 @@ def put(folder: Path, name: str, data: bytes | str) -> Path:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_format_is_known_by_its_content(name: str, tmp_path: Path) -> None:
     """Each example is taken for what it is, from lines and from a document."""
-    found = detect(EXAMPLES[name])
+    found = detect_format(EXAMPLES[name])
     assert found is not None
     assert name == found.NAME
     for path in (
@@ -65,9 +65,9 @@ def test_every_format_has_a_module() -> None:
 
 def test_what_is_no_log_is_none() -> None:
     """Samples, settings and numbers are no sessions."""
-    assert detect([{"id": "1", "input": "2 + 2", "expected": "4"}]) is None
-    assert detect([{"name": "proctor", "version": "1"}, 4, None, []]) is None
-    assert detect([]) is None
+    assert detect_format([{"id": "1", "input": "2 + 2", "expected": "4"}]) is None
+    assert detect_format([{"name": "proctor", "version": "1"}, 4, None, []]) is None
+    assert detect_format([]) is None
 
 
 def test_a_document_and_lines_are_told_apart(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_a_fault_of_an_importer_does_not_stop_a_folder(
 ) -> None:
     """It is a problem of the file that it came up with; the others are read."""
 
-    def read(values: Any, source: str) -> Iterator[Imported]:
+    def read(values: Any, source: str) -> Iterator[ImportedSession]:
         yield from codex.read(values, source)
         raise AttributeError("there is no such thing")
 

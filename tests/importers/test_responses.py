@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from proctor.evaluators.judges.transcript import transcript
+from proctor.evaluators.judges.transcript import render_transcript
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
 from proctor.sessions.importers import langchain_messages, openai_messages
-from proctor.sessions.importers.reading import detect
+from proctor.sessions.importers.session_files import detect_format
 from tests.importers.examples import EXCHANGES
 from tests.importers.logs import kinds, only, read, written
 
@@ -146,7 +146,7 @@ def test_the_only_session_of_a_file_is_named_after_it(values: list[Any], names: 
 def test_a_response_logged_with_its_input_is_a_session() -> None:
     """What was asked, item by item, then what was answered; it is known by its content."""
     response = EXCHANGES["openai"][0]
-    assert detect([response]) is openai_messages
+    assert detect_format([response]) is openai_messages
     found = only(openai_messages, response)
     assert kinds(found) == [
         "system", "user", "CustomEvent message: mcp_list_tools", "CustomEvent thinking",
@@ -171,13 +171,15 @@ def test_the_input_of_a_response_may_be_a_text_or_lack(asked: Any, before: list[
 def test_what_has_an_input_and_no_items_is_no_response() -> None:
     """Rows of a dataset are not taken for logs."""
     for row in ({"input": "2 + 2", "output": "4"}, {"input": [ASKED]}, {"output": [4], "input": ""}):
-        assert detect([row]) is None
+        assert detect_format([row]) is None
 
 
 def test_a_batch_gives_a_session_a_line() -> None:
     """Each has the id by which it was asked for; a request that failed is told, with its reason."""
     first, second = read(openai_messages, EXCHANGES["openai"][1:3])
-    assert detect(EXCHANGES["openai"][1:2]) is detect(EXCHANGES["openai"][2:3]) is openai_messages
+    assert (
+        detect_format(EXCHANGES["openai"][1:2]) is detect_format(EXCHANGES["openai"][2:3]) is openai_messages
+    )
     assert (first.id, first.output, first.session.usage) == ("q-1", "Paris", Usage(3, 1))
     assert (second.id, second.passed_over) == ("q-2", {"error": 1})
     assert "expired" in written(second)
@@ -194,7 +196,7 @@ def test_other_choices_are_counted_and_not_told_as_answers() -> None:
     for given in ({"choices": choices}, {"response": {"choices": choices}}):
         found = only(openai_messages, {"messages": [ASKED], **given})
         assert (found.output, found.passed_over) == ("a", {"alternative answer": 1})
-        assert transcript(found.session).count("assistant") == 1
+        assert render_transcript(found.session).count("assistant") == 1
         assert found.session[CustomEvent][0].kind == "alternative answer"
 
 
@@ -203,5 +205,5 @@ def test_a_judge_reads_a_refusal() -> None:
     no = {"role": "assistant", "content": None, "refusal": "I cannot."}
     found = only(openai_messages, [ASKED, no])
     assert (found.output, found.passed_over) == ("I cannot.", {})
-    assert "I cannot." in transcript(found.session)
+    assert "I cannot." in render_transcript(found.session)
     assert found.recorded["log"] == [{"line": 2, "refusal": "I cannot."}]

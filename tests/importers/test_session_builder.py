@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from proctor.records.session import CustomEvent, Message, Session, ToolCall
-from proctor.records.telling import UNASKED
+from proctor.records.session_events import ORPHAN_RESULT
 from proctor.sessions.importers.session_builder import SessionBuilder, merge_distinct
 
 
@@ -24,7 +24,7 @@ def test_calls_of_one_message_that_share_an_id_are_answered_in_order() -> None:
     for result in ("A", "B", "C"):
         said.add_result("c", result)
     assert outcomes(said) == [("a", "A"), ("b", "B")]
-    assert said.build("s", "openai", "f").passed_over == {UNASKED: 1}
+    assert said.build("s", "openai", "f").passed_over == {ORPHAN_RESULT: 1}
 
 
 def test_an_id_that_is_used_again_belongs_to_the_later_message() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from proctor.evaluators.tool_calls import calls_of
+from proctor.evaluators.tool_calls import read_calls
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage
-from proctor.records.telling import UNANSWERED
+from proctor.records.session_events import UNANSWERED
 from proctor.sessions.importers import langfuse, otlp
 from tests.importers.logs import only
 from tests.importers.traces import CALL, CHAT, pairs, row, said, span, spans, value, words
@@ -211,11 +211,11 @@ def test_what_is_found_in_a_trace_and_is_no_call_is_not_counted_as_one() -> None
     plan = row("plan", "SPAN", 0, input={"goal": "x"}, output="y", error=True)
     stray = {"name": "go", "input": {}, "tool": "go"}
     found = only(langfuse, {"trace": {"id": "t"}, "observations": [plan]}, stray)
-    assert calls_of(found.session.view()) == []
+    assert read_calls(found.session.view()) == []
     (kept, _) = [event.data["found"] for event in found.session[CustomEvent]]
     assert (kept["name"], kept["input"]) == ("plan", {"goal": "x"})
     odd = {**span("guard", 0, {"x": 1}), "input": {"a": 1}, "tool_name": "guard"}
-    assert calls_of(only(otlp, {**spans(odd), "tool": stray}).session.view()) == []
+    assert read_calls(only(otlp, {**spans(odd), "tool": stray}).session.view()) == []
 
 
 def test_fields_of_a_span_do_not_take_the_place_of_ours() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from proctor import Budget, ModelResponse, Session, ToolCall, Usage, aask
 from proctor.errors import LoopStopped, ModelError, StopRun, TargetError
-from proctor.models.asking import Conditions, conditions
+from proctor.models.model_calls import CallContext, call_context
 from proctor.models.spending import Spending
 from proctor.records.run import Spent
 from proctor.sessions import current as sessions
@@ -111,14 +111,14 @@ def test_what_tools_ask_counts_too(server: ModelServer) -> None:
 def test_the_budget_of_the_run_is_kept_as_well() -> None:
     """Inside a run both are counted, and the run's ends the run; a cached answer costs neither."""
     run = Spending(Budget(calls=1))
-    before = conditions.set(Conditions(run))
+    before = call_context.set(CallContext(run))
     try:
         loop = QALoop(adapter=lambda messages: ModelResponse("x", usage=Usage(1, 1)))
         loop.execute("?", budget=Budget(calls=5))
         with pytest.raises(StopRun):
             loop.execute("?", budget=Budget(calls=5))
     finally:
-        conditions.reset(before)
+        call_context.reset(before)
     assert run.so_far == Spent(1, 2, 0.0)
     allowance = ExecutionBudget(Budget(calls=1), Spending(Budget(calls=3)))
     for _ in range(3):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from proctor.metrics.builtin import RubricTotalMetric
 from proctor.records.results import ResultList
-from proctor.records.rubric import columns_of
+from proctor.records.rubric import read_columns
 from proctor.records.run import EvaluatorSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Failure, Trial
 
 RUBRIC = {"id": "it", "name": "It", "description": "Is it?", "scoring_criteria": "1: no, 5: yes"}
-COLUMNS = columns_of([EvaluatorSpec("it", "rubric", {"rubric": RUBRIC})], "1")
+COLUMNS = read_columns([EvaluatorSpec("it", "rubric", {"rubric": RUBRIC})], "1")
 
 
 def result(name: str, score: Score | None) -> EvalResult:
@@ -45,7 +45,7 @@ def test_a_total_that_lacks_a_rubric_is_partial() -> None:
     other = {**RUBRIC, "id": "that", "name": "That"}
     specs = [EvaluatorSpec(one["id"], "rubric", {"rubric": one}) for one in (RUBRIC, other)]
     failed, skipped, whole = Score.error("out"), Score.skipped("no tools"), Score(1.0, True)
-    found = RubricTotalMetric(columns_of(specs, "1")).compute(
+    found = RubricTotalMetric(read_columns(specs, "1")).compute(
         ResultList(
             EvalResult(Trial(Sample(str(at), "?"), "!"), {"it": one, "that": two})
             for at, (one, two) in enumerate(

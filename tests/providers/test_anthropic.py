@@ -13,8 +13,8 @@ from proctor.errors import CallFailed, ModelError
 from proctor.models import anthropic
 from proctor.models import connect as connections
 from proctor.models.anthropic import AnthropicAdapter, connect
-from proctor.models.asking import call_key
 from proctor.models.http.endpoint import UnexpectedBody
+from proctor.models.model_calls import call_key
 from proctor.models.wire.anthropic import MAX_TOKENS, AnthropicWire
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
@@ -82,7 +82,7 @@ def test_the_base_url_may_be_written_with_its_version_or_without(
 def test_available_lists_the_models_in_order() -> None:
     """Their names, from the server that is given."""
     with ModelServer(models=["claude-b", "claude-a"], key=KEY) as server:
-        found = asyncio.run(anthropic.available(base_url=server.url, api_key=KEY))
+        found = asyncio.run(anthropic.list_models(base_url=server.url, api_key=KEY))
     assert found == ["claude-a", "claude-b"]
 
 

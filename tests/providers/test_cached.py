@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proctor.errors import CallFailed, ModelError
-from proctor.models.asking import call_key
 from proctor.models.clients.python import FunctionAdapter
 from proctor.models.connect import provider
+from proctor.models.model_calls import call_key
 from proctor.models.wrappers.cached import Cached, DiskKept
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, Usage

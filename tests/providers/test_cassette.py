@@ -15,7 +15,7 @@ import pytest
 from proctor.errors import CallFailed, ModelError
 from proctor.models.connect import provider
 from proctor.models.wrappers.cassette import MAX_HINTS, Recorded, Replay
-from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
+from proctor.records.model import ModelRequest, ModelResponse, TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from tests.providers.scripted import Scripted, asked
 
@@ -37,7 +37,7 @@ FULL = ModelResponse(
     (ToolCall("search", {"q": ["ä", 1, None]}, call_id="c1"),),
     Usage(3, 4, 1, 0.25),
     "tool_calls",
-    logprobs=(TokenChances("The", -0.1, {"A": -2.5}),),
+    logprobs=(TokenLogprobs("The", -0.1, {"A": -2.5}),),
     latency_ms=12.5,
     attempts=2,
     raw={"id": "x", "nested": {"choices": [1, 2.5]}},

@@ -13,7 +13,7 @@ from proctor import Sample, Score, evaluate
 from proctor.core import bridge
 from proctor.errors import Unreadable
 from proctor.evaluators.llm import llm_judge
-from proctor.models.asking import aask
+from proctor.models.model_calls import aask
 from proctor.testing import Asked, Fault, ModelServer, Said
 from tests.providers.wires import WIRES, adapter_for
 

@@ -14,10 +14,10 @@ import pytest
 from proctor.errors import CallFailed, ModelError
 from proctor.models import connect as connections
 from proctor.models import gemini
-from proctor.models.asking import call_key
 from proctor.models.gemini import GeminiAdapter, GeminiWire, connect
 from proctor.models.http.endpoint import UnexpectedBody
-from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
+from proctor.models.model_calls import call_key
+from proctor.records.model import ModelRequest, ModelResponse, TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Fault, ModelServer, Said
 
@@ -83,7 +83,7 @@ def test_the_model_stands_in_the_path_and_the_key_in_a_header(
 def test_available_lists_the_models_in_order() -> None:
     """Their names without the folder that Google puts before them."""
     with ModelServer(models=["gemini-b", "gemini-a"], key=KEY) as server:
-        found = asyncio.run(gemini.available(base_url=server.url, api_key=KEY))
+        found = asyncio.run(gemini.list_models(base_url=server.url, api_key=KEY))
     assert found == ["gemini-a", "gemini-b"]
 
 
@@ -114,7 +114,7 @@ def test_available_turns_the_pages() -> None:
         thread.start()
         try:
             url = f"http://127.0.0.1:{pages.server_port}"
-            found = asyncio.run(gemini.available(base_url=url, api_key=KEY))
+            found = asyncio.run(gemini.list_models(base_url=url, api_key=KEY))
         finally:
             pages.shutdown()
             thread.join()
@@ -265,7 +265,7 @@ def test_chances_are_read() -> None:
     top = [{"candidates": [{"token": "C", "logProbability": -3.0}]}]
     result = {"chosenCandidates": chosen, "topCandidates": top}
     found = read(candidate({"text": "AB"}, logprobsResult=result))
-    assert found.logprobs == (TokenChances("A", -0.1, {"C": -3.0}), TokenChances("B", -2.0))
+    assert found.logprobs == (TokenLogprobs("A", -0.1, {"C": -3.0}), TokenLogprobs("B", -2.0))
 
 
 @pytest.mark.parametrize("answer", [{}, {"candidates": []}, {"candidates": [7]}, []])

@@ -23,9 +23,9 @@ from proctor import evaluate
 from proctor.errors import CallFailed
 from proctor.evaluators.llm import RATING_VALUES, llm_judge
 from proctor.models import weights
-from proctor.models.asking import aask, ask
 from proctor.models.connect import provider
 from proctor.models.local import LocalAdapter
+from proctor.models.model_calls import aask, ask
 from proctor.records.session import Message, ModelCall
 
 pytest.importorskip("xllamacpp", reason="xllamacpp cannot be imported here", exc_type=ImportError)
@@ -171,7 +171,7 @@ def test_a_question_longer_than_the_context_is_an_error() -> None:
 
 PARENT = """
 import sys, time
-from proctor.models.asking import ask
+from proctor.models.model_calls import ask
 from proctor.models.connect import provider
 model = provider("local:smollm2")
 ask(model, "Say a.", max_tokens=2, timeout=120)

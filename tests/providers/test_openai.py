@@ -16,7 +16,7 @@ from proctor.models.http.endpoint import UnexpectedBody
 from proctor.models.http.errors import ErrorBody
 from proctor.models.openai import OpenAIAdapter, connect
 from proctor.models.wire.openai import UNLIKELY, OpenAIWire
-from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
+from proctor.records.model import ModelRequest, ModelResponse, TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Fault, ModelServer, Said
 
@@ -183,10 +183,10 @@ def test_of_several_models_one_must_be_named() -> None:
 def test_available_lists_the_models_in_order() -> None:
     """Their names, from the server that is given."""
     with ModelServer(models=["b", "a"], key=KEY) as server:
-        found = asyncio.run(openai.available(base_url=server.url + "/v1", api_key=KEY))
+        found = asyncio.run(openai.list_models(base_url=server.url + "/v1", api_key=KEY))
         assert found == ["a", "b"]
     with pytest.raises(ModelError, match="OPENAI_API_KEY"):
-        asyncio.run(openai.available())
+        asyncio.run(openai.list_models())
 
 
 def test_a_conversation_with_tools_is_written_as_it_was() -> None:
@@ -347,7 +347,7 @@ def test_chances_are_read() -> None:
     """Each token with those that might have stood there; what is not told is very unlikely."""
     token = {"token": "A", "logprob": -0.1, "top_logprobs": [{"token": "B", "logprob": None}]}
     found = read(said({"content": "A"}, logprobs={"content": [token, {"token": "C"}]}))
-    assert found.logprobs == (TokenChances("A", -0.1, {"B": UNLIKELY}), TokenChances("C", UNLIKELY))
+    assert found.logprobs == (TokenLogprobs("A", -0.1, {"B": UNLIKELY}), TokenLogprobs("C", UNLIKELY))
     assert read(said({"content": "A"}, logprobs={"content": None})).logprobs == ()
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from proctor import EvalReport, Sample, SQLiteHistory
-from proctor.engine.start import Conduct
+from proctor.engine.start import RunControls
 from proctor.evaluators.llm import llm_judge
-from proctor.models.asking import aask
 from proctor.models.connect import provider
+from proctor.models.model_calls import aask
 from proctor.reports.json import JSONReporter
 from proctor.reports.markdown import MarkdownReporter
 from proctor.testing import Asked, Fault, ModelServer, Said
@@ -54,7 +54,7 @@ def run(folder: Path, target_model: Any, judge_model: Any) -> EvalReport:
     judge = llm_judge(provider(judge_model), "the words are the same")
     evaluation = Evaluation(target, samples(8), judge, name="exam", options={"concurrency": 3})
     history = SQLiteHistory(folder)
-    return asyncio.run(execute(evaluation, history, Conduct(), clock=ManualClock()))
+    return asyncio.run(execute(evaluation, history, RunControls(), clock=ManualClock()))
 
 
 def written(report: EvalReport) -> tuple[str, str]:
@@ -97,7 +97,7 @@ def test_a_changed_question_is_told_where_it_differs(tmp_path: Path) -> None:
         judge = llm_judge(f"replay:{tape}", "the words rhyme")
         evaluation = Evaluation(target, samples(2), judge, name="exam")
         history = SQLiteHistory(tmp_path / "2.db")
-        report = asyncio.run(execute(evaluation, history, Conduct()))
+        report = asyncio.run(execute(evaluation, history, RunControls()))
         assert len(server.calls) == asked
     for result in report.results:
         (score,) = result.scores.values()
@@ -122,7 +122,7 @@ def test_equal_questions_at_once_replay_to_the_byte(tmp_path: Path) -> None:
         options = {"concurrency": 6, "epochs": 2}
         evaluation = Evaluation(target, data, "exact_match", name="exam", options=options)
         history = SQLiteHistory(tmp_path / name)
-        return written(asyncio.run(execute(evaluation, history, Conduct(), clock=ManualClock())))
+        return written(asyncio.run(execute(evaluation, history, RunControls(), clock=ManualClock())))
 
     first = exam("1.db", {"model": f"record:{tape}", "of": pupil})
     assert len(set(re.findall(r"Shout word \d+", first[0]))) == 6

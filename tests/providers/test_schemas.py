@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.models.answer_forms import JsonForm
+from proctor.models.answer_format import JsonFormat
 from proctor.models.wire import schemas
 from proctor.models.wire.schemas import ANTHROPIC, GEMINI, OPENAI, fit_schema, unwrap_answer, wrap_schema
 
@@ -45,7 +45,7 @@ def objects(schema: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("kind", [Verdict, Tree])
 def test_openai_gets_closed_objects_with_all_fields(kind: type) -> None:
     """Strict mode wants every object closed and every property required."""
-    found = fit_schema(JsonForm(kind).schema, OPENAI)
+    found = fit_schema(JsonFormat(kind).schema, OPENAI)
     assert found is not None
     assert objects(found)
     for each in objects(found):
@@ -135,7 +135,7 @@ def test_nothing_stands_beside_a_reference() -> None:
 
 def test_the_schema_that_was_given_is_not_changed() -> None:
     """It is the caller's, and asked again with the next call."""
-    schema = JsonForm(Tree).schema
+    schema = JsonFormat(Tree).schema
     before = msgspec.json.encode(schema)
     for dialect in (OPENAI, ANTHROPIC, GEMINI):
         fit_schema(schema, dialect)

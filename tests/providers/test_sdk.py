@@ -16,7 +16,7 @@ from proctor.errors import CallFailed, ModelError
 from proctor.models.clients.sdk import MAX_MESSAGE_CHARS, ClientAdapter
 from proctor.models.connect import provider
 from proctor.models.prices import Price, Prices
-from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
+from proctor.records.model import ModelRequest, ModelResponse, TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Asked, Fault, ModelServer, Said
 from tests.providers.scripted import asked
@@ -30,7 +30,7 @@ def _said(asked: Asked) -> Said:
         return Said('{"a":1}', usage=Usage(10, 5))
     if asked.tools and asked.messages[-1].role != "tool":
         return Said(tool_calls=(ToolCall("add", {"a": 2}, call_id="c1"),), usage=Usage(10, 5))
-    chances = (TokenChances("Paris", -0.1, {"Rome": -3.0}),)
+    chances = (TokenLogprobs("Paris", -0.1, {"Rome": -3.0}),)
     return Said("Paris", usage=Usage(10, 5), logprobs=chances)
 
 
@@ -117,7 +117,7 @@ def test_tools_go_round(kind: str, server: ModelServer) -> None:
 def test_probabilities_of_tokens_come_back(kind: str, server: ModelServer) -> None:
     """Where the provider has them."""
     response = complete(kind, server, asked(top_logprobs=2))
-    assert response.logprobs == (TokenChances("Paris", -0.1, {"Rome": -3.0}),)
+    assert response.logprobs == (TokenLogprobs("Paris", -0.1, {"Rome": -3.0}),)
 
 
 @pytest.mark.parametrize("kind", KINDS)

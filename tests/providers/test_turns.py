@@ -11,8 +11,8 @@ import pytest
 from proctor import evaluate, llm_judge
 from proctor.core import retry_policy
 from proctor.core.retry_policy import RetryPolicy
-from proctor.core.stopwatch import Stopwatch, halted
-from proctor.engine.limits import CallWatch, Slot
+from proctor.core.stopwatch import Stopwatch, paused
+from proctor.engine.timeouts import CallWatch, WorkerSlot
 from proctor.models.openai import OpenAIAdapter
 from proctor.testing import Fault, ModelServer
 from tests.surroundings import ManualClock
@@ -89,7 +89,7 @@ def test_stopwatches_inside_each_other_stand_still_together() -> None:
 
     async def main() -> str:
         async with Stopwatch(0.1), Stopwatch(0.1), Stopwatch(None):
-            with halted():
+            with paused():
                 await asyncio.sleep(0.3)
             return "in time"
 
@@ -98,24 +98,24 @@ def test_stopwatches_inside_each_other_stand_still_together() -> None:
 
 def test_a_slot_has_as_much_time_after_waiting_as_before() -> None:
     """Ten seconds, three of them used, then an hour of waiting: seven are left."""
-    clock, slot = ManualClock(), Slot()
+    clock, slot = ManualClock(), WorkerSlot()
     watch = CallWatch(slot, clock.monotonic(), 10.0, clock.monotonic)
     clock.seconds += 3.0
     watch.halt()
     watch.halt()
     assert slot.left == 7.0
     clock.seconds += 3600.0
-    watch.go_on()
-    watch.go_on()
+    watch.resume()
+    watch.resume()
     assert (slot.until - clock.monotonic(), watch.waited) == (7.0, 3600.0)
 
 
 def test_an_abandoned_call_does_not_touch_the_next_one() -> None:
     """A thread that was given up may wait for its turn, and go on, whenever it likes."""
-    clock, slot = ManualClock(), Slot()
+    clock, slot = ManualClock(), WorkerSlot()
     given_up = CallWatch(slot, clock.monotonic(), 10.0, clock.monotonic)
     given_up.halt()
     CallWatch(slot, clock.monotonic(), 10.0, clock.monotonic)
-    given_up.go_on()
+    given_up.resume()
     given_up.halt()
     assert slot.until == 10.0

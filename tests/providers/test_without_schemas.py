@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from proctor.errors import CallFailed, Unreadable
-from proctor.models.asking import aask
 from proctor.models.connect import provider
+from proctor.models.model_calls import aask
 from proctor.models.wire import schemas
 from proctor.models.wrappers.cached import Cached, DiskKept
 from proctor.models.wrappers.limits import Paced

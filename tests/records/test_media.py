@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import Message, Session, ToolCall
-from proctor.evaluators.judges.transcript import transcript
+from proctor.evaluators.judges.transcript import render_transcript
 from proctor.records import codec
 from proctor.records import model as media
-from proctor.records.model import in_words
-from proctor.reports.transcript import transcript as for_people
+from proctor.records.model import summarize_data
+from proctor.reports.transcript import render_transcript as for_people
 
 DATA = base64.b64encode(bytes(range(256)) * 12).decode()
 URI = f"data:image/png;base64,{DATA}"
@@ -22,7 +22,7 @@ URI = f"data:image/png;base64,{DATA}"
 
 def in_text(value: Any) -> str:
     """As everybody calls it."""
-    return media.in_text(value, codec.in_text)
+    return media.render_value(value, codec.in_text)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def in_text(value: Any) -> str:
 def test_parts_of_every_kind_are_told_by_what_they_are(part: Any, told: str) -> None:
     """Kind, media type and length; what else stands there, such as a name, stays."""
     assert in_text(part) == told
-    assert transcript([Message("user", [{"type": "text", "text": "Look:"}, part])]) == (
+    assert render_transcript([Message("user", [{"type": "text", "text": "Look:"}, part])]) == (
         f"[1] user:\n    Look:\n    {told}"
     )
     said = [{"type": "text", "text": "Look:"}, part]
@@ -74,7 +74,7 @@ def test_parts_of_every_kind_are_told_by_what_they_are(part: Any, told: str) -> 
 def test_tools_give_and_take_images_too() -> None:
     """In results, in texts, in lists of parts, in arguments."""
     mcp = {"content": [{"type": "image", "data": DATA, "mimeType": "image/png"}]}
-    told = transcript(
+    told = render_transcript(
         [
             ToolCall("shoot", {}, result=f"Here it is: {URI}."),
             ToolCall("shoot", {}, result=mcp),
@@ -122,7 +122,7 @@ WRAPPED = "\n".join(DATA[at : at + 76] for at in range(0, len(DATA), 76))
 def test_data_that_nobody_calls_so_is_known_by_its_looks(result: Any, told: str) -> None:
     """In the JSON of a tool and in its texts, whole or broken into lines; for judges and people."""
     call = ToolCall("shoot", {}, result=result)
-    assert transcript([call]) == f"[1] tool shoot({{}}) returned:\n    {told}"
+    assert render_transcript([call]) == f"[1] tool shoot({{}}) returned:\n    {told}"
     assert for_people(Session([call])) == f"tool shoot()\n    {told}"
 
 
@@ -139,7 +139,7 @@ def test_data_that_nobody_calls_so_is_known_by_its_looks(result: Any, told: str)
 )
 def test_what_is_long_and_no_data_stays(text: str) -> None:
     """Digests, rules, paths, names, sequences."""
-    assert in_words(text) == text
+    assert summarize_data(text) == text
 
 
 def test_what_is_nested_too_deep_is_told_all_the_same() -> None:
@@ -153,4 +153,4 @@ def test_what_is_nested_too_deep_is_told_all_the_same() -> None:
 @given(st.text())
 def test_texts_without_data_are_as_they_are(text: str) -> None:
     """Whatever they hold."""
-    assert in_words(text) == text
+    assert summarize_data(text) == text

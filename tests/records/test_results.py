@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from proctor.records.results import Column, Counts, ResultList, outcome_for
+from proctor.records.results import Column, Counts, ResultList, find_outcome
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Usage
@@ -127,8 +127,8 @@ def test_pages_show_the_worst_first() -> None:
 )
 def test_an_outcome_in_the_eyes_of_one_evaluator(result: EvalResult, outcome: str) -> None:
     """The same five words, asked of one evaluator and of the whole."""
-    assert outcome_for(result, "exact") == outcome
-    assert outcome_for(result) == outcome
+    assert find_outcome(result, "exact") == outcome
+    assert find_outcome(result) == outcome
 
 
 def test_results_are_a_sequence() -> None:

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from proctor.evaluators.judges.transcript import transcript
+from proctor.evaluators.judges.transcript import render_transcript
 from proctor.records.session import Message, ToolCall
-from proctor.records.telling import Told
+from proctor.records.session_events import RepeatedCalls
 
 ROWS = {"rows": 10}
 
 
 def _repeats(content: Any, **answer: Any) -> bool:
-    told = Told([ToolCall("query", call_id="c1", **answer)])
+    told = RepeatedCalls([ToolCall("query", call_id="c1", **answer)])
     return told.repeats(Message("tool", content, call_id="c1"))
 
 
@@ -48,7 +48,7 @@ def test_what_the_model_saw_is_shown_where_it_differs_from_the_result(content: A
 def test_a_judge_reads_a_message_that_its_call_does_not_tell() -> None:
     """The result as the tool gave it, and what the model was given in its place."""
     call = ToolCall("query", result=ROWS, call_id="c1")
-    shown = transcript([call, Message("tool", "ERROR: output truncated", call_id="c1")])
+    shown = render_transcript([call, Message("tool", "ERROR: output truncated", call_id="c1")])
     assert '{"rows":10}' in shown
     assert "ERROR: output truncated" in shown
 
@@ -72,7 +72,7 @@ def test_nesting_without_an_end_is_shown() -> None:
 def test_many_equal_answers_are_told_apart_in_time() -> None:
     """Each call stands for one message; those that are taken are not looked at again."""
     count = 20_000
-    told = Told([ToolCall("ping", result="ok") for _ in range(count)])
+    told = RepeatedCalls([ToolCall("ping", result="ok") for _ in range(count)])
     began = time.process_time()
     assert all(told.repeats(Message("tool", "ok")) for _ in range(count))
     assert not told.repeats(Message("tool", "ok"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.records.sample import Sample, kind_of, metadata_faults
+from proctor.records.sample import Sample, find_metadata_problems, type_name
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Failure, Outcome, Trial
 from tests.records.examples import any_score, failed, scored, skipped
@@ -80,19 +80,19 @@ def test_a_sample_knows_its_four_words_of_metadata() -> None:
 
 def test_faults_in_the_metadata_are_all_told() -> None:
     """Every known key that holds something else is named, with what it holds."""
-    assert metadata_faults({"labels": [], "tags": ["a", 1], "cluster": 7, "mine": object()}) == [
+    assert find_metadata_problems({"labels": [], "tags": ["a", 1], "cluster": 7, "mine": object()}) == [
         ("metadata.labels", "expected a mapping, found a list"),
         ("metadata.tags", "expected a list of strings, found a list"),
         ("metadata.cluster", "expected a string, found a number"),
     ]
-    assert metadata_faults({"labels": {}, "tags": ("a",), "cluster": "c"}) == []
-    assert metadata_faults({"labels": None, "tags": None, "cluster": None}) == []
+    assert find_metadata_problems({"labels": {}, "tags": ("a",), "cluster": "c"}) == []
+    assert find_metadata_problems({"labels": None, "tags": None, "cluster": None}) == []
 
 
 def test_kinds_of_values_are_named_in_the_words_of_json() -> None:
     """What a reader of JSON would call them; others by their type."""
     values = [True, 1, 1.5, "a", [1], (1,), {"a": 1}, None, {1}]
-    assert [kind_of(value) for value in values] == [
+    assert [type_name(value) for value in values] == [
         "a boolean",
         "a number",
         "a number",

@@ -11,10 +11,10 @@ import pytest
 from proctor.records.comparison import Comparison, Flip, MetricDelta, RankedPlace, Ranking
 from proctor.reports.comparison import (
     inspection_commands,
-    markdown,
     render_comparison,
+    render_markdown,
     render_ranking,
-    show,
+    show_comparisons,
     show_ranking,
 )
 
@@ -142,7 +142,7 @@ def test_colours_only_on_a_terminal() -> None:
     assert "\x1b[32mbetter" in render_comparison(example(), color=True)
     assert "\x1b[31mworse" in render_comparison(example(), color=True)
     out = io.StringIO()
-    show([example(), example()], out, flips=2)
+    show_comparisons([example(), example()], out, flips=2)
     assert out.getvalue() == f"{SHOWN}\n{SHOWN}"
 
 
@@ -155,14 +155,14 @@ def test_what_samples_are_called_cannot_disturb() -> None:
     assert inspection_commands(example(), wild)[0].startswith(
         "proctor show 20260102-090000-b --sample '[red]"
     )
-    text = markdown(example(flips=(Flip("<b>|@someone", True, 0.0, 1.0),)))
+    text = render_markdown(example(flips=(Flip("<b>|@someone", True, 0.0, 1.0),)))
     assert "\\<b>\\|" in text
     assert "@someone" not in text
 
 
 def test_markdown() -> None:
     """The same facts, in tables that GitHub shows."""
-    lines = markdown(example(), flips=1).splitlines()
+    lines = render_markdown(example(), flips=1).splitlines()
     assert lines[0] == "## new compared with main"
     assert lines[4].startswith("| Metric | new | main | Difference (95 %) | p | Effect | n |")
     assert lines[6] == (
@@ -172,7 +172,7 @@ def test_markdown() -> None:
     assert lines[7].endswith("| 0.4 | +0.02 | 1,310 | not enough evidence, ≈ 2,400 more |")
     assert "| q 7 | lost | 1.00 | 0.00 |" in lines
     assert "- 7 samples only in new: x0, x1, x2, x3, x4, …" in lines
-    assert markdown(Comparison("a", "b", "Nothing.")) == "## a compared with b\n\nNothing.\n"
+    assert render_markdown(Comparison("a", "b", "Nothing.")) == "## a compared with b\n\nNothing.\n"
 
 
 def test_rankings() -> None:
@@ -220,15 +220,15 @@ def test_what_has_no_difference_has_no_unit_either() -> None:
     alone = MetricDelta("pass_rate", 0.5, kind="rate")
     for text in (
         render_comparison(example(metrics={"pass_rate": alone})),
-        markdown(example(metrics={"p": alone})),
+        render_markdown(example(metrics={"p": alone})),
     ):
         assert "– points" not in text
 
 
 def test_each_layout_explains_itself() -> None:
     """The Markdown has its intervals in brackets, and a column of effects."""
-    assert "below the numbers" not in markdown(example())
-    assert "95 % intervals in parentheses" in markdown(example())
+    assert "below the numbers" not in render_markdown(example())
+    assert "95 % intervals in parentheses" in render_markdown(example())
 
 
 def test_a_ranking_tells_its_note() -> None:

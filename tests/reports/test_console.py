@@ -15,13 +15,13 @@ from proctor.records.report import EvalReport
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
-from proctor.reports.console import render, show
+from proctor.reports.console import render_report, show_report
 from tests.reports.examples import RIGHT, mixed_report, result, run, two_configurations
 
 
 def test_a_mixed_run_at_80_columns() -> None:
     """The verdict first, with its interval and its errors; then numbers, errors, failures."""
-    assert render(mixed_report(), width=80) == snapshot("""\
+    assert render_report(mixed_report(), width=80) == snapshot("""\
 2 of 4 judged passed (50.0 %, 95 % interval 15.0–85.0), 2 errors, 1 skipped
 run 20240127-143000-abc123 · target geographer · dataset capitals.jsonl (7
 samples) · 45.2 seconds
@@ -65,7 +65,7 @@ Worst failures (3 shown; 2 failed, 2 errors)
 
 def test_two_configurations_at_80_columns() -> None:
     """Each metric has a row for each configuration, one below the other."""
-    assert render(two_configurations(), width=80) == snapshot("""\
+    assert render_report(two_configurations(), width=80) == snapshot("""\
 careful: 2 of 2 passed (100.0 %, 95 % interval 34.2–100.0)
 fast: 0 of 1 judged passed (0.0 %, 95 % interval 0.0–79.3), 1 error
 run 20240127-143000-abc123 · target geographer · dataset capitals.jsonl (7
@@ -101,7 +101,7 @@ def test_an_unfinished_run_with_a_warning() -> None:
     """A run that was interrupted says so, and how far it came."""
     metadata = run(status="interrupted", warnings=("time-outs are cooperative",))
     report = EvalReport([result("q1", {"exact": RIGHT})], metadata)
-    assert render(report) == snapshot("""\
+    assert render_report(report) == snapshot("""\
 1 of 1 passed (100.0 %)
 run 20240127-143000-abc123 · target geographer · dataset capitals.jsonl (7
 samples) · 45.2 seconds
@@ -113,15 +113,15 @@ Warning: time-outs are cooperative
 def test_long_and_wide_values_are_cut_to_the_width() -> None:
     """No line of a failure is wider than the terminal, in columns and not in characters."""
     report = EvalReport([result("q1", {"exact": Score(0.0, False)}, output="東京" * 60)])
-    text = render(report, width=60)
+    text = render_report(report, width=60)
     assert max(map(cell_len, text.split("\n"))) <= 60
     assert "\n    output    東京東京東京東京東京東京東京東京東京東京東京 …\n    expected" in text
 
 
 def test_only_a_terminal_gets_colours() -> None:
     """Without colour there is no escape code; with it there is."""
-    assert "\x1b" not in render(mixed_report())
-    assert "\x1b[1m2 of 4 judged passed" in render(mixed_report(), color=True)
+    assert "\x1b" not in render_report(mixed_report())
+    assert "\x1b[1m2 of 4 judged passed" in render_report(mixed_report(), color=True)
 
 
 def test_what_is_not_a_terminal_gets_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,13 +129,13 @@ def test_what_is_not_a_terminal_gets_plain_text(monkeypatch: pytest.MonkeyPatch)
     for name in ("COLUMNS", "FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
     out = io.StringIO()
-    show(mixed_report(), out)
-    assert out.getvalue() == render(mixed_report(), width=80)
+    show_report(mixed_report(), out)
+    assert out.getvalue() == render_report(mixed_report(), width=80)
 
 
 def test_it_prints_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a file the report goes where print goes."""
-    show(EvalReport([]))
+    show_report(EvalReport([]))
     assert capsys.readouterr().out == "No results\n"
 
 
@@ -149,7 +149,7 @@ def test_no_data_reaches_the_terminal_as_a_command(text: str, piece: str) -> Non
         run(run_id=hostile),
         {hostile: MetricValue(0.5, 1, note=hostile)},
     )
-    shown = render(report, width=80)
+    shown = render_report(report, width=80)
     assert "\x1b" not in shown
     assert "\r" not in shown
     assert max(map(cell_len, shown.split("\n"))) <= 80
@@ -159,7 +159,7 @@ def test_what_nobody_expected_is_not_shown() -> None:
     """A sample without an expected value has no such line."""
     trial = Trial(Sample("q1", "Say something"), "No")
     report = EvalReport([EvalResult(trial, {"tone": Score(0.0, False, "rude")})])
-    shown = render(report).split("\n")
+    shown = render_report(report).split("\n")
     assert shown[4:6] == ["    input     Say something", "    output    No"]
     assert shown[6:] == ["    reason    rude (tone)", ""]
 
@@ -167,4 +167,4 @@ def test_what_nobody_expected_is_not_shown() -> None:
 def test_markup_in_the_data_is_shown_as_it_is() -> None:
     """[bold] in an answer is four letters in brackets, not a style."""
     report = EvalReport([result("q1", {"exact": Score(0.0, False)}, output="[bold]Lyon[/bold]")])
-    assert "    output    [bold]Lyon[/bold]\n" in render(report)
+    assert "    output    [bold]Lyon[/bold]\n" in render_report(report)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.reports.format import excerpt, line
+from proctor.reports.format import excerpt, single_line
 
 
 @dataclass
@@ -52,13 +52,13 @@ def test_long_values_are_cut_with_a_mark() -> None:
 
 def test_one_line_shows_where_lines_ended() -> None:
     """Line ends become a sign, and blanks around them go."""
-    assert line("  to be \n\n or not\n", 100) == "to be ⏎  ⏎ or not"
+    assert single_line("  to be \n\n or not\n", 100) == "to be ⏎  ⏎ or not"
 
 
 @given(st.text())
 def test_no_text_hides_a_control_character(text: str) -> None:
     """Whatever the data is, one line is one line, and can be written as UTF-8."""
-    shown = line(text, 50)
+    shown = single_line(text, 50)
     assert all(unicodedata.category(character) not in ("Cc", "Cs") for character in shown)
     assert shown.splitlines() in ([shown], [])
     assert len(shown.encode()) >= len(shown)

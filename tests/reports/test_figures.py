@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from proctor.records.metric import MetricValue
 from proctor.reports.format import (
-    count,
     format_bounds,
+    format_count,
     format_duration,
     format_interval,
     format_metric,
@@ -89,9 +89,9 @@ def test_durations_are_in_the_unit_that_fits(seconds: float, text: str) -> None:
 
 def test_counts_agree_with_their_word() -> None:
     """One sample, two samples, two boxes."""
-    assert count(1, "sample") == "1 sample"
-    assert count(2, "sample") == "2 samples"
-    assert count(2, "box", "boxes") == "2 boxes"
+    assert format_count(1, "sample") == "1 sample"
+    assert format_count(2, "sample") == "2 samples"
+    assert format_count(2, "box", "boxes") == "2 boxes"
 
 
 @given(st.floats(0, 1), st.floats(allow_nan=False, allow_infinity=False))

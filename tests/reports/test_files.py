@@ -50,17 +50,17 @@ def test_an_old_report_stands_until_the_new_one_is_complete(tmp_path: Path) -> N
         raise RuntimeError("the history went away")
 
     with pytest.raises(RuntimeError, match="went away"):
-        files.write(path, chunks())
+        files.write_file(path, chunks())
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-    files.write(path, [b"new"])
+    files.write_file(path, [b"new"])
     assert path.read_text() == "new"
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:
     """A link stays a link; the file it leads to is written."""
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    files.write(tmp_path / "link", [b"x"])
+    files.write_file(tmp_path / "link", [b"x"])
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_bytes() == b"x"
 
@@ -71,7 +71,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
     reader.start()
-    files.write(pipe, [b"a", b"b"])
+    files.write_file(pipe, [b"a", b"b"])
     reader.join(timeout=10)
     assert received == [b"ab"]
     assert pipe.is_fifo()
@@ -81,5 +81,5 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """A file where a folder should be: the error names the path and what to do."""
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be written") as caught:
-        files.write(tmp_path / "file" / "report.md", [b""])
+        files.write_file(tmp_path / "file" / "report.md", [b""])
     assert caught.value.where.endswith("report.md")

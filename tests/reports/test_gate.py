@@ -7,7 +7,7 @@ from markdown_it import MarkdownIt
 from proctor.records.comparison import Comparison, Flip
 from proctor.records.gate import Check, GateResult
 from proctor.reports.format import escape_untrusted
-from proctor.reports.gate import comment_marker, markdown, render
+from proctor.reports.gate import comment_marker, render_gate, render_markdown
 
 RATE = Check(
     "strict_pass_rate", "fail", "it is worse", "", 0.9, 1.0, -0.1, (-0.142, -0.056), 0.02, 200,
@@ -30,7 +30,7 @@ def result(*ids: str, **changes: object) -> GateResult:
 
 def test_the_terminal_has_the_answer_first() -> None:
     """Then a line for each check, the lost samples, how to look at one, and notes."""
-    text = render(result("q 1", "q2", notes=("other data",)))
+    text = render_gate(result("q 1", "q2", notes=("other data",)))
     assert text == (
         "The gate fails: it is worse.\n"
         "\n"
@@ -48,14 +48,14 @@ def test_the_terminal_has_the_answer_first() -> None:
 
 def test_no_more_than_five_samples_are_shown() -> None:
     """The worst, and that there are more."""
-    text = render(result(*(f"q{i}" for i in range(9))))
+    text = render_gate(result(*(f"q{i}" for i in range(9))))
     assert "9 samples lost, 1 won; the 5 worst\n  q0" in text
     assert text.count("→") == 5
 
 
 def test_lines_fit_and_no_control_character_gets_through() -> None:
     """A sample's name cannot move the cursor, nor run on for ever."""
-    text = render(result("\x1b[2J" + "x" * 500), width=60)
+    text = render_gate(result("\x1b[2J" + "x" * 500), width=60)
     assert "\x1b" not in text
     assert len(max(text.splitlines(), key=len)) < 150
 
@@ -66,17 +66,17 @@ def test_several_configurations_are_told_apart() -> None:
         Comparison(name, "main", flips=(Flip("q1", lost=True, a=0.0, b=1.0),)) for name in ("short", "long")
     )
     check = Check("exact", "fail", "bad", "long")
-    text = render(GateResult("RUN", "main", "fail", "No.", (check,), (one, other)))
+    text = render_gate(GateResult("RUN", "main", "fail", "No.", (check,), (one, other)))
     assert "fail          long: bad\n" in text
     assert "  long: q1  1 → 0\n  short: q1  1 → 0\n" in text
-    page = markdown(GateResult("RUN", "main", "fail", "No.", (check,), (one, other)))
+    page = render_markdown(GateResult("RUN", "main", "fail", "No.", (check,), (one, other)))
     assert "| exact (long) | fail |" in page
     assert "| long: q1 | 1 → 0 |" in page
 
 
 def test_markdown_is_a_comment_that_is_found_again() -> None:
     """The marker stands on the first line, the verdict in the heading."""
-    page = markdown(result("q1", notes=("other data",)))
+    page = render_markdown(result("q1", notes=("other data",)))
     assert page == (
         "<!-- proctor gate: exam -->\n"
         "## Gate failed: exam\n"
@@ -105,7 +105,7 @@ def test_markdown_is_a_comment_that_is_found_again() -> None:
 
 def test_without_a_baseline_none_is_named() -> None:
     """A gate of thresholds is about the run alone."""
-    assert markdown(GateResult("RUN", "", "pass", "Yes.", (LEAST,))).endswith("\nRun `RUN`.\n")
+    assert render_markdown(GateResult("RUN", "", "pass", "Yes.", (LEAST,))).endswith("\nRun `RUN`.\n")
 
 
 NASTY = "<img src=x onerror=alert(1)> | @everyone `x` [a](http://evil) #12 www.evil.com --> \n- x"
@@ -113,7 +113,7 @@ NASTY = "<img src=x onerror=alert(1)> | @everyone `x` [a](http://evil) #12 www.e
 
 def test_data_cannot_break_the_page_call_anybody_or_link_anywhere() -> None:
     """Rendered, it is the same text: no image, no link, no further row or list."""
-    page = markdown(result(NASTY, notes=(NASTY,), name=NASTY))
+    page = render_markdown(result(NASTY, notes=(NASTY,), name=NASTY))
     tokens = MarkdownIt("commonmark", {"linkify": False}).enable("table").parse(page)
     inside = [child for token in tokens for child in token.children or ()]
     assert {child.type for child in inside} <= {"text", "code_inline", "text_special"}

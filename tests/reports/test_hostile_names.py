@@ -13,7 +13,7 @@ import pytest
 
 from proctor import EvalReport, Message, SQLiteHistory, ToolCall, evaluate, record
 from proctor.cli.main import main
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.records.sample import Sample
 from proctor.reports import console
 from proctor.reports.markdown import MarkdownReporter
@@ -72,12 +72,12 @@ def assert_clean(text: str) -> None:
 def test_the_report_in_the_terminal(stored: tuple[Path, EvalReport, EvalReport]) -> None:
     """Headlines, tables, warnings, errors and failures."""
     for width in (40, 80, 200):
-        assert_clean(console.render(stored[1], width=width))
+        assert_clean(console.render_report(stored[1], width=width))
 
 
 def test_colours_are_our_own(stored: tuple[Path, EvalReport, EvalReport]) -> None:
     """In colours there are escape sequences, and none of them from a name."""
-    text = console.render(stored[1], color=True)
+    text = console.render_report(stored[1], color=True)
     assert_clean(re.sub("\x1b\\[[0-9;]*m", "", text))
     assert "owned\x07" not in text
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proctor.records.comparison import Comparison, Flip
 from proctor.records.gate import Check, GateResult
-from proctor.reports.gate import FLIPS_IN_JUNIT, Inconclusive, junit, junit_of_trouble
+from proctor.reports.gate import FLIPS_IN_JUNIT, Inconclusive, render_error_junit, render_junit
 from tests.reports.examples import run
 
 CHECKS = (
@@ -37,7 +37,7 @@ def parsed(data: bytes) -> ET.Element:
 
 def test_each_check_is_a_test_case() -> None:
     """One passed, one failed with its numbers, one skipped with its reason."""
-    suite = parsed(junit(result(), run()))
+    suite = parsed(render_junit(result(), run()))
     facts = {name: suite.get(name) for name in ("name", "tests", "failures", "errors", "skipped")}
     assert facts == {
         "name": "proctor gate exam", "tests": "3", "failures": "1", "errors": "0", "skipped": "1",
@@ -63,14 +63,14 @@ def test_each_check_is_a_test_case() -> None:
 )
 def test_inconclusive_is_what_was_chosen(choice: Inconclusive, failures: str, skipped: str) -> None:
     """Skipped, passed or failed."""
-    suite = parsed(junit(result(), None, choice))
+    suite = parsed(render_junit(result(), None, choice))
     assert (suite.get("failures"), suite.get("skipped")) == (failures, skipped)
 
 
 def test_lost_samples_are_told_and_are_no_tests() -> None:
     """The first of them, and how many more."""
     flips = tuple(Flip(f"q{i}", lost=True, a=0.0, b=1.0) for i in range(FLIPS_IN_JUNIT + 2))
-    suite = parsed(junit(result(comparisons=(Comparison("a", "b", flips=flips),), notes=("odd",))))
+    suite = parsed(render_junit(result(comparisons=(Comparison("a", "b", flips=flips),), notes=("odd",))))
     out = suite.find("system-out")
     assert out is not None
     assert out.text is not None
@@ -84,7 +84,7 @@ def test_lost_samples_are_told_and_are_no_tests() -> None:
 def test_no_text_breaks_it(text: str) -> None:
     """Control characters, half characters, markup and ]]> come back as text or as a mark."""
     check = Check(text, "fail", text)
-    suite = parsed(junit(GateResult("R", "b", "fail", text, (check,), notes=(text,), name=text)))
+    suite = parsed(render_junit(GateResult("R", "b", "fail", text, (check,), notes=(text,), name=text)))
     case = suite.find("testcase")
     assert case is not None
     allowed = "".join(c if c in "\t\n\r" or " " <= c <= "\ud7ff" or c > "\udfff" else "�" for c in text)
@@ -94,7 +94,7 @@ def test_no_text_breaks_it(text: str) -> None:
 def test_markup_and_ends_of_sections_are_only_text() -> None:
     """What looks like XML stays a message."""
     nasty = ']]></failure><x y="&amp;"> \x00\x1b\ud800'
-    suite = parsed(junit(result(checks=(Check("a", "fail", nasty),))))
+    suite = parsed(render_junit(result(checks=(Check("a", "fail", nasty),))))
     failure = suite.find("testcase/failure")
     assert failure is not None
     assert failure.get("message") == ']]></failure><x y="&amp;"> ���'
@@ -103,7 +103,7 @@ def test_markup_and_ends_of_sections_are_only_text() -> None:
 @given(st.text(), st.text(), st.text())
 def test_trouble_is_one_test_with_an_error(said: str, kind: str, name: str) -> None:
     """Whatever the texts hold, it can be read, and counts as no test that passed."""
-    suite = parsed(junit_of_trouble(said, kind, name))
+    suite = parsed(render_error_junit(said, kind, name))
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("1", "0", "1")
     [case] = suite.iter("testcase")
     assert [one.tag for one in case] == ["error"]

@@ -69,7 +69,7 @@ def test_what_takes_long_is_named() -> None:
     view.active = [("a", 4000.0), ("b", 70.0), ("c", 6.0), ("d", 5.5), ("e", 1.0)]
     view.stopping = True
     assert list(progress_notes(view)) == [
-        "stopping: finishing 5 samples in progress; Ctrl-C again drops them",
+        "stopping: finishing 5 samples; Ctrl-C again drops them",
         "still running: a (1 h 6 min), b (1 min 10 s), c (6 s) and 1 more",
     ]
 

@@ -15,7 +15,7 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Failure, Trial
 from proctor.reports import MarkdownReporter
-from proctor.reports.format import excerpt, line
+from proctor.reports.format import excerpt, single_line
 from tests.reports.examples import METRICS, RIGHT, mixed_report, result, run, two_configurations
 
 
@@ -267,7 +267,7 @@ HOSTILE = [
     "[ref]: http://x",
 ]
 PIECES = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=4), min_size=1, max_size=4)
-TEXTS = PIECES.map(" ".join).filter(lambda text: line(text, 100) != "")
+TEXTS = PIECES.map(" ".join).filter(lambda text: single_line(text, 100) != "")
 
 
 def report_about(text: str) -> EvalReport:
@@ -321,7 +321,7 @@ def test_no_data_changes_the_structure_of_the_document(text: str) -> None:
 def test_data_reads_as_it_was_written(text: str) -> None:
     """After escaping and reading, a name in a table is the text that went in."""
     reader = MarkdownIt("commonmark").enable(["table"])
-    name = line(text, 100)
+    name = single_line(text, 100)
     assume(len(name) <= 100)  # a longer one is cut again
     document = MarkdownReporter().generate(EvalReport([], metrics={name: MetricValue(0.5, 3)}))
     cells = [

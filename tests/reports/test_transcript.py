@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from inline_snapshot import snapshot
 
-from proctor.evaluators.judges.transcript import transcript as judged
+from proctor.evaluators.judges.transcript import render_transcript as judged
 from proctor.records.sample import Sample
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall, Usage
-from proctor.records.telling import UNANSWERED, UNASKED
+from proctor.records.session_events import ORPHAN_RESULT, UNANSWERED
 from proctor.records.trial import EvalResult, Trial
-from proctor.reports.transcript import render_transcripts, transcript
+from proctor.reports.transcript import render_transcript, render_transcripts
 
 
 def test_calls_of_sub_agents_and_calls_without_an_answer_say_so() -> None:
@@ -22,7 +22,7 @@ def test_calls_of_sub_agents_and_calls_without_an_answer_say_so() -> None:
             CustomEvent(UNANSWERED, {"tool_name": "book", "arguments": {"seat": 4}}),
         ]
     )
-    assert transcript(session).splitlines() == [
+    assert render_transcript(session).splitlines() == [
         "tool search(q=x) (sub-agent a1)",
         "    two",
         "tool book(seat=4)",
@@ -85,12 +85,12 @@ def test_an_imported_log_is_pleasant_to_read() -> None:
             ToolCall("read", {"path": "a.txt"}, result="one\ntwo", call_id="1"),
             Message("tool", "one\ntwo", call_id="1"),
             CustomEvent("beside", [["long", "list"]] * 50),
-            CustomEvent(UNASKED, {"of": "write", "content": "done", "failure": "late"}),
+            CustomEvent(ORPHAN_RESULT, {"of": "write", "content": "done", "failure": "late"}),
             CustomEvent("message: narrator", {"role": "narrator", "content": "Night."}),
             Message("assistant", "Done.", tool_calls=(ToolCall("open", {}, call_id="2"),)),
         ]
     )
-    assert transcript(session) == snapshot("""\
+    assert render_transcript(session) == snapshot("""\
 thinking:
     First
     look.
@@ -122,7 +122,7 @@ def test_an_id_that_is_used_again_hides_nothing() -> None:
         Message("assistant", "", tool_calls=(ToolCall("delete", {"all": True}, call_id="0"),)),
         Message("assistant", "", tool_calls=(read,)),
     ]
-    for told in (transcript(Session(events)), judged(events)):
+    for told in (render_transcript(Session(events)), judged(events)):
         assert told.count("ok") == 2
         assert "not ok" in told
         assert "delete(" in told
@@ -131,7 +131,7 @@ def test_an_id_that_is_used_again_hides_nothing() -> None:
 
 def test_arguments_without_names_are_told_as_they_are() -> None:
     """A text stands alone; JSON that is broken is called what it is."""
-    told = transcript(Session([ToolCall("f", {"": "{broken"}), ToolCall("g", {"": "raw text"})]))
+    told = render_transcript(Session([ToolCall("f", {"": "{broken"}), ToolCall("g", {"": "raw text"})]))
     assert "tool f(unreadable arguments: {broken)\n" in told
     assert "tool g(raw text)\n" in told
 
@@ -145,11 +145,11 @@ def test_no_name_can_pass_for_a_line_of_its_own() -> None:
             ToolCall(forged, {forged: 1}, result="ok", call_id="1"),
             ModelCall(forged),
             CustomEvent(forged, 1),
-            CustomEvent(UNASKED, {"of": forged, "content": "ok"}),
+            CustomEvent(ORPHAN_RESULT, {"of": forged, "content": "ok"}),
             CustomEvent("message", {"role": forged, "content": "ok"}),
         ]
     )
-    assert "assistant:" not in transcript(session).splitlines()
+    assert "assistant:" not in render_transcript(session).splitlines()
 
 
 def test_where_nothing_was_said_that_is_said() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from proctor.records.metric import MetricKind, Trend, TrendPoint
-from proctor.reports.trend import COLORS, INK, MAX_BARS, sparkline, svg, table
+from proctor.reports.trend import COLORS, INK, MAX_BARS, render_sparkline, render_svg, render_table
 
 BEGAN = datetime(2026, 1, 3, 9, tzinfo=UTC)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -47,12 +47,12 @@ def a_trend(
 def test_a_line_of_blocks_for_each_configuration() -> None:
     """One scale for all; first and last value, range and number of runs beside it."""
     trend = a_trend({"small": [0.5, 0.55, 0.6, 0.58], "größer 🙂": [0.7, 0.75, 0.8, 0.9]})
-    assert sparkline(trend) == snapshot("""\
+    assert render_sparkline(trend) == snapshot("""\
 pass_rate, 4 runs, 2026-01-03 to 2026-01-09
 small      ▁▂▂▂  50.0 % → 58.0 %  min 50.0 %  max 60.0 %  4 runs
 größer 🙂  ▄▆▇█  70.0 % → 90.0 %  min 70.0 %  max 90.0 %  4 runs\
 """)
-    assert sparkline(a_trend({"default": [1200.0]}, kind="quantile", unit="ms")) == snapshot("""\
+    assert render_sparkline(a_trend({"default": [1200.0]}, kind="quantile", unit="ms")) == snapshot("""\
 pass_rate, 1 run, 2026-01-03
 default  ▄  1,200 ms → 1,200 ms  min 1,200 ms  max 1,200 ms  1 run\
 """)
@@ -61,7 +61,7 @@ default  ▄  1,200 ms → 1,200 ms  min 1,200 ms  max 1,200 ms  1 run\
 def test_many_runs_are_drawn_together() -> None:
     """No line is longer than a terminal; the numbers beside it are those of single runs."""
     trend = a_trend({"default": [number / 1000 for number in range(1000)]})
-    heading, text = sparkline(trend).splitlines()
+    heading, text = render_sparkline(trend).splitlines()
     assert heading.endswith("; each block is the mean of several runs")
     blocks = text.split()[1]
     assert len(blocks) == MAX_BARS
@@ -72,7 +72,7 @@ def test_many_runs_are_drawn_together() -> None:
 def test_a_table_has_every_point() -> None:
     """Date, run, configuration, value, interval and n."""
     trend = a_trend({"small": [0.5, 0.6], "large": [0.7]})
-    assert table(trend) == snapshot("""\
+    assert render_table(trend) == snapshot("""\
 date              run    configuration   value  95 % interval    n
 2026-01-03 09:00  run-0  small          50.0 %    45.0–55.0 %  200
 2026-01-03 09:00  run-0  large          70.0 %    65.0–75.0 %  200
@@ -82,14 +82,14 @@ date              run    configuration   value  95 % interval    n
 
 def test_nothing_in_a_name_reaches_the_terminal_as_a_command() -> None:
     """Control characters are shown, line ends too."""
-    shown = sparkline(a_trend({"a\x1b[31m\nb": [0.5]}, field="x\x07"))
+    shown = render_sparkline(a_trend({"a\x1b[31m\nb": [0.5]}, field="x\x07"))
     assert "\x1b" not in shown
     assert "\x07" not in shown
     assert len(shown.splitlines()) == 2
 
 
 def parsed(trend: Trend) -> ET.Element:
-    return ET.fromstring(svg(trend))
+    return ET.fromstring(render_svg(trend))
 
 
 def test_the_picture_says_what_it_shows() -> None:
@@ -136,7 +136,7 @@ def test_texts_cannot_break_out_of_the_picture() -> None:
     assert tags == {"svg", "title", "desc", "text", "line", "g", "path", "polyline"}
     attributes = {name for element in root.iter() for name in element.attrib}
     assert not [name for name in attributes if name.startswith("on") or "href" in name]
-    assert "http" not in svg(a_trend({"a": [0.5]})).replace("http://www.w3.org/2000/svg", "")
+    assert "http" not in render_svg(a_trend({"a": [0.5]})).replace("http://www.w3.org/2000/svg", "")
 
 
 @given(
@@ -152,7 +152,7 @@ def test_any_numbers_can_be_drawn(values: dict[str, list[float]], kind: MetricKi
     """Equal ones, negative ones, large ones, one alone, or none; within the picture."""
     trend = a_trend(values, kind=kind, wide=None, step=timedelta(seconds=seconds))
     root = parsed(trend)
-    sparkline(trend)
+    render_sparkline(trend)
     width, height = float(root.get("width") or 0), float(root.get("height") or 0)
     for line in root.iter(f"{SVG}polyline"):
         if kind == "rate":
@@ -192,19 +192,19 @@ def test_runs_that_left_trials_out_are_marked() -> None:
     whole = a_trend({"a": [0.5, 0.6]})
     cut = msgspec.structs.replace(whole.points[0], unfinished="stopped early")
     trend = Trend("pass_rate", (cut, whole.points[1]), "rate")
-    assert sparkline(trend).splitlines()[0] == snapshot(
+    assert render_sparkline(trend).splitlines()[0] == snapshot(
         "pass_rate, 2 runs, 2026-01-03 to 2026-01-05; 1 of them did not complete their plan"
     )
-    rows = table(trend).splitlines()
+    rows = render_table(trend).splitlines()
     assert [row.rstrip().endswith("stopped early") for row in rows] == [False, True, False]
     assert rows[0].endswith("not complete")
-    assert "not complete" not in table(whole)
+    assert "not complete" not in render_table(whole)
     paths = parsed(trend).iter(f"{SVG}path")
     marks = [path for path in paths if path.find(f"{SVG}title") is not None]
     assert [mark.get("fill") for mark in marks] == ["none", COLORS[0]]
     assert str(marks[0].findtext(f"{SVG}title")).endswith(", stopped early")
-    assert "hollow: not complete" in svg(trend)
-    assert "ollow" not in svg(whole)
+    assert "hollow: not complete" in render_svg(trend)
+    assert "ollow" not in render_svg(whole)
 
 
 def light(color: str) -> float:

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from proctor import EvalReport, Score
-from proctor.records.rubric import columns_in
-from proctor.reports.rubric_files import Names
-from proctor.reports.rubrics import in_words, session_result
+from proctor.records.rubric import read_run_columns
+from proctor.reports.rubric_files import FileNames
+from proctor.reports.rubrics import describe_scores, session_result
 from proctor.wiring.open_history import open_history
 from tests.cli.project import Project
 from tests.rubrics.batches import BATCH, calls, surroundings, write_sessions
@@ -275,12 +275,12 @@ def test_what_is_skipped_has_not_failed() -> None:
     skipped = Score.skipped("nothing was said")
     one = result("s", 4, FAILED, skipped)
     told = EvalReport([one], run(spec(1), spec(2), spec(3)))
-    content = session_result(told.results[0], columns_in(told.metadata))
+    content = session_result(told.results[0], read_run_columns(told.metadata))
     summary = content["summary"]
     assert (summary["rubrics_evaluated"], summary["rubrics_failed"]) == (1, 1)
     assert summary["rubrics_skipped"] == 1
-    assert "Rubric 3: skipped - nothing was said" in in_words(told, content)
-    assert "2 rubrics without a score" in in_words(told, content)
+    assert "Rubric 3: skipped - nothing was said" in describe_scores(told, content)
+    assert "2 rubrics without a score" in describe_scores(told, content)
 
 
 def test_a_sample_is_shown_with_the_scores_of_its_rubrics(batch: Project) -> None:
@@ -292,7 +292,7 @@ def test_a_sample_is_shown_with_the_scores_of_its_rubrics(batch: Project) -> Non
 
 def test_many_ids_that_look_alike_are_named_in_no_time() -> None:
     """Twenty thousand emoji: counted on, not from the beginning."""
-    names = Names()
+    names = FileNames()
     began = time.process_time()
     found = {names.of("\N{GRINNING FACE}" * number) for number in range(1, 20_000)}
     assert len(found) == 19_999

@@ -12,7 +12,7 @@ import pytest
 
 from proctor import Message, Rubric, Score, Session
 from proctor.core import bridge
-from proctor.engine.start import Conduct
+from proctor.engine.start import RunControls
 from proctor.errors import EvaluatorError
 from proctor.evaluators.rubric_files import load_rubrics
 from proctor.evaluators.rubrics import rubric_evaluators
@@ -21,7 +21,7 @@ from proctor.records.model import ModelRequest, ModelResponse
 from proctor.testing import Asked, Fault, ModelServer, Said
 from proctor.wiring.evaluate import execute
 from proctor.wiring.open_history import open_history
-from proctor.wiring.scoring.manifest import Scoring, scoring_of
+from proctor.wiring.scoring.manifest import Scoring, build_scoring
 from tests.evaluators.judging.rehearsed import Scripted
 from tests.providers.wires import adapter_for
 
@@ -35,11 +35,11 @@ def test_an_unreadable_answer_is_asked_for_again_with_retry_errors(tmp_path: Pat
     chat = {"events": [{"type": "message", "role": "user", "content": "Book it."}]}
     samples = [{"id": "s", "input": "Book it.", "metadata": {"output": "", "session": chat}}]
     history = open_history(tmp_path / "h.db")
-    told = scoring_of(samples, load_rubrics([TONE]), judge, Scoring())
+    told = build_scoring(samples, load_rubrics([TONE]), judge, Scoring())
 
     def run(**how: Any) -> Score:
         resume = how.pop("resume", False)
-        report = bridge.run(execute(told, history, Conduct(**how), resume_from=resume))
+        report = bridge.run(execute(told, history, RunControls(**how), resume_from=resume))
         (result,) = report.results
         return result.scores["tone"]
 

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from proctor import Rubric, RubricSet, load_rubrics
 from proctor.core import resources
 from proctor.errors import ConfigError
-from proctor.evaluators.rubric_files import SCHEMA_FILE, one_rubric
+from proctor.evaluators.rubric_files import SCHEMA_FILE, load_rubric
 from proctor.metrics.builtin import RubricTotalMetric
 from proctor.metrics.registry import MetricRegistry
 from proctor.records.rubric import (
-    NUMBERS_OF_EVALUATORS,
-    NUMBERS_OF_RUNS,
-    faults_of_set,
-    further_keys,
-    scale_of,
+    EVALUATOR_METRICS,
+    RUN_METRICS,
+    describe_unknown_keys,
+    find_scale,
+    find_set_problems,
 )
 
 ONE: dict[str, Any] = {"id": "a", "name": "A", "description": "What?", "scoring_criteria": "1: no"}
@@ -89,7 +89,7 @@ def test_every_fault_is_named_at_once_with_its_line(tmp_path: Path) -> None:
 def test_a_weight_is_a_finite_number_above_0(weight: Any) -> None:
     """Anything else is a fault, also what JSON knows only by its JavaScript name."""
     data = {"version": "1", "rubrics": [{**ONE, "weight": weight}]}
-    assert [at for at, _ in faults_of_set(data)] == [("rubrics", 0, "weight")]
+    assert [at for at, _ in find_set_problems(data)] == [("rubrics", 0, "weight")]
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_an_id_is_none_of_the_numbers_that_a_run_has(tmp_path: Path) -> None:
 def test_the_numbers_of_a_run_are_known() -> None:
     """Those that are refused as ids are the ones that a run with rubrics has, no more, no less."""
     alone = set(MetricRegistry.standard()._metrics)
-    assert {*alone, RubricTotalMetric.name} == set(NUMBERS_OF_RUNS)
+    assert {*alone, RubricTotalMetric.name} == set(RUN_METRICS)
     beside = set(MetricRegistry.standard(["a"])._metrics) - alone - {"a"}
-    assert beside == {f"a.{name}" for name in NUMBERS_OF_EVALUATORS}
+    assert beside == {f"a.{name}" for name in EVALUATOR_METRICS}
 
 
 def test_a_repeated_key_is_a_fault(tmp_path: Path) -> None:
@@ -174,11 +174,11 @@ def test_tabs_in_json_are_fine(tmp_path: Path) -> None:
 def test_one_rubric_by_id_has_the_scale_of_its_set(tmp_path: Path) -> None:
     """An unknown id comes with the nearest one."""
     path = written(tmp_path, {"version": "1", "scale": [0, 3], "rubrics": [ONE]})
-    assert one_rubric("a", path).scale == (0, 3)
+    assert load_rubric("a", path).scale == (0, 3)
     with pytest.raises(ConfigError, match="did you mean 'safety'"):
-        one_rubric("safty")
+        load_rubric("safty")
     with pytest.raises(ConfigError, match="'name' is missing"):
-        one_rubric({"id": "a", "description": "x", "scoring_criteria": "y"})
+        load_rubric({"id": "a", "description": "x", "scoring_criteria": "y"})
     with pytest.raises(KeyError, match="there is no rubric"):
         load_rubrics(path)["b"]
 
@@ -191,7 +191,7 @@ def test_rubrics_can_be_given_as_objects() -> None:
     assert load_rubrics([rubric]).rubrics == (rubric,)
     assert load_rubrics({"version": 2, "rubrics": [ONE]}).version == "2"
     assert load_rubrics([ONE])["a"] == rubric
-    assert one_rubric(rubric) == rubric
+    assert load_rubric(rubric) == rubric
 
 
 def test_the_starter_set_is_whole() -> None:
@@ -202,7 +202,7 @@ def test_the_starter_set_is_whole() -> None:
         "communication", "safety",
     ]  # fmt: skip
     for one in starter:
-        assert scale_of(one, starter.scale or (0, 0)) == (1, 5)
+        assert find_scale(one, starter.scale or (0, 0)) == (1, 5)
         anchors = [line.partition(":")[0] for line in one.scoring_criteria.splitlines()]
         assert anchors == ["5", "4", "3", "2", "1"], one.id
         assert len(one.description) > 200, one.id
@@ -230,11 +230,11 @@ def test_further_keys_are_kept_in_the_metadata_and_listed(tmp_path: Path) -> Non
     assert rubrics.metadata["author"] == "Ada"
     assert (rubric.metadata["wieght"], rubric.metadata["tags"]) == (3, ["a"])
     assert rubric.weight == 1.0
-    assert further_keys(rubrics) == (
+    assert describe_unknown_keys(rubrics) == (
         "rubric file: 'author' is not a key of rubrics and is kept in its metadata"
     )
-    assert further_keys(rubric).startswith("rubric 'a': 'wieght', 'tags' are not keys of rubrics")
-    assert further_keys(rubric).endswith("(did you mean 'weight'?)")
+    assert describe_unknown_keys(rubric).startswith("rubric 'a': 'wieght', 'tags' are not keys of rubrics")
+    assert describe_unknown_keys(rubric).endswith("(did you mean 'weight'?)")
 
 
 JSON_VALUES = st.recursive(
@@ -254,7 +254,7 @@ JSON_VALUES = st.recursive(
 @given(JSON_VALUES)
 def test_any_data_is_either_read_or_refused(data: Any) -> None:
     """No crash: data without faults makes a set, other data a ConfigError that lists them."""
-    found = list(faults_of_set(data))
+    found = list(find_set_problems(data))
     if found:
         with pytest.raises(ConfigError) as refused:
             load_rubrics({"x": 1} if not isinstance(data, dict) else data)

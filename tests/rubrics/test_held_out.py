@@ -13,23 +13,23 @@ from hypothesis import strategies as st
 
 from proctor import Message, Sample, Session
 from proctor.errors import ConfigError
-from proctor.records.rubric import columns_in, total_of
-from proctor.wiring.scoring.learning import contrasts_of, split, together
-from proctor.wiring.scoring.manifest import Known, read_manifest
+from proctor.records.rubric import compute_total, read_run_columns
+from proctor.wiring.scoring.learning import build_contrasts, cluster_duplicates, split_sessions
+from proctor.wiring.scoring.manifest import ScoredSession, read_manifest
 from tests.rubrics.test_learning import Teacher, known, learned, write_logs
 from tests.rubrics.test_results import result, run, spec
 
 
-def session(name: str, text: str, score: float = 1.0, **metadata: Any) -> Known:
+def session(name: str, text: str, score: float = 1.0, **metadata: Any) -> ScoredSession:
     told = Session([Message("user", text)])
-    return Known(Sample(name, "", metadata={"session": told, **metadata}), score)
+    return ScoredSession(Sample(name, "", metadata={"session": told, **metadata}), score)
 
 
 @pytest.mark.parametrize(("good", "bad"), [(2, 10), (10, 2), (1, 11), (4, 8)])
 def test_a_few_good_sessions_among_bad_ones_are_learned_from(good: int, bad: int) -> None:
     """Each good one stands beside a bad one; what is equal to its neighbour is left out."""
     sessions = [session(f"s{n}", f"text {n}", float(n < good)) for n in range(good + bad)]
-    found = contrasts_of(sessions, rounds=5)
+    found = build_contrasts(sessions, rounds=5)
     fewer = min(good, bad)
     sizes = [3, 1] if fewer == 4 else [fewer]
     assert [len(one.better) for one in found] == [len(one.worse) for one in found] == sizes
@@ -48,7 +48,7 @@ def test_sessions_that_read_alike_are_shown_once_with_their_mean() -> None:
         session("c", "best", 4),
         session("d", "worst", 2),
     ]
-    (found,) = contrasts_of(sessions, rounds=5)
+    (found,) = build_contrasts(sessions, rounds=5)
     assert ("best" in found.better[0], "worst" in found.worse[0]) == (True, True)
     assert len(found.better) == len(found.worse) == 1
     alike = [session(f"s{n}", "same", n) for n in range(20)]
@@ -67,7 +67,7 @@ def test_sessions_that_read_alike_are_in_one_cluster() -> None:
         session("f", "four"),
         session("g", "five", cluster="f"),
     ]
-    found = together(sessions)
+    found = cluster_duplicates(sessions)
     assert [one.sample.cluster for one in found] == ["t1", "t1", "t1", None, "d", None, "f"]
     assert found[5] is sessions[5]
     assert [one.sample.id for one in found] == list("abcdefg")
@@ -85,7 +85,7 @@ def test_no_text_and_no_cluster_is_on_both_sides(made: list[Any], seed: int) -> 
         for n, (text, name) in enumerate(made)
     ]
     before = {one.sample.id: one.sample for one in sessions}
-    learn, check = split(together(sessions), 0.4, seed)
+    learn, check = split_sessions(cluster_duplicates(sessions), 0.4, seed)
     assert len(learn) + len(check) == len(sessions)
     sides = [[before[one.sample.id] for one in side] for side in (learn, check)]
     said = [{one.metadata["session"].events[0].content for one in side} for side in sides]
@@ -97,7 +97,7 @@ def test_no_text_and_no_cluster_is_on_both_sides(made: list[Any], seed: int) -> 
 def test_copies_are_no_further_evidence() -> None:
     """Five copies of each of forty sessions: tau rests on the twelve that are held out."""
     sessions = [
-        Known(msgspec.structs.replace(one.sample, id=f"{one.sample.id}-{copy}"), one.score)
+        ScoredSession(msgspec.structs.replace(one.sample, id=f"{one.sample.id}-{copy}"), one.score)
         for copy in range(5)
         for one in known(40)
     ]
@@ -131,7 +131,7 @@ def test_a_session_that_is_named_twice_is_refused(tmp_path: Path) -> None:
 def test_totals_that_are_equal_on_paper_are_equal() -> None:
     """With weights .1, .2 and .3, and on any scale; else noise would be taken for an order."""
     specs = [spec(place, place / 10) for place in (1, 2, 3)]
-    columns = columns_in(run(*specs))
+    columns = read_run_columns(run(*specs))
     found = {}
     for low, high in ((1, 5), (0, 1e9), (0, 1e-9), (-3, 0)):
         steps = [low + (high - low) * step / 4 for step in range(5)]
@@ -140,7 +140,7 @@ def test_totals_that_are_equal_on_paper_are_equal() -> None:
             for b in range(5):
                 for c in range(5):
                     scores = result("s", steps[a], steps[b], steps[c], low=low, high=high).scores
-                    total = total_of(scores, columns._replace(scale=(low, high)))
+                    total = compute_total(scores, columns._replace(scale=(low, high)))
                     assert total is not None
                     totals.setdefault(a + 2 * b + 3 * c, set()).add(total.score)
         assert all(len(one) == 1 for one in totals.values())

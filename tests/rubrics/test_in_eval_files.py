@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proctor.errors import EvaluatorError
-from proctor.wiring.open_history import look_up, open_history
+from proctor.wiring.open_history import load_report, open_history
 from proctor.wiring.registry import Registry
 from tests.cli.project import Project
 from tests.rubrics.batches import BATCH
@@ -28,7 +28,7 @@ def test_a_set_is_named_in_one_line_and_is_the_same_as_in_a_batch(batch: Project
     history = open_history(None)
     one, other = history.find("batch"), history.find("file")
     assert one.evaluators == other.evaluators
-    totals = [look_up(history, run.run_id).metrics["total_score"].value for run in (one, other)]
+    totals = [load_report(history, run.run_id).metrics["total_score"].value for run in (one, other)]
     assert totals == [4, 4]
     told = batch.proctor("gate", "file", "--baseline", "batch", "--metric", "total_score")
     assert "total_score 4.000 against 4.000" in told.out
@@ -60,7 +60,7 @@ def test_a_batch_scored_again_has_a_total_and_a_name_of_its_own(batch: Project) 
     before, after = history.find("batch"), history.find("again")
     assert after.rescored_from == before.run_id
     assert ("rubrics_version" in before.tags, "rubrics_version" in after.tags) == (True, False)
-    assert look_up(history, after.run_id).metrics["total_score"].value == 4
+    assert load_report(history, after.run_id).metrics["total_score"].value == 4
     assert "total_score" in batch.proctor("compare", "again", "batch").out
 
 

@@ -16,7 +16,7 @@ import pytest
 from proctor import Message, Rubric, Session, ToolCall, rubric
 from proctor.evaluators.judges.fence import replace_surrogates
 from proctor.records.session import CustomEvent
-from proctor.records.telling import UNANSWERED, UNASKED
+from proctor.records.session_events import ORPHAN_RESULT, UNANSWERED
 from tests.evaluators.judging.rehearsed import Asked, Scripted
 from tests.rubrics.attacks import ATTACKS
 
@@ -30,7 +30,7 @@ PLACES: dict[str, Callable[[str], Any]] = {
     "tool": lambda attack: ToolCall(attack, {}, result="ok"),
     "speaker": lambda attack: Message("user", "Hello", name=attack),
     "stranger": lambda attack: CustomEvent("message", {"role": attack, "content": attack or "Hello"}),
-    "orphan": lambda attack: CustomEvent(UNASKED, {"of": attack, "content": attack}),
+    "orphan": lambda attack: CustomEvent(ORPHAN_RESULT, {"of": attack, "content": attack}),
     "unanswered": lambda attack: CustomEvent(UNANSWERED, {"tool_name": attack, "arguments": {"a": attack}}),
 }
 

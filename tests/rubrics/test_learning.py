@@ -11,16 +11,16 @@ import msgspec
 import pytest
 
 from proctor import Message, ModelRequest, ModelResponse, Sample, Session, load_rubrics
-from proctor.cli.main import outcome
+from proctor.cli.main import run_cli
 from proctor.core.stats.ranks import kendall_interval
-from proctor.engine.start import Conduct
+from proctor.engine.start import RunControls
 from proctor.errors import CallFailed, ConfigError, StopRun
 from proctor.evaluators.judges.fence import Fence, MarkedForm
-from proctor.evaluators.judges.proposing import Proposal, Proposed, consolidate
+from proctor.evaluators.judges.propose_rubrics import Proposal, Proposed, merge_proposals
 from proctor.records import codec
 from proctor.wiring.open_history import open_history
-from proctor.wiring.scoring.learning import contrasts_of, learn_rubrics, split
-from proctor.wiring.scoring.manifest import Known, Scoring, read_manifest
+from proctor.wiring.scoring.learning import build_contrasts, learn_rubrics, split_sessions
+from proctor.wiring.scoring.manifest import ScoredSession, Scoring, read_manifest
 
 PROPOSED = [
     {"name": "Evidence", "description": "Does it show proof of what it says?",
@@ -51,10 +51,10 @@ class Teacher:
         return ModelResponse(json.dumps({"reason": "seen", "score": said}), self.model)
 
 
-def known(count: int, **metadata: Any) -> list[Known]:
+def known(count: int, **metadata: Any) -> list[ScoredSession]:
     """Sessions whose quality from 1 to 5 is written in them, and known."""
     return [
-        Known(
+        ScoredSession(
             Sample(
                 f"s{n}",
                 "",
@@ -70,13 +70,13 @@ def known(count: int, **metadata: Any) -> list[Known]:
     ]
 
 
-def learned(sessions: list[Known], model: Any, **options: Any) -> Any:
+def learned(sessions: list[ScoredSession], model: Any, **options: Any) -> Any:
     return asyncio.run(
         learn_rubrics(
             sessions,
             model,
             history=open_history(False),
-            how=Conduct(),
+            controls=RunControls(),
             embedder="lexical",
             **{"scoring": Scoring(cache=False), **options},
         )
@@ -110,21 +110,21 @@ def test_a_model_sees_no_names_that_are_only_for_the_code() -> None:
 def test_held_out_sessions_are_not_shown_to_who_proposes() -> None:
     """And none is shown twice; better stand apart from worse."""
     sessions = known(40)
-    learn, check = split(sessions, 0.3, seed=0)
+    learn, check = split_sessions(sessions, 0.3, seed=0)
     assert (len(learn), len(check)) == (28, 12)
     assert not {one.sample.id for one in learn} & {one.sample.id for one in check}
-    contrasts = contrasts_of(learn, rounds=99)
+    contrasts = build_contrasts(learn, rounds=99)
     for contrast in contrasts:
         assert len(contrast.better) == len(contrast.worse) <= 3
     assert "quality 5." in contrasts[0].better[0]
     assert "quality 1." in contrasts[0].worse[0]
-    assert len(contrasts_of(learn, rounds=2)) == 2
+    assert len(build_contrasts(learn, rounds=2)) == 2
 
 
 def test_sessions_of_one_cluster_stay_together() -> None:
     """Else the check would see what was learned from."""
-    sessions = [Known(Sample(f"s{n}", "", metadata={"cluster": f"c{n // 4}"}), n) for n in range(40)]
-    learn, check = split(sessions, 0.3, seed=1)
+    sessions = [ScoredSession(Sample(f"s{n}", "", metadata={"cluster": f"c{n // 4}"}), n) for n in range(40)]
+    learn, check = split_sessions(sessions, 0.3, seed=1)
     assert not {one.sample.cluster for one in learn} & {one.sample.cluster for one in check}
     assert len(check) == 12
 
@@ -161,7 +161,7 @@ def test_what_cannot_be_learned_from_is_refused() -> None:
     """Too few sessions, equal scores, a model that proposes nothing."""
     with pytest.raises(ConfigError, match="2 sessions to learn from"):
         learned(known(3), Teacher())
-    same = [Known(one.sample, 3.0) for one in known(20)]
+    same = [ScoredSession(one.sample, 3.0) for one in known(20)]
     with pytest.raises(ConfigError, match="all scores or all texts are equal"):
         learned(same, Teacher())
     with pytest.raises(CallFailed, match="no rubric was proposed"):
@@ -178,11 +178,11 @@ def test_near_duplicates_become_one_and_names_stay_apart() -> None:
         Proposal("Tone", "How many calls of tools were needless?", "1: no"),
         Proposal("Tools", "How many calls of tools were needless ones?", "1: no"),
     ]
-    found = asyncio.run(consolidate(made, most=5, embedder="lexical"))
+    found = asyncio.run(merge_proposals(made, max_count=5, embedder="lexical"))
     assert [(one.id, one.metadata["proposed"]) for one in found] == [("tone", 2), ("tone_2", 1)]
-    assert len(asyncio.run(consolidate(made, most=1, embedder="lexical"))) == 1
+    assert len(asyncio.run(merge_proposals(made, max_count=1, embedder="lexical"))) == 1
     cost = [Proposal("Cost", "What did the agent spend?", "1: much")]
-    (rubric,) = asyncio.run(consolidate(cost, most=1, embedder="lexical"))
+    (rubric,) = asyncio.run(merge_proposals(cost, max_count=1, embedder="lexical"))
     assert (rubric.id, rubric.name) == ("cost_2", "Cost")
 
 
@@ -258,11 +258,11 @@ def test_the_command_writes_a_rubric_file_that_can_be_used(
     write_logs(tmp_path, 60)
     command = ["sessions", "learn", "--manifest", "manifest.json", "--embedder", "lexical",
                "--model", "tests.rubrics.test_learning:TEACHER"]  # fmt: skip
-    assert outcome([*command, "--output", "rubrics.json"]) == 0
+    assert run_cli([*command, "--output", "rubrics.json"]) == 0
     said = capsys.readouterr().out
     assert "total: tau 1.00 over 18 held-out sessions, 95 % interval 1.00 to 1.00" in said
     assert len(load_rubrics("rubrics.json")) == 2
-    assert outcome([*command, "--output", "rubrics.yaml"]) == 2
+    assert run_cli([*command, "--output", "rubrics.yaml"]) == 2
 
 
 COMMAND = ["sessions", "learn", "--manifest", "manifest.json", "--embedder", "lexical", "--model",
@@ -277,7 +277,7 @@ def test_the_command_has_output_for_programs_and_tells_what_it_took(
     write_logs(tmp_path, 60)
     damaged = tmp_path / "s1.json"
     damaged.write_text(f"{damaged.read_text()}\nnothing that could be read")
-    assert outcome([*COMMAND, "--json", "--scale", "0", "10", "--timeout", "5"]) == 0
+    assert run_cli([*COMMAND, "--json", "--scale", "0", "10", "--timeout", "5"]) == 0
     printed = capsys.readouterr()
     told = json.loads(printed.out)
     assert told["total"]["n"] == 18
@@ -294,19 +294,19 @@ def test_a_learning_that_was_ended_goes_on_with_what_was_proposed(
     """The budget ends it after the proposals; resumed, nothing is proposed again."""
     monkeypatch.chdir(tmp_path)
     write_logs(tmp_path, 60)
-    assert outcome([*COMMAND, "--budget", "calls=8"]) != 0
+    assert run_cli([*COMMAND, "--budget", "calls=8"]) != 0
     said = capsys.readouterr().err
     assert "the budget is spent: 3 of 3 calls, which is what the proposals (5 calls) had left" in said
     assert "raise the budget and add --resume to the same command" in said
-    assert outcome(COMMAND) == 2
+    assert run_cli(COMMAND) == 2
     assert "--output rubrics.json: it is there already" in capsys.readouterr().err
     assert "validation" not in load_rubrics("rubrics.json").metadata["learned"]
     before = len(TEACHER.asked)
-    assert outcome([*COMMAND, "--resume"]) == 0
+    assert run_cli([*COMMAND, "--resume"]) == 0
     assert not any("<<<BETTER" in text for text in TEACHER.asked[before:])
     assert " of 36 answers reused" in capsys.readouterr().out
     assert load_rubrics("rubrics.json").metadata["learned"]["validation"]["n"] == 18
-    assert outcome([*COMMAND, "--resume", "--seed", "9"]) == 2
+    assert run_cli([*COMMAND, "--resume", "--seed", "9"]) == 2
     assert "were not learned like this" in capsys.readouterr().err
 
 
@@ -315,7 +315,8 @@ def test_rubrics_go_on_only_with_the_sessions_and_the_scale_they_were_learned_fr
     first = learned(known(100), Teacher())
     assert learned(known(100), Teacher(), proposed=first.rubrics).total == first.total
     others = [
-        Known(msgspec.structs.replace(one.sample, id=f"z{one.sample.id}"), one.score) for one in known(100)
+        ScoredSession(msgspec.structs.replace(one.sample, id=f"z{one.sample.id}"), one.score)
+        for one in known(100)
     ]
     with pytest.raises(ConfigError, match="were not learned like this"):
         learned(others, Teacher(), proposed=first.rubrics)
@@ -334,7 +335,7 @@ def test_a_budget_that_the_proposals_use_up_leaves_the_rubrics(tmp_path: Path) -
 def test_sessions_that_belong_together_have_no_p(tmp_path: Path) -> None:
     """Repeats of twelve tasks are no sixty sessions; the note tells of how many there are."""
     made = [
-        Known(
+        ScoredSession(
             msgspec.structs.replace(one.sample, metadata={**one.sample.metadata, "cluster": str(n % 12)}),
             one.score,
         )

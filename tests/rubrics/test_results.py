@@ -16,11 +16,11 @@ from proctor import EvalReport, EvalResult, Sample, Score, Trial, Usage
 from proctor.metrics.builtin import RubricTotalMetric
 from proctor.records.metric import MetricValue
 from proctor.records.results import ResultList
-from proctor.records.rubric import columns_in, total_of
+from proctor.records.rubric import compute_total, read_run_columns
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.session import ModelCall, Session
-from proctor.reports.rubric_files import BatchSummary, Names, ResultFiles, summarize_batch
-from proctor.reports.rubrics import in_words, round_half_up, session_result, warnings_of
+from proctor.reports.rubric_files import BatchSummary, FileNames, ResultFiles, summarize_batch
+from proctor.reports.rubrics import describe_scores, general_warnings, round_half_up, session_result
 
 WHEN = datetime(2025, 11, 21, 10, 30, 0, 999, tzinfo=UTC)
 
@@ -62,7 +62,7 @@ FAILED = Score.error("garbage", {"status": "evaluation_failed"})
 def test_the_weighted_total_of_4_5_3_is_4_14() -> None:
     """With weights 1, 1.5, 1; percentage of the best, and normalised beside it."""
     metadata = run(spec(1), spec(2, 1.5), spec(3))
-    found = session_result(result("s", 4, 5, 3), columns_in(metadata))
+    found = session_result(result("s", 4, 5, 3), read_run_columns(metadata))
     assert found["summary"] == {
         "total_score": 4.14,
         "max_score": 5.0,
@@ -74,7 +74,7 @@ def test_the_weighted_total_of_4_5_3_is_4_14() -> None:
 
 def test_a_result_has_the_keys_of_the_spec_in_its_order() -> None:
     """What the spec does not have stands under `details`."""
-    found = session_result(result("0fb7", 4, 5), columns_in(run(spec(1), spec(2))))
+    found = session_result(result("0fb7", 4, 5), read_run_columns(run(spec(1), spec(2))))
     details = found.pop("details")
     assert json.dumps(found, indent=2) == json.dumps(
         {
@@ -109,7 +109,7 @@ def test_a_result_has_the_keys_of_the_spec_in_its_order() -> None:
 
 def test_a_rubric_that_failed_is_left_out_and_counted() -> None:
     """Its score is null, its status says so; the total is that of the others."""
-    columns = columns_in(run(spec(1), spec(2, 1.5)))
+    columns = read_run_columns(run(spec(1), spec(2, 1.5)))
     found = session_result(result("s", 4, FAILED), columns)
     entry = found["rubric_scores"][1]
     assert (entry["score"], entry["status"]) == (None, "evaluation_failed")
@@ -124,7 +124,7 @@ def test_a_rubric_that_failed_is_left_out_and_counted() -> None:
 
 def test_a_trial_without_output_has_no_scores() -> None:
     """Every rubric is failed, with the reason of the trial."""
-    columns = columns_in(run(spec(1)))
+    columns = read_run_columns(run(spec(1)))
     found = session_result(EvalResult(Trial(Sample("s", ""))), columns)
     assert found["rubric_scores"][0]["status"] == "evaluation_failed"
     assert found["evaluated_at"] is None
@@ -132,13 +132,13 @@ def test_a_trial_without_output_has_no_scores() -> None:
 
 def test_scales_carry_through() -> None:
     """Of equal scales the total has theirs; of several the one of the configuration."""
-    ten = columns_in(run(spec(1, scale=(0, 10)), spec(2, scale=(0, 10))))
+    ten = read_run_columns(run(spec(1, scale=(0, 10)), spec(2, scale=(0, 10))))
     found = session_result(result("s", 7, 8, low=0, high=10), ten)
     assert found["summary"]["total_score"] == 7.5
     assert found["summary"]["max_score"] == 10.0
-    mixed = columns_in(run(spec(1), spec(2, own=[0, 1])))
+    mixed = read_run_columns(run(spec(1), spec(2, own=[0, 1])))
     scores = {"rubric_001": Score(0.5, True), "rubric_002": Score(1.0, True)}
-    total = total_of(scores, mixed)
+    total = compute_total(scores, mixed)
     assert total is not None
     assert (mixed.scale, total.score) == ((1.0, 5.0), 4.0)
 
@@ -206,7 +206,7 @@ def test_nothing_scored_is_nothing() -> None:
 )
 def test_the_distribution_adds_up(values: list[float], scale: tuple[float, float]) -> None:
     """To the number of sessions, on any scale."""
-    tally = BatchSummary(columns_in(run(spec(1, scale=scale))))
+    tally = BatchSummary(read_run_columns(run(spec(1, scale=scale))))
     for number, value in enumerate(values):
         tally.add(result(str(number), Score(value, True)))
     tally.add(result("failed", FAILED))
@@ -216,7 +216,7 @@ def test_the_distribution_adds_up(values: list[float], scale: tuple[float, float
 
 def test_wide_scales_are_counted_in_ranges() -> None:
     """Ten of equal width; the greatest score belongs to the last."""
-    tally = BatchSummary(columns_in(run(spec(1, scale=(0, 100)))))
+    tally = BatchSummary(read_run_columns(run(spec(1, scale=(0, 100)))))
     for value in (0.0, 0.1, 0.95, 1.0):
         tally.add(result("s", Score(value, True)))
     found = tally.summary()["batch_summary"]["score_distribution"]
@@ -226,7 +226,7 @@ def test_wide_scales_are_counted_in_ranges() -> None:
 
 def test_a_session_stands_in_the_range_that_its_total_says() -> None:
     """The mean of three times 70 is 70, though floating point puts it a hair below."""
-    tally = BatchSummary(columns_in(run(*(spec(number, scale=(0, 100)) for number in (1, 2, 3)))))
+    tally = BatchSummary(read_run_columns(run(*(spec(number, scale=(0, 100)) for number in (1, 2, 3)))))
     tally.add(result("s", 70, 70, 70, low=0, high=100))
     found = tally.summary()["batch_summary"]
     assert found["average_score"] == 70.0
@@ -246,7 +246,7 @@ def test_rounding_is_half_up(number: float, places: int, rounded: float) -> None
 def write(folder: Path, *results: EvalResult, heard: int = 0) -> ResultFiles:
     """Write a batch, some of it as its sessions finish."""
     told = report(*results)
-    files = ResultFiles(folder, columns_in(told.metadata))
+    files = ResultFiles(folder, read_run_columns(told.metadata))
     for one in results[:heard]:
         files.heard(one)
     files.finish(told)
@@ -277,15 +277,15 @@ def test_what_lies_in_the_folder_already_is_told_apart(tmp_path: Path) -> None:
     """Results of another batch are named; its summary goes with the first new result."""
     write(tmp_path, result("old", 4, 4), result("same", 1, 1))
     told = report(result("same", 5, 5), result("new", 4, 4))
-    files = ResultFiles(tmp_path, columns_in(told.metadata))
+    files = ResultFiles(tmp_path, read_run_columns(told.metadata))
     files.heard(told.results[0])
     assert not (tmp_path / "summary.json").exists()
     assert json.loads((tmp_path / "same_result.json").read_text())["summary"]["total_score"] == 5
-    assert files.words() == ["1 scored", "0 rubrics failed"]
+    assert files.describe_progress() == ["1 scored", "0 rubrics failed"]
     files.finish(told)
     assert (tmp_path / "summary.json").exists()
     assert (tmp_path / "new_result.json").exists()
-    assert files.strangers() == ["old_result.json"]
+    assert files.foreign_files() == ["old_result.json"]
 
 
 def test_intervals_allow_for_sessions_that_belong_together() -> None:
@@ -306,13 +306,13 @@ def test_intervals_allow_for_sessions_that_belong_together() -> None:
     assert thirty["average_interval"] == six["average_interval"] == [1.52, 4.48]
     assert thirty["per_rubric"]["rubric_001"]["interval"] == [1.52, 4.48]
     assert (thirty["clusters"], "clusters" in six) == (6, False)
-    metric = RubricTotalMetric(columns_in(run(spec(1), spec(2))))
+    metric = RubricTotalMetric(read_run_columns(run(spec(1), spec(2))))
     low, high = metric.compute(ResultList(fives)).interval or (0, 0)
     assert (round(low, 2), round(high, 2)) == (1.52, 4.48)
     few = report(*fives[:20])
     told = summarize_batch(few)
     assert (told["details"]["average_interval"], told["details"]["clusters"]) == (None, 4)
-    assert "form 4 clusters; there are no intervals (fewer than 5 clusters)" in in_words(few, told)
+    assert "form 4 clusters; there are no intervals (fewer than 5 clusters)" in describe_scores(few, told)
 
 
 def test_why_rubrics_failed_is_told_with_an_example() -> None:
@@ -330,11 +330,11 @@ def test_why_rubrics_failed_is_told_with_an_example() -> None:
             "session_id": "a", "rubric_id": "rubric_002", "reason": "garbage"}},
     ]  # fmt: skip
     said = "not scored: TimeoutError, 2 times, such as a, rubric_001: no verdict within 60 s"
-    assert said in in_words(told, content)
+    assert said in describe_scores(told, content)
     many = report(*(result(str(n), Score.error(f"{n} is odd"), 4) for n in range(30)))
     kinds = summarize_batch(many)["details"]["failures"]
     assert (len(kinds), sum(kind["count"] for kind in kinds), kinds[0]["kind"]) == (21, 30, "other")
-    assert "not scored: other reasons, 18 times" in in_words(many, summarize_batch(many))
+    assert "not scored: other reasons, 18 times" in describe_scores(many, summarize_batch(many))
 
 
 def test_what_a_run_warns_of_stands_in_its_summary() -> None:
@@ -345,8 +345,8 @@ def test_what_a_run_warns_of_stands_in_its_summary() -> None:
     told = EvalReport([result("s", FAILED)], metadata)
     details = summarize_batch(told)["details"]
     assert (details["run_id"], len(details["warnings"])) == ("r1", 2)
-    assert warnings_of(told) == ["2 lines could not be read"]
-    assert warnings_of(EvalReport([])) == []
+    assert general_warnings(told) == ["2 lines could not be read"]
+    assert general_warnings(EvalReport([])) == []
 
 
 def test_answers_from_the_history_are_told() -> None:
@@ -365,13 +365,13 @@ def test_answers_from_the_history_are_told() -> None:
         (none, "judge: 2 calls failed"),
     ):
         told = report(one, specs=(spec(1),))
-        assert said in in_words(told, summarize_batch(told)).splitlines()
+        assert said in describe_scores(told, summarize_batch(told)).splitlines()
 
 
 @given(st.lists(st.text(max_size=130), max_size=30, unique=True))
 def test_names_are_plain_and_different(ids: list[str]) -> None:
     """Letters, digits, dot, dash and underscore; never hidden, never twice."""
-    names = Names()
+    names = FileNames()
     found = [names.of(one) for one in ids]
     assert len({name.casefold() for name in found}) == len(ids)
     for name in found:
@@ -385,15 +385,15 @@ def test_in_words() -> None:
     """Rubrics, total, what failed, tokens and cost."""
     metrics = {"judges.cost": MetricValue(0.01, 1, skipped=1)}
     told = EvalReport([result("s", 4, FAILED)], run(spec(1), spec(2)), metrics)
-    one = session_result(told.results[0], columns_in(told.metadata))
-    assert in_words(told, one).splitlines() == [
+    one = session_result(told.results[0], read_run_columns(told.metadata))
+    assert describe_scores(told, one).splitlines() == [
         "Rubric 1: 4 of 5 - reason 1",
         "Rubric 2: evaluation_failed - garbage",
         "total: 4 of 5 (80 %), 1 rubric without a score",
         "judge: 15 tokens, $0.0100 (plus 1 session of unknown price)",
         "run r1",
     ]
-    batch = in_words(told, summarize_batch(told)).splitlines()
+    batch = describe_scores(told, summarize_batch(told)).splitlines()
     assert batch[:4] == [
         "Rubric 1: 4 on average over 1",
         "Rubric 2: none scored, 1 without a score",

@@ -10,8 +10,8 @@ import pytest
 from proctor import Message, ModelResponse, Rubric, Session, ToolCall, load_rubrics, rubric
 from proctor.core.identity import identity_of
 from proctor.errors import CallFailed, EvaluatorError, ModelError
-from proctor.evaluators.judges.session_rubric import Places
-from proctor.evaluators.judges.transcript import Shown
+from proctor.evaluators.judges.session_rubric import ConcurrencyLimit
+from proctor.evaluators.judges.transcript import TranscriptCache
 from proctor.evaluators.rubrics import EvaluationConfig, RubricScorer, rubric_evaluators
 from proctor.records.model import ModelRequest
 from proctor.records.rubric import ChatSession
@@ -249,7 +249,7 @@ def test_settings_that_are_left_out_are_no_fault() -> None:
     """Without a time-out, a temperature or a limit of tokens the model's own hold."""
     EvaluationConfig(timeout_per_rubric=None, llm_temperature=None, llm_max_tokens=None)
     with pytest.raises(ValueError, match="limit must be 1 or more"):
-        Places(0)
+        ConcurrencyLimit(0)
 
 
 @pytest.mark.parametrize("model", [None, "nope", 3])
@@ -276,11 +276,15 @@ def test_the_time_out_is_no_part_of_what_an_evaluator_is() -> None:
 
 def test_places_and_what_was_shown_are_no_part_of_what_an_evaluator_is() -> None:
     """How much of a session is shown is one."""
-    used = Shown(100, 1200)
+    used = TranscriptCache(100, 1200)
     used.get(Session([Message("user", "Hello")]).view(), None, None)
-    assert identity_of(used) == identity_of(Shown(100, 1200))
-    assert identity_of(used) != identity_of(Shown(200, 2400))
-    assert identity_of(Places(1)) == identity_of(Places(7)) == identity_of(Places())
+    assert identity_of(used) == identity_of(TranscriptCache(100, 1200))
+    assert identity_of(used) != identity_of(TranscriptCache(200, 2400))
+    assert (
+        identity_of(ConcurrencyLimit(1))
+        == identity_of(ConcurrencyLimit(7))
+        == identity_of(ConcurrencyLimit())
+    )
 
 
 def test_a_class_of_the_user_names_no_attributes_that_count() -> None:

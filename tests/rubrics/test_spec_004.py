@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proctor import EvalReport
-from proctor.cli.main import outcome
+from proctor.cli.main import run_cli
 from proctor.reports.rubric_files import summarize_batch
 from tests.rubrics.test_results import result, run, spec
 
@@ -95,14 +95,14 @@ def spelt(found: dict[str, Any]) -> str:
 def test_the_result_of_a_session(project: Path) -> None:
     """Keys, order, numbers and spelling of the spec's example."""
     session = ["--session", "sessions/0fb7d8cd.json", "--output", "result.json"]
-    assert outcome(["sessions", "evaluate", *session, *COMMON]) == 0
+    assert run_cli(["sessions", "evaluate", *session, *COMMON]) == 0
     assert spelt(json.loads(Path("result.json").read_text())) == json.dumps(SHAPE, indent=2)
 
 
 def test_the_files_of_a_batch(project: Path) -> None:
     """`summary.json` and one result a session, as the spec's tree shows them."""
     batch = ["--sessions-dir", "./sessions/", "--output-dir", "./results/", "--parallel", "5"]
-    assert outcome(["sessions", "evaluate-batch", *batch, *COMMON]) == 0
+    assert run_cli(["sessions", "evaluate-batch", *batch, *COMMON]) == 0
     assert sorted(path.name for path in Path("results").iterdir()) == [
         "0fb7d8cd_result.json", "session_002_result.json", "summary.json",
     ]  # fmt: skip

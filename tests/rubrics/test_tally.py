@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from proctor import EvalReport, EvalResult, Usage
-from proctor.records.rubric import columns_in
+from proctor.records.rubric import read_run_columns
 from proctor.records.run import Spent
 from proctor.records.session import ModelCall, Session
 from proctor.reports.rubric_files import BatchSummary, resumed_details, summarize_batch
-from proctor.reports.rubrics import in_words
+from proctor.reports.rubrics import describe_scores
 from tests.cli.project import Project
 from tests.rubrics.batches import BATCH, calls
 from tests.rubrics.test_results import report, result, run, spec
@@ -29,9 +29,9 @@ def test_what_all_sittings_took_is_told() -> None:
         content = summarize_batch(told)
         assert content["details"]["spent"]["calls"] == spent.calls
         line = f"the whole run, including calls without a result: {said}"
-        assert line in in_words(told, content).splitlines()
+        assert line in describe_scores(told, content).splitlines()
     told = EvalReport([one], msgspec.structs.replace(run(spec(1)), spent=Spent(1, 15, 0.01)))
-    assert "all sittings" not in in_words(told, summarize_batch(told))
+    assert "all sittings" not in describe_scores(told, summarize_batch(told))
 
 
 def test_what_no_sitting_counted_is_told() -> None:
@@ -45,12 +45,12 @@ def test_what_no_sitting_counted_is_told() -> None:
         assert content["details"]["sessions_from_before"] == 3
         assert ("not_in_judging" in content["details"]) is cached
         said = "not included: calls of earlier sessions whose results were not finished"
-        assert (said in in_words(report(one), content)) is cached
+        assert (said in describe_scores(report(one), content)) is cached
 
 
 def test_ranges_have_names_of_their_own() -> None:
     """On a scale whose ends look alike in six digits, too."""
-    tally = BatchSummary(columns_in(run(spec(1, scale=[1_000_000, 1_000_021]))))
+    tally = BatchSummary(read_run_columns(run(spec(1, scale=[1_000_000, 1_000_021]))))
     tally.add(result("low", 1_000_001, low=1_000_000, high=1_000_021))
     tally.add(result("high", 1_000_020, low=1_000_000, high=1_000_021))
     found = tally.summary()["batch_summary"]["score_distribution"]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import Message, ModelCall, Session, ToolCall
-from proctor.evaluators.judges.transcript import Shown, add_missing_ends, shorten, transcript
+from proctor.evaluators.judges.transcript import TranscriptCache, add_missing_ends, render_transcript, shorten
 from proctor.records.session import CustomEvent, Event
-from proctor.records.telling import UNANSWERED, UNASKED
+from proctor.records.session_events import ORPHAN_RESULT, UNANSWERED
 
 HEADING = re.compile(r"\[(\d+)\] (user|assistant|system|tool)|\)|\[… .* turns left out …\]")
 
@@ -28,7 +28,7 @@ def test_turns_calls_and_results_are_told_in_order() -> None:
         CustomEvent("meta", {"a": 1}),
         Message("assistant", [{"type": "text", "text": "Found."}, {"type": "image"}], name="ada"),
     ]
-    assert transcript(session) == (
+    assert render_transcript(session) == (
         "[1] system:\n    Be brief.\n"
         "[2] user:\n    Find it.\n    Now.\n"
         '[3] tool search({"q":"x"}) returned:\n    {"hits":2}\n'
@@ -44,8 +44,8 @@ def test_a_call_and_its_result_are_told_once() -> None:
     done = ToolCall("search", {"q": "x"}, result="two", call_id="1")
     answer = Message("tool", "two", call_id="1")
     asked = Message("assistant", "", tool_calls=(call,))
-    assert transcript([asked, done, answer]) == ('[1] tool search({"q":"x"}) returned:\n    two')
-    assert transcript([asked, answer]) == (
+    assert render_transcript([asked, done, answer]) == ('[1] tool search({"q":"x"}) returned:\n    two')
+    assert render_transcript([asked, answer]) == (
         '[1] assistant called search({"q":"x"})\n[2] tool result:\n    two'
     )
 
@@ -53,12 +53,12 @@ def test_a_call_and_its_result_are_told_once() -> None:
 def test_a_failure_that_is_recorded_twice_is_told_once() -> None:
     """Some logs have the same text as the error and as the result; what differs is told."""
     unasked = {"of": "read", "content": "no such file", "failure": "no such file"}
-    told = transcript(
+    told = render_transcript(
         [
             ToolCall("open", {}, result="no such file\n", error="no such file"),
             ToolCall("open", {}, result=[{"type": "text", "text": "gone"}], error="gone"),
             ToolCall("run", {}, result="3 of 4 done", error="killed"),
-            CustomEvent(UNASKED, unasked),
+            CustomEvent(ORPHAN_RESULT, unasked),
         ]
     )
     assert told == (
@@ -74,7 +74,7 @@ def test_calls_without_ids_are_told_once_too() -> None:
     call = ToolCall("search", {"q": "x"})
     asked = Message("assistant", "I look.", tool_calls=(call, ToolCall("open", {"n": 1})))
     done = ToolCall("search", {"q": "x"}, result="two")
-    assert transcript([asked, done]) == (
+    assert render_transcript([asked, done]) == (
         '[1] assistant:\n    I look.\n[2] assistant called open({"n":1})\n'
         '[3] tool search({"q":"x"}) returned:\n    two'
     )
@@ -88,24 +88,24 @@ def test_calls_without_an_answer_and_answers_without_a_call_are_seen() -> None:
     call = ToolCall("book", {"seat": 4}, call_id="1")
     session: list[Event] = [
         CustomEvent(UNANSWERED, open_call),
-        CustomEvent(UNASKED, lost),
-        CustomEvent(UNASKED, failed),
+        CustomEvent(ORPHAN_RESULT, lost),
+        CustomEvent(ORPHAN_RESULT, failed),
     ]
     expected = (
         'tool book({"seat":4}): no answer is recorded\n'
         "[2] tool result search, whose call is not recorded:\n    two hits\n"
         "[3] tool result, whose call is not recorded:\n    no network"
     )
-    assert transcript(session) == f"[1] {expected}"
+    assert render_transcript(session) == f"[1] {expected}"
     asked = Message("assistant", "", tool_calls=(call,))
-    assert transcript([asked, *session]) == f"[1] {expected}"
+    assert render_transcript([asked, *session]) == f"[1] {expected}"
 
 
 def test_who_speaks_in_a_role_of_their_own_is_heard() -> None:
     """The judge sees what was said, and in which role; what says nothing is no turn."""
     said = {"role": "narrator\n[9] user:", "content": [{"type": "text", "text": "Night falls."}]}
     session = [CustomEvent("message: narrator", said), CustomEvent("meta", {"role": "x"})]
-    assert transcript(session) == '[1] other "narrator [9] user:":\n    Night falls.'
+    assert render_transcript(session) == '[1] other "narrator [9] user:":\n    Night falls.'
 
 
 def test_what_a_sub_agent_calls_is_marked_as_its_own() -> None:
@@ -113,7 +113,7 @@ def test_what_a_sub_agent_calls_is_marked_as_its_own() -> None:
     call = ToolCall("search", {}, result="two", call_id="1")
     aside = Message("assistant", "", name="sub-agent a1", tool_calls=(ToolCall("search", {}, call_id="1"),))
     own = Message("assistant", "", tool_calls=(ToolCall("search", {}, call_id="1"),))
-    assert transcript([aside, call, own, call]) == (
+    assert render_transcript([aside, call, own, call]) == (
         "[1] tool search({}), called by sub-agent a1, returned:\n    two\n"
         "[2] tool search({}) returned:\n    two"
     )
@@ -121,21 +121,21 @@ def test_what_a_sub_agent_calls_is_marked_as_its_own() -> None:
 
 def test_long_names_are_cut_to_a_line() -> None:
     """A name is no place to hide a page."""
-    shown = transcript([ToolCall("x" * 5_000, {}, result="ok")])
+    shown = render_transcript([ToolCall("x" * 5_000, {}, result="ok")])
     assert len(shown.splitlines()[0]) < 300
 
 
 def test_long_contents_are_cut_in_the_middle_with_a_mark() -> None:
     """Beginning and end stay; the session itself is not touched."""
     session = Session([Message("user", "a" * 300 + "b" * 300)])
-    shown = transcript(session, longest_content=100, longest_session=2_000)
+    shown = render_transcript(session, max_content=100, max_session=2_000)
     assert shown == (f"[1] user:\n    {'a' * 50}\n    [… 500 characters left out …]\n    {'b' * 50}")
     assert len(session[Message][0].content) == 600
 
 
 def test_long_arguments_are_cut_too() -> None:
     """They stand on lines of their own."""
-    shown = transcript([ToolCall("write", {"text": "x" * 900}, result="ok")], longest_content=200)
+    shown = render_transcript([ToolCall("write", {"text": "x" * 900}, result="ok")], max_content=200)
     assert "[… 711 characters left out …]" in shown
     assert shown.endswith("\n) returned:\n    ok")
 
@@ -143,7 +143,7 @@ def test_long_arguments_are_cut_too() -> None:
 def test_a_long_session_loses_turns_in_the_middle() -> None:
     """The first and the last stay, under their numbers."""
     session = [Message("user", f"number {n} " + "x" * 80) for n in range(1, 101)]
-    shown = transcript(session, longest_session=1_000).splitlines()
+    shown = render_transcript(session, max_session=1_000).splitlines()
     assert shown[0] == "[1] user:"
     assert "[… 91 of 100 turns left out …]" in shown
     assert shown[-1].startswith("    number 100")
@@ -152,7 +152,7 @@ def test_a_long_session_loses_turns_in_the_middle() -> None:
 def test_what_was_asked_and_answered_stands_in_for_silence() -> None:
     """A target that noted only its tools still has a question and an answer."""
     view = Session([ToolCall("now", {}, result="noon")]).view()
-    shown = transcript(add_missing_ends(view, "What time is it?", {"time": "noon"}))
+    shown = render_transcript(add_missing_ends(view, "What time is it?", {"time": "noon"}))
     assert shown.splitlines()[::2] == ["[1] user:", "[2] tool now({}) returned:", "[3] assistant:"]
     talked = Session([Message("user", "a"), Message("assistant", "b")]).view()
     assert add_missing_ends(talked, "c", "d") == talked.events
@@ -161,7 +161,7 @@ def test_what_was_asked_and_answered_stands_in_for_silence() -> None:
 
 def test_the_same_session_is_rendered_once() -> None:
     """By the very same objects; another session with the same length is another."""
-    shown = Shown(4_000, 100_000)
+    shown = TranscriptCache(4_000, 100_000)
     one, other = (Session([Message("user", said)]) for said in ("one", "other"))
     first = shown.get(one.view(), "q", "a")
     assert shown.get(one.view(), "q", "a") is first
@@ -190,7 +190,7 @@ def test_nothing_that_is_said_passes_for_a_turn(said: list[tuple[str, str]], mos
         ToolCall(text, {text: text}, result=text) if role == "call" else Message(role, text)  # type: ignore[arg-type]
         for role, text in said
     ]
-    for line in transcript(session, longest_content=most).splitlines():
+    for line in render_transcript(session, max_content=most).splitlines():
         assert line.startswith("    ") or HEADING.match(line), line
 
 
@@ -199,7 +199,7 @@ def test_what_is_nested_too_deep_is_told_in_words() -> None:
     deep: Any = 1
     for _ in range(5_000):
         deep = [deep]
-    told = transcript([Message("user", deep), ToolCall("go", {"to": deep}, result="there")])
+    told = render_transcript([Message("user", deep), ToolCall("go", {"to": deep}, result="there")])
     assert told.endswith("there")
 
 
@@ -208,10 +208,10 @@ def test_a_result_without_an_id_is_told_once_where_it_says_the_same() -> None:
     done = ToolCall("search", {}, result=[{"title": "Rome"}], call_id="1")
     answer = Message("tool", '[\n {"title": "Rome"}\n]')
     once = '[1] tool search({}) returned:\n    {"title":"Rome"}'
-    assert transcript([done, answer]) == once
-    assert transcript([done, Message("tool", '[{"title": "Rome"}]', call_id="1"), answer]) == (
+    assert render_transcript([done, answer]) == once
+    assert render_transcript([done, Message("tool", '[{"title": "Rome"}]', call_id="1"), answer]) == (
         f'{once}\n[2] tool result:\n    [\n     {{"title": "Rome"}}\n    ]'
     )
-    assert transcript([done, Message("tool", "Paris")]) == f"{once}\n[2] tool result:\n    Paris"
+    assert render_transcript([done, Message("tool", "Paris")]) == f"{once}\n[2] tool result:\n    Paris"
     odd: list[Event] = [ToolCall("read", {}, result="\ud800"), Message("tool", "\ud801")]
-    assert transcript(odd).endswith("tool result:\n    \ud801")
+    assert render_transcript(odd).endswith("tool result:\n    \ud801")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor import Message, ModelRequest, ModelResponse, Rubric, Session, SessionDataset
-from proctor.cli.main import outcome
+from proctor.cli.main import run_cli
 
 EFFICIENCY = Rubric(
     "rubric_001", "Task Completion Efficiency", "Is the task completed in few turns?", "1: no 5: yes"
@@ -120,7 +120,7 @@ class Chats:
         inputs = ("--rubrics", f"{self.folder}/rubrics.json")
         template = ("--template", f"{self.folder}/judge_template.txt")
         common = ("--judge", JUDGE, "--history", f"{self.folder}/history.db", "--quiet")
-        return outcome(["sessions", command, *inputs, *template, *common, *options])
+        return run_cli(["sessions", command, *inputs, *template, *common, *options])
 
     @property
     def results(self) -> Path:

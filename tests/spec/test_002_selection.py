@@ -9,7 +9,7 @@ import pytest
 
 from proctor import FieldMissing, define
 from proctor.errors import ConfigError
-from proctor.records.fields.path import compiled
+from proctor.records.fields.path import parse_path
 from tests.spec.clauses import clause
 from tests.spec.spans import SPAN, passes
 
@@ -81,7 +81,7 @@ def test_a_selected_field_that_the_span_lacks_raises() -> None:
 @clause("002.FIELD.7", "Field Selection System")
 def test_a_path_is_read_once() -> None:
     """A path that was parsed before is not parsed again."""
-    assert compiled("usage.total_tokens") is compiled("usage.total_tokens")
+    assert parse_path("usage.total_tokens") is parse_path("usage.total_tokens")
 
 
 @clause("002.FIELD.8", "Field Selection System", ruling="fields: null is a value")

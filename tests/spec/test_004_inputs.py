@@ -22,7 +22,7 @@ from proctor import (
     load_rubrics,
     rubric_evaluators,
 )
-from proctor.cli.main import outcome
+from proctor.cli.main import run_cli
 from proctor.errors import ConfigError, EvaluatorError
 from tests.evaluators.judging.rehearsed import scores
 from tests.spec.chats import CHAT, CLARITY, EFFICIENCY, TEMPLATE, Chats, read_log, rubric_file
@@ -136,10 +136,10 @@ def test_rubrics_can_be_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "manifest.json").write_text(json.dumps(known))
     model = ("--model", "tests.rubrics.test_learning:TEACHER", "--embedder", "lexical")
     files = ("--manifest", "manifest.json", "--output", "learned.json")
-    assert outcome(["sessions", "learn", *files, *model]) == 0
+    assert run_cli(["sessions", "learn", *files, *model]) == 0
     assert [rubric.name for rubric in load_rubrics("learned.json")] == ["Evidence", "Brevity"]
     scored = ("--session", "s4.json", "--output", "result.json", "--quiet")
-    assert outcome(["sessions", "evaluate", "--rubrics", "learned.json", *scored, "--judge", model[1]]) == 0
+    assert run_cli(["sessions", "evaluate", "--rubrics", "learned.json", *scored, "--judge", model[1]]) == 0
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["summary"]["total_score"] == 5.0
 

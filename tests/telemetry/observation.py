@@ -15,17 +15,17 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from proctor import Sample
 from proctor.core.clock import SystemClock
-from proctor.core.threads import Threads
-from proctor.engine.limits import Slot
+from proctor.core.threads import CallThreads
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
+from proctor.engine.timeouts import WorkerSlot
 from proctor.engine.trial import TrialRunner
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.records.run import RunMetadata, RunOptions
 from proctor.records.session import Event
 from proctor.records.trial import Configuration, EvalResult
 from proctor.sessions import current as sessions
-from proctor.sessions.telemetry import observing
+from proctor.sessions.telemetry import observe_run
 from proctor.targets.resolve import as_target
 
 RUN = RunMetadata("run-1", "capitals", datetime(2026, 1, 1, tzinfo=UTC), tags={"team": "blue"})
@@ -63,17 +63,17 @@ def observe(
 
     async def work() -> list[EvalResult]:
         sessions.warnings.set(warnings)
-        clock, threads = SystemClock(), Threads()
+        clock, threads = SystemClock(), CallThreads()
         progress = Progress(run.run_id, clock, total=None)
         limit = asyncio.Semaphore(concurrency)
-        async with observing(run, environment or {}) as observed:
+        async with observe_run(run, environment or {}) as observed:
             setup = Setup(target=as_target(target), evaluators=observed.evaluators(attached), options=options)
             runner = observed.runner(TrialRunner(setup, clock, threads, progress))
-            assert runner.hands is None
+            assert runner.max_concurrency is None
 
             async def labour(sample: Sample[Any, Any]) -> EvalResult:
                 async with limit:
-                    slot = Slot()
+                    slot = WorkerSlot()
                     slot.task = asyncio.current_task()
                     return await runner.run(slot, sample, Configuration(), 0)
 

@@ -19,7 +19,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from proctor.sessions.telemetry.observing import build_pipeline, get_program_provider, list_exporters
+from proctor.sessions.telemetry.run_observer import build_pipeline, get_program_provider, list_exporters
 from tests.telemetry.conftest import provider_to
 from tests.telemetry.observation import chat_span, observe
 
@@ -274,7 +274,7 @@ def test_without_the_packages_everything_is_handed_on_as_it_is() -> None:
 def test_settings_without_the_packages_are_a_warning() -> None:
     """Somebody who configured it wants to know."""
     code = ABSENT + (
-        "from proctor.sessions.telemetry.observing import build_pipeline\n"
+        "from proctor.sessions.telemetry.run_observer import build_pipeline\n"
         "print(build_pipeline({'OTEL_TRACES_EXPORTER': 'otlp'})[1])\n"
     )
     (line,) = python(code)

@@ -23,7 +23,7 @@ from proctor import record, token_usage_under, tool_called
 from proctor.records.run import RunOptions
 from proctor.records.score import Score
 from proctor.records.session import Message, ModelCall, SessionView, ToolCall, Usage
-from proctor.sessions.telemetry.spans_in import get_listener
+from proctor.sessions.telemetry.trial_recorder import get_listener
 from proctor.testing import ModelServer
 from tests.telemetry.conftest import provider_to
 from tests.telemetry.observation import chat_span, observe, tool_span

@@ -17,13 +17,13 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from proctor import Sample, ask, record
 from proctor.errors import StopRun
-from proctor.evaluators.attached import attach
+from proctor.evaluators.bound_evaluator import attach
 from proctor.records.run import EvaluatorSpec, RunOptions
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall, Usage
 from proctor.records.trial import Configuration, Reply, Trial
-from proctor.sessions.telemetry import observing
-from proctor.sessions.telemetry.spans_out import CAPTURE, CUT_MARK, MAX_LENGTH, as_text, build_call_spans
+from proctor.sessions.telemetry import observe_run
+from proctor.sessions.telemetry.run_tracer import CAPTURE, CUT_MARK, MAX_LENGTH, as_text, build_call_spans
 from proctor.testing import ModelServer
 from tests.telemetry.observation import RUN, about, chat_span, id_of, named, observe, parent_of
 
@@ -364,15 +364,15 @@ def test_a_trial_that_was_given_up_has_a_span_too(
     """A worker that never comes back ends with the run, as an error."""
 
     class Stuck:
-        hands = 7
+        max_concurrency = 7
 
         async def run(self, *asked: Any) -> Any:
             await asyncio.Event().wait()
 
     async def work() -> None:
-        async with observing(RUN, {}) as observed:
+        async with observe_run(RUN, {}) as observed:
             runner = observed.runner(Stuck())
-            assert runner.hands == 7
+            assert runner.max_concurrency == 7
             stuck = asyncio.create_task(runner.run(None, Sample("s0", "a"), Configuration(), 0))
             await asyncio.sleep(0)
         stuck.cancel()
@@ -393,7 +393,7 @@ def test_a_trial_that_is_dropped_with_its_loop_ends_its_span(
             await asyncio.sleep(30)
 
     async def work() -> None:
-        async with observing(RUN, {}) as observed:
+        async with observe_run(RUN, {}) as observed:
             runner = observed.runner(Waiting())
             dropped = runner.run(None, Sample("s0", "a"), Configuration(), 0)
             contextvars.copy_context().run(dropped.send, None)
@@ -423,7 +423,7 @@ def test_evaluators_keep_what_they_are(provider: TracerProvider) -> None:
     """The engine sees the same name, parameters and mode; outside of a trial nothing is added."""
 
     async def work() -> None:
-        async with observing(RUN, {}) as observed:
+        async with observe_run(RUN, {}) as observed:
             (wrapped,) = observed.evaluators([attach(same)])
             assert isinstance(wrapped.spec, EvaluatorSpec)
             assert (wrapped.spec.name, wrapped.mode) == ("same", attach(same).mode)

@@ -11,7 +11,7 @@ import openai
 import pydantic
 import pytest
 
-from proctor.records.model import TokenChances
+from proctor.records.model import TokenLogprobs
 from proctor.records.session import ToolCall, Usage
 from proctor.testing import Asked, Fault, ModelServer, Said
 
@@ -129,7 +129,7 @@ def test_openai_calls_tools(server: ModelServer, gpt: openai.OpenAI) -> None:
 def test_openai_reads_chances_of_tokens(server: ModelServer, gpt: openai.OpenAI) -> None:
     """The likeliest tokens come first, and no more than were asked for."""
     others = {"No": -1.5, "Yes": -0.25, "Maybe": -4.0}
-    server.answer = lambda _: Said("Yes", logprobs=(TokenChances("Yes", -0.25, others),))
+    server.answer = lambda _: Said("Yes", logprobs=(TokenLogprobs("Yes", -0.25, others),))
     told = gpt.chat.completions.create(
         model="m", messages=[{"role": "user", "content": "?"}], logprobs=True, top_logprobs=2
     )

@@ -9,7 +9,7 @@ import httpx2
 import msgspec
 import pytest
 
-from proctor.records.model import TokenChances, ToolSpec
+from proctor.records.model import TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Asked, Fault, ModelServer, Said
 
@@ -283,7 +283,7 @@ def test_gemini_is_read() -> None:
 
 def test_gemini_is_written() -> None:
     """Text, finish reason, usage and chances of tokens as Gemini writes them."""
-    chances = (TokenChances("Yes", -0.5, {"No": -1.0, "Yes": -0.5, "Oh": -3.0}),)
+    chances = (TokenLogprobs("Yes", -0.5, {"No": -1.0, "Yes": -0.5, "Oh": -3.0}),)
     said = Said("Yes", usage=Usage(9, 1, 4), logprobs=chances, finish_reason="length")
     wanted = {"generationConfig": {"responseLogprobs": True, "logprobs": 2}}
     _, told = gemini(lambda _: said, **wanted)

@@ -27,7 +27,7 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     \b
     proctor baseline set main latest
     """
-    from proctor.comparison.gates.gaps import worst_of_all
+    from proctor.comparison.gates.gaps import find_worst_metric
     from proctor.errors import UsageError
     from proctor.records import codec
     from proctor.wiring.open_history import current_status, open_history
@@ -50,7 +50,7 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     before = store.baselines().get(name)
     has_moved = before is not None and before.run_id != run_id
     store.set_baseline(name, run_id)
-    metric, gap = worst_of_all(store.report(run_id))
+    metric, gap = find_worst_metric(store.report(run_id))
     if as_json:
         previous = before.run_id if before and has_moved else None
         content = {"name": name, "run_id": run_id, "before": previous, "missing": gap.missing}
@@ -58,7 +58,7 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
         return
     click.echo(f"the baseline {display_name(name)} is run {run_id} ({display_name(metadata.name)})")
     if gap.evaluator:
-        click.echo(display_name(gap.told("it")))
+        click.echo(display_name(gap.describe("it")))
     elif gap.missing:
         values = f"{gap.missing:,} of {gap.of:,} values of {display_name(metric)}"
         click.echo(f"missing in it because of errors: {values}")

@@ -75,14 +75,14 @@ def command(run: str, **options: Any) -> int:
 def _load_metrics(file: Path | None, fail_under: tuple[str, ...]) -> tuple[Any, dict[str, float]]:
     """Return the custom metrics and thresholds of the eval file and the command line."""
     from proctor.cli.evaluation import parse_thresholds
-    from proctor.wiring.config import load
+    from proctor.wiring.config import load_eval_file
     from proctor.wiring.prepare import check_thresholds, load_metrics
     from proctor.wiring.registry import Registry
 
     thresholds = parse_thresholds(fail_under)
     if file is None:
         return (), thresholds
-    loaded = load(file)
+    loaded = load_eval_file(file)
     registry = Registry.standard()
     registry.load_plugins(loaded.plugins)
     evaluators = registry.build_all(loaded.evaluation.evaluators)

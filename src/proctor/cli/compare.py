@@ -63,22 +63,22 @@ def command(
     from proctor.cli.outcome import render_comparisons
     from proctor.cli.outputs import COMPARISON, check_file
     from proctor.records import codec
-    from proctor.reports.comparison import show
-    from proctor.reports.files import write
-    from proctor.wiring.compare_runs import compare_every, meant
+    from proctor.reports.comparison import show_comparisons
+    from proctor.reports.files import write_file
+    from proctor.wiring.compare_runs import compare_configurations, open_pair
 
     least = parse_share(worth, "--worth")
     check_file(markdown, COMPARISON, "--markdown", history)
-    first, second = meant(a, b, history=history, configuration=configuration, run=run)
-    comparisons, unpaired = compare_every(
+    first, second = open_pair(a, b, history=history, configuration=configuration, run=run)
+    comparisons, unpaired = compare_configurations(
         first, second, metrics=metric or None, worth=least, accept_changes=accept_changes
     )
     if markdown is not None:
-        write(markdown, [render_comparisons(comparisons, flips=flips).encode()], what="the comparison")
+        write_file(markdown, [render_comparisons(comparisons, flips=flips).encode()], what="the comparison")
     if as_json:
         click.echo(codec.encode_pretty({"comparisons": comparisons, "only_one_has": unpaired}))
         return
-    show(comparisons, flips=flips)
+    show_comparisons(comparisons, flips=flips)
     if unpaired:
         click.echo(f"\nNot compared, only one run has it: {', '.join(map(display_name, unpaired))}")
     if markdown is not None:

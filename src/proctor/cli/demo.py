@@ -38,17 +38,17 @@ def command(output: Path, history: str | None, as_json: bool) -> None:
     from proctor.cli.outcome import conclude
     from proctor.cli.outputs import check_reports
     from proctor.core import bridge, resources
-    from proctor.engine.start import Conduct
+    from proctor.engine.start import RunControls
     from proctor.reports.live import live_display
-    from proctor.wiring.config import load
+    from proctor.wiring.config import load_eval_file
     from proctor.wiring.evaluate import execute
     from proctor.wiring.open_history import open_history
 
     check_reports(output, history)
-    evaluation = load(resources.path("demo", "eval.yaml")).evaluation
+    evaluation = load_eval_file(resources.path("demo", "eval.yaml")).evaluation
     if not as_json:
         click.echo("A question answerer with two ranking methods, evaluated on the same questions.\n")
-    controls = Conduct(watch=live_display(not as_json))
+    controls = RunControls(watch=live_display(not as_json))
     report = bridge.run(execute(evaluation, open_history(history), controls))
     conclude(report, thresholds={}, output=output, as_json=as_json)
     if not as_json:

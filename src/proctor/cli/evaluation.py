@@ -123,10 +123,10 @@ def load_evaluation(
     """Read the eval file and override it with the options of the command line."""
     import msgspec
 
-    from proctor.wiring.config import LoadedEvalFile, load
+    from proctor.wiring.config import LoadedEvalFile, load_eval_file
     from proctor.wiring.prepare import Evaluation
 
-    loaded = None if file is None else load(file)
+    loaded = None if file is None else load_eval_file(file)
     registry.load_plugins(loaded.plugins if loaded else ())
     plugin_evaluators = list(registry.load_plugins(options.get("plugin", ())))
     missing = [name for name in required if not options.get(name)]
@@ -135,7 +135,7 @@ def load_evaluation(
     if "target" in missing and _has_sessions(options):
         missing.remove("target")
     if file is None and missing and DEFAULT_FILE.exists():
-        loaded = load(DEFAULT_FILE)
+        loaded = load_eval_file(DEFAULT_FILE)
         has_target = loaded.evaluation.target is not None or loaded.evaluation.fields
         if missing == ["target"] and not has_target:
             loaded = None

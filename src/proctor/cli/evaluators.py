@@ -11,7 +11,7 @@ import click
 from proctor.cli.options import json_option
 
 if TYPE_CHECKING:
-    from proctor.evaluators.marking import EvaluatorInfo
+    from proctor.evaluators.decorator import EvaluatorInfo
 
 
 @click.command("evaluators")
@@ -25,7 +25,7 @@ def command(name: str | None, plugin: tuple[str, ...], as_json: bool) -> None:
     proctor evaluators
     proctor evaluators contains
     """
-    from proctor.errors import EvaluatorError, nearest
+    from proctor.errors import EvaluatorError, suggest_name
     from proctor.records import codec
     from proctor.wiring.registry import Registry
 
@@ -35,7 +35,7 @@ def command(name: str | None, plugin: tuple[str, ...], as_json: bool) -> None:
     if name is not None:
         known_names = [info.name for info in catalogue]
         if name not in known_names:
-            raise EvaluatorError(f"there is no evaluator {name!r}", fix=nearest(name, known_names))
+            raise EvaluatorError(f"there is no evaluator {name!r}", fix=suggest_name(name, known_names))
         catalogue = tuple(info for info in catalogue if info.name == name)
     click.echo(codec.encode_pretty(catalogue) if as_json else _render(catalogue))
     for warning in registry.warnings:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli.options import combine, display_name, parse_pairs
-from proctor.errors import ConfigError, UsageError, nearest
+from proctor.errors import ConfigError, UsageError, suggest_name
 
 if TYPE_CHECKING:
     from proctor.ports import History
@@ -105,7 +105,7 @@ def explain_no_match(history: History, query: Mapping[str, Any]) -> str:
     for key, names in known_names.items():
         name = query.get(key)
         if name is not None and not history.runs(limit=1, **{key: name}):
-            return f"no run has the {key} {name!r}; {display_name(nearest(name, names))}"
+            return f"no run has the {key} {name!r}; {display_name(suggest_name(name, names))}"
     return "no run matches; `proctor runs` lists all runs"
 
 

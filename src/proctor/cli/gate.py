@@ -31,15 +31,15 @@ from proctor.cli.options import (
     parse_share,
     tag_option,
 )
-from proctor.errors import ConfigError, RunInterrupted, RunNotFound, nearest
+from proctor.errors import ConfigError, RunInterrupted, RunNotFound, suggest_name
 from proctor.history.finding import PREFIX
 from proctor.records.report import EvalReport
-from proctor.reports.summary import status
+from proctor.reports.summary import describe_status
 from proctor.wiring.compare_runs import AT, OpenedRun, open_report
 
 if TYPE_CHECKING:
     from proctor.cli.gate_outputs import GateOutputs
-    from proctor.comparison.gates.decision import Demand
+    from proctor.comparison.gates.decision import GateConfig
     from proctor.comparison.gates.early import EarlyGate
     from proctor.ports import History
     from proctor.records.gate import GateResult
@@ -169,7 +169,7 @@ def open_baseline(history: History, reference: str, configuration: str | None = 
     try:
         return open_report(reference, history, configuration)
     except RunNotFound:
-        fix = nearest(reference, baselines) if baselines else f"proctor baseline set {reference} RUN"
+        fix = suggest_name(reference, baselines) if baselines else f"proctor baseline set {reference} RUN"
         raise RunNotFound(f"there is no baseline or run {reference!r}", fix=fix) from None
 
 
@@ -185,10 +185,10 @@ def _describe_resume(run: str, run_id: str, options: dict[str, Any]) -> str:
     )
 
 
-def _parse_demand(options: dict[str, Any]) -> Demand:
+def _parse_demand(options: dict[str, Any]) -> GateConfig:
     from proctor.cli.evaluation import parse_thresholds
-    from proctor.comparison.gates.decision import DEFAULT_MARGIN, Demand, metrics_asked
-    from proctor.comparison.gates.gaps import TENTH
+    from proctor.comparison.gates.decision import DEFAULT_MARGIN, GateConfig, resolve_margins
+    from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING
 
     margin = DEFAULT_MARGIN if options["margin"] is None else _parse_margin(options["margin"], "--margin")
     metrics: dict[str, float | None] = {}
@@ -200,11 +200,11 @@ def _parse_demand(options: dict[str, Any]) -> Demand:
         raise ConfigError(f"--{needs_baseline[0].replace('_', '-')} needs --baseline", fix=HOW_TO_COMPARE)
     missing = options["max_missing"]
     if missing is None:
-        max_missing = TENTH
+        max_missing = DEFAULT_MAX_MISSING
     else:
         max_missing = int(missing) if missing.isdecimal() else parse_share(missing, "--max-missing")
-    demand = Demand(
-        metrics_asked(metrics, margin) if options["baseline"] is not None else {},
+    demand = GateConfig(
+        resolve_margins(metrics, margin) if options["baseline"] is not None else {},
         parse_thresholds(options["fail_under"]),
         options["max_flips"],
         _parse_directions(options["better"]),
@@ -212,7 +212,7 @@ def _parse_demand(options: dict[str, Any]) -> Demand:
         options["unpaired"],
         max_missing,
     )
-    demand.refuse_wrong()
+    demand.validate()
     return demand
 
 
@@ -273,23 +273,23 @@ def _load_job(file: Path, options: dict[str, Any]) -> _Job:
 
 
 def _run_file(
-    job: _Job, baseline: OpenedRun | None, demand: Demand, history: History, options: dict[str, Any]
-) -> tuple[OpenedRun, EarlyGate | None, Demand]:
+    job: _Job, baseline: OpenedRun | None, demand: GateConfig, history: History, options: dict[str, Any]
+) -> tuple[OpenedRun, EarlyGate | None, GateConfig]:
     """Run an eval file after checking that the gate can reach a verdict on it."""
     import dataclasses
 
     import msgspec
 
     from proctor.cli.outcome import redirect_prints
-    from proctor.comparison.gates.decision import refuse_unknown_metrics
+    from proctor.comparison.gates.decision import require_known_metrics
     from proctor.core import bridge
-    from proctor.engine.start import Conduct
+    from proctor.engine.start import RunControls
     from proctor.reports.live import live_display
     from proctor.wiring.evaluate import execute
 
     evaluation = job.evaluation
     if baseline is not None:
-        refuse_unknown_metrics(demand, [baseline.report.side(name) for name in baseline.configurations])
+        require_known_metrics(demand, [baseline.report.side(name) for name in baseline.configurations])
     with redirect_prints(options["as_json"]):
         gate = None
         if options["until_decided"] and baseline is not None:
@@ -305,21 +305,21 @@ def _run_file(
         refuse_unmatched(evaluation, baseline, options["configuration"])
         if baseline is not None:
             refuse_beforehand(evaluation, job.registry, baseline, demand, early=gate is not None)
-        controls = Conduct(
+        controls = RunControls(
             watch=live_display(not (options["as_json"] or options["quiet"])),
-            decide=None if gate is None else gate.hear,
+            decide=None if gate is None else gate.add_result,
         )
         report = bridge.run(execute(evaluation, history, controls, registry=job.registry))
     return open_report(report, configuration=options["configuration"]), gate, demand
 
 
 def _build_early_gate(
-    evaluation: Any, baseline: OpenedRun, demand: Demand, options: dict[str, Any]
+    evaluation: Any, baseline: OpenedRun, demand: GateConfig, options: dict[str, Any]
 ) -> tuple[EarlyGate, int]:
     """Return the gate that stops the run, and the seed of the order of the samples."""
     import secrets
 
-    from proctor.comparison.gates.early import early_gate
+    from proctor.comparison.gates.early import make_early_gate
     from proctor.wiring.prepare import build_configurations
 
     names = [each.name for each in build_configurations(evaluation.configurations)]
@@ -337,7 +337,7 @@ def _build_early_gate(
             fix=f"select it: --baseline {baseline.label}@{baseline_names[0]}",
         )
     baseline_run = baseline.report.metadata
-    gate = early_gate(
+    gate = make_early_gate(
         demand,
         baseline.report.results.only(baseline_names[0]),
         [spec.name for spec in baseline_run.evaluators] if baseline_run else (),
@@ -350,10 +350,10 @@ def _build_early_gate(
 
 
 def _compare(
-    candidate: OpenedRun, baseline: OpenedRun | None, demand: Demand, gate: EarlyGate | None
+    candidate: OpenedRun, baseline: OpenedRun | None, demand: GateConfig, gate: EarlyGate | None
 ) -> GateResult:
     from proctor.comparison.gates.decision import decide
-    from proctor.comparison.gates.early import judged_again, settled
+    from proctor.comparison.gates.early import conclude_early_gate, replay_early_gate
     from proctor.wiring.compare_runs import build_sides, check_pair, pair_configurations
 
     refuse_no_checks(baseline, demand)
@@ -366,7 +366,7 @@ def _compare(
     run = candidate.report.metadata
     if gate is not None:
         details |= {"accept_changes": demand.accept_changes, "max_missing": demand.max_missing}
-        return settled(gate, compared[0], candidate.report, **details)
+        return conclude_early_gate(gate, compared[0], candidate.report, **details)
     if run is not None and run.stopped_early is not None:
         if len(pairs) > 1:
             raise ConfigError(
@@ -376,7 +376,7 @@ def _compare(
             )
         ([name], [baseline_name]) = (side.configurations for side in pairs[0])
         baseline_results = baseline.report.results.only(baseline_name)
-        return judged_again(demand, candidate.report, baseline_results, compared[0], name, **details)
+        return replay_early_gate(demand, candidate.report, baseline_results, compared[0], name, **details)
     return decide(compared, demand, report=_select_configuration(candidate), **details)
 
 
@@ -388,7 +388,7 @@ def _collect_notes(baseline: OpenedRun, unpaired: tuple[str, ...]) -> list[str]:
         return [f"the baseline {baseline.label} was stopped early, so its values are slightly biased", *notes]
     if run is None or run.status == "completed":
         return notes
-    return [f"the baseline {baseline.label} is {status(baseline.report, run)}", *notes]
+    return [f"the baseline {baseline.label} is {describe_status(baseline.report, run)}", *notes]
 
 
 def _select_configuration(candidate: OpenedRun) -> EvalReport:

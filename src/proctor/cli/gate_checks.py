@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor.errors import ConfigError, ProctorError, nearest
+from proctor.errors import ConfigError, ProctorError, suggest_name
 from proctor.records.report import EvalReport
-from proctor.reports.summary import status
+from proctor.reports.summary import describe_status
 from proctor.version import VERSION
 
 if TYPE_CHECKING:
-    from proctor.comparison.gates.decision import Demand
+    from proctor.comparison.gates.decision import GateConfig
     from proctor.comparison.sides import Side
     from proctor.engine.plan import Plan
     from proctor.records.sample import Sample
@@ -38,7 +38,9 @@ def refuse_incomplete(report: EvalReport) -> None:
             fix = f"wait until it ends; if it was killed, continue it: {resume}"
         else:
             fix = f"continue it: {resume}"
-        raise ProctorError(f"run {run.run_id} is {status(report, run)}; a gate needs a complete run", fix=fix)
+        raise ProctorError(
+            f"run {run.run_id} is {describe_status(report, run)}; a gate needs a complete run", fix=fix
+        )
     if _has_no_verdict(report):
         raise ProctorError(
             f"no result of run {report.run_id} has a verdict: {report.counts.total:,} errors",
@@ -61,7 +63,7 @@ def _has_no_verdict(report: EvalReport) -> bool:
     return report.counts.passed + report.counts.failed == 0
 
 
-def refuse_no_checks(baseline: OpenedRun | None, demand: Demand) -> None:
+def refuse_no_checks(baseline: OpenedRun | None, demand: GateConfig) -> None:
     """Reject a gate without a baseline and without thresholds."""
     if baseline is None and not demand.fail_under:
         raise ConfigError("there is nothing to check: no --baseline and no --fail-under", fix=HOW_TO_COMPARE)
@@ -73,7 +75,7 @@ def refuse_unmatched(evaluation: Any, baseline: OpenedRun | None, selected: str 
 
     names = [each.name for each in build_configurations(evaluation.configurations)]
     if selected is not None and selected not in names:
-        raise ConfigError(f"the file has no configuration {selected!r}", fix=nearest(selected, names))
+        raise ConfigError(f"the file has no configuration {selected!r}", fix=suggest_name(selected, names))
     baseline_names = names if baseline is None else baseline.configurations
     has_several = selected is None and max(len(names), len(baseline_names)) > 1
     if has_several and not set(names) & set(baseline_names):
@@ -86,7 +88,7 @@ def refuse_unmatched(evaluation: Any, baseline: OpenedRun | None, selected: str 
 
 
 def refuse_beforehand(
-    evaluation: Evaluation, registry: Any, baseline: OpenedRun, demand: Demand, *, early: bool
+    evaluation: Evaluation, registry: Any, baseline: OpenedRun, demand: GateConfig, *, early: bool
 ) -> None:
     """Reject, before the run costs money, an evaluation that cannot lead to a verdict."""
     from proctor.wiring.prepare import prepare
@@ -96,10 +98,10 @@ def refuse_beforehand(
     _refuse_other_evaluators(plan, baseline, baseline_sides, demand)
     # An iterator can be read only once.
     if plan.dataset.inspect().source != "iterator":
-        from proctor.engine.plan import samples_in_turn
+        from proctor.engine.plan import ordered_samples
 
         known_ids = {name for side in baseline_sides for name in side.samples}
-        shared = [sample for _, sample in samples_in_turn(plan) if sample.id in known_ids]
+        shared = [sample for _, sample in ordered_samples(plan) if sample.id in known_ids]
         if not shared and (early or demand.max_flips is not None):
             raise ConfigError(
                 f"the dataset and {baseline.label} have no sample in common, and "
@@ -113,17 +115,17 @@ def refuse_beforehand(
 
 
 def _refuse_other_evaluators(
-    plan: Plan, baseline: OpenedRun, baseline_sides: Sequence[Side], demand: Demand
+    plan: Plan, baseline: OpenedRun, baseline_sides: Sequence[Side], demand: GateConfig
 ) -> None:
     """Reject evaluators that differ from the baseline's, as the run would record them."""
     from proctor.comparison.compare import compare
-    from proctor.comparison.gates.decision import refuse_unlike, refuse_unmeasured
-    from proctor.engine.redacting import described
+    from proctor.comparison.gates.decision import require_numbers, require_same_evaluators
+    from proctor.engine.redaction import redact_metadata
 
     baseline_run = baseline.report.metadata
     if baseline_run is None:
         return
-    planned_run = described(
+    planned_run = redact_metadata(
         msgspec.structs.replace(
             baseline_run,
             run_id="",
@@ -138,8 +140,8 @@ def _refuse_other_evaluators(
         planned = msgspec.structs.replace(side, name="the file", run=planned_run, scores=scores)
         reference = msgspec.structs.replace(side, name=baseline.label)
         comparison = compare(planned, reference, better=demand.better, accept_changes=demand.accept_changes)
-        refuse_unlike(comparison, demand)
-        refuse_unmeasured(planned, reference, demand)
+        require_same_evaluators(comparison, demand)
+        require_numbers(planned, reference, demand)
 
 
 def _refuse_clusters(samples: Iterable[Sample[Any, Any]]) -> None:
@@ -156,15 +158,15 @@ def _refuse_clusters(samples: Iterable[Sample[Any, Any]]) -> None:
 
 def _refuse_other_contents(samples: Iterable[Sample[Any, Any]], baseline: OpenedRun) -> None:
     """Reject samples whose content differs from the baseline's sample with the same id."""
-    from proctor.comparison.contents import content_of
+    from proctor.comparison.contents import content_key
 
     if baseline.report.metadata is not None and baseline.report.metadata.redacted:
         return
-    contents = {sample.id: content_of(sample) for sample in samples}
+    contents = {sample.id: content_key(sample) for sample in samples}
     changed = [
         sample.id
         for sample in baseline.report.results.samples()
-        if sample.id in contents and contents[sample.id] not in (None, content_of(sample))
+        if sample.id in contents and contents[sample.id] not in (None, content_key(sample))
     ]
     if changed:
         raise ConfigError(

@@ -63,7 +63,7 @@ class GateOutputs:
         """Print and write the answer and return the exit code."""
         from proctor.cli.outcome import tolerate_closed_pipe
         from proctor.records import codec
-        from proctor.reports.gate import junit, markdown
+        from proctor.reports.gate import render_junit, render_markdown
 
         counts_as = self._options["inconclusive"]
         inconclusive = {"code": INCONCLUSIVE, "pass": 0, "fail": FAILED}[counts_as]
@@ -75,14 +75,14 @@ class GateOutputs:
             else:
                 self._show(result)
         run = self._report.metadata if self._report else None
-        self._write(markdown(result), junit(result, run, counts_as), result.answer)
+        self._write(render_markdown(result), render_junit(result, run, counts_as), result.answer)
         return code
 
     def report_error(self, error: BaseException, message: str) -> None:
         """Write to all outputs that the gate did not decide; the caller prints the error itself."""
         from proctor.cli.outcome import tolerate_closed_pipe
         from proctor.records import codec
-        from proctor.reports.gate import junit_of_trouble, markdown_of_trouble
+        from proctor.reports.gate import render_error_junit, render_error_markdown
 
         error_type = type(error).__name__
         if self._options["as_json"]:
@@ -91,36 +91,36 @@ class GateOutputs:
             with tolerate_closed_pipe():
                 content = {"exit_code": code, "error": {"kind": error_type, "message": message}}
                 click.echo(codec.encode_pretty(content))
-        comment = markdown_of_trouble(message, self.name)
+        comment = render_error_markdown(message, self.name)
         try:
-            xml = junit_of_trouble(message, error_type, self.name)
+            xml = render_error_junit(message, error_type, self.name)
             self._write(comment, xml, f"Not decided: {message}")
         except ProctorError as fault:
             complain(str(fault))
 
     def _show(self, result: GateResult) -> None:
-        from proctor.reports.gate import render
+        from proctor.reports.gate import render_gate
 
         if self._options["quiet"]:
             click.echo(result.answer)
             return
-        click.echo(render(result, width=min(MAX_WIDTH, shutil.get_terminal_size().columns)), nl=False)
+        click.echo(render_gate(result, width=min(MAX_WIDTH, shutil.get_terminal_size().columns)), nl=False)
         counts_as = self._options["inconclusive"]
         if result.verdict == "inconclusive" and counts_as != "code":
             click.echo(f"Inconclusive counts as {counts_as} (--inconclusive).")
 
     def _write(self, comment: str, xml: bytes, answer: str) -> None:
         from proctor.cli.outcome import write_reports
-        from proctor.reports.files import write
+        from proctor.reports.files import write_file
         from proctor.reports.format import escape
 
         text = comment.encode(errors="replace")
         # First, because it cannot fail.
         _append_step_summary(text)
         if self._options["markdown"]:
-            write(self._options["markdown"], [text], what="the comment")
+            write_file(self._options["markdown"], [text], what="the comment")
         if self._options["junit"]:
-            write(self._options["junit"], [xml], what="the JUnit file")
+            write_file(self._options["junit"], [xml], what="the JUnit file")
         if self._options["output"] and self._report is not None:
             write_reports(self._report, self._options["output"], f"**Gate.** {escape(answer)}")
 

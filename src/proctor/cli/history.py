@@ -16,7 +16,7 @@ from proctor.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from proctor.history.exchange.read import Imported
-    from proctor.records.run import Pruned, RunMetadata
+    from proctor.records.run import PruneResult, RunMetadata
 
 MAX_RUNS = 10
 
@@ -59,7 +59,7 @@ def export(
     from proctor.history.exchange.write import exported
     from proctor.records import codec
     from proctor.reports import files
-    from proctor.reports.format import count
+    from proctor.reports.format import format_count
     from proctor.wiring.open_history import open_history
 
     file_format = format_of(file, file_format)
@@ -73,12 +73,12 @@ def export(
         selected = [run for run in selected if run not in running]
     if not selected:
         raise UsageError("there is no finished run to export", fix="wait until a run has ended")
-    files.write(file, exported(store, selected, file_format), what="the export")
+    files.write_file(file, exported(store, selected, file_format), what="the export")
     if as_json:
         content = {"file": file, "format": file_format, "runs": [run.run_id for run in selected]}
         click.echo(codec.encode_pretty(content))
     else:
-        click.echo(f"wrote {count(len(selected), 'run')} to {file}")
+        click.echo(f"wrote {format_count(len(selected), 'run')} to {file}")
 
 
 @command.command("import")
@@ -128,7 +128,7 @@ def _show_imported(run: Imported) -> None:
 def info(history: str | None, as_json: bool) -> None:
     """Show where the history is and how much it holds."""
     from proctor.records import codec
-    from proctor.reports.format import count
+    from proctor.reports.format import format_count
     from proctor.wiring.open_history import open_history
 
     holdings = open_history(history).holdings()
@@ -139,9 +139,9 @@ def info(history: str | None, as_json: bool) -> None:
     if not holdings.schema:
         click.echo("empty: the first run creates it")
         return
-    counts = f"{count(holdings.runs, 'run')}, {count(holdings.results, 'result')}"
+    counts = f"{format_count(holdings.runs, 'run')}, {format_count(holdings.results, 'result')}"
     if holdings.outputs:
-        counts += f", {count(holdings.outputs, 'cached output')}"
+        counts += f", {format_count(holdings.outputs, 'cached output')}"
     click.echo(f"{counts}, {holdings.size_bytes / 1e6:,.1f} MB, schema version {holdings.schema}")
 
 
@@ -177,7 +177,7 @@ def prune(
     """
     from proctor.core.clock import SystemClock
     from proctor.records import codec
-    from proctor.records.run import Pruned, Retention
+    from proctor.records.run import PruneResult, Retention
     from proctor.wiring.open_history import open_history
 
     if days is None and count_ is None and not cache:
@@ -193,7 +193,7 @@ def prune(
     if (pruned.gone or outputs) and not dry_run:
         is_declined = not (yes or confirm(f"delete {_describe_deletions(pruned.gone, outputs)}?"))
         if is_declined:
-            pruned, outputs = Pruned(staying=pruned.staying), 0
+            pruned, outputs = PruneResult(staying=pruned.staying), 0
         else:
             run_ids = [run.run_id for run in pruned.gone]
             pruned = store.prune(retention, now=now, name=name, only=run_ids)
@@ -211,18 +211,18 @@ def prune(
 
 
 def _describe_deletions(runs: Sequence[RunMetadata], outputs: int) -> str:
-    from proctor.reports.format import count
+    from proctor.reports.format import format_count
 
     parts = []
     if runs:
         more = f", … and {len(runs) - MAX_RUNS} more" if len(runs) > MAX_RUNS else ""
-        parts.append(f"{count(len(runs), 'run')}: {list_runs(runs[:MAX_RUNS])}{more}")
+        parts.append(f"{format_count(len(runs), 'run')}: {list_runs(runs[:MAX_RUNS])}{more}")
     if outputs:
-        parts.append(count(outputs, "cached output"))
+        parts.append(format_count(outputs, "cached output"))
     return "; ".join(parts)
 
 
-def _show_pruned(pruned: Pruned, outputs: int, dry_run: bool) -> None:
+def _show_pruned(pruned: PruneResult, outputs: int, dry_run: bool) -> None:
     deletions = _describe_deletions(pruned.gone, outputs)
     verb = "would delete" if dry_run else "deleted"
     click.echo(f"{verb} {deletions}" if deletions else "nothing to delete")
@@ -269,13 +269,13 @@ def trend(
     query = {**parse_filters(filters, SystemClock().now()), "name": name}
     series = trends.trend(store, metric, configurations=configuration or None, **query)
     if svg is not None:
-        files.write(svg, [trend_report.svg(series).encode()], what="the picture")
+        files.write_file(svg, [trend_report.render_svg(series).encode()], what="the picture")
         click.echo(f"wrote {svg}", err=as_json)
     if as_json:
         click.echo(codec.encode_pretty(series))
     elif not series.points:
         click.echo(explain_no_match(store, query))
     else:
-        click.echo(trend_report.sparkline(series))
+        click.echo(trend_report.render_sparkline(series))
         if table:
-            click.echo(f"\n{trend_report.table(series)}")
+            click.echo(f"\n{trend_report.render_table(series)}")

@@ -30,7 +30,7 @@ def command(address: str, limit: int, purge: bool, remove: bool, as_json: bool) 
     The number includes messages that workers are processing; --purge deletes them too.
     """
     from proctor.records import codec
-    from proctor.reports.format import count, line
+    from proctor.reports.format import format_count, single_line
 
     box = open_mailbox(address, dict)
     letters = box.dead_letters(limit)
@@ -44,12 +44,14 @@ def command(address: str, limit: int, purge: bool, remove: bool, as_json: bool) 
     if as_json:
         click.echo(codec.encode({"messages": messages, "dead_letters": letters, **deleted}))
         return 0
-    click.echo(f"{display_name(box.name)}: {count(messages, 'message')}" + (", deleted" if deleted else ""))
+    click.echo(
+        f"{display_name(box.name)}: {format_count(messages, 'message')}" + (", deleted" if deleted else "")
+    )
     for letter in letters:
         click.echo(
             f"dead letter {display_name(letter.id)} of {letter.died_at:%Y-%m-%d %H:%M:%S}: "
-            f"{line(letter.reason, REASON_WIDTH)}"
+            f"{single_line(letter.reason, REASON_WIDTH)}"
         )
         for event in letter.history:
-            click.echo(f"  {line(event, REASON_WIDTH)}")
+            click.echo(f"  {single_line(event, REASON_WIDTH)}")
     return 0

@@ -80,12 +80,12 @@ def main(args: list[str] | None = None) -> None:
     command_line = sys.argv[1:] if args is None else args
     # A worker that exits loses nothing: its samples go to other workers.
     if command_line[:1] == ["worker"]:
-        sys.exit(outcome(args))
+        sys.exit(run_cli(args))
     # Installed first, so that modules which import `os._exit` by name are covered too.
-    exit_with_code_of(lambda: outcome(args))
+    exit_with_code_of(lambda: run_cli(args))
 
 
-def outcome(args: list[str] | None = None) -> int:
+def run_cli(args: list[str] | None = None) -> int:
     """Run the command line and return the exit code; errors print a message, never a traceback."""
     try:
         result = proctor.main(args=args, prog_name="proctor", standalone_mode=False)

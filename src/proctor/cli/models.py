@@ -158,9 +158,9 @@ def _list_providers(check: bool, environ: Mapping[str, str] = os.environ) -> lis
     from proctor.models import anthropic, gemini, openai
 
     offers: dict[str, tuple[tuple[str, ...], Callable[[], Awaitable[list[str]]]]] = {
-        "openai": ((openai.KEY,), openai.available),
-        "anthropic": ((anthropic.KEY,), anthropic.available),
-        "gemini": (gemini.KEYS, gemini.available),
+        "openai": ((openai.KEY,), openai.list_models),
+        "anthropic": ((anthropic.KEY,), anthropic.list_models),
+        "gemini": (gemini.KEYS, gemini.list_models),
     }
     providers = [
         Endpoint(name, variables, any(environ.get(variable, "").strip() for variable in variables))

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from proctor.core.yaml_text import load_yaml
-from proctor.errors import ConfigError, Problem, nearest
+from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.numbers import read_percent
 
 FAILED, USAGE, TROUBLE, INCONCLUSIVE, INTERRUPTED = 1, 2, 3, 4, 130
@@ -34,7 +34,7 @@ class CommandGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         names = self.list_commands(ctx)
         if args and args[0] not in names and not args[0].startswith("-"):
-            raise click.UsageError(f"there is no command {args[0]!r}; {nearest(args[0], names)}", ctx)
+            raise click.UsageError(f"there is no command {args[0]!r}; {suggest_name(args[0], names)}", ctx)
         return super().resolve_command(ctx, args)
 
 
@@ -168,9 +168,9 @@ def discard_stdout() -> None:
 
 def display_name(name: str) -> str:
     """Return a stored name on one line, without control codes."""
-    from proctor.reports.format import line
+    from proctor.reports.format import single_line
 
-    return line(name, NAME_WIDTH)
+    return single_line(name, NAME_WIDTH)
 
 
 def parse_pairs(values: Iterable[str], option: str, expected: str = "key=value") -> dict[str, str]:

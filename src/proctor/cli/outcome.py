@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli.options import FAILED, INCONCLUSIVE, TROUBLE, complain, discard_stdout
-from proctor.comparison.gates.gaps import TENTH, worst_gap
-from proctor.comparison.gates.thresholds import in_own_unit, shortfalls
+from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING, find_worst_gap
+from proctor.comparison.gates.thresholds import convert_thresholds, find_shortfalls
 from proctor.records import codec
 from proctor.records.report import EvalReport
-from proctor.records.rubric import columns_in
-from proctor.reports.format import count, escape
+from proctor.records.rubric import read_run_columns
+from proctor.reports.format import escape, format_count
 
 if TYPE_CHECKING:
     from proctor.records.comparison import Comparison
@@ -37,8 +37,8 @@ def conclude(
     1: a metric is below its threshold. 3: no result has a verdict, as with a wrong key or a server
     that is down. 4: the thresholds are reached, but more than 10% of the values are missing.
     """
-    below = shortfalls(report, thresholds)
-    thresholds = in_own_unit(thresholds, columns_in(report.metadata))
+    below = find_shortfalls(report, thresholds)
+    thresholds = convert_thresholds(thresholds, read_run_columns(report.metadata))
     doubts = [] if below else list(_find_doubts(report, thresholds))
     paths = write_reports(report, output, _describe_gate(thresholds, below, doubts)) if output else []
     with tolerate_closed_pipe():
@@ -51,7 +51,7 @@ def conclude(
                 click.echo(f"wrote {path}")
     if report.pass_rate is None:
         skipped = report.counts.skipped
-        complain(f"no result has a verdict: {count(report.errors, 'error')}, {skipped} skipped")
+        complain(f"no result has a verdict: {format_count(report.errors, 'error')}, {skipped} skipped")
     for sentence in below:
         complain(f"threshold not reached: {sentence}")
     for sentence in doubts:
@@ -66,7 +66,7 @@ def conclude(
 
 def write_reports(report: EvalReport, folder: Path, gate: str = "") -> list[Path]:
     """Write report.md, with the gate's verdict below the title, and report.json."""
-    from proctor.reports.files import write
+    from proctor.reports.files import write_file
     from proctor.reports.json import JSONReporter
     from proctor.reports.markdown import MarkdownReporter
 
@@ -75,17 +75,17 @@ def write_reports(report: EvalReport, folder: Path, gate: str = "") -> list[Path
     text = "\n".join([title, *([f"\n{gate}"] if gate else []), rest])
     if comparisons := compare_configurations(report):
         text += f"\n{render_comparisons(comparisons)}"
-    write(paths[0], [text.encode(errors="replace")])
+    write_file(paths[0], [text.encode(errors="replace")])
     JSONReporter().save(report, paths[1])
     return paths
 
 
 def show_report(report: EvalReport) -> None:
     """Print a report, and below it each configuration compared with the baseline."""
-    from proctor.reports.comparison import show as show_comparisons
-    from proctor.reports.console import show
+    from proctor.reports.comparison import show_comparisons as show_comparisons
+    from proctor.reports.console import show_report
 
-    show(report)
+    show_report(report)
     if comparisons := compare_configurations(report):
         click.echo()
         show_comparisons(comparisons, flips=FLIPS_SHOWN)
@@ -107,9 +107,9 @@ def compare_configurations(report: EvalReport) -> list[Comparison]:
 
 def render_comparisons(comparisons: Sequence[Comparison], *, flips: int = FLIPS_SHOWN) -> str:
     """Render comparisons as Markdown."""
-    from proctor.reports.comparison import markdown
+    from proctor.reports.comparison import render_markdown
 
-    return "\n".join(markdown(each, flips=flips) for each in comparisons)
+    return "\n".join(render_markdown(each, flips=flips) for each in comparisons)
 
 
 @contextlib.contextmanager
@@ -139,10 +139,10 @@ def tolerate_closed_pipe() -> Iterator[None]:
 
 def _find_doubts(report: EvalReport, thresholds: Mapping[str, float]) -> Iterator[str]:
     for metric, least in thresholds.items():
-        gap = worst_gap(report, metric)
-        if gap.exceeds(TENTH):
+        gap = find_worst_gap(report, metric)
+        if gap.exceeds(DEFAULT_MAX_MISSING):
             yield (
-                f"{metric} is at least {least:g}, but {gap.told('this run')}: score them again, or "
+                f"{metric} is at least {least:g}, but {gap.describe('this run')}: score them again, or "
                 f"allow it: proctor gate {report.run_id} --fail-under {metric}={least:g} "
                 f"--max-missing {gap.missing}"
             )

@@ -47,17 +47,17 @@ def command(run: str, file: Path | None, **options: Any) -> int:
     from proctor.cli.outcome import conclude, redirect_prints
     from proctor.cli.outputs import check_reports
     from proctor.core import bridge
-    from proctor.engine.start import Conduct
+    from proctor.engine.start import RunControls
     from proctor.errors import ConfigError
     from proctor.reports.live import live_display
-    from proctor.wiring.config import load
+    from proctor.wiring.config import load_eval_file
     from proctor.wiring.evaluate import execute_rescore
     from proctor.wiring.open_history import open_history
     from proctor.wiring.registry import Registry
 
     quiet, as_json = options["quiet"], options["as_json"]
     check_reports(options["output"], options["history"])
-    loaded = load(file) if file else None
+    loaded = load_eval_file(file) if file else None
     evaluation = loaded.evaluation if loaded else None
     registry = Registry.standard()
     registry.load_plugins(loaded.plugins if loaded else ())
@@ -73,7 +73,7 @@ def command(run: str, file: Path | None, **options: Any) -> int:
                 run,
                 set_parameters(evaluators, options["parameters"], registry),
                 open_history(options["history"]),
-                Conduct(watch=live_display(not (quiet or as_json))),
+                RunControls(watch=live_display(not (quiet or as_json))),
                 metrics=evaluation.metrics if evaluation else (),
                 registry=registry,
                 name=options["name"],

@@ -112,7 +112,7 @@ def command(file: Path | None, **options: Any) -> int:
     from proctor.cli.outcome import conclude, redirect_prints
     from proctor.cli.outputs import check_reports, refuse_among, report_paths
     from proctor.core import bridge
-    from proctor.engine.start import Conduct
+    from proctor.engine.start import RunControls
     from proctor.reports.live import live_display
     from proctor.wiring.evaluate import execute
     from proctor.wiring.open_history import open_history
@@ -129,7 +129,7 @@ def command(file: Path | None, **options: Any) -> int:
     refuse_among(evaluation.dataset, report_paths(options["output"]))
     is_quiet = options["quiet"] or options["as_json"]
     with redirect_prints(options["as_json"]), _open_backend(loaded, file, options) as backend:
-        controls = Conduct(
+        controls = RunControls(
             watch=live_display(not is_quiet),
             allow_changes=options["allow_changes"],
             retry_errors=options["retry_errors"],
@@ -164,7 +164,7 @@ def _open_backend(loaded: Any, file: Path | None, options: dict[str, Any]) -> An
         ignored = [f"--{name}" for name in ("timeout", "concurrency", "retries") if options[name] is not None]
         if ignored:
             complain(f"ignored with --workers: {', '.join(ignored)}; set them on `proctor worker`")
-    return backends.chosen(
+    return backends.open_backend(
         loaded.evaluation,
         workers=options["workers"],
         on=options["on"],

@@ -26,7 +26,7 @@ from proctor.errors import ConfigError, RunInterrupted
 if TYPE_CHECKING:
     from proctor.records.rubric import RubricSet
     from proctor.wiring.scoring.learning import Agreement, Learned
-    from proctor.wiring.scoring.manifest import Known
+    from proctor.wiring.scoring.manifest import ScoredSession
 
 
 @click.command("learn")
@@ -67,7 +67,7 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     from proctor.cli.outcome import redirect_prints
     from proctor.evaluators.rubric_files import load_rubrics
     from proctor.records import codec
-    from proctor.reports.format import count
+    from proctor.reports.format import format_count
     from proctor.reports.rubric_files import write_json
 
     _check_output(output, manifest, options["history"], overwrite=overwrite or options["resume"])
@@ -84,9 +84,9 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
         if not is_silent(options):
             learned = rubrics.metadata["learned"]
             click.echo(
-                f"{count(len(rubrics), 'rubric')} proposed from "
-                f"{count(learned['learned_from'], 'session')}, to be checked with "
-                f"{count(learned['held_out'], 'other')}",
+                f"{format_count(len(rubrics), 'rubric')} proposed from "
+                f"{format_count(learned['learned_from'], 'session')}, to be checked with "
+                f"{format_count(learned['held_out'], 'other')}",
                 err=True,
             )
 
@@ -120,9 +120,9 @@ def _check_output(output: Path, manifest: Path, history: str | None, *, overwrit
         )
 
 
-def _read_manifest(manifest: Path, output: Path) -> tuple[list[Known], list[str]]:
+def _read_manifest(manifest: Path, output: Path) -> tuple[list[ScoredSession], list[str]]:
     """Return the sessions with their scores, and warnings about what could not be read."""
-    from proctor.reports.rubric_files import is_of
+    from proctor.reports.rubric_files import is_from
     from proctor.sessions import current as sessions
     from proctor.wiring.scoring.manifest import read_manifest
 
@@ -133,7 +133,7 @@ def _read_manifest(manifest: Path, output: Path) -> tuple[list[Known], list[str]
     finally:
         sessions.warnings.reset(token)
     for session in known:
-        if is_of(session.sample.metadata["source"], output):
+        if is_from(session.sample.metadata["source"], output):
             raise ConfigError(
                 f"session {session.sample.id!r} of the manifest is in this file, which would be overwritten",
                 where=f"--output {output}",
@@ -142,10 +142,10 @@ def _read_manifest(manifest: Path, output: Path) -> tuple[list[Known], list[str]
     return known, warnings
 
 
-def _learn(known: list[Known], options: dict[str, Any], proposed: Any, save: Any) -> Learned:
+def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, save: Any) -> Learned:
     from proctor.core import bridge
-    from proctor.engine.start import Conduct
-    from proctor.records.rubric import USUAL_SCALE
+    from proctor.engine.start import RunControls
+    from proctor.records.rubric import DEFAULT_SCALE
     from proctor.reports.live import live_display
     from proctor.wiring.open_history import open_history
     from proctor.wiring.scoring.learning import learn_rubrics
@@ -158,7 +158,7 @@ def _learn(known: list[Known], options: dict[str, Any], proposed: Any, save: Any
             options["model"],
             judge=options["judge"],
             history=open_history(options["history"]),
-            how=Conduct(watch=display),
+            controls=RunControls(watch=display),
             scoring=Scoring(
                 max_concurrent=options["max_concurrent"],
                 budget=parse_budget(options["budget"]),
@@ -170,7 +170,7 @@ def _learn(known: list[Known], options: dict[str, Any], proposed: Any, save: Any
             held_out=options["held_out"],
             seed=options["seed"],
             embedder=options["embedder"],
-            scale=options["scale"] or USUAL_SCALE,
+            scale=options["scale"] or DEFAULT_SCALE,
             proposed=proposed,
             save=save,
         )
@@ -181,7 +181,7 @@ def _learn(known: list[Known], options: dict[str, Any], proposed: Any, save: Any
 def _show_learned(learned: Learned, output: Path, options: dict[str, Any]) -> None:
     from proctor.cli.outcome import tolerate_closed_pipe
     from proctor.records import codec
-    from proctor.reports.rubrics import asked_in_words
+    from proctor.reports.rubrics import describe_judge_usage
 
     with tolerate_closed_pipe():
         if options["as_json"]:
@@ -192,7 +192,7 @@ def _show_learned(learned: Learned, output: Path, options: dict[str, Any]) -> No
                 agreement = _describe_agreement(learned.by_rubric[rubric.id])
                 click.echo(f"{display_name(rubric.name)}: {agreement}")
             click.echo(f"total: {_describe_agreement(learned.total)}")
-            if usage := asked_in_words(learned.asked):
+            if usage := describe_judge_usage(learned.asked):
                 click.echo(f"models: {usage}")
             if learned.run_id:
                 click.echo(f"run {learned.run_id}")
@@ -200,9 +200,9 @@ def _show_learned(learned: Learned, output: Path, options: dict[str, Any]) -> No
 
 
 def _describe_agreement(agreement: Agreement) -> str:
-    from proctor.reports.format import count
+    from proctor.reports.format import format_count
 
-    sessions = count(agreement.n, "held-out session")
+    sessions = format_count(agreement.n, "held-out session")
     if agreement.tau is None:
         return f"{agreement.verdict} ({sessions})"
     bounds = agreement.interval

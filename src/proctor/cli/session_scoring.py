@@ -40,11 +40,11 @@ from proctor.cli.options import (
 from proctor.errors import ConfigError, RunInterrupted
 
 if TYPE_CHECKING:
-    from proctor.engine.start import Conduct
+    from proctor.engine.start import RunControls
     from proctor.ports import RunView
     from proctor.records.report import EvalReport
     from proctor.records.sample import Sample
-    from proctor.reports.rubric_files import Names, ResultFiles
+    from proctor.reports.rubric_files import FileNames, ResultFiles
     from proctor.wiring.prepare import Evaluation
 
 scoring_options = combine(
@@ -79,11 +79,11 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
     Stored answers of the judge are reused: after an interruption, repeat the command.
     """
     from proctor.datasets.sessions import SessionDataset
-    from proctor.records.rubric import columns_in
+    from proctor.records.rubric import read_run_columns
     from proctor.reports.live import live_display
-    from proctor.reports.rubric_files import placed, with_run, write_json
+    from proctor.reports.rubric_files import add_run_details, add_source_path, write_json
     from proctor.reports.rubrics import session_result
-    from proctor.wiring.open_history import look_up, open_history
+    from proctor.wiring.open_history import load_report, open_history
 
     _check_output(output, session, options)
     dataset = SessionDataset.one(session, session_id, options["form"])
@@ -95,12 +95,12 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
             report = _run(evaluation, options, _build_controls(options, watch=display))
     except RunInterrupted as stopped:
         is_interrupted = True
-        report = look_up(open_history(options["history"]), stopped.run_id)
+        report = load_report(open_history(options["history"]), stopped.run_id)
         if not len(report.results):
             click.echo("interrupted: answers are stored; repeat the command to continue", err=True)
             return INTERRUPTED
-    content = session_result(report.results[0], columns_in(report.metadata))
-    result = with_run(placed(content, session), report)
+    content = session_result(report.results[0], read_run_columns(report.metadata))
+    result = add_run_details(add_source_path(content, session), report)
     if output is not None:
         write_json(output, result)
     _show_outcome(report, options, result, "" if output is None else f"wrote {output}")
@@ -128,26 +128,26 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
 
     Writes NAME_result.json after each session, and summary.json at the end.
     """
-    from proctor.reports.format import count
+    from proctor.reports.format import format_count
     from proctor.reports.live import live_display
-    from proctor.reports.rubric_files import SUMMARY, Names, ResultFiles
+    from proctor.reports.rubric_files import SUMMARY_FILE, FileNames, ResultFiles
     from proctor.wiring.scoring.manifest import ObservedSessions, rubric_columns
 
     _refuse_folder(output_dir, sessions_dir, options["history"])
-    names = Names()
+    names = FileNames()
     dataset = ObservedSessions(sessions_dir, options["form"], pattern=options["pattern"], told=names.of)
     _refuse_existing_files(output_dir, dataset, names)
     evaluation = _build_evaluation(dataset, options, sessions_dir.resolve().name)
     files = ResultFiles(output_dir, rubric_columns(evaluation), names, sessions_dir)
-    display = live_display(not is_silent(options), outcomes=files.words)
+    display = live_display(not is_silent(options), outcomes=files.describe_progress)
 
     def watch(view: RunView) -> AbstractContextManager[object]:
-        files.begun(view)
+        files.set_run(view)
         return contextlib.nullcontext() if display is None else display(view)
 
     report = _run(evaluation, options, _build_controls(options, watch=watch, heard=files.heard))
     summary = files.finish(report)
-    message = f"wrote {output_dir / SUMMARY} and {count(len(files), 'result')}"
+    message = f"wrote {output_dir / SUMMARY_FILE} and {format_count(len(files), 'result')}"
     _show_outcome(report, options, summary, message)
     _warn_of_other_runs(files, output_dir)
     return 0 if summary["details"]["sessions_scored"] else TROUBLE
@@ -165,8 +165,8 @@ def _check_output(output: Path | None, session: Path, options: dict[str, Any]) -
 def _refuse_folder(output_dir: Path, sessions_dir: Path, history: str | None) -> None:
     """Reject a folder whose results would be overwritten, or read as sessions by the next batch."""
     from proctor.cli.outputs import SUMMARY, check_file, check_folder, is_within
-    from proctor.reports.rubric_files import SUMMARY as SUMMARY_FILE
-    from proctor.reports.rubric_files import other_sessions_in
+    from proctor.reports.rubric_files import SUMMARY_FILE as SUMMARY_FILE
+    from proctor.reports.rubric_files import find_foreign_result
 
     check_folder(output_dir, "--output-dir")
     problem = ""
@@ -174,35 +174,35 @@ def _refuse_folder(output_dir: Path, sessions_dir: Path, history: str | None) ->
         is_same = is_within(sessions_dir, output_dir)
         place = "it holds the sessions" if is_same else "it is inside the folder of the sessions"
         problem = f"{place}, so the next batch would read its results as sessions"
-    elif other := other_sessions_in(output_dir, sessions_dir):
+    elif other := find_foreign_result(output_dir, sessions_dir):
         problem = f"it holds results of other sessions ({other}), which would be overwritten"
     if problem:
         raise ConfigError(problem, where=f"--output-dir {output_dir}", fix="write to a separate folder")
     check_file(output_dir / SUMMARY_FILE, SUMMARY, "--output-dir", history)
 
 
-def _refuse_existing_files(output_dir: Path, sessions: Iterable[Sample[Any, Any]], names: Names) -> None:
+def _refuse_existing_files(output_dir: Path, sessions: Iterable[Sample[Any, Any]], names: FileNames) -> None:
     """Reject a folder where another file has the name of a result to write."""
     from proctor.cli.outputs import RESULT, check_file
-    from proctor.reports.rubric_files import ENDING
+    from proctor.reports.rubric_files import RESULT_SUFFIX
 
-    foreign = {path for path in output_dir.glob(f"*{ENDING}") if not RESULT.matches(path)}
+    foreign = {path for path in output_dir.glob(f"*{RESULT_SUFFIX}") if not RESULT.matches(path)}
     for sample in sessions if foreign else ():
-        path = output_dir / f"{names.of(sample.id)}{ENDING}"
+        path = output_dir / f"{names.of(sample.id)}{RESULT_SUFFIX}"
         if path in foreign:
             check_file(path, RESULT, "--output-dir")
 
 
 def _warn_of_other_runs(files: ResultFiles, output_dir: Path) -> None:
-    from proctor.reports.format import count
+    from proctor.reports.format import format_count
 
-    for run_id in files.replaced():
+    for run_id in files.overwritten_runs():
         complain(
             f"overwrote results of run {run_id} in {output_dir}; `proctor show {run_id}` still shows them"
         )
-    if foreign := files.strangers():
+    if foreign := files.foreign_files():
         complain(
-            f"{output_dir} also holds {count(len(foreign), 'result')} of other runs, such as "
+            f"{output_dir} also holds {format_count(len(foreign), 'result')} of other runs, such as "
             f"{foreign[0]}: move them, or write to a separate folder"
         )
 
@@ -218,32 +218,32 @@ def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
     proctor sessions rubrics mine.yaml
     proctor sessions rubrics --text > mine.yaml
     """
-    from proctor.evaluators.rubric_files import STARTER, load_rubrics, text_of
+    from proctor.evaluators.rubric_files import STARTER, load_rubrics, read_rubric_text
     from proctor.records import codec
-    from proctor.records.rubric import USUAL_SCALE, further_keys, scale_of
+    from proctor.records.rubric import DEFAULT_SCALE, describe_unknown_keys, find_scale
 
     rubric_set = load_rubrics(file or STARTER)
     for record in (rubric_set, *rubric_set):
-        if warning := further_keys(record):
+        if warning := describe_unknown_keys(record):
             complain(f"warning: {warning}")
     if as_text:
-        click.echo(text_of(file or STARTER), nl=False)
+        click.echo(read_rubric_text(file or STARTER), nl=False)
     elif as_json:
         click.echo(codec.encode_pretty(rubric_set))
     else:
         for rubric in rubric_set:
-            low, high = scale_of(rubric, rubric_set.scale or USUAL_SCALE)
+            low, high = find_scale(rubric, rubric_set.scale or DEFAULT_SCALE)
             weight = f"weight {rubric.weight:g}, scale {low:g} to {high:g}"
             click.echo(f"{display_name(rubric.id)}: {display_name(rubric.name)} ({weight})")
 
 
 def _build_evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evaluation:
     from proctor.evaluators.rubric_files import load_rubrics
-    from proctor.records.rubric import further_keys
-    from proctor.wiring.scoring.manifest import Scoring, scoring_of
+    from proctor.records.rubric import describe_unknown_keys
+    from proctor.wiring.scoring.manifest import Scoring, build_scoring
 
     rubric_set = load_rubrics(options["rubrics"])
-    if warning := further_keys(rubric_set):
+    if warning := describe_unknown_keys(rubric_set):
         complain(f"warning: {warning}")
     refuse_other_scale(rubric_set, options["scale"])
     scoring = Scoring(
@@ -256,14 +256,14 @@ def _build_evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evalu
         canary=options["canary"],
     )
     judge = choose_judge(options["judge"])
-    return scoring_of(dataset, rubric_set, judge, scoring, name=options["name"] or name)
+    return build_scoring(dataset, rubric_set, judge, scoring, name=options["name"] or name)
 
 
-def _build_controls(options: dict[str, Any], **callbacks: Any) -> Conduct:
-    from proctor.engine.start import Conduct
+def _build_controls(options: dict[str, Any], **callbacks: Any) -> RunControls:
+    from proctor.engine.start import RunControls
 
     check_resume_options(options)
-    return Conduct(
+    return RunControls(
         allow_changes=bool(options.get("allow_changes")),
         retry_errors=bool(options.get("retry_errors")),
         fresh=options["fresh"],
@@ -271,7 +271,7 @@ def _build_controls(options: dict[str, Any], **callbacks: Any) -> Conduct:
     )
 
 
-def _run(evaluation: Evaluation, options: dict[str, Any], controls: Conduct) -> EvalReport:
+def _run(evaluation: Evaluation, options: dict[str, Any], controls: RunControls) -> EvalReport:
     from proctor.cli.outcome import redirect_prints
     from proctor.core import bridge
     from proctor.wiring.evaluate import execute
@@ -288,14 +288,14 @@ def _show_outcome(report: EvalReport, options: dict[str, Any], content: Any, mes
     """Print the scores and their cost; print warnings even with --quiet."""
     from proctor.cli.outcome import tolerate_closed_pipe
     from proctor.records import codec
-    from proctor.reports.rubrics import in_words, warnings_of
+    from proctor.reports.rubrics import describe_scores, general_warnings
 
     with tolerate_closed_pipe():
         if options["as_json"]:
             click.echo(codec.encode_pretty(content))
         elif not options["quiet"]:
-            click.echo(in_words(report, content))
+            click.echo(describe_scores(report, content))
             if message:
                 click.echo(message)
-    for warning in warnings_of(report):
+    for warning in general_warnings(report):
         complain(f"warning: {warning}")

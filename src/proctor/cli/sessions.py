@@ -14,8 +14,8 @@ from proctor.cli.session_scoring import evaluate, evaluate_batch, rubrics
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from proctor.sessions.importers.reading import SessionFiles
-    from proctor.sessions.importers.shapes import Imported
+    from proctor.sessions.importers.json_values import ImportedSession
+    from proctor.sessions.importers.session_files import SessionFiles
 
 MAX_PROBLEMS = 20
 ID_WIDTH, INPUT_WIDTH, SOURCE_WIDTH = 80, 60, 300
@@ -44,23 +44,23 @@ def show(path: Path, session_id: str | None, form: str | None, pattern: str | No
     proctor sessions show chat.jsonl
     proctor sessions show traces.json --format otlp --id 4bf92f3577b3
     """
-    from proctor.datasets.sessions import chosen
+    from proctor.datasets.sessions import select_session
     from proctor.records import codec
-    from proctor.reports.format import line
-    from proctor.reports.transcript import transcript
-    from proctor.sessions.importers.reading import SessionFiles
+    from proctor.reports.format import single_line
+    from proctor.reports.transcript import render_transcript
+    from proctor.sessions.importers.session_files import SessionFiles
 
     files = SessionFiles(path, form, pattern=pattern)
-    name, session = chosen(files, session_id)
+    name, session = select_session(files, session_id)
     _show_problems(files)
     if as_json:
         details = {"id": name, "session_id": session.id, "problems": list(map(str, files.problems))}
         click.echo(codec.encode_pretty({**codec.plain(session), **details}))
         return
     for label, value in _describe_session(name, session):
-        click.echo(f"{label}: {line(value, SOURCE_WIDTH)}")
+        click.echo(f"{label}: {single_line(value, SOURCE_WIDTH)}")
     click.echo()
-    click.echo(transcript(session.session))
+    click.echo(render_transcript(session.session))
 
 
 @command.command("list")
@@ -75,15 +75,15 @@ def list_(path: Path, form: str | None, pattern: str | None, as_json: bool) -> N
 
     `sessions show`, `sessions evaluate` and runs use the same ids.
     """
-    from proctor.datasets.sessions import named_apart
+    from proctor.datasets.sessions import name_sessions_uniquely
     from proctor.records import codec
-    from proctor.reports.format import count
-    from proctor.sessions.importers.reading import SessionFiles
+    from proctor.reports.format import format_count
+    from proctor.sessions.importers.session_files import SessionFiles
 
     files = SessionFiles(path, form, pattern=pattern)
     rows = []
     number = 0
-    for name, session in named_apart(files):
+    for name, session in name_sessions_uniquely(files):
         number += 1
         row = _build_row(name, session)
         if as_json:
@@ -95,7 +95,7 @@ def list_(path: Path, form: str | None, pattern: str | None, as_json: bool) -> N
         content = {"sessions": rows, "files": files.files, "damaged": files.damaged}
         click.echo(codec.encode_pretty({**content, "problems": list(map(str, files.problems))}))
         return
-    click.echo(f"{count(number, 'session')} in {count(files.files, 'file')}")
+    click.echo(f"{format_count(number, 'session')} in {format_count(files.files, 'file')}")
 
 
 for _subcommand in (evaluate, evaluate_batch, rubrics, learn):
@@ -103,20 +103,20 @@ for _subcommand in (evaluate, evaluate_batch, rubrics, learn):
 
 
 def _render_row(row: Mapping[str, Any]) -> Iterator[str]:
-    from proctor.reports.format import count, line
+    from proctor.reports.format import format_count, single_line
 
-    counts = [count(row["messages"], "message"), count(row["tool_calls"], "tool call")]
+    counts = [format_count(row["messages"], "message"), format_count(row["tool_calls"], "tool call")]
     if row["tokens"] is not None:
-        counts.append(count(row["tokens"], "token"))
+        counts.append(format_count(row["tokens"], "token"))
     if unknown := sum(row["passed_over"].values()):
-        counts.append(f"{count(unknown, 'unknown part')}")
-    yield f"{line(row['id'], ID_WIDTH)}  {row['format']}  {', '.join(counts)}"
-    yield f"    {line(row['source'], SOURCE_WIDTH)}"
+        counts.append(f"{format_count(unknown, 'unknown part')}")
+    yield f"{single_line(row['id'], ID_WIDTH)}  {row['format']}  {', '.join(counts)}"
+    yield f"    {single_line(row['source'], SOURCE_WIDTH)}"
     if row["input"] is not None:
-        yield f"    {line(row['input'], INPUT_WIDTH)}"
+        yield f"    {single_line(row['input'], INPUT_WIDTH)}"
 
 
-def _describe_session(name: str, session: Imported) -> Iterator[tuple[str, Any]]:
+def _describe_session(name: str, session: ImportedSession) -> Iterator[tuple[str, Any]]:
     """Yield the lines above a transcript."""
     yield "session", name
     if name != session.id:
@@ -135,8 +135,8 @@ def _describe_session(name: str, session: Imported) -> Iterator[tuple[str, Any]]
         yield "unknown parts, stored unchanged", parts
 
 
-def _build_row(name: str, session: Imported) -> dict[str, Any]:
-    from proctor.evaluators.tool_calls import calls_of
+def _build_row(name: str, session: ImportedSession) -> dict[str, Any]:
+    from proctor.evaluators.tool_calls import read_calls
     from proctor.records.session import Message
 
     return {
@@ -146,7 +146,7 @@ def _build_row(name: str, session: Imported) -> dict[str, Any]:
         "source": session.source,
         "input": session.input,
         "messages": len(session.session[Message]),
-        "tool_calls": len(calls_of(session.session.view())),
+        "tool_calls": len(read_calls(session.session.view())),
         "tokens": session.session.usage.total_tokens,
         "passed_over": session.passed_over,
     }

@@ -51,10 +51,10 @@ def command(
     from proctor.cli.outputs import check_reports
     from proctor.records import codec
     from proctor.reports.listing import show_results
-    from proctor.wiring.open_history import look_up, open_history, select_results
+    from proctor.wiring.open_history import load_report, open_history, select_results
 
     check_reports(output, history)
-    report = look_up(open_history(history), run)
+    report = load_report(open_history(history), run)
     if output:
         for path in write_reports(report, output):
             click.echo(f"wrote {path}", err=as_json)

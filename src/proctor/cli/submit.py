@@ -47,7 +47,7 @@ def command(file: Path | None, **options: Any) -> int:
     process watches the run, so a budget or a limit of errors cannot stop it.
     """
     from proctor.cli.outcome import redirect_prints
-    from proctor.models.connect import hidden, mailbox
+    from proctor.models.connect import hide_credentials, mailbox
     from proctor.records import codec
     from proctor.records.mail import EvalRequest
     from proctor.wiring.dispatch import submit
@@ -71,6 +71,6 @@ def command(file: Path | None, **options: Any) -> int:
     else:
         click.echo(f"submitted {run.total:,} requests as run {run.run_id}")
         # `hidden` removes a password.
-        address = hidden(options["requests"])
+        address = hide_credentials(options["requests"])
         click.echo(f"to collect the results: proctor collect {run.run_id} --requests {address}")
     return 0

@@ -67,13 +67,13 @@ def command(file: Path | None, **options: Any) -> int:
     returns the rest; a second signal stops the running samples too.
     """
     from proctor.core import bridge
-    from proctor.distributed.inbox import Until
-    from proctor.distributed.worker import Post, Worker, worker_name
+    from proctor.distributed.inbox import StopCondition
+    from proctor.distributed.worker import Worker, WorkerConfig, worker_name
     from proctor.models.connect import mailbox
     from proctor.records import codec
     from proctor.records.mail import EvalRequest
     from proctor.records.trial import EvalResult
-    from proctor.reports.format import count
+    from proctor.reports.format import format_count
     from proctor.wiring.prepare import prepare_setup
     from proctor.wiring.registry import Registry
 
@@ -89,16 +89,16 @@ def command(file: Path | None, **options: Any) -> int:
     if alive_file:
         alive_file = alive_file.absolute()
         alive_file.touch()
-    worker = Worker(setup, Post(requests, results, options["lease"], name, alive_file, _log))
+    worker = Worker(setup, WorkerConfig(requests, results, options["lease"], name, alive_file, _log))
     _log(f"{name} runs {worker.expects} for {requests.name!r}")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: worker.stop())
-    tally = bridge.run(worker.run(Until(empty=options["until_empty"])))
+    tally = bridge.run(worker.run(StopCondition(empty=options["until_empty"])))
     requests.close()
     if options["as_json"]:
         click.echo(codec.encode(tally))
     else:
-        sent, returned = count(tally.sent, "result"), count(tally.returned, "request")
+        sent, returned = format_count(tally.sent, "result"), format_count(tally.returned, "request")
         _log(f"{name} ends: {sent} sent, {tally.errors} of them errors; {returned} returned")
     return 0
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.comparison.contents import can_compare_contents, count_partial_totals, mark_different_samples
-from proctor.comparison.coverage import coverage_of
+from proctor.comparison.coverage import compute_coverage
 from proctor.comparison.deltas import Pair, PairDeltas, compute_all_deltas
 from proctor.comparison.describe import describe_comparison
 from proctor.comparison.sides import (
@@ -20,18 +20,18 @@ from proctor.comparison.sides import (
     drop_duplicate_pass_rates,
     is_latency_of_two_runs,
 )
-from proctor.comparison.totals import delta_to_scale, scale_in, unlike_scales
-from proctor.comparison.verdicts import DIFFERENT_MOMENTS, WORTH
+from proctor.comparison.totals import delta_to_scale, describe_scale_difference, find_total_scale
+from proctor.comparison.verdicts import DIFFERENT_MOMENTS, MIN_DIFFERENCE
 from proctor.core.identity import is_other_scheme
-from proctor.errors import ConfigError, nearest
+from proctor.errors import ConfigError, suggest_name
 from proctor.records import codec
-from proctor.records.comparison import NOT_COMPARABLE, Comparison, Flip, MetricDelta, also_known_as
+from proctor.records.comparison import NOT_COMPARABLE, Comparison, Flip, MetricDelta, list_aliases
 from proctor.records.rubric import RUBRIC, TOTAL_SCORE
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.score import Skipped
 
 # The metrics that combine the scores of all evaluators.
-COMBINED = (STRICT_PASS_RATE, PASS_RATE, MEAN_SCORE, TOTAL_SCORE)
+COMBINED_METRICS = (STRICT_PASS_RATE, PASS_RATE, MEAN_SCORE, TOTAL_SCORE)
 MAX_VALUE_LENGTH = 40
 MAX_LISTED_IDS = 3
 _WEIGHT = f"{RUBRIC}.weight"
@@ -62,21 +62,21 @@ class OptionChange(NamedTuple):
     """An option by its path, with its value in each of two runs."""
 
     path: str
-    mine: str
-    theirs: str
+    a_value: str
+    b_value: str
 
-    def told(self, a: str, b: str) -> str:
+    def describe(self, a: str, b: str) -> str:
         """Describe the change, with the names of both runs.
 
-        >>> OptionChange("weight", "2", "3").told("new", "old")
+        >>> OptionChange("weight", "2", "3").describe("new", "old")
         'weight is 2 in new and 3 in old'
         """
-        if max(len(self.mine), len(self.theirs)) > MAX_VALUE_LENGTH:
+        if max(len(self.a_value), len(self.b_value)) > MAX_VALUE_LENGTH:
             return f"{self.path} differs"
-        return f"{self.path} is {self.mine} in {a} and {self.theirs} in {b}"
+        return f"{self.path} is {self.a_value} in {a} and {self.b_value} in {b}"
 
 
-def terms_apart(a: EvaluatorSpec, b: EvaluatorSpec) -> tuple[OptionChange, ...]:
+def diff_evaluators(a: EvaluatorSpec, b: EvaluatorSpec) -> tuple[OptionChange, ...]:
     """List the options that differ between two evaluators; empty if only their code may differ."""
     changed_type = [OptionChange("it", a.uses, b.uses)] if a.uses != b.uses else []
     options = [a.parameters, b.parameters]
@@ -112,10 +112,10 @@ def _render_value(value: Any) -> str:
     return value if isinstance(value, str) else codec.in_text(value)
 
 
-def code_of(evaluator: EvaluatorSpec) -> str:
+def describe_code_change(evaluator: EvaluatorSpec) -> str:
     """Say what may differ in an evaluator with equal options: its code, or a function it calls.
 
-    >>> code_of(EvaluatorSpec("tone", "rubric", {"adapter": "python:judge"}, "1f"))
+    >>> describe_code_change(EvaluatorSpec("tone", "rubric", {"adapter": "python:judge"}, "1f"))
     'the code of python:judge, or code that it uses'
     """
     texts = (value for value in evaluator.parameters.values() if isinstance(value, str))
@@ -145,19 +145,19 @@ class EvaluatorChanges(NamedTuple):
 
     def affects(self, metric: str) -> bool:
         """True if a metric measures something else in each run."""
-        if metric in COMBINED:
+        if metric in COMBINED_METRICS:
             is_changed = self.only_a or self.only_b or self.changed or self.skipped or self.uneven
             return bool(is_changed or (metric == TOTAL_SCORE and self.weighed))
         return any(metric == name or metric.startswith(f"{name}.") for name in self.changed)
 
-    def told(self, a: str, b: str) -> Iterator[str]:
+    def describe(self, a: str, b: str) -> Iterator[str]:
         """Describe each change in a sentence."""
         for run, names in ((a, self.only_a), (b, self.only_b)):
             if names:
                 yield f"only {run} has the evaluator{'s' * (len(names) > 1)} {', '.join(names)}"
         by_change: dict[str, list[str]] = {}
         for name in self.changed:
-            change = "; ".join(option.told(a, b) for option in self.options.get(name, ()))
+            change = "; ".join(option.describe(a, b) for option in self.options.get(name, ()))
             by_change.setdefault(change or self.code[name], []).append(name)
         for change, changed in by_change.items():
             subject = "s {} are" if len(changed) > 1 else " {} is"
@@ -170,7 +170,7 @@ class EvaluatorChanges(NamedTuple):
         """Describe the changes that do not make the evaluators themselves incomparable."""
         for name in self.weighed:
             (option,) = self.options[name]
-            yield f"the weight of {name} is {option.mine} in {a} and {option.theirs} in {b}"
+            yield f"the weight of {name} is {option.a_value} in {a} and {option.b_value} in {b}"
         if self.doubtful:
             yield (
                 "the runs used different versions of Python or Proctor, so it is unknown whether the code "
@@ -178,11 +178,11 @@ class EvaluatorChanges(NamedTuple):
             )
 
 
-def changes_between(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
+def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
     """Find how the evaluators of two runs differ."""
     specs_a, specs_b = ({spec.name: spec for spec in run.evaluators} for run in (a, b))
     shared = [name for name in specs_a if name in specs_b]
-    options = {name: terms_apart(specs_a[name], specs_b[name]) for name in shared}
+    options = {name: diff_evaluators(specs_a[name], specs_b[name]) for name in shared}
     # An identity covers the options too, so a changed weight says nothing about the code.
     weighed = [name for name in shared if [change.path for change in options[name]] == [_WEIGHT]]
     identities = {name: (specs_a[name].identity, specs_b[name].identity) for name in shared}
@@ -206,7 +206,7 @@ def changes_between(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
         tuple(name for name in differing if name not in changed),
         tuple(weighed),
         options,
-        {name: code_of(specs_a[name]) for name in shared},
+        {name: describe_code_change(specs_a[name]) for name in shared},
         rules if has_several and rules[0] != rules[1] else None,
     )
 
@@ -219,7 +219,7 @@ def _identity_environment(run: RunMetadata) -> tuple[object, ...]:
 def _find_changes(a: Side, b: Side) -> EvaluatorChanges:
     if a.run is None or b.run is None or a.run.run_id == b.run.run_id:
         return EvaluatorChanges()
-    return changes_between(a.run, b.run)
+    return find_evaluator_changes(a.run, b.run)
 
 
 def compare(
@@ -228,7 +228,7 @@ def compare(
     *,
     metrics: Sequence[str] | None = None,
     better: Mapping[str, bool | None] | None = None,
-    worth: float = WORTH,
+    worth: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
 ) -> Comparison:
     """Compare side `a` with side `b`: deltas are a minus b, percentages are relative to b.
@@ -253,7 +253,7 @@ def compare_all(
     *,
     metrics: Sequence[str] | None = None,
     better: Mapping[str, bool | None] | None = None,
-    worth: float = WORTH,
+    worth: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
 ) -> list[Comparison]:
     """Compare several pairs of sides, with p-values corrected for all pairs together."""
@@ -275,13 +275,13 @@ def compare_all(
 def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_changes: bool) -> Comparison:
     a, b = pair
     changes = EvaluatorChanges() if accept_changes else _find_changes(a, b)
-    coverage = coverage_of(a, b)
+    coverage = compute_coverage(a, b)
     uneven = tuple(one.describe(a.name, b.name) for one in coverage if one.is_uneven)
     # The samples that a single evaluator skipped are in no pair, so its metrics stay comparable.
     if len(coverage) > 1 and not accept_changes:
         changes = changes._replace(uneven=uneven)
     ids_a, ids_b, different = set(a.samples), set(b.samples), a.different_samples or frozenset()
-    scales = scale_in(a.run), scale_in(b.run)
+    scales = find_total_scale(a.run), find_total_scale(b.run)
     comparison = Comparison(
         a.name,
         b.name,
@@ -301,7 +301,7 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
         missing_a=_find_missing(*selected),
         missing_b=_find_missing(*reversed(selected)),
         notes=(*_find_notes(a, b), *uneven),
-        unlike=tuple(changes.told(a.name, b.name)),
+        unlike=tuple(changes.describe(a.name, b.name)),
         uneven=changes.uneven,
         other_content=() if a.unpaired else tuple(name for name in a.samples if name in different),
         unpaired=a.unpaired,
@@ -344,10 +344,12 @@ def _select_metrics(pairs: Sequence[Pair], metrics: Sequence[str]) -> list[Pair]
 
 def _resolve_metric(metric: str, names: Sequence[str]) -> str:
     """Return the name that a comparison uses for a report's metric."""
-    for alias in also_known_as(metric):
+    for alias in list_aliases(metric):
         if alias in names:
             return alias
-    raise ConfigError(f"there is no metric {metric!r} to compare", where="metric", fix=nearest(metric, names))
+    raise ConfigError(
+        f"there is no metric {metric!r} to compare", where="metric", fix=suggest_name(metric, names)
+    )
 
 
 def _find_notes(a: Side, b: Side) -> Iterator[str]:
@@ -359,20 +361,20 @@ def _find_notes(a: Side, b: Side) -> Iterator[str]:
             totals = f"{partial:,} of {len(side.metrics[TOTAL_SCORE]):,} totals"
             yield f"{totals} of {side.name} lack a rubric that failed"
         if side.run is not None:
-            yield from standing(side.name, side.run)
+            yield from describe_incomplete_run(side.name, side.run)
             if side.run.cached_outputs is not None:
                 yield f"{side.name}: {side.run.cached_outputs}"
     if a.run is not None and b.run is not None and a.run.run_id != b.run.run_id:
         yield from _describe_run_differences(a, b, a.run, b.run)
         if any(is_latency_of_two_runs(name, a, b) for name in a.names if b.find(name)):
             yield DIFFERENT_MOMENTS
-    if note := unlike_scales({side.name: scale_in(side.run) for side in (a, b)}):
+    if note := describe_scale_difference({side.name: find_total_scale(side.run) for side in (a, b)}):
         yield note
     changes = _find_changes(a, b)
-    yield from (*changes.told(a.name, b.name), *changes.describe_doubts(a.name, b.name))
+    yield from (*changes.describe(a.name, b.name), *changes.describe_doubts(a.name, b.name))
 
 
-def standing(name: str, run: RunMetadata) -> Iterator[str]:
+def describe_incomplete_run(name: str, run: RunMetadata) -> Iterator[str]:
     """Describe why a run does not have all its results."""
     if run.status != "completed":
         yield f"{name} is not complete ({run.status}): its first results may differ from the rest"

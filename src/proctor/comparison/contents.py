@@ -11,11 +11,11 @@ import msgspec
 
 from proctor.comparison.sides import MEAN_SCORE, PASS_RATE, STRICT_PASS_RATE, Side
 from proctor.records import codec
-from proctor.records.comparison import also_known_as
+from proctor.records.comparison import list_aliases
 from proctor.records.results import Results
-from proctor.records.rubric import TOTAL_SCORE, columns_in
+from proctor.records.rubric import TOTAL_SCORE, read_run_columns
 from proctor.records.sample import Sample
-from proctor.records.score import NOT_ASKED
+from proctor.records.score import SKIPPED_BY_DESIGN
 from proctor.records.trial import EvalResult, Outcome
 
 _FAILED: tuple[Outcome, ...] = ("error", "unscored")
@@ -32,14 +32,14 @@ def count_failed_trials(side: Side, metric: str) -> Counter[str]:
     results = side.results
     if results is None:
         return Counter()
-    names = also_known_as(metric)
+    names = list_aliases(metric)
     failed = _FAILED
     evaluators: list[str | None] = [None]
     if metric == STRICT_PASS_RATE:
         # Errors count as not passed there, so only skipped trials are missing.
         failed = ()
     elif TOTAL_SCORE in names:
-        evaluators = [column.name for column in columns_in(side.run).columns]
+        evaluators = [column.name for column in read_run_columns(side.run).columns]
     elif metric != PASS_RATE and MEAN_SCORE not in names:
         known = {spec.name for spec in side.run.evaluators} if side.run else {*side.scores}
         evaluators = [name for name in names if name in known]
@@ -57,7 +57,7 @@ def count_failed_trials(side: Side, metric: str) -> Counter[str]:
 
 def _is_skipped_by_design(result: EvalResult, evaluator: str | None) -> bool:
     score = result.score if evaluator is None else result.scores.get(evaluator)
-    return score is not None and score.reason in NOT_ASKED
+    return score is not None and score.reason in SKIPPED_BY_DESIGN
 
 
 def count_partial_totals(side: Side) -> int:
@@ -104,14 +104,14 @@ def can_compare_contents(a: Side, b: Side) -> bool:
     return not is_redacted or a.run.options.redact == b.run.options.redact
 
 
-def content_of(sample: Sample[Any, Any]) -> bytes | None:
+def content_key(sample: Sample[Any, Any]) -> bytes | None:
     """Return a key of a sample's content; None if the content has no stable form.
 
     The content is the input; for a recorded session it is the input and all user messages, because
     the answers are what is measured. Recordings of one task are the same sample. The expected value
     and other metadata may be corrected without making it a different sample.
 
-    >>> content_of(Sample("1", "What?", "a")) == content_of(Sample("1", "What?", "b"))
+    >>> content_key(Sample("1", "What?", "a")) == content_key(Sample("1", "What?", "b"))
     True
     """
     session, task = sample.metadata.get("session"), sample.metadata.get("task_id")
@@ -147,5 +147,5 @@ def _read_contents(results: Results | None, ids: Container[str]) -> dict[str, by
     keys: dict[str, bytes | None] = {}
     for sample in results.samples() if results is not None else ():
         if sample.id in ids and sample.id not in keys:
-            keys[sample.id] = content_of(sample)
+            keys[sample.id] = content_key(sample)
     return {name: key for name, key in keys.items() if key is not None}

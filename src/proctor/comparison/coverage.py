@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from proctor.comparison.sides import Side
 from proctor.records.results import Figures
-from proctor.records.score import NOT_ASKED
+from proctor.records.score import SKIPPED_BY_DESIGN
 from proctor.records.trial import OUTCOMES
 
 # The same limit as for the warning of a run: more than a tenth is worth mentioning.
@@ -72,7 +72,7 @@ class _Verdicts(NamedTuple):
         return _Verdicts(judged, Counter(silent))
 
 
-def coverage_of(a: Side, b: Side) -> list[Coverage]:
+def compute_coverage(a: Side, b: Side) -> list[Coverage]:
     """Compute the coverage of every evaluator that both sides have, in the order of side a.
 
     Sides without results have no coverage. An evaluator may apply to two independent groups of
@@ -121,7 +121,7 @@ def _find_skipped_by_design(side: Side, evaluator: str) -> Iterator[str]:
         return
     for result in results.page(outcome="skipped", evaluator=evaluator, limit=len(results)):
         score = result.scores.get(evaluator)
-        if score is not None and score.reason in NOT_ASKED:
+        if score is not None and score.reason in SKIPPED_BY_DESIGN:
             yield result.sample_id
 
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from proctor.comparison.evidence import Evidence, interval_of
+from proctor.comparison.evidence import Evidence, estimate_interval
 from proctor.comparison.sides import LOWER_IS_BETTER, Numbers, Side, find_clusters, is_latency_of_two_runs
 from proctor.comparison.verdicts import (
     DIFFERENT_MOMENTS,
-    WORTH,
+    MIN_DIFFERENCE,
     adjust_deltas,
     count_tests,
     find_min_difference,
@@ -19,7 +19,7 @@ from proctor.comparison.verdicts import (
 from proctor.core.stats.descriptive import mean
 from proctor.records.comparison import Interval, MetricDelta
 from proctor.records.fields.numbers import higher_is_better
-from proctor.records.wording import Kind
+from proctor.records.formatting import Kind
 
 Deltas = dict[str, MetricDelta]
 Pair = tuple[Side, Side]
@@ -81,8 +81,8 @@ def compute_delta(a: Side, b: Side, name: str, a_numbers: Numbers, b_numbers: Nu
         100 * absolute / abs(b_mean) if absolute is not None and b_mean else None,
         evidence.n,
         evidence.interval(),
-        interval_of(evidence.first, evidence.clusters),
-        interval_of(evidence.second, b_clusters),
+        estimate_interval(evidence.first, evidence.clusters),
+        estimate_interval(evidence.second, b_clusters),
         p=p,
         effect=evidence.effect,
         error=evidence.error,
@@ -96,7 +96,7 @@ def compute_delta(a: Side, b: Side, name: str, a_numbers: Numbers, b_numbers: Nu
 
 
 def compute_all_deltas(
-    pairs: Sequence[Pair], *, better: Mapping[str, bool | None] | None = None, worth: float = WORTH
+    pairs: Sequence[Pair], *, better: Mapping[str, bool | None] | None = None, worth: float = MIN_DIFFERENCE
 ) -> list[PairDeltas]:
     """Compute the deltas of every pair of sides, with verdicts corrected for all of them together."""
     candidates = [

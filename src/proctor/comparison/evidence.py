@@ -203,13 +203,13 @@ class Evidence:
         )
 
 
-def interval_of(values: Sequence[float], clusters: Sequence[str] | None = None) -> Interval | None:
+def estimate_interval(values: Sequence[float], clusters: Sequence[str] | None = None) -> Interval | None:
     """Return the 95 % confidence interval of a mean; None if it cannot be estimated.
 
     Clustered samples get the clustered interval, binary numbers Wilson's, other numbers Student's t.
     Numbers that are all equal have no interval unless they are binary.
 
-    >>> interval_of([5.0] * 9) is None, interval_of([1.0, 3.0]) is None
+    >>> estimate_interval([5.0] * 9) is None, estimate_interval([1.0, 3.0]) is None
     (True, False)
     """
     if len(values) < 2:

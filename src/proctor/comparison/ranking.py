@@ -10,7 +10,7 @@ from typing import NamedTuple, get_args
 import msgspec
 
 from proctor.comparison.deltas import collect_evidence
-from proctor.comparison.evidence import interval_of
+from proctor.comparison.evidence import estimate_interval
 from proctor.comparison.sides import Numbers, Side, find_clusters
 from proctor.comparison.verdicts import DIFFERENT_MOMENTS, LEVEL
 from proctor.core.stats.descriptive import mean
@@ -18,13 +18,13 @@ from proctor.core.stats.differences import ROUNDING
 from proctor.core.stats.effects import holm
 from proctor.core.stats.intervals import too_few_clusters
 from proctor.core.stats.ranks import chances_of_best
-from proctor.errors import ConfigError, nearest
+from proctor.errors import ConfigError, suggest_name
 from proctor.records.comparison import Order, RankedPlace, Ranking
 
 DIFFERENT_SAMPLES = "They do not have the same samples"
 
 
-class Ranked(NamedTuple):
+class RankingEntry(NamedTuple):
     """The numbers of one configuration by sample, its clusters, and how many numbers are missing.
 
     `run` is set if the numbers are latencies: those of different runs are not comparable.
@@ -36,27 +36,27 @@ class Ranked(NamedTuple):
     run: str = ""
 
 
-def rank(field: str, order: str, by_name: Mapping[str, Ranked]) -> Ranking:
+def rank(field: str, order: str, by_name: Mapping[str, RankingEntry]) -> Ranking:
     """Rank configurations by a number: "asc" puts the lowest first, "desc" the highest.
 
     Configurations with equal numbers are in order of their names, those without a number come last.
     If they do not have the same samples, and the common samples contradict the order, only the
     common samples are used. The order of latencies of different runs is never decided.
 
-    >>> ranking = rank("tokens", "asc", {"high": Ranked({"1": 500}), "low": Ranked({"1": 450})})
+    >>> ranking = rank("tokens", "asc", {"high": RankingEntry({"1": 500}), "low": RankingEntry({"1": 450})})
     >>> ranking.best, ranking.worst
     ('low', 'high')
     """
     if order not in get_args(Order):
         raise ConfigError(
-            f"there is no order {order!r}: {nearest(str(order), get_args(Order))}",
+            f"there is no order {order!r}: {suggest_name(str(order), get_args(Order))}",
             where=f"rank_by {field}",
             fix='choose "asc" for the lowest first, or "desc" for the highest first',
         )
     return Ranking(field, order, *_rank_with_note(order, by_name))  # type: ignore[arg-type]
 
 
-def _rank_with_note(order: str, by_name: Mapping[str, Ranked]) -> tuple[tuple[RankedPlace, ...], str]:
+def _rank_with_note(order: str, by_name: Mapping[str, RankingEntry]) -> tuple[tuple[RankedPlace, ...], str]:
     places = _rank_all(order, by_name)
     if len({entry.run for entry in by_name.values() if entry.numbers}) > 1:
         return _undecide(places), f"{DIFFERENT_MOMENTS[0].upper()}{DIFFERENT_MOMENTS[1:]}."
@@ -82,7 +82,7 @@ def _undecide(places: Sequence[RankedPlace]) -> tuple[RankedPlace, ...]:
     )
 
 
-def _rank_all(order: str, by_name: Mapping[str, Ranked]) -> tuple[RankedPlace, ...]:
+def _rank_all(order: str, by_name: Mapping[str, RankingEntry]) -> tuple[RankedPlace, ...]:
     means = {name: mean([*entry.numbers.values()]) for name, entry in by_name.items()}
     ordered = _sort_by_mean(means, ascending=order == "asc")
     ranks = _find_possible_ranks(ordered, by_name, ascending=order == "asc")
@@ -91,7 +91,7 @@ def _rank_all(order: str, by_name: Mapping[str, Ranked]) -> tuple[RankedPlace, .
     for number, name in enumerate([*ordered, *sorted(set(means) - set(ordered))], start=1):
         entry = by_name[name]
         values = [*entry.numbers.values()]
-        interval = interval_of(values, find_clusters([*entry.numbers], entry.clusters))
+        interval = estimate_interval(values, find_clusters([*entry.numbers], entry.clusters))
         place = (name, number, means[name], len(values), entry.missing, interval)
         places.append(RankedPlace(*place, ranks.get(name), chances.get(name)))
     return tuple(places)
@@ -110,7 +110,7 @@ def _sort_by_mean(means: Mapping[str, float | None], *, ascending: bool) -> list
 
 
 def _find_possible_ranks(
-    names: Sequence[str], by_name: Mapping[str, Ranked], *, ascending: bool
+    names: Sequence[str], by_name: Mapping[str, RankingEntry], *, ascending: bool
 ) -> dict[str, tuple[int, int]]:
     """Find the best and worst place of each name that no pairwise comparison contradicts."""
     pairs = list(combinations(names, 2))
@@ -125,13 +125,15 @@ def _find_possible_ranks(
     return {name: (1 + better[name], len(names) - worse[name]) for name in names}
 
 
-def _test_difference(a: Ranked, b: Ranked) -> tuple[float | None, float | None]:
+def _test_difference(a: RankingEntry, b: RankingEntry) -> tuple[float | None, float | None]:
     sides = Side("a", clusters=a.clusters), Side("b", clusters=b.clusters)
     evidence = collect_evidence(*sides, a.numbers, b.numbers)
     return evidence.difference, evidence.probability()[0]
 
 
-def _find_chances(names: Sequence[str], by_name: Mapping[str, Ranked], *, highest: bool) -> dict[str, float]:
+def _find_chances(
+    names: Sequence[str], by_name: Mapping[str, RankingEntry], *, highest: bool
+) -> dict[str, float]:
     """Estimate the probability that each name is first; empty if the samples are not the same."""
     samples = list(by_name[names[0]].numbers) if names else []
     has_same_samples = all(by_name[name].numbers.keys() == by_name[names[0]].numbers.keys() for name in names)

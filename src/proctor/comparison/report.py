@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.comparison.compare import compare
-from proctor.comparison.ranking import Ranked, rank
-from proctor.comparison.sides import Numbers, Reading, Side, Table, average_by_sample, is_latency, side_of
-from proctor.comparison.totals import scale_in, share_to_scale
-from proctor.comparison.verdicts import WORTH
-from proctor.errors import ConfigError, FieldMissing, nearest
-from proctor.records.comparison import Comparison, Ranking, also_known_as
-from proctor.records.fields.path import compiled
-from proctor.records.fields.view import result_of
+from proctor.comparison.ranking import RankingEntry, rank
+from proctor.comparison.sides import Numbers, Reading, Side, Table, average_by_sample, is_latency, make_side
+from proctor.comparison.totals import find_total_scale, share_to_scale
+from proctor.comparison.verdicts import MIN_DIFFERENCE
+from proctor.errors import ConfigError, FieldMissing, suggest_name
+from proctor.records.comparison import Comparison, Ranking, list_aliases
+from proctor.records.fields.path import parse_path
+from proctor.records.fields.view import view_as_mapping
 from proctor.records.report import EvalReport
 from proctor.records.rubric import TOTAL_SCORE
-from proctor.records.score import NOT_ASKED, Score, combine_all, parts_of
+from proctor.records.score import SKIPPED_BY_DESIGN, Score, combine_all, read_parts
 from proctor.records.trial import EvalResult
 
 MAX_REASONS = 5
@@ -49,7 +49,7 @@ class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     @property
     def passed(self) -> bool:
         """True if the field passed in every trial; a trial without a verdict did not pass."""
-        judged = [trial for trial in self.scores if trial.score.reason not in NOT_ASKED]
+        judged = [trial for trial in self.scores if trial.score.reason not in SKIPPED_BY_DESIGN]
         return bool(judged) and all(trial.passed is True for trial in judged)
 
     @property
@@ -81,7 +81,7 @@ class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         if not scores:
             names = {trial.configuration for trial in self.scores}
             raise ConfigError(
-                f"there is no configuration {configuration!r}", fix=nearest(configuration, names)
+                f"there is no configuration {configuration!r}", fix=suggest_name(configuration, names)
             )
         return FieldResult(self.field, scores)
 
@@ -116,7 +116,7 @@ class FieldResults(dict[str, FieldResult]):
     """The results of all fields by name; an unknown name raises an error with a suggestion."""
 
     def __missing__(self, field: str) -> FieldResult:
-        raise KeyError(f"no field {field!r} was evaluated; {nearest(str(field), self)}")
+        raise KeyError(f"no field {field!r} was evaluated; {suggest_name(str(field), self)}")
 
 
 ByConfiguration = dict[str, list[Reading]]
@@ -150,7 +150,7 @@ class FieldReport(EvalReport):
         if ignored and (self.metadata is None or self.metadata.options.skipped != "ignore"):
             # Scores that are left out by design are not missing.
             page = self.results.page(outcome="skipped", limit=counts.skipped)
-            ignored = sum(result.score.reason in NOT_ASKED for result in page)
+            ignored = sum(result.score.reason in SKIPPED_BY_DESIGN for result in page)
         is_passed = counts.passed > 0 and counts.passed + ignored == counts.total
         return is_passed and not self.missing_fields
 
@@ -161,7 +161,7 @@ class FieldReport(EvalReport):
     @cached_property
     def missing_fields(self) -> dict[str, FieldMissing]:
         """The selected fields that no successful result has, by name, with the error of each."""
-        paths = {name: compiled(path) for name, path in self._fields.items()}
+        paths = {name: parse_path(path) for name, path in self._fields.items()}
         missing: dict[str, FieldMissing] = {}
         for result in self.results if paths else ():
             if not result.success:
@@ -197,7 +197,7 @@ class FieldReport(EvalReport):
                 score = failed or result.scores.get(field)
                 if score is not None:
                     where = result.sample_id, trial.configuration, trial.epoch
-                    scores[field].append(FieldScore(*where, score, parts_of(score)))
+                    scores[field].append(FieldScore(*where, score, read_parts(score)))
         return FieldResults({field: FieldResult(field, tuple(s)) for field, s in scores.items()})
 
     def compare(
@@ -207,7 +207,7 @@ class FieldReport(EvalReport):
         *,
         metrics: Sequence[str] | None = None,
         better: Mapping[str, bool | None] | None = None,
-        worth: float = WORTH,
+        worth: float = MIN_DIFFERENCE,
     ) -> Comparison:
         """Compare configuration `a` with `b`: pass rates, scores, fields, times and costs.
 
@@ -223,9 +223,9 @@ class FieldReport(EvalReport):
         if selected not in self.configurations:
             raise ConfigError(
                 f"there is no configuration {selected!r} in this run",
-                fix=nearest(selected, self.configurations),
+                fix=suggest_name(selected, self.configurations),
             )
-        return side_of(
+        return make_side(
             name or selected,
             self.results.only(selected),
             self.metadata,
@@ -249,9 +249,9 @@ class FieldReport(EvalReport):
 
         "asc" puts the lowest first. Ties are in order of names; those without a number come last.
         """
-        return rank(field, order, self.ranked(field))
+        return rank(field, order, self.ranking_entries(field))
 
-    def ranked(self, field: str) -> dict[str, Ranked]:
+    def ranking_entries(self, field: str) -> dict[str, RankingEntry]:
         """Return the numbers that the configurations are ranked by."""
         readings = None
         if self._fields:
@@ -264,7 +264,9 @@ class FieldReport(EvalReport):
                 entries = {}
                 for name, side in sides.items():
                     numbers = self._scale_totals(field, tables[name] or {})
-                    entries[name] = Ranked(numbers, side.clusters, len(side.samples) - len(numbers), run)
+                    entries[name] = RankingEntry(
+                        numbers, side.clusters, len(side.samples) - len(numbers), run
+                    )
                 return entries
             readings = self._read_unselected_path(field)
         every = [reading.value for values in readings.values() for reading in values]
@@ -273,18 +275,18 @@ class FieldReport(EvalReport):
                 f"the field {field!r} has no numbers to rank by",
                 fix=f"rank by one of: {', '.join(self._names)}",
             )
-        sides = {name: side_of(name, self.results.only(name), self.metadata) for name in readings}
+        sides = {name: make_side(name, self.results.only(name), self.metadata) for name in readings}
         run = self.run_id if is_latency(field, *sides.values()) else ""
         return {
-            name: Ranked(
+            name: RankingEntry(
                 average_by_sample(values), sides[name].clusters, sum(one.value is None for one in values), run
             )
             for name, values in readings.items()
         }
 
     def _scale_totals(self, metric: str, numbers: Numbers) -> Numbers:
-        scale = scale_in(self.metadata)
-        if scale is None or TOTAL_SCORE not in also_known_as(metric):
+        scale = find_total_scale(self.metadata)
+        if scale is None or TOTAL_SCORE not in list_aliases(metric):
             return numbers
         return {sample: share_to_scale(share, scale) for sample, share in numbers.items()}
 
@@ -292,7 +294,7 @@ class FieldReport(EvalReport):
         try:
             return self._read_path(path)
         except FieldMissing as missing:
-            suggestion = nearest(path, self._names)
+            suggestion = suggest_name(path, self._names)
             fix = f"{suggestion}; {missing.fix}" if missing.fix else suggestion
             raise FieldMissing(missing.what, where=missing.where, fix=fix) from None
 
@@ -313,22 +315,22 @@ class FieldReport(EvalReport):
         }
         view = self._view(result)
         for name, path in self._fields.items():
-            field = compiled(path)
+            field = parse_path(path)
             row[name] = field.find(view) if result.success and field.exists(view) else None
         return row | {f"{name}.score": score.value for name, score in result.scores.items()}
 
-    def refuse_missing(self) -> None:
+    def require_fields(self) -> None:
         """Raise `FieldMissing` if a successful trial lacks a selected field."""
         for result in self.results:
             if result.success:
                 view = self._view(result)
                 for name, path in self._fields.items():
                     if not _was_evaluated(result.scores.get(name)):
-                        compiled(path).find(view)
+                        parse_path(path).find(view)
 
     def _view(self, result: EvalResult) -> dict[str, Any]:
         """Return a result as its evaluators see it, with the configuration's options."""
-        view = result_of(result.trial)
+        view = view_as_mapping(result.trial)
         view["configuration"] |= self._options.get(result.trial.configuration, {})
         return view
 
@@ -342,7 +344,7 @@ class FieldReport(EvalReport):
         """The selected fields and all scores, read in one pass; empty if no field is selected."""
         fields = {name: self._empty() for name in self._fields}
         scores: dict[str, ByConfiguration] = {}
-        paths = {name: compiled(path) for name, path in self._fields.items()}
+        paths = {name: parse_path(path) for name, path in self._fields.items()}
         for result in self.results if paths else ():
             configuration, view = result.trial.configuration, self._view(result)
             for name, path in paths.items():
@@ -357,7 +359,7 @@ class FieldReport(EvalReport):
         return _Readings(fields, scores)
 
     def _read_path(self, path: str) -> ByConfiguration:
-        readings, field = self._empty(), compiled(path)
+        readings, field = self._empty(), parse_path(path)
         is_present, missing = False, None
         for result in self.results:
             value = None
@@ -377,7 +379,7 @@ class FieldReport(EvalReport):
 
 def _was_evaluated(score: Score | None) -> bool:
     """True if an evaluator read the field: a stored object may lack properties of the original."""
-    return score is not None and any(part.ok for part in parts_of(score).values())
+    return score is not None and any(part.ok for part in read_parts(score).values())
 
 
 def _average_table(readings: Mapping[str, ByConfiguration], configuration: str) -> Table:
@@ -393,5 +395,5 @@ def _list_scores(result: EvalResult) -> Iterator[tuple[str, Score]]:
     """Yield the scores of a result, and the scores that they are combined from."""
     for name, score in result.scores.items():
         yield name, score
-        for part, part_score in parts_of(score).items():
+        for part, part_score in read_parts(score).items():
             yield f"{name}.{part}", part_score

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from proctor.comparison.totals import compute_total_shares
-from proctor.records.comparison import also_known_as
+from proctor.records.comparison import list_aliases
 from proctor.records.fields.numbers import as_number
 from proctor.records.results import Figures, Results
 from proctor.records.rubric import TOTAL_SCORE
@@ -77,7 +77,7 @@ class Side(msgspec.Struct, frozen=True):
 
     def find(self, metric: str) -> Numbers | None:
         """Return the numbers of a metric, score or field, also by the name a report uses."""
-        for alias in also_known_as(metric):
+        for alias in list_aliases(metric):
             for table in (self.metrics, self.scores, self.fields):
                 if alias in table:
                     return table[alias]
@@ -89,7 +89,7 @@ class Side(msgspec.Struct, frozen=True):
         return [*self.metrics, *self.scores, *self.fields]
 
 
-def side_of(
+def make_side(
     name: str,
     results: Results,
     run: RunMetadata | None = None,

@@ -8,21 +8,21 @@ import msgspec
 
 from proctor.records.comparison import NOT_COMPARABLE, Interval, MetricDelta
 from proctor.records.results import NAN, Figures
-from proctor.records.rubric import DIGITS, TOTAL_SCORE, Ends, columns_in, weighted_mean
+from proctor.records.rubric import DIGITS, TOTAL_SCORE, Scale, read_run_columns, weighted_mean
 from proctor.records.run import RunMetadata
 
-_SHARE: Ends = (0.0, 1.0)
+_SHARE: Scale = (0.0, 1.0)
 
 
-def scale_in(run: RunMetadata | None) -> Ends | None:
+def find_total_scale(run: RunMetadata | None) -> Scale | None:
     """Return the scale of a run's totals; None if the run was not scored by rubrics."""
-    columns = columns_in(run)
+    columns = read_run_columns(run)
     return columns.scale if columns.columns else None
 
 
 def compute_total_shares(figures: Figures, run: RunMetadata | None) -> list[float]:
     """Compute the total of each trial as a share from 0 to 1, over its scored rubrics; NaN if none."""
-    rubrics = [(c.rubric.weight, figures.scores.get(c.name, ())) for c in columns_in(run).columns]
+    rubrics = [(c.rubric.weight, figures.scores.get(c.name, ())) for c in read_run_columns(run).columns]
     totals = []
     for index in range(len(figures.sample_ids)):
         weighted = [
@@ -32,7 +32,7 @@ def compute_total_shares(figures: Figures, run: RunMetadata | None) -> list[floa
     return totals
 
 
-def delta_to_scale(delta: MetricDelta, a: Ends | None, b: Ends | None) -> MetricDelta:
+def delta_to_scale(delta: MetricDelta, a: Scale | None, b: Scale | None) -> MetricDelta:
     """Convert the delta of a total to the scale of its rubrics; return any other delta unchanged.
 
     Totals on two scales are not comparable. If only one side has a total, its scale is used.
@@ -72,10 +72,10 @@ def scale_width(delta: MetricDelta) -> float:
     return 1.0 if delta.scale is None else delta.scale[1] - delta.scale[0]
 
 
-def unlike_scales(scales: Mapping[str, Ends | None]) -> str:
+def describe_scale_difference(scales: Mapping[str, Scale | None]) -> str:
     """Say that totals are on different scales; empty if they are on one.
 
-    >>> unlike_scales({"a": (1, 5), "b": (0, 10), "c": None})
+    >>> describe_scale_difference({"a": (1, 5), "b": (0, 10), "c": None})
     'total_score is on different scales: a 1 to 5, b 0 to 10'
     """
     known = {name: ends for name, ends in scales.items() if ends is not None}
@@ -85,7 +85,7 @@ def unlike_scales(scales: Mapping[str, Ends | None]) -> str:
     return f"{TOTAL_SCORE} is on different scales: {ranges}"
 
 
-def share_to_scale(share: float, scale: Ends) -> float:
+def share_to_scale(share: float, scale: Scale) -> float:
     """Convert a share from 0 to 1 to its value on a scale."""
     return scale[0] + share * (scale[1] - scale[0])
 
@@ -95,7 +95,7 @@ def scale_interval(interval: Interval | None, factor: float) -> Interval | None:
     return interval and (factor * interval[0], factor * interval[1])
 
 
-def _convert(delta: MetricDelta, source: Ends, target: Ends, scale: Ends | None) -> MetricDelta:
+def _convert(delta: MetricDelta, source: Scale, target: Scale, scale: Scale | None) -> MetricDelta:
     width = source[1] - source[0]
     factor = (target[1] - target[0]) / width
 

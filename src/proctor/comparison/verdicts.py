@@ -13,7 +13,7 @@ from proctor.core.stats.distributions import normal_cdf, normal_quantile
 from proctor.core.stats.effects import holm
 from proctor.core.stats.intervals import wilson_interval
 from proctor.records.comparison import Interval, MetricDelta, Verdict
-from proctor.records.wording import Kind
+from proctor.records.formatting import Kind
 
 CONFIDENCE = 0.95
 # The highest p-value of a difference.
@@ -23,7 +23,7 @@ POWER = 0.8
 # The search for a number of samples ends at this multiple of the known samples.
 _MAX_FACTOR = 10**9
 # The smallest relevant difference: one point of a rate or score, five percent of other numbers.
-WORTH = 0.01
+MIN_DIFFERENCE = 0.01
 _MIN_RELATIVE_DIFFERENCE = 0.05
 DIFFERENT_MOMENTS = (
     "the latencies of two runs were measured at different moments: samples cannot tell a slower system "
@@ -158,7 +158,7 @@ def _chance_below(limit: float, centre: float, deviation: float) -> float:
     return normal_cdf((limit - centre) / deviation) if deviation else float(centre <= limit)
 
 
-def find_min_difference(kind: Kind, b: float | None, worth: float = WORTH) -> float:
+def find_min_difference(kind: Kind, b: float | None, worth: float = MIN_DIFFERENCE) -> float:
     """Return the smallest relevant difference: in points of a rate or score, else relative to b.
 
     >>> find_min_difference("rate", 0.8), find_min_difference("number", 400.0)

@@ -13,22 +13,22 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from proctor.errors import UsageError, nearest
+from proctor.errors import UsageError, suggest_name
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-def load(address: str) -> Any:
+def import_object(address: str) -> Any:
     """Import the object at `module:attribute` or `file.py:attribute`; the current folder counts.
 
-    >>> load("math:sqrt")(16.0)
+    >>> import_object("math:sqrt")(16.0)
     4.0
     """
     module_name, colon, attributes = address.rpartition(":")
     if not (module_name and colon and attributes):
         raise UsageError(f"{address!r} is not an address", fix="write it as module:attribute")
-    value: Any = module(module_name)
+    value: Any = import_module(module_name)
     parent = module_name
     for attribute in attributes.split("."):
         try:
@@ -36,16 +36,18 @@ def load(address: str) -> Any:
         except AttributeError:
             public = [name for name in dir(value) if not name.startswith("_")]
             raise UsageError(
-                f"{parent!r} has no attribute {attribute!r}", where=address, fix=nearest(attribute, public)
+                f"{parent!r} has no attribute {attribute!r}",
+                where=address,
+                fix=suggest_name(attribute, public),
             ) from None
         parent += f".{attribute}" if ":" in parent else f":{attribute}"
     return value
 
 
-def module(name: str) -> ModuleType:
+def import_module(name: str) -> ModuleType:
     """Import a module by its dotted name or by the path of its file.
 
-    >>> module("json").__name__
+    >>> import_module("json").__name__
     'json'
     """
     if name.endswith(".py"):
@@ -158,10 +160,10 @@ EMBEDDERS = "proctor.embedders"
 MAILBOXES = "proctor.mailboxes"
 
 
-def installed(group: str) -> Iterable[EntryPoint]:
+def entry_points(group: str) -> Iterable[EntryPoint]:
     """Return all entry points of a group; for equal names, Proctor's own comes first.
 
-    >>> any(point.name == "matching" for point in installed(EVALUATORS))
+    >>> any(point.name == "matching" for point in entry_points(EVALUATORS))
     True
     """
     return _installed(group, tuple(sys.path))
@@ -179,14 +181,14 @@ def _installed(group: str, _paths: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     )
 
 
-def names(group: str) -> list[str]:
+def plugin_names(group: str) -> list[str]:
     """Return the names of a group's entry points."""
-    return [point.name for point in installed(group)]
+    return [point.name for point in entry_points(group)]
 
 
-def find(group: str, name: str) -> Any:
+def load_plugin(group: str, name: str) -> Any:
     """Return the object behind an entry point, or None."""
-    for point in installed(group):
+    for point in entry_points(group):
         if point.name == name:
             return point.load()
     return None

@@ -36,7 +36,7 @@ class in_use:  # noqa: N801 - used like a function
     ...     async def close(client: str) -> None:
     ...         log.append(f"closed {client}")
     ...     async with in_use():
-    ...         log.append(opened("client", lambda: "client 1", close))
+    ...         log.append(open_shared("client", lambda: "client 1", close))
     ...     return log
     >>> asyncio.run(main())
     ['client 1', 'closed client 1']
@@ -64,7 +64,7 @@ async def _close_quietly(resource: Any, close: Close) -> None:
         await close(resource)
 
 
-def opened(key: Hashable, make: Callable[[], T], close: Close) -> T:
+def open_shared(key: Hashable, make: Callable[[], T], close: Close) -> T:
     """Return the resource for a key in the running loop; open it on first use.
 
     Only inside `in_use`, which closes it.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
-class NamesApart:
+class UniqueNames:
     """Make names unique by appending `separator` and a number to repeated ones.
 
     Two names are equal if `key` returns the same text for both.
 
-    >>> names = NamesApart()
+    >>> names = UniqueNames()
     >>> [names.of(name) for name in ("chat", "chat", "chat-2", "chat")]
     ['chat', 'chat-2', 'chat-2-2', 'chat-3']
-    >>> capitals = NamesApart("_", key=str.casefold)
+    >>> capitals = UniqueNames("_", key=str.casefold)
     >>> [capitals.of(name) for name in ("Chat", "chat")]
     ['Chat', 'chat_2']
     """

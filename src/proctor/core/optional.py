@@ -26,10 +26,10 @@ def require(module: str, *, extra: str, why: str) -> ModuleType:
         ) from None
 
 
-def loaded(module: str) -> ModuleType | None:
+def loaded_module(module: str) -> ModuleType | None:
     """Return the module if the program has already imported it, else None.
 
-    >>> loaded("surely_not_imported") is None
+    >>> loaded_module("surely_not_imported") is None
     True
     """
     return sys.modules.get(module)
@@ -41,5 +41,5 @@ def is_pydantic_model(value: object) -> bool:
     >>> is_pydantic_model(int)
     False
     """
-    pydantic = loaded("pydantic")
+    pydantic = loaded_module("pydantic")
     return pydantic is not None and isinstance(value, type) and issubclass(value, pydantic.BaseModel)

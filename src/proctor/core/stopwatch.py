@@ -14,10 +14,10 @@ class Watch(Protocol):
     """Measures the time of some work and can be paused."""
 
     seconds: float
-    noted: str
+    last_failure: str
 
     def halt(self) -> None: ...
-    def go_on(self) -> None: ...
+    def resume(self) -> None: ...
 
 
 _running: ContextVar[Watch | None] = ContextVar("proctor_stopwatch", default=None)
@@ -30,19 +30,19 @@ class Stopwatch:
 
     >>> async def main() -> str:
     ...     async with Stopwatch(0.05):
-    ...         with halted():
+    ...         with paused():
     ...             await asyncio.sleep(0.1)
     ...         return "in time"
     >>> asyncio.run(main())
     'in time'
     """
 
-    __slots__ = ("_before", "_halts", "_left", "_loop", "_outer", "_timeout", "noted", "seconds")
+    __slots__ = ("_before", "_halts", "_left", "_loop", "_outer", "_timeout", "last_failure", "seconds")
 
     def __init__(self, seconds: float | None) -> None:
         self.seconds = math.inf if seconds is None else seconds
         # The last failure, to explain why the work takes long.
-        self.noted = ""
+        self.last_failure = ""
         self._timeout = asyncio.timeout(seconds)
         self._halts, self._left = 0, 0.0
 
@@ -72,10 +72,10 @@ class Stopwatch:
             self._left = (self._timeout.when() or 0.0) - asyncio.get_running_loop().time()
             self._timeout.reschedule(None)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Undo one `halt`; continue after the last one."""
         if self._outer is not None:
-            self._outer.go_on()
+            self._outer.resume()
         self._halts -= 1
         if self._halts == 0 and self._counts():
             self._timeout.reschedule(asyncio.get_running_loop().time() + self._left)
@@ -86,29 +86,29 @@ class Stopwatch:
         return is_here and math.isfinite(self.seconds) and not self._timeout.expired()
 
 
-def limit() -> float | None:
+def time_limit() -> float | None:
     """Return the time limit of the current work in seconds, or None without a limit.
 
-    >>> limit() is None
+    >>> time_limit() is None
     True
     """
     watch = _running.get()
     return None if watch is None else watch.seconds
 
 
-def note(why: str) -> None:
+def note_failure(why: str) -> None:
     """Record the last failure for the timeout message; an empty text clears it."""
     watch = _running.get()
     if watch is not None:
-        watch.noted = why
+        watch.last_failure = why
 
 
 # Set the stopwatch of the current task, or None for no stopwatch.
-count_with: Callable[[Watch | None], object] = _running.set
+set_stopwatch: Callable[[Watch | None], object] = _running.set
 
 
 @contextlib.contextmanager
-def halted() -> Iterator[None]:
+def paused() -> Iterator[None]:
     """Pause the current stopwatch and the ones around it while waiting for a turn."""
     watch = _running.get()
     if watch is None:
@@ -118,4 +118,4 @@ def halted() -> Iterator[None]:
     try:
         yield
     finally:
-        watch.go_on()
+        watch.resume()

@@ -13,7 +13,7 @@ from typing import Any
 Work = tuple[contextvars.Context, Callable[..., Any], tuple[Any, ...], "asyncio.Future[Any]"]
 
 
-class Threads:
+class CallThreads:
     """Run blocking calls in daemon threads.
 
     Python cannot stop a thread, so a cancelled call (after a timeout, say) keeps its thread until it
@@ -80,9 +80,9 @@ class Threads:
                 future.set_result((result, error))
 
 
-async def in_thread(function: Callable[..., Any], *args: Any) -> Any:
+async def run_in_thread(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function in a new thread; a cancelled caller does not wait for it."""
-    threads = Threads()
+    threads = CallThreads()
     try:
         return await threads.run(function, *args)
     finally:

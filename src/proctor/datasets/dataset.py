@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
-from proctor.datasets.census import DatasetInspection, duplicate_id_fault
 from proctor.datasets.faults import WHOLE_DATASET, Fault, dataset_error
 from proctor.datasets.formats import open_file
+from proctor.datasets.inspection import DatasetInspection, duplicate_id_fault
 from proctor.datasets.record import RecordReader, Rules, check_sample, read_items
 from proctor.records.run import DatasetInfo
-from proctor.records.sample import Sample, kind_of
+from proctor.records.sample import Sample, type_name
 
 InputT = TypeVar("InputT")
 ExpectedT = TypeVar("ExpectedT")
@@ -166,7 +166,7 @@ def _find_faults(samples: Iterable[Any]) -> Iterator[tuple[str, Fault]]:
     first_positions: dict[str, int] = {}
     for index, sample in enumerate(samples):
         if not isinstance(sample, Sample):
-            what = f"expected a Sample, found {kind_of(sample)}"
+            what = f"expected a Sample, found {type_name(sample)}"
             yield _locate(index), Fault("", what, "use Dataset.of for dicts and other objects")
             continue
         faults = check_sample(sample)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from proctor.errors import DatasetError, Problem
-from proctor.records.sample import Sample, kind_of
+from proctor.records.sample import Sample, type_name
 
 MAX_SHOWN = 60
 FIXES_SHOWN = 3
@@ -97,7 +97,7 @@ def describe_value(value: object) -> str:
     >>> describe_value(42), describe_value(True), describe_value(None), describe_value([1])
     ('a number: 42', 'a boolean: true', 'null', 'a list')
     """
-    kind = kind_of(value)
+    kind = type_name(value)
     if isinstance(value, bool):
         return f"{kind}: {str(value).lower()}"
     return f"{kind}: {shorten(repr(value))}" if isinstance(value, str | int | float) else kind

@@ -14,7 +14,7 @@ from proctor.datasets.json_document import RECORD_KEYS, JSONDataset
 from proctor.datasets.jsonl import JSONLDataset
 from proctor.datasets.record import Rules
 from proctor.datasets.table import CSVDataset
-from proctor.errors import DatasetError, nearest
+from proctor.errors import DatasetError, suggest_name
 
 JSONL_ENDINGS = (".jsonl", ".ndjson")
 JSON_ENDINGS = (".json",)
@@ -28,9 +28,9 @@ def open_file(path: str | Path, rules: Rules, format: str | None = None) -> File
     path = Path(path)
     if format is not None and format not in FILE_FORMATS:
         raise DatasetError(
-            f"{format!r} is not a dataset format", where=str(path), fix=nearest(format, FILE_FORMATS)
+            f"{format!r} is not a dataset format", where=str(path), fix=suggest_name(format, FILE_FORMATS)
         )
-    ending = ending_of(path)
+    ending = format_suffix(path)
     if format in ("csv", "tsv") or (format is None and ending in TABLE_ENDINGS):
         return CSVDataset(
             path,
@@ -59,10 +59,10 @@ def open_file(path: str | Path, rules: Rules, format: str | None = None) -> File
     )
 
 
-def ending_of(path: Path) -> str:
+def format_suffix(path: Path) -> str:
     """Return the suffix that names the format, in lower case and without .gz.
 
-    >>> ending_of(Path("qa.JSONL.gz"))
+    >>> format_suffix(Path("qa.JSONL.gz"))
     '.jsonl'
     """
     return Path(path.name.lower().removesuffix(".gz")).suffix

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from proctor.datasets.census import DatasetInspection, IdTable
 from proctor.datasets.faults import (
     WHOLE_DATASET,
     Fault,
@@ -19,6 +18,7 @@ from proctor.datasets.faults import (
     sample_error,
 )
 from proctor.datasets.files import check_file
+from proctor.datasets.inspection import DatasetInspection, IdTable
 from proctor.datasets.record import RecordReader, Rules, read_items
 from proctor.errors import DatasetError
 from proctor.records.run import DatasetInfo

@@ -21,7 +21,7 @@ from proctor.datasets.jsonl import (
 )
 from proctor.datasets.mapping import FIELDS, MappedKeys
 from proctor.datasets.record import RecordReader, Rules
-from proctor.errors import SHOWN_AT_MOST, nearest
+from proctor.errors import MAX_ITEMS, suggest_name
 from proctor.records.sample import Sample
 
 # The keys under which an object may hold its list of records.
@@ -292,8 +292,8 @@ def _several_lists_fault(value: Mapping[str, Any], names: Sequence[str], path: P
 
 def _join_names(names: Iterable[str]) -> str:
     shown = [shorten(name) for name in names]
-    more = f", … and {len(shown) - SHOWN_AT_MOST} more" if len(shown) > SHOWN_AT_MOST else ""
-    return ", ".join(shown[:SHOWN_AT_MOST]) + more
+    more = f", … and {len(shown) - MAX_ITEMS} more" if len(shown) > MAX_ITEMS else ""
+    return ", ".join(shown[:MAX_ITEMS]) + more
 
 
 def _extraction_command(name: str, path: Path) -> str:
@@ -310,7 +310,7 @@ def _missing_list_fault(value: Any, path: Path) -> Fault:
     if not isinstance(value, dict):
         return Fault("", "no samples: the document is neither a list nor an object")
     keys = _join_names(map(str, value)) or "none"
-    suggestion = next((hint for key in value if "did you" in (hint := nearest(key, RECORD_KEYS))), "")
+    suggestion = next((hint for key in value if "did you" in (hint := suggest_name(key, RECORD_KEYS))), "")
     fix = f"put the samples into a list, at the top level or under {', '.join(RECORD_KEYS)}"
     what = f"no samples: the object has no list of samples; its keys are: {keys}"
     if lists := _record_lists(value):

@@ -14,7 +14,7 @@ from proctor.datasets.files import MAX_LINE_BYTES, decode_line, long_line_fault,
 from proctor.datasets.iterator import FileDataset, FileStream
 from proctor.datasets.mapping import MappedKeys
 from proctor.datasets.record import RecordReader, Rules
-from proctor.records.sample import CLUSTER, LABELS, TAGS, Sample, metadata_faults
+from proctor.records.sample import CLUSTER, LABELS, TAGS, Sample, find_metadata_problems
 
 CHECKED_KEYS = frozenset((LABELS, TAGS, CLUSTER))
 OBJECT_PER_LINE = "write one complete JSON object on each line"
@@ -103,7 +103,11 @@ class JSONLDataset(FileDataset):
             # The plain object has values that a sample omits, such as null.
             if may_repeat_keys(line, sample) and may_repeat_keys(line, msgspec.json.decode(line)):
                 return None
-            return sample if needs_no_check(sample.metadata) or not metadata_faults(sample.metadata) else None
+            return (
+                sample
+                if needs_no_check(sample.metadata) or not find_metadata_problems(sample.metadata)
+                else None
+            )
 
         return decode_sample
 

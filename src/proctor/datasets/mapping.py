@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from proctor.datasets.faults import Fault
-from proctor.errors import DatasetError, Problem, nearest
+from proctor.errors import DatasetError, Problem, suggest_name
 from proctor.records.sample import CLUSTER, CONTEXT, LABELS, TAGS
 
 FIELDS = ("id", "input", "expected", "metadata")
@@ -63,13 +63,13 @@ def find_missing_keys(paths: Mapping[str, FieldPath], keys: Collection[str]) -> 
     >>> find_missing_keys({"questoin": ("input",)}, ["id", "question"])
     [('questoin', "did you mean 'question'?")]
     """
-    return [(key, nearest(key, keys)) for key in paths if key not in keys]
+    return [(key, suggest_name(key, keys)) for key in paths if key not in keys]
 
 
 def missing_key_fault(key: str, keys: Sequence[str], what: str) -> Fault:
     """Return the fault of a mapping that names a key or column that does not exist."""
     existing = ", ".join(keys) or "none"
-    return Fault("mapping", f"there is no {what} {key!r}; there are: {existing}", nearest(key, keys))
+    return Fault("mapping", f"there is no {what} {key!r}; there are: {existing}", suggest_name(key, keys))
 
 
 class MappedKeys:

@@ -13,7 +13,7 @@ from proctor.datasets.faults import WHOLE_DATASET, Fault, InvalidRecord, ReportF
 from proctor.datasets.mapping import FIELDS, MappedKeys, find_missing_keys, guess_field, read_mapping
 from proctor.datasets.typed import Reader, accepts_null, make_reader
 from proctor.records import codec
-from proctor.records.sample import Sample, kind_of, metadata_faults
+from proctor.records.sample import Sample, find_metadata_problems, type_name
 
 AUTO_ID_DIGITS = 12
 
@@ -264,7 +264,7 @@ def check_sample(sample: Sample[Any, Any], *, null_input: bool = False) -> list[
     if not isinstance(metadata, Mapping):
         faults.append(Fault("metadata", f"expected a mapping, found {describe_value(metadata)}"))
     else:
-        faults += [Fault(*fault) for fault in metadata_faults(metadata)]
+        faults += [Fault(*fault) for fault in find_metadata_problems(metadata)]
     return faults
 
 
@@ -285,7 +285,7 @@ def _merge_metadata(fields: Mapping[str, Any], faults: list[Fault]) -> dict[str,
     if not metadata:
         return metadata
     faults += [Fault(f"metadata.{key}", "is given twice") for key in extras if key in (own or {})]
-    faults += [Fault(*fault) for fault in metadata_faults(metadata)]
+    faults += [Fault(*fault) for fault in find_metadata_problems(metadata)]
     return metadata
 
 
@@ -309,7 +309,7 @@ def _object_fields(item: Any) -> dict[str, Any]:
     """Return the fields of a dataclass, struct, pydantic model or other object as a record."""
     record = {name: getattr(item, name) for name in _field_names(item) if hasattr(item, name)}
     if not record:
-        what = f"expected a mapping, a Sample or an object with an input, found {kind_of(item)}"
+        what = f"expected a mapping, a Sample or an object with an input, found {type_name(item)}"
         raise InvalidRecord([Fault("", what)])
     return {name: value for name, value in record.items() if value is not None}
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import msgspec
 
-from proctor.core.names import NamesApart
-from proctor.datasets.census import DatasetInspection
+from proctor.core.names import UniqueNames
 from proctor.datasets.faults import ReportFaults
+from proctor.datasets.inspection import DatasetInspection
 from proctor.datasets.record import RecordReader, Rules
-from proctor.errors import ConfigError, Problem, nearest
+from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.run import DatasetInfo
-from proctor.records.sample import CLUSTER, Sample, metadata_faults
+from proctor.records.sample import CLUSTER, Sample, find_metadata_problems
 from proctor.sessions import current as sessions
-from proctor.sessions.importers.reading import SessionFiles
-from proctor.sessions.importers.shapes import Imported
+from proctor.sessions.importers.json_values import ImportedSession
+from proctor.sessions.importers.session_files import SessionFiles
 
 PROBLEMS_SHOWN = 20
 # A warning gives the reasons for the first unreadable files, and only the names of further ones.
@@ -77,7 +77,7 @@ class SessionDataset:
         format: str | None = None,  # noqa: A002 - public name
     ) -> SessionDataset:
         """Make a dataset of one session: the one with an id, or the only one."""
-        name, _ = chosen(SessionFiles(path, format), session_id)
+        name, _ = select_session(SessionFiles(path, format), session_id)
         return SessionDataset(path, format, only=name)
 
     def __iter__(self) -> Iterator[Sample[Any, Any]]:
@@ -140,28 +140,28 @@ class SessionDataset:
 
     def _samples(self) -> Iterator[Sample[Any, Any]]:
         self._formats, self._passed_over = Counter(), Counter()
-        for name, imported in named_apart(self._files):
+        for name, imported in name_sessions_uniquely(self._files):
             if self._only in (None, name):
                 self._passed_over.update(imported.passed_over)
                 self._formats[imported.format] += 1
                 yield make_sample(imported, name)
 
 
-def named_apart(sessions: Iterable[Imported]) -> Iterator[tuple[str, Imported]]:
+def name_sessions_uniquely(sessions: Iterable[ImportedSession]) -> Iterator[tuple[str, ImportedSession]]:
     """Yield recorded sessions with unique ids; repeated ids get a number."""
-    names = NamesApart()
+    names = UniqueNames()
     for imported in sessions:
         yield names.of(imported.id.strip() or "session"), imported
 
 
-def chosen(files: SessionFiles, session_id: str | None) -> tuple[str, Imported]:
+def select_session(files: SessionFiles, session_id: str | None) -> tuple[str, ImportedSession]:
     """Return the session with an id, or the only one; raise an error that lists ids if it is ambiguous.
 
     With an id all files are read, so that `files.problems` is complete.
     """
     ids: list[str] = []
-    match: tuple[str, Imported] | None = None
-    for name, imported in named_apart(files):
+    match: tuple[str, ImportedSession] | None = None
+    for name, imported in name_sessions_uniquely(files):
         if session_id in (None, name):
             match = match or (name, imported)
         ids.append(name)
@@ -169,7 +169,9 @@ def chosen(files: SessionFiles, session_id: str | None) -> tuple[str, Imported]:
             break
     if match is None:
         raise ConfigError(
-            f"there is no session {session_id!r}", where=str(files.path), fix=nearest(session_id or "", ids)
+            f"there is no session {session_id!r}",
+            where=str(files.path),
+            fix=suggest_name(session_id or "", ids),
         )
     if session_id is None and len(ids) > 1:
         examples = ", ".join(ids[:IDS_SHOWN]) + (", …" if len(ids) > IDS_SHOWN else "")
@@ -179,7 +181,7 @@ def chosen(files: SessionFiles, session_id: str | None) -> tuple[str, Imported]:
     return match
 
 
-def make_sample(imported: Imported, name: str) -> Sample[Any, Any]:
+def make_sample(imported: ImportedSession, name: str) -> Sample[Any, Any]:
     """Make a sample with an id from a recorded session.
 
     >>> from proctor.records.session import Session
@@ -208,9 +210,9 @@ def make_sample(imported: Imported, name: str) -> Sample[Any, Any]:
 def _rename_reserved(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """Give recorded values with reserved or invalid names a prefix, and make all names unique."""
     reserved = {
-        name for name, value in recorded.items() if name in _RESERVED or metadata_faults({name: value})
+        name for name, value in recorded.items() if name in _RESERVED or find_metadata_problems({name: value})
     }
-    names = NamesApart("_")
+    names = UniqueNames("_")
     # Unchanged names come first, so that they stay unchanged.
     unchanged = {name: names.of(name) for name in recorded if name not in reserved}
     new_names = unchanged | {name: names.of(f"recorded_{name}") for name in recorded if name in reserved}

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from proctor.datasets.census import DatasetInspection
 from proctor.datasets.dataset import Dataset
 from proctor.datasets.faults import WHOLE_DATASET, InvalidRecord, raise_first, sample_error
 from proctor.datasets.formats import open_file
+from proctor.datasets.inspection import DatasetInspection
 from proctor.datasets.iterator import IteratorDataset
 from proctor.datasets.record import RecordReader, Rules, read_items
 from proctor.errors import DatasetError
 from proctor.ports import SampleSource
 from proctor.records import codec
 from proctor.records.run import DatasetInfo
-from proctor.records.sample import Sample, kind_of
+from proctor.records.sample import Sample, type_name
 
 
 class UserDataset:
@@ -71,7 +71,7 @@ class UserDataset:
         return self._name if index == WHOLE_DATASET else f"{self._name}, item {index}"
 
 
-def as_source(
+def make_source(
     dataset: Any,
     input_type: Any = Any,
     expected_type: Any = Any,
@@ -82,7 +82,7 @@ def as_source(
 ) -> SampleSource:
     """Make a dataset from a path, a list of records, an iterator, or any iterable object.
 
-    >>> source = as_source([{"id": "1", "input": "2 + 2", "expected": "4"}])
+    >>> source = make_source([{"id": "1", "input": "2 + 2", "expected": "4"}])
     >>> [sample.input for sample in source]
     ['2 + 2']
     """
@@ -111,7 +111,7 @@ def as_source(
         )
     if hasattr(dataset, "__iter__") and not isinstance(dataset, Mapping | bytes | type):
         return UserDataset(dataset, rules)
-    name = f"the type {dataset.__name__}" if isinstance(dataset, type) else kind_of(dataset)
+    name = f"the type {dataset.__name__}" if isinstance(dataset, type) else type_name(dataset)
     raise DatasetError(
         f"{name} is not a dataset",
         fix="pass a path, a Dataset, a list of records, an iterator, or an object that yields records",

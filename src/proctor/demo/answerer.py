@@ -15,7 +15,7 @@ from functools import cache
 import msgspec
 
 from proctor.core import resources
-from proctor.errors import TargetError, nearest
+from proctor.errors import TargetError, suggest_name
 from proctor.records import codec
 
 SATURATION, LENGTH_SHARE = 1.2, 0.75  # k1 and b of BM25, at their usual values
@@ -60,7 +60,9 @@ class Bm25:
         """
         highest = max(self.rarity.values())
         weights = [self.rarity.get(term, highest) for term in query]
-        covered = [weight for weight, term in zip(weights, query, strict=True) if term in self._counts[number]]
+        covered = [
+            weight for weight, term in zip(weights, query, strict=True) if term in self._counts[number]
+        ]
         return sum(covered) / sum(weights) if weights else 0.0
 
 
@@ -145,7 +147,7 @@ def answer(question: str, *, ranking: str = "overlap") -> str:
     """
     rankings: dict[str, Callable[[str], Match | None]] = {"overlap": find_by_overlap, "bm25": find_by_bm25}
     if ranking not in rankings:
-        raise TargetError(f"there is no ranking {ranking!r}", fix=nearest(ranking, rankings))
+        raise TargetError(f"there is no ranking {ranking!r}", fix=suggest_name(ranking, rankings))
     match = rankings[ranking](question)
     if match is None:
         return UNKNOWN

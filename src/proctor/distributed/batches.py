@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from proctor.records.lossless import restored_result
+from proctor.records.lossless import restore_result
 from proctor.records.trial import EvalResult
 
 BATCH_SIZE = 100
@@ -18,10 +18,10 @@ BATCH_SIZE = 100
 T = TypeVar("T")
 
 
-def batches(items: Iterable[T]) -> Iterator[list[T]]:
+def split_batches(items: Iterable[T]) -> Iterator[list[T]]:
     """Split into lists of a hundred.
 
-    >>> [len(batch) for batch in batches(range(250))]
+    >>> [len(batch) for batch in split_batches(range(250))]
     [100, 100, 50]
     """
     rest = iter(items)
@@ -65,7 +65,7 @@ def decode_body(body: Any, body_type: type[BodyT]) -> BodyT:
         return body
     try:
         record = msgspec.convert(body, body_type)
-        return cast(BodyT, restored_result(record)) if isinstance(record, EvalResult) else record
+        return cast(BodyT, restore_result(record)) if isinstance(record, EvalResult) else record
     except ValueError:
         raise
     except Exception as error:

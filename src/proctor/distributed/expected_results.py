@@ -22,7 +22,7 @@ DIGITS = 8
 _PART = re.compile(rf"(.+?)@([0-9a-f]{{{DIGITS}}})(?: |$)", re.DOTALL)
 
 
-def expectation(setup: Setup) -> str:
+def describe_setup(setup: Setup) -> str:
     """Name the target and the evaluators with a digest of the code of each.
 
     The text is equal on all machines that have the same code installed.
@@ -103,7 +103,7 @@ def matches_request(result: EvalResult, request: EvalRequest[Any, Any]) -> bool:
     )
 
 
-def removed(results: Mailbox[EvalResult]) -> Iterator[str]:
+def remove_mailbox(results: Mailbox[EvalResult]) -> Iterator[str]:
     """Remove the mailbox of a finished run; yield a warning if that fails."""
     try:
         results.remove(for_good=True)

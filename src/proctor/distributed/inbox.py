@@ -44,7 +44,7 @@ SPREAD_SECONDS = 1.0
 ISOLATION_POLL_SECONDS = 0.01
 
 
-class Until(msgspec.Struct, frozen=True):
+class StopCondition(msgspec.Struct, frozen=True):
     """When a worker ends: after `polls`, with `empty` once no message is left, else by `stop`.
 
     A poll waits up to `wait` seconds for the first message, then takes all waiting messages, at
@@ -68,7 +68,7 @@ class Inbox:
         self,
         requests: Mailbox[EvalRequest[Any, Any]],
         held: LeasedMessages,
-        until: Until,
+        until: StopCondition,
         expects: str,
         warn: Warn,
         rng: random.Random | None = None,

@@ -44,10 +44,10 @@ def notice_id(run_id: str) -> str:
     return f"{run_id}-notice"
 
 
-def notice_in(result: EvalResult) -> WorkerNotice | None:
+def read_notice(result: EvalResult) -> WorkerNotice | None:
     """Read the notice in a result; None if it is a real result.
 
-    >>> notice_in(EvalResult(Trial(Sample("1", "2 + 2"), "4"))) is None
+    >>> read_notice(EvalResult(Trial(Sample("1", "2 + 2"), "4"))) is None
     True
     """
     delivery = result.delivery
@@ -97,7 +97,7 @@ class WorkerRegistry:
 
     def record(self, result: EvalResult) -> bool:
         """Record the worker that sent a result; return True if it is a notice."""
-        notice = notice_in(result)
+        notice = read_notice(result)
         if notice is None:
             self.has_match = True
             return False
@@ -116,7 +116,7 @@ class WorkerRegistry:
         """Describe how workers differ from what the run expects; empty if none does."""
         return "; ".join(f"{_names(names)}: {text}" for text, names in self._mismatches.items())
 
-    def sentences(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[str]:
         """Describe mismatches and other versions for the report."""
         for text, names in self._mismatches.items():
             yield f"workers: {_names(names)} took no requests of this run, because {text}"

@@ -38,7 +38,7 @@ LAST_SECONDS = 10.0
 LAST_PAUSE_SECONDS = 0.1
 
 
-class Tally(msgspec.Struct):
+class WorkerSummary(msgspec.Struct):
     """The work of a worker: results sent, errors among them, requests returned, outdated results."""
 
     sent: int = 0
@@ -86,7 +86,7 @@ class Outbox:
         self._is_full_reported = False
         self.blocked: MailboxFull | None = None
         self._deadline = 0.0
-        self.tally = Tally()
+        self.tally = WorkerSummary()
         self._thread = SupervisedThread(self._work, "proctor-outbox", lambda _: end())
 
     def __enter__(self) -> Outbox:

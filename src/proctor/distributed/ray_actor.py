@@ -11,19 +11,19 @@ import msgspec
 from proctor.core import imports as importing
 from proctor.core import lifetimes
 from proctor.core.clock import SystemClock
-from proctor.core.threads import Threads
-from proctor.distributed.expected_results import expectation
+from proctor.core.threads import CallThreads
+from proctor.distributed.expected_results import describe_setup
 from proctor.distributed.worker import worker_name
-from proctor.engine.limits import Deadlines, Slot
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
+from proctor.engine.timeouts import Deadlines, WorkerSlot
 from proctor.engine.trial import TrialRunner
 from proctor.errors import StopRun
 from proctor.history.payload import written
-from proctor.models.asking import Conditions, conditions
+from proctor.models.model_calls import CallContext, call_context
 from proctor.models.spending import Spending
 from proctor.records import codec
-from proctor.records.lossless import tagged_result
+from proctor.records.lossless import tag_result
 from proctor.records.mail import EvalRequest
 from proctor.records.run import RunMetadata, Spent
 from proctor.records.trial import EvalResult
@@ -72,35 +72,35 @@ class TrialActor:
         """Build the setup once; return an `ActorInfo`."""
         name = worker_name()
         try:
-            setup: Setup = importing.load(self._build)(self._recipe)
+            setup: Setup = importing.import_object(self._build)(self._recipe)
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
             return codec.encode(ActorInfo(name, problem=problem))
         await self._open.enter_async_context(lifetimes.in_use())
         self._open.push_async_callback(setup.target.close)
         run = RunMetadata(name, "actor", self._clock.now(), target=setup.target.spec)
-        observed = await self._open.enter_async_context(telemetry.observing(run, for_others=True))
+        observed = await self._open.enter_async_context(telemetry.observe_run(run, for_others=True))
         traced = dataclasses.replace(setup, evaluators=observed.evaluators(setup.evaluators))
         progress = Progress(name, self._clock, total=None)
         self._options = setup.options
-        self._runner = observed.runner(TrialRunner(traced, self._clock, Threads(), progress))
+        self._runner = observed.runner(TrialRunner(traced, self._clock, CallThreads(), progress))
         timeout = setup.options.timeout
         self._deadlines = None if timeout is None else Deadlines(timeout, self._clock.monotonic)
-        return codec.encode(ActorInfo(name, expectation(setup)))
+        return codec.encode(ActorInfo(name, describe_setup(setup)))
 
     async def trial(self, data: bytes) -> bytes:
         """Run and score the sample of an `EvalRequest`; return a `TrialResponse`."""
         request: EvalRequest[Any, Any] = codec.decode(data, EvalRequest)
-        telemetry.belongs_to.set(request.run_id)
+        telemetry.current_run_id.set(request.run_id)
         budget = self._options.budget
         # Separate for each trial: the response contains its total, and the run adds them up.
         spending = None if budget is None else Spending(budget)
-        conditions.set(Conditions(spending))
+        call_context.set(CallContext(spending))
         warnings: list[str] = []
         sessions.warnings.set(warnings)
         stop_error = None
         try:
-            result = tagged_result(written(await self._run_with_timeout(request))[1])
+            result = tag_result(written(await self._run_with_timeout(request))[1])
         except StopRun as error:
             result, stop_error = None, error
         return codec.encode(
@@ -118,7 +118,7 @@ class TrialActor:
         await self._open.aclose()
 
     async def _run_with_timeout(self, request: EvalRequest[Any, Any]) -> EvalResult:
-        slot = Slot()
+        slot = WorkerSlot()
         sample, configuration, epoch = request.sample, request.configuration, request.epoch
         slot.job = (0, sample, configuration, epoch, self._clock.monotonic())
         if self._deadlines is not None:

@@ -12,24 +12,24 @@ from datetime import datetime
 from typing import Any
 
 from proctor.core.clock import Clock, SystemClock
-from proctor.distributed.account import UNREADABLE_RESULT, DeliveryCounts
-from proctor.distributed.arrival import check_arrival
 from proctor.distributed.batches import BATCH_SIZE, Backoff, SupervisedThread
-from proctor.distributed.collect import RESULT_LEASE_SECONDS as LEASE_SECONDS
-from proctor.distributed.collect import ResultReceiver
+from proctor.distributed.check_requests import check_arrival
+from proctor.distributed.dead_letters import DeadLetterPoller, UnreadableResultPoller
+from proctor.distributed.delivery_counts import UNREADABLE_RESULT, DeliveryCounts
 from proctor.distributed.expected_results import (
-    expectation,
+    describe_setup,
     failed_result,
     matches_request,
     refuse_cache,
-    removed,
+    remove_mailbox,
     restore_sample,
 )
-from proctor.distributed.letters import Letters, UnreadableResultPoller
-from proctor.engine.limits import Slot
+from proctor.distributed.result_collector import RESULT_LEASE_SECONDS as LEASE_SECONDS
+from proctor.distributed.result_collector import ResultReceiver
+from proctor.engine.early_stop import sum_spending
 from proctor.engine.plan import Job, Plan
 from proctor.engine.progress import Progress
-from proctor.engine.stopping import sum_spending
+from proctor.engine.timeouts import WorkerSlot
 from proctor.engine.trial import Runner
 from proctor.errors import MailboxError, MailboxFull, MessageRefused, StopRun
 from proctor.models.spending import Spending
@@ -148,10 +148,10 @@ def request_id(run_id: str, position: int) -> str:
     return f"{run_id}-{position}"
 
 
-def position_in(run_id: str, delivery: Delivery | None) -> int | None:
+def parse_position(run_id: str, delivery: Delivery | None) -> int | None:
     """The position of a result in the plan of a run; None for a result of another run.
 
-    >>> position_in("r1", Delivery("r1", "r1-7")), position_in("r2", Delivery("r1", "r1-7"))
+    >>> parse_position("r1", Delivery("r1", "r1-7")), parse_position("r2", Delivery("r1", "r1-7"))
     (7, None)
     """
     if delivery is None or delivery.run_id != run_id:
@@ -161,7 +161,7 @@ def position_in(run_id: str, delivery: Delivery | None) -> int | None:
     return int(number) if prefix == run_id and is_number else None
 
 
-def request_of(job: Job, run_id: str, now: datetime, expects: str = "") -> EvalRequest[Any, Any]:
+def create_request(job: Job, run_id: str, now: datetime, expects: str = "") -> EvalRequest[Any, Any]:
     """Create the request for one trial of a run."""
     position, sample, configuration, epoch = job
     return EvalRequest(
@@ -176,7 +176,7 @@ def request_of(job: Job, run_id: str, now: datetime, expects: str = "") -> EvalR
 
 
 @dataclass(frozen=True)
-class Workers:
+class MailboxBackend:
     """Runs the trials of a run on the workers of a mailbox.
 
     `window` limits the requests without a result; after `patience` seconds without any result the
@@ -202,11 +202,11 @@ class Workers:
                 yield remote
             # A stopped run leaves the other results there for a resume.
             if remote.is_done:
-                progress.warnings += removed(results)
+                progress.warnings += remove_mailbox(results)
         finally:
             results.close()
             progress.notice = ""
-            progress.warnings += remote.account.sentences()
+            progress.warnings += remote.account.warnings()
 
 
 class RemoteRunner:
@@ -214,18 +214,18 @@ class RemoteRunner:
 
     def __init__(
         self,
-        workers: Workers,
+        workers: MailboxBackend,
         results: Mailbox[EvalResult],
         plan: Plan,
         run: RunMetadata,
         progress: Progress,
         spending: Spending | None,
     ) -> None:
-        self.hands = workers.window
+        self.max_concurrency = workers.window
         self.account = DeliveryCounts()
         self._workers = workers
         self._run_id = run.run_id
-        self._expects = expectation(plan)
+        self._expects = describe_setup(plan)
         self._progress = progress
         self._spending = spending
         self._unanswered = 0
@@ -251,7 +251,7 @@ class RemoteRunner:
             self._fail_soon,
         )
         self._receiver = ResultReceiver(results, self._receive, self._notice, self._fail_soon)
-        self._dead_letters = Letters(workers.requests, self._is_awaited)
+        self._dead_letters = DeadLetterPoller(workers.requests, self._is_awaited)
         self._unreadable_results = UnreadableResultPoller(results)
         self._mismatch_since: float | None = None
 
@@ -282,7 +282,7 @@ class RemoteRunner:
             raise self._failure
 
     async def run(
-        self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
+        self, slot: WorkerSlot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult:
         """Run and score one sample on a worker."""
         assert slot.job is not None
@@ -291,7 +291,7 @@ class RemoteRunner:
         if self._spending is not None:
             self._spending.check()
         job = (slot.job[0], sample, configuration, epoch)
-        request = request_of(job, self._run_id, self._workers.clock.now(), self._expects)
+        request = create_request(job, self._run_id, self._workers.clock.now(), self._expects)
         self._requested.add(slot.job[0])
         result = self._early.pop(request.request_id, None)
         if result is not None and not matches_request(result, request):
@@ -344,7 +344,7 @@ class RemoteRunner:
         self._last_result_at, self._resend_after = self._workers.clock.monotonic(), RESEND_SECONDS
         self._progress.notice = ""
         for result in sorted(answers, key=lambda answer: not answer.success):
-            position = position_in(self._run_id, result.delivery)
+            position = parse_position(self._run_id, result.delivery)
             if result.delivery is None or position is None:
                 self.account.strangers += 1
             elif position not in self._requested:

@@ -16,19 +16,19 @@ import msgspec
 
 from proctor.core import lifetimes
 from proctor.core.clock import Clock, SystemClock
-from proctor.core.threads import Threads
-from proctor.distributed.expected_results import expectation
-from proctor.distributed.inbox import Inbox, Until
+from proctor.core.threads import CallThreads
+from proctor.distributed.expected_results import describe_setup
+from proctor.distributed.inbox import Inbox, StopCondition
 from proctor.distributed.leased_messages import LeasedMessages, Warn
 from proctor.distributed.notices import NoticeSender
-from proctor.distributed.outbox import Outbox, Tally
-from proctor.engine.limits import Slot
+from proctor.distributed.outbox import Outbox, WorkerSummary
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
+from proctor.engine.timeouts import WorkerSlot
 from proctor.engine.trial import Runner, TrialRunner
 from proctor.engine.worker_pool import WorkerPool
 from proctor.errors import ConfigError, MailboxFull, StopRun
-from proctor.models.asking import Conditions, conditions
+from proctor.models.model_calls import CallContext, call_context
 from proctor.ports import Mailbox
 from proctor.records.mail import EvalRequest
 from proctor.records.run import RunMetadata
@@ -48,7 +48,7 @@ def worker_name() -> str:
 
 
 @dataclass(frozen=True)
-class Post:
+class WorkerConfig:
     """The mailboxes of a worker, and how it leases requests.
 
     `lease` is the time in seconds until a request of a dead worker returns; `alive` is a file that
@@ -86,7 +86,7 @@ class Worker:
     lease expires.
     """
 
-    def __init__(self, setup: Setup, config: Post, clock: Clock | None = None) -> None:
+    def __init__(self, setup: Setup, config: WorkerConfig, clock: Clock | None = None) -> None:
         # A failed sample is a result and no reason to stop; the run keeps the budget.
         options = msgspec.structs.replace(setup.options, on_error="continue", max_errors=None, budget=None)
         self._setup = Setup(target=setup.target, evaluators=setup.evaluators, options=options)
@@ -94,7 +94,7 @@ class Worker:
         self._clock = clock or SystemClock()
         self._stop: Callable[[], None] | None = None
         self._stopped = False
-        self.expects = expectation(setup)
+        self.expects = describe_setup(setup)
 
     def stop(self) -> None:
         """Finish the running trials and return the rest; from any thread or signal handler.
@@ -110,12 +110,12 @@ class Worker:
         if not self._stopped:
             self.stop()
 
-    async def run(self, until: Until = Until()) -> Tally:  # noqa: B008 - it is frozen
+    async def run(self, until: StopCondition = StopCondition()) -> WorkerSummary:  # noqa: B008 - it is frozen
         """Work until the condition is met or until `stop`; return a summary."""
         config = self._config
         name = config.name or worker_name()
         progress = Progress(name, self._clock, total=None)
-        threads = Threads()
+        threads = CallThreads()
         warnings_token = sessions.warnings.set(_ImmediateWarnings(config.trouble))
         with LeasedMessages(config.lease, config.trouble, lambda _: self._end()) as leased:
             outbox = Outbox(
@@ -137,7 +137,7 @@ class Worker:
                 notices=NoticeSender(self.expects, name),
             )
             try:
-                async with telemetry.observing(self._describe(name), for_others=True) as observed:
+                async with telemetry.observe_run(self._describe(name), for_others=True) as observed:
                     evaluators = observed.evaluators(self._setup.evaluators)
                     setup = dataclasses.replace(self._setup, evaluators=evaluators)
                     local = observed.runner(TrialRunner(setup, self._clock, threads, progress))
@@ -187,7 +187,7 @@ class Worker:
             with contextlib.suppress(RuntimeError):  # the loop is closed: it has stopped already
                 loop.call_soon_threadsafe(stop_here)
 
-        token = conditions.set(Conditions(None))
+        token = call_context.set(CallContext(None))
         touching = asyncio.ensure_future(self._touch_alive_file())
         self._stop = stop
         if self._stopped:
@@ -198,7 +198,7 @@ class Worker:
         finally:
             self._stop, self._stopped = None, False
             touching.cancel()
-            conditions.reset(token)
+            call_context.reset(token)
             await self._setup.target.close()
 
     async def _touch_alive_file(self) -> None:
@@ -218,7 +218,7 @@ class Worker:
 class _ReturningRunner:
     """Runs trials, and returns the request of a dropped trial at once."""
 
-    hands = None
+    max_concurrency = None
 
     def __init__(self, runner: Runner, outbox: Outbox, leased: LeasedMessages) -> None:
         self._run = runner.run
@@ -226,10 +226,10 @@ class _ReturningRunner:
         self._leased = leased
 
     async def run(
-        self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
+        self, slot: WorkerSlot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult:
         assert slot.job is not None
-        telemetry.belongs_to.set(self._leased.get(slot.job[0]).request.run_id)
+        telemetry.current_run_id.set(self._leased.get(slot.job[0]).request.run_id)
         try:
             return await self._run(slot, sample, configuration, epoch)
         except asyncio.CancelledError:

@@ -11,7 +11,7 @@ import msgspec
 
 from proctor.core.clock import Clock
 from proctor.records import codec
-from proctor.records.lossless import MARK, restored, restored_session, tagged, tagged_session
+from proctor.records.lossless import MARK, restore_session, restore_value, tag_session, tag_value
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.session import Message, Session, ToolCall
@@ -117,13 +117,13 @@ def read_reply(returned: Any, sample: Sample[Any, Any]) -> Any:
 
 
 def _with_conversation(returned: Any, output: Any, sample: Sample[Any, Any], live: Session | None) -> Any:
-    from proctor.sessions.importers.conversation import add_missing, holds_messages, read_conversation
+    from proctor.sessions.importers.conversation import has_messages, merge_sessions, read_conversation
 
     conversation = read_conversation(output, sample.input)
     if conversation is None:
         return returned
     is_recorded = live is not None and len(live) > 0
-    session = add_missing(live, conversation.session) if is_recorded and live else conversation.session
+    session = merge_sessions(live, conversation.session) if is_recorded and live else conversation.session
     reply = returned if isinstance(returned, Reply) else Reply(output)
     usage = reply.usage
     if usage is None and (live is None or live.known_usage() is None):
@@ -140,7 +140,7 @@ def _with_conversation(returned: Any, output: Any, sample: Sample[Any, Any], liv
             "or return the choice that is meant"
         )
     reply = msgspec.structs.replace(reply, session=session if is_complete else None, usage=usage)
-    if holds_messages(sample.expected) or _is_state_expected(sample.expected, output, conversation.answer):
+    if has_messages(sample.expected) or _is_state_expected(sample.expected, output, conversation.answer):
         return reply
     if not conversation.has_answer:
         sessions.warn(NO_ANSWER)
@@ -159,12 +159,12 @@ def _is_state_expected(expected: Any, output: Any, answer: Any) -> bool:
 
     An expected mapping is compared with an answer that may be JSON, unless the state has its keys.
     """
-    from proctor.sessions.importers.conversation import names_in, names_to_look_up
+    from proctor.sessions.importers.conversation import list_state_names, select_state_names
 
-    names = names_in(output)
+    names = list_state_names(output)
     if not names:
         return False
-    others = names_to_look_up(names, output)
+    others = select_state_names(names, output)
     if isinstance(expected, Mapping):
         may_be_json = isinstance(answer, str) and "{" in answer
         if any(name in expected for name in names) or (others and not may_be_json):
@@ -211,7 +211,9 @@ class OutputCache:
 
         async def cached(sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int) -> Any:
             # Tagged, because the input 1 is not "1", and NaN is not null.
-            request = codec.canonical([self._target, tagged(dict(options)), tagged(sample.input), epoch])
+            request = codec.canonical(
+                [self._target, tag_value(dict(options)), tag_value(sample.input), epoch]
+            )
             if b'"$repr"' in request:
                 return await call(sample, options, epoch)
             key = hashlib.sha256(request).hexdigest()
@@ -239,8 +241,8 @@ class OutputCache:
 
 
 def _encode(reply: Reply) -> bytes:
-    session = None if reply.session is None else tagged_session(reply.session)
-    return codec.encode(msgspec.structs.replace(reply, output=tagged(reply.output), session=session))
+    session = None if reply.session is None else tag_session(reply.session)
+    return codec.encode(msgspec.structs.replace(reply, output=tag_value(reply.output), session=session))
 
 
 def _was_read(reply: StoredReply) -> bool:
@@ -254,20 +256,20 @@ def _was_read(reply: StoredReply) -> bool:
 
 def _has_same_messages(returned: Any, reply: StoredReply) -> bool:
     """True if the decoded JSON contains all messages of the returned object."""
-    from proctor.sessions.importers.conversation import is_told_as_data
+    from proctor.sessions.importers.conversation import is_fully_encoded
 
     if not reply.unread:
         return True
     output = returned.output if isinstance(returned, Reply) else returned
-    return is_told_as_data(output, reply.output)
+    return is_fully_encoded(output, reply.output)
 
 
 def _decode(data: bytes, reply_type: type[ReplyT]) -> ReplyT:
     reply = msgspec.json.decode(data, type=reply_type)
     if MARK not in data:
         return reply
-    session = None if reply.session is None else restored_session(reply.session)
-    return msgspec.structs.replace(reply, output=restored(reply.output), session=session)
+    session = None if reply.session is None else restore_session(reply.session)
+    return msgspec.structs.replace(reply, output=restore_value(reply.output), session=session)
 
 
 def _to_reply(returned: Any, latency_ms: float) -> StoredReply:

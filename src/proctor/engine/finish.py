@@ -8,15 +8,15 @@ import msgspec
 
 from proctor.comparison.report import FieldReport
 from proctor.errors import EvaluatorError
-from proctor.metrics.estimates import FIELD
+from proctor.metrics.estimates import FIELD_PREFIX
 from proctor.metrics.registry import MetricRegistry
-from proctor.metrics.warnings import constant_judges, evaluators_without_verdicts, local_judges
+from proctor.metrics.warnings import warn_constant_judges, warn_local_judges, warn_missing_verdicts
 from proctor.ports import History, Metric
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
 from proctor.records.results import Results
 from proctor.records.run import CachedOutputs, RunMetadata
-from proctor.records.score import Score, parts_of
+from proctor.records.score import Score, read_parts
 
 MetricTable = dict[str, MetricValue]
 
@@ -49,9 +49,9 @@ def finish(history: History, run: RunMetadata, metrics: Sequence[Metric] = ()) -
         *run.warnings,
         *_no_verdict_warnings(results, run, table),
         *_missing_field_warnings(results, run),
-        *evaluators_without_verdicts(results, run),
-        *constant_judges(results, run),
-        *local_judges(run),
+        *warn_missing_verdicts(results, run),
+        *warn_constant_judges(results, run),
+        *warn_local_judges(run),
     )
     run = msgspec.structs.replace(
         run, warnings=tuple(dict.fromkeys(warnings)), cached_outputs=_cached_outputs(results, run)
@@ -77,15 +77,15 @@ def _no_verdict_warnings(results: Results, run: RunMetadata, table: MetricTable)
     if first is None:
         return
     for spec in run.evaluators:
-        label = f"{FIELD}.{spec.name}" if spec.uses == FIELD else spec.name
+        label = f"{FIELD_PREFIX}.{spec.name}" if spec.uses == FIELD_PREFIX else spec.name
         rate, score = table.get(f"{label}.pass_rate"), first.scores.get(spec.name)
         if score is None:
             continue
         if rate is not None and not rate.n:
             yield _describe_no_verdict(spec.name, score)
-        elif spec.uses == FIELD and run.fields:
+        elif spec.uses == FIELD_PREFIX and run.fields:
             # Parts have separate metrics only where fields were selected.
-            for part, part_score in parts_of(score).items():
+            for part, part_score in read_parts(score).items():
                 metric = table.get(f"{label}.{part}")
                 if metric is None or not metric.n:
                     yield _describe_no_verdict(f"{spec.name}.{part}", part_score)

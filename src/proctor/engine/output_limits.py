@@ -18,8 +18,8 @@ import msgspec
 
 from proctor.core import optional as extras
 from proctor.core.isolation import UserCall
-from proctor.core.threads import Threads
-from proctor.engine import limits
+from proctor.core.threads import CallThreads
+from proctor.engine import timeouts as limits
 from proctor.records import codec
 from proctor.records.run import RunOptions
 from proctor.records.score import Score
@@ -101,7 +101,7 @@ class SizeEstimator:
                 return size
         if issubclass(value_type, bytes | bytearray):
             return len(value) * 4 // 3
-        numpy = extras.loaded("numpy")
+        numpy = extras.loaded_module("numpy")
         if numpy is not None and issubclass(value_type, numpy.ndarray | numpy.generic):
             self.is_plain = self.is_plain and value.dtype.kind != "O"
             return int(value.size) * 8
@@ -120,7 +120,7 @@ class SizeEstimator:
             return [value.real, value.imag]
         if issubclass(value_type, msgspec.Struct):
             return [part for name in value_type.__struct_fields__ for part in (name, getattr(value, name))]
-        pydantic = extras.loaded("pydantic")
+        pydantic = extras.loaded_module("pydantic")
         if pydantic is not None and issubclass(value_type, pydantic.BaseModel):
             attributes = object.__getattribute__(value, "__dict__")
             return [*attributes.keys(), *attributes.values()]
@@ -130,7 +130,7 @@ class SizeEstimator:
 class OutputLimits:
     """Keeps the stored parts of a trial within the limits of a run."""
 
-    def __init__(self, options: RunOptions, threads: Threads) -> None:
+    def __init__(self, options: RunOptions, threads: CallThreads) -> None:
         self.limit = options.max_output_bytes
         # A text of this length is within the limit however it is escaped.
         self.short = self.limit // 6

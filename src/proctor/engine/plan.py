@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from proctor.ports import AttachedEvaluator, Metric, SampleSource, Target
-from proctor.records.order import Positions, drawn
+from proctor.records.order import Positions, shuffle_key
 from proctor.records.run import DatasetInfo, RunOptions
 from proctor.records.sample import Sample
 from proctor.records.trial import Configuration
@@ -64,7 +64,7 @@ def plan_jobs(
     epochs = range(plan.options.epochs)
     configurations = sorted(plan.configurations, key=lambda c: c.name != plan.baseline)
     per_sample = len(configurations) * len(epochs)
-    for number, sample in samples_in_turn(plan) if samples is None else samples:
+    for number, sample in ordered_samples(plan) if samples is None else samples:
         position = first_position + number * per_sample - 1
         for configuration in configurations:
             for epoch in epochs:
@@ -73,12 +73,12 @@ def plan_jobs(
                     yield position, sample, configuration, epoch
 
 
-def samples_in_turn(plan: Plan) -> Iterable[NumberedSample]:
+def ordered_samples(plan: Plan) -> Iterable[NumberedSample]:
     """The samples to run, in the run's order. A shuffled dataset is held in memory."""
     numbered, limit, seed = enumerate(plan.dataset), plan.options.limit, plan.options.shuffle
     if seed is None:
         return islice(numbered, limit)
-    return sorted(numbered, key=lambda pair: drawn(seed, pair[1].id))[:limit]
+    return sorted(numbered, key=lambda pair: shuffle_key(seed, pair[1].id))[:limit]
 
 
 def done_by_position(finished: Iterable[tuple[int, str, str, int]]) -> IsDone:

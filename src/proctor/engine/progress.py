@@ -8,7 +8,7 @@ from typing import Any
 
 from proctor.core.clock import Clock
 from proctor.core.isolation import outside_task
-from proctor.engine.limits import Slot
+from proctor.engine.timeouts import WorkerSlot
 from proctor.ports import ProgressCallback
 from proctor.records.fields.view import field_values
 from proctor.records.progress import EventKind, ProgressEvent, ProgressStatus
@@ -35,7 +35,7 @@ class Progress:
         self.total = total
         self.resumed = already_done
         self.outcomes: Counter[Outcome] = Counter(dict.fromkeys(OUTCOMES, 0))
-        self.slots: list[Slot] = []
+        self.slots: list[WorkerSlot] = []
         self.warnings: list[str] = []
         # One entry for each output that ended at the token limit.
         self.cut_off: list[None] = []

@@ -43,34 +43,34 @@ _PASSWORD = re.compile(r"(?!\d{1,5}\Z)[^-/.~\s][^/\s]*")
 _ID = re.compile(r"[\w./+-]{1,200}")
 
 
-def gathered(
+def collect_provenance(
     folder: str | os.PathLike[str] = ".",
     environment: Mapping[str, str] | None = None,
     command: Sequence[str] | None = None,
 ) -> Provenance:
     """Collect the provenance of a run that starts now in this folder; unknown parts are left out.
 
-    >>> gathered(environment={"OPENAI_API_KEY": "sk-1", "HOME": "/"}, command=["eval.py"]).variables
+    >>> collect_provenance(environment={"OPENAI_API_KEY": "sk-1", "HOME": "/"}, command=["eval.py"]).variables
     ('OPENAI_API_KEY',)
     """
     environment = os.environ if environment is None else environment
-    code = code_in(Path(folder).absolute())
+    code = read_git_state(Path(folder).absolute())
     ids = {name: environment[name] for name in CI_IDS if _ID.fullmatch(environment.get(name, ""))}
     return Provenance(
         code.commit,
         code.branch,
         code.dirty,
-        told(sys.argv if command is None else command),
-        packages(),
+        redact_command(sys.argv if command is None else command),
+        package_versions(),
         tuple(sorted(name for name in environment if _VARIABLE.fullmatch(name))),
         Redaction().value(ids),
     )
 
 
-def told(command: Sequence[str]) -> tuple[str, ...]:
+def redact_command(command: Sequence[str]) -> tuple[str, ...]:
     """Remove secrets and the folder of the program from a command line.
 
-    >>> told(["/home/ann/bin/evals", "--api-key", "abc", "--limit=3"])
+    >>> redact_command(["/home/ann/bin/evals", "--api-key", "abc", "--limit=3"])
     ('evals', '--api-key', '[secret: assigned secret]', '--limit=3')
     """
     if not command:
@@ -91,10 +91,10 @@ def told(command: Sequence[str]) -> tuple[str, ...]:
 
 
 @functools.cache
-def packages() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
     """The installed versions of `PACKAGES`, read from folder names, because opening each takes too long.
 
-    >>> "msgspec" in packages()
+    >>> "msgspec" in package_versions()
     True
     """
     versions: dict[str, str] = {}
@@ -106,7 +106,7 @@ def packages() -> dict[str, str]:
 
 
 @functools.cache
-def code_in(folder: Path) -> Provenance:
+def read_git_state(folder: Path) -> Provenance:
     """Read the commit and branch of a folder, and whether files differ from the commit.
 
     Cached: imported code does not change when files do.

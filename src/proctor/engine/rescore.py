@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from proctor.engine.beside import Key, PeerSelection
-from proctor.engine.limits import Slot
 from proctor.engine.output_limits import OutputLimits
+from proctor.engine.peer_trials import Key, PeerSelection
 from proctor.engine.plan import Job
+from proctor.engine.timeouts import WorkerSlot
 from proctor.engine.trial import Scorer
 from proctor.ports import AttachedEvaluator, Metric
-from proctor.records.lossless import DEEPEST
+from proctor.records.lossless import MAX_DEPTH
 from proctor.records.results import Results
 from proctor.records.run import Budget, RunMetadata
 from proctor.records.sample import Sample
@@ -22,7 +22,7 @@ from proctor.records.trial import Configuration, EvalResult, Trial
 
 
 @dataclass(frozen=True)
-class Rescoring:
+class RescorePlan:
     """The evaluators, metrics and settings for scoring a stored run again."""
 
     evaluators: tuple[AttachedEvaluator, ...]
@@ -67,7 +67,7 @@ class StoredTrials:
 class Rescorer:
     """Scores stored trials; failed ones stay unchanged."""
 
-    hands = None
+    max_concurrency = None
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Rescorer:
         self._limits = limits
 
     async def run(
-        self, slot: Slot, _sample: Sample[Any, Any], configuration: Configuration, _epoch: int
+        self, slot: WorkerSlot, _sample: Sample[Any, Any], configuration: Configuration, _epoch: int
     ) -> EvalResult:
         assert slot.job is not None
         trial, peers = self._trials.pop(slot.job[0])
@@ -107,7 +107,7 @@ def find_unstored_type(value: Any, depth: int = 0) -> str | None:
     >>> find_unstored_type({"a": [{"$repr": "<Odd>", "$type": "Odd"}]}), find_unstored_type({"a": 1})
     ('Odd', None)
     """
-    if depth > DEEPEST or not isinstance(value, dict | list | tuple):
+    if depth > MAX_DEPTH or not isinstance(value, dict | list | tuple):
         return None
     if isinstance(value, dict) and value.keys() == {"$repr", "$type"}:
         return str(value["$type"])

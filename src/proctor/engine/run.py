@@ -18,15 +18,15 @@ from proctor.core import lifetimes
 from proctor.core.clock import Clock
 from proctor.core.process_exit import exit_blocked
 from proctor.core.redaction.redact import Redaction
-from proctor.core.threads import Threads
+from proctor.core.threads import CallThreads
 from proctor.engine.finish import finish
 from proctor.engine.ledger import Ledger
 from proctor.engine.progress import Progress
-from proctor.engine.redacting import guarded, redaction_for, with_counts
+from proctor.engine.redaction import add_redaction_counts, create_redaction, redacting_writer
 from proctor.engine.trial import Runner
 from proctor.engine.worker_pool import StopCheck, WorkerPool, describe_error
 from proctor.errors import RunIncomplete, RunInterrupted, RunStopped
-from proctor.models.asking import Conditions, conditions
+from proctor.models.model_calls import CallContext, call_context
 from proctor.models.spending import Spending
 from proctor.ports import History, Metric, ResultWriter, RunView
 from proctor.records.report import EvalReport
@@ -34,8 +34,8 @@ from proctor.records.run import RunMetadata, RunStatus, StoppedEarly
 from proctor.records.trial import EvalResult, Verdict
 from proctor.sessions import current as sessions
 
-Watch = Callable[[RunView], AbstractContextManager[object]]
-OpenRunner = Callable[[Threads, ResultWriter], AbstractAsyncContextManager[Runner]]
+OpenDisplay = Callable[[RunView], AbstractContextManager[object]]
+OpenRunner = Callable[[CallThreads, ResultWriter], AbstractAsyncContextManager[Runner]]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class RunExecution:
     progress: Progress
     open_runner: OpenRunner
     metrics: Sequence[Metric] = ()
-    open_display: Watch | None = None
+    open_display: OpenDisplay | None = None
     is_new: bool = True
     spending: Spending | None = None
     stop_check: StopCheck | None = None
@@ -70,7 +70,7 @@ class RunExecution:
         status: RunStatus = "failed"
         pool: WorkerPool | None = None
         folder = _current_folder()
-        redaction = redaction_for(self.metadata.options)
+        redaction = create_redaction(self.metadata.options)
         try:
             display = self.open_display(self.progress) if self.open_display else contextlib.nullcontext()
             opened = self.history.writer(self.metadata.run_id)
@@ -120,13 +120,13 @@ class RunExecution:
     ) -> AbstractContextManager[ResultWriter]:
         warnings = self.progress.warnings
         notifying = writer if self.on_result is None else NotifyingWriter(writer, self.on_result, warnings)
-        return guarded(notifying, redaction, warnings=warnings)
+        return redacting_writer(notifying, redaction, warnings=warnings)
 
     async def _work(self, writer: ResultWriter) -> WorkerPool:
-        threads, progress = Threads(), self.progress
+        threads, progress = CallThreads(), self.progress
         progress.start()
         # Reset afterwards: the context belongs to the caller.
-        token = conditions.set(Conditions(self.spending, is_stopping=lambda: progress.stopping))
+        token = call_context.set(CallContext(self.spending, is_stopping=lambda: progress.stopping))
         warnings_token = sessions.warnings.set(progress.warnings)
         cut_off_token = sessions.cut_off.set(progress.cut_off)
         try:
@@ -139,7 +139,7 @@ class RunExecution:
                 with handle_interrupts(pool.interrupt), exit_blocked(progress.warnings.append):
                     await pool.work()
         finally:
-            conditions.reset(token)
+            call_context.reset(token)
             sessions.warnings.reset(warnings_token)
             sessions.cut_off.reset(cut_off_token)
             threads.close()
@@ -164,7 +164,7 @@ class RunExecution:
             spent=None if self.spending is None else self.spending.so_far,
             stopped_early=self._stopped_early(pool),
         )
-        report = finish(self.history, with_counts(run, redaction), self.metrics)
+        report = finish(self.history, add_redaction_counts(run, redaction), self.metrics)
         self.progress.end(failed=status != "completed")
         return report
 

@@ -14,30 +14,30 @@ from typing import Protocol
 
 import msgspec
 
-from proctor.comparison.compare import code_of, terms_apart
+from proctor.comparison.compare import describe_code_change, diff_evaluators
 from proctor.core.clock import Clock
 from proctor.core.identity import SCHEME, is_other_scheme
-from proctor.core.threads import Threads
-from proctor.engine.beside import (
-    NOT_ELSEWHERE,
-    RUN_HERE,
+from proctor.core.threads import CallThreads
+from proctor.engine.cache import OutputCache, ResponseCache
+from proctor.engine.early_stop import StopRule, order_samples, restore_spending
+from proctor.engine.finish import uses_cache
+from proctor.engine.ledger import DoneCounter, Ledger, is_missing_warning
+from proctor.engine.output_limits import OutputLimits
+from proctor.engine.peer_trials import (
+    LOCAL_RUN_FIX,
+    NEEDS_LOCAL_RUN,
     LoadTrials,
     evaluator_needs,
     needs_peers,
     select_peers,
     shared_peers,
 )
-from proctor.engine.cache import OutputCache, ResponseCache
-from proctor.engine.finish import uses_cache
-from proctor.engine.ledger import DoneCounter, Ledger, is_missing_warning
-from proctor.engine.output_limits import OutputLimits
 from proctor.engine.plan import IsDone, Plan, count_trials, done_by_name, done_by_position, plan_jobs
 from proctor.engine.progress import Progress
-from proctor.engine.provenance import gathered
-from proctor.engine.redacting import described, redaction_warnings
-from proctor.engine.rescore import Rescoring, StoredTrials
-from proctor.engine.run import RunExecution, Watch
-from proctor.engine.stopping import Decide, order_samples, restore_spending
+from proctor.engine.provenance import collect_provenance
+from proctor.engine.redaction import redact_metadata, redaction_warnings
+from proctor.engine.rescore import RescorePlan, StoredTrials
+from proctor.engine.run import OpenDisplay, RunExecution
 from proctor.engine.trial import Runner, Scorer, TrialRunner
 from proctor.engine.worker_pool import StopCheck
 from proctor.errors import ConfigError, Problem, ResumeRefused
@@ -126,20 +126,20 @@ def _incomparable_evaluators(then: Mapping[str, EvaluatorSpec], today: Mapping[s
     names = [name for name in then if then[name] != today[name]]
     for name in names:
         is_other = is_other_scheme(then[name].identity, today[name].identity)
-        if not is_other or terms_apart(then[name], today[name]):
+        if not is_other or diff_evaluators(then[name], today[name]):
             return ""
     return ", ".join(names)
 
 
 def _describe_evaluator_change(then: EvaluatorSpec, today: EvaluatorSpec) -> str:
     texts = []
-    for term in terms_apart(then, today):
+    for term in diff_evaluators(then, today):
         was, now = (
             value if len(value) <= MAX_VALUE_LENGTH else f"{value[:MAX_VALUE_LENGTH]}…"
-            for value in (term.mine, term.theirs)
+            for value in (term.a_value, term.b_value)
         )
         texts.append(f"{term.path} reads otherwise" if was == now else f"{term.path} was {was}, is {now}")
-    return "; ".join(texts) or code_of(today)
+    return "; ".join(texts) or describe_code_change(today)
 
 
 def identity_warnings(
@@ -185,7 +185,7 @@ def refuse_if_changed(before: RunMetadata, changes: Sequence[Problem], *, allowe
     )
 
 
-class Place(Protocol):
+class Backend(Protocol):
     """Runs the trials of a run outside of this process."""
 
     def runner(
@@ -193,7 +193,7 @@ class Place(Protocol):
     ) -> AbstractAsyncContextManager[Runner]: ...
 
 
-class Conduct(msgspec.Struct, frozen=True):
+class RunControls(msgspec.Struct, frozen=True):
     """How and where to execute a run and, for a resumed one, which changes to accept.
 
     `decide` may stop the run early: no further trial starts once it returns a reason. `heard`
@@ -201,16 +201,18 @@ class Conduct(msgspec.Struct, frozen=True):
     """
 
     callbacks: Sequence[ProgressCallback] = ()
-    watch: Watch | None = None
+    watch: OpenDisplay | None = None
     allow_changes: bool = False
     retry_errors: bool = False
-    place: Place | None = None
-    decide: Decide | None = None
+    place: Backend | None = None
+    decide: StopRule | None = None
     heard: Callable[[EvalResult], object] | None = None
     fresh: bool = False
 
 
-def begin(plan: Plan, info: DatasetInfo, history: History, clock: Clock, controls: Conduct) -> RunExecution:
+def begin_run(
+    plan: Plan, info: DatasetInfo, history: History, clock: Clock, controls: RunControls
+) -> RunExecution:
     """Start a new run."""
     now = clock.now()
     metadata = _describe_run(plan, info, RunMetadata(new_run_id(now), plan.name, now))
@@ -222,8 +224,8 @@ def begin(plan: Plan, info: DatasetInfo, history: History, clock: Clock, control
     return _execution(plan, metadata, history, clock, jobs, progress, controls, spending, stop_check)
 
 
-def resume(
-    plan: Plan, info: DatasetInfo, before: RunMetadata, history: History, clock: Clock, controls: Conduct
+def resume_run(
+    plan: Plan, info: DatasetInfo, before: RunMetadata, history: History, clock: Clock, controls: RunControls
 ) -> RunExecution:
     """Continue a run: only missing trials are run. Refused if the evaluation has changed."""
     if before.rescored_from is not None:
@@ -267,8 +269,8 @@ def resume(
     return _execution(plan, metadata, history, clock, jobs, progress, controls, spending, stop_check, False)
 
 
-def rescore(
-    before: RunMetadata, plan: Rescoring, history: History, clock: Clock, controls: Conduct
+def rescore_run(
+    before: RunMetadata, plan: RescorePlan, history: History, clock: Clock, controls: RunControls
 ) -> RunExecution:
     """Start a new run that scores the trials of an earlier one, without calling a target."""
     now = clock.now()
@@ -287,7 +289,7 @@ def rescore(
         evaluators=specs,
         tags={**tags, **plan.tags},
         environment=_environment(),
-        provenance=gathered(),
+        provenance=collect_provenance(),
         warnings=(
             *_incomplete_warnings(before, len(stored)),
             *redaction_warnings(before),
@@ -303,13 +305,13 @@ def rescore(
         ),
         total=len(stored),
     )
-    metadata = described(metadata)
+    metadata = redact_metadata(metadata)
     progress = _create_progress(metadata, clock, controls, len(stored))
 
     @contextlib.asynccontextmanager
-    async def open_runner(threads: Threads, writer: ResultWriter) -> AsyncIterator[Runner]:
+    async def open_runner(threads: CallThreads, writer: ResultWriter) -> AsyncIterator[Runner]:
         responses = _response_cache(metadata, history, writer, clock, controls)
-        async with telemetry.observing(metadata) as observed:
+        async with telemetry.observe_run(metadata) as observed:
             evaluators = observed.evaluators(plan.evaluators)
             scorer = Scorer(evaluators, metadata.options.evaluator_timeout, threads, progress, responses)
             needs = evaluator_needs(plan.evaluators)
@@ -359,12 +361,12 @@ def _describe_run(plan: Plan, info: DatasetInfo, run: RunMetadata) -> RunMetadat
         options=plan.options,
         tags={**run.tags, **plan.tags},
         environment=_environment(),
-        provenance=gathered(),
+        provenance=collect_provenance(),
         total=count_trials(plan, info),
         baseline=plan.baseline,
         fields=plan.fields,
     )
-    return described(metadata)
+    return redact_metadata(metadata)
 
 
 def _environment() -> dict[str, str]:
@@ -382,23 +384,25 @@ def _execution(
     clock: Clock,
     jobs: Ledger,
     progress: Progress,
-    controls: Conduct,
+    controls: RunControls,
     spending: Spending | None,
     stop_check: StopCheck | None,
     is_new: bool = True,
 ) -> RunExecution:
     backend = controls.place
     if backend is not None and needs_peers(plan):
-        raise ConfigError(NOT_ELSEWHERE, where="baseline" if plan.baseline else "evaluators", fix=RUN_HERE)
+        raise ConfigError(
+            NEEDS_LOCAL_RUN, where="baseline" if plan.baseline else "evaluators", fix=LOCAL_RUN_FIX
+        )
 
     @contextlib.asynccontextmanager
-    async def open_local_runner(threads: Threads, writer: ResultWriter) -> AsyncIterator[Runner]:
+    async def open_local_runner(threads: CallThreads, writer: ResultWriter) -> AsyncIterator[Runner]:
         cache = None
         if uses_cache(metadata):
             cache = OutputCache(plan.target.spec, history.cached, writer.keep)
         responses = _response_cache(metadata, history, writer, clock, controls)
         try:
-            async with telemetry.observing(metadata) as observed:
+            async with telemetry.observe_run(metadata) as observed:
                 traced = dataclasses.replace(plan, evaluators=observed.evaluators(plan.evaluators))
                 peers = shared_peers(plan, None if is_new else _load_finished(history, metadata))
                 runner = TrialRunner(traced, clock, threads, progress, cache, responses, peers=peers)
@@ -406,7 +410,9 @@ def _execution(
         finally:
             await plan.target.close()
 
-    def open_remote_runner(_threads: Threads, _writer: ResultWriter) -> AbstractAsyncContextManager[Runner]:
+    def open_remote_runner(
+        _threads: CallThreads, _writer: ResultWriter
+    ) -> AbstractAsyncContextManager[Runner]:
         assert backend is not None
         return backend.runner(plan, metadata, progress, spending)
 
@@ -441,7 +447,7 @@ def _load_finished(history: History, run: RunMetadata) -> LoadTrials:
 
 
 def _response_cache(
-    run: RunMetadata, history: History, writer: ResultWriter, clock: Clock, controls: Conduct
+    run: RunMetadata, history: History, writer: ResultWriter, clock: Clock, controls: RunControls
 ) -> ResponseCache | None:
     if not run.options.cache:
         return None
@@ -449,7 +455,7 @@ def _response_cache(
 
 
 def _create_progress(
-    run: RunMetadata, clock: Clock, controls: Conduct, total: int | None, already_done: int = 0
+    run: RunMetadata, clock: Clock, controls: RunControls, total: int | None, already_done: int = 0
 ) -> Progress:
     return Progress(
         run.run_id,

@@ -17,18 +17,18 @@ from proctor.core import stopwatch
 from proctor.core.clock import Clock
 from proctor.core.isolation import UserCall, outside_task, without_task
 from proctor.core.private_copy import private_copies
-from proctor.core.threads import Threads
-from proctor.engine import limits
-from proctor.engine.beside import PeerTrials, configuration_only
+from proctor.core.threads import CallThreads
+from proctor.engine import timeouts as limits
 from proctor.engine.cache import CachedReply, Call, OutputCache, is_data, may_hold_messages, read_reply
-from proctor.engine.limits import CallTimer, CallWatch, RunningJob, Slot
 from proctor.engine.output_limits import OutputLimits
+from proctor.engine.peer_trials import PeerTrials, configuration_only
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
+from proctor.engine.timeouts import CallTimer, CallWatch, RunningJob, WorkerSlot
 from proctor.errors import StopRun
-from proctor.evaluators.verdict import as_error
-from proctor.models.asking import conditions
-from proctor.ports import AttachedEvaluator, Kept
+from proctor.evaluators.score_conversion import as_error
+from proctor.models.model_calls import call_context
+from proctor.ports import AttachedEvaluator, ByteStore
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import ModelCall, Session, Usage
@@ -86,26 +86,26 @@ class Runner(Protocol):
     """Runs jobs for the workers; `hands` limits how many run concurrently, if there is a limit."""
 
     @property
-    def hands(self) -> int | None: ...
+    def max_concurrency(self) -> int | None: ...
 
     async def run(
-        self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
+        self, slot: WorkerSlot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult: ...
 
 
 class TrialRunner:
     """Runs trials in this process. Every trial returns a result, whatever user code does."""
 
-    hands = None
+    max_concurrency = None
 
     def __init__(
         self,
         plan: Setup,
         clock: Clock,
-        threads: Threads,
+        threads: CallThreads,
         progress: Progress,
         cache: OutputCache | None = None,
-        responses: Kept | None = None,
+        responses: ByteStore | None = None,
         rng: random.Random | None = None,
         peers: PeerTrials | None = None,
     ) -> None:
@@ -127,7 +127,7 @@ class TrialRunner:
         self._rng = rng or random.Random()
 
     async def run(
-        self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
+        self, slot: WorkerSlot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult:
         """Run one sample in one configuration, and score the output."""
         if self._peers is None:
@@ -161,7 +161,7 @@ class TrialRunner:
         return await self._limits.limit_result(result) if self._limits.needs_check(result) else result
 
     async def _trial(
-        self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
+        self, slot: WorkerSlot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> tuple[Trial, Trial]:
         """Call the target, with retries; return the trial for evaluators and the one to store."""
         started_at = self._clock.now()
@@ -173,7 +173,7 @@ class TrialRunner:
             sessions.current.set(session)
             began = self._monotonic()
             watch = CallWatch(slot, began, self._seconds, self._monotonic)
-            stopwatch.count_with(watch)
+            stopwatch.set_stopwatch(watch)
             private = sample if type(sample.input) in _IMMUTABLE else _copy_input(sample)
             call = UserCall(self._call, private, configuration.options, epoch)
             if not call.ended:
@@ -200,7 +200,7 @@ class TrialRunner:
             await self._back_off(slot, attempt, failure)
             attempt += 1
         sessions.current.set(None)
-        stopwatch.count_with(None)
+        stopwatch.set_stopwatch(None)
         trial = Trial(
             sample,
             reply,
@@ -222,7 +222,7 @@ class TrialRunner:
 
     def _apply_reply(self, trial: Trial, reply: Reply) -> Trial:
         if reply.usage is not None:
-            usage = sessions.checked_usage(reply.usage, "the target")
+            usage = sessions.check_usage(reply.usage, "the target")
             if usage is not reply.usage:
                 reply = msgspec.structs.replace(reply, usage=None if usage == Usage() else usage)
         return msgspec.structs.replace(
@@ -262,7 +262,7 @@ class TrialRunner:
             )
         return reply if call.expired or call.error is not None else call.value
 
-    async def _back_off(self, slot: Slot, attempt: int, failure: BaseException) -> None:
+    async def _back_off(self, slot: WorkerSlot, attempt: int, failure: BaseException) -> None:
         delay = backoff_seconds(attempt, self._options.retry_delay, failure, self._rng)
         slot.is_idle = True
         if self._progress.stopping and slot.task is not None:
@@ -271,7 +271,7 @@ class TrialRunner:
         await self._clock.sleep(delay)
         slot.is_idle = False
 
-    async def _wait(self, slot: Slot, call: UserCall) -> None:
+    async def _wait(self, slot: WorkerSlot, call: UserCall) -> None:
         slot.call = call
         try:
             await call.wait()
@@ -316,14 +316,14 @@ def _add_usage(total: Usage | None, session: Session) -> Usage | None:
     """Add the usage of one attempt; ignore a session whose usage is malformed."""
     try:
         for call in session[ModelCall]:
-            sessions.checked_usage(call.usage, f"a call of {call.model}")
+            sessions.check_usage(call.usage, f"a call of {call.model}")
         usage = session.known_usage()
     except (TypeError, AttributeError):
         return total
     return usage if total is None or usage is None else total + usage
 
 
-def _call_in_thread(call: Callable[..., Any], threads: Threads) -> Call:
+def _call_in_thread(call: Callable[..., Any], threads: CallThreads) -> Call:
     run = threads.run
     return lambda *args: run(call, *args)
 
@@ -344,9 +344,9 @@ class Scorer:
         self,
         evaluators: tuple[AttachedEvaluator, ...],
         timeout: float | None,
-        threads: Threads,
+        threads: CallThreads,
         progress: Progress,
-        responses: Kept | None = None,
+        responses: ByteStore | None = None,
     ) -> None:
         self._responses = responses
         self._evaluators = [(e.spec.name, e.group) for e in evaluators]
@@ -416,19 +416,19 @@ class Scorer:
         outer = sessions.current.set(session)
         token = None
         if self._responses is not None:
-            token = conditions.set(conditions.get()._replace(kept=self._responses))
+            token = call_context.set(call_context.get()._replace(kept=self._responses))
         try:
             if timer is not None:
-                stopwatch.count_with(timer)
+                stopwatch.set_stopwatch(timer)
             if step.mode == "async":
                 call = UserCall(step.score, trial)
             else:
                 call = UserCall(self._threads.run, step.score, trial)
         finally:
-            stopwatch.count_with(None)
+            stopwatch.set_stopwatch(None)
             sessions.current.reset(outer)
             if token is not None:
-                conditions.reset(token)
+                call_context.reset(token)
         if timer is not None and not call.ended:
             timer.start(call)
         return call, timer

@@ -11,9 +11,9 @@ import msgspec
 from proctor.core.clock import Clock
 from proctor.core.isolation import hide, settle_abandoned
 from proctor.engine.ledger import Ledger
-from proctor.engine.limits import Deadlines, RunningJob, Slot
 from proctor.engine.plan import Job
 from proctor.engine.progress import Progress
+from proctor.engine.timeouts import Deadlines, RunningJob, WorkerSlot
 from proctor.engine.trial import Runner, cancelled_result
 from proctor.errors import StopRun
 from proctor.ports import ResultWriter
@@ -62,7 +62,7 @@ class WorkerPool:
         self._progress = progress
         self._monotonic = clock.monotonic
         self._yielded_at = clock.monotonic()
-        self._workers: dict[asyncio.Task[None], Slot] = {}
+        self._workers: dict[asyncio.Task[None], WorkerSlot] = {}
         self._open = jobs.open if isinstance(jobs, Ledger) else {}
         self._errors = 0
         self._counts_errors = options.on_error == "raise" or options.max_errors is not None
@@ -77,7 +77,7 @@ class WorkerPool:
     async def work(self) -> None:
         """Run until no job is left or the run is stopped."""
         self._over = asyncio.get_running_loop().create_future()
-        concurrency = self._runner.hands or self._options.concurrency
+        concurrency = self._runner.max_concurrency or self._options.concurrency
         if self._stop_check is not None:
             # Trials that are running when the run is decided are wasted.
             concurrency = min(concurrency, self._options.concurrency)
@@ -111,7 +111,7 @@ class WorkerPool:
             if slot.task is not None and (running or slot.is_idle):
                 slot.task.cancel()
 
-    async def _work(self, slot: Slot) -> None:
+    async def _work(self, slot: WorkerSlot) -> None:
         run, monotonic, progress = self._runner.run, self._monotonic, self._progress
         while True:
             job = None if self.stopped else next(self._jobs, None)
@@ -141,7 +141,7 @@ class WorkerPool:
                 await asyncio.sleep(WRITER_WAIT_SECONDS)
         self._remove_worker(slot)
 
-    async def _has_more(self, slot: Slot) -> bool:
+    async def _has_more(self, slot: WorkerSlot) -> bool:
         if self._wait_for_jobs is None or self.stopped:
             return False
         slot.is_idle = True
@@ -191,7 +191,7 @@ class WorkerPool:
             self.stopped, self.decision = "decided", decision
 
     def _start_worker(self) -> None:
-        slot = Slot()
+        slot = WorkerSlot()
         slot.task = asyncio.ensure_future(self._work(slot))
         hide(slot.task)
         slot.task.add_done_callback(self._on_worker_end)
@@ -213,13 +213,13 @@ class WorkerPool:
         elif not self._workers:
             self._over.set_result(None)
 
-    def _remove_worker(self, slot: Slot) -> None:
+    def _remove_worker(self, slot: WorkerSlot) -> None:
         slot.job = None
         self._progress.slots.remove(slot)
         if self._deadlines is not None:
             self._deadlines.forget(slot)
 
-    def _replace_worker(self, slot: Slot, job: RunningJob) -> BaseException | None:
+    def _replace_worker(self, slot: WorkerSlot, job: RunningJob) -> BaseException | None:
         """Replace a worker that the run did not cancel; its job becomes an error result.
 
         Returns the error if the result cannot be stored.

@@ -6,10 +6,10 @@ from proctor.core.lazy import lazy_names
 
 # The public names of each module.
 EXPORTS = {
-    "evaluators.attached": ("attach",),
+    "evaluators.bound_evaluator": ("attach",),
     "evaluators.combination": ("all_of", "any_of", "combine", "negate", "threshold", "weighted"),
     "evaluators.fields": ("field",),
-    "evaluators.marking": ("evaluator",),
+    "evaluators.decorator": ("evaluator",),
     "evaluators.matching": ("contains", "exact_match", "json_subset", "regex_match", "within_tolerance"),
     "evaluators.numeric.numbers": ("numeric_answer",),
     "evaluators.performance": ("latency", "throughput", "token_efficiency"),

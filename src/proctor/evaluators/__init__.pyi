@@ -1,13 +1,13 @@
 # Written by tools/generate.py from EXPORTS in proctor.evaluators.
-from proctor.evaluators.attached import attach as attach
+from proctor.evaluators.bound_evaluator import attach as attach
 from proctor.evaluators.combination import all_of as all_of
 from proctor.evaluators.combination import any_of as any_of
 from proctor.evaluators.combination import combine as combine
 from proctor.evaluators.combination import negate as negate
 from proctor.evaluators.combination import threshold as threshold
 from proctor.evaluators.combination import weighted as weighted
+from proctor.evaluators.decorator import evaluator as evaluator
 from proctor.evaluators.fields import field as field
-from proctor.evaluators.marking import evaluator as evaluator
 from proctor.evaluators.matching import contains as contains
 from proctor.evaluators.matching import exact_match as exact_match
 from proctor.evaluators.matching import json_subset as json_subset

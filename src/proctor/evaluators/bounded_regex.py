@@ -17,7 +17,7 @@ from typing import Literal
 
 from proctor.core import resources
 from proctor.errors import EvaluatorError
-from proctor.evaluators.verdict import shown
+from proctor.evaluators.score_conversion import preview
 
 SECONDS = 2.0
 Mode = Literal["search", "match", "fullmatch", "finditer"]
@@ -97,7 +97,7 @@ def _match_in_child(pattern: re.Pattern[str], text: str, mode: Mode, seconds: fl
     spans = _POOL.match(pattern, text, mode, seconds)
     if spans is None:
         raise EvaluatorError(
-            f"the pattern {shown(pattern.pattern)} was stopped after {seconds:g} s of CPU time; "
+            f"the pattern {preview(pattern.pattern)} was stopped after {seconds:g} s of CPU time; "
             "remove the repetition inside a repetition, or make it possessive: (?:a+)++"
         )
     return spans

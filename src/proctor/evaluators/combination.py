@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from proctor.core.identity import examine, identity_of
-from proctor.errors import EvaluatorError, nearest
-from proctor.evaluators.attached import Attached, Mode, attach
-from proctor.evaluators.marking import evaluator
-from proctor.evaluators.options import data_of
-from proctor.evaluators.verdict import as_error, as_score
+from proctor.errors import EvaluatorError, suggest_name
+from proctor.evaluators.bound_evaluator import BoundEvaluator, CallMode, attach
+from proctor.evaluators.decorator import evaluator
+from proctor.evaluators.options import to_data
+from proctor.evaluators.score_conversion import as_error, as_score
 from proctor.records.numbers import is_fraction, is_number
 from proctor.records.run import EvaluatorSpec
 from proctor.records.score import (
@@ -21,17 +21,17 @@ from proctor.records.score import (
     Skipped,
     combine_all,
     combine_any,
-    undecided,
-    without_verdict,
+    drop_verdict,
+    find_undecided,
 )
 from proctor.records.trial import Trial
 
-Parts = dict[str, Attached]
+NamedEvaluators = dict[str, BoundEvaluator]
 CombineRule = Callable[[Mapping[str, Score]], Score]
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
-def all_of(*evaluators: Any, skipped: Skipped = "skip") -> Attached:
+def all_of(*evaluators: Any, skipped: Skipped = "skip") -> BoundEvaluator:
     """Passes if all of its evaluators pass; the value is their mean.
 
     If one does not pass, the combination does not pass; otherwise an error makes it an error, and
@@ -46,7 +46,7 @@ def all_of(*evaluators: Any, skipped: Skipped = "skip") -> Attached:
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
-def any_of(*evaluators: Any, skipped: Skipped = "skip") -> Attached:
+def any_of(*evaluators: Any, skipped: Skipped = "skip") -> BoundEvaluator:
     """Passes if any of its evaluators passes; the value is the highest.
 
     If one passes, the combination passes; otherwise a skip makes it skipped. An evaluator with an
@@ -61,7 +61,7 @@ def any_of(*evaluators: Any, skipped: Skipped = "skip") -> Attached:
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
-def weighted(*evaluators: Any, threshold: float = 0.5, skipped: Skipped = "skip") -> Attached:
+def weighted(*evaluators: Any, threshold: float = 0.5, skipped: Skipped = "skip") -> BoundEvaluator:
     """Passes if the weighted mean of its evaluators reaches the threshold.
 
     Pass pairs (evaluator, weight), one mapping of evaluators to weights, or, in an eval file, a
@@ -82,7 +82,7 @@ def weighted(*evaluators: Any, threshold: float = 0.5, skipped: Skipped = "skip"
 
     def rule(scores: Mapping[str, Score]) -> Score:
         scores = {
-            name: without_verdict(score) if INCOMPLETE in score.details else score
+            name: drop_verdict(score) if INCOMPLETE in score.details else score
             for name, score in scores.items()
         }
         combined = combine_all(scores, skipped)
@@ -90,7 +90,7 @@ def weighted(*evaluators: Any, threshold: float = 0.5, skipped: Skipped = "skip"
             return combined
         # A part that does not pass does not decide here, so every part needs a value for the mean.
         errors = {name: score for name, score in scores.items() if score.status == "error"}
-        if missing := errors or undecided(scores, skipped):
+        if missing := errors or find_undecided(scores, skipped):
             reason = "; ".join(f"{name}: {score.reason}" for name, score in missing.items())
             return (Score.error if errors else Score.skipped)(reason, combined.details)
         values = {name: score.value for name, score in scores.items() if score.value is not None}
@@ -100,13 +100,13 @@ def weighted(*evaluators: Any, threshold: float = 0.5, skipped: Skipped = "skip"
         details = {**combined.details, "weights": dict(weights)}
         return Score(mean, mean >= threshold, combined.reason, details)
 
-    listed = [{"evaluator": data_of(part), "weight": weights[name]} for name, part in parts.items()]
+    listed = [{"evaluator": to_data(part), "weight": weights[name]} for name, part in parts.items()]
     parameters = {"evaluators": listed, "threshold": threshold, **_skipped_parameter(skipped)}
     return _attach_combination("weighted", parts, rule, parameters)
 
 
 @evaluator(category="combination", factory=True, parts="evaluator")
-def negate(evaluator: Any) -> Attached:
+def negate(evaluator: Any) -> BoundEvaluator:
     """Passes if its evaluator does not; the value is 1 minus its value.
 
     Errors and skips do not change.
@@ -123,15 +123,15 @@ def negate(evaluator: Any) -> Attached:
         if score.value is None:
             return score
         if UNCERTAIN in score.details:
-            return without_verdict(score)
+            return drop_verdict(score)
         reason = f"negated: {score.reason}" if score.reason else ""
         return Score(1.0 - score.value, not score.passed, reason, {"parts": dict(scores)})
 
-    return _attach_combination("negate", parts, rule, {"evaluator": data_of(parts[name])}, f"not-{name}")
+    return _attach_combination("negate", parts, rule, {"evaluator": to_data(parts[name])}, f"not-{name}")
 
 
 @evaluator(category="combination", factory=True, parts="evaluator")
-def threshold(evaluator: Any, at_least: float) -> Attached:
+def threshold(evaluator: Any, at_least: float) -> BoundEvaluator:
     """Passes if the value of its evaluator is at least `at_least`.
 
     >>> from proctor.evaluators.matching import contains
@@ -147,10 +147,10 @@ def threshold(evaluator: Any, at_least: float) -> Attached:
         if score.value is None:
             return score
         if INCOMPLETE in score.details:
-            return without_verdict(score)
+            return drop_verdict(score)
         return Score(score.value, score.value >= at_least, score.reason, score.details)
 
-    parameters = {"evaluator": data_of(parts[name]), "at_least": at_least}
+    parameters = {"evaluator": to_data(parts[name]), "at_least": at_least}
     return _attach_combination("threshold", parts, rule, parameters, name)
 
 
@@ -159,7 +159,7 @@ def combine(
     function: Callable[[Mapping[str, Score]], Any],
     *,
     name: str = "combine",
-) -> Attached:
+) -> BoundEvaluator:
     """Combine evaluators with your own function.
 
     The function gets a mapping of names to scores, including errors and skips. It returns a score,
@@ -176,12 +176,12 @@ def combine(
     if isinstance(parts, Mapping):
         parts = [attach(part, name=key) for key, part in parts.items()]
     named = name_evaluators(parts, name, "combine([exact_match, contains], function)")
-    parameters = {"evaluators": data_of(list(named.values())), "function": data_of(function)}
+    parameters = {"evaluators": to_data(list(named.values())), "function": to_data(function)}
     combined = _attach_combination("combine", named, make_rule(function), parameters, name)
     identity, uncovered = examine([function, combined.spec.identity])
     uncovered = tuple(dict.fromkeys((*uncovered, *combined.spec.uncovered)))
     spec = EvaluatorSpec(name, "combine", parameters, identity, uncovered)
-    return Attached(spec, combined.mode, combined.score, combined.needs)
+    return BoundEvaluator(spec, combined.mode, combined.score, combined.needs)
 
 
 def make_rule(function: Callable[[Mapping[str, Score]], Any]) -> CombineRule:
@@ -196,9 +196,9 @@ def make_rule(function: Callable[[Mapping[str, Score]], Any]) -> CombineRule:
     return rule
 
 
-def name_evaluators(evaluators: Iterable[Any], label: str, example: str = "") -> Parts:
+def name_evaluators(evaluators: Iterable[Any], label: str, example: str = "") -> NamedEvaluators:
     """Attach the evaluators of a combination and give each a unique name."""
-    parts: Parts = {}
+    parts: NamedEvaluators = {}
     for part in map(attach, evaluators):
         name, count = part.spec.name, 1
         while name in parts:
@@ -215,7 +215,9 @@ def check_skipped(skipped: Any, label: str) -> None:
     """Raise an error for anything but "skip" and "ignore"."""
     choices = list(get_args(Skipped))
     if skipped not in choices:
-        raise EvaluatorError(f"`skipped` is {skipped!r}", where=label, fix=nearest(str(skipped), choices))
+        raise EvaluatorError(
+            f"`skipped` is {skipped!r}", where=label, fix=suggest_name(str(skipped), choices)
+        )
 
 
 def _combine_by(
@@ -223,10 +225,10 @@ def _combine_by(
     evaluators: Iterable[Any],
     combine: Callable[[Mapping[str, Score], Skipped], Score],
     skipped: Skipped,
-) -> Attached:
+) -> BoundEvaluator:
     parts = name_evaluators(evaluators, uses)
     check_skipped(skipped, uses)
-    parameters = {"evaluators": data_of(list(parts.values())), **_skipped_parameter(skipped)}
+    parameters = {"evaluators": to_data(list(parts.values())), **_skipped_parameter(skipped)}
     return _attach_combination(uses, parts, lambda scores: combine(scores, skipped), parameters)
 
 
@@ -236,19 +238,19 @@ def _skipped_parameter(skipped: Skipped) -> dict[str, Any]:
 
 
 def _attach_combination(
-    uses: str, parts: Parts, rule: CombineRule, parameters: dict[str, Any], name: str | None = None
-) -> Attached:
+    uses: str, parts: NamedEvaluators, rule: CombineRule, parameters: dict[str, Any], name: str | None = None
+) -> BoundEvaluator:
     identity = identity_of([uses, parameters])
     spec = EvaluatorSpec(name or uses, uses, parameters, identity, collect_uncovered(parts.values()))
-    return Attached(spec, *combine_scorers(parts, rule), collect_needs(parts))
+    return BoundEvaluator(spec, *combine_scorers(parts, rule), collect_needs(parts))
 
 
-def collect_uncovered(parts: Iterable[Attached]) -> tuple[str, ...]:
+def collect_uncovered(parts: Iterable[BoundEvaluator]) -> tuple[str, ...]:
     """Return everything that the identities of the evaluators do not cover."""
     return tuple(dict.fromkeys(phrase for part in parts for phrase in part.spec.uncovered))
 
 
-def combine_scorers(parts: Parts, rule: CombineRule) -> tuple[Mode, Callable[[Trial], Any]]:
+def combine_scorers(parts: NamedEvaluators, rule: CombineRule) -> tuple[CallMode, Callable[[Trial], Any]]:
     """Return how to call several evaluators as one: async if any is, inline only if all are."""
     modes = {part.mode for part in parts.values()}
 
@@ -258,7 +260,7 @@ def combine_scorers(parts: Parts, rule: CombineRule) -> tuple[Mode, Callable[[Tr
     async def score_concurrently(trial: Trial) -> Score:
         import asyncio
 
-        scores = await asyncio.gather(*(score_later(part, trial) for part in parts.values()))
+        scores = await asyncio.gather(*(score_async(part, trial) for part in parts.values()))
         return rule(dict(zip(parts, scores, strict=True)))
 
     if "async" in modes:
@@ -266,17 +268,17 @@ def combine_scorers(parts: Parts, rule: CombineRule) -> tuple[Mode, Callable[[Tr
     return "thread" if "thread" in modes else "inline", score
 
 
-def collect_needs(parts: Parts) -> frozenset[str]:
+def collect_needs(parts: NamedEvaluators) -> frozenset[str]:
     """Return the evidence that any of the evaluators needs besides the trial."""
     return frozenset().union(*(part.needs for part in parts.values()))
 
 
-async def score_later(part: Attached, trial: Trial) -> Score:
+async def score_async(part: BoundEvaluator, trial: Trial) -> Score:
     """Await the score of any evaluator, in a thread if it may block."""
-    from proctor.core.threads import in_thread
+    from proctor.core.threads import run_in_thread
 
     if part.mode == "thread":
-        return await in_thread(part.score, trial)  # type: ignore[no-any-return]
+        return await run_in_thread(part.score, trial)  # type: ignore[no-any-return]
     score = part.score(trial)
     return await score if part.mode == "async" else score  # type: ignore[no-any-return]
 

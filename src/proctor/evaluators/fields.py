@@ -8,7 +8,7 @@ from typing import Any
 from proctor.core import imports as importing
 from proctor.core.identity import examine
 from proctor.errors import EvaluatorError, StopRun, UsageError
-from proctor.evaluators.attached import Attached
+from proctor.evaluators.bound_evaluator import BoundEvaluator
 from proctor.evaluators.combination import (
     CombineRule,
     check_skipped,
@@ -18,12 +18,12 @@ from proctor.evaluators.combination import (
     make_rule,
     name_evaluators,
 )
-from proctor.evaluators.marking import evaluator
-from proctor.evaluators.options import data_of
-from proctor.evaluators.verdict import as_error
+from proctor.evaluators.decorator import evaluator
+from proctor.evaluators.options import to_data
+from proctor.evaluators.score_conversion import as_error
 from proctor.ports import FieldGroup
-from proctor.records.fields.path import compiled
-from proctor.records.fields.view import Field, looking_at
+from proctor.records.fields.path import parse_path
+from proctor.records.fields.view import Field, focus_on_field
 from proctor.records.run import EvaluatorSpec
 from proctor.records.score import Score, Skipped, combine_all, combine_any
 from proctor.records.trial import Trial
@@ -40,7 +40,7 @@ def field(
     combine: Combination = "and",
     name: str | None = None,
     skipped: Skipped = "skip",
-) -> Attached:
+) -> BoundEvaluator:
     """Evaluates one field of a result and combines the scores.
 
     `path` selects the field: `output`, `usage.total_tokens`, `items.*.name`; its evaluators get
@@ -60,7 +60,7 @@ def field(
     """
     label = name or path
     try:
-        target = Field(label, compiled(path).text)
+        target = Field(label, parse_path(path).text)
     except UsageError as error:
         raise EvaluatorError(error.what, where=label, fix=error.fix) from None
     named = name_evaluators(evaluators, label, _EXAMPLE)
@@ -69,23 +69,23 @@ def field(
     rule = _read_rule(combine, label, skipped)
     parameters = {
         "path": path,
-        "evaluators": data_of(list(parts.values())),
-        "combine": combine if isinstance(combine, str) else data_of(combine),
+        "evaluators": to_data(list(parts.values())),
+        "combine": combine if isinstance(combine, str) else to_data(combine),
         **({} if skipped == "skip" else {"skipped": skipped}),
     }
     identity, uncovered = examine(["field", parameters, combine])
     uncovered = tuple(dict.fromkeys((*uncovered, *collect_uncovered(parts.values()))))
     spec = EvaluatorSpec(label, "field", parameters, identity, uncovered)
     needs = collect_needs(parts) | {"context"}
-    return Attached(spec, *combine_scorers(parts, rule), needs, FieldGroup(target, parts, rule))
+    return BoundEvaluator(spec, *combine_scorers(parts, rule), needs, FieldGroup(target, parts, rule))
 
 
-def _attach_to_field(part: Attached, target: Field) -> Attached:
+def _attach_to_field(part: BoundEvaluator, target: Field) -> BoundEvaluator:
     """Return an evaluator that sees only the field; a missing field gives an error score."""
 
     def score(trial: Trial) -> Score:
         try:
-            return part.score(looking_at(trial, target))  # type: ignore[no-any-return]
+            return part.score(focus_on_field(trial, target))  # type: ignore[no-any-return]
         except StopRun:
             raise
         except Exception as error:
@@ -93,13 +93,13 @@ def _attach_to_field(part: Attached, target: Field) -> Attached:
 
     async def score_async(trial: Trial) -> Score:
         try:
-            return await part.score(looking_at(trial, target))  # type: ignore[no-any-return]
+            return await part.score(focus_on_field(trial, target))  # type: ignore[no-any-return]
         except StopRun:
             raise
         except Exception as error:
             return as_error(error)
 
-    return Attached(part.spec, part.mode, score_async if part.mode == "async" else score, part.needs)
+    return BoundEvaluator(part.spec, part.mode, score_async if part.mode == "async" else score, part.needs)
 
 
 def _read_rule(combine: Any, label: str, skipped: Skipped) -> CombineRule:
@@ -109,7 +109,7 @@ def _read_rule(combine: Any, label: str, skipped: Skipped) -> CombineRule:
         return lambda scores: RULES[combine](scores, skipped)
     if isinstance(combine, str) and ":" in combine:
         try:
-            function = importing.load(combine)
+            function = importing.import_object(combine)
         except UsageError as error:
             raise EvaluatorError(error.what, where=f"{label}, {combine}", fix=error.fix) from None
         return _read_rule(function, label, skipped)

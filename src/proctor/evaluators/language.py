@@ -19,8 +19,8 @@ import msgspec
 from proctor.core import resources
 from proctor.evaluators.safety.toxicity import english
 from proctor.evaluators.safety.toxicity.english import function_words, known_words
-from proctor.evaluators.wording import english as known_english
-from proctor.evaluators.wording import texts_in
+from proctor.evaluators.tokenizer import collect_texts
+from proctor.evaluators.tokenizer import load_english as known_english
 
 UNKNOWN_WORDS = "words of which not one is known to be English"
 UNNAMED = "a language other than English"
@@ -172,7 +172,7 @@ def explain_unreadable(text: str) -> str:
         return ""
     if is_code(text):
         return "it is program code"
-    return foreign_reason(text) or ("it has no words" if _has_only_symbols(text) else "")
+    return explain_foreign(text) or ("it has no words" if _has_only_symbols(text) else "")
 
 
 def _extract_json_texts(text: str) -> str:
@@ -181,15 +181,15 @@ def _extract_json_texts(text: str) -> str:
     if inner.lstrip()[:1] not in ("{", "["):
         return text
     try:
-        return "\n".join(texts_in(msgspec.json.decode(inner)))
+        return "\n".join(collect_texts(msgspec.json.decode(inner)))
     except (msgspec.DecodeError, RecursionError):
         return text
 
 
-def foreign_reason(text: str) -> str:
+def explain_foreign(text: str) -> str:
     """Return which other language or script a text is written in; "" for English.
 
-    >>> foreign_reason("Il fait très beau aujourd'hui à Paris."), foreign_reason("✅")
+    >>> explain_foreign("Il fait très beau aujourd'hui à Paris."), explain_foreign("✅")
     ('it is written in French', '')
     """
     share, language = _measure_foreign(_ADDRESS.sub(" ", _FENCE.sub(" ", text[:MAX_CHARACTERS])))
@@ -202,7 +202,7 @@ def is_foreign(text: str) -> bool:
     >>> is_foreign("Das Wetter ist heute sehr schön."), is_foreign("Worthless scumbag.")
     (True, False)
     """
-    return english.is_foreign(text) or bool(foreign_reason(text))
+    return english.is_foreign(text) or bool(explain_foreign(text))
 
 
 def explain_first_unreadable(texts: Iterable[str]) -> str:

@@ -7,19 +7,24 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.judges.criteria import Temperature, asking, check_terms, connected
+from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.judges.criteria import (
+    Temperature,
+    check_judge_options,
+    connect_model,
+    create_judge_options,
+)
 from proctor.evaluators.judges.scale import (
-    PASS_AT,
+    DEFAULT_THRESHOLD,
     PASSING_RATINGS,
     RATING_VALUES,
     JudgeOutput,
     JudgeParams,
-    Labels,
-    Numbers,
+    LabelScale,
+    NumberScale,
     Rating,
-    numbers,
+    create_number_scale,
 )
-from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.options import Model
 
 if TYPE_CHECKING:
@@ -79,21 +84,21 @@ def llm_judge(
     from proctor.evaluators.judges.judge import Judge, View
 
     where = "llm_judge"
-    check_terms(where, threshold, samples=samples, max_tokens=max_tokens, combine=combine)
+    check_judge_options(where, threshold, samples=samples, max_tokens=max_tokens, combine=combine)
     criterion_text = _join_criteria(criterion, rubric, criteria, where)
     uses_labels = rubric is None and criteria is None and (criterion is not None or prompt is not None)
     key = "llm-judge" if uses_labels else "llm-score" if criterion_text else "quality-score"
-    labels = Labels("rating", RATING_VALUES, passing=PASSING_RATINGS, threshold=threshold)
-    rating_scale = labels if uses_labels else numbers(scale, threshold, where)
+    labels = LabelScale("rating", RATING_VALUES, passing=PASSING_RATINGS, threshold=threshold)
+    rating_scale = labels if uses_labels else create_number_scale(scale, threshold, where)
     ends = _format_ends(rating_scale)
     judge = Judge(
-        connected(adapter),
+        connect_model(adapter),
         _choose_template(prompt, key, (*criterion_text, *ends), where),
         rating_scale,
         criterion_text,
         ends,
         View(reference, show_input),
-        asking(temperature, max_tokens, logprobs=logprobs, samples=samples),
+        create_judge_options(temperature, max_tokens, logprobs=logprobs, samples=samples),
         samples,
         combine,
     )
@@ -104,7 +109,7 @@ def llm_judge(
 def quality_score(
     adapter: Model,
     *,
-    min_score: float = PASS_AT,
+    min_score: float = DEFAULT_THRESHOLD,
     scale: tuple[float, float] = (1, 5),
     reference: bool | None = None,
     show_input: bool = True,
@@ -117,19 +122,19 @@ def quality_score(
     It considers correctness, completeness, clarity and usefulness, in this order.
     """
     from proctor.evaluators.judges.judge import Judge, View
-    from proctor.evaluators.judges.templates import shipped
+    from proctor.evaluators.judges.templates import load_template
 
     where = "quality_score"
-    check_terms(where, min_score, samples=samples, max_tokens=max_tokens)
-    rating_scale = numbers(scale, min_score, where)
+    check_judge_options(where, min_score, samples=samples, max_tokens=max_tokens)
+    rating_scale = create_number_scale(scale, min_score, where)
     judge = Judge(
-        connected(adapter),
-        shipped("quality-score"),
+        connect_model(adapter),
+        load_template("quality-score"),
         rating_scale,
         {},
         _format_ends(rating_scale),
         View(reference, show_input),
-        asking(temperature, max_tokens, samples=samples),
+        create_judge_options(temperature, max_tokens, samples=samples),
         samples,
     )
     return _make_evaluator(judge, quality_score, locals())
@@ -141,7 +146,7 @@ def rubric_evaluation(
     rubric: Any,
     *,
     one_call: bool = True,
-    threshold: float = PASS_AT,
+    threshold: float = DEFAULT_THRESHOLD,
     scale: tuple[float, float] = (1, 5),
     reference: bool | None = None,
     show_input: bool = True,
@@ -155,24 +160,24 @@ def rubric_evaluation(
     with description, scoring_criteria and weight. `one_call=False` asks for each criterion
     separately. A criterion without a verdict is left out of the mean and named.
     """
-    from proctor.evaluators.judges.criteria import rubric_of
+    from proctor.evaluators.judges.criteria import parse_criteria
     from proctor.evaluators.judges.judge import View
     from proctor.evaluators.judges.rubric import RubricJudge
 
     where = "rubric_evaluation"
-    check_terms(where, threshold, max_tokens=max_tokens)
-    rubric = rubric_of(rubric, where)
-    rating_scale = numbers(scale, threshold, where)
+    check_judge_options(where, threshold, max_tokens=max_tokens)
+    rubric = parse_criteria(rubric, where)
+    rating_scale = create_number_scale(scale, threshold, where)
     key, variable = ("rubric", "criteria") if one_call else ("llm-score", "criterion")
     judge = RubricJudge(
-        connected(adapter),
+        connect_model(adapter),
         _choose_template(prompt, key, (variable, "low", "high"), where),
         rubric,
         rating_scale,
         _format_ends(rating_scale),
         one_call,
         View(reference, show_input),
-        asking(temperature, max_tokens),
+        create_judge_options(temperature, max_tokens),
     )
     return _make_evaluator(judge, rubric_evaluation, locals())
 
@@ -189,13 +194,13 @@ def _make_evaluator(
         if name != "adapter" and arguments[name] != parameter.default
     }
     # The adapter instead of the user's argument, which may contain a key.
-    return made(evaluate, by=factory, adapter=judge.adapter, **options)
+    return mark_product(evaluate, by=factory, adapter=judge.adapter, **options)
 
 
 def _choose_template(prompt: Any, key: str, variables: tuple[str, ...], where: str) -> Any:
-    from proctor.evaluators.judges.templates import chosen
+    from proctor.evaluators.judges.templates import select_template
 
-    return chosen(prompt, key, variables, where)
+    return select_template(prompt, key, variables, where)
 
 
 def _join_criteria(
@@ -212,5 +217,5 @@ def _join_criteria(
     return {"criterion": "\n\n".join(blocks)} if blocks else {}
 
 
-def _format_ends(scale: Labels | Numbers) -> dict[str, str]:
-    return {"low": f"{scale.low:g}", "high": f"{scale.high:g}"} if isinstance(scale, Numbers) else {}
+def _format_ends(scale: LabelScale | NumberScale) -> dict[str, str]:
+    return {"low": f"{scale.low:g}", "high": f"{scale.high:g}"} if isinstance(scale, NumberScale) else {}

@@ -13,21 +13,21 @@ import msgspec
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bounded_regex import find_first
-from proctor.evaluators.marking import evaluator, made
+from proctor.evaluators.decorator import evaluator, mark_product
 from proctor.evaluators.plain_values import (
-    best_score,
-    exact,
     find_text_references,
     is_same_number,
-    items_of,
+    list_items,
     normalize_unicode,
-    number_of,
-    plain_value,
+    score_best_reference,
+    to_fraction,
+    to_number,
+    to_plain,
 )
-from proctor.evaluators.verdict import shown
+from proctor.evaluators.score_conversion import preview
 from proctor.records import codec
 from proctor.records.numbers import is_number
-from proctor.records.sample import kind_of
+from proctor.records.sample import type_name
 from proctor.records.score import Score
 
 RegexMode = Literal["search", "match", "fullmatch"]
@@ -71,7 +71,7 @@ def exact_match(
     same = _is_same_text if case_sensitive else _is_same_folded
     if match == "any":
         passed = _has_common_item(output, expected, same)
-        reason = "" if passed else f"no item of {shown(output)} is expected: {shown(expected)}"
+        reason = "" if passed else f"no item of {preview(output)} is expected: {preview(expected)}"
         return Score(float(passed), passed, reason)
     references = None if type(expected) is str else find_text_references(output, expected)
     if references is None:
@@ -81,7 +81,7 @@ def exact_match(
     if passed:
         return Score(1.0, True)
     prefix = "expected" if references is None else "expected one of"
-    return Score(0.0, False, f"{prefix} {shown(expected)}, got {shown(output)}")
+    return Score(0.0, False, f"{prefix} {preview(expected)}, got {preview(output)}")
 
 
 @evaluator(category="matching", pure=True)
@@ -109,9 +109,9 @@ def contains(
             passed = expected in output
         else:
             passed = _contains_item(output, expected, same)
-        return Score(1.0, True) if passed else Score(0.0, False, f"missing: {shown(expected)}")
-    items, places = items_of(expected), items_of(output)
-    wanted = [plain_value(expected)] if items is None else items
+        return Score(1.0, True) if passed else Score(0.0, False, f"missing: {preview(expected)}")
+    items, places = list_items(expected), list_items(output)
+    wanted = [to_plain(expected)] if items is None else items
     if not wanted:
         return Score.skipped("there is nothing to look for: the expected list is empty")
     wanted = [item for item in wanted if not isinstance(item, str) or item]
@@ -119,12 +119,12 @@ def contains(
         return Score.skipped("there is nothing to look for: the expected text is empty")
     if isinstance(output, str):
         if not all(isinstance(item, str) for item in wanted):
-            return Score.error(f"contains looks for a text; expected is {shown(expected)}")
+            return Score.error(f"contains looks for a text; expected is {preview(expected)}")
         places, match = [output], match or "any"
     if places is None:
-        return Score.error(f"contains looks in a text or a list; the output is {kind_of(output)}")
+        return Score.error(f"contains looks in a text or a list; the output is {type_name(output)}")
     missing = [item for item in wanted if not any(_contains_item(place, item, same) for place in places)]
-    listed = ", ".join(map(shown, missing))
+    listed = ", ".join(map(preview, missing))
     if match == "any" and len(wanted) > 1:
         passed = len(missing) < len(wanted)
         return Score(float(passed), passed, "" if passed else f"it contains none of these: {listed}")
@@ -162,17 +162,17 @@ def regex_match(
         return Score.skipped("there is no pattern, and the sample has no expected value")
     if isinstance(wanted, str) and not wanted:
         return Score.skipped("the pattern is empty, so it would match everything")
-    if pattern is None and (patterns := items_of(expected)) is not None:
+    if pattern is None and (patterns := list_items(expected)) is not None:
         patterns = [item for item in patterns if not isinstance(item, str) or item]
-        return best_score(lambda item: _score_pattern(output, item, flags, mode), patterns)
+        return score_best_reference(lambda item: _score_pattern(output, item, flags, mode), patterns)
     return _score_pattern(output, wanted, flags, mode)
 
 
 def _score_pattern(output: Any, pattern: Any, flags: str, mode: RegexMode) -> Score:
     if not isinstance(pattern, str):
-        return Score.error(f"a pattern must be a text; expected is {kind_of(pattern)}")
+        return Score.error(f"a pattern must be a text; expected is {type_name(pattern)}")
     if not isinstance(output, str):
-        return Score.error(f"regex_match needs a text; the output is {kind_of(output)}")
+        return Score.error(f"regex_match needs a text; the output is {type_name(output)}")
     try:
         compiled = _compile(pattern, flags)
     except EvaluatorError as error:
@@ -182,8 +182,8 @@ def _score_pattern(output: Any, pattern: Any, flags: str, mode: RegexMode) -> Sc
     except EvaluatorError as error:
         return Score.error(error.what)
     if span is None:
-        return Score(0.0, False, f"no match for {shown(pattern)}")
-    return Score(1.0, True, f"matched {shown(output[slice(*span)])}")
+        return Score(0.0, False, f"no match for {preview(pattern)}")
+    return Score(1.0, True, f"matched {preview(output[slice(*span)])}")
 
 
 @evaluator(category="matching", pure=True, factory=True, needs=("expected",))
@@ -208,26 +208,28 @@ def within_tolerance(tolerance: float, relative: bool = False) -> Callable[[floa
     def evaluate(output: Any, expected: Any) -> Score:
         if type(output) in (int, float) and type(expected) in (int, float):
             return _score_tolerance(output, expected, tolerance, relative)
-        outputs, references = items_of(output), items_of(expected)
+        outputs, references = list_items(output), list_items(expected)
         if references is None:
             if outputs is not None:
-                return Score.error(f"the output is a list, the expected value is {shown(expected)}")
+                return Score.error(f"the output is a list, the expected value is {preview(expected)}")
             return _score_tolerance(output, expected, tolerance, relative)
         if outputs is None:
-            return best_score(lambda item: _score_tolerance(output, item, tolerance, relative), references)
+            return score_best_reference(
+                lambda item: _score_tolerance(output, item, tolerance, relative), references
+            )
         return _score_worst_item(outputs, references, evaluate)
 
-    return made(evaluate, by=within_tolerance, tolerance=tolerance, relative=relative)
+    return mark_product(evaluate, by=within_tolerance, tolerance=tolerance, relative=relative)
 
 
 def _score_tolerance(output: Any, expected: Any, tolerance: float, relative: bool) -> Score:
-    actual: Any = number_of(output)
-    reference: Any = number_of(expected)
+    actual: Any = to_number(output)
+    reference: Any = to_number(expected)
     if actual is None or reference is None:
         role, value = ("output", output) if actual is None else ("expected value", expected)
-        return Score.error(f"the {role} is not a finite number: {shown(value)}")
+        return Score.error(f"the {role} is not a finite number: {preview(value)}")
     if isinstance(actual, Decimal) or isinstance(reference, Decimal):
-        actual, reference = exact(actual), exact(reference)
+        actual, reference = to_fraction(actual), to_fraction(reference)
     difference = float(abs(actual - reference))
     if relative and difference:
         difference = difference / abs(float(reference)) if reference else math.inf
@@ -267,8 +269,8 @@ def json_subset(output: Any, expected: Any) -> Score:
     >>> json_subset('{"user": {"name": "Ada"}}', {"user": {"name": "Bob"}}).reason
     "wrong: user.name (expected 'Bob', got 'Ada')"
     """
-    if (items := items_of(expected)) and all(_read_mapping(item)[0] is not None for item in items):
-        return best_score(lambda item: json_subset(output, item), items)
+    if (items := list_items(expected)) and all(_read_mapping(item)[0] is not None for item in items):
+        return score_best_reference(lambda item: json_subset(output, item), items)
     reference, problem = _read_mapping(expected)
     if reference is None:
         return Score.error(f"the expected value is not a mapping: {problem}")
@@ -300,7 +302,7 @@ def _is_equal(left: Any, right: Any, same: SameText) -> bool:
     left_type = type(left)
     if left_type is type(right) and left_type in _SIMPLE:
         return same(left, right) if left_type is str else bool(left == right)
-    left, right = plain_value(left), plain_value(right)
+    left, right = to_plain(left), to_plain(right)
     if isinstance(left, str) and isinstance(right, str):
         return same(left, right)
     if isinstance(left, bool) or isinstance(right, bool):
@@ -345,7 +347,7 @@ def _is_equal_as_data(left: Any, right: Any, same: SameText) -> bool:
 
 def _to_json_value(value: Any) -> Any:
     """Return the JSON form of an object; the object itself if JSON cannot represent it."""
-    value = plain_value(value)
+    value = to_plain(value)
     if isinstance(value, _PLAIN):
         return value
     data = codec.plain(value)
@@ -353,7 +355,7 @@ def _to_json_value(value: Any) -> Any:
 
 
 def _has_common_item(output: Any, expected: Any, same: SameText) -> bool:
-    outputs, references = items_of(output), items_of(expected)
+    outputs, references = list_items(output), list_items(expected)
     return any(
         _is_equal(item, reference, same)
         for item in ([output] if outputs is None else outputs)
@@ -391,7 +393,7 @@ def _read_mapping(value: Any) -> tuple[Mapping[str, Any] | None, str]:
         except RecursionError:
             return None, "it is JSON that is nested too deeply"
     value = _to_json_value(value)
-    return (value, "") if isinstance(value, Mapping) else (None, f"it is {kind_of(value)}")
+    return (value, "") if isinstance(value, Mapping) else (None, f"it is {type_name(value)}")
 
 
 def _find_differences(actual: Mapping[str, Any], expected: Mapping[str, Any], path: str = "") -> list[str]:
@@ -406,5 +408,5 @@ def _find_differences(actual: Mapping[str, Any], expected: Mapping[str, Any], pa
         if isinstance(value, Mapping) and isinstance(reference, Mapping):
             faults += _find_differences(value, reference, f"{key_path}.")
         elif not _is_equal(value, reference, _is_same_text):
-            faults.append(f"wrong: {key_path} (expected {shown(reference)}, got {shown(value)})")
+            faults.append(f"wrong: {key_path} (expected {preview(reference)}, got {preview(value)})")
     return faults

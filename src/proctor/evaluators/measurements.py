@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.plain_values import plain_value
-from proctor.evaluators.verdict import shown
+from proctor.evaluators.plain_values import to_plain
+from proctor.evaluators.score_conversion import preview
 from proctor.records.fields.context import Delta, FieldContext
 from proctor.records.numbers import is_number
 from proctor.records.score import Score
@@ -35,11 +35,11 @@ def make_limit_check(
 
 def read_amount(value: Any, label: str) -> float | Score:
     """Return a number from 0 up, a skipped score if it is unknown, or an error score."""
-    value = plain_value(value)
+    value = to_plain(value)
     if value is None:
         return Score.skipped(f"{label} is not known")
     if not is_number(value) or value < 0:
-        return Score.error(f"{label} is not a number from 0 up: {shown(value)}")
+        return Score.error(f"{label} is not a number from 0 up: {preview(value)}")
     return float(value)
 
 

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from proctor.core.identity import identity_of
 from proctor.errors import CallFailed, EvaluatorError
-from proctor.evaluators.attached import Attached
+from proctor.evaluators.bound_evaluator import BoundEvaluator
 from proctor.evaluators.combination import collect_uncovered, name_evaluators
-from proctor.evaluators.marking import evaluator, made
-from proctor.evaluators.options import Model, data_of
+from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.options import Model, to_data
 from proctor.records import codec
 from proctor.records.numbers import is_fraction
 from proctor.records.run import EvaluatorSpec
@@ -24,7 +24,7 @@ VALUES = {"a": 1.0, "tie": 0.5, "b": 0.0}
 @evaluator(category="opinions", factory=True, parts="judges")
 def panel(
     judges: Sequence[Any], rule: Literal["majority", "mean", "unanimous"] = "majority", threshold: float = 0.5
-) -> Attached:
+) -> BoundEvaluator:
     """Asks several judges concurrently and passes by majority, by their mean, or if all pass.
 
     Any evaluator may be a judge. The value is the mean of their values; `threshold` applies to the
@@ -37,7 +37,7 @@ def panel(
     >>> score.value, score.passed, score.details["agreement"]
     (0.5, False, 0.0)
     """
-    from proctor.evaluators.judges.panel import RULES, panel_score
+    from proctor.evaluators.judges.panel import RULES, create_panel_scorer
 
     if rule not in RULES:
         raise EvaluatorError(
@@ -48,8 +48,10 @@ def panel(
     if isinstance(judges, str) or not isinstance(judges, Sequence):
         judges = [judges]
     parts = name_evaluators(judges, "panel", "panel([exact_match, contains])")
-    options = {"judges": data_of(list(parts.values())), "rule": rule, "threshold": threshold}
-    return _attach_judges("panel", "panel", options, panel_score(parts, rule, threshold), *parts.values())
+    options = {"judges": to_data(list(parts.values())), "rule": rule, "threshold": threshold}
+    return _attach_judges(
+        "panel", "panel", options, create_panel_scorer(parts, rule, threshold), *parts.values()
+    )
 
 
 @evaluator(category="opinions", factory=True, needs=("expected",))
@@ -68,15 +70,21 @@ def prefer(
     1, a loss 0; a tie, or a verdict that changes with the order, is 0.5. It passes unless it loses;
     with `win_required` only if it wins. `ties` allows the judge to call the answers equal.
     """
-    from proctor.evaluators.judges.judge import failed
-    from proctor.evaluators.judges.opinion import usage_data
-    from proctor.evaluators.judges.pairwise import BETTER, PREFERENCE, Comparison, compare, summary_of
-    from proctor.evaluators.judges.templates import shipped
+    from proctor.evaluators.judges.judge import failed_score
+    from proctor.evaluators.judges.opinion import usage_to_data
+    from proctor.evaluators.judges.pairwise import (
+        DEFAULT_CRITERION,
+        PREFERENCE,
+        Comparison,
+        compare,
+        summarize_preference,
+    )
+    from proctor.evaluators.judges.templates import load_template
     from proctor.models.connect import provider
 
-    model, template = provider(adapter), shipped("prefer")
+    model, template = provider(adapter), load_template("prefer")
     how = Comparison(ties=ties, template=template)
-    criterion = criterion or BETTER
+    criterion = criterion or DEFAULT_CRITERION
 
     async def evaluate(output: Any, sample: Any = None) -> Score:
         if not isinstance(sample, Sample):
@@ -88,21 +96,23 @@ def prefer(
             return Score.skipped(f"the sample has {missing} to compare with")
         question = sample.input if show_input else None
         try:
-            comparison = await compare(model, output, other, criterion=criterion, input=question, how=how)
+            comparison = await compare(
+                model, output, other, criterion=criterion, input=question, comparison=how
+            )
         except CallFailed as error:
-            return failed(model, template, [error])
+            return failed_score(model, template, [error])
         value = VALUES[comparison.winner]
-        usage = usage_data(comparison.usage)
+        usage = usage_to_data(comparison.usage)
         judge = {"model": comparison.model, "prompt": comparison.prompt, "usage": usage}
         details = {PREFERENCE: codec.plain(comparison), "judge": judge}
-        return Score(value, value > (0.5 if win_required else 0.0), summary_of(comparison), details)
+        return Score(value, value > (0.5 if win_required else 0.0), summarize_preference(comparison), details)
 
     options = {"win_required": win_required, "ties": ties, "show_input": show_input}
-    return made(evaluate, by=prefer, adapter=model, criterion=criterion, rival=rival, **options)
+    return mark_product(evaluate, by=prefer, adapter=model, criterion=criterion, rival=rival, **options)
 
 
 @evaluator(category="opinions", factory=True, parts="judge")
-def with_canary(judge: Any, every: int = 10, answer: str | None = None) -> Attached:
+def with_canary(judge: Any, every: int = 10, answer: str | None = None) -> BoundEvaluator:
     """Scores like its judge, and sometimes shows the judge a bad answer that asks for praise.
 
     About one sample in `every` is used, selected by its id, so a resumed or replayed run uses the
@@ -111,27 +121,31 @@ def with_canary(judge: Any, every: int = 10, answer: str | None = None) -> Attac
     judge passes is shown again without the praise: if it `passes_anyway`, the test says nothing, so
     pass an `answer` that is bad by the judge's criterion.
     """
-    from proctor.evaluators.judges.canary import BAD_ANSWER, canary_score
+    from proctor.evaluators.judges.canary import BAD_ANSWER, create_canary_scorer
 
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
         raise EvaluatorError(f"`every` must be a whole number from 1 up, got {every!r}", where="with_canary")
     ((name, part),) = name_evaluators([judge], "with_canary").items()
-    options = {"judge": data_of(part), "every": every, "answer": answer or BAD_ANSWER}
-    return _attach_judges(name, "with_canary", options, canary_score(part, every, options["answer"]), part)
+    options = {"judge": to_data(part), "every": every, "answer": answer or BAD_ANSWER}
+    return _attach_judges(
+        name, "with_canary", options, create_canary_scorer(part, every, options["answer"]), part
+    )
 
 
-def with_canaries(evaluators: Sequence[Attached], every: int) -> tuple[Attached, ...]:
+def with_canaries(evaluators: Sequence[BoundEvaluator], every: int) -> tuple[BoundEvaluator, ...]:
     """Add a canary to each judge; specs do not change, because a canary changes no score."""
-    from proctor.evaluators.judges.canary import canary_score
+    from proctor.evaluators.judges.canary import create_canary_scorer
 
     return tuple(
-        Attached(evaluator.spec, "async", canary_score(evaluator, every), evaluator.needs)
+        BoundEvaluator(evaluator.spec, "async", create_canary_scorer(evaluator, every), evaluator.needs)
         if evaluator.spec.judges and evaluator.group is None
         else evaluator
         for evaluator in evaluators
     )
 
 
-def _attach_judges(name: str, uses: str, options: dict[str, Any], score: Any, *parts: Attached) -> Attached:
+def _attach_judges(
+    name: str, uses: str, options: dict[str, Any], score: Any, *parts: BoundEvaluator
+) -> BoundEvaluator:
     spec = EvaluatorSpec(name, uses, options, identity_of([uses, options]), collect_uncovered(parts))
-    return Attached(spec, "async", score)
+    return BoundEvaluator(spec, "async", score)

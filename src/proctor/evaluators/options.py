@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from proctor.core.identity import address_in
-from proctor.errors import EvaluatorError, Problem, UsageError, nearest
-from proctor.evaluators.evidence import EvaluatorSignature, inspect_signature
+from proctor.errors import EvaluatorError, Problem, UsageError, suggest_name
+from proctor.evaluators.signatures import EvaluatorSignature, inspect_signature
 from proctor.records import codec
 from proctor.records.numbers import read_percent
 from proctor.records.run import EvaluatorSpec
@@ -54,7 +54,7 @@ class OptionSet(typing.NamedTuple):
             ParameterInfo(
                 name,
                 format_type(self.hints.get(name, parameter.annotation)),
-                None if _is_required(parameter) else data_of(parameter.default),
+                None if _is_required(parameter) else to_data(parameter.default),
                 _is_required(parameter),
             )
             for name, parameter in self.parameters.items()
@@ -63,7 +63,7 @@ class OptionSet(typing.NamedTuple):
     def check(self, options: Mapping[str, Any], label: str) -> dict[str, Any]:
         """Convert options to their declared types; one error lists all faults."""
         problems = [
-            Problem(name, f"there is no such parameter: {nearest(name, self.parameters)}")
+            Problem(name, f"there is no such parameter: {suggest_name(name, self.parameters)}")
             for name in options
             if not (self.accepts_any or name in self.parameters)
         ]
@@ -187,13 +187,13 @@ def _get_meta(hint: Any) -> msgspec.Meta:
     return next((meta for meta in annotations if isinstance(meta, msgspec.Meta)), msgspec.Meta())
 
 
-def data_of(value: Any) -> Any:
+def to_data(value: Any) -> Any:
     """Return an option as plain data that is equal in every process.
 
     Evaluators become their specs; models, functions and classes become their addresses; other
     objects become their type name.
 
-    >>> data_of({"words": {"b", "a"}, "by": len})
+    >>> to_data({"words": {"b", "a"}, "by": len})
     {'words': ['a', 'b'], 'by': 'builtins:len'}
     """
     spec = getattr(value, "spec", None)
@@ -202,11 +202,11 @@ def data_of(value: Any) -> Any:
     if (address := address_in(value)) is not None:
         return address
     if isinstance(value, Mapping):
-        return {str(key): data_of(item) for key, item in value.items()}
+        return {str(key): to_data(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [data_of(item) for item in value]
+        return [to_data(item) for item in value]
     if isinstance(value, Set):
-        return sorted((data_of(item) for item in value), key=repr)
+        return sorted((to_data(item) for item in value), key=repr)
     if inspect.isroutine(value) or isinstance(value, type):
         return get_address(value)
     data = codec.plain(value)
@@ -216,7 +216,7 @@ def data_of(value: Any) -> Any:
 def get_address(thing: Any) -> str:
     """Return the `module:attribute` of a function or class, or of the class of an object.
 
-    >>> get_address(data_of)
+    >>> get_address(to_data)
     'proctor.evaluators.options:data_of'
     """
     if not (inspect.isroutine(thing) or isinstance(thing, type)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from proctor.evaluators.marking import evaluator
+from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.measurements import (
     format_number,
     is_within,

@@ -22,13 +22,13 @@ NO_REFERENCES = "there is nothing to compare with: the expected list is empty"
 Number = int | float | Decimal | Fraction
 
 
-def plain_value(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return the Python value of a scalar, array, series or table; other values do not change.
 
     Arrays and series become lists, tables become lists of rows, and missing values of pandas
     become None. NaN stays NaN.
 
-    >>> plain_value([1, "a"]), plain_value(Decimal("0.5"))
+    >>> to_plain([1, "a"]), to_plain(Decimal("0.5"))
     ([1, 'a'], Decimal('0.5'))
     """
     value_type = type(value)
@@ -55,21 +55,21 @@ def normalize_unicode(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
-def number_of(value: Any) -> Number | None:
+def to_number(value: Any) -> Number | None:
     """Return a finite number, including Decimal and numbers of numerical packages, or None.
 
-    >>> number_of(Decimal("1.5")), number_of(True), number_of("3"), number_of(float("inf"))
+    >>> to_number(Decimal("1.5")), to_number(True), to_number("3"), to_number(float("inf"))
     (Decimal('1.5'), None, None, None)
     """
     if type(value) is float:
         return value if math.isfinite(value) else None
-    value = plain_value(value)
+    value = to_plain(value)
     if isinstance(value, Decimal):
         return value if value.is_finite() else None
     return value if is_number(value) else None
 
 
-def exact(number: Number) -> Fraction:
+def to_fraction(number: Number) -> Fraction:
     """Return the fraction that a number's decimal spelling denotes: 0.1 is one tenth."""
     return Fraction(repr(float(number))) if isinstance(number, float) else Fraction(number)
 
@@ -83,9 +83,9 @@ def is_same_number(left: Number, right: Number) -> bool:
     if left == right:
         return True
     is_mixed = isinstance(left, float) is not isinstance(right, float)
-    if not is_mixed or number_of(left) is None or number_of(right) is None:
+    if not is_mixed or to_number(left) is None or to_number(right) is None:
         return False
-    return exact(left) == exact(right)
+    return to_fraction(left) == to_fraction(right)
 
 
 def _is_short_float(value: Any) -> bool:
@@ -102,13 +102,13 @@ def _convert_short_floats(value: Any) -> Any:
     return [_convert_short_floats(item) for item in value]
 
 
-def items_of(value: Any) -> list[Any] | None:
+def list_items(value: Any) -> list[Any] | None:
     """Return the items of a list, tuple, set or array; None for any other value.
 
-    >>> items_of(("a", "b")), items_of("ab"), items_of({"a": 1})
+    >>> list_items(("a", "b")), list_items("ab"), list_items({"a": 1})
     (['a', 'b'], None, None)
     """
-    value = plain_value(value)
+    value = to_plain(value)
     if isinstance(value, list | tuple):
         return list(value)
     return sorted(value, key=repr) if isinstance(value, Set) else None
@@ -120,11 +120,11 @@ def find_text_references(output: Any, expected: Any) -> list[str] | None:
     >>> find_text_references("Paris", ["Paris", "paris"]), find_text_references(["Paris"], ["Paris"])
     (['Paris', 'paris'], None)
     """
-    items = items_of(expected) if isinstance(output, str) else None
+    items = list_items(expected) if isinstance(output, str) else None
     return items if items and all(isinstance(item, str) for item in items) else None
 
 
-def best_score(score: Callable[[Any], Score], references: Iterable[Any]) -> Score:
+def score_best_reference(score: Callable[[Any], Score], references: Iterable[Any]) -> Score:
     """Return the score against the reference that fits best.
 
     Without a pass, a reference that could not be compared leaves the result undecided, because it
@@ -145,10 +145,10 @@ def best_score(score: Callable[[Any], Score], references: Iterable[Any]) -> Scor
     return max(passed or scores, key=lambda result: result.value or 0.0)
 
 
-def reference_text(output: Any, expected: Any, as_text: Callable[[Any], str]) -> str:
+def format_references(output: Any, expected: Any, as_text: Callable[[Any], str]) -> str:
     """Return the expected answer for a prompt; several references become a list of alternatives.
 
-    >>> print(reference_text("It is Paris.", ["Paris", "Paris, France"], str))
+    >>> print(format_references("It is Paris.", ["Paris", "Paris, France"], str))
     Any one of these:
     - Paris
     - Paris, France

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.marking import evaluator, made
-from proctor.evaluators.plain_values import plain_value
-from proctor.records.sample import kind_of
+from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.plain_values import to_plain
+from proctor.records.sample import type_name
 from proctor.records.score import Score
 
 _MARKS = "?？؟\u037e"
@@ -45,7 +45,7 @@ def starter_phrase(starters: Sequence[str]) -> Callable[[Any], Score]:
     def evaluate(output: Any) -> Score:
         return _score_items(output, lambda item: "" if _has_start(item, phrases) else "starter")
 
-    return made(evaluate, by=starter_phrase, starters=list(starters))
+    return mark_product(evaluate, by=starter_phrase, starters=list(starters))
 
 
 @evaluator(category="questions", pure=True)
@@ -68,9 +68,9 @@ def question_format(output: Any, *, require_capital: bool = True, max_words: int
 
 
 def _score_items(output: Any, find_broken_rule: Callable[[str], str]) -> Score:
-    items = [output] if isinstance(output, str) else plain_value(output)
+    items = [output] if isinstance(output, str) else to_plain(output)
     if not isinstance(items, list | tuple) or not all(isinstance(item, str) for item in items):
-        return Score.error(f"the output is neither a text nor a list of texts: {kind_of(output)}")
+        return Score.error(f"the output is neither a text nor a list of texts: {type_name(output)}")
     if not items:
         return Score(0.0, False, "there is no question in the output")
     faults = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from proctor.evaluators.marking import evaluator
+from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.measurements import (
     NO_BASELINE,
     comparison_details,
@@ -15,8 +15,8 @@ from proctor.evaluators.measurements import (
     score_against_limit,
     score_increase,
 )
-from proctor.evaluators.plain_values import plain_value
-from proctor.evaluators.verdict import shown
+from proctor.evaluators.plain_values import to_plain
+from proctor.evaluators.score_conversion import preview
 from proctor.records import codec
 from proctor.records.fields.context import Delta, FieldContext
 from proctor.records.fields.numbers import as_number, higher_is_better
@@ -44,11 +44,11 @@ def no_regression(
     >>> no_regression(FieldContext("score", score), tolerance=0.25).passed
     True
     """
-    value = plain_value(field_context.value)
-    baseline = plain_value(field_context.baseline_value)
+    value = to_plain(field_context.value)
+    baseline = to_plain(field_context.baseline_value)
     name = field_context.field_name
     if baseline is None:
-        return Score.skipped(f"{NO_BASELINE}: {name} is {shown(value)}")
+        return Score.skipped(f"{NO_BASELINE}: {name} is {preview(value)}")
     if value is None:
         return Score.skipped(f"{name} is not known")
     now, before = as_number(value), as_number(baseline)
@@ -142,5 +142,5 @@ def _score_unchanged(name: str, value: Any, baseline: Any) -> Score:
     if codec.canonical(value) == codec.canonical(baseline):
         return Score(1.0, True, f"{name} is unchanged", {"method": "equality", "field": name})
     return Score.skipped(
-        f"{name} changed from {shown(baseline)} to {shown(value)}: only numbers can be better or worse"
+        f"{name} changed from {preview(baseline)} to {preview(value)}: only numbers can be better or worse"
     )

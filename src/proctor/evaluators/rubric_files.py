@@ -13,15 +13,15 @@ import msgspec
 from proctor.core import resources
 from proctor.core.resources import describe_error, how_to_convert
 from proctor.core.yaml_text import describe_yaml_error, load_yaml, parse_yaml
-from proctor.errors import ConfigError, Problem, nearest
+from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.rubric import (
-    Fault,
     Rubric,
+    RubricProblem,
     RubricSet,
-    faults_of_rubric,
-    faults_of_set,
-    rubric_from,
-    set_from,
+    find_rubric_problems,
+    find_set_problems,
+    make_rubric,
+    make_rubric_set,
 )
 
 STARTER = "starter"
@@ -45,11 +45,11 @@ def load_rubrics(source: Any) -> RubricSet:
         return _load_file(_resolve_path(source))
     if isinstance(source, list | tuple):
         source = {"version": "1.0", "rubrics": [as_data(rubric) for rubric in source]}
-    _raise_faults(faults_of_set(source), "rubrics", Lines())
-    return set_from(source)
+    _raise_faults(find_set_problems(source), "rubrics", SourceLines())
+    return make_rubric_set(source)
 
 
-def text_of(source: str | Path) -> str:
+def read_rubric_text(source: str | Path) -> str:
     """Return the text of a rubric file, as a starting point for your own."""
     return _resolve_path(source).read_text(encoding="utf-8")
 
@@ -60,10 +60,10 @@ def _resolve_path(source: str | Path) -> Path:
     return Path(source)
 
 
-def one_rubric(given: Any, among: Any = None) -> Rubric:
+def load_rubric(given: Any, among: Any = None) -> Rubric:
     """Return one rubric from a `Rubric`, from plain data, or by its id in a rubric file.
 
-    >>> one_rubric("safety").name
+    >>> load_rubric("safety").name
     'Safety'
     """
     if isinstance(given, Rubric):
@@ -73,12 +73,14 @@ def one_rubric(given: Any, among: Any = None) -> Rubric:
         rubrics = load_rubrics(source)
         ids = [rubric.id for rubric in rubrics]
         if given not in ids:
-            raise ConfigError(f"there is no rubric {given!r}", where=str(source), fix=nearest(given, ids))
+            raise ConfigError(
+                f"there is no rubric {given!r}", where=str(source), fix=suggest_name(given, ids)
+            )
         rubric = rubrics[given]
         scale = rubrics.scale if rubric.scale is None else rubric.scale
-        return rubric_from({**as_data(rubric), "scale": scale})
-    _raise_faults(faults_of_rubric(given), "rubric", Lines())
-    return rubric_from(given)
+        return make_rubric({**as_data(rubric), "scale": scale})
+    _raise_faults(find_rubric_problems(given), "rubric", SourceLines())
+    return make_rubric(given)
 
 
 def as_data(rubric: Any) -> Any:
@@ -96,10 +98,10 @@ def _load_file(path: Path) -> RubricSet:
             fix=f"write {STARTER!r} for the built-in rubrics",
         )
     text = _read_file(path)
-    lines = Lines(text)
+    lines = SourceLines(text)
     data = _parse_json(text, path) if path.suffix.lower() == ".json" else _parse_yaml(text, path)
-    _raise_faults([*lines.repeated, *faults_of_set(data)], str(path), lines)
-    return set_from(data)
+    _raise_faults([*lines.repeated, *find_set_problems(data)], str(path), lines)
+    return make_rubric_set(data)
 
 
 def _read_file(path: Path) -> str:
@@ -145,14 +147,14 @@ def _parse_yaml(text: str, path: Path) -> Any:
         raise ConfigError(f"it cannot be read as YAML: {what}", where=str(path)) from None
 
 
-class Lines:
+class SourceLines:
     """The line of each entry of a file, and the keys that are repeated."""
 
     def __init__(self, text: str = "") -> None:
         import yaml
 
         self._lines: dict[Place, int] = {}
-        self.repeated: list[Fault] = []
+        self.repeated: list[RubricProblem] = []
         try:
             _, node = parse_yaml(text.replace("\t", " "))
         except (yaml.YAMLError, ValueError, RecursionError):
@@ -190,7 +192,7 @@ class Lines:
         return ", ".join(text for text in (location, path.lstrip(".")) if text)
 
 
-def _raise_faults(faults: Iterable[Fault], where: str, lines: Lines) -> None:
+def _raise_faults(faults: Iterable[RubricProblem], where: str, lines: SourceLines) -> None:
     in_file_order = sorted(faults, key=lambda fault: lines.of(fault[0]) or 0)
     problems = [Problem(lines.place(at, where), what) for at, what in in_file_order]
     if problems:
@@ -202,10 +204,10 @@ def _raise_faults(faults: Iterable[Fault], where: str, lines: Lines) -> None:
         )
 
 
-def schema() -> dict[str, Any]:
+def rubric_schema() -> dict[str, Any]:
     """Return the JSON Schema of rubric files, for editors.
 
-    >>> schema()["title"]
+    >>> rubric_schema()["title"]
     'Proctor rubric file'
     """
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Proctor rubric file"}

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor.errors import EvaluatorError, Problem, nearest
-from proctor.evaluators.attached import Attached, attach
-from proctor.evaluators.judges.criteria import asking, check_terms, connected
-from proctor.evaluators.judges.scale import PASS_AT
-from proctor.evaluators.marking import evaluator, made
+from proctor.errors import EvaluatorError, Problem, suggest_name
+from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
+from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.judges.criteria import check_judge_options, connect_model, create_judge_options
+from proctor.evaluators.judges.scale import DEFAULT_THRESHOLD
 from proctor.evaluators.options import Model
 from proctor.models.connect import provider
 from proctor.records.numbers import is_number
-from proctor.records.rubric import USUAL_SCALE, ChatSession, Rubric, scale_of
+from proctor.records.rubric import DEFAULT_SCALE, ChatSession, Rubric, find_scale
 from proctor.records.score import Score
 from proctor.records.session import Session, SessionView
 
 if TYPE_CHECKING:
-    from proctor.evaluators.judges.session_rubric import Places
-    from proctor.evaluators.judges.transcript import Shown
+    from proctor.evaluators.judges.session_rubric import ConcurrencyLimit
+    from proctor.evaluators.judges.transcript import TranscriptCache
 
 
 __all__ = ["rubric", "rubric_evaluators"]
@@ -31,11 +31,11 @@ __all__ = ["rubric", "rubric_evaluators"]
 
 def _spread_rubrics(parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """An eval file entry without a rubric stands for all rubrics of the set."""
-    from proctor.evaluators.judges.session_rubric import rubrics_of
+    from proctor.evaluators.judges.session_rubric import load_rubric_set
 
     if "rubric" in parameters:
         return [parameters]
-    rubrics = rubrics_of(parameters.get("rubrics", "starter"), "rubric")
+    rubrics = load_rubric_set(parameters.get("rubrics", "starter"), "rubric")
     return [{**parameters, "rubric": item.id} for item in rubrics] or [parameters]
 
 
@@ -46,15 +46,15 @@ def rubric(
     *,
     rubrics: Any = None,
     template: Any = None,
-    scale: tuple[float, float] = USUAL_SCALE,
-    threshold: float = PASS_AT,
+    scale: tuple[float, float] = DEFAULT_SCALE,
+    threshold: float = DEFAULT_THRESHOLD,
     temperature: float | None = 0.1,
     max_tokens: int | None = 1024,
     timeout: float | None = None,
     max_content_chars: int = 4_000,
     max_session_chars: int = 100_000,
     retry_on_parse_failure: bool = True,
-) -> Attached:
+) -> BoundEvaluator:
     """A model scores the whole session by one rubric, on the rubric's scale.
 
     The rubric is a `Rubric`, a mapping with id, name, description, scoring_criteria and weight, or
@@ -74,15 +74,15 @@ def rubric(
     >>> judge("Good morning!", None, session).details["score"]
     4
     """
-    from proctor.evaluators.judges.session_rubric import shown_as
+    from proctor.evaluators.judges.session_rubric import create_transcript_cache
 
-    shown = shown_as(max_content_chars, max_session_chars, "rubric")
+    shown = create_transcript_cache(max_content_chars, max_session_chars, "rubric")
     return _attach_rubric(rubric, locals(), shown)
 
 
 def rubric_evaluators(
-    adapter: Model, rubrics: Any = "starter", *, at_once: int | Places | None = None, **options: Any
-) -> tuple[Attached, ...]:
+    adapter: Model, rubrics: Any = "starter", *, at_once: int | ConcurrencyLimit | None = None, **options: Any
+) -> tuple[BoundEvaluator, ...]:
     """Return all rubrics of a set as evaluators that ask one model; `options` as for `rubric`.
 
     `at_once` is the number of concurrent calls over all sessions and rubrics, or a limit that is
@@ -91,47 +91,60 @@ def rubric_evaluators(
     >>> [evaluator.spec.name for evaluator in rubric_evaluators(lambda messages: "4", "starter")][-1]
     'safety'
     """
-    from proctor.evaluators.judges.session_rubric import Places, rubrics_of, shown_as
+    from proctor.evaluators.judges.session_rubric import (
+        ConcurrencyLimit,
+        create_transcript_cache,
+        load_rubric_set,
+    )
 
     where, defaults = "rubric_evaluators", _read_defaults()
     if unknown := [name for name in options if name not in defaults]:
         raise EvaluatorError(
-            f"there is no option {unknown[0]!r}", where=where, fix=nearest(unknown[0], defaults)
+            f"there is no option {unknown[0]!r}", where=where, fix=suggest_name(unknown[0], defaults)
         )
-    rubric_set = rubrics_of(rubrics, where)
-    values = {**defaults, "scale": rubric_set.scale or USUAL_SCALE, **options, "adapter": connected(adapter)}
-    if not isinstance(at_once, Places | None):
-        check_terms(where, None, at_once=at_once)
-        at_once = Places(at_once)
-    shown = shown_as(values["max_content_chars"], values["max_session_chars"], where)
+    rubric_set = load_rubric_set(rubrics, where)
+    values = {
+        **defaults,
+        "scale": rubric_set.scale or DEFAULT_SCALE,
+        **options,
+        "adapter": connect_model(adapter),
+    }
+    if not isinstance(at_once, ConcurrencyLimit | None):
+        check_judge_options(where, None, at_once=at_once)
+        at_once = ConcurrencyLimit(at_once)
+    shown = create_transcript_cache(values["max_content_chars"], values["max_session_chars"], where)
     return tuple(_attach_rubric(item, values, shown, at_once) for item in rubric_set)
 
 
 def _attach_rubric(
-    source: Any, values: Mapping[str, Any], shown: Shown, places: Places | None = None
-) -> Attached:
-    from proctor.evaluators.judges.session_rubric import Places, rubric_for, session_rubric
+    source: Any, values: Mapping[str, Any], shown: TranscriptCache, places: ConcurrencyLimit | None = None
+) -> BoundEvaluator:
+    from proctor.evaluators.judges.session_rubric import (
+        ConcurrencyLimit,
+        create_session_rubric,
+        resolve_rubric,
+    )
 
     where, remind = "rubric", values["retry_on_parse_failure"]
-    check_terms(where, values["threshold"], max_tokens=values["max_tokens"])
+    check_judge_options(where, values["threshold"], max_tokens=values["max_tokens"])
     if not isinstance(remind, bool):
         raise EvaluatorError(
             f"retry_on_parse_failure must be True or False, got {remind!r}",
             where=where,
             fix="write retry_on_parse_failure: false",
         )
-    resolved = rubric_for(source, values["rubrics"], where)
-    adapter = connected(values["adapter"])
-    judge = session_rubric(
+    resolved = resolve_rubric(source, values["rubrics"], where)
+    adapter = connect_model(values["adapter"])
+    judge = create_session_rubric(
         adapter,
         resolved,
         template=values["template"],
         scale=values["scale"],
         threshold=values["threshold"],
-        how=asking(values["temperature"], values["max_tokens"], remind=remind),
-        shown=shown,
+        options=create_judge_options(values["temperature"], values["max_tokens"], remind=remind),
+        transcripts=shown,
         timeout=values["timeout"],
-        places=places or Places(),
+        concurrency=places or ConcurrencyLimit(),
         where=where,
     )
 
@@ -140,14 +153,14 @@ def _attach_rubric(
 
     # Stores the rubric itself, so that the run can be read without its file, and its scale in one
     # place. The timeout changes no score, so a resumed run may have another one.
-    values = {**values, "scale": tuple(map(float, scale_of(resolved, values["scale"])))}
+    values = {**values, "scale": tuple(map(float, find_scale(resolved, values["scale"])))}
     resolved = msgspec.structs.replace(resolved, scale=None)
     options = {
         name: values[name]
         for name, default in _read_defaults().items()
         if name not in ("rubrics", "timeout") and values[name] != default
     }
-    marked = made(evaluate, by=rubric, adapter=adapter, rubric=resolved, **options)
+    marked = mark_product(evaluate, by=rubric, adapter=adapter, rubric=resolved, **options)
     return attach(marked, name=resolved.id)
 
 
@@ -167,7 +180,7 @@ class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     llm_max_tokens: int | None = 1024
     timeout_per_rubric: float | None = 60.0
     retry_on_parse_failure: bool = True
-    score_scale: tuple[float, float] = USUAL_SCALE
+    score_scale: tuple[float, float] = DEFAULT_SCALE
 
     def __post_init__(self) -> None:
         count, seconds = "a whole number from 1 up", self.timeout_per_rubric
@@ -219,7 +232,7 @@ class RubricScorer:
         self._model = provider(model)
         self.config = config or EvaluationConfig()
         self._places: Any = None
-        self._cache: tuple[Sequence[Rubric], tuple[Attached, ...]] = ((), ())
+        self._cache: tuple[Sequence[Rubric], tuple[BoundEvaluator, ...]] = ((), ())
 
     async def score(self, rubric: Rubric, session: Session | ChatSession) -> Score:
         """Score a session by one rubric; an answer without a verdict gives an error."""
@@ -244,14 +257,14 @@ class RubricScorer:
         scores = await asyncio.gather(*(evaluator(None, None, events) for evaluator in evaluators))
         return {evaluator.spec.name: score for evaluator, score in zip(evaluators, scores, strict=True)}
 
-    def _make_evaluators(self, rubrics: list[Rubric]) -> tuple[Attached, ...]:
+    def _make_evaluators(self, rubrics: list[Rubric]) -> tuple[BoundEvaluator, ...]:
         if self._cache[0] == rubrics:
             return self._cache[1]
-        from proctor.evaluators.judges.session_rubric import Places
+        from proctor.evaluators.judges.session_rubric import ConcurrencyLimit
 
         config = self.config
         # All evaluators of this scorer share the limit of concurrent calls.
-        self._places = self._places or Places(config.max_concurrent)
+        self._places = self._places or ConcurrencyLimit(config.max_concurrent)
         evaluators = rubric_evaluators(
             self._model,
             rubrics,

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from proctor.errors import EvaluatorError, MissingExtra
-from proctor.evaluators import wording
+from proctor.evaluators import tokenizer as wording
 from proctor.evaluators.bounded_regex import find_all
+from proctor.evaluators.decorator import evaluator, mark_product
 from proctor.evaluators.language import is_unspaced
-from proctor.evaluators.marking import evaluator, made
 from proctor.evaluators.plain_values import normalize_unicode
-from proctor.evaluators.verdict import shown
-from proctor.records.sample import kind_of
+from proctor.evaluators.score_conversion import preview
+from proctor.records.sample import type_name
 from proctor.records.score import Score
 
 Unit = Literal[
@@ -72,7 +72,7 @@ def sentences(text: str) -> list[str]:
     >>> sentences("Dr. Who left. Why?\\n- milk\\n- tea")
     ['Dr. Who left.', 'Why?', '- milk', '- tea']
     """
-    return [sentence for sentence in wording.sentences(text) if _WORD_CHARACTER.search(sentence)]
+    return [sentence for sentence in wording.split_sentences(text) if _WORD_CHARACTER.search(sentence)]
 
 
 def paragraphs(text: str, separator: str | None = None) -> list[str]:
@@ -228,7 +228,7 @@ def occurrences(
             count = len(find_all(compiled, output))
     except EvaluatorError as error:
         return Score.error(error.what, {"method": "count"})
-    return limits.score(count, "time", f" {shown(pattern if text is None else text)}")
+    return limits.score(count, "time", f" {preview(pattern if text is None else text)}")
 
 
 def _check_keywords(options: Mapping[str, Any]) -> None:
@@ -270,8 +270,8 @@ def keywords(
     if need == "any" and include:
         requirements = 1 + len(exclude)
         missing = [" or ".join(include)] if len(missing) == len(include) else []
-    reasons = ["missing: " + ", ".join(map(shown, missing))] * bool(missing)
-    reasons += ["unwanted: " + ", ".join(map(shown, unwanted))] * bool(unwanted)
+    reasons = ["missing: " + ", ".join(map(preview, missing))] * bool(missing)
+    reasons += ["unwanted: " + ", ".join(map(preview, unwanted))] * bool(unwanted)
     details = {"method": "search", "missing": missing, "unwanted": unwanted}
     faults = len(missing) + len(unwanted)
     return Score(1.0 - faults / requirements, not faults, "; ".join(reasons), details)
@@ -348,7 +348,9 @@ def letter_case(output: Any, *, case: Case = "lower") -> Score:
     verb = "are"
     if len(wrong) == 1:
         verb, fault = "is", fault.removesuffix("s")
-    reason = f"{len(wrong)} of {_format_count(len(units), unit)} {verb} {fault}, the first in {shown(first)}"
+    reason = (
+        f"{len(wrong)} of {_format_count(len(units), unit)} {verb} {fault}, the first in {preview(first)}"
+    )
     return Score(1.0 - len(wrong) / len(units), False, reason, details)
 
 
@@ -383,7 +385,7 @@ def written_in(language: str) -> Callable[[Any], Score]:
         passed = detected == code
         return Score(float(passed), passed, "" if passed else f"it reads as {detected}", details)
 
-    return made(evaluate, by=written_in, language=code)
+    return mark_product(evaluate, by=written_in, language=code)
 
 
 def _match_edge(
@@ -411,9 +413,9 @@ def _match_edge(
         if any(find(text) is not None for find in finders):
             return Score(1.0, True, "", details)
         edge = text.strip()[:40] if side == "start" else text.strip()[-40:]
-        return Score(0.0, False, f"it {side}s with {shown(edge)}", details)
+        return Score(0.0, False, f"it {side}s with {preview(edge)}", details)
 
-    return made(evaluate, by=factory, **options)
+    return mark_product(evaluate, by=factory, **options)
 
 
 def _make_edge_finder(
@@ -453,4 +455,4 @@ def _format_count(count: int, unit: str) -> str:
 
 
 def _not_text(output: Any) -> Score:
-    return Score.error(f"a rule needs a text; the output is {kind_of(output)}")
+    return Score.error(f"a rule needs a text; the output is {type_name(output)}")

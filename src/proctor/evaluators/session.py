@@ -8,24 +8,24 @@ from typing import Any, Literal, get_args
 
 from proctor.core import imports as importing
 from proctor.errors import EvaluatorError, UsageError
-from proctor.evaluators.calling import NO_SESSION
-from proctor.evaluators.evidence import SESSION_OPTIONAL
-from proctor.evaluators.marking import evaluator, made
+from proctor.evaluators.decorator import evaluator, mark_product
 from proctor.evaluators.matching import json_subset
+from proctor.evaluators.score_conversion import preview
+from proctor.evaluators.scorers import NO_SESSION
+from proctor.evaluators.signatures import SESSION_OPTIONAL
 from proctor.evaluators.tool_calls import (
     ArgumentRule,
     SequenceMode,
     SequenceOptions,
     SessionCheck,
     SessionLike,
-    calls_of,
     compare_calls,
     get_field,
     parse_expected_calls,
+    read_calls,
     require_session,
     to_view,
 )
-from proctor.evaluators.verdict import shown
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Message, ModelCall, SessionView, ToolCall
 
@@ -54,13 +54,13 @@ def tool_called(name: str) -> SessionCheck:
     _check_name(name, "tool_called")
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
-        names = [call.name for call in calls_of(session)]
+        names = [call.name for call in read_calls(session)]
         if name in names:
             return Score(1.0, True, f"called {_format_times(names.count(name))}")
         others = f"called: {', '.join(dict.fromkeys(names))}" if names else "no tool was called"
         return Score(0.0, False, f"{name!r} was not called; {others}")
 
-    return made(require_session(evaluate), by=tool_called, name=name)
+    return mark_product(require_session(evaluate), by=tool_called, name=name)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
@@ -75,12 +75,12 @@ def tool_not_called(name: str) -> SessionCheck:
     _check_name(name, "tool_not_called")
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
-        calls = [call for call in calls_of(session) if call.name == name]
+        calls = [call for call in read_calls(session) if call.name == name]
         if not calls:
             return Score(1.0, True)
         return Score(0.0, False, f"{name!r} was called {_format_times(len(calls))}: {calls[0]}")
 
-    return made(require_session(evaluate), by=tool_not_called, name=name)
+    return mark_product(require_session(evaluate), by=tool_not_called, name=name)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
@@ -109,7 +109,7 @@ def tool_call_count(
         raise EvaluatorError(what, where=where, fix="pass at least one of them")
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
-        count = sum(name in (None, call.name) for call in calls_of(session))
+        count = sum(name in (None, call.name) for call in read_calls(session))
         reason = f"{'a tool' if name is None else repr(name)} was called {_format_times(count)}"
         if count < min_count:
             return Score(0.0, False, f"{reason}, at least {min_count} required", {"count": count})
@@ -117,7 +117,7 @@ def tool_call_count(
             return Score(0.0, False, f"{reason}, at most {max_count} allowed", {"count": count})
         return Score(1.0, True, reason, {"count": count})
 
-    return made(
+    return mark_product(
         require_session(evaluate), by=tool_call_count, name=name, min_count=min_count, max_count=max_count
     )
 
@@ -139,7 +139,7 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
     """
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
-        calls = calls_of(session, words=words)
+        calls = read_calls(session, words=words)
         failed = [f"{call} ({call.reason})" for call in calls if call.succeeded is False]
         unknown = [str(call) for call in calls if call.succeeded is None]
         if failed:
@@ -149,7 +149,7 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
             return Score.error(f"it is unknown whether these calls succeeded: {', '.join(unknown)}")
         return Score(1.0, True, "" if calls else "no tool was called")
 
-    return made(require_session(evaluate), by=all_tools_succeeded, words=words)
+    return mark_product(require_session(evaluate), by=all_tools_succeeded, words=words)
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
@@ -185,7 +185,7 @@ def token_usage_under(max_tokens: int, unknown: Unknown = "error") -> SessionChe
         return Score(1.0, True, reason, {"tokens": used})
 
     setattr(evaluate, SESSION_OPTIONAL, True)
-    return made(evaluate, by=token_usage_under, max_tokens=max_tokens, unknown=unknown)
+    return mark_product(evaluate, by=token_usage_under, max_tokens=max_tokens, unknown=unknown)
 
 
 def _score_unknown_usage(unknown: Unknown, without_usage: int, calls: int) -> Score:
@@ -234,7 +234,7 @@ def slice_contains(
             return Score.error(f"some events of type {name} cannot be read back from the file")
         return Score(0.0, False, f"{reason}, at least {min_count} must", details)
 
-    return made(
+    return mark_product(
         require_session(evaluate), by=slice_contains, type=type, predicate=predicate, min_count=min_count
     )
 
@@ -287,9 +287,9 @@ def tool_sequence(
             return Score.error(str(error))
         if not expected_calls and not options.is_complete:
             return Score.skipped("there is nothing to look for: no tool is expected")
-        return compare_calls(expected_calls, calls_of(session), options)
+        return compare_calls(expected_calls, read_calls(session), options)
 
-    return made(
+    return mark_product(
         require_session(evaluate),
         by=tool_sequence,
         expected=expected,
@@ -324,7 +324,7 @@ def _read_event_type(value: Any) -> Any:
     event_type = _EVENT_TYPES.get(value, value) if isinstance(value, str) else value
     if not event_type or not isinstance(event_type, str | type):
         raise EvaluatorError(
-            f"type must be a class or its name, got {shown(value)}",
+            f"type must be a class or its name, got {preview(value)}",
             where="slice_contains",
             fix=f"name one of {', '.join(_EVENT_TYPES)}, your own class, or module:Class",
         )
@@ -349,7 +349,7 @@ def _read_function(value: Any, label: str) -> Callable[..., Any]:
     # An async function would return a coroutine, which is always true.
     if not callable(function) or inspect.iscoroutinefunction(function):
         raise EvaluatorError(
-            f"it must be a plain function, got {shown(value)}",
+            f"it must be a plain function, got {preview(value)}",
             where=label,
             fix="pass a function, or its address as module:function",
         )
@@ -358,7 +358,7 @@ def _read_function(value: Any, label: str) -> Callable[..., Any]:
 
 def _load(address: str, label: str) -> Any:
     try:
-        return importing.load(address)
+        return importing.import_object(address)
     except UsageError as error:
         raise EvaluatorError(error.what, where=label, fix=error.fix) from error
 

@@ -15,7 +15,7 @@ from proctor.core.stats.differences import TestMethod, difference_of, difference
 from proctor.core.stats.effects import effect_of, effect_of_pairs
 from proctor.core.stats.permutations import Direction
 from proctor.errors import EvaluatorError
-from proctor.evaluators.marking import evaluator
+from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.measurements import (
     NO_BASELINE,
     format_number,
@@ -23,8 +23,8 @@ from proctor.evaluators.measurements import (
     make_limit_check,
     score_against_limit,
 )
-from proctor.evaluators.plain_values import plain_value
-from proctor.evaluators.verdict import shown
+from proctor.evaluators.plain_values import to_plain
+from proctor.evaluators.score_conversion import preview
 from proctor.records import codec
 from proctor.records.fields.context import FieldContext
 from proctor.records.numbers import is_fraction, is_number
@@ -186,11 +186,11 @@ def effect_size(
 
 
 def _list_values(epochs: Sequence[Any], single: Any) -> list[Any]:
-    values = list(map(plain_value, epochs))
+    values = list(map(to_plain, epochs))
     if len(values) > 1:
         return values
-    value = plain_value(values[0] if values else single)
-    return list(map(plain_value, value)) if isinstance(value, list | tuple) else [value]
+    value = to_plain(values[0] if values else single)
+    return list(map(to_plain, value)) if isinstance(value, list | tuple) else [value]
 
 
 def _to_numbers(values: Sequence[Any]) -> list[float] | str:
@@ -198,7 +198,7 @@ def _to_numbers(values: Sequence[Any]) -> list[float] | str:
     if all(isinstance(value, bool) for value in values):
         return [float(value) for value in values]
     other = next((value for value in values if not is_number(value)), None)
-    return [float(value) for value in values] if other is None else f"{shown(other)} is not a number"
+    return [float(value) for value in values] if other is None else f"{preview(other)} is not a number"
 
 
 def _share_of_differing_pairs(values: Sequence[Any]) -> float:

@@ -9,10 +9,17 @@ from itertools import islice
 from math import isfinite
 from typing import Any
 
-from proctor.evaluators.formats.fault import without_fence
-from proctor.evaluators.formats.json_text import read, unwritable
-from proctor.evaluators.formats.schema import Draft, compiled, complaints, line, schema_from, undecided
-from proctor.evaluators.marking import evaluator, made
+from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.formats.fault import remove_fence
+from proctor.evaluators.formats.json_text import check_json, explain_unwritable
+from proctor.evaluators.formats.schema import (
+    Draft,
+    compile_schema,
+    find_schema_errors,
+    format_schema_error,
+    is_undecided,
+    load_schema,
+)
 from proctor.records import codec
 from proctor.records.score import Score
 
@@ -39,10 +46,10 @@ def json_validity(output: Any, *, allow_fences: bool = False) -> Score:
     if output is None:
         return Score(0.0, False, NO_OUTPUT, details)
     if not isinstance(output, str | bytes | bytearray):
-        problem = unwritable(output)
+        problem = explain_unwritable(output)
         return Score(0.0 if problem else 1.0, not problem, problem, details)
-    text, lines_before = without_fence(output, allow_fences)
-    fault, duplicates = read(text)
+    text, lines_before = remove_fence(output, allow_fences)
+    fault, duplicates = check_json(text)
     if duplicates:
         details["duplicate_keys"] = duplicates
     if fault is not None:
@@ -75,8 +82,8 @@ def schema_match(
     >>> adult({"age": 9}).reason
     'age: 9 is less than the minimum of 18'
     """
-    plain = schema_from(schema)
-    validator = compiled(plain, draft=draft, formats=formats, others=schemas)
+    plain = load_schema(schema)
+    validator = compile_schema(plain, draft=draft, formats=formats, others=schemas)
 
     def evaluate(output: Any) -> Score:
         details: dict[str, Any] = {"method": "json_schema"}
@@ -84,21 +91,21 @@ def schema_match(
         if score is not None:
             return score
         try:
-            errors = list(islice(complaints(validator, data), _MAX_IN_DETAILS + 1))
+            errors = list(islice(find_schema_errors(validator, data), _MAX_IN_DETAILS + 1))
         except UnicodeEncodeError:
             # JSON can escape half a surrogate pair; validators cannot read it.
             return Score.error("it contains half a surrogate pair, which cannot be validated", details)
         if not errors:
             return Score(1.0, True, "", details)
         details |= {"error_count": len(errors), "errors": errors[:_MAX_IN_DETAILS]}
-        if all(undecided(error) for error in errors):
+        if all(is_undecided(error) for error in errors):
             return Score.error(errors[0]["message"], details)
         return Score(0.0, False, _summarize(errors), details)
 
     options = {"draft": draft, "formats": formats, "parse": parse, "allow_fences": allow_fences}
     # The schema itself, so that a changed file changes the identity of the run.
-    others = {uri: schema_from(other) for uri, other in (schemas or {}).items()}
-    return made(evaluate, by=schema_match, schema=plain, schemas=others or None, **options)
+    others = {uri: load_schema(other) for uri, other in (schemas or {}).items()}
+    return mark_product(evaluate, by=schema_match, schema=plain, schemas=others or None, **options)
 
 
 @evaluator(category="structural", factory=True, needs=())
@@ -136,22 +143,22 @@ def format_compliance(
         "schemes": None if schemes is None else tuple(schemes),
     }
     # Slow to import, and needed only for this evaluator.
-    from proctor.evaluators.formats.compliance import agreed, verdict
+    from proctor.evaluators.formats.compliance import score_formats, select_formats
 
-    formats, checked_options = agreed(names, options)
+    formats, checked_options = select_formats(names, options)
 
     def evaluate(output: Any) -> Score:
-        return verdict(output, formats, checked_options, allow_fences)
+        return score_formats(output, formats, checked_options, allow_fences)
 
-    return made(evaluate, by=format_compliance, format=format, **options, allow_fences=allow_fences)
+    return mark_product(evaluate, by=format_compliance, format=format, **options, allow_fences=allow_fences)
 
 
 def _read_data(output: Any, parse: bool, allow_fences: bool) -> tuple[Any, Score | None]:
     """Return the data to validate, or a score if there is none."""
     details: dict[str, Any] = {"method": "json_schema"}
     if isinstance(output, str | bytes | bytearray) and parse:
-        text, lines_before = without_fence(output, allow_fences)
-        fault = read(text).fault
+        text, lines_before = remove_fence(output, allow_fences)
+        fault = check_json(text).fault
         if fault is not None:
             fault = fault.below(lines_before)
             return None, Score(0.0, False, f"not JSON: {fault}", details | fault.place)
@@ -160,7 +167,7 @@ def _read_data(output: Any, parse: bool, allow_fences: bool) -> tuple[Any, Score
         except (RecursionError, ValueError) as error:
             problem = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
             return None, Score.error(f"the JSON cannot be read: {problem}", details)
-    if problem := unwritable(output):
+    if problem := explain_unwritable(output):
         return None, Score(0.0, False, f"not JSON: {problem}", details)
     return codec.plain(output), None
 
@@ -172,7 +179,9 @@ def _parse_float(text: str) -> float | Decimal:
 
 
 def _summarize(errors: Sequence[Mapping[str, Any]]) -> str:
-    summary = "; ".join(line(error["path"], error["message"]) for error in errors[:_MAX_IN_REASON])
+    summary = "; ".join(
+        format_schema_error(error["path"], error["message"]) for error in errors[:_MAX_IN_REASON]
+    )
     more = len(errors) - _MAX_IN_REASON
     if len(errors) > _MAX_IN_DETAILS:
         return f"{summary}; and more than {_MAX_IN_DETAILS - _MAX_IN_REASON} more"

@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from proctor.errors import EvaluatorError, Problem
-from proctor.evaluators.calling import NO_SESSION
 from proctor.evaluators.matching import exact_match, json_subset
-from proctor.evaluators.verdict import shown
+from proctor.evaluators.score_conversion import preview
+from proctor.evaluators.scorers import NO_SESSION
 from proctor.records import codec
-from proctor.records.sample import kind_of
+from proctor.records.sample import type_name
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Event, Message, Session, SessionView, ToolCall
 
@@ -71,11 +71,11 @@ class RecordedCall(NamedTuple):
     reason: str = ""
 
     def __str__(self) -> str:
-        arguments = (f"{k}={shown(v)}" if k else shown(v) for k, v in self.arguments.items())
+        arguments = (f"{k}={preview(v)}" if k else preview(v) for k, v in self.arguments.items())
         return f"{self.name}({', '.join(arguments)})"
 
 
-def calls_of(session: SessionView, *, words: bool = False) -> list[RecordedCall]:
+def read_calls(session: SessionView, *, words: bool = False) -> list[RecordedCall]:
     """Return the tool calls of a session, in order.
 
     These are its `ToolCall` events, and the users' objects or mappings that look like one: with a
@@ -84,7 +84,7 @@ def calls_of(session: SessionView, *, words: bool = False) -> list[RecordedCall]
     the messages request count. With `words`, a result that starts like an error is a failure.
 
     >>> events = ToolCall("search", {"q": "Paris"}), CustomEvent("dict", {"tool": "go"})
-    >>> [str(call) for call in calls_of(SessionView(events))]
+    >>> [str(call) for call in read_calls(SessionView(events))]
     ["search(q='Paris')", 'go()']
     """
     calls = [call for event in session if (call := _read_call(event, words)) is not None]
@@ -105,7 +105,7 @@ def get_field(thing: Any, field: str, default: Any = None) -> Any:
 def _read_call(event: Event, words: bool) -> RecordedCall | None:
     if isinstance(event, ToolCall):
         if event.error is not None:
-            return RecordedCall(event.name, event.arguments, False, shown(event.error))
+            return RecordedCall(event.name, event.arguments, False, preview(event.error))
         outcomes = _read_result(event.result, words)
         failure = next((outcome for outcome in outcomes if not outcome[0]), (True, ""))
         return RecordedCall(event.name, event.arguments, *failure)
@@ -158,7 +158,7 @@ def _read_result(result: Any, words: bool) -> Iterator[Outcome]:
     if (data := _decode_outcome(text)) is not None:
         yield from _read_outcomes(data)
     elif words and text[: max(map(len, _FAILURES))].casefold().startswith(_FAILURES):
-        yield False, f"its result starts with {shown(text.splitlines()[0])}"
+        yield False, f"its result starts with {preview(text.splitlines()[0])}"
 
 
 def _decode_outcome(text: str) -> Mapping[str, Any] | None:
@@ -197,7 +197,7 @@ def _get_message(data: Any, default: str) -> str:
     for field in ("error", "message"):
         message = get_field(data, field)
         if message and isinstance(message, str | BaseException | Mapping):
-            return shown(message if isinstance(message, str | Mapping) else str(message))
+            return preview(message if isinstance(message, str | Mapping) else str(message))
     return default
 
 
@@ -261,10 +261,10 @@ def _check_item(item: Any) -> Iterator[str]:
         if unknown:
             yield f"it has name and arguments, not {', '.join(map(repr, unknown))}"
         if not isinstance(item.get("arguments"), Mapping | None):
-            yield f"arguments must be a mapping, got {kind_of(item['arguments'])}"
+            yield f"arguments must be a mapping, got {type_name(item['arguments'])}"
         item = item.get("name")
     if not (isinstance(item, str) and item):
-        yield f"the name of a tool must be a text, got {shown(item)}"
+        yield f"the name of a tool must be a text, got {preview(item)}"
 
 
 def _read_expected_call(item: Any) -> ExpectedCall:
@@ -337,7 +337,7 @@ def _find_argument_fault(
         # Wrapped in mappings, because a bare list of texts means that any of them matches.
         evaluate = json_subset if options.arguments == "subset" else exact_match
         matches = evaluate({name: actual}, {name: expected}).passed is True
-    return "" if matches else f"wrong: {name} (expected {_format_argument(expected)}, got {shown(actual)})"
+    return "" if matches else f"wrong: {name} (expected {_format_argument(expected)}, got {preview(actual)})"
 
 
 def _match_in_order(matches: MatchTable, calls: int) -> Pairs:
@@ -409,4 +409,4 @@ def _diff_unordered(
 
 
 def _format_argument(value: Any) -> str:
-    return str(getattr(value, "__name__", "a function")) if callable(value) else shown(value)
+    return str(getattr(value, "__name__", "a function")) if callable(value) else preview(value)

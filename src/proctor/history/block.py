@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from proctor.history.payload import written
-from proctor.records.results import Spent, spent_by
+from proctor.records.results import ModelUsage, find_model_usage
 from proctor.records.run import RunMetadata
 from proctor.records.score import Score
 from proctor.records.session import Usage
@@ -59,7 +59,7 @@ POSITION, CONFIGURATION, EPOCH, OUTCOME, MARKS, VALUE, LATENCY, TOKENS, FIRST_NU
 
 # A packed result: outcome index, figures, sample id, cluster, error type, spending, and JSON. It is a
 # plain tuple for speed.
-Packed = tuple[int, bytes, str, str | None, str | None, Spent | None, bytes]
+Packed = tuple[int, bytes, str, str | None, str | None, ModelUsage | None, bytes]
 
 
 def record_of(evaluators: int) -> struct.Struct:
@@ -98,7 +98,7 @@ def packer(run: RunMetadata) -> Callable[[int, EvalResult, Verdict], Packed]:
             *numbers,
         )
         cluster = sample.cluster or None if sample.metadata else None
-        spent = spent_by(result) if trial.usage is not None or result.sessions else None
+        spent = find_model_usage(result) if trial.usage is not None or result.sessions else None
         return place, figures, sample.id, cluster, error_kind, spent, json
 
     return packed
@@ -157,7 +157,7 @@ def without_errors(row: Sequence[Any], evaluators: int) -> list[Packed]:
         ids,
         listed(clusters, len(ids)),
         listed(error_kinds, len(ids)),
-        [each and Spent(*each) for each in listed(spent, len(ids))],
+        [each and ModelUsage(*each) for each in listed(spent, len(ids))],
         lines_of(lines),
         strict=True,
     )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.errors import HistoryError, RunNotFound, UsageError, nearest
+from proctor.errors import HistoryError, RunNotFound, UsageError, suggest_name
 from proctor.history.database import Ask
 from proctor.records.run import Retention, RunMetadata
 from proctor.records.sample import check_tags
@@ -134,7 +134,7 @@ def _begun_with(ask: Ask, reference: str, where: str) -> RunMetadata:
     names = {LATEST, *(name for name, _ in recent)}
     names |= {row[0] for row in ask("SELECT name FROM baselines", ())}
     likely = get_close_matches(reference, [*sorted(names), *(row[1] for row in recent)], n=1)
-    raise RunNotFound(f"there is no run {reference!r}", fix=nearest(reference, likely or names))
+    raise RunNotFound(f"there is no run {reference!r}", fix=suggest_name(reference, likely or names))
 
 
 def baseline(ask: Ask, name: str) -> RunMetadata:
@@ -142,7 +142,7 @@ def baseline(ask: Ask, name: str) -> RunMetadata:
     found = _baseline(ask, name)
     if not found:
         known = [row[0] for row in ask("SELECT name FROM baselines", ())]
-        fix = nearest(name, known) if known else "set one: proctor baseline set NAME RUN"
+        fix = suggest_name(name, known) if known else "set one: proctor baseline set NAME RUN"
         raise RunNotFound(f"there is no baseline {name!r}", fix=fix)
     return read(found[0][0])
 

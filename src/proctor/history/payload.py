@@ -10,14 +10,7 @@ import msgspec
 
 from proctor.records import codec
 from proctor.records.codec import UNWRITABLE
-from proctor.records.lossless import (
-    MARK,
-    restored_result,
-    restored_sample,
-    tagged,
-    tagged_result,
-    tagged_session,
-)
+from proctor.records.lossless import MARK, restore_result, restore_sample, tag_result, tag_session, tag_value
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Event, Session, Usage
@@ -34,7 +27,7 @@ _read_tagged = msgspec.json.Decoder(EvalResult).decode
 def read(data: bytes) -> EvalResult:
     """Decode a stored result with its original values."""
     result = _read_tagged(data)
-    return restored_result(result) if MARK in data else result
+    return restore_result(result) if MARK in data else result
 
 
 class _Trial(msgspec.Struct):
@@ -51,7 +44,7 @@ _read_part = msgspec.json.Decoder(_Result).decode
 def sample_in(data: bytes) -> Sample[Any, Any]:
     """Decode only the sample of a stored result."""
     sample = _read_part(data).trial.sample
-    return restored_sample(sample) if MARK in data else sample
+    return restore_sample(sample) if MARK in data else sample
 
 
 def written(result: EvalResult) -> tuple[bytes, EvalResult]:
@@ -64,14 +57,14 @@ def written(result: EvalResult) -> tuple[bytes, EvalResult]:
         trial = result.trial
         if trial.latency_ms is not None and not isfinite(trial.latency_ms):
             raise ValueError("the latency is not finite")
-        data = codec.encode(tagged_result(result))
+        data = codec.encode(tag_result(result))
         by_hand = trial.usage is not None or trial.session is not None or result.sessions
         if by_hand:
             # Users create these records, and nothing has checked their types yet.
             read(data)
     except (*UNWRITABLE, AttributeError):
         result = _sound(result)
-        return codec.encode(tagged_result(result)), result
+        return codec.encode(tag_result(result)), result
     return data, result
 
 
@@ -135,7 +128,7 @@ def _failure(failure: Failure) -> Failure:
 def _kept(part: T | None, kind: type[T]) -> T | None:
     """Return the value if it can be written and read back, else None."""
     try:
-        stored = tagged_session(part) if isinstance(part, Session) else part
+        stored = tag_session(part) if isinstance(part, Session) else part
         msgspec.json.decode(codec.encode(stored), type=kind | None)
     except (*UNWRITABLE, AttributeError):
         return None
@@ -151,7 +144,7 @@ def _mapping(values: Any) -> dict[str, Any]:
 
 def _value(value: Any) -> Any:
     """Return a value if it can be stored, else its repr."""
-    return _if_written(value, tagged)
+    return _if_written(value, tag_value)
 
 
 def _plain(value: Any) -> Any:

@@ -33,14 +33,14 @@ from proctor.history.database import Ask
 from proctor.history.payload import read, sample_in
 from proctor.records.results import (
     NAN,
-    WORTH,
+    PASS_VALUES,
     Column,
     Counts,
     Figures,
-    Spent,
+    ModelUsage,
     count_outcomes,
-    numbers,
-    shared_clusters,
+    list_shared_clusters,
+    to_array,
 )
 from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
@@ -49,7 +49,7 @@ from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 # The figures of a result as they lie in a block; its sample's id and cluster; what it spent.
 Beside = tuple[tuple[Any, ...], str, str | None, Sequence[Any] | None]
 
-_COUNTS = {MARK_OF[outcome]: worth for outcome, worth in WORTH.items()}
+_COUNTS = {MARK_OF[outcome]: worth for outcome, worth in PASS_VALUES.items()}
 
 
 def together(evaluators: Sequence[str], rows: Iterable[Beside]) -> Figures:
@@ -64,7 +64,7 @@ def together(evaluators: Sequence[str], rows: Iterable[Beside]) -> Figures:
         array("d", columns[VALUE]),
         array("d", columns[LATENCY]),
         array("d", columns[TOKENS]),
-        numbers(costs) if any(cost is not None for cost in costs) else None,
+        to_array(costs) if any(cost is not None for cost in costs) else None,
         list(clusters) if any(clusters) else None,
         {
             name: array("d", [_COUNTS.get(marks[place], NAN) for marks in columns[MARKS]])
@@ -293,11 +293,11 @@ class StoredResults:
             clusters=None if clusters is None else list(compress(clusters, known)),
         )
 
-    def spent(self) -> list[Spent | None] | None:
+    def spent(self) -> list[ModelUsage | None] | None:
         if not self._has("spent"):
             return None
         found = [
-            each and Spent(*each)
+            each and ModelUsage(*each)
             for figures, ids, spent in self._blocks("figures, sample_ids, spent")
             for figure, each in zip(
                 self._unpacked(figures), block.listed(spent, len(_list(ids))), strict=True
@@ -466,7 +466,7 @@ class StoredResults:
             ):
                 if self._is_mine(figure):
                     found.append(cluster or name)
-        return shared_clusters(found)
+        return list_shared_clusters(found)
 
     def _blocks(self, columns: str, condition: str = "TRUE") -> Iterator[tuple[Any, ...]]:
         """Yield the run's blocks in order; they are read in groups to limit memory."""

@@ -24,7 +24,7 @@ from proctor.records import codec
 from proctor.records.metric import MetricValue
 from proctor.records.order import Positions
 from proctor.records.report import EvalReport
-from proctor.records.run import Holdings, Pruned, Retention, RunMetadata
+from proctor.records.run import HistoryInfo, PruneResult, Retention, RunMetadata
 from proctor.records.trial import OUTCOMES, EvalResult
 
 
@@ -313,7 +313,7 @@ class StoredRuns:
         name: str | None = None,
         dry_run: bool = False,
         only: Collection[str] | None = None,
-    ) -> Pruned:
+    ) -> PruneResult:
         """Delete the runs beyond the retention limits, with one name or all; return them.
 
         Baselines and runs that a process works on stay. A dry run deletes nothing. `only` restricts the
@@ -333,7 +333,7 @@ class StoredRuns:
             going = [run for run in going if self._may_go(run, staying)]
         if going and not dry_run:
             self._database.scrub(self._connection)
-        return Pruned(tuple(going), staying)
+        return PruneResult(tuple(going), staying)
 
     def _may_go(self, run: RunMetadata, staying: dict[str, str]) -> bool:
         """Delete a run, unless it has become a baseline or a process works on it."""
@@ -382,11 +382,11 @@ class StoredRuns:
         self._database.scrub(self._connection)
         return gone
 
-    def holdings(self) -> Holdings:
+    def holdings(self) -> HistoryInfo:
         """Return the location of the history and the size of its content."""
         where = self._database.where
         if not self._database.exists():
-            return Holdings(where)
+            return HistoryInfo(where)
         everything = " + ".join(OUTCOMES)
         counted = self._ask(
             "SELECT (SELECT count(*) FROM runs), "
@@ -394,7 +394,7 @@ class StoredRuns:
             "(SELECT count(*) FROM outputs)"
         )
         (runs, results, outputs), (size, schema) = counted[0], self._database.measured(self._ask)
-        return Holdings(where, runs, results, size, schema, outputs)
+        return HistoryInfo(where, runs, results, size, schema, outputs)
 
     def cached(self, key: str) -> bytes | None:
         """Return the cached output for a key, or None; includes outputs that are still being written."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from proctor.errors import ConfigError, nearest
+from proctor.errors import ConfigError, suggest_name
 from proctor.ports import History
 from proctor.records.metric import MetricValue, Trend, TrendPoint
 from proctor.records.run import RunMetadata
@@ -99,8 +99,10 @@ def _refuse_unknown(
             raise ConfigError(
                 f"no run has a configuration {configuration!r}",
                 where="trend",
-                fix=nearest(configuration, seen),
+                fix=suggest_name(configuration, seen),
             )
     if not known:
         names = {name.removeprefix(FIELD) for _, _, table in told for name in table}
-        raise ConfigError(f"no run has a number for {metric!r}", where="trend", fix=nearest(metric, names))
+        raise ConfigError(
+            f"no run has a number for {metric!r}", where="trend", fix=suggest_name(metric, names)
+        )

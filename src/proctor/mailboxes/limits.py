@@ -22,7 +22,7 @@ from proctor.errors import (
 )
 from proctor.ports import Mailbox
 from proctor.records import codec
-from proctor.records.lossless import KIND, restored_result, tagged_result
+from proctor.records.lossless import KIND, restore_result, tag_result
 from proctor.records.trial import EvalResult
 
 BodyT = TypeVar("BodyT")
@@ -201,7 +201,7 @@ class BodyCodec(Generic[BodyT]):
 
     def write(self, body: BodyT) -> bytes:
         try:
-            return codec.encode(tagged_result(body) if isinstance(body, EvalResult) else body)
+            return codec.encode(tag_result(body) if isinstance(body, EvalResult) else body)
         except codec.UNWRITABLE as error:
             raise MessageRefused(
                 f"a {type(body).__qualname__} cannot be sent: {error}", fix="send a value that JSON can hold"
@@ -220,7 +220,7 @@ class BodyCodec(Generic[BodyT]):
         # A plain search, because a proxy may have changed the spaces in the message.
         has_tags = KIND in data if isinstance(data, str) else KIND.encode() in data
         if isinstance(body, EvalResult) and has_tags:
-            body = restored_result(body)
+            body = restore_result(body)
         return cast(BodyT, body)
 
 

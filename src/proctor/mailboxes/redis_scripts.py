@@ -16,7 +16,7 @@ from proctor.core import optional as extras
 from proctor.core import resources
 from proctor.errors import ConfigError, MailboxError
 from proctor.mailboxes import limits
-from proctor.models.connect import hidden
+from proctor.models.connect import hide_credentials
 from proctor.records.mail import DeadLetter
 
 # The size of one command, so that other clients get their turn.
@@ -368,13 +368,13 @@ def open_connection(url: str, *, cluster: bool = False) -> RedisConnection:
     except (ValueError, TypeError) as error:
         raise ConfigError(
             f"the address cannot be used: {error}",
-            where=hidden(url),
+            where=hide_credentials(url),
             fix="write it as redis://host:6379/0/NAME; its options are those of redis-py",
         ) from None
     except (redis.RedisError, redis.exceptions.RedisClusterException) as error:
         raise MailboxError(
             f"the cluster cannot be reached: {error}",
-            where=hidden(url),
+            where=hide_credentials(url),
             fix="check that it runs and that the address and the password are right",
         ) from None
     return RedisConnection(client, owned=True)
@@ -396,7 +396,7 @@ def _describe_client(client: Any) -> tuple[str, float]:
 
 def _bad_address(address: str) -> ConfigError:
     return ConfigError(
-        f"{hidden(address)!r} is not the address of a mailbox on Redis",
+        f"{hide_credentials(address)!r} is not the address of a mailbox on Redis",
         fix="write it as redis://host:6379/0/NAME, or rediss://… for TLS; write @, / and # in a "
         "password as %40, %2F and %23",
     )

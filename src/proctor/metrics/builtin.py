@@ -20,7 +20,7 @@ from proctor.metrics.estimates import (
 )
 from proctor.records.metric import MetricValue
 from proctor.records.results import Column, Results
-from proctor.records.rubric import TOTAL_SCORE, Columns, has_failed, is_partial, total_of
+from proctor.records.rubric import TOTAL_SCORE, Columns, compute_total, has_failed, is_partial
 from proctor.records.trial import OUTCOMES
 
 
@@ -268,7 +268,7 @@ class RubricTotalMetric:
         """Compute the mean with its interval, limited to the scale."""
         totals, skipped, partial = [], 0, 0
         for result in results:
-            total = total_of(result.scores, self._columns)
+            total = compute_total(result.scores, self._columns)
             failed = has_failed(result.scores, self._columns)
             totals.append(total)
             partial += total is not None and is_partial(result.scores, self._columns)

@@ -22,17 +22,17 @@ from proctor.core.stats.intervals import (
 )
 from proctor.errors import FieldMissing
 from proctor.records.fields.numbers import as_number
-from proctor.records.fields.path import compiled
-from proctor.records.fields.view import result_of
+from proctor.records.fields.path import parse_path
+from proctor.records.fields.view import view_as_mapping
 from proctor.records.metric import MetricValue
-from proctor.records.results import Column, Results, cluster_of, shared_clusters
-from proctor.records.score import NOT_ASKED, Score, parts_of
+from proctor.records.results import Column, Results, find_cluster, list_shared_clusters
+from proctor.records.score import SKIPPED_BY_DESIGN, Score, read_parts
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 CLUSTERED = "clustered"
 ALL_EQUAL = "all values are equal: no interval"
 # The prefix of the metrics of fields.
-FIELD = "field"
+FIELD_PREFIX = "field"
 
 
 def estimate_rate(passed: int, n: int, *, errors: int = 0, skipped: int = 0) -> MetricValue:
@@ -145,10 +145,10 @@ class FieldsMetric:
     count as skipped, failed results as errors.
     """
 
-    name = FIELD
+    name = FIELD_PREFIX
 
     def __init__(self, fields: Mapping[str, str], evaluated: Collection[str] | None = None) -> None:
-        self._paths = {name: compiled(path) for name, path in fields.items()}
+        self._paths = {name: parse_path(path) for name, path in fields.items()}
         self._evaluated = self._paths if evaluated is None else evaluated
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
@@ -158,7 +158,7 @@ class FieldsMetric:
         for result in results:
             total += 1
             errors += not result.success
-            cluster = cluster_of(result)
+            cluster = find_cluster(result)
             for name, number in self._read_numbers(result):
                 numbers.setdefault(name, _Numbers()).add(number, cluster)
             for name, score in self._read_scores(result):
@@ -171,7 +171,7 @@ class FieldsMetric:
     def _read_numbers(self, result: EvalResult) -> Iterator[tuple[str, float]]:
         if not result.success:
             return
-        view = result_of(result.trial)
+        view = view_as_mapping(result.trial)
         for name, path in self._paths.items():
             with contextlib.suppress(FieldMissing):
                 if (number := as_number(path.find(view))) is not None:
@@ -180,7 +180,7 @@ class FieldsMetric:
     def _read_scores(self, result: EvalResult) -> Iterator[tuple[str, Score]]:
         for name in self._evaluated:
             score = result.scores.get(name)
-            for part, part_score in parts_of(score).items() if score is not None else ():
+            for part, part_score in read_parts(score).items() if score is not None else ():
                 yield f"{name}.{part}", part_score
 
 
@@ -195,7 +195,7 @@ class _Numbers:
     def add_score(self, score: Score, cluster: str) -> None:
         if score.value is not None:
             self.add(score.value, cluster)
-        elif score.reason in NOT_ASKED:
+        elif score.reason in SKIPPED_BY_DESIGN:
             self._not_asked += 1
 
     def add(self, value: float, cluster: str) -> None:
@@ -205,5 +205,5 @@ class _Numbers:
     def column(self, total: int, errors: int) -> Column:
         """Return the numbers as a column; results without a number or an error count as skipped."""
         skipped = max(0, total - errors - len(self._values) - self._not_asked)
-        clusters = shared_clusters(self._clusters)
+        clusters = list_shared_clusters(self._clusters)
         return Column(self._values, errors=errors, skipped=skipped, clusters=clusters)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from proctor.core.identity import name_of
-from proctor.errors import EvaluatorError, nearest
+from proctor.errors import EvaluatorError, suggest_name
 from proctor.metrics.builtin import (
     PERCENTILES,
     CostMetric,
@@ -22,7 +22,7 @@ from proctor.metrics.builtin import (
     SuccessRateMetric,
     TokensMetric,
 )
-from proctor.metrics.estimates import FIELD, FieldsMetric
+from proctor.metrics.estimates import FIELD_PREFIX, FieldsMetric
 from proctor.ports import Metric
 from proctor.records.metric import MetricValue
 from proctor.records.numbers import is_number
@@ -67,7 +67,7 @@ class MetricRegistry:
         """
         registry = cls([PassRateMetric(), StrictPassRateMetric(), SuccessRateMetric(), MeanScoreMetric()])
         named: list[tuple[str, str | None]] = [(name, None) for name in evaluator_names]
-        named += [(name, f"{FIELD}.{name}") for name in fields]
+        named += [(name, f"{FIELD_PREFIX}.{name}") for name in fields]
         for name, label in named:
             registry.register(PassRateMetric(name, label))
             registry.register(MeanScoreMetric(name, label))
@@ -80,8 +80,8 @@ class MetricRegistry:
     def of_run(cls, evaluators: Iterable[EvaluatorSpec], fields: Mapping[str, str]) -> MetricRegistry:
         """Return the metrics of a run with these evaluators, and these fields by name."""
         specs = list(evaluators)
-        evaluated = [spec.name for spec in specs if spec.uses == FIELD]
-        registry = cls.standard([spec.name for spec in specs if spec.uses != FIELD], evaluated)
+        evaluated = [spec.name for spec in specs if spec.uses == FIELD_PREFIX]
+        registry = cls.standard([spec.name for spec in specs if spec.uses != FIELD_PREFIX], evaluated)
         if fields:
             registry.register(FieldsMetric(fields, evaluated))
             for spec in specs:
@@ -102,7 +102,9 @@ class MetricRegistry:
     def get(self, name: str) -> Metric:
         """Return the metric of this name."""
         if name not in self._metrics:
-            raise EvaluatorError(f"there is no metric {name!r}", where=name, fix=nearest(name, self._metrics))
+            raise EvaluatorError(
+                f"there is no metric {name!r}", where=name, fix=suggest_name(name, self._metrics)
+            )
         return self._metrics[name]
 
     def compute_all(self, results: Results) -> dict[str, MetricValue]:
@@ -157,12 +159,12 @@ def make_metric(value: Any, where: str) -> Any:
 
 def _require_free_names(spec: EvaluatorSpec) -> None:
     """Raise an error for an evaluator of a field that has the name of a field metric."""
-    for part in spec.parameters.get("evaluators", ()) if spec.uses == FIELD else ():
+    for part in spec.parameters.get("evaluators", ()) if spec.uses == FIELD_PREFIX else ():
         if part["name"] in ("pass_rate", "score", *(f"p{percent}" for percent in PERCENTILES)):
             raise EvaluatorError(
                 f"the evaluator {part['name']!r} of the field {spec.name!r} has the name of a metric "
                 "of the field",
-                where=f"{FIELD}.{spec.name}.{part['name']}",
+                where=f"{FIELD_PREFIX}.{spec.name}.{part['name']}",
                 fix="choose another name: attach(…, name=…), or `name:` in an eval file",
             )
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.core.stats.intervals import Interval, wilson_interval
-from proctor.metrics.estimates import FIELD
+from proctor.metrics.estimates import FIELD_PREFIX
 from proctor.records.results import Results
 from proctor.records.run import RunMetadata
-from proctor.records.score import NOT_ASKED
+from proctor.records.score import SKIPPED_BY_DESIGN
 from proctor.records.trial import Outcome
 
 LOCAL = "local:"
@@ -97,7 +97,7 @@ MIN_CONSTANT_SCORES = 10
 MAX_CANARIES_READ = 100
 
 
-def constant_judges(results: Results, run: RunMetadata) -> Iterator[str]:
+def warn_constant_judges(results: Results, run: RunMetadata) -> Iterator[str]:
     """Warn about every judge that gave the same score to all results.
 
     Rules such as `exact_match` correctly give 1 to every right output; a constant score of a judge or
@@ -135,7 +135,7 @@ def _advise(results: Results, judge: str) -> str:
     return "Test it with an answer that must fail: --canary 1"
 
 
-def local_judges(run: RunMetadata) -> Iterator[str]:
+def warn_local_judges(run: RunMetadata) -> Iterator[str]:
     """Describe the measured quality of every local model that judges."""
     for spec in run.evaluators:
         for model in spec.judges_inside:
@@ -181,7 +181,7 @@ def count_skipped(results: Results, evaluator: str | None, run: RunMetadata | No
     by_design = run is None or run.options.epochs > 1 or run.baseline is not None
     limit = len(results) if by_design else MAX_REASONS_READ
     reasons = _count_reasons(results, evaluator, "skipped", limit)
-    not_asked = sum(reasons.pop(reason, 0) for reason in NOT_ASKED)
+    not_asked = sum(reasons.pop(reason, 0) for reason in SKIPPED_BY_DESIGN)
     return MissingVerdicts(missing.number - not_asked, missing.of - not_asked, _find_most_frequent(reasons))
 
 
@@ -206,12 +206,12 @@ def find_evaluator(metric: str, run: RunMetadata | None) -> tuple[bool, str | No
     if metric in COMBINED:
         return True, None
     specs = run.evaluators if run is not None else ()
-    labels = {f"{FIELD}.{s.name}" if s.uses == FIELD else s.name: s.name for s in specs}
+    labels = {f"{FIELD_PREFIX}.{s.name}" if s.uses == FIELD_PREFIX else s.name: s.name for s in specs}
     known = [label for label in labels if metric == label or metric.startswith(f"{label}.")]
     return (True, labels[max(known, key=len)]) if known else (False, None)
 
 
-def evaluators_without_verdicts(results: Results, run: RunMetadata) -> Iterator[str]:
+def warn_missing_verdicts(results: Results, run: RunMetadata) -> Iterator[str]:
     """Warn about every evaluator that skipped, or failed on, more than a tenth of the results."""
     for spec in run.evaluators:
         skipped = count_skipped(results, spec.name, run)

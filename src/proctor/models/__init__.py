@@ -7,7 +7,7 @@ from proctor.core.lazy import lazy_names
 # Module -> the public names that it defines.
 EXPORTS = {
     "models.anthropic": ("AnthropicAdapter",),
-    "models.asking": ("aask", "ask"),
+    "models.model_calls": ("aask", "ask"),
     "models.gemini": ("GeminiAdapter",),
     "models.openai": ("OpenAIAdapter",),
     "models.prompts": ("MarkdownSection", "Prompt", "PromptTemplate"),

@@ -1,8 +1,8 @@
 # Written by tools/generate.py from EXPORTS in proctor.models.
 from proctor.models.anthropic import AnthropicAdapter as AnthropicAdapter
-from proctor.models.asking import aask as aask
-from proctor.models.asking import ask as ask
 from proctor.models.gemini import GeminiAdapter as GeminiAdapter
+from proctor.models.model_calls import aask as aask
+from proctor.models.model_calls import ask as ask
 from proctor.models.openai import OpenAIAdapter as OpenAIAdapter
 from proctor.models.prompts import MarkdownSection as MarkdownSection
 from proctor.models.prompts import Prompt as Prompt

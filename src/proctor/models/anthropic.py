@@ -71,7 +71,7 @@ def connect(address: str, **options: Unpack[ModelOptions]) -> AnthropicAdapter:
     return AnthropicAdapter(model_name(address, "anthropic"), **options)
 
 
-async def available(*, timeout: float = 10.0, **options: Unpack[ServerOptions]) -> list[str]:
+async def list_models(*, timeout: float = 10.0, **options: Unpack[ServerOptions]) -> list[str]:
     """Return the names of the models that the server offers with this key."""
     access = resolve_access(ANTHROPIC, options, ServerOptions, "anthropic")
     endpoint = shared_endpoint(access.origin, access.key, _make_headers(access.key))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from proctor.core import imports as plugins
-from proctor.errors import ConfigError, ModelError, UsageError, nearest
+from proctor.errors import ConfigError, ModelError, UsageError, suggest_name
 from proctor.ports import Embedder, Mailbox, ProviderAdapter
 
 # The plugin name for functions, chat models and clients that users pass in.
@@ -58,22 +58,22 @@ def mailbox(address: str, body_type: type[Any], **options: Any) -> Mailbox[Any]:
     `redis://host:6379/0/NAME` (or `rediss://`), `sqs://NAME`, `memory://NAME`.
     """
     scheme, colon, _ = address.partition(":")
-    connect = plugins.find(plugins.MAILBOXES, scheme) if colon else None
+    connect = plugins.load_plugin(plugins.MAILBOXES, scheme) if colon else None
     if connect is None:
-        known = plugins.names(plugins.MAILBOXES)
+        known = plugins.plugin_names(plugins.MAILBOXES)
         raise ConfigError(
-            f"{hidden(address)!r} is not the address of a mailbox",
+            f"{hide_credentials(address)!r} is not the address of a mailbox",
             fix="write it as redis://host:6379/0/NAME or sqs://NAME"
-            + ("" if scheme in known else f"; {nearest(scheme, known)}"),
+            + ("" if scheme in known else f"; {suggest_name(scheme, known)}"),
         )
     connected: Mailbox[Any] = connect(address, body_type, **options)
     return connected
 
 
-def hidden(address: str) -> str:
+def hide_credentials(address: str) -> str:
     """Remove user, password and options from an address.
 
-    >>> hidden("redis://:secret@localhost:6379/0/requests?password=secret")
+    >>> hide_credentials("redis://:secret@localhost:6379/0/requests?password=secret")
     'redis://localhost:6379/0/requests'
     """
     return _CREDENTIALS.sub(r"\1", address).partition("?")[0]
@@ -86,7 +86,7 @@ def is_model_address(text: str) -> bool:
     (True, False)
     """
     scheme, colon, _ = text.partition(":")
-    return bool(colon) and scheme != PYTHON and scheme in plugins.names(plugins.PROVIDERS)
+    return bool(colon) and scheme != PYTHON and scheme in plugins.plugin_names(plugins.PROVIDERS)
 
 
 def suggest_provider(text: str) -> str:
@@ -95,8 +95,8 @@ def suggest_provider(text: str) -> str:
     >>> suggest_provider("opnai:gpt-4o-mini")
     "did you mean 'openai'?"
     """
-    known = [name for name in plugins.names(plugins.PROVIDERS) if name != PYTHON]
-    hint = nearest(text.partition(":")[0], known)
+    known = [name for name in plugins.plugin_names(plugins.PROVIDERS) if name != PYTHON]
+    hint = suggest_name(text.partition(":")[0], known)
     return hint if hint.startswith("did you mean") else ""
 
 
@@ -131,7 +131,7 @@ def _connect(model: Any, options: Mapping[str, Any], group: str, noun: str, port
                 fix="set them where you create it",
             )
         return model
-    return _call_plugin(plugins.find(group, PYTHON), model, options, repr(type(model).__name__))
+    return _call_plugin(plugins.load_plugin(group, PYTHON), model, options, repr(type(model).__name__))
 
 
 def _connect_address(
@@ -139,10 +139,10 @@ def _connect_address(
 ) -> Any:
     scheme, colon, rest = address.partition(":")
     if scheme != PYTHON:
-        connect = plugins.find(group, scheme)
+        connect = plugins.load_plugin(group, scheme)
         if connect is not None:
             return _call_plugin(connect, address, options, address)
-    known = [name for name in plugins.names(group) if name != PYTHON]
+    known = [name for name in plugins.plugin_names(group) if name != PYTHON]
     if not colon:
         hint = (
             suggest_address(address) if noun == "model" else f"write {_with_article(noun)} as PROVIDER:NAME"
@@ -152,12 +152,12 @@ def _connect_address(
             fix=f"{hint}, or a Python object as module:attribute; providers: {', '.join(known)}",
         )
     try:
-        target = plugins.load(rest if scheme == PYTHON else address)
+        target = plugins.import_object(rest if scheme == PYTHON else address)
     except UsageError as error:
         raise ModelError(
             f"there is no provider {scheme!r}, and {error.what}",
             where=address,
-            fix=f"{nearest(scheme, known)}; or correct the address of the object",
+            fix=f"{suggest_name(scheme, known)}; or correct the address of the object",
         ) from None
     if isinstance(target, str) and target == address:
         raise ModelError("the address refers to itself", where=address)

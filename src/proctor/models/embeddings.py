@@ -10,14 +10,14 @@ import msgspec
 
 from proctor.core.retry_policy import make_retry_policy
 from proctor.errors import ModelError
-from proctor.models.asking import conditions
-from proctor.models.embed import Remembered, shared
+from proctor.models.embedding_cache import CachedEmbedder, shared_embedder
 from proctor.models.http.access import ConnectionOptions, model_name, resolve_access
 from proctor.models.http.endpoint import HttpCall, UnexpectedBody, decode_body, shared_endpoint
+from proctor.models.model_calls import call_context
 from proctor.models.openai import OPENAI, make_headers
 from proctor.models.prices import load_prices
 from proctor.records.session import Usage
-from proctor.sessions.current import checked_usage
+from proctor.sessions.current import check_usage
 
 # How many batches may run at once, as far as the endpoint's limiter allows.
 CONCURRENCY = 4
@@ -85,7 +85,7 @@ class EndpointEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         """Return one vector for each text, in order."""
-        spending = conditions.get().spending
+        spending = call_context.get().spending
         if spending is not None:
             spending.begin()
         body = msgspec.json.encode(_Request(self._model, list(texts), self._dimensions))
@@ -93,7 +93,7 @@ class EndpointEmbedder:
         result = await self._endpoint.send(call, lambda body: _read_vectors(body, len(texts)), self._policy)
         vectors, tokens = result.value
         if spending is not None:
-            usage = checked_usage(Usage(tokens, 0), self.name)
+            usage = check_usage(Usage(tokens, 0), self.name)
             cost = self._prices.cost(self._address, usage)
             spending.end(self.name, msgspec.structs.replace(usage, cost=cost))
         return vectors
@@ -109,7 +109,7 @@ def _read_vectors(body: bytes, count: int) -> tuple[list[Sequence[float]], Any]:
     return [row.embedding for row in rows], usage.get("prompt_tokens")
 
 
-def connect(address: str, **options: Unpack[EmbedderOptions]) -> Remembered:
+def connect(address: str, **options: Unpack[EmbedderOptions]) -> CachedEmbedder:
     """Connect `openai:NAME`, or `http://host/v1#NAME` for a compatible server.
 
     Embedders with the same address, key and options share one cache.
@@ -124,4 +124,4 @@ def connect(address: str, **options: Unpack[EmbedderOptions]) -> Remembered:
     else:
         embedder = EndpointEmbedder(model_name(address, "openai"), **options)
     key = embedder.sharing_key, repr(options.get("prices"))
-    return shared(key, lambda: Remembered(embedder, concurrency=CONCURRENCY))
+    return shared_embedder(key, lambda: CachedEmbedder(embedder, concurrency=CONCURRENCY))

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from proctor.core.retry_policy import RetryPolicy
-from proctor.models.answer_forms import schema_instructions
+from proctor.models.answer_format import schema_instructions
 from proctor.models.http.access import (
     ApiKey,
     ModelOptions,
@@ -23,10 +23,10 @@ from proctor.models.http.model_client import make_client
 from proctor.models.wire import messages as wire
 from proctor.models.wire import schemas
 from proctor.records import codec
-from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
+from proctor.records.model import ModelRequest, ModelResponse, TokenLogprobs, ToolSpec
 from proctor.records.numbers import total_tokens
 from proctor.records.session import Message, Usage
-from proctor.sessions.current import checked_usage
+from proctor.sessions.current import check_usage
 
 VERSION = "/v1beta"
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
@@ -219,15 +219,15 @@ def _read_usage(reported: Any) -> Usage:
     # Thoughts are charged as output; a blocked prompt has no output.
     output = total_tokens(0, usage.get("candidatesTokenCount"), usage.get("thoughtsTokenCount"))
     counts = Usage(prompt, output, usage.get("cachedContentTokenCount") or None)
-    return checked_usage(counts, "the model server")
+    return check_usage(counts, "the model server")
 
 
-def _read_logprobs(logprobs: _Logprobs | None) -> tuple[TokenChances, ...]:
+def _read_logprobs(logprobs: _Logprobs | None) -> tuple[TokenLogprobs, ...]:
     if logprobs is None:
         return ()
     padded = logprobs.top_candidates + [_Alternatives()] * len(logprobs.chosen_candidates)
     return tuple(
-        TokenChances(
+        TokenLogprobs(
             chosen.token,
             chosen.log_probability,
             {other.token: other.log_probability for other in alternatives.candidates},
@@ -300,7 +300,7 @@ def connect(address: str, **options: Unpack[ModelOptions]) -> GeminiAdapter:
     return GeminiAdapter(model_name(address, "gemini"), **options)
 
 
-async def available(*, timeout: float = 10.0, **options: Unpack[ServerOptions]) -> list[str]:
+async def list_models(*, timeout: float = 10.0, **options: Unpack[ServerOptions]) -> list[str]:
     """Return the names of the models that the server offers with this key."""
     access = resolve_access(GEMINI, options, ServerOptions, "gemini")
     endpoint = shared_endpoint(access.origin, access.key, _make_headers(access.key))

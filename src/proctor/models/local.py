@@ -21,7 +21,7 @@ import msgspec
 
 from proctor.core import optional as extras
 from proctor.core import stopwatch
-from proctor.core.threads import in_thread
+from proctor.core.threads import run_in_thread
 from proctor.errors import CallFailed, ModelError, ProctorError
 from proctor.models import weights
 from proctor.models.openai import OpenAIAdapter
@@ -165,9 +165,9 @@ class LocalAdapter:
     async def _start(self, timeout: float | None) -> str:
         try:
             # The start does not count towards the time limit of the request.
-            with stopwatch.halted():
+            with stopwatch.paused():
                 async with asyncio.timeout(timeout):
-                    url: str = await in_thread(self._server.start)
+                    url: str = await run_in_thread(self._server.start)
                     return url
         except TimeoutError:
             # The start continues, and the next request uses it.

@@ -110,7 +110,7 @@ def connect(address: str, **options: Unpack[OpenAIOptions]) -> OpenAIAdapter:
     return OpenAIAdapter(model_name(address, "openai"), **options)
 
 
-async def available(*, timeout: float = 10.0, **options: Unpack[ServerOptions]) -> list[str]:
+async def list_models(*, timeout: float = 10.0, **options: Unpack[ServerOptions]) -> list[str]:
     """Return the names of the models that the server offers with this key."""
     access = resolve_access(OPENAI, options, ServerOptions, "openai")
     name = access.base if access.is_explicit and not access.is_official else "openai"

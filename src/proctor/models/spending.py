@@ -11,7 +11,7 @@ import msgspec
 from proctor.errors import ModelError, StopRun
 from proctor.records.run import Budget, Spent
 from proctor.records.session import Usage
-from proctor.sessions.current import checked_usage
+from proctor.sessions.current import check_usage
 
 
 class Spending:
@@ -30,7 +30,7 @@ class Spending:
     """
 
     def __init__(self, budget: Budget | Mapping[str, Any], before: Spent = Spent()) -> None:  # noqa: B008 - it is frozen
-        self._budget = budget_from(budget)
+        self._budget = parse_budget(budget)
         self._lock = threading.Lock()
         self._calls, self._tokens, self._cost = before.calls, before.tokens, before.cost
 
@@ -65,7 +65,7 @@ class Spending:
 
     def end(self, model: str, usage: Usage) -> None:
         """Add the usage of a call."""
-        usage = checked_usage(usage, model)
+        usage = check_usage(usage, model)
         with self._lock:
             self._tokens += usage.total_tokens or 0
             self._cost += usage.cost or 0.0
@@ -94,10 +94,10 @@ class Spending:
             raise StopRun(f"the budget is spent: {spent}", fix="raise the budget and resume the run")
 
 
-def budget_from(budget: Budget | Mapping[str, Any]) -> Budget:
+def parse_budget(budget: Budget | Mapping[str, Any]) -> Budget:
     """Convert a mapping to a budget, and check the types of a budget made in Python.
 
-    >>> budget_from({"cost": 5}).cost
+    >>> parse_budget({"cost": 5}).cost
     5.0
     """
     try:

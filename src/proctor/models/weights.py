@@ -19,7 +19,7 @@ from typing import IO
 
 import msgspec
 
-from proctor.errors import ModelError, nearest
+from proctor.errors import ModelError, suggest_name
 
 FOLDER_VARIABLE = "PROCTOR_MODELS"
 NOTICE = "NOTICE.txt"
@@ -240,7 +240,7 @@ def pip_error(stderr: str) -> str:
 
 def _get_known(name: str, known: Mapping[str, Weights]) -> Weights:
     if name not in known:
-        raise ModelError(f"unknown local model {name!r}", fix=nearest(name, known))
+        raise ModelError(f"unknown local model {name!r}", fix=suggest_name(name, known))
     return known[name]
 
 

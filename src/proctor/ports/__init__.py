@@ -21,8 +21,8 @@ from proctor.records.results import Results
 from proctor.records.run import (
     DatasetInfo,
     EvaluatorSpec,
-    Holdings,
-    Pruned,
+    HistoryInfo,
+    PruneResult,
     Retention,
     RunMetadata,
     TargetSpec,
@@ -39,7 +39,7 @@ __all__ = [
     "Evaluator",
     "FieldGroup",
     "History",
-    "Kept",
+    "ByteStore",
     "Mailbox",
     "Message",
     "Metric",
@@ -192,7 +192,7 @@ class Embedder(Protocol):
         ...
 
 
-class Kept(Protocol):
+class ByteStore(Protocol):
     """A store of bytes by key: on disk, or in the history."""
 
     def find(self, key: str) -> bytes | None: ...
@@ -393,7 +393,7 @@ class History(Protocol):
         name: str | None = None,
         dry_run: bool = False,
         only: Collection[str] | None = None,
-    ) -> Pruned:
+    ) -> PruneResult:
         """Delete the runs that the retention does not keep, except baselines; a dry run deletes nothing."""
         ...
 
@@ -401,7 +401,7 @@ class History(Protocol):
         """Delete a run with all its data, and return its baseline names."""
         ...
 
-    def holdings(self) -> Holdings:
+    def holdings(self) -> HistoryInfo:
         """Return the location and size of the history."""
         ...
 

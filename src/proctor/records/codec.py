@@ -25,7 +25,7 @@ def _encode_unknown(value: Any) -> Any:
     if isinstance(value, bool | list | tuple | dict | None):
         # msgspec encodes these as values, so here it is the key of a mapping.
         return _encode_key(value)
-    pydantic = extras.loaded("pydantic")
+    pydantic = extras.loaded_module("pydantic")
     if pydantic is not None and isinstance(value, pydantic.BaseModel):
         return _dump_model(value)
     for base, convert in _SUBCLASS_ENCODERS.items():

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from proctor.records import wording
-from proctor.records.wording import Kind
+from proctor.records import formatting as wording
+from proctor.records.formatting import Kind
 
 Verdict = Literal[
     "better", "worse", "different", "no difference worth the name", "not enough evidence", "not comparable"
@@ -73,12 +73,12 @@ class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         return {"better": True, "worse": False}.get(self.verdict)
 
     @property
-    def said(self) -> str:
+    def verdict_text(self) -> str:
         """The verdict, with the number of samples that would decide it."""
-        more = f" (about {wording.about(self.more_samples)} more)" if self.more_samples else ""
+        more = f" (about {wording.format_estimate(self.more_samples)} more)" if self.more_samples else ""
         return f"{self.verdict}{more}"
 
-    def says_the_same_as(self, other: MetricDelta) -> bool:
+    def has_same_numbers(self, other: MetricDelta) -> bool:
         """True if both have the same numbers under two names."""
         return all(
             getattr(self, name) == getattr(other, name)
@@ -151,7 +151,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         `exact_match.mean` is the score of exact_match, `field.tokens` the field tokens.
         """
         for _, deltas in self.groups:
-            for alias in also_known_as(name):
+            for alias in list_aliases(name):
                 if alias in deltas:
                     return deltas[alias]
         return None
@@ -208,12 +208,12 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         return "\n".join([self.answer, "", *rows] if self.answer else rows)
 
 
-def also_known_as(name: str) -> tuple[str, ...]:
+def list_aliases(name: str) -> tuple[str, ...]:
     """Return the names under which a comparison may have a metric of a report.
 
     If every score is 0 or 1, the pass rate of an evaluator is its score.
 
-    >>> also_known_as("field.output.mean")
+    >>> list_aliases("field.output.mean")
     ('field.output.mean', 'output.mean', 'output')
     """
     bare = name.removeprefix("field.")
@@ -232,21 +232,21 @@ def _is_duplicate(delta: MetricDelta, others: Mapping[str, MetricDelta], only_sc
     else:
         twin = f"{stem}.score" if last != "score" else ""
     other = others.get(twin)
-    return other is not None and other is not delta and delta.says_the_same_as(other)
+    return other is not None and other is not delta and delta.has_same_numbers(other)
 
 
 def _cells(delta: MetricDelta) -> tuple[str, ...]:
     kind = delta.kind
     return (
         delta.name,
-        wording.value(delta.a, kind),
-        wording.value(delta.b, kind),
-        wording.change(delta.absolute, kind),
+        wording.format_value(delta.a, kind),
+        wording.format_value(delta.b, kind),
+        wording.format_change(delta.absolute, kind),
         wording.DASH if delta.percentage is None else f"{delta.percentage:+.1f}",
-        wording.changes(delta.interval, kind),
-        wording.probability(delta.p_adjusted),
+        wording.format_changes(delta.interval, kind),
+        wording.format_probability(delta.p_adjusted),
         f"{delta.n:,}",
-        delta.said,
+        delta.verdict_text,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from proctor.records.comparison import Comparison, Flip, Interval
-from proctor.records.wording import Kind
+from proctor.records.formatting import Kind
 
 GateVerdict = Literal["pass", "fail", "inconclusive"]
 

@@ -26,7 +26,7 @@ from proctor.records.trial import EvalResult
 KIND, VALUE = "$py", "value"
 # The start of a tag in compact JSON: data without it needs no restoring.
 MARK = b'"$py":'
-DEEPEST = 200
+MAX_DEPTH = 200
 # The fields of events that may hold any value.
 _ANY_VALUE_FIELDS = ("content", "arguments", "result", "data")
 _MAX_INT = 2**63 - 1
@@ -34,12 +34,12 @@ _SURROGATES = re.compile("([\ud800-\udfff])")
 _MAX_ITEMS = 1_000_000
 
 
-def tagged(value: Any) -> Any:
+def tag_value(value: Any) -> Any:
     """Tag the parts of a value that JSON would change; return the same object if there are none.
 
-    >>> tagged({"a": [1, (2, 3)]})
+    >>> tag_value({"a": [1, (2, 3)]})
     {'a': [1, {'$py': 'tuple', 'value': [2, 3]}]}
-    >>> tagged({1: float("nan")})
+    >>> tag_value({1: float("nan")})
     {'$py': 'dict', 'value': [[1, {'$py': 'float', 'value': 'nan'}]]}
     """
     return value if is_plain(value) else _tag_any(value, frozenset())
@@ -90,7 +90,7 @@ def _tag_any(value: Any, parents: frozenset[int]) -> Any:
         return value
     if kind in (str, int, float):
         return _tag_scalar(value)
-    if id(value) in parents or len(parents) > DEEPEST:
+    if id(value) in parents or len(parents) > MAX_DEPTH:
         return value
     inner = parents | {id(value)}
     if kind is list:
@@ -106,28 +106,28 @@ def _tag_any(value: Any, parents: frozenset[int]) -> Any:
     return value if encode is None else _tag(kind.__name__, encode(value))
 
 
-def restored(value: Any) -> Any:
+def restore_value(value: Any) -> Any:
     """Restore a tagged value that was read from JSON.
 
-    >>> restored(tagged((1, {2, 3}, b"x"))) == (1, {2, 3}, b"x")
+    >>> restore_value(tag_value((1, {2, 3}, b"x"))) == (1, {2, 3}, b"x")
     True
     """
     if isinstance(value, list):
-        return [restored(item) for item in value]
+        return [restore_value(item) for item in value]
     if not isinstance(value, dict):
         return value
     if value.keys() == {KIND, VALUE}:
         decode = _DECODERS.get(value[KIND]) if isinstance(value[KIND], str) else None
         if decode is not None:
             try:
-                return decode(restored(value[VALUE]))
+                return decode(restore_value(value[VALUE]))
             except (TypeError, ValueError, ArithmeticError):
                 # The mapping only looks like a tag.
                 return value
-    return {key: restored(item) for key, item in value.items()}
+    return {key: restore_value(item) for key, item in value.items()}
 
 
-def tagged_result(result: EvalResult) -> EvalResult:
+def tag_result(result: EvalResult) -> EvalResult:
     """Tag the sample, outputs and sessions of a result; return the same result if there is nothing to tag."""
     trial = result.trial
     sample = trial.sample
@@ -143,13 +143,13 @@ def tagged_result(result: EvalResult) -> EvalResult:
         and not (trial.session or sample.metadata or result.sessions)
     ):
         return result
-    new = [tagged(part) for part in parts]
+    new = [tag_value(part) for part in parts]
     metadata = sample.metadata
     if metadata or metadata is None:
         if not isinstance(metadata, Mapping):
             raise TypeError("the metadata of a sample is a mapping")
-        metadata = tagged(metadata)
-    session = None if trial.session is None else tagged_session(trial.session)
+        metadata = tag_value(metadata)
+    session = None if trial.session is None else tag_session(trial.session)
     is_same = all(map(is_, new, parts)) and metadata is sample.metadata and session is trial.session
     if is_same and not result.sessions:
         return result
@@ -158,39 +158,39 @@ def tagged_result(result: EvalResult) -> EvalResult:
         trial = msgspec.structs.replace(
             trial, sample=sample, output=new[2], session=session, raw_output=new[3]
         )
-    sessions = {name: tagged_session(each) for name, each in result.sessions.items()}
+    sessions = {name: tag_session(each) for name, each in result.sessions.items()}
     return msgspec.structs.replace(result, trial=trial, sessions=sessions)
 
 
-def restored_result(result: EvalResult) -> EvalResult:
+def restore_result(result: EvalResult) -> EvalResult:
     """Restore a tagged result."""
     trial = result.trial
-    session = None if trial.session is None else restored_session(trial.session)
+    session = None if trial.session is None else restore_session(trial.session)
     trial = msgspec.structs.replace(
         trial,
-        sample=restored_sample(trial.sample),
-        output=restored(trial.output),
+        sample=restore_sample(trial.sample),
+        output=restore_value(trial.output),
         session=session,
-        raw_output=restored(trial.raw_output),
+        raw_output=restore_value(trial.raw_output),
     )
-    sessions = {name: restored_session(each) for name, each in result.sessions.items()}
+    sessions = {name: restore_session(each) for name, each in result.sessions.items()}
     return msgspec.structs.replace(result, trial=trial, sessions=sessions)
 
 
-def restored_sample(sample: Sample[Any, Any]) -> Sample[Any, Any]:
+def restore_sample(sample: Sample[Any, Any]) -> Sample[Any, Any]:
     """Restore a tagged sample."""
-    metadata = restored(sample.metadata)
-    return Sample(sample.id, restored(sample.input), restored(sample.expected), metadata)
+    metadata = restore_value(sample.metadata)
+    return Sample(sample.id, restore_value(sample.input), restore_value(sample.expected), metadata)
 
 
-def tagged_session(session: Session) -> Session:
+def tag_session(session: Session) -> Session:
     """Tag the events of a session; return the same session if there is nothing to tag."""
-    return _convert_session(session, tagged)
+    return _convert_session(session, tag_value)
 
 
-def restored_session(session: Session) -> Session:
+def restore_session(session: Session) -> Session:
     """Restore a tagged session."""
-    return _convert_session(session, restored)
+    return _convert_session(session, restore_value)
 
 
 def _convert_session(session: Session, convert: Callable[[Any], Any]) -> Session:
@@ -236,14 +236,14 @@ def _encode_bytes(data: Any) -> str:
 
 def _encode_fraction(number: Fraction) -> Any:
     """Encode a fraction as text, or as two numbers that are too long for Python to print."""
-    parts = [tagged(number.numerator), tagged(number.denominator)]
+    parts = [tag_value(number.numerator), tag_value(number.denominator)]
     return str(number) if all(type(part) is int for part in parts) else parts
 
 
 _ENCODERS: Mapping[type, Callable[[Any], Any]] = {
     bytes: _encode_bytes,
     bytearray: _encode_bytes,
-    complex: lambda number: [tagged(number.real), tagged(number.imag)],
+    complex: lambda number: [tag_value(number.real), tag_value(number.imag)],
     Decimal: str,
     Fraction: _encode_fraction,
     UUID: str,

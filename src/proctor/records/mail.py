@@ -50,7 +50,7 @@ class DeadLetter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     reply_to: str | None = None
 
 
-def body_of(letter: DeadLetter, as_type: Any) -> Any:
+def decode_body(letter: DeadLetter, as_type: Any) -> Any:
     """Decode the body of a dead letter, or return None if it cannot be read."""
     try:
         return msgspec.json.decode(letter.body, type=as_type)

@@ -11,7 +11,7 @@ import msgspec
 
 from proctor.records.session import Message, ToolCall, Usage
 
-MOST_LOGPROBS = 20
+MAX_LOGPROBS = 20
 
 
 class ToolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -39,11 +39,11 @@ class ModelRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     temperature: Annotated[float, msgspec.Meta(ge=0)] | None = None
     max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
     seed: int | None = None
-    top_logprobs: Annotated[int, msgspec.Meta(ge=1, le=MOST_LOGPROBS)] | None = None
+    top_logprobs: Annotated[int, msgspec.Meta(ge=1, le=MAX_LOGPROBS)] | None = None
     opinion: int = 0
 
 
-class TokenChances(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TokenLogprobs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A token of an answer, with the log probabilities of it and of alternatives."""
 
     token: str
@@ -65,7 +65,7 @@ class ModelResponse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     usage: Usage = Usage()
     finish_reason: str | None = None
     refusal: str | None = None
-    logprobs: tuple[TokenChances, ...] = ()
+    logprobs: tuple[TokenLogprobs, ...] = ()
     latency_ms: float | None = None
     attempts: int = 1
     cached: bool = False
@@ -134,10 +134,10 @@ class _Medium(NamedTuple):
         return key in (*_DATA_KEYS, *(_CONTENT_KEYS if is_typed else ())) and _is_data(value)
 
 
-def in_words(text: str) -> str:
+def summarize_data(text: str) -> str:
     """Replace the data in a text by a short description.
 
-    >>> in_words("See data:image/png;base64,iVBORw0KGgo= here.")
+    >>> summarize_data("See data:image/png;base64,iVBORw0KGgo= here.")
     'See (image, image/png, 34 characters) here.'
     """
     if ";base64," in text:
@@ -147,11 +147,11 @@ def in_words(text: str) -> str:
     return _UNTYPED.sub(lambda match: _Medium("data").describe_untyped(match[0]), text)
 
 
-def in_text(value: Any, write: Write) -> str:
+def render_value(value: Any, write: Write) -> str:
     """Render a value with `write`, with media data replaced by a short description.
 
     >>> image = {"type": "image", "source": {"media_type": "image/png", "data": "iVBO" * 1003}}
-    >>> in_text(image, repr)
+    >>> render_value(image, repr)
     '(image, image/png, 4,012 characters)'
     """
     text = write(value)
@@ -163,13 +163,13 @@ def in_text(value: Any, write: Write) -> str:
         if len(facts) == 1 and _SUMMARY.fullmatch(str(facts[0])):
             return str(facts[0])
         return write(summary)
-    return in_words(text)
+    return summarize_data(text)
 
 
-def text_of(content: Any, write: Write) -> str:
+def render_content(content: Any, write: Write) -> str:
     """Render message content as text: texts of a list of parts, other values with `write`.
 
-    >>> text_of(["Look:", {"type": "text", "text": "here"}, {"a": 1}], repr)
+    >>> render_content(["Look:", {"type": "text", "text": "here"}, {"a": 1}], repr)
     "Look:\\nhere\\n{'a': 1}"
     """
     if content is None:
@@ -181,12 +181,12 @@ def text_of(content: Any, write: Write) -> str:
 def _render_part(part: Any, write: Write) -> str:
     if isinstance(part, Mapping) and isinstance(part.get("text"), str):
         part = part["text"]
-    return in_words(part) if isinstance(part, str) else in_text(part, write)
+    return summarize_data(part) if isinstance(part, str) else render_value(part, write)
 
 
 def _summarize(value: Any, medium: _Medium | None) -> Any:
     if isinstance(value, str):
-        return in_words(value)
+        return summarize_data(value)
     if isinstance(value, list | tuple):
         return [_summarize(item, medium) for item in value]
     if not isinstance(value, Mapping):

@@ -49,7 +49,7 @@ def is_fraction(value: Any) -> bool:
 
 # No call uses more tokens or costs more than this; larger reported values are errors.
 MAX_TOKENS = 10**12
-MOST_COST = 1e9
+MAX_COST = 1e9
 
 
 def token_count(value: Any) -> int | None:

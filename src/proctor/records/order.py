@@ -33,10 +33,10 @@ class Positions:
         return byte < len(self._bits) and bool(self._bits[byte] & (1 << (position & 7)))
 
 
-def drawn(seed: int, sample_id: str) -> bytes:
+def shuffle_key(seed: int, sample_id: str) -> bytes:
     """Return the sort key of a sample in the order of a seed; it depends only on the id.
 
-    >>> sorted(["a", "b", "c", "d"], key=lambda name: drawn(7, name))
+    >>> sorted(["a", "b", "c", "d"], key=lambda name: shuffle_key(7, name))
     ['d', 'c', 'b', 'a']
     """
     return hashlib.blake2b(f"{seed} {sample_id}".encode(), digest_size=16).digest()

@@ -15,7 +15,7 @@ from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 NAN = float("nan")
 # The value of an outcome in a pass rate; other outcomes have none.
-WORTH: dict[Outcome, float] = {"passed": 1.0, "failed": 0.0}
+PASS_VALUES: dict[Outcome, float] = {"passed": 1.0, "failed": 0.0}
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class Counts(msgspec.Struct, frozen=True):
         return self.passed + self.failed + self.error + self.unscored + self.skipped
 
 
-class Spent(NamedTuple):
+class ModelUsage(NamedTuple):
     """The model usage of one result: the target's cost, and the evaluators' tokens and cost."""
 
     cost: float | None
@@ -125,7 +125,7 @@ class Results(Protocol):
         """Return the tokens of each trial with a known usage; the others count as skipped."""
         ...
 
-    def spent(self) -> list[Spent | None] | None:
+    def spent(self) -> list[ModelUsage | None] | None:
         """Return the model usage of each result, or None if no usage is known."""
         ...
 
@@ -193,11 +193,11 @@ class ResultList:
         return bytes(OUTCOMES.index(result.outcome) for result in self._results)
 
     def clusters(self) -> list[str] | None:
-        return shared_clusters(cluster_of(result) for result in self._results)
+        return list_shared_clusters(find_cluster(result) for result in self._results)
 
     def column(self, evaluator: str | None = None) -> Column:
-        outcomes = [outcome_for(result, evaluator) for result in self._results]
-        judged = [outcome in WORTH for outcome in outcomes]
+        outcomes = [find_outcome(result, evaluator) for result in self._results]
+        judged = [outcome in PASS_VALUES for outcome in outcomes]
         if evaluator is None:
             values = [result.verdict()[1] for result in self._results]
         else:
@@ -226,8 +226,8 @@ class ResultList:
             clusters=_select(self.clusters(), known),
         )
 
-    def spent(self) -> list[Spent | None] | None:
-        usages = [spent_by(result) for result in self._results]
+    def spent(self) -> list[ModelUsage | None] | None:
+        usages = [find_model_usage(result) for result in self._results]
         return usages if any(usages) else None
 
     def figures(self) -> Figures:
@@ -236,19 +236,19 @@ class ResultList:
         costs = [None if usage is None else usage.cost for usage in self.spent() or ()]
         names = dict.fromkeys(name for result in self._results for name in result.scores)
         by_name = {
-            name: [(r.scores.get(name), outcome_for(r, name)) for r in self._results] for name in names
+            name: [(r.scores.get(name), find_outcome(r, name)) for r in self._results] for name in names
         }
         return Figures(
             [result.sample_id for result in self._results],
             self.outcomes(),
-            numbers(result.verdict()[1] for result in self._results),
-            numbers(trial.latency_ms for trial in trials),
-            numbers(None if t.usage is None else t.usage.total_tokens for t in trials),
-            numbers(costs) if any(cost is not None for cost in costs) else None,
+            to_array(result.verdict()[1] for result in self._results),
+            to_array(trial.latency_ms for trial in trials),
+            to_array(None if t.usage is None else t.usage.total_tokens for t in trials),
+            to_array(costs) if any(cost is not None for cost in costs) else None,
             clusters if any(clusters) else None,
-            {name: numbers(WORTH.get(o) for _, o in pairs) for name, pairs in by_name.items()},
+            {name: to_array(PASS_VALUES.get(o) for _, o in pairs) for name, pairs in by_name.items()},
             {
-                name: numbers(score.value if score and o in WORTH else None for score, o in pairs)
+                name: to_array(score.value if score and o in PASS_VALUES else None for score, o in pairs)
                 for name, pairs in by_name.items()
             },
         )
@@ -271,7 +271,7 @@ class ResultList:
     ) -> Sequence[EvalResult]:
         selected: Iterable[EvalResult] = self._results
         if outcome is not None:
-            selected = (r for r in selected if outcome_for(r, evaluator) == outcome)
+            selected = (r for r in selected if find_outcome(r, evaluator) == outcome)
         first = max(0, offset)
         return sorted(selected, key=_worst_first)[first : first + max(0, limit)]
 
@@ -279,22 +279,22 @@ class ResultList:
         return [r for r in self._results if r.sample_id == sample_id]
 
 
-def numbers(values: Iterable[float | None]) -> array[float]:
+def to_array(values: Iterable[float | None]) -> array[float]:
     """Make an array of numbers, with NaN for None.
 
-    >>> numbers([0.5, None])
+    >>> to_array([0.5, None])
     array('d', [0.5, nan])
     """
     return array("d", (NAN if value is None else value for value in values))
 
 
-def spent_by(result: EvalResult) -> Spent | None:
+def find_model_usage(result: EvalResult) -> ModelUsage | None:
     """Return the model usage of a result, or None if it is unknown."""
     usage, judging = result.trial.usage, result.judging if result.sessions else None
     cost = None if usage is None else usage.cost
     if judging is None:
-        return None if cost is None else Spent(cost, None, None)
-    return Spent(cost, judging.total_tokens, judging.cost)
+        return None if cost is None else ModelUsage(cost, None, None)
+    return ModelUsage(cost, judging.total_tokens, judging.cost)
 
 
 def count_outcomes(outcomes: bytes) -> Counts:
@@ -306,22 +306,22 @@ def count_outcomes(outcomes: bytes) -> Counts:
     return Counts(*(outcomes.count(index) for index in range(len(OUTCOMES))))
 
 
-def cluster_of(result: EvalResult) -> str:
+def find_cluster(result: EvalResult) -> str:
     """Return the cluster of a result: that of its sample, else the sample itself."""
     return result.trial.sample.cluster or result.sample_id
 
 
-def shared_clusters(clusters: Iterable[str]) -> list[str] | None:
+def list_shared_clusters(clusters: Iterable[str]) -> list[str] | None:
     """Return the cluster of each result, or None if no two results share one.
 
-    >>> shared_clusters(["a", "b", "a"]), shared_clusters(["a", "b"])
+    >>> list_shared_clusters(["a", "b", "a"]), list_shared_clusters(["a", "b"])
     (['a', 'b', 'a'], None)
     """
     names = list(clusters)
     return names if len(set(names)) < len(names) else None
 
 
-def outcome_for(result: EvalResult, evaluator: str | None = None) -> Outcome:
+def find_outcome(result: EvalResult, evaluator: str | None = None) -> Outcome:
     """Return the outcome of a result, or of one of its evaluators."""
     if evaluator is None or not result.success:
         return result.outcome

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from proctor.errors import nearest
+from proctor.errors import suggest_name
 from proctor.records.numbers import is_number
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.score import Score
@@ -22,19 +22,19 @@ TOTAL_SCORE = "total_score"
 DIGITS = 12
 
 # The lowest and the highest score.
-Ends = tuple[float, float]
-USUAL_SCALE = (1.0, 5.0)
+Scale = tuple[float, float]
+DEFAULT_SCALE = (1.0, 5.0)
 
 NonEmptyText = Annotated[str, msgspec.Meta(min_length=1)]
 # A place inside a file: keys of mappings, and indexes of lists.
 Path = tuple[str | int, ...]
-Fault = tuple[Path, str]
+RubricProblem = tuple[Path, str]
 _TEXTS = ("id", "name", "description", "scoring_criteria")
 MAX_ID_LENGTH = 100
 # The metadata key that lists the unknown keys of a file.
 UNKNOWN_KEYS = "further_keys"
 # The names of a run's metrics, and the suffixes of an evaluator's metrics.
-NUMBERS_OF_RUNS = (
+RUN_METRICS = (
     "pass_rate",
     "strict_pass_rate",
     "success_rate",
@@ -45,7 +45,7 @@ NUMBERS_OF_RUNS = (
     "cost",
     "judges",
 )
-NUMBERS_OF_EVALUATORS = ("mean", "pass_rate")
+EVALUATOR_METRICS = ("mean", "pass_rate")
 
 
 class Column(NamedTuple):
@@ -53,14 +53,14 @@ class Column(NamedTuple):
 
     name: str
     rubric: Rubric
-    scale: Ends
+    scale: Scale
 
 
 class Columns(NamedTuple):
     """The rubrics of a run in order, the scale of the total, and the version of the rubrics."""
 
     columns: tuple[Column, ...]
-    scale: Ends
+    scale: Scale
     version: str
 
 
@@ -71,14 +71,14 @@ class Total(NamedTuple):
     score: float
 
 
-def columns_in(run: RunMetadata | None) -> Columns:
+def read_run_columns(run: RunMetadata | None) -> Columns:
     """Return the rubrics of a run."""
     if run is None:
-        return columns_of((), "")
-    return columns_of(run.evaluators, run.tags.get(RUBRICS_VERSION, ""))
+        return read_columns((), "")
+    return read_columns(run.evaluators, run.tags.get(RUBRICS_VERSION, ""))
 
 
-def columns_of(evaluators: Iterable[EvaluatorSpec], version: str) -> Columns:
+def read_columns(evaluators: Iterable[EvaluatorSpec], version: str) -> Columns:
     """Return the rubrics among evaluators."""
     specs = [
         spec
@@ -88,14 +88,14 @@ def columns_of(evaluators: Iterable[EvaluatorSpec], version: str) -> Columns:
     columns = []
     for spec in specs:
         rubric = msgspec.convert(spec.parameters["rubric"], Rubric, strict=False)
-        columns.append(Column(spec.name, rubric, scale_of(rubric, _default_scale(spec))))
+        columns.append(Column(spec.name, rubric, find_scale(rubric, _default_scale(spec))))
     scales = {column.scale for column in columns}
-    scale = scales.pop() if len(scales) == 1 else _default_scale(specs[0]) if specs else USUAL_SCALE
+    scale = scales.pop() if len(scales) == 1 else _default_scale(specs[0]) if specs else DEFAULT_SCALE
     return Columns(tuple(columns), scale, version)
 
 
-def _default_scale(spec: EvaluatorSpec) -> Ends:
-    low, high = spec.parameters.get("scale", USUAL_SCALE)
+def _default_scale(spec: EvaluatorSpec) -> Scale:
+    low, high = spec.parameters.get("scale", DEFAULT_SCALE)
     return low, high
 
 
@@ -123,7 +123,7 @@ def _select_scores(scores: Mapping[str, Score], columns: Columns) -> list[Score]
     return [scores[column.name] for column in columns.columns if column.name in scores]
 
 
-def total_of(scores: Mapping[str, Score], columns: Columns) -> Total | None:
+def compute_total(scores: Mapping[str, Score], columns: Columns) -> Total | None:
     """Compute the weighted mean of the scored rubrics, on the scale of the total; None without scores.
 
     The total is rounded, so that rounding noise does not order totals that are equal.
@@ -167,7 +167,7 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     metadata: Annotated[dict[str, Any], msgspec.Meta(description="Any further information.")] = {}
 
     def __post_init__(self) -> None:
-        _require_none("rubric", faults_of_rubric(msgspec.structs.asdict(self)))
+        _require_none("rubric", find_rubric_problems(msgspec.structs.asdict(self)))
 
 
 class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -191,7 +191,9 @@ class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         if isinstance(rubrics, list | tuple):
             rubrics = [msgspec.structs.asdict(each) if isinstance(each, Rubric) else each for each in rubrics]
             msgspec.structs.force_setattr(self, "rubrics", tuple(self.rubrics))
-        _require_none("set of rubrics", faults_of_set({**msgspec.structs.asdict(self), "rubrics": rubrics}))
+        _require_none(
+            "set of rubrics", find_set_problems({**msgspec.structs.asdict(self), "rubrics": rubrics})
+        )
 
     def __iter__(self) -> Iterator[Rubric]:
         return iter(self.rubrics)
@@ -204,7 +206,7 @@ class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
             if rubric.id == rubric_id:
                 return rubric
         known = [rubric.id for rubric in self.rubrics]
-        raise KeyError(f"there is no rubric {rubric_id!r}; {nearest(rubric_id, known)}")
+        raise KeyError(f"there is no rubric {rubric_id!r}; {suggest_name(rubric_id, known)}")
 
 
 class ChatSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -214,21 +216,21 @@ class ChatSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: Session
 
 
-def scale_of(rubric: Rubric, default: tuple[float, float] = USUAL_SCALE) -> tuple[float, float]:
+def find_scale(rubric: Rubric, default: tuple[float, float] = DEFAULT_SCALE) -> tuple[float, float]:
     """Return the lowest and highest score of a rubric: its own, or the default.
 
-    >>> scale_of(Rubric("a", "A", "…", "…")), scale_of(Rubric("a", "A", "…", "…", scale=(0, 10)))
+    >>> find_scale(Rubric("a", "A", "…", "…")), find_scale(Rubric("a", "A", "…", "…", scale=(0, 10)))
     ((1.0, 5.0), (0, 10))
     """
     return default if rubric.scale is None else rubric.scale
 
 
-def rubric_from(data: Mapping[str, Any]) -> Rubric:
+def make_rubric(data: Mapping[str, Any]) -> Rubric:
     """Make a rubric from data without problems."""
     return msgspec.convert(_clean(_move_unknown_keys(data, Rubric)), Rubric, strict=False)
 
 
-def set_from(data: Mapping[str, Any]) -> RubricSet:
+def make_rubric_set(data: Mapping[str, Any]) -> RubricSet:
     """Make a set of rubrics from data without problems."""
     data = _move_unknown_keys(data, RubricSet)
     rubrics = [_clean(_move_unknown_keys(rubric, Rubric)) for rubric in data["rubrics"]]
@@ -236,10 +238,10 @@ def set_from(data: Mapping[str, Any]) -> RubricSet:
     return msgspec.convert({**_clean(data), "version": version, "rubrics": rubrics}, RubricSet)
 
 
-def further_keys(part: Rubric | RubricSet) -> str:
+def describe_unknown_keys(part: Rubric | RubricSet) -> str:
     """Describe the unknown keys of a file that are kept in the metadata; "" if there are none.
 
-    >>> further_keys(rubric_from({"id": "a", "name": "A", "description": "…",
+    >>> describe_unknown_keys(make_rubric({"id": "a", "name": "A", "description": "…",
     ...     "scoring_criteria": "…", "wieght": 3}))
     "rubric 'a': 'wieght' is not a key of rubrics and is kept in its metadata (did you mean \
 'weight'?)"
@@ -248,7 +250,7 @@ def further_keys(part: Rubric | RubricSet) -> str:
     if not isinstance(names, list) or not names:
         return ""
     owner = f"rubric {part.id!r}" if isinstance(part, Rubric) else "rubric file"
-    suggestions = [nearest(name, part.__struct_fields__) for name in names]
+    suggestions = [suggest_name(name, part.__struct_fields__) for name in names]
     hints = [hint.rstrip("?") for hint in suggestions if hint.startswith("did you mean")]
     hint = f" ({'; '.join(hints)}?)" if hints else ""
     listed = ", ".join(map(repr, names))
@@ -277,16 +279,16 @@ def _clean(data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _require_none(record: str, problems: Iterable[Fault]) -> None:
+def _require_none(record: str, problems: Iterable[RubricProblem]) -> None:
     texts = [f"{'.'.join(map(str, path))}: {text}" if path else text for path, text in problems]
     if texts:
         raise ValueError(f"not a valid {record}: {'; '.join(texts)}")
 
 
-def faults_of_set(data: Any) -> Iterator[Fault]:
+def find_set_problems(data: Any) -> Iterator[RubricProblem]:
     """Find all problems of the content of a rubric file, each with its place.
 
-    >>> list(faults_of_set({"version": "1.0"}))
+    >>> list(find_set_problems({"version": "1.0"}))
     [((), "'rubrics' is missing: the list of the rubrics")]
     """
     if not isinstance(data, Mapping):
@@ -310,11 +312,11 @@ def faults_of_set(data: Any) -> Iterator[Fault]:
         yield ("rubrics",), "it has no rubric"
     else:
         for index, rubric in enumerate(rubrics):
-            yield from faults_of_rubric(rubric, ("rubrics", index))
+            yield from find_rubric_problems(rubric, ("rubrics", index))
         yield from _check_ids(rubrics)
 
 
-def faults_of_rubric(data: Any, at: Path = ()) -> Iterator[Fault]:
+def find_rubric_problems(data: Any, at: Path = ()) -> Iterator[RubricProblem]:
     """Find all problems of one rubric as data."""
     if not isinstance(data, Mapping):
         yield at, f"a rubric is a mapping with id, name and description, got {_describe_type(data)}"
@@ -328,7 +330,7 @@ def faults_of_rubric(data: Any, at: Path = ()) -> Iterator[Fault]:
     yield from _check_metadata(data.get("metadata"), (*at, "metadata"))
 
 
-def _check_text(data: Mapping[str, Any], key: str, at: Path) -> Iterator[Fault]:
+def _check_text(data: Mapping[str, Any], key: str, at: Path) -> Iterator[RubricProblem]:
     if key not in data:
         yield at, f"{key!r} is missing"
         return
@@ -341,7 +343,7 @@ def _check_text(data: Mapping[str, Any], key: str, at: Path) -> Iterator[Fault]:
         yield (*at, key), f"an id is one line of at most {MAX_ID_LENGTH} characters"
 
 
-def _check_ids(rubrics: Sequence[Any]) -> Iterator[Fault]:
+def _check_ids(rubrics: Sequence[Any]) -> Iterator[RubricProblem]:
     """Find duplicate ids, and ids that are names of other metrics."""
     raw = [rubric.get("id") if isinstance(rubric, Mapping) else None for rubric in rubrics]
     ids = [text.strip() if isinstance(text, str) else "" for text in raw]
@@ -349,15 +351,15 @@ def _check_ids(rubrics: Sequence[Any]) -> Iterator[Fault]:
     for index, name in enumerate(ids):
         if name and name in ids[:index]:
             yield places[index], f"another rubric has the id {name!r} already"
-    metrics = {f"{name}.{suffix}": name for name in ids for suffix in NUMBERS_OF_EVALUATORS if name}
+    metrics = {f"{name}.{suffix}": name for name in ids for suffix in EVALUATOR_METRICS if name}
     for index, name in enumerate(ids):
-        if name in NUMBERS_OF_RUNS:
+        if name in RUN_METRICS:
             yield places[index], f"{name!r} is a metric of every run; rename it"
         elif name in metrics:
             yield places[index], f"{name!r} is a metric of {metrics[name]!r}; rename it"
 
 
-def _check_scale(scale: Any, at: Path) -> Iterator[Fault]:
+def _check_scale(scale: Any, at: Path) -> Iterator[RubricProblem]:
     if scale is None:
         return
     ends = tuple(scale) if isinstance(scale, list | tuple) else ()
@@ -365,7 +367,7 @@ def _check_scale(scale: Any, at: Path) -> Iterator[Fault]:
         yield at, f"a scale is its lowest and its highest number, such as [1, 5], got {scale!r}"
 
 
-def _check_metadata(metadata: Any, at: Path) -> Iterator[Fault]:
+def _check_metadata(metadata: Any, at: Path) -> Iterator[RubricProblem]:
     if not isinstance(metadata, Mapping | None):
         yield at, f"it must be a mapping, got {_describe_type(metadata)}"
 

@@ -36,7 +36,7 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         return within_days or (self.count is not None and index < self.count)
 
 
-class Pruned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PruneResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The deleted runs (`gone`), and runs past their retention that stay, with the reason by run id.
 
     After a dry run, `gone` holds the runs that would be deleted.
@@ -46,7 +46,7 @@ class Pruned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     staying: dict[str, str] = {}
 
 
-class Holdings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class HistoryInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The location and size of a history; `schema` is 0 if it does not exist yet.
 
     `outputs` counts the cached outputs of targets and judges.

@@ -112,29 +112,29 @@ class Sample(
         return tuple(self.metadata.get(TAGS) or ())
 
 
-def metadata_faults(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
+def find_metadata_problems(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Find problems of the four known metadata keys, as (key, expected and actual type).
 
-    >>> metadata_faults({"tags": "easy"})
+    >>> find_metadata_problems({"tags": "easy"})
     [('metadata.tags', 'expected a list of strings, found a string')]
     """
     problems = []
     labels, tags, cluster = (metadata.get(key) for key in (LABELS, TAGS, CLUSTER))
     if labels is not None and not isinstance(labels, Mapping):
-        problems.append((f"metadata.{LABELS}", f"expected a mapping, found {kind_of(labels)}"))
+        problems.append((f"metadata.{LABELS}", f"expected a mapping, found {type_name(labels)}"))
     if tags is not None and not (
         isinstance(tags, list | tuple) and all(isinstance(tag, str) for tag in tags)
     ):
-        problems.append((f"metadata.{TAGS}", f"expected a list of strings, found {kind_of(tags)}"))
+        problems.append((f"metadata.{TAGS}", f"expected a list of strings, found {type_name(tags)}"))
     if cluster is not None and not isinstance(cluster, str):
-        problems.append((f"metadata.{CLUSTER}", f"expected a string, found {kind_of(cluster)}"))
+        problems.append((f"metadata.{CLUSTER}", f"expected a string, found {type_name(cluster)}"))
     return problems
 
 
-def kind_of(value: object) -> str:
+def type_name(value: object) -> str:
     """Describe the type of a value in JSON terms.
 
-    >>> kind_of(True), kind_of(3), kind_of([1]), kind_of(None)
+    >>> type_name(True), type_name(3), type_name([1]), type_name(None)
     ('a boolean', 'a number', 'a list', 'null')
     """
     names: tuple[tuple[type | tuple[type, ...], str], ...] = (

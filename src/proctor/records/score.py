@@ -22,7 +22,7 @@ NOT_LAST = "it is told once a sample, in the last of its epochs"
 # The reason of an evaluator that compares, for the baseline configuration itself.
 IS_BASELINE = "this is the baseline, which is compared with nothing"
 # Scores skipped by design leave no combination undecided and are not missing.
-NOT_ASKED = frozenset({NOT_LAST, IS_BASELINE})
+SKIPPED_BY_DESIGN = frozenset({NOT_LAST, IS_BASELINE})
 
 
 # Names of score fields in the mappings that custom evaluators return.
@@ -129,10 +129,10 @@ def _unbox(value: Any) -> Any:
     return value
 
 
-def parts_of(score: Score) -> dict[str, Score]:
+def read_parts(score: Score) -> dict[str, Score]:
     """Return the scores that a combined score was made of, by name, also if they were stored as data.
 
-    >>> list(parts_of(combine_all({"a": Score(1.0, True), "b": Score(0.5, False)})))
+    >>> list(read_parts(combine_all({"a": Score(1.0, True), "b": Score(0.5, False)})))
     ['a', 'b']
     """
     parts = score.details.get("parts")
@@ -169,7 +169,7 @@ def combine_all(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score
     if not failed:
         if errors:
             return Score.error(_join_reasons(errors, scores), details)
-        unknown = undecided(scores, skipped) if verdicts else scores
+        unknown = find_undecided(scores, skipped) if verdicts else scores
         if unknown or not verdicts:
             return Score.skipped(_join_reasons(unknown, scores), details)
     # One certain failure is enough; a pass is as certain as the least certain part.
@@ -201,7 +201,7 @@ def combine_any(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score
     errors = _select_status(scores, "error")
     passed = any(score.passed is True for score in verdicts)
     details = _make_details(scores, errors)
-    unknown = {} if passed else undecided(scores, skipped)
+    unknown = {} if passed else find_undecided(scores, skipped)
     if unknown or not (verdicts or errors):
         return Score.skipped(_join_reasons({**(unknown or scores), **errors}, scores), details)
     if not verdicts:
@@ -226,22 +226,22 @@ def _find_gaps(
     `incomplete`: its value lacks a part that could not be judged. `uncertain`: that part could
     have changed the verdict.
     """
-    missing = {**_select_status(scores, "error"), **undecided(scores, skipped)}
+    missing = {**_select_status(scores, "error"), **find_undecided(scores, skipped)}
     incomplete = bool(missing) or any(INCOMPLETE in score.details for score in scores.values())
     uncertain = quantifier(not score.ok or UNCERTAIN in score.details for score in deciding)
     flags = {INCOMPLETE: incomplete, UNCERTAIN: uncertain}
     return {key: True for key, is_set in flags.items() if is_set}
 
 
-def without_verdict(score: Score) -> Score:
+def drop_verdict(score: Score) -> Score:
     """Turn a combined score whose parts could not all be judged into an error or a skip.
 
-    >>> without_verdict(combine_any({"a": Score(0.0, False), "b": Score.error("no key")})).status
+    >>> drop_verdict(combine_any({"a": Score(0.0, False), "b": Score.error("no key")})).status
     'error'
     """
-    parts = parts_of(score)
+    parts = read_parts(score)
     gaps = {
-        name: part if not part.ok else without_verdict(part)
+        name: part if not part.ok else drop_verdict(part)
         for name, part in parts.items()
         if not part.ok or INCOMPLETE in part.details or UNCERTAIN in part.details
     }
@@ -253,18 +253,18 @@ def _select_status(scores: Mapping[str, Score], status: Status) -> dict[str, Sco
     return {name: score for name, score in scores.items() if score.status == status}
 
 
-def undecided(scores: Mapping[str, Score], skipped: Skipped) -> dict[str, Score]:
+def find_undecided(scores: Mapping[str, Score], skipped: Skipped) -> dict[str, Score]:
     """Return the skipped scores that leave a combination undecided."""
     if skipped == "ignore":
         return {}
     skips = _select_status(scores, "skipped")
-    return {name: score for name, score in skips.items() if score.reason not in NOT_ASKED}
+    return {name: score for name, score in skips.items() if score.reason not in SKIPPED_BY_DESIGN}
 
 
 def _join_reasons(selected: Mapping[str, Score], scores: Mapping[str, Score]) -> str:
     """Join the reasons of the selected scores, with their names if there are several scores."""
     reasons = {name: score.reason for name, score in selected.items() if score.reason}
-    if len(set(reasons.values())) == 1 and NOT_ASKED.issuperset(reasons.values()):
+    if len(set(reasons.values())) == 1 and SKIPPED_BY_DESIGN.issuperset(reasons.values()):
         return next(iter(reasons.values()))
     if len(scores) == 1:
         return "".join(reasons.values())

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from proctor.records.numbers import MOST_COST, is_number, token_count
+from proctor.records.numbers import MAX_COST, is_number, token_count
 
 EventT = TypeVar("EventT")
 Role = Literal["system", "user", "assistant", "tool"]
@@ -56,7 +56,7 @@ def impossible_counts(usage: Usage) -> dict[str, Any]:
         name: value for name, value in counts.items() if value is not None and token_count(value) is None
     }
     cost = usage.cost
-    if cost is not None and not (is_number(cost) and 0 <= cost <= MOST_COST):
+    if cost is not None and not (is_number(cost) and 0 <= cost <= MAX_COST):
         wrong["cost"] = cost
     return wrong
 

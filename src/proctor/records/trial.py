@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from proctor.records.sample import Sample
-from proctor.records.score import NOT_ASKED, Score, Skipped, combine_all
+from proctor.records.score import SKIPPED_BY_DESIGN, Score, Skipped, combine_all
 from proctor.records.session import Session, Usage
 
 DEFAULT_CONFIGURATION = "default"
@@ -164,7 +164,7 @@ class EvalResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
                 passed = passed and score.passed is True
             elif score.status == "error":
                 errors = True
-            elif score.reason not in NOT_ASKED:
+            elif score.reason not in SKIPPED_BY_DESIGN:
                 unknown = True
         if errors and passed:
             return "unscored", None

@@ -7,15 +7,25 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from proctor.records.comparison import Comparison, Flip, Interval, MetricDelta, RankedPlace, Ranking
-from proctor.records.wording import DASH, Kind, about, change, changes, probability, span, unit, value
+from proctor.records.formatting import (
+    DASH,
+    Kind,
+    change_unit,
+    format_change,
+    format_changes,
+    format_estimate,
+    format_probability,
+    format_range,
+    format_value,
+)
 from proctor.reports.format import (
-    count,
     disable_links,
     escape_untrusted,
-    line,
+    format_count,
     markdown_table,
     print_rendered,
     render_parts,
+    single_line,
 )
 
 if TYPE_CHECKING:
@@ -41,7 +51,9 @@ RANKING_LEGEND = (
 )
 
 
-def show(comparisons: Sequence[Comparison], file: TextIO | None = None, *, flips: int = FLIPS_SHOWN) -> None:
+def show_comparisons(
+    comparisons: Sequence[Comparison], file: TextIO | None = None, *, flips: int = FLIPS_SHOWN
+) -> None:
     """Print comparisons in the terminal's width and colors."""
     print_rendered(
         lambda width, color: "\n".join(
@@ -72,20 +84,20 @@ def render_ranking(ranking: Ranking, width: int = 80, color: bool = False) -> st
     return _render(_ranking_parts(ranking), width, color)
 
 
-def markdown(comparison: Comparison, *, flips: int = FLIPS_SHOWN) -> str:
+def render_markdown(comparison: Comparison, *, flips: int = FLIPS_SHOWN) -> str:
     """Return the comparison as Markdown."""
     blocks = [
-        f"## {escape_untrusted(line(f'{comparison.a} compared with {comparison.b}', NAME_LIMIT))}",
-        escape_untrusted(line(comparison.answer, LINE_LIMIT)),
+        f"## {escape_untrusted(single_line(f'{comparison.a} compared with {comparison.b}', NAME_LIMIT))}",
+        escape_untrusted(single_line(comparison.answer, LINE_LIMIT)),
     ]
     if deltas := comparison.essential():
-        sides = (line(name, NAME_LIMIT) for name in (comparison.a, comparison.b))
+        sides = (single_line(name, NAME_LIMIT) for name in (comparison.a, comparison.b))
         titles = ("Metric", *sides, "Difference (95 %)", "p", "Effect", "n", "Verdict")
         blocks.append(disable_links(markdown_table(titles, map(_markdown_row, deltas))))
     blocks += _markdown_flips(comparison, flips)
     notes = [*_unmatched_notes(comparison), *comparison.notes, *_table_notes(comparison, MARKDOWN_LEGEND)]
     if notes:
-        blocks.append("\n".join(f"- {escape_untrusted(line(note, LINE_LIMIT))}" for note in notes))
+        blocks.append("\n".join(f"- {escape_untrusted(single_line(note, LINE_LIMIT))}" for note in notes))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -135,7 +147,7 @@ def _comparison_table(comparison: Comparison, *, compact: bool) -> Table:
     grid.add_column("Verdict", min_width=MIN_VERDICT_WIDTH, overflow="fold")
     for delta in deltas:
         effect = "" if delta.effect is None else f"\ng {_format_effect(delta.effect)}"
-        certainty = f"{probability(delta.p_adjusted)}{effect}"
+        certainty = f"{format_probability(delta.p_adjusted)}{effect}"
         cells = (delta.name, *_format_sides(delta), _format_difference(delta), certainty)
         verdict = _cell(_format_verdict(delta, "\n"), COLORS.get(delta.verdict, ""))
         grid.add_row(*map(_cell, cells), verdict)
@@ -150,13 +162,13 @@ def _format_sides(delta: MetricDelta) -> Iterator[str]:
 
 def _format_value(number: float | None, kind: Kind) -> str:
     if number is None or kind != "number":
-        return value(number, kind)
+        return format_value(number, kind)
     return f"{number:,.0f}" if 100 <= abs(number) < 1e9 else f"{number:.3g}"
 
 
 def _format_interval(interval: Interval, kind: Kind) -> str:
     if kind != "number":
-        return span(interval, kind)
+        return format_range(interval, kind)
     low, high = (_format_value(end, kind) for end in interval)
     # A long interval must be able to break at a space.
     is_compact = interval[0] >= 0 and len(low) + len(high) < MAX_COMPACT_INTERVAL
@@ -172,8 +184,8 @@ def _format_difference(delta: MetricDelta, separator: str = "\n") -> str:
         return f"{delta.percentage:+.1f} %{interval}"
     if delta.absolute is None:
         return DASH
-    interval = f"{separator}{changes(delta.interval, delta.kind)}" if delta.interval else ""
-    return f"{change(delta.absolute, delta.kind)}{unit(delta.kind)}{interval}"
+    interval = f"{separator}{format_changes(delta.interval, delta.kind)}" if delta.interval else ""
+    return f"{format_change(delta.absolute, delta.kind)}{change_unit(delta.kind)}{interval}"
 
 
 def _format_effect(g: float | None) -> str:
@@ -184,7 +196,7 @@ def _format_effect(g: float | None) -> str:
 
 
 def _format_verdict(delta: MetricDelta, separator: str = ", ") -> str:
-    needed = f"{separator}≈ {about(delta.more_samples)} more" if delta.more_samples else ""
+    needed = f"{separator}≈ {format_estimate(delta.more_samples)} more" if delta.more_samples else ""
     return f"{delta.verdict}{needed}"
 
 
@@ -194,7 +206,7 @@ def _flip_lines(comparison: Comparison, limit: int) -> Iterator[RenderableType]:
     flips = comparison.flips[:limit]
     yield ""
     yield _text(_count_flips(comparison, len(flips)), "bold")
-    ids = [line(flip.sample_id, ID_LIMIT) for flip in flips]
+    ids = [single_line(flip.sample_id, ID_LIMIT) for flip in flips]
     width = min(ID_LIMIT, max(map(len, ids)))
     for flip, sample_id in zip(flips, ids, strict=True):
         direction = "lost" if flip.lost else "won"
@@ -210,7 +222,7 @@ def _flip_lines(comparison: Comparison, limit: int) -> Iterator[RenderableType]:
 def _count_flips(comparison: Comparison, shown: int) -> str:
     limit = f"; the {'worst' if comparison.lost else 'first'} {shown:,}"
     return (
-        f"{count(len(comparison.lost), 'sample')} lost and {len(comparison.won):,} won "
+        f"{format_count(len(comparison.lost), 'sample')} lost and {len(comparison.won):,} won "
         f"(score of {comparison.b} → {comparison.a}{'' if shown == len(comparison.flips) else limit}):"
     )
 
@@ -222,9 +234,9 @@ def _format_score(score: float | None) -> str:
 def _unmatched_notes(comparison: Comparison) -> Iterator[str]:
     for side, ids in ((comparison.a, comparison.only_a), (comparison.b, comparison.only_b)):
         if ids:
-            examples = ", ".join(line(sample_id, ID_LIMIT) for sample_id in ids[:IDS_SHOWN])
+            examples = ", ".join(single_line(sample_id, ID_LIMIT) for sample_id in ids[:IDS_SHOWN])
             more = ", …" if len(ids) > IDS_SHOWN else ""
-            yield f"{count(len(ids), 'sample')} only in {side}: {examples}{more}"
+            yield f"{format_count(len(ids), 'sample')} only in {side}: {examples}{more}"
     for side, names in ((comparison.a, comparison.missing_a), (comparison.b, comparison.missing_b)):
         if names:
             yield f"{side} has no {', '.join(names)}"
@@ -238,8 +250,10 @@ def _table_notes(comparison: Comparison, legend: str = TERMINAL_LEGEND) -> Itera
     size = f"{sizes[0]:,}" + (f" to {sizes[-1]:,}" if len(sizes) > 1 else "")
     pairing = "paired by sample" if any(delta.paired and delta.n for delta in deltas) else "not paired"
     clusters = max((delta.clusters for delta in deltas if delta.clusters), default=0)
-    clustering = f", in {count(clusters, 'cluster')}" if clusters else ""
-    tests = f", p corrected for {count(comparison.tests, 'test')} (Holm)" if comparison.tests > 1 else ""
+    clustering = f", in {format_count(clusters, 'cluster')}" if clusters else ""
+    tests = (
+        f", p corrected for {format_count(comparison.tests, 'test')} (Holm)" if comparison.tests > 1 else ""
+    )
     yield f"n = {size}, {pairing}{clustering}{tests}; {legend}"
     untested = [d for d in deltas if d.clusters and d.method and d.interval is None is d.p]
     for reason in dict.fromkeys(delta.method for delta in untested):
@@ -251,10 +265,10 @@ def _markdown_row(delta: MetricDelta) -> list[str]:
     sides = [text.replace("\n", " (") + (")" if "\n" in text else "") for text in _format_sides(delta)]
     difference = _format_difference(delta, " (")
     return [
-        line(delta.name, NAME_LIMIT),
+        single_line(delta.name, NAME_LIMIT),
         *sides,
         difference + (")" if "(" in difference else ""),
-        probability(delta.p_adjusted),
+        format_probability(delta.p_adjusted),
         _format_effect(delta.effect),
         f"{delta.n:,}",
         _format_verdict(delta),
@@ -267,14 +281,14 @@ def _markdown_flips(comparison: Comparison, limit: int) -> list[str]:
         return []
     rows = [
         [
-            line(flip.sample_id, ID_LIMIT),
+            single_line(flip.sample_id, ID_LIMIT),
             "lost" if flip.lost else "won",
             _format_score(flip.b),
             _format_score(flip.a),
         ]
         for flip in flips
     ]
-    scores = (f"Score of {line(name, NAME_LIMIT)}" for name in (comparison.b, comparison.a))
+    scores = (f"Score of {single_line(name, NAME_LIMIT)}" for name in (comparison.b, comparison.a))
     table = markdown_table(("Sample", "Change", *scores), rows)
     return [escape_untrusted(_count_flips(comparison, len(flips))), disable_links(table)]
 
@@ -304,8 +318,8 @@ def _ranking_cells(place: RankedPlace, kind: Kind) -> tuple[str, ...]:
     return (
         str(place.rank) if place.value is not None else DASH,
         place.configuration,
-        value(place.value, kind),
-        span(place.interval, kind),
+        format_value(place.value, kind),
+        format_range(place.interval, kind),
         f"{place.n:,}{missing}",
         ranks,
         chance,
@@ -323,7 +337,7 @@ def _cell(content: str, style: str = "") -> Text:
     from rich.text import Text
 
     return Text(
-        "\n".join(line(text, NAME_LIMIT) for text in content.split("\n")), style=style, overflow="fold"
+        "\n".join(single_line(text, NAME_LIMIT) for text in content.split("\n")), style=style, overflow="fold"
     )
 
 
@@ -332,4 +346,6 @@ def _text(content: str, style: str = "", *, limit: int = LINE_LIMIT) -> Text:
     from rich.text import Text
 
     indent = " " * (len(content) - len(content.lstrip(" ")))
-    return Text(indent + line(content, limit).replace(" %", f"{NO_BREAK}%"), style=style, overflow="fold")
+    return Text(
+        indent + single_line(content, limit).replace(" %", f"{NO_BREAK}%"), style=style, overflow="fold"
+    )

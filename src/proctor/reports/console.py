@@ -11,15 +11,15 @@ from proctor.records.trial import EvalResult
 from proctor.reports import summary
 from proctor.reports.format import (
     DASH,
-    count,
     format_bounds,
+    format_count,
     format_duration,
     format_interval,
     format_metric,
     format_missing,
-    line,
     print_rendered,
     render_parts,
+    single_line,
 )
 
 if TYPE_CHECKING:
@@ -34,15 +34,15 @@ MAX_CONFIGURATION_COLUMNS = 3
 MetricTables = dict[str, dict[str, MetricValue]]
 
 
-def show(report: EvalReport, file: TextIO | None = None) -> None:
+def show_report(report: EvalReport, file: TextIO | None = None) -> None:
     """Print the report in the terminal's width and colors."""
-    print_rendered(lambda width, color: render(report, width=width, color=color), file)
+    print_rendered(lambda width, color: render_report(report, width=width, color=color), file)
 
 
-def render(report: EvalReport, *, width: int = 80, color: bool = False) -> str:
+def render_report(report: EvalReport, *, width: int = 80, color: bool = False) -> str:
     """Return the report as lines of at most `width` columns.
 
-    >>> print(render(EvalReport([])), end="")
+    >>> print(render_report(EvalReport([])), end="")
     No results
     """
     return render_parts(_report_parts(report), width, color)
@@ -73,7 +73,7 @@ def _run_lines(report: EvalReport) -> Iterator[Text]:
         f"code {run.provenance.code}" if run.provenance.code else "",
     )
     yield _text(" · ".join(filter(None, facts)), "dim", wrap=True)
-    if status := summary.status(report, run):
+    if status := summary.describe_status(report, run):
         yield _text(f"This run is {status}", "yellow", wrap=True)
     if early_stop := summary.describe_early_stop(run):
         yield _text(f"This run was {early_stop}", wrap=True)
@@ -97,7 +97,7 @@ def _column_per_configuration(tables: MetricTables) -> Table:
     grid = _grid("Metric")
     sample_sizes = {name: _usual_sample_size(metrics) for name, metrics in tables.items()}
     for name in tables:
-        heading = [text for text in (line(name, LINE_LIMIT), sample_sizes[name]) if text]
+        heading = [text for text in (single_line(name, LINE_LIMIT), sample_sizes[name]) if text]
         grid.add_column(Text("\n".join(heading)), justify="right")
     for metric in dict.fromkeys(name for metrics in tables.values() for name in metrics):
         cells = [
@@ -180,15 +180,17 @@ def _error_lines(report: EvalReport) -> Iterator[RenderableType]:
     yield _text("Errors", "bold red")
     examples = summary.find_error_examples(report)
     for error_type, number in counts.items():
-        yield _text(f"  {number:>5,}  {line(error_type, LINE_LIMIT)}")
+        yield _text(f"  {number:>5,}  {single_line(error_type, LINE_LIMIT)}")
         if error_type in examples:
-            yield _text(f"         for example {line(examples[error_type], LINE_LIMIT)}", "dim", wrap=True)
+            yield _text(
+                f"         for example {single_line(examples[error_type], LINE_LIMIT)}", "dim", wrap=True
+            )
 
 
 def _failure_lines(report: EvalReport) -> Iterator[RenderableType]:
     results = summary.worst_results(report, FAILURES_SHOWN)
     if results:
-        errors = f", {count(report.errors, 'error')}" if report.errors else ""
+        errors = f", {format_count(report.errors, 'error')}" if report.errors else ""
         yield ""
         yield _text(
             f"Worst failures ({len(results):,} shown; {report.counts.failed:,} failed{errors})", "bold red"
@@ -202,16 +204,16 @@ def _failure_lines(report: EvalReport) -> Iterator[RenderableType]:
 
 def _result_facts(result: EvalResult) -> Iterator[tuple[str, str]]:
     sample = result.trial.sample
-    yield "input", line(sample.input, LINE_LIMIT)
+    yield "input", single_line(sample.input, LINE_LIMIT)
     if result.success:
-        yield "output", line(result.output, LINE_LIMIT)
+        yield "output", single_line(result.output, LINE_LIMIT)
     if sample.expected is not None:
-        yield "expected", line(sample.expected, LINE_LIMIT)
+        yield "expected", single_line(sample.expected, LINE_LIMIT)
     if result.error is not None:
-        yield "error", line(result.error, LINE_LIMIT)
+        yield "error", single_line(result.error, LINE_LIMIT)
     for name, score in result.scores.items():
         if not score.passed and score.status != "skipped":
-            yield "reason", f"{line(score.reason, LINE_LIMIT) or 'it did not pass'} ({name})"
+            yield "reason", f"{single_line(score.reason, LINE_LIMIT) or 'it did not pass'} ({name})"
 
 
 def _text(content: str, style: str = "", *, wrap: bool = False) -> Text:
@@ -219,5 +221,5 @@ def _text(content: str, style: str = "", *, wrap: bool = False) -> Text:
     from rich.text import Text
 
     indent = " " * (len(content) - len(content.lstrip(" ")))
-    text = indent + line(content, LINE_LIMIT)
+    text = indent + single_line(content, LINE_LIMIT)
     return Text(text, style=style, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis")

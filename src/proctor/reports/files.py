@@ -14,7 +14,7 @@ from proctor.errors import UsageError
 _STREAM = re.compile(r"/(?:dev|proc/self)/fd/(?P<number>\d+)|/dev/std(?:out|err)")
 
 
-def write(path: str | os.PathLike[str], chunks: Iterable[bytes], *, what: str = "the report") -> None:
+def write_file(path: str | os.PathLike[str], chunks: Iterable[bytes], *, what: str = "the report") -> None:
     """Write chunks to a file, which replaces an older one only when it is complete.
 
     Missing folders are created. Devices, pipes and /dev/stdout are written to directly. `what` names the

@@ -33,7 +33,7 @@ def excerpt(value: Any, limit: int) -> str:
     text = value if isinstance(value, str) else codec.in_text(value)
     hidden = len(text) - limit
     if hidden > 0:
-        text = f"{text[:limit]}… ({count(hidden, 'more character')})"
+        text = f"{text[:limit]}… ({format_count(hidden, 'more character')})"
     return _INVISIBLE.sub(_visible_symbol, _LINE_END.sub("\n", text).replace("\t", "    "))
 
 
@@ -42,10 +42,10 @@ def _visible_symbol(match: re.Match[str]) -> str:
     return chr(0x2400 + code) if code < 0x20 else "\N{REPLACEMENT CHARACTER}"
 
 
-def line(value: Any, limit: int) -> str:
+def single_line(value: Any, limit: int) -> str:
     """Return an excerpt on one line, with line breaks shown as ⏎.
 
-    >>> line("to be\\nor not", 100)
+    >>> single_line("to be\\nor not", 100)
     'to be ⏎ or not'
     """
     return " ⏎ ".join(text.strip() for text in excerpt(value, limit).strip().split("\n"))
@@ -74,10 +74,10 @@ def format_cost(dollars: float) -> str:
     return f"{'-' if dollars < 0 else ''}${size:,.{decimals}f}"
 
 
-def count(number: int, noun: str, plural: str = "") -> str:
+def format_count(number: int, noun: str, plural: str = "") -> str:
     """Format a number with the singular or plural of a noun.
 
-    >>> count(1, "error"), count(1200, "sample")
+    >>> format_count(1, "error"), format_count(1200, "sample")
     ('1 error', '1,200 samples')
     """
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
@@ -111,7 +111,7 @@ def format_missing(metric: MetricValue) -> str:
     >>> format_missing(MetricValue(0.5, 10, errors=2, skipped=1))
     '2 errors, 1 skipped'
     """
-    errors = [count(metric.errors, "error")] if metric.errors else []
+    errors = [format_count(metric.errors, "error")] if metric.errors else []
     skipped = [f"{metric.skipped:,} skipped"] if metric.skipped else []
     return ", ".join(errors + skipped) or "0"
 

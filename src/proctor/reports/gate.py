@@ -10,10 +10,17 @@ from typing import Literal
 from xml.etree import ElementTree as ET
 
 from proctor.records.comparison import Flip
+from proctor.records.formatting import (
+    DASH,
+    add_clusters,
+    change_unit,
+    format_change,
+    format_changes,
+    format_value,
+)
 from proctor.records.gate import Check, GateResult
 from proctor.records.run import RunMetadata
-from proctor.records.wording import DASH, change, changes, in_clusters, unit, value
-from proctor.reports.format import count, disable_links, escape_untrusted, line, markdown_table
+from proctor.reports.format import disable_links, escape_untrusted, format_count, markdown_table, single_line
 
 FLIPS_SHOWN = 5
 FLIPS_IN_MARKDOWN = 20
@@ -29,15 +36,15 @@ _NOT_IN_NAMES = re.compile(r"[^\w.@-]+")
 _FORBIDDEN_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def render(result: GateResult, *, width: int = 80) -> str:
+def render_gate(result: GateResult, *, width: int = 80) -> str:
     """Return the decision, one line for each check, and the lost samples."""
-    lines = [*_wrap(line(result.answer, LINE_LIMIT), width), ""]
+    lines = [*_wrap(single_line(result.answer, LINE_LIMIT), width), ""]
     for check in result.checks:
-        facts = f"{check.verdict:<12}  {line(describe_check(check), LINE_LIMIT)}"
+        facts = f"{check.verdict:<12}  {single_line(describe_check(check), LINE_LIMIT)}"
         lines += _wrap(facts, width, indent=14)
     lines += _flip_lines(result, width)
     for note in result.notes:
-        lines += _wrap(f"Note: {line(note, LINE_LIMIT)}", width)
+        lines += _wrap(f"Note: {single_line(note, LINE_LIMIT)}", width)
     return "".join(f"{text}\n" for text in lines)
 
 
@@ -51,14 +58,15 @@ def describe_check(check: Check) -> str:
     prefix = f"{check.configuration}: " if check.configuration else ""
     if check.difference is None:
         return prefix + check.sentence
-    samples = count(check.n, "sample")
+    samples = format_count(check.n, "sample")
     if check.baseline_n is not None:
         samples = f"two groups of {check.n:,} and {check.baseline_n:,} samples"
     facts = [
-        f"{check.name} {value(check.value, check.kind)} against {value(check.baseline, check.kind)}",
+        f"{check.name} {format_value(check.value, check.kind)} "
+        f"against {format_value(check.baseline, check.kind)}",
         _format_difference(check, "95 % interval "),
-        f"margin {change(check.margin, check.kind, sign='')}",
-        in_clusters(samples, check.clusters),
+        f"margin {format_change(check.margin, check.kind, sign='')}",
+        add_clusters(samples, check.clusters),
         *_missing_samples(check),
     ]
     return prefix + ", ".join(facts)
@@ -69,30 +77,32 @@ def _missing_samples(check: Check) -> list[str]:
     return [f"{number:,} {where}" for number, where in sides if number]
 
 
-def markdown(result: GateResult) -> str:
+def render_markdown(result: GateResult) -> str:
     """Return the decision as Markdown; a bot finds its comment again by the first line."""
     blocks = [
         f"{comment_marker(result.name)}\n## Gate {HEADINGS[result.verdict]}{_title_suffix(result.name)}",
-        escape_untrusted(line(result.answer, LINE_LIMIT)),
+        escape_untrusted(single_line(result.answer, LINE_LIMIT)),
         disable_links(markdown_table(COLUMNS, [_check_cells(check) for check in result.checks])),
         *_flip_blocks(result),
     ]
     if result.notes:
-        blocks.append("\n".join(f"- {escape_untrusted(line(note, LINE_LIMIT))}" for note in result.notes))
+        blocks.append(
+            "\n".join(f"- {escape_untrusted(single_line(note, LINE_LIMIT))}" for note in result.notes)
+        )
     baseline = f" compared with `{_plain_name(result.baseline)}`" if result.baseline else ""
     return "\n\n".join([*blocks, f"Run `{_plain_name(result.run_id)}`{baseline}.\n"])
 
 
-def markdown_of_trouble(message: str, name: str = "") -> str:
+def render_error_markdown(message: str, name: str = "") -> str:
     """Return the error that prevented a decision as Markdown.
 
-    >>> print(markdown_of_trouble("there is no run 'x'", "exam"), end="")
+    >>> print(render_error_markdown("there is no run 'x'", "exam"), end="")
     <!-- proctor gate: exam -->
     ## Gate not decided: exam
     <BLANKLINE>
     there is no run 'x'
     """
-    lines = (escape_untrusted(line(text, LINE_LIMIT)) for text in message.splitlines() if text.strip())
+    lines = (escape_untrusted(single_line(text, LINE_LIMIT)) for text in message.splitlines() if text.strip())
     return f"{comment_marker(name)}\n## Gate not decided{_title_suffix(name)}\n\n" + "\n\n".join(lines) + "\n"
 
 
@@ -110,19 +120,21 @@ def _check_cells(check: Check) -> list[str]:
     baseline_n = "" if check.baseline_n is None else f" / {check.baseline_n:,}"
     samples = ", ".join([f"{check.n:,}{baseline_n}", *_missing_samples(check)])
     return [
-        line(check.name + configuration, NAME_LIMIT),
+        single_line(check.name + configuration, NAME_LIMIT),
         check.verdict,
-        value(check.value, check.kind),
-        value(check.baseline, check.kind),
+        format_value(check.value, check.kind),
+        format_value(check.baseline, check.kind),
         DASH if check.difference is None else _format_difference(check),
-        DASH if check.margin is None else change(check.margin, check.kind, sign="") + unit(check.kind),
-        in_clusters(samples, check.clusters),
+        DASH
+        if check.margin is None
+        else format_change(check.margin, check.kind, sign="") + change_unit(check.kind),
+        add_clusters(samples, check.clusters),
     ]
 
 
 def _format_difference(check: Check, label: str = "") -> str:
-    text = f"{change(check.difference, check.kind)}{unit(check.kind)}"
-    return text if check.interval is None else f"{text} ({label}{changes(check.interval, check.kind)})"
+    text = f"{format_change(check.difference, check.kind)}{change_unit(check.kind)}"
+    return text if check.interval is None else f"{text} ({label}{format_changes(check.interval, check.kind)})"
 
 
 def _flip_lines(result: GateResult, width: int) -> Iterator[str]:
@@ -132,7 +144,7 @@ def _flip_lines(result: GateResult, width: int) -> Iterator[str]:
     yield _count_flips(result, FLIPS_SHOWN)
     for name, scores in _lost_samples(result, FLIPS_SHOWN):
         yield f"  {name}  {scores}"
-    sample = shlex.quote(line(result.lost[0][1].sample_id, NAME_LIMIT))
+    sample = shlex.quote(single_line(result.lost[0][1].sample_id, NAME_LIMIT))
     yield from _wrap(f"To inspect a sample: proctor show {result.run_id} --sample {sample}", width)
 
 
@@ -148,13 +160,13 @@ def _lost_samples(result: GateResult, limit: int) -> Iterator[tuple[str, str]]:
     several = len(result.comparisons) > 1
     for side, flip in result.lost[:limit]:
         name = f"{side}: {flip.sample_id}" if several else flip.sample_id
-        yield line(name, NAME_LIMIT), _format_scores(flip)
+        yield single_line(name, NAME_LIMIT), _format_scores(flip)
 
 
 def _count_flips(result: GateResult, limit: int) -> str:
     lost = len(result.lost)
     worst = f"; the {limit} worst" if lost > limit else ""
-    return f"{count(lost, 'sample')} lost, {result.won:,} won{worst}"
+    return f"{format_count(lost, 'sample')} lost, {result.won:,} won{worst}"
 
 
 def _format_scores(flip: Flip) -> str:
@@ -162,7 +174,7 @@ def _format_scores(flip: Flip) -> str:
 
 
 def _title_suffix(name: str) -> str:
-    return f": {escape_untrusted(line(name, NAME_LIMIT))}" if name else ""
+    return f": {escape_untrusted(single_line(name, NAME_LIMIT))}" if name else ""
 
 
 def _plain_name(text: str) -> str:
@@ -173,7 +185,9 @@ def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
     return textwrap.wrap(text, max(20, width), subsequent_indent=" " * indent, break_on_hyphens=False)
 
 
-def junit(result: GateResult, run: RunMetadata | None = None, inconclusive: Inconclusive = "code") -> bytes:
+def render_junit(
+    result: GateResult, run: RunMetadata | None = None, inconclusive: Inconclusive = "code"
+) -> bytes:
     """Return the gate as JUnit XML: a failed check is a failure, an inconclusive one a skipped test.
 
     `inconclusive` can turn inconclusive checks into passed or failed tests. Lost samples are listed in the
@@ -214,7 +228,7 @@ def junit(result: GateResult, run: RunMetadata | None = None, inconclusive: Inco
     return _xml_bytes(root)
 
 
-def junit_of_trouble(message: str, error_type: str, name: str = "") -> bytes:
+def render_error_junit(message: str, error_type: str, name: str = "") -> bytes:
     """Return the error that prevented a decision as JUnit XML: one test with an error."""
     counts = {"tests": "1", "failures": "0", "errors": "1", "skipped": "0", "time": "0.000"}
     root, suite = _junit_suite(name, counts)

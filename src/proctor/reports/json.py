@@ -41,7 +41,7 @@ class JSONReporter:
 
     def save(self, report: EvalReport, path: str | os.PathLike[str]) -> None:
         """Write the report to a file, one result at a time."""
-        files.write(path, self._chunks(report))
+        files.write_file(path, self._chunks(report))
 
     def _chunks(self, report: EvalReport) -> Iterator[bytes]:
         head = {

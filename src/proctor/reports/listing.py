@@ -9,7 +9,7 @@ from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult
-from proctor.reports.format import DASH, excerpt, format_percent, line
+from proctor.reports.format import DASH, excerpt, format_percent, single_line
 from proctor.reports.transcript import render_transcripts
 
 GAP, MIN_WIDTH, ELLIPSIS = 2, 8, "…"
@@ -65,7 +65,7 @@ def show_runs(
         is_incomplete = run.total and (run.status != "completed" or run.stopped_early)
         total = f"{report.total:,}" + (f" of {run.total:,}" if is_incomplete else "")
         names = [f"baseline:{name}" for name, run_id in (baselines or {}).items() if run_id == run.run_id]
-        tags.append(line(", ".join([*names, *(f"{k}={v}" for k, v in run.tags.items())]), VALUE_LIMIT))
+        tags.append(single_line(", ".join([*names, *(f"{k}={v}" for k, v in run.tags.items())]), VALUE_LIMIT))
         rows.append(
             _cells(
                 run.run_id, run.name, run.status, total, _format_pass_rate(run, report), f"{report.errors:,}"
@@ -84,7 +84,7 @@ def show_baselines(baselines: Sequence[tuple[str, RunMetadata, EvalReport]]) -> 
 
 
 def _cells(*texts: str) -> tuple[str, ...]:
-    return tuple(line(text, VALUE_LIMIT) for text in texts)
+    return tuple(single_line(text, VALUE_LIMIT) for text in texts)
 
 
 def _print_table(
@@ -137,7 +137,7 @@ def describe_result(result: EvalResult) -> str:
     """Return a result as a heading and one line for each fact."""
     trial = result.trial
     heading = [
-        line(trial.configuration, VALUE_LIMIT),
+        single_line(trial.configuration, VALUE_LIMIT),
         f"epoch {trial.epoch}" if trial.epoch else "",
         "" if trial.latency_ms is None else f"{trial.latency_ms:,.1f} ms",
         f"{trial.attempts} attempts" if trial.attempts > 1 else "",
@@ -149,14 +149,15 @@ def describe_result(result: EvalResult) -> str:
         ("expected", "" if trial.sample.expected is None else excerpt(trial.sample.expected, VALUE_LIMIT)),
         ("error", "" if result.error is None else excerpt(result.error, VALUE_LIMIT)),
         ("where", excerpt(trial.error.traceback.rstrip(), 4 * VALUE_LIMIT) if trial.error else ""),
-        *((line(name, VALUE_LIMIT), _describe_score(score)) for name, score in result.scores.items()),
+        *((single_line(name, VALUE_LIMIT), _describe_score(score)) for name, score in result.scores.items()),
     ]
     facts = [(name, text) for name, text in facts if text]
     width = max(len(name) for name, _ in facts)
     indent = "\n" + " " * (width + 4)
     return "\n".join(
         [
-            f"{line(result.sample_id, VALUE_LIMIT)}  {result.outcome}  ({', '.join(filter(None, heading))})",
+            f"{single_line(result.sample_id, VALUE_LIMIT)}  {result.outcome}  "
+            f"({', '.join(filter(None, heading))})",
             *(f"  {name:<{width}}  {text.replace(chr(10), indent)}" for name, text in facts),
         ]
     )
@@ -170,4 +171,4 @@ def _describe_score(score: Score) -> str:
         if is_number(points) and is_number(maximum):
             value = f"{points:g} of {maximum:g} ({value})"
         verdict = f"{value} {'passed' if score.passed else 'failed'}"
-    return f"{verdict}  {line(score.reason, VALUE_LIMIT)}".rstrip()
+    return f"{verdict}  {single_line(score.reason, VALUE_LIMIT)}".rstrip()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from proctor.ports import RunView
 from proctor.records.trial import Outcome
-from proctor.reports.format import count, line
+from proctor.reports.format import format_count, single_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -47,7 +47,7 @@ def _count_verdicts(outcomes: Mapping[Outcome, int]) -> list[str]:
     return [
         f"{outcomes['passed']} passed",
         f"{outcomes['failed']} failed",
-        count(outcomes["error"] + outcomes["unscored"], "error"),
+        format_count(outcomes["error"] + outcomes["unscored"], "error"),
     ]
 
 
@@ -70,13 +70,13 @@ def progress_notes(view: RunView) -> Iterator[str]:
     """Yield notices: that the run is stopping, and which samples are slow."""
     running = view.running()
     if view.notice:
-        yield line(view.notice, NOTICE_LIMIT)
+        yield single_line(view.notice, NOTICE_LIMIT)
     if getattr(view, "dropping", False):
         yield "stopping: dropping the samples in progress; a resumed run starts them again"
     elif view.stopping and running:
-        yield f"stopping: finishing {count(len(running), 'sample')} in progress; Ctrl-C again drops them"
+        yield f"stopping: finishing {format_count(len(running), 'sample')}; Ctrl-C again drops them"
     slow = [
-        f"{line(name, NAME_LIMIT)} ({_format_seconds(age)})"
+        f"{single_line(name, NAME_LIMIT)} ({_format_seconds(age)})"
         for name, age in running
         if age > SLOW_AFTER_SECONDS
     ]

@@ -20,9 +20,9 @@ from proctor.reports.format import (
     format_interval,
     format_metric,
     format_missing,
-    line,
     markdown_bullet,
     markdown_table,
+    single_line,
 )
 
 METRIC_COLUMNS = ("Metric", "Value", "95 % interval", "n", "Missing")
@@ -60,7 +60,7 @@ class MarkdownReporter:
 
     def save(self, report: EvalReport, path: str | os.PathLike[str]) -> None:
         """Write the report to a file."""
-        files.write(path, [self.generate(report).encode()])
+        files.write_file(path, [self.generate(report).encode()])
 
 
 def _run_summary(report: EvalReport) -> list[str]:
@@ -68,7 +68,7 @@ def _run_summary(report: EvalReport) -> list[str]:
     facts = {} if report.metadata is None else _run_facts(report, report.metadata)
     warnings = [] if report.metadata is None else [("Warning", text) for text in report.metadata.warnings]
     bullets = [
-        markdown_bullet(name, line(text, LINE_LIMIT))
+        markdown_bullet(name, single_line(text, LINE_LIMIT))
         for name, text in [*results, *facts.items(), *warnings]
         if text
     ]
@@ -81,7 +81,7 @@ def _run_facts(report: EvalReport, run: RunMetadata) -> dict[str, str]:
     return {
         "Run ID": run.run_id,
         "Name": run.name,
-        "Status": summary.status(report, run) or summary.describe_early_stop(run),
+        "Status": summary.describe_status(report, run) or summary.describe_early_stop(run),
         "Timestamp": run.started_at.isoformat(timespec="seconds").replace("+00:00", "Z"),
         "Proctor Version": run.environment.get("proctor", ""),
         "Code": run.provenance.code,
@@ -110,7 +110,7 @@ def _metric_table(metrics: Mapping[str, MetricValue]) -> list[str]:
     shown = summary.table_metrics(metrics)
     rows = [
         [
-            line(name, NAME_LIMIT),
+            single_line(name, NAME_LIMIT),
             format_metric(value),
             format_interval(value),
             f"{value.n:,}",
@@ -120,7 +120,10 @@ def _metric_table(metrics: Mapping[str, MetricValue]) -> list[str]:
     ]
     notes = [(name, bounds) for name, value in shown.items() if (bounds := format_bounds(value))]
     notes += [(names, note) for note, names in summary.collect_notes(shown).items()]
-    bullets = [markdown_bullet(line(names, LINE_LIMIT), line(note, LINE_LIMIT)) for names, note in notes]
+    bullets = [
+        markdown_bullet(single_line(names, LINE_LIMIT), single_line(note, LINE_LIMIT))
+        for names, note in notes
+    ]
     return [markdown_table(METRIC_COLUMNS, rows), *(["\n".join(bullets)] if bullets else [])]
 
 
@@ -135,7 +138,7 @@ def _distributions(report: EvalReport) -> list[str]:
         for configuration, metrics in report.by_configuration.items() if several else ():
             spread = summary.score_distributions(metrics).get(evaluator, {})
             text = ", ".join(f"{name.upper()} {format_metric(value)}" for name, value in spread.items())
-            bullets.append(markdown_bullet(line(configuration, NAME_LIMIT), text or DASH))
+            bullets.append(markdown_bullet(single_line(configuration, NAME_LIMIT), text or DASH))
         blocks += [f"## Score Distribution ({_name(evaluator)})", "\n".join(bullets)]
     return blocks
 
@@ -163,11 +166,11 @@ def _result_facts(result: EvalResult) -> str:
     if sample.expected is not None:
         bullets.append(markdown_bullet("Expected", excerpt(sample.expected, VALUE_LIMIT)))
     bullets += [
-        markdown_bullet(line(name, NAME_LIMIT), line(_describe_score(score), LINE_LIMIT))
+        markdown_bullet(single_line(name, NAME_LIMIT), single_line(_describe_score(score), LINE_LIMIT))
         for name, score in result.scores.items()
     ]
     if result.error is not None:
-        bullets.append(markdown_bullet("Error", line(result.error, LINE_LIMIT)))
+        bullets.append(markdown_bullet("Error", single_line(result.error, LINE_LIMIT)))
     return "\n".join(bullets)
 
 
@@ -184,11 +187,15 @@ def _errors(report: EvalReport) -> list[str]:
         return []
     examples = summary.find_error_examples(report)
     rows = [
-        [line(error_type, NAME_LIMIT), f"{number:,}", line(examples.get(error_type, DASH), LINE_LIMIT)]
+        [
+            single_line(error_type, NAME_LIMIT),
+            f"{number:,}",
+            single_line(examples.get(error_type, DASH), LINE_LIMIT),
+        ]
         for error_type, number in counts.items()
     ]
     return ["## Error Breakdown", markdown_table(["Error Type", "Count", "Example"], rows)]
 
 
 def _name(text: str) -> str:
-    return escape(line(text, NAME_LIMIT))
+    return escape(single_line(text, NAME_LIMIT))

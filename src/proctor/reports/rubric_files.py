@@ -12,23 +12,31 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.core.names import NamesApart
+from proctor.core.names import UniqueNames
 from proctor.core.stats.descriptive import mean, mean_and_variance, quantile
 from proctor.core.stats.intervals import clustered_mean_interval, mean_interval, too_few_clusters
 from proctor.ports import RunView
 from proctor.records import codec
 from proctor.records.report import EvalReport
-from proctor.records.results import cluster_of, shared_clusters
-from proctor.records.rubric import Column, Columns, Ends, columns_in, has_failed, is_partial, total_of
+from proctor.records.results import find_cluster, list_shared_clusters
+from proctor.records.rubric import (
+    Column,
+    Columns,
+    Scale,
+    compute_total,
+    has_failed,
+    is_partial,
+    read_run_columns,
+)
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult
 from proctor.reports import files
-from proctor.reports.format import count
+from proctor.reports.format import format_count
 from proctor.reports.rubrics import (
     FAILED,
     SKIPPED,
-    Judging,
-    judging_of,
+    JudgeUsage,
+    judge_usage_of_result,
     percentage,
     round_half_up,
     rubric_score,
@@ -40,7 +48,7 @@ MAX_FAILURE_TYPES, FAILURE_TYPE_LENGTH, OTHER = 20, 60, "other"
 # Without a budget, a run counts only the calls of its results.
 NOT_COUNTED = "calls of earlier sessions whose results were not finished"
 MAX_NAME_LENGTH = 100
-ENDING, SUMMARY = "_result.json", "summary.json"
+RESULT_SUFFIX, SUMMARY_FILE = "_result.json", "summary.json"
 # The key in `details` for the absolute path of a session log.
 SOURCE_PATH = "source_path"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -63,11 +71,11 @@ class _Scores:
     def median(self) -> float | None:
         return _round(quantile(sorted(self.values), 0.5))
 
-    def interval(self, scale: Ends) -> list[float] | None:
+    def interval(self, scale: Scale) -> list[float] | None:
         """Return the 95 % interval of the mean; None for fewer than two different values."""
         if len(set(self.values)) < 2:
             return None
-        clusters = shared_clusters(self._clusters)
+        clusters = list_shared_clusters(self._clusters)
         ends = (
             mean_interval(self.values) if clusters is None else clustered_mean_interval(self.values, clusters)
         )
@@ -76,7 +84,7 @@ class _Scores:
         return [round_half_up(max(scale[0], ends[0])), round_half_up(min(scale[1], ends[1]))]
 
     def cluster_details(self) -> dict[str, Any]:
-        if shared_clusters(self._clusters) is None:
+        if list_shared_clusters(self._clusters) is None:
             return {}
         too_few = too_few_clusters(self._clusters)
         return {"clusters": len(set(self._clusters)), **({"no_interval": too_few} if too_few else {})}
@@ -91,13 +99,13 @@ class BatchSummary:
         self._sessions = self._partial = self._skipped = 0
         self._scores = {column.name: _Scores() for column in columns.columns}
         self._failures: dict[str, dict[str, Any]] = {}
-        self._judging = Judging()
+        self._judging = JudgeUsage()
 
     def add(self, result: EvalResult) -> None:
         """Count one session."""
         self._sessions += 1
-        cluster = cluster_of(result)
-        total = total_of(result.scores, self._columns)
+        cluster = find_cluster(result)
+        total = compute_total(result.scores, self._columns)
         if total is not None:
             self._totals.add(total.score, cluster)
             self._partial += is_partial(result.scores, self._columns)
@@ -110,7 +118,7 @@ class BatchSummary:
             else:
                 low, high = column.scale
                 self._scores[column.name].add(low + score.value * (high - low), cluster)
-        self._judging += judging_of(result)
+        self._judging += judge_usage_of_result(result)
 
     def _add_failure(self, score: Score, column: Column, session_id: str) -> None:
         failure_type = _failure_type(score)
@@ -232,10 +240,10 @@ def _round(number: float | None) -> float | None:
 
 def summarize_batch(report: EvalReport) -> dict[str, Any]:
     """Return the content of the summary file of a run."""
-    batch = BatchSummary(columns_in(report.metadata))
+    batch = BatchSummary(read_run_columns(report.metadata))
     for result in report.results:
         batch.add(result)
-    return with_run(batch.summary(), report)
+    return add_run_details(batch.summary(), report)
 
 
 def resumed_details(details: dict[str, Any], resumed: int) -> dict[str, Any]:
@@ -247,7 +255,7 @@ def resumed_details(details: dict[str, Any], resumed: int) -> dict[str, Any]:
     }
 
 
-def with_run(content: dict[str, Any], report: EvalReport) -> dict[str, Any]:
+def add_run_details(content: dict[str, Any], report: EvalReport) -> dict[str, Any]:
     """Add the run's id, spending and warnings to the details of a result or summary."""
     run = report.metadata
     if run is None:
@@ -260,10 +268,10 @@ def with_run(content: dict[str, Any], report: EvalReport) -> dict[str, Any]:
     return {**content, "details": {**details, **content["details"]}}
 
 
-class Names:
+class FileNames:
     """File names made from session ids: safe on every system and unique.
 
-    >>> names = Names()
+    >>> names = FileNames()
     >>> names.of("../etc/passwd"), names.of("a b"), names.of("A_b"), names.of("")
     ('etc_passwd', 'a_b', 'A_b_2', 'session')
     >>> names.of("a b")
@@ -273,7 +281,7 @@ class Names:
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         # Some file systems ignore case.
-        self._unique_names = NamesApart("_", key=str.casefold)
+        self._unique_names = UniqueNames("_", key=str.casefold)
 
     def of(self, session_id: str) -> str:
         """Return the name for an id; the same id always has the same name."""
@@ -293,37 +301,37 @@ class ResultFiles:
     """
 
     def __init__(
-        self, folder: Path, columns: Columns, names: Names | None = None, sessions: Path | None = None
+        self, folder: Path, columns: Columns, names: FileNames | None = None, sessions: Path | None = None
     ) -> None:
         self._folder = folder
         self._columns = columns
         self._sessions = sessions
-        self._names = names or Names()
+        self._names = names or FileNames()
         self._written: set[str] = set()
         self._run_id, self._resumed = "", 0
         self._earlier_runs = {name: details.get("run_id") for name, details in _read_details(folder)}
         self.scored = self.failed = 0
 
-    def begun(self, view: RunView) -> None:
+    def set_run(self, view: RunView) -> None:
         """Note the run that the results belong to."""
         self._run_id, self._resumed = view.run_id, view.resumed
 
     def name(self, session_id: str) -> str:
         """Return the name of a session's file."""
-        return self._names.of(session_id) + ENDING
+        return self._names.of(session_id) + RESULT_SUFFIX
 
     def heard(self, result: EvalResult) -> None:
         """Write the result of one session."""
         if not self._written:
             # An older summary describes other results.
-            (self._folder / SUMMARY).unlink(missing_ok=True)
+            (self._folder / SUMMARY_FILE).unlink(missing_ok=True)
         content = self._write(result)["summary"]
         self.scored += content["total_score"] is not None
         self.failed += content.get("rubrics_failed", 0)
 
-    def words(self, _outcomes: Any = None) -> list[str]:
+    def describe_progress(self, _outcomes: Any = None) -> list[str]:
         """Describe the progress of the batch."""
-        return [f"{self.scored} scored", f"{count(self.failed, 'rubric')} failed"]
+        return [f"{self.scored} scored", f"{format_count(self.failed, 'rubric')} failed"]
 
     def finish(self, report: EvalReport) -> dict[str, Any]:
         """Write the remaining results and the summary; return the summary."""
@@ -334,23 +342,23 @@ class ResultFiles:
             name = self.name(result.sample_id)
             if name not in self._written:
                 self._write(result)
-            if name != result.sample_id + ENDING:
+            if name != result.sample_id + RESULT_SUFFIX:
                 changed_names[result.sample_id] = name
-        summary = with_run(batch.summary(), report)
+        summary = add_run_details(batch.summary(), report)
         details = summary["details"]
         if self._resumed:
             details |= resumed_details(details, self._resumed)
         if changed_names:
             details["file_names"] = changed_names
-        write_json(self._folder / SUMMARY, summary)
+        write_json(self._folder / SUMMARY_FILE, summary)
         return summary
 
-    def strangers(self) -> list[str]:
+    def foreign_files(self) -> list[str]:
         """Return the result files in the folder that do not belong to this batch."""
-        names = (path.name for path in self._folder.glob(f"*{ENDING}"))
+        names = (path.name for path in self._folder.glob(f"*{RESULT_SUFFIX}"))
         return sorted(name for name in names if name not in self._written)
 
-    def replaced(self) -> list[str]:
+    def overwritten_runs(self) -> list[str]:
         """Return the other runs whose results in the folder were overwritten."""
         runs = {run_id for name, run_id in self._earlier_runs.items() if name in self._written}
         return sorted(str(run_id) for run_id in runs if run_id and run_id != self._run_id)
@@ -361,7 +369,7 @@ class ResultFiles:
     def _write(self, result: EvalResult) -> dict[str, Any]:
         name, content = self.name(result.sample_id), session_result(result, self._columns)
         if self._sessions is not None:
-            content = placed(content, self._sessions)
+            content = add_source_path(content, self._sessions)
         if self._run_id:
             content["details"] = {"run_id": self._run_id, **content["details"]}
         write_json(self._folder / name, content)
@@ -369,7 +377,7 @@ class ResultFiles:
         return content
 
 
-def other_sessions_in(folder: Path, sessions: Path) -> str:
+def find_foreign_result(folder: Path, sessions: Path) -> str:
     """Name a result in a folder that belongs to sessions from another path; empty if there is none."""
     for name, details in _read_details(folder):
         source = details.get("source")
@@ -377,23 +385,23 @@ def other_sessions_in(folder: Path, sessions: Path) -> str:
             path = details.get(SOURCE_PATH)
             # Results of other programs may have no path.
             path = path if isinstance(path, str) else source
-            if not is_of(path, sessions):
+            if not is_from(path, sessions):
                 return f"{name} of {source if os.path.realpath(source) == path else path}"
     return ""
 
 
-def placed(content: dict[str, Any], sessions: Path) -> dict[str, Any]:
+def add_source_path(content: dict[str, Any], sessions: Path) -> dict[str, Any]:
     """Add the absolute path of the session log to the details of a result."""
     details = content["details"]
     source = details.get("source")
     if source is None:
         return content
     # A stored source is relative to the folder in which an earlier session ran.
-    path = os.path.realpath(source if is_of(source, sessions) else sessions)
+    path = os.path.realpath(source if is_from(source, sessions) else sessions)
     return {**content, "details": {"source": source, SOURCE_PATH: path, **details}}
 
 
-def is_of(source: str, sessions: Path) -> bool:
+def is_from(source: str, sessions: Path) -> bool:
     """Tell whether a log, with or without a line number, is the given file or lies in the given folder."""
     path, root = os.path.realpath(source), os.path.realpath(sessions)
     return path == root or path.startswith((root.rstrip(os.sep) + os.sep, f"{root}:"))
@@ -401,7 +409,7 @@ def is_of(source: str, sessions: Path) -> bool:
 
 def _read_details(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the details of every readable result file in a folder."""
-    for path in sorted(folder.glob(f"*{ENDING}")):
+    for path in sorted(folder.glob(f"*{RESULT_SUFFIX}")):
         with contextlib.suppress(OSError, ValueError, RecursionError):
             content = json.loads(path.read_bytes())
             details = content.get("details") if isinstance(content, dict) else None
@@ -411,4 +419,4 @@ def _read_details(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def write_json(path: Path, content: Any) -> None:
     """Write indented JSON to a file, atomically."""
-    files.write(path, [codec.encode_pretty(content), b"\n"])
+    files.write_file(path, [codec.encode_pretty(content), b"\n"])

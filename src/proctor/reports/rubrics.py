@@ -16,11 +16,11 @@ import msgspec
 
 from proctor.records import codec
 from proctor.records.report import EvalReport
-from proctor.records.rubric import Column, Columns, columns_in, total_of
+from proctor.records.rubric import Column, Columns, compute_total, read_run_columns
 from proctor.records.score import Score
 from proctor.records.session import ModelCall, Session, Usage
 from proctor.records.trial import EvalResult
-from proctor.reports.format import count, format_cost, line
+from proctor.reports.format import format_cost, format_count, single_line
 
 FORMAT_VERSION = "1.0"
 FAILED, SKIPPED = "evaluation_failed", "skipped"
@@ -30,7 +30,7 @@ _REASON_LIMIT = 300
 FAILURE_TYPES_SHOWN = 3
 
 
-class Judging(msgspec.Struct, frozen=True):
+class JudgeUsage(msgspec.Struct, frozen=True):
     """The judges' token usage and cost, their answers, how many came from the history, and failed calls.
 
     Answers from the history cost nothing.
@@ -41,8 +41,8 @@ class Judging(msgspec.Struct, frozen=True):
     from_history: int = 0
     failed: int = 0
 
-    def __add__(self, other: Judging) -> Judging:
-        return Judging(
+    def __add__(self, other: JudgeUsage) -> JudgeUsage:
+        return JudgeUsage(
             self.usage + other.usage,
             self.answers + other.answers,
             self.from_history + other.from_history,
@@ -59,22 +59,22 @@ class Judging(msgspec.Struct, frozen=True):
         return content
 
 
-def judging_of(result: EvalResult) -> Judging:
+def judge_usage_of_result(result: EvalResult) -> JudgeUsage:
     """Add up the judge usage of one result."""
-    return sum((judging_in(session) for session in result.sessions.values()), Judging())
+    return sum((judge_usage_of_session(session) for session in result.sessions.values()), JudgeUsage())
 
 
-def judging_in(session: Session) -> Judging:
+def judge_usage_of_session(session: Session) -> JudgeUsage:
     """Add up the judge usage of one session with a model."""
     calls = session[ModelCall]
     answered = [call for call in calls if "error" not in call.details]
     cached = sum(bool(call.details.get("cached")) for call in answered)
-    return Judging(session.usage, len(answered), cached, len(calls) - len(answered))
+    return JudgeUsage(session.usage, len(answered), cached, len(calls) - len(answered))
 
 
 def session_result(result: EvalResult, columns: Columns) -> dict[str, Any]:
     """Return the content of a session's result file."""
-    total = total_of(result.scores, columns)
+    total = compute_total(result.scores, columns)
     entries = [_rubric_entry(column, result) for column in columns.columns]
     unscored = Counter(entry["status"] for entry in entries if "status" in entry)
     high = float(columns.scale[1])
@@ -101,7 +101,7 @@ def session_result(result: EvalResult, columns: Columns) -> dict[str, Any]:
             "normalized": None if total is None else round_half_up(total.normalized, 4),
             "min_score": float(columns.scale[0]),
             "weights": {column.rubric.id: column.rubric.weight for column in columns.columns},
-            "judging": judging_of(result).content(),
+            "judging": judge_usage_of_result(result).content(),
         },
     }
 
@@ -156,31 +156,31 @@ def _format_time(time: datetime) -> str:
     return time.astimezone(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
 
 
-def in_words(report: EvalReport, content: Mapping[str, Any]) -> str:
+def describe_scores(report: EvalReport, content: Mapping[str, Any]) -> str:
     """Describe a session's result or the summary of a batch, with tokens and cost."""
     lines = _batch_lines(content) if "batch_summary" in content else _session_lines(content)
     return "\n".join([*lines, *_cost_lines(report, content)])
 
 
-def warnings_of(report: EvalReport) -> list[str]:
+def general_warnings(report: EvalReport) -> list[str]:
     """Return the run's warnings except those about single rubrics, which are reported separately."""
     if report.metadata is None:
         return []
-    rubrics = tuple(f"{c.name} gave no verdict" for c in columns_in(report.metadata).columns)
-    return [line(text, 1000) for text in report.metadata.warnings if not text.startswith(rubrics)]
+    rubrics = tuple(f"{c.name} gave no verdict" for c in read_run_columns(report.metadata).columns)
+    return [single_line(text, 1000) for text in report.metadata.warnings if not text.startswith(rubrics)]
 
 
 def _session_lines(content: Mapping[str, Any]) -> Iterator[str]:
     summary = content["summary"]
     for entry in content["rubric_scores"]:
         score = entry.get("status") or f"{entry['score']:g} of {entry['max_score']:g}"
-        reason = line(entry["reasoning"], _REASON_LIMIT)
+        reason = single_line(entry["reasoning"], _REASON_LIMIT)
         yield f"{entry['rubric_name']}: {score}" + (f" - {reason}" if reason else "")
     if summary["total_score"] is None:
         yield "total: none, because no rubric has a score"
         return
     missing = summary.get("rubrics_failed", 0) + summary.get("rubrics_skipped", 0)
-    unscored = f", {count(missing, 'rubric')} without a score" if missing else ""
+    unscored = f", {format_count(missing, 'rubric')} without a score" if missing else ""
     percent = "" if summary["percentage"] is None else f" ({summary['percentage']:g} %)"
     yield f"total: {summary['total_score']:g} of {summary['max_score']:g}{percent}{unscored}"
 
@@ -200,11 +200,11 @@ def _batch_lines(content: Mapping[str, Any]) -> Iterator[str]:
     if clusters := details.get("clusters"):
         reason = details.get("no_interval")
         intervals = f"there are no intervals ({reason})" if reason else "the intervals account for that"
-        yield f"related sessions form {count(clusters, 'cluster')}; {intervals}"
+        yield f"related sessions form {format_count(clusters, 'cluster')}; {intervals}"
     distribution = batch["score_distribution"].items()
     yield "sessions by score: " + ", ".join(f"{score}: {number}" for score, number in distribution)
     if resumed := details.get("sessions_from_before"):
-        sessions = f"{resumed:,} of {count(batch['total_sessions'], 'session')}"
+        sessions = f"{resumed:,} of {format_count(batch['total_sessions'], 'session')}"
         yield f"{sessions} were scored before the run was resumed; the numbers cover all sessions"
     yield from _failure_lines(details["failures"])
 
@@ -212,11 +212,12 @@ def _batch_lines(content: Mapping[str, Any]) -> Iterator[str]:
 def _failure_lines(failures: list[dict[str, Any]]) -> Iterator[str]:
     for failure in failures[:FAILURE_TYPES_SHOWN]:
         example = failure["example"]
-        where = f"{line(example['session_id'], 80)}, {example['rubric_id']}"
-        reason = line(example["reason"], _REASON_LIMIT)
-        yield f"not scored: {failure['kind']}, {count(failure['count'], 'time')}, such as {where}: {reason}"
+        where = f"{single_line(example['session_id'], 80)}, {example['rubric_id']}"
+        reason = single_line(example["reason"], _REASON_LIMIT)
+        times = format_count(failure["count"], "time")
+        yield f"not scored: {failure['kind']}, {times}, such as {where}: {reason}"
     if rest := sum(failure["count"] for failure in failures[FAILURE_TYPES_SHOWN:]):
-        yield f"not scored: other reasons, {count(rest, 'time')}; summary.json lists them"
+        yield f"not scored: other reasons, {format_count(rest, 'time')}; summary.json lists them"
 
 
 def _describe_average(
@@ -235,12 +236,12 @@ def _cost_lines(report: EvalReport, content: Mapping[str, Any]) -> Iterator[str]
     answers, cached, failed = (judging.pop(name, 0) for name in ("answers", "from_history", "failed"))
     cost = report.metrics.get("judges.cost")
     unknown = 0 if cost is None else cost.skipped
-    if usage := asked_in_words(Judging(Usage(**judging), answers, cached, failed), unknown):
+    if usage := describe_judge_usage(JudgeUsage(Usage(**judging), answers, cached, failed), unknown):
         yield f"judge: {usage}"
     # Spending is counted only if the run has a budget; it includes calls without a result.
     spent = details.get("spent", {})
     if spent.get("calls", 0) > answers - cached:
-        facts = [count(spent["calls"], "call")]
+        facts = [format_count(spent["calls"], "call")]
         facts += [f"{spent['tokens']:,} tokens"] if spent.get("tokens") else []
         facts += [format_cost(spent["cost"])] if spent.get("cost") else []
         yield f"the whole run, including calls without a result: {', '.join(facts)}"
@@ -250,24 +251,24 @@ def _cost_lines(report: EvalReport, content: Mapping[str, Any]) -> Iterator[str]
         yield f"run {report.metadata.run_id}"
 
 
-def asked_in_words(judging: Judging, unknown: int = 0) -> str:
+def describe_judge_usage(judging: JudgeUsage, unknown: int = 0) -> str:
     """Describe judge usage: tokens, cost, and reused answers.
 
     `unknown` is the number of sessions with calls of unknown price.
 
-    >>> asked_in_words(Judging(Usage(1000, 200, cost=0.5), 12, 2))
+    >>> describe_judge_usage(JudgeUsage(Usage(1000, 200, cost=0.5), 12, 2))
     '1,200 tokens, $0.5000, 2 of 12 answers reused'
     """
     tokens, cost = judging.usage.total_tokens, judging.usage.cost
     facts = [] if tokens is None else [f"{tokens:,} tokens"]
     if cost is not None:
-        unpriced = f" (plus {count(unknown, 'session')} of unknown price)" if unknown else ""
+        unpriced = f" (plus {format_count(unknown, 'session')} of unknown price)" if unknown else ""
         facts.append(format_cost(cost) + unpriced)
     reused, answers = judging.from_history, judging.answers
     if reused and reused == answers and not judging.failed:
-        facts.append(f"{count(answers, 'answer')}, all reused")
+        facts.append(f"{format_count(answers, 'answer')}, all reused")
     elif reused:
-        facts.append(f"{reused:,} of {count(answers, 'answer')} reused")
+        facts.append(f"{reused:,} of {format_count(answers, 'answer')} reused")
     if judging.failed:
-        facts.append(f"{count(judging.failed, 'call')} failed")
+        facts.append(f"{format_count(judging.failed, 'call')} failed")
     return ", ".join(facts)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
-from proctor.records.rubric import TOTAL_SCORE, columns_in
+from proctor.records.rubric import TOTAL_SCORE, read_run_columns
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
-from proctor.reports.format import count, format_interval, format_percent
+from proctor.reports.format import format_count, format_interval, format_percent
 
 ERRORS_SEARCHED = 200
 EVALUATION_FAILED = "evaluation failed (no verdict)"
@@ -29,11 +29,11 @@ def headlines(report: EvalReport) -> list[str]:
 
 
 def _rubric_headline(report: EvalReport) -> list[str]:
-    columns, total = columns_in(report.metadata), report.metrics.get(TOTAL_SCORE)
+    columns, total = read_run_columns(report.metadata), report.metrics.get(TOTAL_SCORE)
     if not columns.columns or total is None or total.value is None:
         return []
     interval = f" (95 % interval {format_interval(total)})" if total.interval else ""
-    sessions = count(total.n, "session")
+    sessions = format_count(total.n, "session")
     partial = f"; {describe_partial(total)}" if total.partial else ""
     return [f"Average score {total.value:.2f} of {columns.scale[1]:g} over {sessions}{interval}{partial}"]
 
@@ -44,7 +44,7 @@ def describe_partial(metric: MetricValue) -> str:
     >>> describe_partial(MetricValue(4.5, 80, partial=36))
     '36 of 80 totals lack the score of a rubric'
     """
-    return f"{metric.partial:,} of {count(metric.n, 'total')} lack the score of a rubric"
+    return f"{metric.partial:,} of {format_count(metric.n, 'total')} lack the score of a rubric"
 
 
 def headline(report: EvalReport) -> str:
@@ -66,17 +66,19 @@ def headline(report: EvalReport) -> str:
         denominator = f"{judged:,}" if judged == counts.total else f"{judged:,} judged"
         facts = [f"{counts.passed:,} of {denominator} passed ({format_percent(rate)}{interval})"]
     if report.errors:
-        facts.append(count(report.errors, "error"))
+        facts.append(format_count(report.errors, "error"))
     if counts.skipped:
         facts.append(f"{counts.skipped:,} skipped")
     return ", ".join(facts)
 
 
-def status(report: EvalReport, run: RunMetadata) -> str:
+def describe_status(report: EvalReport, run: RunMetadata) -> str:
     """Describe the status of a run that is not completed; empty for a completed one."""
     if run.status == "completed":
         return ""
-    total = f"{report.total:,} of {run.total:,} results" if run.total else count(report.total, "result")
+    total = (
+        f"{report.total:,} of {run.total:,} results" if run.total else format_count(report.total, "result")
+    )
     return f"{run.status}, with {total}"
 
 
@@ -90,7 +92,7 @@ def describe_early_stop(run: RunMetadata) -> str:
 
 def describe_samples(run: RunMetadata) -> str:
     """Say how many samples the run uses, and which ones if it was limited."""
-    total = count(run.dataset.length or 0, "sample")
+    total = format_count(run.dataset.length or 0, "sample")
     limit = run.options.limit
     if limit is None or run.dataset.length is None or limit >= run.dataset.length:
         return total

@@ -6,11 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from proctor.records import codec
-from proctor.records.model import in_text, in_words, text_of
+from proctor.records.model import render_content, render_value, summarize_data
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall
-from proctor.records.telling import Callers, Stranger, Told, Unanswered, Unasked, meaning
+from proctor.records.session_events import (
+    CallerIndex,
+    OrphanResult,
+    RepeatedCalls,
+    UnansweredCall,
+    UnknownRoleMessage,
+    interpret_event,
+)
 from proctor.records.trial import EvalResult
-from proctor.reports.format import excerpt, format_cost, line
+from proctor.reports.format import excerpt, format_cost, single_line
 
 TEXT_LIMIT = 4_000
 RESULT_LIMIT = 1_000
@@ -26,27 +33,27 @@ def render_transcripts(result: EvalResult) -> str:
     """Return the transcripts of a result: the target's session, then each evaluator's."""
     sessions = {"target": result.trial.session, **result.sessions}
     blocks = [
-        f"── {line(name, VALUE_LIMIT)} ──\n{transcript(session)}"
+        f"── {single_line(name, VALUE_LIMIT)} ──\n{render_transcript(session)}"
         for name, session in sessions.items()
         if session is not None and len(session)
     ]
     return "\n\n".join(blocks) or "no model or tool was called"
 
 
-def transcript(session: Session) -> str:
+def render_transcript(session: Session) -> str:
     """Return one session as text, event by event.
 
-    >>> print(transcript(Session([Message("user", "Capital of France?")])))
+    >>> print(render_transcript(Session([Message("user", "Capital of France?")])))
     user:
         Capital of France?
     """
-    seen, callers = Told(session), Callers()
+    seen, callers = RepeatedCalls(session), CallerIndex()
     return "\n".join(text for event in session if (text := _render_event(event, seen, callers)))
 
 
-def _render_event(event: Event, seen: Told, callers: Callers) -> str:
+def _render_event(event: Event, seen: RepeatedCalls, callers: CallerIndex) -> str:
     if isinstance(event, Message):
-        callers.hear(event)
+        callers.add_message(event)
         return "" if seen.repeats(event) else _render_message(event, seen)
     if isinstance(event, ToolCall):
         result = f"failed: {event.error}" if event.error is not None else _as_text(event.result)
@@ -56,21 +63,21 @@ def _render_event(event: Event, seen: Told, callers: Callers) -> str:
     return _render_custom_event(event, callers)
 
 
-def _render_custom_event(event: CustomEvent, callers: Callers) -> str:
-    match meaning(event):
-        case Unanswered() as unanswered:
+def _render_custom_event(event: CustomEvent, callers: CallerIndex) -> str:
+    match interpret_event(event):
+        case UnansweredCall() as unanswered:
             return _render_tool_call(unanswered.call, callers, "no result is recorded")
-        case Unasked() as unasked:
-            name = f" {line(unasked.name, VALUE_LIMIT)}" if unasked.name else ""
+        case OrphanResult() as unasked:
+            name = f" {single_line(unasked.name, VALUE_LIMIT)}" if unasked.name else ""
             error = "" if unasked.error is None else f"failed: {unasked.error}\n"
             content = f"{error}{excerpt(_as_text(unasked.content), RESULT_LIMIT)}"
             return f"tool result{name}, whose call is not recorded\n{_indent(content)}"
-        case Stranger() as stranger:
+        case UnknownRoleMessage() as stranger:
             content = excerpt(_as_text(stranger.content), TEXT_LIMIT)
-            return f"{line(stranger.role, VALUE_LIMIT)}:\n{_indent(content)}"
+            return f"{single_line(stranger.role, VALUE_LIMIT)}:\n{_indent(content)}"
     if event.kind in THOUGHTS and (thought := _find_thought(event.data)):
         return f"{event.kind}:\n{_indent(excerpt(thought, RESULT_LIMIT))}"
-    return f"{line(event.kind, VALUE_LIMIT)}: {line(event.data, OTHER_EVENT_LIMIT)}"
+    return f"{single_line(event.kind, VALUE_LIMIT)}: {single_line(event.data, OTHER_EVENT_LIMIT)}"
 
 
 def _find_thought(data: Any) -> str:
@@ -84,19 +91,19 @@ def _find_thought(data: Any) -> str:
     return next((thought for key in _THOUGHT_KEYS if (thought := _find_thought(data.get(key)))), "")
 
 
-def _render_tool_call(call: ToolCall, callers: Callers, result: str) -> str:
+def _render_tool_call(call: ToolCall, callers: CallerIndex, result: str) -> str:
     name = callers.of(call)
-    caller = f" ({line(name, VALUE_LIMIT)})" if name else ""
+    caller = f" ({single_line(name, VALUE_LIMIT)})" if name else ""
     return f"tool {_format_call(call)}{caller}\n{_indent(result)}"
 
 
-def _render_message(message: Message, seen: Told) -> str:
+def _render_message(message: Message, seen: RepeatedCalls) -> str:
     calls = [f"{INDENT}→ {_format_call(call)}" for call in seen.only_asked(message)]
     is_empty = message.content in (None, "", [])
     if is_empty and not calls and message.tool_calls:
         # The tool calls follow as events.
         return ""
-    speaker = message.role + (f" ({line(message.name, VALUE_LIMIT)})" if message.name else "")
+    speaker = message.role + (f" ({single_line(message.name, VALUE_LIMIT)})" if message.name else "")
     text = [] if is_empty else [_indent(excerpt(_as_text(message.content), TEXT_LIMIT).strip("\n"))]
     return "\n".join([f"{speaker}:", *text, *calls])
 
@@ -104,9 +111,9 @@ def _render_message(message: Message, seen: Told) -> str:
 def _as_text(content: Any) -> str:
     """Return content as text, with images and other media in a few words."""
     if isinstance(content, str):
-        return in_words(content)
+        return summarize_data(content)
     has_typed_parts = isinstance(content, list) and any(isinstance(p, dict) and "type" in p for p in content)
-    return text_of(content, codec.in_text) if has_typed_parts else in_text(content, codec.in_text)
+    return render_content(content, codec.in_text) if has_typed_parts else render_value(content, codec.in_text)
 
 
 def _indent(text: str) -> str:
@@ -115,19 +122,19 @@ def _indent(text: str) -> str:
 
 def _format_call(call: ToolCall) -> str:
     arguments = ", ".join(_format_argument(name, value) for name, value in call.arguments.items())
-    return f"{line(call.name, VALUE_LIMIT)}({arguments})"
+    return f"{single_line(call.name, VALUE_LIMIT)}({arguments})"
 
 
 def _format_argument(name: str, value: Any) -> str:
-    text = line(_as_text(value), VALUE_LIMIT)
+    text = single_line(_as_text(value), VALUE_LIMIT)
     if name:
-        return f"{line(name, VALUE_LIMIT)}={text}"
+        return f"{single_line(name, VALUE_LIMIT)}={text}"
     is_broken = isinstance(value, str) and value.lstrip().startswith(("{", "["))
     return f"unreadable arguments: {text}" if is_broken else text
 
 
 def _model_call_facts(call: ModelCall) -> Iterator[str]:
-    yield line(call.model, VALUE_LIMIT)
+    yield single_line(call.model, VALUE_LIMIT)
     usage = call.usage
     if usage.total_tokens is not None:
         yield f"{usage.input_tokens or 0:,} + {usage.output_tokens or 0:,} tokens"
@@ -138,4 +145,4 @@ def _model_call_facts(call: ModelCall) -> Iterator[str]:
     if call.finish_reason not in (None, "stop"):
         yield f"ended by {call.finish_reason}"
     for name, value in call.details.items():
-        yield name if value is True else f"{name}: {line(value, VALUE_LIMIT)}"
+        yield name if value is True else f"{name}: {single_line(value, VALUE_LIMIT)}"

@@ -12,7 +12,7 @@ from math import ceil, floor, log10
 from typing import NamedTuple
 
 from proctor.records.metric import MetricValue, Trend, TrendPoint
-from proctor.reports.format import count, format_interval, format_metric, line
+from proctor.reports.format import format_count, format_interval, format_metric, single_line
 from proctor.reports.listing import align_columns
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -20,15 +20,15 @@ MAX_BARS = 40
 LABEL_LIMIT = 60
 
 
-def sparkline(trend: Trend) -> str:
+def render_sparkline(trend: Trend) -> str:
     """Return one line for each configuration: blocks, first and last value, range, number of runs.
 
     All configurations share one scale, from the lowest to the highest value.
 
-    >>> sparkline(Trend("pass_rate", ()))
+    >>> render_sparkline(Trend("pass_rate", ()))
     'pass_rate: no runs'
     """
-    name = line(trend.field, LABEL_LIMIT)
+    name = single_line(trend.field, LABEL_LIMIT)
     if not trend.points:
         return f"{name}: no runs"
     runs = len({point.run_id for point in trend.points})
@@ -41,15 +41,15 @@ def sparkline(trend: Trend) -> str:
         series = [point.value for point in points]
         rows.append(
             (
-                line(label, LABEL_LIMIT),
+                single_line(label, LABEL_LIMIT),
                 "".join(_block(value, low, high) for value in _average_neighbors(series, MAX_BARS)),
                 f"{_format_value(series[0], trend)} → {_format_value(series[-1], trend)}",
                 f"min {_format_value(min(series), trend)}",
                 f"max {_format_value(max(series), trend)}",
-                count(len(series), "run"),
+                format_count(len(series), "run"),
             )
         )
-    heading = f"{name}, {count(runs, 'run')}, {days}"
+    heading = f"{name}, {format_count(runs, 'run')}, {days}"
     if any(len(points) > MAX_BARS for points in trend.series.values()):
         heading += "; each block is the mean of several runs"
     if unfinished := len({point.run_id for point in trend.points if point.unfinished}):
@@ -57,7 +57,7 @@ def sparkline(trend: Trend) -> str:
     return "\n".join([heading, *align_columns(rows, 0)])
 
 
-def table(trend: Trend) -> str:
+def render_table(trend: Trend) -> str:
     """Return one row for each run and configuration, oldest first."""
     from rich.console import Console
     from rich.table import Table
@@ -81,7 +81,7 @@ def table(trend: Trend) -> str:
             f"{point.n:,}",
             point.unfinished,
         )
-        grid.add_row(*(Text(line(cell, LABEL_LIMIT)) for cell in cells[: len(headings)]))
+        grid.add_row(*(Text(single_line(cell, LABEL_LIMIT)) for cell in cells[: len(headings)]))
     console = Console(file=io.StringIO(), width=200, highlight=False, _environ={})
     with console.capture() as captured:
         console.print(grid)
@@ -163,10 +163,10 @@ class Scale(NamedTuple):
         return 0 < self.high - self.low < limit.total_seconds()
 
 
-def svg(trend: Trend) -> str:
+def render_svg(trend: Trend) -> str:
     """Return a chart with one line for each configuration, 95 % intervals, dates, and a legend.
 
-    >>> svg(Trend("pass_rate", ())).startswith("<svg")
+    >>> render_svg(Trend("pass_rate", ())).startswith("<svg")
     True
     """
     series = trend.series
@@ -204,8 +204,8 @@ def _describe_chart(trend: Trend) -> str:
     for label, points in trend.series.items():
         first, last = (format_metric(point_metric(point, trend)) for point in (points[0], points[-1]))
         sentences.append(
-            f"{line(label, SVG_LABEL_LIMIT)}: {first} on {_day(points[0])}, {last} on "
-            f"{_day(points[-1])}, {count(len(points), 'run')}."
+            f"{single_line(label, SVG_LABEL_LIMIT)}: {first} on {_day(points[0])}, {last} on "
+            f"{_day(points[-1])}, {format_count(len(points), 'run')}."
         )
     hollow = " Hollow marks are runs that did not complete their plan." if _has_unfinished(trend) else ""
     return f"{' '.join(sentences)} Bars are 95 % intervals.{hollow} Dates are in UTC."
@@ -222,7 +222,7 @@ def _subtitle(trend: Trend) -> str:
     # If the ticks show only times, the day is named here.
     is_short = bool(trend.points) and _time_scale(trend).is_shorter_than(SECONDS_SCALE)
     day = f" on {_day(trend.points[0])}" if is_short else ""
-    return f"{count(runs, 'run')}{day}{bars}{hollow}; {'times' if is_short else 'dates'} in UTC"
+    return f"{format_count(runs, 'run')}{day}{bars}{hollow}; {'times' if is_short else 'dates'} in UTC"
 
 
 def _day(point: TrendPoint) -> str:
@@ -323,7 +323,7 @@ def _legend_entry(label: str, number: int) -> str:
     return (
         f'<path d="M{x} {y - 4}h32" stroke="{color}" stroke-width="2"{_dash(number)}/>'
         f'<path d="{_mark(number, x + 16, y - 4)}" fill="{color}"/>'
-        f'<text x="{x + 40}" y="{y}">{_text(line(label, LEGEND_TEXT))}</text>'
+        f'<text x="{x + 40}" y="{y}">{_text(single_line(label, LEGEND_TEXT))}</text>'
     )
 
 
@@ -344,4 +344,4 @@ def _mark(number: int, x: float, y: float) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", line(text, 500)))
+    return escape(FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", single_line(text, 500)))

@@ -80,10 +80,10 @@ def count_cut_off(warning: str) -> int | None:
     return int(digits) if digits.isdecimal() and rest.endswith(CUT_OFF) else None
 
 
-def checked_usage(usage: Usage, source: str) -> Usage:
+def check_usage(usage: Usage, source: str) -> Usage:
     """The usage that a server or target reported; drop impossible counts with a warning.
 
-    >>> checked_usage(Usage(-5, 3), "the server")
+    >>> check_usage(Usage(-5, 3), "the server")
     Usage()
     """
     if impossible := impossible_counts(usage):

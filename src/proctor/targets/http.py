@@ -14,7 +14,7 @@ from proctor.core.clock import SystemClock
 from proctor.core.http_status import is_loopback, seconds_until
 from proctor.core.redaction.known_secrets import known_secrets
 from proctor.core.retry_policy import is_retryable_status
-from proctor.errors import CallFailed, Problem, TargetError, nearest
+from proctor.errors import CallFailed, Problem, TargetError, suggest_name
 from proctor.records import codec
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
@@ -153,7 +153,9 @@ class HttpTarget:
         self._url = url
         self._method = str(method).upper()
         if self._method not in METHODS:
-            raise TargetError(f"the method {method!r} is not supported", fix=nearest(self._method, METHODS))
+            raise TargetError(
+                f"the method {method!r} is not supported", fix=suggest_name(self._method, METHODS)
+            )
         self._headers = Headers(headers or {}, _secrets_in_url(parts))
         self._timeout = _check_timeout(timeout)
         self._is_local = is_loopback(parts.hostname or "")

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import msgspec
 
-from proctor.errors import ModelError, Problem, TargetError, nearest
-from proctor.models.asking import AskOptions, aask
+from proctor.errors import ModelError, Problem, TargetError, suggest_name
 from proctor.models.connect import provider
 from proctor.models.http.errors import shorten
+from proctor.models.model_calls import AskOptions, aask
 from proctor.models.prompts import MarkdownSection, Prompt, PromptTemplate
 from proctor.ports import ProviderAdapter
 from proctor.records import codec
@@ -54,7 +54,7 @@ class ModelTarget:
     def __init__(self, model: Any, *, name: str | None = None, **settings: Any) -> None:
         known = Settings.__struct_fields__
         others = {key: value for key, value in settings.items() if key not in known}
-        hints = {key: nearest(key, known) for key in others}
+        hints = {key: suggest_name(key, known) for key in others}
         typos = [Problem(key, hint) for key, hint in hints.items() if hint.startswith("did you mean")]
         if typos:
             raise TargetError("some keys are unknown", where=name or "", problems=typos)
@@ -151,7 +151,7 @@ def _placeholder_values(sample_input: Any, template: PromptTemplate[Any]) -> dic
     if missing:
         raise TargetError(
             f"the prompt has a placeholder for ${missing[0]}, but the input has no such key",
-            fix=f"{nearest(missing[0], map(str, sample_input))}; ${INPUT} is the whole input",
+            fix=f"{suggest_name(missing[0], map(str, sample_input))}; ${INPUT} is the whole input",
         )
     return {name: sample_input[name] for name in names}
 
@@ -160,7 +160,7 @@ def _override(options: Mapping[str, Any], defaults: Settings) -> Settings:
     known = Settings.__struct_fields__
     unknown = [str(name) for name in options if name not in known]
     if unknown:
-        raise TargetError(f"a model target has no option {unknown[0]!r}", fix=nearest(unknown[0], known))
+        raise TargetError(f"a model target has no option {unknown[0]!r}", fix=suggest_name(unknown[0], known))
     try:
         # `model` may be any object, which msgspec would copy.
         changes = {

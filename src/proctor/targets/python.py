@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from proctor.core import optional as extras
 from proctor.core.callables import code_of, is_async_callable
 from proctor.core.identity import Identity, examine
-from proctor.errors import TargetError, nearest
+from proctor.errors import TargetError, suggest_name
 from proctor.records import codec
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
@@ -61,7 +61,7 @@ class Parameters(NamedTuple):
             return f"the option {name!r} has the name of the parameter for the input"
         if self.takes_any or name in self.known:
             return ""
-        hint = nearest(name, self.known) if self.known else "the target takes no options"
+        hint = suggest_name(name, self.known) if self.known else "the target takes no options"
         return f"there is no option {name!r}: {hint}"
 
 
@@ -200,7 +200,7 @@ def from_runnable(runnable: Any, name: str) -> PythonTarget:
 
 
 def _runnable_reply(result: Any) -> Any:
-    messages = extras.loaded("langchain_core.messages")
+    messages = extras.loaded_module("langchain_core.messages")
     if messages is None or not isinstance(result, messages.BaseMessage):
         return result
     return result if isinstance(result, messages.AIMessage) else Reply(result.content)
@@ -209,7 +209,7 @@ def _runnable_reply(result: Any) -> Any:
 def _runnable_identity(runnable: Any) -> Identity:
     """Identify a runnable by its code and, for a chain, by every step and prompt."""
     steps = getattr(runnable, "steps", ())
-    load = extras.loaded("langchain_core.load")
+    load = extras.loaded_module("langchain_core.load")
     try:
         # LangChain's own description, which has the names of secrets but not their values.
         description = None if load is None else load.dumpd(runnable)
@@ -332,8 +332,8 @@ def _from_weakincentives(source: Any) -> Session | None:
 
     None if it is another object, or if the package is not loaded.
     """
-    package = extras.loaded(f"{_WEAKINCENTIVES}.runtime.session")
-    events = extras.loaded(f"{_WEAKINCENTIVES}.runtime.events")
+    package = extras.loaded_module(f"{_WEAKINCENTIVES}.runtime.session")
+    events = extras.loaded_module(f"{_WEAKINCENTIVES}.runtime.events")
     if package is None or events is None or not isinstance(source, package.Session):
         return None
     converters: Mapping[type, Callable[[Any], Iterator[Any]]] = {

@@ -10,7 +10,7 @@ from typing import Annotated, Any, BinaryIO, Generic, NamedTuple, Protocol, Type
 
 import msgspec
 
-from proctor.errors import CallFailed, Problem, TargetError, nearest
+from proctor.errors import CallFailed, Problem, TargetError, suggest_name
 from proctor.records import codec
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
@@ -231,9 +231,9 @@ class RecordedTarget:
         outputs: str | Path | Mapping[str, Any] | Iterable[Mapping[str, Any]] | None = None,
         *,
         name: str | None = None,
-        each_apart: bool = False,
+        per_configuration: bool = False,
     ) -> None:
-        self._each_apart = each_apart
+        self._each_apart = per_configuration
         self._recordings = _open_recordings(outputs)
         keys = self._recordings.keys if self._recordings else frozenset()
         self._configurations = frozenset(key.configuration for key in keys)
@@ -251,7 +251,7 @@ class RecordedTarget:
         if self._recordings is None:
             return []
         faults = [
-            f"there is no option {name!r} for recordings: {nearest(name, [CONFIGURATION])}"
+            f"there is no option {name!r} for recordings: {suggest_name(name, [CONFIGURATION])}"
             for name in options
             if name != CONFIGURATION
         ]
@@ -286,10 +286,10 @@ class RecordedTarget:
             return []
         if CONFIGURATION not in options:
             return [f"the option {CONFIGURATION!r} is required to select recordings: {', '.join(names)}"]
-        return [f"there are no recordings of configuration {wanted!r}: {nearest(str(wanted), names)}"]
+        return [f"there are no recordings of configuration {wanted!r}: {suggest_name(str(wanted), names)}"]
 
 
-def chosen_by_name(configuration: Configuration) -> Configuration:
+def add_configuration_option(configuration: Configuration) -> Configuration:
     """Add the option that selects the recordings with the configuration's name."""
     return Configuration(configuration.name, {CONFIGURATION: configuration.name, **configuration.options})
 
@@ -331,7 +331,7 @@ def _select_metadata(
     if configuration not in by_configuration:
         raise CallFailed(
             f"sample {sample.id!r} has no recording for configuration {configuration!r}: "
-            + nearest(str(configuration), map(str, by_configuration))
+            + suggest_name(str(configuration), map(str, by_configuration))
         )
     recorded = by_configuration[configuration]
     if not isinstance(recorded, Mapping):

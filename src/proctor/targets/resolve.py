@@ -11,7 +11,7 @@ import msgspec
 
 from proctor.core import imports as importing
 from proctor.core.identity import name_of
-from proctor.errors import Problem, TargetError, UsageError, nearest
+from proctor.errors import Problem, TargetError, UsageError, suggest_name
 from proctor.models.connect import is_model_address, suggest_address, suggest_provider
 from proctor.ports import Target
 from proctor.records.run import TargetSpec
@@ -90,7 +90,7 @@ def _from_object(thing: Any, name: str | None) -> PythonTarget:
 
 def _from_address(address: str, name: str | None, version: str | None) -> Target:
     try:
-        thing = importing.load(address)
+        thing = importing.import_object(address)
     except UsageError as error:
         if ":" not in address:
             raise TargetError(
@@ -116,7 +116,7 @@ def _from_address(address: str, name: str | None, version: str | None) -> Target
 def _from_mapping(config: Mapping[str, Any], name: str | None, version: str | None) -> Target:
     kinds = [kind for kind in _CLASSES if kind in config]
     if len(kinds) != 1:
-        hints = "; ".join(f"{key}: {nearest(str(key), _CLASSES)}" for key in config) or "name one"
+        hints = "; ".join(f"{key}: {suggest_name(str(key), _CLASSES)}" for key in config) or "name one"
         present = " and ".join(kinds or map(str, config)) or "nothing"
         raise TargetError(
             f"a target has exactly one of {', '.join(_CLASSES)}; this one has {present}",
@@ -133,7 +133,7 @@ def _from_mapping(config: Mapping[str, Any], name: str | None, version: str | No
         raise TargetError(
             "some keys are unknown",
             where=name or "target",
-            problems=[Problem(key, nearest(key, known)) for key in unknown],
+            problems=[Problem(key, suggest_name(key, known)) for key in unknown],
         )
     target = make(config[kind], **{key: config[key] for key in options if key in config})
     config_name, config_version = (config.get(key) for key in _COMMON_KEYS)

@@ -67,7 +67,7 @@ def _parse_usage(reported: Any, name: str) -> Usage | None:
     fields = Usage.__struct_fields__
     if not isinstance(reported, dict) or reported.keys() - set(fields):
         raise CallFailed(f"{name} sent an invalid usage: it may have {', '.join(fields)}, each a number")
-    usage = sessions.checked_usage(Usage(**reported), name)
+    usage = sessions.check_usage(Usage(**reported), name)
     return None if usage == Usage() else usage
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from proctor.records.model import TokenChances, ToolSpec
+from proctor.records.model import TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 
 Told = Literal["retry-after", "date", "milliseconds", "openai", "anthropic", "nothing"]
@@ -212,7 +212,7 @@ class Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     finish_reason: str | None = None
     refusal: str | None = None
     usage: Usage | None = None
-    logprobs: tuple[TokenChances, ...] = ()
+    logprobs: tuple[TokenLogprobs, ...] = ()
 
     @property
     def reason(self) -> str:

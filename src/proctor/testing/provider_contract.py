@@ -12,7 +12,7 @@ from typing import Any
 from proctor.core import bridge
 from proctor.errors import CallFailed
 from proctor.ports import ProviderAdapter
-from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
+from proctor.records.model import ModelRequest, ModelResponse, TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing.exchange import Asked, Fault, Said
 from proctor.testing.model_server import Answer, ModelServer
@@ -150,7 +150,7 @@ class ProviderContract:
 
     def test_chances_of_tokens_are_told_where_there_are_any(self) -> None:
         """Asked for it, the model tells how likely it held its tokens and others."""
-        chances = (TokenChances("Yes", -0.25, {"Yes": -0.25, "No": -1.5}),)
+        chances = (TokenLogprobs("Yes", -0.25, {"Yes": -0.25, "No": -1.5}),)
         with self.connected(lambda _: Said("Yes", logprobs=chances)) as adapter:
             response = asked_once(adapter, ModelRequest(QUESTION.messages, top_logprobs=2))
         assert response.logprobs == (chances if self.logprobs else ())

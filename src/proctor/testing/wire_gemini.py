@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from proctor.records.model import TokenChances, ToolSpec
+from proctor.records.model import TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall
 from proctor.testing.exchange import Asked, Received, Refused, Said, body_of, counted, given, joined
 
@@ -194,7 +194,7 @@ def answer(asked: Asked, said: Said) -> dict[str, Any]:
     return {"candidates": [candidate], **told, **_usage(asked, said)}
 
 
-def _logprobs(asked: Asked, chances: tuple[TokenChances, ...]) -> dict[str, Any]:
+def _logprobs(asked: Asked, chances: tuple[TokenLogprobs, ...]) -> dict[str, Any]:
     most = asked.settings.get("top_logprobs")
     if most is None or not chances:
         return {}

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from proctor.records.model import TokenChances, ToolSpec
+from proctor.records.model import TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall
 from proctor.testing.exchange import Asked, Received, Refused, Said, body_of, counted, given, joined
 from proctor.testing.fitting import objects_in
@@ -270,7 +270,7 @@ def answer(asked: Asked, said: Said) -> dict[str, Any]:
     }
 
 
-def _logprobs(asked: Asked, chances: tuple[TokenChances, ...]) -> dict[str, Any] | None:
+def _logprobs(asked: Asked, chances: tuple[TokenLogprobs, ...]) -> dict[str, Any] | None:
     most = asked.settings.get("top_logprobs")
     if most is None or not chances:
         return None

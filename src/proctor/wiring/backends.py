@@ -7,21 +7,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.distributed.remote_runner import Workers
-from proctor.engine.beside import NOT_ELSEWHERE, RUN_HERE
-from proctor.engine.start import Place
-from proctor.errors import ConfigError, nearest
+from proctor.distributed.remote_runner import MailboxBackend
+from proctor.engine.peer_trials import LOCAL_RUN_FIX, NEEDS_LOCAL_RUN
+from proctor.engine.start import Backend
+from proctor.errors import ConfigError, suggest_name
 from proctor.models.connect import mailbox
 from proctor.ports import Mailbox
 from proctor.records.mail import EvalRequest
-from proctor.wiring.prepare import Evaluation, recipe_of, setup_from
+from proctor.wiring.prepare import Evaluation, build_recipe, build_setup
 
 RAY = "ray"
 PATIENCE_SECONDS = 3_600.0
 
 
 @contextlib.contextmanager
-def chosen(
+def open_backend(
     evaluation: Evaluation,
     *,
     workers: str | Mailbox[Any] | None = None,
@@ -29,7 +29,7 @@ def chosen(
     patience: float | None = PATIENCE_SECONDS,
     plugins: Sequence[str] = (),
     modules: Sequence[Path] = (),
-) -> Iterator[Place | None]:
+) -> Iterator[Backend | None]:
     """Open the backend of a run, None for this process, and close it afterwards."""
     if workers is None and on is None:
         yield None
@@ -42,22 +42,22 @@ def chosen(
     if evaluation.options.get("cache"):
         raise ConfigError("cache works only for runs on this machine", where="cache", fix="leave it out")
     if evaluation.baseline is not None:
-        raise ConfigError(NOT_ELSEWHERE, where="baseline", fix=RUN_HERE)
+        raise ConfigError(NEEDS_LOCAL_RUN, where="baseline", fix=LOCAL_RUN_FIX)
     if on is not None:
-        yield _open_cluster(on, recipe_of(evaluation, plugins, modules))
+        yield _open_cluster(on, build_recipe(evaluation, plugins, modules))
     elif isinstance(workers, str):
         with contextlib.closing(mailbox(workers, EvalRequest)) as requests:
             # Fails here if the server does not answer, before the run is stored.
             requests.approximate_count()
-            yield Workers(requests, patience=patience)
+            yield MailboxBackend(requests, patience=patience)
     elif workers is not None:
-        yield Workers(workers, patience=patience)
+        yield MailboxBackend(workers, patience=patience)
 
 
-def _open_cluster(on: str, recipe: bytes) -> Place:
-    from proctor.distributed.ray import OnRay, quiet_ray
+def _open_cluster(on: str, recipe: bytes) -> Backend:
+    from proctor.distributed.ray_backend import RayBackend, import_ray
 
     if on != RAY and not on.startswith(f"{RAY}://"):
-        raise ConfigError(f"there is no cluster {on!r}", fix=nearest(on, [RAY, f"{RAY}://HOST"]))
-    quiet_ray()
-    return OnRay(recipe, setup_from, None if on == RAY else on)
+        raise ConfigError(f"there is no cluster {on!r}", fix=suggest_name(on, [RAY, f"{RAY}://HOST"]))
+    import_ray()
+    return RayBackend(recipe, build_setup, None if on == RAY else on)

@@ -8,21 +8,26 @@ from typing import NamedTuple
 
 import msgspec
 
-from proctor.comparison.compare import COMBINED, changes_between, compare_all, standing
-from proctor.comparison.coverage import coverage_of
-from proctor.comparison.ranking import Ranked
+from proctor.comparison.compare import (
+    COMBINED_METRICS,
+    compare_all,
+    describe_incomplete_run,
+    find_evaluator_changes,
+)
+from proctor.comparison.coverage import compute_coverage
+from proctor.comparison.ranking import RankingEntry
 from proctor.comparison.ranking import rank as rank_values
 from proctor.comparison.report import FieldReport
 from proctor.comparison.sides import LOWER_IS_BETTER, Side
-from proctor.comparison.totals import scale_in, unlike_scales
-from proctor.comparison.verdicts import WORTH
-from proctor.errors import ConfigError, RunNotFound, UsageError, nearest
+from proctor.comparison.totals import describe_scale_difference, find_total_scale
+from proctor.comparison.verdicts import MIN_DIFFERENCE
+from proctor.errors import ConfigError, RunNotFound, UsageError, suggest_name
 from proctor.ports import History
-from proctor.records.comparison import Comparison, Ranking, also_known_as
+from proctor.records.comparison import Comparison, Ranking, list_aliases
 from proctor.records.fields.numbers import higher_is_better
 from proctor.records.report import EvalReport
 from proctor.records.rubric import TOTAL_SCORE
-from proctor.wiring.open_history import look_up, open_history
+from proctor.wiring.open_history import load_report, open_history
 
 HistoryLike = History | str | Path | bool | None
 AT = "@"
@@ -53,7 +58,7 @@ def compare(
     configuration: str | None = None,
     metrics: Sequence[str] | None = None,
     better: Mapping[str, bool | None] | None = None,
-    worth: float = WORTH,
+    worth: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
 ) -> Comparison:
     """Compare run `a` with run `b`: the difference a - b, in percent of b, and whether it is real.
@@ -65,7 +70,7 @@ def compare(
     equal. If the runs have different evaluators, metrics that combine all evaluators are not
     comparable, unless `accept_changes`.
     """
-    first, second = meant(a, b, history=history, configuration=configuration)
+    first, second = open_pair(a, b, history=history, configuration=configuration)
     for side in (first, second):
         if len(side.configurations) != 1:
             side.report.side()  # raises an error that lists the configurations
@@ -79,12 +84,12 @@ def compare(
     return comparison
 
 
-def compare_every(
+def compare_configurations(
     first: OpenedRun,
     second: OpenedRun,
     *,
     metrics: Sequence[str] | None = None,
-    worth: float = WORTH,
+    worth: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
 ) -> tuple[list[Comparison], tuple[str, ...]]:
     """Compare every configuration that both runs have; also return those that only one has."""
@@ -115,7 +120,7 @@ def pair_configurations(
     return [(first.select(name), second.select(name)) for name in shared], tuple(unpaired)
 
 
-def meant(
+def open_pair(
     a: EvalReport | str,
     b: EvalReport | str,
     *,
@@ -125,7 +130,7 @@ def meant(
 ) -> tuple[OpenedRun, OpenedRun]:
     """Open two runs to compare; with `run`, `a` and `b` are configurations of it."""
     if run is not None:
-        report = look_up(open_history(history), run)
+        report = load_report(open_history(history), run)
         first, second = (OpenedRun(str(name), report, str(name)) for name in (a, b))
     else:
         first, second = (open_report(each, history, configuration) for each in (a, b))
@@ -158,13 +163,15 @@ def rank(
     `order` is "asc" (the lowest first) or "desc"; the default lists the best first.
     """
     opened = [open_report(run, history) for run in runs]
-    if TOTAL_SCORE in also_known_as(metric):
-        unlike = unlike_scales({each.label: scale_in(each.report.metadata) for each in opened})
+    if TOTAL_SCORE in list_aliases(metric):
+        unlike = describe_scale_difference(
+            {each.label: find_total_scale(each.report.metadata) for each in opened}
+        )
         if unlike:
             raise ConfigError(unlike, where="rank", fix="rank by mean_score, which is from 0 to 1")
-    ranked: dict[str, Ranked] = {}
+    ranked: dict[str, RankingEntry] = {}
     for run in opened:
-        values = run.report.ranked(metric)
+        values = run.report.ranking_entries(metric)
         for name in run.configurations:
             _refuse_unknown(run, name)
             if name in values:
@@ -175,9 +182,9 @@ def rank(
             where="rank",
             fix="name several runs, or one with several configurations",
         )
-    ranking = rank_values(metric, order or best_first(metric), ranked)
+    ranking = rank_values(metric, order or default_order(metric), ranked)
     remarks = "; ".join(
-        (*_describe_runs(opened), *(_describe_coverage(opened) if metric in COMBINED else ()))
+        (*_describe_runs(opened), *(_describe_coverage(opened) if metric in COMBINED_METRICS else ()))
     )
     notes = [ranking.note, f"Note: {remarks}." if remarks else ""]
     return msgspec.structs.replace(ranking, note=" ".join(filter(None, notes)))
@@ -188,11 +195,11 @@ def _describe_runs(opened: Sequence[OpenedRun]) -> Iterator[str]:
     runs = {each.label: each.report.metadata for each in opened}
     known = [(name, run) for name, run in runs.items() if run is not None]
     for name, run in known:
-        yield from standing(name, run)
+        yield from describe_incomplete_run(name, run)
     for name, run in known[1:]:
         first_name, first_run = known[0]
         if run.run_id != first_run.run_id:
-            yield from changes_between(run, first_run).told(name, first_name)
+            yield from find_evaluator_changes(run, first_run).describe(name, first_name)
 
 
 def _describe_coverage(opened: Sequence[OpenedRun]) -> Iterator[str]:
@@ -204,18 +211,18 @@ def _describe_coverage(opened: Sequence[OpenedRun]) -> Iterator[str]:
     ]
     first = ranked_sides[0]
     for side in ranked_sides[1:]:
-        coverage = coverage_of(side, first)
+        coverage = compute_coverage(side, first)
         if len(coverage) > 1:
             yield from (each.describe(side.name, first.name) for each in coverage if each.is_uneven)
 
 
-def best_first(metric: str) -> str:
+def default_order(metric: str) -> str:
     """Return the order that lists the best value first, judging by the metric's name.
 
-    >>> best_first("pass_rate"), best_first("latency_ms.mean"), best_first("exact_match")
+    >>> default_order("pass_rate"), default_order("latency_ms.mean"), default_order("exact_match")
     ('desc', 'asc', 'desc')
     """
-    is_lower_better = any(name in LOWER_IS_BETTER for name in also_known_as(metric))
+    is_lower_better = any(name in LOWER_IS_BETTER for name in list_aliases(metric))
     return "asc" if is_lower_better or higher_is_better(metric) is False else "desc"
 
 
@@ -247,7 +254,7 @@ def open_report(
         return OpenedRun(name, FieldReport.of(run), configuration)
     store = open_history(history)
     try:
-        return OpenedRun(run, look_up(store, run), configuration)
+        return OpenedRun(run, load_report(store, run), configuration)
     except RunNotFound:
         reference, _, suffix = run.rpartition(AT)
         if not reference:
@@ -257,7 +264,7 @@ def open_report(
             f"{run!r} and the configuration {configuration!r} contradict each other",
             fix=f"write {reference}, or leave the configuration out",
         )
-    return OpenedRun(reference, look_up(store, reference), suffix)
+    return OpenedRun(reference, load_report(store, reference), suffix)
 
 
 def _is_same_run(first: OpenedRun, second: OpenedRun) -> bool:
@@ -269,5 +276,5 @@ def _refuse_unknown(run: OpenedRun, configuration: str) -> None:
     if configuration not in run.report.configurations:
         raise ConfigError(
             f"run {run.report.run_id or run.label} has no configuration {configuration!r}",
-            fix=nearest(configuration, run.report.configurations),
+            fix=suggest_name(configuration, run.report.configurations),
         )

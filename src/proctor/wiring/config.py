@@ -14,7 +14,7 @@ from proctor.core import imports as importing
 from proctor.core.resources import describe_error, how_to_convert
 from proctor.core.yaml_text import describe_yaml_error, parse_yaml
 from proctor.datasets.formats import JSONL_ENDINGS, TABLE_ENDINGS
-from proctor.errors import ConfigError, Problem, nearest
+from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.run import Retention
 from proctor.wiring.eval_file import (
     DatasetEntry,
@@ -47,7 +47,7 @@ class LoadedEvalFile(msgspec.Struct, frozen=True):
     plugins: tuple[str, ...] = ()
 
 
-def load(path: Path) -> LoadedEvalFile:
+def load_eval_file(path: Path) -> LoadedEvalFile:
     """Read an eval file: .yaml, .yml, .json, or a .py module with the same names."""
     if not path.is_file():
         raise ConfigError(f"there is no file {str(path)!r}", fix=_suggest_file(path))
@@ -161,7 +161,7 @@ class _Checker:
 
     def _convert(self, key: Any, value: Any) -> Iterator[str]:
         if key not in self._fields:
-            yield f"unknown key {key!r}; {nearest(str(key), self._fields)}"
+            yield f"unknown key {key!r}; {suggest_name(str(key), self._fields)}"
             return
         problems: list[str] = []
         if key == "run" and isinstance(value, dict):
@@ -176,7 +176,7 @@ class _Checker:
         except msgspec.ValidationError as error:
             problem, unknown = explain(error), UNKNOWN_FIELD.search(str(error))
             if unknown is not None and key in ENTRY_TYPES:
-                problem += f"; {nearest(unknown[1], ENTRY_TYPES[key].__struct_fields__)}"
+                problem += f"; {suggest_name(unknown[1], ENTRY_TYPES[key].__struct_fields__)}"
             yield f"{key}: {problem}"
 
     def _check_without_target(self) -> Iterator[Problem]:
@@ -276,7 +276,7 @@ def _resolve_parameters(parameters: Any, folder: Path) -> Any:
 
 
 def _load_module(path: Path) -> LoadedEvalFile:
-    module = importing.module(str(path))
+    module = importing.import_module(str(path))
     names = [field.name for field in msgspec.structs.fields(EvalFile)]
     values = {name: getattr(module, name) for name in names if hasattr(module, name)}
     missing = [] if "dataset" in values else ["dataset"]
@@ -323,4 +323,4 @@ def _read_retention(history: Any, path: Path) -> Retention:
 
 def _suggest_file(path: Path) -> str:
     names: Sequence[str] = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
-    return nearest(path.name, names) if names else "check the path"
+    return suggest_name(path.name, names) if names else "check the path"

@@ -12,18 +12,18 @@ from typing import Any
 import msgspec
 
 from proctor.core.clock import Clock, SystemClock
-from proctor.distributed.account import listed, trial_label
-from proctor.distributed.arrival import check_arrival, check_dataset
-from proctor.distributed.batches import batches
-from proctor.distributed.collect import Gathering
-from proctor.distributed.expected_results import expectation, refuse_cache, removed
-from proctor.distributed.letters import Letters
-from proctor.distributed.remote_runner import position_in, request_id, request_of, results_name
+from proctor.distributed.batches import split_batches
+from proctor.distributed.check_requests import check_arrival, check_dataset
+from proctor.distributed.dead_letters import DeadLetterPoller
+from proctor.distributed.delivery_counts import join_labels, trial_label
+from proctor.distributed.expected_results import describe_setup, refuse_cache, remove_mailbox
+from proctor.distributed.remote_runner import create_request, parse_position, request_id, results_name
+from proctor.distributed.result_collector import ResultCollector
 from proctor.engine.finish import finish
 from proctor.engine.progress import Progress
-from proctor.engine.redacting import guarded, redaction_for, with_counts
-from proctor.engine.run import Watch
-from proctor.engine.start import Conduct, begin
+from proctor.engine.redaction import add_redaction_counts, create_redaction, redacting_writer
+from proctor.engine.run import OpenDisplay
+from proctor.engine.start import RunControls, begin_run
 from proctor.errors import ConfigError, DatasetError, UsageError
 from proctor.ports import History, Mailbox, Metric
 from proctor.records.mail import EvalRequest
@@ -55,11 +55,11 @@ def submit(
             fix="leave shuffle or limit out, or run it with `proctor run --workers`",
         )
     is_checked = check_dataset(requests, plan.dataset, plan.configurations, plan.options.limit)
-    started = begin(plan, info, history, clock, Conduct())
+    started = begin_run(plan, info, history, clock, RunControls())
     run = msgspec.structs.replace(started.metadata, status="submitted")
     refuse_cache(run)
     history.begin(run)
-    expects = expectation(plan)
+    expects = describe_setup(plan)
     reply_to = results_name(requests.name, run.run_id)
     sent = 0
     sample_ids: dict[int, str] = {}
@@ -67,10 +67,10 @@ def submit(
     def build_requests() -> Iterator[EvalRequest[Any, Any]]:
         for job in started.jobs:
             sample_ids[job[0] // trials_per_sample(run)] = job[1].id
-            yield request_of(job, run.run_id, clock.now(), expects)
+            yield create_request(job, run.run_id, clock.now(), expects)
 
     try:
-        for batch in batches(build_requests()):
+        for batch in split_batches(build_requests()):
             if not is_checked:
                 check_arrival(requests, batch)
             requests.send_all(batch, reply_to=reply_to)
@@ -91,7 +91,7 @@ def collect(
     *,
     timeout: float = 300.0,
     metrics: Sequence[Metric] = (),
-    watch: Watch | None = None,
+    watch: OpenDisplay | None = None,
     clock: Clock | None = None,
 ) -> EvalReport:
     """Store the results of a submitted run that arrive within `timeout` seconds.
@@ -104,23 +104,27 @@ def collect(
     total = _count_sent(run)
     results = requests.beside(results_name(requests.name, run.run_id), EvalResult)
     before = clock.monotonic()
-    redaction = redaction_for(run.options)
+    redaction = create_redaction(run.options)
     with contextlib.closing(results), history.hold(run.run_id):
         done = {position for position, *_ in history.done(run.run_id)}
         progress = Progress(run.run_id, clock, total=run.total, already_done=len(done))
         display = contextlib.nullcontext() if watch is None else watch(progress)
         results_writer = history.writer(run.run_id)
         # Write at once: an acknowledged result must be durable.
-        with display, results_writer as writer, guarded(writer, redaction, at_once=True) as guarded_writer:
-            gathering = Gathering(
+        with (
+            display,
+            results_writer as writer,
+            redacting_writer(writer, redaction, at_once=True) as guarded_writer,
+        ):
+            gathering = ResultCollector(
                 results,
                 total - len(done),
                 clock,
                 run_id=run.run_id,
-                own=lambda result: _position(run, result) in range(total),
-                known=(request_id(run.run_id, position) for position in done),
-                letters=Letters(requests, lambda request: request.run_id == run.run_id),
-                told=lambda result: progress.count(result.outcome),
+                is_own=lambda result: _position(run, result) in range(total),
+                known_ids=(request_id(run.run_id, position) for position in done),
+                dead_letters=DeadLetterPoller(requests, lambda request: request.run_id == run.run_id),
+                on_result=lambda result: progress.count(result.outcome),
                 secure=writer.flush,
             )
             for result in gathering.take(timeout):
@@ -129,12 +133,12 @@ def collect(
                 guarded_writer.add(position, msgspec.structs.replace(result, skipped=run.options.skipped))
                 done.add(position)
         missing = [position for position in range(total) if position not in done]
-        warnings = gathering.account.sentences()
+        warnings = gathering.account.warnings()
         if not missing:
             # All results are on disk.
-            warnings += removed(results)
+            warnings += remove_mailbox(results)
         run = _update_status(run, bool(missing), warnings, clock, clock.monotonic() - before)
-        run = with_counts(run, redaction)
+        run = add_redaction_counts(run, redaction)
         report = finish(history, run, metrics)
     # Not stored: a later collection may find the missing results.
     shown_warnings = (*run.warnings, *_describe_missing(run, missing))
@@ -171,7 +175,7 @@ def _count_sent(run: RunMetadata) -> int:
 
 
 def _position(run: RunMetadata, result: EvalResult) -> int | None:
-    return position_in(run.run_id, result.delivery)
+    return parse_position(run.run_id, result.delivery)
 
 
 def trials_per_sample(run: RunMetadata) -> int:
@@ -193,7 +197,7 @@ def _describe_unsent(run: RunMetadata) -> Iterator[str]:
 
 def _describe_missing(run: RunMetadata, missing: list[int]) -> Iterator[str]:
     if missing:
-        labels = listed([_label_trial(run, position) for position in missing])
+        labels = join_labels([_label_trial(run, position) for position in missing])
         yield f"{len(missing)} of {run.total} results are missing: {labels}; they can be collected later"
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from proctor.errors import ConfigError, nearest
+from proctor.errors import ConfigError, suggest_name
 from proctor.records.run import Positive, Retention, RunOptions
 from proctor.records.score import Skipped
 
@@ -181,7 +181,7 @@ def find_field_problems(fields: Mapping[str, Any]) -> list[str]:
     """Find unknown keys in the entries of fields."""
     known = FieldEntry.__struct_fields__
     return [
-        f"fields.{name}: unknown key {key!r}; {nearest(str(key), known)}"
+        f"fields.{name}: unknown key {key!r}; {suggest_name(str(key), known)}"
         for name, entry in fields.items()
         if isinstance(entry, Mapping)
         for key in entry
@@ -196,6 +196,6 @@ def _parse_field(entry: Any) -> FieldEntry:
         return FieldEntry(evaluators=list(entry))
     for key in entry:
         if key not in FieldEntry.__struct_fields__:
-            fix = nearest(key, FieldEntry.__struct_fields__)
+            fix = suggest_name(key, FieldEntry.__struct_fields__)
             raise ConfigError(f"a field has no key {key!r}", where="fields", fix=fix)
     return FieldEntry(**entry)

@@ -10,10 +10,10 @@ from typing import Any, TypedDict, Unpack
 from proctor.comparison.report import FieldReport
 from proctor.core import bridge
 from proctor.core.clock import Clock, SystemClock
-from proctor.engine.rescore import Rescoring
-from proctor.engine.start import Conduct, begin, resume
-from proctor.engine.start import rescore as begin_rescoring
-from proctor.engine.stopping import Decide
+from proctor.engine.early_stop import StopRule
+from proctor.engine.rescore import RescorePlan
+from proctor.engine.start import RunControls, begin_run, resume_run
+from proctor.engine.start import rescore_run as begin_rescoring
 from proctor.errors import ConfigError, DatasetError
 from proctor.ports import History, Mailbox, ProgressCallback
 from proctor.records.run import Budget, OnError, Redact, Retention
@@ -64,7 +64,7 @@ class RunKwargs(RunOptionsKwargs, total=False):
     retry_errors: bool
     workers: str | Mailbox[Any] | None
     patience: float | None
-    decide: Decide | None
+    decide: StopRule | None
 
 
 async def aevaluate(
@@ -87,7 +87,7 @@ async def aevaluate(
     workers: str | Mailbox[Any] | None = None,
     patience: float | None = backends.PATIENCE_SECONDS,
     on: str | None = None,
-    decide: Decide | None = None,
+    decide: StopRule | None = None,
     **options: Unpack[RunOptionsKwargs],
 ) -> FieldReport:
     """Run a target on a dataset, score every output, store the run, and return the report.
@@ -113,8 +113,10 @@ async def aevaluate(
             where="on_progress",
             fix="write it with def, not async def",
         )
-    with backends.chosen(evaluation, workers=workers, on=on, patience=patience) as backend:
-        controls = Conduct(callbacks, live_display(progress), allow_changes, retry_errors, backend, decide)
+    with backends.open_backend(evaluation, workers=workers, on=on, patience=patience) as backend:
+        controls = RunControls(
+            callbacks, live_display(progress), allow_changes, retry_errors, backend, decide
+        )
         return await execute(evaluation, open_history(history), controls, resume_from=resume)
 
 
@@ -124,7 +126,7 @@ evaluate = bridge.synchronous(aevaluate)
 async def execute(
     evaluation: Evaluation,
     history: History,
-    controls: Conduct,
+    controls: RunControls,
     *,
     resume_from: str | bool = False,
     registry: Registry | None = None,
@@ -139,8 +141,8 @@ async def execute(
     if resume_from:
         before = run_to_resume(history, resume_from, plan.name, is_retry=controls.retry_errors)
         with history.hold(before.run_id):
-            return FieldReport.of(await resume(plan, info, before, history, clock, controls).run())
-    run = begin(plan, info, history, clock, controls)
+            return FieldReport.of(await resume_run(plan, info, before, history, clock, controls).run())
+    run = begin_run(plan, info, history, clock, controls)
     with history.hold(run.metadata.run_id):
         report = await run.run()
         if evaluation.retention != Retention():
@@ -165,7 +167,7 @@ async def arescore(
     The new run has the name of the old one, unless `name` is given.
     """
     return await execute_rescore(
-        run, evaluators, open_history(history), Conduct(watch=live_display(progress)),
+        run, evaluators, open_history(history), RunControls(watch=live_display(progress)),
         metrics=metrics, name=name, tags=tags, budget=budget,
     )  # fmt: skip
 
@@ -177,7 +179,7 @@ async def execute_rescore(
     run: str,
     evaluators: Any,
     history: History,
-    controls: Conduct,
+    controls: RunControls,
     *,
     metrics: Metrics = (),
     name: str | None = None,
@@ -192,7 +194,7 @@ async def execute_rescore(
     registry = registry or Registry.standard()
     built = registry.build_all(evaluators)
     own_metrics = load_metrics((*metrics, *registry.metrics), built)
-    plan = Rescoring(built, own_metrics, check_tags(tags or {}), limit, name)
+    plan = RescorePlan(built, own_metrics, check_tags(tags or {}), limit, name)
     check_thresholds(fail_under or {}, built, plan.metrics)
     before = history.find(run)
     rescoring = begin_rescoring(before, plan, history, clock or SystemClock(), controls)

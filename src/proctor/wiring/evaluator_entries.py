@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from proctor.errors import EvaluatorError, Problem, UsageError, nearest
-from proctor.evaluators.attached import attach
-from proctor.evaluators.marking import EvaluatorInfo, known_as
+from proctor.errors import EvaluatorError, Problem, UsageError, suggest_name
+from proctor.evaluators.bound_evaluator import attach
+from proctor.evaluators.decorator import EvaluatorInfo, get_name
 from proctor.records.run import EvaluatorSpec
 
 NEGATED = "not-"
@@ -145,7 +145,7 @@ def _list_slots(entries: Sequence[Any], describe: Describe, outer: str = "") -> 
     for index, spec in enumerate(entries):
         entry = parse_entry(unwrap_part(spec))
         if entry is None:
-            yield _Slot((index,), spec, outer + known_as(spec), frozenset())
+            yield _Slot((index,), spec, outer + get_name(spec), frozenset())
             continue
         name = entry.name or entry.uses
         aliases = {entry.uses, entry.uses.rpartition(":")[2]}
@@ -176,7 +176,7 @@ def _find_slot(name: str, slots: Sequence[_Slot], describe: Describe) -> _Slot:
             f"this run does not use the evaluator {name!r}",
             fix=f"add it to the evaluators, or set one of: {', '.join(sorted(known))}",
         )
-    raise UsageError(f"this run has no evaluator {name!r}", fix=nearest(name, known))
+    raise UsageError(f"this run has no evaluator {name!r}", fix=suggest_name(name, known))
 
 
 def _list_parts(entry: Entry, info: EvaluatorInfo | None) -> list[Any]:

@@ -11,17 +11,17 @@ import msgspec
 from proctor.comparison.report import FieldReport
 from proctor.core import bridge
 from proctor.core.clock import Clock, SystemClock
-from proctor.datasets.source import as_source
-from proctor.distributed.account import listed, trial_label
-from proctor.distributed.arrival import check_arrival, check_dataset
-from proctor.distributed.batches import batches
-from proctor.distributed.collect import Gathering
-from proctor.distributed.inbox import Until
-from proctor.distributed.letters import Letters
-from proctor.distributed.notices import notice_in
-from proctor.distributed.outbox import Tally
-from proctor.distributed.remote_runner import request_of
-from proctor.distributed.worker import Post, Worker
+from proctor.datasets.source import make_source
+from proctor.distributed.batches import split_batches
+from proctor.distributed.check_requests import check_arrival, check_dataset
+from proctor.distributed.dead_letters import DeadLetterPoller
+from proctor.distributed.delivery_counts import join_labels, trial_label
+from proctor.distributed.inbox import StopCondition
+from proctor.distributed.notices import read_notice
+from proctor.distributed.outbox import WorkerSummary
+from proctor.distributed.remote_runner import create_request
+from proctor.distributed.result_collector import ResultCollector
+from proctor.distributed.worker import Worker, WorkerConfig
 from proctor.engine.finish import aggregate
 from proctor.engine.progress import Progress
 from proctor.engine.start import new_run_id
@@ -134,11 +134,11 @@ class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
                     f"{box!r} is not a mailbox", where=where, fix="pass a mailbox, such as RedisMailbox(…)"
                 )
         setup = prepare_setup(loop, evaluator, options, registry or Registry.standard())
-        post = Post(requests, results, lease_seconds, name, trouble=_log.warning)
+        post = WorkerConfig(requests, results, lease_seconds, name, trouble=_log.warning)
         self._worker = Worker(setup, post)
-        self._until = Until(wait=wait_seconds, batch=batch_size)
+        self._until = StopCondition(wait=wait_seconds, batch=batch_size)
 
-    async def arun(self, *, max_iterations: int | None = None, until_empty: bool = False) -> Tally:
+    async def arun(self, *, max_iterations: int | None = None, until_empty: bool = False) -> WorkerSummary:
         """Answer requests for `max_iterations` polls, until the mailbox is empty, or until `stop`."""
         if max_iterations is not None and max_iterations < 1:
             raise ConfigError(
@@ -189,7 +189,7 @@ def submit_dataset(
     """
     clock = clock or SystemClock()
     run_id = run_id or new_run_id(clock.now())
-    source = as_source(dataset)
+    source = make_source(dataset)
     source.inspect()
     expanded = build_configurations(configurations)
     is_checked = check_dataset(requests, source, expanded)
@@ -199,13 +199,13 @@ def submit_dataset(
     def build_requests() -> Iterator[EvalRequest[Any, Any]]:
         trials = ((sample, each, n) for sample in source for each in expanded for n in range(epochs))
         for sample, configuration, epoch in trials:
-            request = request_of((len(sent), sample, configuration, epoch), run_id, clock.now())
+            request = create_request((len(sent), sample, configuration, epoch), run_id, clock.now())
             sent[request.request_id] = sample.id
             labels[request.request_id] = trial_label(sample.id, configuration.name, epoch)
             yield request
 
     done = 0
-    for batch in batches(build_requests()):
+    for batch in split_batches(build_requests()):
         try:
             if not is_checked:
                 check_arrival(requests, batch)
@@ -246,14 +246,14 @@ def collect_results(
     callbacks = (on_progress,) if callable(on_progress) else tuple(on_progress)
     progress = Progress(run_id or "", clock, total=expected, callbacks=callbacks)
     progress.start()
-    gathering = Gathering(
+    gathering = ResultCollector(
         results,
         expected,
         clock,
         run_id=run_id,
-        own=lambda result: _is_own(result, run_id, submission),
-        letters=letters,
-        told=lambda result: _report_progress(progress, result),
+        is_own=lambda result: _is_own(result, run_id, submission),
+        dead_letters=letters,
+        on_result=lambda result: _report_progress(progress, result),
     )
     collected = list(gathering.take(timeout_seconds))
     progress.end(failed=len(collected) < expected)
@@ -273,20 +273,20 @@ def collect_results(
         total=expected,
         configurations=tuple(map(Configuration, configurations)) or (Configuration(),),
         evaluators=tuple(EvaluatorSpec(name, name) for name in names),
-        warnings=(*progress.warnings, *gathering.account.sentences(), *missing),
+        warnings=(*progress.warnings, *gathering.account.warnings(), *missing),
     )
     result_list = ResultList(collected)
     return EvalReport(result_list, run, *aggregate(result_list, run))
 
 
-def _watch_letters(requests: Mailbox[Any], run_id: str | None) -> Letters:
+def _watch_letters(requests: Mailbox[Any], run_id: str | None) -> DeadLetterPoller:
     if run_id is None:
         raise ConfigError(
             "requests= needs to know the run whose dead letters to report",
             where="collect_results",
             fix="pass the Submission of submit_dataset instead of a number, or run_id=…",
         )
-    return Letters(requests, lambda request: request.run_id == run_id)
+    return DeadLetterPoller(requests, lambda request: request.run_id == run_id)
 
 
 def _describe_missing(
@@ -300,14 +300,14 @@ def _describe_missing(
     received = set(map(_request_id, collected))
     labels = {**submission.samples, **submission.labels}
     names = [label for request_id, label in labels.items() if request_id not in received]
-    return (f"{sentence}: {listed(names)}",)
+    return (f"{sentence}: {join_labels(names)}",)
 
 
 def _is_own(result: EvalResult, run_id: str | None, submission: Submission | None) -> bool:
     """True for a result of this run; false for notices of workers."""
     if submission is not None:
         return _run_id(result) == run_id and _request_id(result) in submission.samples
-    return notice_in(result) is None and (run_id is None or _run_id(result) == run_id)
+    return read_notice(result) is None and (run_id is None or _run_id(result) == run_id)
 
 
 def _run_id(result: EvalResult) -> str | None:

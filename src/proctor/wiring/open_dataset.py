@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from proctor.datasets.files import GZIP
-from proctor.datasets.formats import FILE_FORMATS, JSON_ENDINGS, TABLE_ENDINGS, ending_of
+from proctor.datasets.formats import FILE_FORMATS, JSON_ENDINGS, TABLE_ENDINGS, format_suffix
 from proctor.datasets.json_document import RECORD_KEYS
 from proctor.datasets.sessions import SessionDataset
-from proctor.datasets.source import as_source
+from proctor.datasets.source import make_source
 from proctor.datasets.table import CSVDataset
-from proctor.errors import ConfigError, nearest
+from proctor.errors import ConfigError, suggest_name
 from proctor.records.run import DatasetInfo
-from proctor.sessions.importers.reading import AUTO, FORMATS, detect, first_values
+from proctor.sessions.importers.session_files import AUTO, FORMATS, detect_format, read_first_values
 from proctor.wiring.eval_file import DatasetEntry
 
 MAX_RECORDS = 50
@@ -29,7 +29,9 @@ def open_dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path)
     path, known_formats = folder / entry.path, (*FILE_FORMATS, AUTO, *FORMATS)
     if entry.format is not None and entry.format not in known_formats:
         raise ConfigError(
-            f"there is no format {entry.format!r}", where="format", fix=nearest(entry.format, known_formats)
+            f"there is no format {entry.format!r}",
+            where="format",
+            fix=suggest_name(entry.format, known_formats),
         )
     if holds_sessions(entry, path):
         if entry.mapping or entry.generate_ids or entry.delimiter is not None:
@@ -40,14 +42,14 @@ def open_dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path)
             )
         return SessionDataset(path, entry.format, pattern=entry.pattern)
     if entry.delimiter is not None:
-        if entry.format not in ("csv", "tsv") and ending_of(path) not in TABLE_ENDINGS:
+        if entry.format not in ("csv", "tsv") and format_suffix(path) not in TABLE_ENDINGS:
             raise ConfigError(
                 f"delimiter applies only to tables ({', '.join(TABLE_ENDINGS)})",
                 where=str(path),
                 fix="leave delimiter out, or add format: csv",
             )
         return CSVDataset(path, entry.mapping, generate_ids=entry.generate_ids, delimiter=entry.delimiter)
-    return as_source(path, mapping=entry.mapping, generate_ids=entry.generate_ids, format=entry.format)
+    return make_source(path, mapping=entry.mapping, generate_ids=entry.generate_ids, format=entry.format)
 
 
 def holds_sessions(entry: DatasetEntry, path: Path) -> bool:
@@ -62,7 +64,7 @@ def holds_sessions(entry: DatasetEntry, path: Path) -> bool:
         return True
     if entry.mapping or entry.generate_ids or entry.delimiter is not None:
         return False
-    ending = ending_of(path)
+    ending = format_suffix(path)
     content_decides = ending in JSON_ENDINGS or (_is_named_gzip(path) and ending not in TABLE_ENDINGS)
     return content_decides and not _holds_samples(path)
 
@@ -84,7 +86,7 @@ def _holds_samples(path: Path) -> bool:
 
     A record with an input and an expected value is a sample, whatever else it has.
     """
-    values = first_values(path)
+    values = read_first_values(path)
     records = [record for value in values for record in _list_records(value)]
     if not records and (values or _is_fake_gzip(path)):
         # The dataset then reports that it has no samples, or that the file is not compressed.
@@ -93,7 +95,7 @@ def _holds_samples(path: Path) -> bool:
         return False
     if all("input" in record for record in records) and any("expected" in record for record in records):
         return True
-    if detect(values) is not None:
+    if detect_format(values) is not None:
         return False
     # Reading a single unknown object as a session lists the formats; one with lists names their keys.
     is_single = records == values and len(values) == 1

@@ -11,7 +11,7 @@ import msgspec
 
 from proctor.comparison.report import FieldReport
 from proctor.engine.finish import aggregate
-from proctor.errors import ConfigError, RunNotFound, UsageError, nearest
+from proctor.errors import ConfigError, RunNotFound, UsageError, suggest_name
 from proctor.history.postgres import SCHEMES, PostgresHistory
 from proctor.history.sqlite import SQLiteHistory
 from proctor.ports import History
@@ -70,7 +70,7 @@ def run_to_resume(
     )
 
 
-def look_up(history: History, reference: str) -> FieldReport:
+def load_report(history: History, reference: str) -> FieldReport:
     """Load the report of a stored run; compute the metrics of an unfinished one."""
     report = history.report(reference)
     if report.metadata is None:
@@ -120,4 +120,4 @@ def select_results(
 
 def _refuse_unknown(name: str, known: Sequence[str], noun: str) -> None:
     if name not in known:
-        raise UsageError(f"the run has no {noun} {name!r}", fix=nearest(name, known))
+        raise UsageError(f"the run has no {noun} {name!r}", fix=suggest_name(name, known))

@@ -11,34 +11,34 @@ from typing import Any, get_args
 
 import msgspec
 
-from proctor.comparison.gates.thresholds import in_own_unit, refuse_unknown, refuse_unreachable
+from proctor.comparison.gates.thresholds import convert_thresholds, require_known_metrics, require_reachable
 from proctor.core import imports as importing
 from proctor.core.identity import name_of
-from proctor.core.imports import load
+from proctor.core.imports import import_object
 from proctor.datasets.iterator import IteratorDataset
-from proctor.datasets.run_anew import RunAnew, recorded_configurations
+from proctor.datasets.rerun import RerunDataset, recorded_configurations
 from proctor.datasets.sessions import SessionDataset
-from proctor.datasets.source import as_source
+from proctor.datasets.source import make_source
 from proctor.engine.plan import Plan, Setup
-from proctor.errors import ConfigError, Problem, UsageError, nearest
-from proctor.evaluators.attached import Attached
+from proctor.errors import ConfigError, Problem, UsageError, suggest_name
+from proctor.evaluators.bound_evaluator import BoundEvaluator
 from proctor.evaluators.opinions import with_canaries
 from proctor.evaluators.rubric_files import STARTER, load_rubrics
 from proctor.metrics.builtin import RubricTotalMetric
-from proctor.metrics.estimates import FIELD
+from proctor.metrics.estimates import FIELD_PREFIX
 from proctor.metrics.registry import MetricRegistry, make_metric
 from proctor.ports import AttachedEvaluator, Metric, SampleSource, Target
 from proctor.records import codec
-from proctor.records.fields.path import compiled
+from proctor.records.fields.path import parse_path
 from proctor.records.fields.view import RECORDED
 from proctor.records.results import ResultList
-from proctor.records.rubric import RUBRIC, RUBRICS_VERSION, columns_of
+from proctor.records.rubric import RUBRIC, RUBRICS_VERSION, read_columns
 from proctor.records.run import EvaluatorSpec, OnError, Redact, Retention, RunOptions
 from proctor.records.sample import Sample, check_tags
 from proctor.records.score import Score, Skipped
 from proctor.records.session import Usage
 from proctor.records.trial import Configuration, EvalResult, Trial
-from proctor.targets.recorded import RecordedTarget, chosen_by_name
+from proctor.targets.recorded import RecordedTarget, add_configuration_option
 from proctor.targets.resolve import as_target
 from proctor.wiring.evaluator_entries import find_parameters
 from proctor.wiring.registry import Registry
@@ -90,16 +90,16 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     has_sessions = isinstance(evaluation.dataset, SessionDataset)
     # Without fields and sessions, a missing target is a mistake.
     is_recorded = evaluation.target is None and (bool(evaluation.fields) or has_sessions)
-    dataset = attempt(lambda: as_source(evaluation.dataset))
+    dataset = attempt(lambda: make_source(evaluation.dataset))
     named = evaluation.configurations
     if is_recorded and not named and dataset is not None:
         named = recorded_configurations(dataset)
     has_several = len(named or ()) > 1
     target = attempt(
-        lambda: RecordedTarget(each_apart=has_several) if is_recorded else as_target(evaluation.target)
+        lambda: RecordedTarget(per_configuration=has_several) if is_recorded else as_target(evaluation.target)
     )
     if dataset is not None and (evaluation.fields or has_sessions) and not is_recorded:
-        dataset = RunAnew(dataset)
+        dataset = RerunDataset(dataset)
     elif dataset is not None and is_recorded and has_several:
         attempt(lambda: _refuse_unrecorded(dataset))
     evaluators = attempt(lambda: _build_evaluators(evaluation, registry))
@@ -136,7 +136,7 @@ def combine_faults(faults: Sequence[UsageError], subject: str, where: str = "") 
     return ConfigError(f"{subject} has {len(faults)} faults", where=where, problems=problems)
 
 
-def _build_evaluators(evaluation: Evaluation, registry: Registry) -> tuple[Attached, ...]:
+def _build_evaluators(evaluation: Evaluation, registry: Registry) -> tuple[BoundEvaluator, ...]:
     evaluators, canary = registry.build_all(evaluation.evaluators), evaluation.canary
     if canary is None:
         return evaluators
@@ -173,7 +173,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     modules: list[str] = []
 
 
-def recipe_of(evaluation: Evaluation, plugins: Sequence[str] = (), modules: Sequence[Path] = ()) -> bytes:
+def build_recipe(evaluation: Evaluation, plugins: Sequence[str] = (), modules: Sequence[Path] = ()) -> bytes:
     """Encode the target and evaluators as JSON: names only, never code."""
     evaluators = evaluation.evaluators
     if isinstance(evaluators, str) or not isinstance(evaluators, Sequence):
@@ -202,7 +202,7 @@ def recipe_of(evaluation: Evaluation, plugins: Sequence[str] = (), modules: Sequ
     )
 
 
-def setup_from(recipe: bytes) -> Setup:
+def build_setup(recipe: bytes) -> Setup:
     """Build what a recipe names; call it in a separate process, whose current folder changes."""
     decoded = codec.decode(recipe, Recipe)
     os.chdir(decoded.folder)
@@ -226,7 +226,7 @@ def find_option_problems(options: Mapping[str, Any]) -> Iterator[tuple[str, str]
     known = RunOptions.__struct_fields__
     for name, value in options.items():
         if name not in known:
-            yield str(name), f"there is no such option; {nearest(str(name), known)}"
+            yield str(name), f"there is no such option; {suggest_name(str(name), known)}"
             continue
         try:
             msgspec.convert({name: value}, RunOptions)
@@ -276,7 +276,7 @@ def _check_fields(fields: Mapping[str, str]) -> dict[str, str]:
     problems = []
     for name, path in fields.items():
         try:
-            compiled(path)
+            parse_path(path)
         except UsageError as error:
             problems.append(Problem(f"fields.{name}", error.what))
     if problems:
@@ -301,7 +301,7 @@ def _check_baseline(baseline: str | None, configurations: Sequence[Configuration
         raise ConfigError(
             f"there is no configuration {baseline!r} to be the baseline",
             where="baseline",
-            fix=unnamed_fix if is_unnamed else nearest(baseline, names),
+            fix=unnamed_fix if is_unnamed else suggest_name(baseline, names),
         )
 
 
@@ -310,7 +310,7 @@ def _check_configurations(
 ) -> tuple[Configuration, ...]:
     configurations = build_configurations(named)
     if is_recorded and named:
-        configurations = tuple(map(chosen_by_name, configurations))
+        configurations = tuple(map(add_configuration_option, configurations))
     names = [configuration.name for configuration in configurations]
     problems = [
         Problem(f"configurations.{name}", "this name is used more than once")
@@ -365,10 +365,11 @@ def load_metrics(
     If rubrics are among the evaluators, their weighted total is added.
     """
     loaded = tuple(
-        make_metric(load(metric), metric) if isinstance(metric, str) else metric for metric in metrics
+        make_metric(import_object(metric), metric) if isinstance(metric, str) else metric
+        for metric in metrics
     )
     specs = [evaluator.spec for evaluator in evaluators]
-    if (rubrics := columns_of(specs, "")).columns:
+    if (rubrics := read_columns(specs, "")).columns:
         loaded = (RubricTotalMetric(rubrics), *loaded)
     registry = MetricRegistry.of_run(specs, fields or {})
     numbers = _compute_names(registry, specs)
@@ -397,10 +398,10 @@ def check_thresholds(
     """Reject unknown metrics and unreachable values before the run."""
     if not thresholds:
         return
-    refuse_unreachable(thresholds)
+    require_reachable(thresholds)
     specs = [evaluator.spec for evaluator in evaluators]
-    in_own_unit(thresholds, columns_of(specs, ""))
+    convert_thresholds(thresholds, read_columns(specs, ""))
     standard = MetricRegistry.of_run(specs, {})
     # The names of a field's metrics are known before its values.
-    custom = [*map(name_of, metrics), *(f"{FIELD}.{name}" for name in fields or ())]
-    refuse_unknown(thresholds, standard.compute_all(ResultList(())), custom)
+    custom = [*map(name_of, metrics), *(f"{FIELD_PREFIX}.{name}" for name in fields or ())]
+    require_known_metrics(thresholds, standard.compute_all(ResultList(())), custom)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from proctor.core import imports as importing
-from proctor.errors import EvaluatorError, Problem, UsageError, nearest
-from proctor.evaluators.attached import Attached, attach, name_clashes, problems_of
+from proctor.errors import EvaluatorError, Problem, UsageError, suggest_name
+from proctor.evaluators.bound_evaluator import BoundEvaluator, attach, find_name_clashes, flatten_problems
 from proctor.evaluators.combination import negate
-from proctor.evaluators.evidence import shape_of
-from proctor.evaluators.marking import EvaluatorInfo, describe, info_of, known_as, marking_of
+from proctor.evaluators.decorator import EvaluatorInfo, describe_evaluator, get_info, get_mark, get_name
+from proctor.evaluators.signatures import read_signature
 from proctor.metrics.registry import is_metric, make_metric
 from proctor.ports import Metric
 from proctor.wiring.evaluator_entries import (
@@ -88,7 +88,7 @@ class Registry:
         for entry_point in own_first:
             try:
                 loaded = entry_point.load()
-                has_name = isinstance(loaded, ModuleType) or info_of(loaded)
+                has_name = isinstance(loaded, ModuleType) or get_info(loaded)
                 self.register(loaded, None if has_name else entry_point.name)
             except Exception as error:
                 # A broken plugin must not disable the others or the built-ins.
@@ -108,7 +108,7 @@ class Registry:
         if isinstance(evaluator, ModuleType):
             marked = [each for each in vars(evaluator).values() if _is_marked_in(each, evaluator)]
             return tuple(name for each in marked for name in self.register(each))
-        name = name or known_as(evaluator)
+        name = name or get_name(evaluator)
         if ":" in name or name.startswith(NEGATED) or not name.strip():
             raise EvaluatorError(
                 f"{name!r} cannot be the name of an evaluator",
@@ -120,7 +120,7 @@ class Registry:
                 f"there is an evaluator {name!r} already", fix="register it under another name"
             )
         _require_callable(evaluator, name)
-        info = describe(evaluator)
+        info = describe_evaluator(evaluator)
         named_info = msgspec.structs.replace(info, name=name)
         self._known[name] = Registered(named_info, evaluator, is_renamed=info.name != name)
         return (name,)
@@ -137,7 +137,7 @@ class Registry:
         """
         if address in self._loaded:
             return self._loaded[address]
-        loaded = _import(importing.load if ":" in address else importing.module, address)
+        loaded = _import(importing.import_object if ":" in address else importing.import_module, address)
         names: tuple[str, ...] = ()
         if is_metric(loaded):
             self._metrics[address] = make_metric(loaded, address)
@@ -164,7 +164,7 @@ class Registry:
         if len(failed) == 1:
             raise failed[0]
         if failed:
-            problems = [problem for error in failed for problem in problems_of(error, "plugin")]
+            problems = [problem for error in failed for problem in flatten_problems(error, "plugin")]
             raise EvaluatorError("some plugins cannot be loaded", problems=problems)
         return tuple(names)
 
@@ -176,9 +176,9 @@ class Registry:
     def describe(self, name: str) -> EvaluatorInfo:
         """Return the catalogue entry of an evaluator, by its name or address."""
         plain_name = name.removeprefix(NEGATED)
-        return describe(_load(plain_name)) if ":" in plain_name else self._find(plain_name).info
+        return describe_evaluator(_load(plain_name)) if ":" in plain_name else self._find(plain_name).info
 
-    def build(self, spec: Any, *, name: str | None = None) -> Attached:
+    def build(self, spec: Any, *, name: str | None = None) -> BoundEvaluator:
         """Build an evaluator from an entry of an eval file, or from an object.
 
         Accepts a name, `module:attribute`, `not-` before either, {name: parameters},
@@ -210,7 +210,7 @@ class Registry:
             uses=entry.uses,
         )
 
-    def build_all(self, specs: Sequence[Any] | Mapping[str, Any]) -> tuple[Attached, ...]:
+    def build_all(self, specs: Sequence[Any] | Mapping[str, Any]) -> tuple[BoundEvaluator, ...]:
         """Build several evaluators, in a list or by name; report all problems at once.
 
         >>> [each.spec.name for each in Registry.standard().build_all(["exact_match", "contains"])]
@@ -222,28 +222,28 @@ class Registry:
             raise EvaluatorError("no evaluator was given", fix="name at least one, such as exact_match")
         named = specs.items() if isinstance(specs, Mapping) else ((None, each) for each in specs)
         built, problems = self._build_each(named, "evaluators")
-        problems += name_clashes(built)
+        problems += find_name_clashes(built)
         if problems:
             raise EvaluatorError("some evaluators cannot be built", problems=problems)
         return tuple(built)
 
     def _build_each(
         self, named: Iterable[tuple[str | None, Any]], where: str
-    ) -> tuple[list[Attached], list[Problem]]:
-        built: list[Attached] = []
+    ) -> tuple[list[BoundEvaluator], list[Problem]]:
+        built: list[BoundEvaluator] = []
         problems: list[Problem] = []
         for position, (name, spec) in enumerate(named):
             try:
                 built += (self.build(each, name=name) for each in self._expand(spec))
             except EvaluatorError as error:
-                problems += problems_of(error, _describe_place(spec, name, position, where))
+                problems += flatten_problems(error, _describe_place(spec, name, position, where))
         return built, problems
 
     def _expand(self, spec: Any) -> Sequence[Any]:
         """Return the evaluators of an entry: usually itself, several for a set of rubrics."""
         entry = parse_entry(spec)
         uses = "" if entry is None else entry.uses.removeprefix(NEGATED)
-        marking = marking_of(self._find(uses).evaluator) if uses else None
+        marking = get_mark(self._find(uses).evaluator) if uses else None
         if entry is None or entry.bare or marking is None or marking.spread is None:
             return (spec,)
         expanded = marking.spread(entry.parameters)
@@ -259,8 +259,8 @@ class Registry:
             return self._known[uses]
         if ":" in uses:
             evaluator = _load(uses)
-            return Registered(describe(evaluator), evaluator)
-        raise EvaluatorError(f"there is no evaluator {uses!r}", fix=nearest(uses, self._known))
+            return Registered(describe_evaluator(evaluator), evaluator)
+        raise EvaluatorError(f"there is no evaluator {uses!r}", fix=suggest_name(uses, self._known))
 
     def _build_parameters(self, entry: Entry, info: EvaluatorInfo) -> dict[str, Any]:
         """Return the parameters, and build the evaluators among them."""
@@ -288,19 +288,19 @@ def register_evaluator(evaluator: Any, name: str | None = None) -> tuple[str, ..
     ('polite',)
     """
     # A notebook cell that runs again replaces its evaluator, if the new one is valid.
-    previous = _process_evaluators.pop(name or known_as(evaluator), None)
+    previous = _process_evaluators.pop(name or get_name(evaluator), None)
     try:
         names = Registry.standard().register(evaluator, name)
     except EvaluatorError:
         if previous is not None:
-            _process_evaluators[name or known_as(evaluator)] = previous
+            _process_evaluators[name or get_name(evaluator)] = previous
         raise
     _process_evaluators.update(dict.fromkeys(names, evaluator))
     return names
 
 
 def _installed() -> Iterable[EntryPoint]:
-    return importing.installed(importing.EVALUATORS)
+    return importing.entry_points(importing.EVALUATORS)
 
 
 def _has_option(registered: Registered, option: str) -> bool:
@@ -310,7 +310,7 @@ def _has_option(registered: Registered, option: str) -> bool:
     if not isinstance(registered.evaluator, type):
         return False
     method = getattr(registered.evaluator, "evaluate", None)
-    return inspect.isfunction(method) and shape_of(method.__get__(registered), option).any_option
+    return inspect.isfunction(method) and read_signature(method.__get__(registered), option).any_option
 
 
 def _describe_place(spec: Any, name: str | None, position: int, where: str) -> str:
@@ -321,7 +321,7 @@ def _describe_place(spec: Any, name: str | None, position: int, where: str) -> s
 
 def _is_marked_in(value: Any, module: ModuleType) -> bool:
     """True for a marked function or class that is defined in the module."""
-    return info_of(value) is not None and getattr(value, "__module__", None) == module.__name__
+    return get_info(value) is not None and getattr(value, "__module__", None) == module.__name__
 
 
 def _require_callable(evaluator: Any, name: str) -> None:
@@ -336,7 +336,7 @@ def _require_callable(evaluator: Any, name: str) -> None:
 
 
 def _load(address: str) -> Any:
-    return _import(importing.load, address)
+    return _import(importing.import_object, address)
 
 
 def _import(load: Callable[[str], Any], address: str) -> Any:

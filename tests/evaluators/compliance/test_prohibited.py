@@ -7,16 +7,16 @@ import functools
 
 import pytest
 
-from proctor.evaluators.meanings import Meanings
+from proctor.evaluators.embeddings import TextEmbedder
 from proctor.evaluators.safety.policy import can_make_claim, find_nearest, repeats_claim
 from proctor.models import weights
 from tests.evaluators.compliance.claims import CLAIMS
 
 
 @functools.cache
-def embedder(name: str) -> Meanings:
+def embedder(name: str) -> TextEmbedder:
     """One embedder for all tests, so that its weights are read once."""
-    return Meanings(name, "compliance")
+    return TextEmbedder(name, "compliance")
 
 
 def made(text: str, claims: list[str], name: str = "local:minilm") -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.formats.json_text import read
+from proctor.evaluators.formats.json_text import check_json
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(
@@ -29,7 +29,7 @@ def test_whatever_is_written_as_json_is_read(value: Any, indent: int | None, asc
     """Every value survives, however it is laid out; half surrogates only as escapes."""
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_)
     whole = ascii_ or not any("\ud800" <= letter <= "\udfff" for letter in text)
-    assert (read(text).fault is None) is whole
+    assert (check_json(text).fault is None) is whole
 
 
 @given(st.text(alphabet='{}[]",:0123456789eE+-.\\ntfalsru \n', max_size=30))
@@ -40,7 +40,7 @@ def test_the_reader_agrees_with_the_standard_library(text: str) -> None:
         valid = True
     except ValueError:
         valid = False
-    assert (read(text).fault is None) is valid
+    assert (check_json(text).fault is None) is valid
 
 
 @pytest.mark.parametrize(
@@ -67,17 +67,17 @@ def test_the_reader_agrees_with_the_standard_library(text: str) -> None:
 )
 def test_usual_mistakes_are_told_in_words(text: str | bytes, told: str) -> None:
     """A person sees what is wrong and where, without knowing the grammar."""
-    assert str(read(text).fault) == told
+    assert str(check_json(text).fault) == told
 
 
 @pytest.mark.no_cover
 def test_no_depth_is_too_deep() -> None:
     """What is open is kept in a list, so half a million brackets do no harm."""
-    assert read("[" * 500_000 + "]" * 500_000).fault is None
-    assert read("[" * 500_000).fault is not None
+    assert check_json("[" * 500_000 + "]" * 500_000).fault is None
+    assert check_json("[" * 500_000).fault is not None
 
 
 def test_keys_repeat_within_one_object_only() -> None:
     """The same key in another object is another key; of many repeats twenty are named."""
-    assert read('[{"a": {"a": 1}}, {"a": 2}]').duplicates == []
-    assert len(read("{" + ",".join(['"a":1'] * 100) + "}").duplicates) == 20
+    assert check_json('[{"a": {"a": 1}}, {"a": 2}]').duplicates == []
+    assert len(check_json("{" + ",".join(['"a":1'] * 100) + "}").duplicates) == 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proctor.evaluators.grounding.support import find_denials, find_denied_words, find_stated_words
-from proctor.evaluators.wording import words
+from proctor.evaluators.tokenizer import split_words
 
 
 @pytest.mark.parametrize(
@@ -25,18 +25,18 @@ from proctor.evaluators.wording import words
 )
 def test_a_negation_denies_the_words_after_it(text: str, denied: list[list[str]]) -> None:
     """One or two that mean something, or else the last one before it."""
-    assert [[word.text for word in one.denied] for one in find_denials(words(text))] == denied
+    assert [[word.text for word in one.denied] for one in find_denials(split_words(text))] == denied
 
 
 def test_what_a_passage_states_cannot_be_denied() -> None:
     """Unless it denies it in other words."""
-    (denial,) = find_denials(words("It does not contain sugar."))
-    assert [word.text for word in find_stated_words(words("It contains sugar."), denial)] == [
+    (denial,) = find_denials(split_words("It does not contain sugar."))
+    assert [word.text for word in find_stated_words(split_words("It contains sugar."), denial)] == [
         "contain",
         "sugar",
     ]
-    assert find_stated_words(words("It is free of sugar."), denial) == []
-    assert find_stated_words(words("It lacks salt."), denial) == []
+    assert find_stated_words(split_words("It is free of sugar."), denial) == []
+    assert find_stated_words(split_words("It lacks salt."), denial) == []
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,6 @@ def test_what_a_passage_states_cannot_be_denied() -> None:
 )
 def test_a_negation_that_is_left_out_is_found(said: str, passage: str, wrong: list[str]) -> None:
     """Where the passage denies what is said, and says it nowhere."""
-    assert [word.original.lower() for word in find_denied_words(words(said), words(passage))] == wrong
+    assert [
+        word.original.lower() for word in find_denied_words(split_words(said), split_words(passage))
+    ] == wrong

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.evaluators.embeddings import UNRELATED_WORDS, TextEmbedder
 from proctor.evaluators.grounding.support import (
     COMMON_WORD_PASSAGES,
     MAX_PASSAGES,
@@ -19,8 +20,7 @@ from proctor.evaluators.grounding.support import (
     Grounding,
     check_grounding,
 )
-from proctor.evaluators.meanings import UNRELATED_WORDS, Meanings
-from proctor.evaluators.wording import words
+from proctor.evaluators.tokenizer import split_words
 
 CONTEXT = "The ferry to Bergen leaves at 7 in the morning. It does not carry cars."
 
@@ -45,7 +45,7 @@ class Synonyms:
 
 
 def grounded(text: str, *context: str, embedder: Any = "lexical") -> Grounding:
-    found = asyncio.run(check_grounding(text, context or (CONTEXT,), Meanings(embedder, "test")))
+    found = asyncio.run(check_grounding(text, context or (CONTEXT,), TextEmbedder(embedder, "test")))
     assert found is not None
     return found
 
@@ -203,8 +203,8 @@ def test_the_weakest_sentence_decides_and_short_ones_are_seen_with_the_rest() ->
 
 def test_a_text_that_says_nothing_is_not_judged() -> None:
     """Function words alone are in every context, or in none."""
-    assert asyncio.run(check_grounding("Yes, it is.", [CONTEXT], Meanings("lexical", "test"))) is None
-    assert asyncio.run(check_grounding("...", [CONTEXT], Meanings("lexical", "test"))) is None
+    assert asyncio.run(check_grounding("Yes, it is.", [CONTEXT], TextEmbedder("lexical", "test"))) is None
+    assert asyncio.run(check_grounding("...", [CONTEXT], TextEmbedder("lexical", "test"))) is None
 
 
 def test_a_sentence_may_rest_on_several_passages_but_not_on_any_number() -> None:
@@ -226,13 +226,13 @@ def test_passages_are_found_in_long_documents() -> None:
 
 def test_the_source_knows_where_a_word_stands() -> None:
     """By the number of the passage."""
-    assert ContextIndex(["One. Two."]).find_passages(words("Two")[0]) == {1}
+    assert ContextIndex(["One. Two."]).find_passages(split_words("Two")[0]) == {1}
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_the_value_is_sound_and_a_text_supports_itself(text: str, context: str) -> None:
     """From 0 to 1, whatever the texts."""
-    found = asyncio.run(check_grounding(text, [context], Meanings("lexical", "test")))
+    found = asyncio.run(check_grounding(text, [context], TextEmbedder("lexical", "test")))
     if found is not None:
         assert 0.0 <= found.value <= 1.0
         assert all(0.0 <= one.support <= 1.0 for one in found.sentences)

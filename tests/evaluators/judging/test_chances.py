@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.evaluators.judges.opinion import VerdictProbabilities, read_probabilities
-from proctor.evaluators.judges.scale import RATING_VALUES, Numbers
-from proctor.records.model import TokenChances
+from proctor.evaluators.judges.scale import RATING_VALUES, NumberScale
+from proctor.records.model import TokenLogprobs
 
 VALUES: dict[str, float] = dict(RATING_VALUES.items())
 WORDS = list(VALUES)
 
 
-def token(text: str, chance: float = 1.0, **others: float) -> TokenChances:
+def token(text: str, chance: float = 1.0, **others: float) -> TokenLogprobs:
     told = {other.replace("_", " "): math.log(share) for other, share in others.items()}
-    return TokenChances(text, math.log(chance), told)
+    return TokenLogprobs(text, math.log(chance), told)
 
 
 def test_the_chances_of_the_labels_are_those_of_their_first_tokens() -> None:
@@ -43,8 +43,8 @@ def test_the_verdict_is_found_inside_json() -> None:
 
 def test_numbers_have_chances_too() -> None:
     """On a scale from 1 to 5 each number is a token."""
-    scale = Numbers(1, 5)
-    tokens = [token("SCORE: "), TokenChances("4", math.log(0.6), {"5": math.log(0.4)})]
+    scale = NumberScale(1, 5)
+    tokens = [token("SCORE: "), TokenLogprobs("4", math.log(0.6), {"5": math.log(0.4)})]
     found = read_probabilities("SCORE: 4", 7, tokens, list(scale.steps()))
     assert isinstance(found, VerdictProbabilities)
     # 0.6 * 0.75 + 0.4 * 1.0
@@ -64,7 +64,7 @@ def test_numbers_have_chances_too() -> None:
     ],
 )
 def test_where_the_chances_are_not_known_it_says_why(
-    text: str, place: int, tokens: list[TokenChances], labels: list[str], why: str
+    text: str, place: int, tokens: list[TokenLogprobs], labels: list[str], why: str
 ) -> None:
     """No expectation is made up."""
     found = read_probabilities(text, place, tokens, labels)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.judges.criteria import Criterion, rubric_of
+from proctor.evaluators.judges.criteria import Criterion, parse_criteria
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from proctor.evaluators.judges.criteria import Criterion, rubric_of
 )
 def test_a_rubric_can_be_written_in_several_ways(given: Any, wanted: list[Criterion]) -> None:
     """All of them come to the same record."""
-    assert list(rubric_of(given, "here")) == wanted
+    assert list(parse_criteria(given, "here")) == wanted
 
 
 def test_every_fault_is_named_at_once() -> None:
@@ -48,7 +48,7 @@ def test_every_fault_is_named_at_once() -> None:
         {"id": "d", "weight": True},
     ]
     with pytest.raises(EvaluatorError) as caught:
-        rubric_of(faulty, "my rubric")
+        parse_criteria(faulty, "my rubric")
     told = str(caught.value)
     assert "my rubric: the rubric is invalid" in told
     for fault in (
@@ -68,14 +68,14 @@ def test_every_fault_is_named_at_once() -> None:
 def test_an_empty_rubric_is_refused(given: Any) -> None:
     """There would be nothing to score by."""
     with pytest.raises(EvaluatorError, match="it has no criterion"):
-        rubric_of(given, "here")
+        parse_criteria(given, "here")
 
 
 @pytest.mark.parametrize("given", ["accuracy", 3, None])
 def test_what_is_no_rubric_is_refused(given: Any) -> None:
     """And it says how to write one."""
     with pytest.raises(EvaluatorError, match=r"is not a rubric[\s\S]*write a list"):
-        rubric_of(given, "here")
+        parse_criteria(given, "here")
 
 
 def test_a_judge_is_told_name_description_and_criteria() -> None:

@@ -16,18 +16,18 @@ from proctor.evaluators.judges.opinion import (
     get_opinion,
     run_concurrently,
     to_text,
-    usage_data,
+    usage_to_data,
 )
-from proctor.evaluators.judges.scale import PASSING_RATINGS, RATING_VALUES, Labels, Numbers
-from proctor.evaluators.judges.templates import shipped
-from proctor.records.model import ModelResponse, TokenChances
+from proctor.evaluators.judges.scale import PASSING_RATINGS, RATING_VALUES, LabelScale, NumberScale
+from proctor.evaluators.judges.templates import load_template
+from proctor.records.model import ModelResponse, TokenLogprobs
 from proctor.records.session import Message, Session, Usage
 from proctor.sessions import current as sessions
 from tests.evaluators.judging.rehearsed import Asked, Scripted, rates, scores
 
-RATINGS = Labels("rating", RATING_VALUES, passing=PASSING_RATINGS)
-QUESTION = Question(shipped("llm-judge"), {"criterion": "Is it right?", "output": "Paris"})
-SCORED = Question(shipped("llm-score"), {"criterion": "c", "output": "o"}, {"low": "1", "high": "5"})
+RATINGS = LabelScale("rating", RATING_VALUES, passing=PASSING_RATINGS)
+QUESTION = Question(load_template("llm-judge"), {"criterion": "Is it right?", "output": "Paris"})
+SCORED = Question(load_template("llm-score"), {"criterion": "c", "output": "o"}, {"low": "1", "high": "5"})
 
 
 def opinion(judge: Scripted, **how: Any) -> Opinion:
@@ -40,7 +40,7 @@ def test_an_opinion_tells_the_verdict_who_gave_it_and_what_it_cost(schema: bool)
     found = opinion(rates("good", schema=schema))
     assert (found.value, found.verdict, found.passed, found.reason) == (0.75, "good", True, "so it is")
     assert found.model == "test:judge"
-    assert found.prompt == shipped("llm-judge").id
+    assert found.prompt == load_template("llm-judge").id
     assert found.usage == Usage(input_tokens=100, output_tokens=10, cost=0.001)
 
 
@@ -79,9 +79,9 @@ def chancy(asked: Asked) -> ModelResponse:
     before, after = text[: -len("good")], "good"
     if text.endswith('"}'):
         before, after = text[: -len('good"}')], "good"
-    tokens = [TokenChances(before, 0.0), TokenChances(after, math.log(0.6), {"w": math.log(0.4)})]
+    tokens = [TokenLogprobs(before, 0.0), TokenLogprobs(after, math.log(0.6), {"w": math.log(0.4)})]
     if text.endswith('"}'):
-        tokens.append(TokenChances('"}', 0.0))
+        tokens.append(TokenLogprobs('"}', 0.0))
     return ModelResponse(text, logprobs=tuple(tokens))
 
 
@@ -105,9 +105,9 @@ def test_without_chances_the_word_itself_counts_and_it_says_so() -> None:
 
 def test_a_number_between_two_steps_is_a_number_too() -> None:
     """4.5 of 5, and with a scale that is too fine no chances are looked for."""
-    found = asyncio.run(get_opinion(scores(4.5), SCORED, Numbers(1, 5)))
+    found = asyncio.run(get_opinion(scores(4.5), SCORED, NumberScale(1, 5)))
     assert found.value == 0.875
-    fine = asyncio.run(get_opinion(scores(42), SCORED, Numbers(0, 100), JudgeOptions(logprobs=True)))
+    fine = asyncio.run(get_opinion(scores(42), SCORED, NumberScale(0, 100), JudgeOptions(logprobs=True)))
     assert (fine.value, fine.unknown) == (0.42, "the provider gave no chances")
 
 
@@ -118,15 +118,15 @@ def test_a_verdict_between_two_steps_is_kept_whatever_the_chances_of_the_steps()
         def answer(asked: Asked) -> ModelResponse:
             text = f"so\nSCORE {asked.mark}: {said}"
             before = text[: -len(said)]
-            rest = [TokenChances(said[1:], 0.0)] if said[1:] else []
-            first = TokenChances("4", math.log(0.75), {"1": math.log(0.25)})
-            return ModelResponse(text, logprobs=(TokenChances(before, 0.0), first, *rest))
+            rest = [TokenLogprobs(said[1:], 0.0)] if said[1:] else []
+            first = TokenLogprobs("4", math.log(0.75), {"1": math.log(0.25)})
+            return ModelResponse(text, logprobs=(TokenLogprobs(before, 0.0), first, *rest))
 
         return answer
 
     def scored(said: str) -> Opinion:
         return asyncio.run(
-            get_opinion(Scripted(chancy(said)), SCORED, Numbers(1, 5), JudgeOptions(logprobs=True))
+            get_opinion(Scripted(chancy(said)), SCORED, NumberScale(1, 5), JudgeOptions(logprobs=True))
         )
 
     between = scored("4.5")
@@ -191,4 +191,4 @@ def test_texts_are_shown_as_they_are_and_all_else_as_json() -> None:
 
 def test_usage_that_is_not_known_is_left_out() -> None:
     """Unknown is not zero."""
-    assert usage_data(Usage(input_tokens=3)) == {"input_tokens": 3}
+    assert usage_to_data(Usage(input_tokens=3)) == {"input_tokens": 3}

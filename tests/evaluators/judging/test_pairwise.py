@@ -17,7 +17,7 @@ from proctor.evaluators.judges.pairwise import (
     compare,
     position_bias,
     preferences_in,
-    summary_of,
+    summarize_preference,
 )
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.sample import Sample
@@ -57,22 +57,22 @@ def test_an_answer_that_wins_in_both_places_wins() -> None:
     assert seen == {("short", "rather long"), ("rather long", "short")}
     assert {block(r, "INPUT") for r in model.asked} == {"why?"}
     assert {block(r, "CRITERION") for r in model.asked} == {"length"}
-    assert summary_of(found) == "the other answer is preferred in both orders; Length matters."
+    assert summarize_preference(found) == "the other answer is preferred in both orders; Length matters."
 
 
 def test_a_judge_that_follows_the_place_has_no_preference() -> None:
     """Whatever stands second is chosen twice: a flip, which is a tie, and the place is named."""
     found = asyncio.run(compare(Scripted(second_place), "x", "y"))
     assert (found.winner, found.flipped, found.favours) == ("tie", True, "second")
-    assert summary_of(found) == "a tie: in both orders the judge chose the second answer"
+    assert summarize_preference(found) == "a tie: in both orders the judge chose the second answer"
 
 
 def test_the_judge_may_call_them_equal_only_if_it_is_offered() -> None:
     """With `ties` it is a verdict; without, it is none, and asked for once more."""
     model = Scripted(lambda request: line(request, "BETTER", "tie"))
-    found = asyncio.run(compare(model, "x", "y", how=Comparison(ties=True)))
+    found = asyncio.run(compare(model, "x", "y", comparison=Comparison(ties=True)))
     assert (found.winner, found.flipped) == ("tie", False)
-    assert summary_of(found) == "a tie"
+    assert summarize_preference(found) == "a tie"
     with pytest.raises(Unreadable, match="asked twice"):
         asyncio.run(compare(model, "x", "y"))
 
@@ -108,7 +108,7 @@ def test_labels_can_be_chosen() -> None:
         return f"Both are fine.\nBETTER {mark_of(request)}: Output {right}"
 
     how = Comparison(("Output (a)", "Output (b)"))
-    assert asyncio.run(compare(Scripted(judge), "x", {"y": 1}, how=how)).winner == "a"
+    assert asyncio.run(compare(Scripted(judge), "x", {"y": 1}, comparison=how)).winner == "a"
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,13 @@ from proctor.evaluators.judges.scale import (
     PASSING_RATINGS,
     RATING_VALUES,
     JudgeOutput,
-    Labels,
-    Numbers,
-    numbers,
+    LabelScale,
+    NumberScale,
+    create_number_scale,
     simplify_number,
 )
 
-RATINGS = Labels("rating", RATING_VALUES, passing=PASSING_RATINGS)
+RATINGS = LabelScale("rating", RATING_VALUES, passing=PASSING_RATINGS)
 
 
 def test_the_five_ratings_have_the_values_of_the_specification() -> None:
@@ -41,7 +41,7 @@ def test_a_mean_of_ratings_passes_from_the_least_passing_one_up() -> None:
 
 def test_a_threshold_overrules_the_passing_words() -> None:
     """Whoever sets a pass mark means it."""
-    lenient = Labels("rating", RATING_VALUES, passing=PASSING_RATINGS, threshold=0.5)
+    lenient = LabelScale("rating", RATING_VALUES, passing=PASSING_RATINGS, threshold=0.5)
     assert lenient.passes(0.5, "fair")
     assert not lenient.passes(0.25, "excellent")
 
@@ -58,7 +58,7 @@ def test_a_rating_in_json_is_a_judge_output() -> None:
 @given(low=st.integers(-10, 10), width=st.integers(1, 30), at=st.floats(0, 1))
 def test_a_number_and_its_value_tell_the_same(low: int, width: int, at: float) -> None:
     """The score in the details is the one whose value it is, between the ends."""
-    scale = Numbers(low, low + width)
+    scale = NumberScale(low, low + width)
     told = scale.details(at)
     assert (told["min"], told["max"]) == (low, low + width)
     assert scale.value_of(str(told["score"])) == pytest.approx(at, abs=1e-6)
@@ -68,7 +68,7 @@ def test_a_number_and_its_value_tell_the_same(low: int, width: int, at: float) -
 
 def test_a_score_is_told_as_number_share_and_value() -> None:
     """4 of 1 to 5: three quarters up, and 80 percent of the best."""
-    scale = Numbers(1, 5)
+    scale = NumberScale(1, 5)
     assert scale.value_of("4") == 0.75
     assert scale.details(0.75) == {"score": 4, "min": 1, "max": 5, "percentage": 80.0, "normalized": 0.75}
     assert scale.passes(0.7)
@@ -78,22 +78,22 @@ def test_a_score_is_told_as_number_share_and_value() -> None:
 
 def test_only_few_whole_numbers_are_steps() -> None:
     """A finer scale has no verdicts that could be counted."""
-    assert Numbers(1, 5).steps() == {"1": 0.0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1.0}
-    assert Numbers(0, 100).steps() == {}
-    assert Numbers(0, 0.5).steps() == {}
+    assert NumberScale(1, 5).steps() == {"1": 0.0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1.0}
+    assert NumberScale(0, 100).steps() == {}
+    assert NumberScale(0, 0.5).steps() == {}
 
 
 @pytest.mark.parametrize("ends", [(5, 1), (1, 1), (1,), "15", None, (1, float("inf")), (1, True)])
 def test_a_scale_that_is_none_is_refused(ends: Any) -> None:
     """Two numbers, the lesser first."""
     with pytest.raises(EvaluatorError, match="a minimum and a maximum"):
-        numbers(ends, None, "here")
+        create_number_scale(ends, None, "here")
 
 
 def test_a_scale_keeps_its_threshold() -> None:
     """0.7 unless another is given, and 0 is another."""
-    assert numbers([1, 10], None, "here") == Numbers(1, 10, 0.7)
-    assert numbers((0, 1), 0.0, "here").threshold == 0.0
+    assert create_number_scale([1, 10], None, "here") == NumberScale(1, 10, 0.7)
+    assert create_number_scale((0, 1), 0.0, "here").threshold == 0.0
 
 
 def test_numbers_are_written_as_people_do() -> None:

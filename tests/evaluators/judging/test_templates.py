@@ -11,24 +11,24 @@ from proctor.errors import EvaluatorError, ModelError
 from proctor.evaluators.judges.fence import Fence
 from proctor.evaluators.judges.templates import (
     add_fence_notice,
-    chosen,
     fill_template,
+    load_template,
     needs_expected,
-    shipped,
+    select_template,
 )
 from proctor.models.prompts import MarkdownSection, PromptTemplate
 
 
 def test_a_shipped_prompt_is_read_once() -> None:
     """Whoever asks for it again gets the same one."""
-    assert shipped("claims-check") is shipped("claims-check")
+    assert load_template("claims-check") is load_template("claims-check")
 
 
 def test_a_text_is_no_prompt() -> None:
     """Said before it is looked for among the files, with the way to make one of it."""
     for text in ("Is $output kind?", "---\nkey: own\n---\nIs it?"):
         with pytest.raises(EvaluatorError, match="got a text") as caught:
-            chosen(text, "llm-judge", (), "here")
+            select_template(text, "llm-judge", (), "here")
         assert "PromptTemplate.parse" in caught.value.fix
 
 
@@ -38,7 +38,7 @@ KEYS = ("llm-judge", "llm-score", "quality-score", "rubric")
 @pytest.mark.parametrize("key", KEYS)
 def test_a_shipped_prompt_begins_with_the_words_on_the_fence(key: str) -> None:
     """One system message: what the marks mean, then the task; everything judged behind them."""
-    template = shipped(key)
+    template = load_template(key)
     texts = {n: f"the {n}" for n in template.parameters if n not in ("mark", "low", "high")}
     fence = Fence(texts)
     system, user = fill_template(template, fence, {"low": "1", "high": "5"}).messages()
@@ -52,7 +52,7 @@ def test_a_shipped_prompt_begins_with_the_words_on_the_fence(key: str) -> None:
 @pytest.mark.parametrize("key", KEYS)
 def test_a_shipped_prompt_does_without_everything_but_the_output(key: str) -> None:
     """What a sample does not have is not mentioned."""
-    template = shipped(key)
+    template = load_template(key)
     wanted: list[str] = [n for n in ("criterion", "criteria", "output") if n in template.parameters]
     texts = {name: name for name in wanted}
     _, user = fill_template(template, Fence(texts), {"low": "1", "high": "5"}).messages()
@@ -75,11 +75,11 @@ def test_a_prompt_may_be_a_file_or_a_template(tmp_path: Path) -> None:
     """A path as text, a path, a template: the same prompt; nothing: the one that ships."""
     file = tmp_path / "mine.md"
     file.write_text("---\nkey: mine\n---\nIs $output kind? See $criterion and $expected.\n")
-    by_path = chosen(str(file), "llm-judge", ("criterion",), "here")
-    assert by_path.id == chosen(file, "llm-judge", ("criterion",), "here").id
-    assert by_path.id == chosen(PromptTemplate.load(file), "llm-judge", ("criterion",), "here").id
+    by_path = select_template(str(file), "llm-judge", ("criterion",), "here")
+    assert by_path.id == select_template(file, "llm-judge", ("criterion",), "here").id
+    assert by_path.id == select_template(PromptTemplate.load(file), "llm-judge", ("criterion",), "here").id
     assert needs_expected(by_path)
-    assert chosen(None, "llm-judge", (), "here").id == shipped("llm-judge").id
+    assert select_template(None, "llm-judge", (), "here").id == load_template("llm-judge").id
 
 
 def test_a_prompt_that_does_not_fit_is_refused_when_it_is_chosen(tmp_path: Path) -> None:
@@ -87,11 +87,11 @@ def test_a_prompt_that_does_not_fit_is_refused_when_it_is_chosen(tmp_path: Path)
     file = tmp_path / "mine.md"
     file.write_text("---\nkey: mine\n---\nIs $outputs kind? $low\n")
     with pytest.raises(EvaluatorError) as caught:
-        chosen(file, "llm-judge", ("criterion",), "llm_judge")
+        select_template(file, "llm-judge", ("criterion",), "llm_judge")
     assert "$outputs: there is no such placeholder; did you mean 'output'?" in str(caught.value)
     assert "$low: there is no such placeholder" in str(caught.value)
     assert "$output: the prompt does not contain it" in str(caught.value)
     with pytest.raises(ModelError, match="cannot be read"):
-        chosen(str(tmp_path / "none.md"), "llm-judge", (), "llm_judge")
+        select_template(str(tmp_path / "none.md"), "llm-judge", (), "llm_judge")
     with pytest.raises(EvaluatorError, match="a file or a PromptTemplate, got 3"):
-        chosen(3, "llm-judge", (), "llm_judge")
+        select_template(3, "llm-judge", (), "llm_judge")

@@ -13,25 +13,25 @@ from typing import NamedTuple
 
 import msgspec
 
-from proctor.comparison.compare import COMBINED, compare, compare_all
+from proctor.comparison.compare import COMBINED_METRICS, compare, compare_all
 from proctor.comparison.contents import mark_different_samples, unpair_sides
 from proctor.comparison.deltas import Pair, collect_evidence
 from proctor.comparison.evidence import Evidence
 from proctor.comparison.gates import describe
 from proctor.comparison.gates.gaps import (
-    TENTH,
+    DEFAULT_MAX_MISSING,
     Gaps,
     apply_coverage_limit,
     apply_missing_limit,
     apply_unmatched_limit,
     find_gaps,
-    worst_gap,
+    find_worst_gap,
 )
 from proctor.comparison.gates.thresholds import (
     DEFAULT_METRIC,
-    in_own_unit,
-    refuse_unreachable,
-    shortfalls,
+    convert_thresholds,
+    find_shortfalls,
+    require_reachable,
     suggest_metric,
 )
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE, Side
@@ -52,13 +52,13 @@ from proctor.core.stats.differences import difference_interval, differences, pai
 from proctor.core.stats.distributions import normal_quantile
 from proctor.core.stats.intervals import mean_interval, wilson_interval
 from proctor.core.stats.sequential import Better, non_inferiority
-from proctor.errors import ConfigError, nearest
-from proctor.metrics.warnings import constant_judges
-from proctor.records.comparison import NOT_COMPARABLE, Comparison, Interval, MetricDelta, also_known_as
+from proctor.errors import ConfigError, suggest_name
+from proctor.metrics.warnings import warn_constant_judges
+from proctor.records.comparison import NOT_COMPARABLE, Comparison, Interval, MetricDelta, list_aliases
+from proctor.records.formatting import Kind
 from proctor.records.gate import Check, Early, GateResult, GateVerdict
 from proctor.records.report import EvalReport
-from proctor.records.rubric import columns_in
-from proctor.records.wording import Kind
+from proctor.records.rubric import read_run_columns
 
 LEVEL = 0.05
 DEFAULT_MARGIN = 0.02
@@ -244,7 +244,7 @@ def _project_rates(evidence: Evidence, more: int, confidence: float) -> Interval
     return paired_interval(up, down, n, confidence) or (-1.0, 1.0)
 
 
-class Demand(msgspec.Struct, frozen=True):
+class GateConfig(msgspec.Struct, frozen=True):
     """The configuration of a gate.
 
     `metrics` holds the margin of each metric: how much worse it may be, in points of a rate or score
@@ -262,9 +262,9 @@ class Demand(msgspec.Struct, frozen=True):
     better: Mapping[str, bool] = {}
     accept_changes: bool = False
     unpaired: bool = False
-    max_missing: float = TENTH
+    max_missing: float = DEFAULT_MAX_MISSING
 
-    def refuse_wrong(self) -> None:
+    def validate(self) -> None:
         """Raise `ConfigError` for values that no gate can use."""
         for name, margin in self.metrics.items():
             if not 0 <= margin < math.inf:
@@ -283,20 +283,20 @@ class Demand(msgspec.Struct, frozen=True):
             )
         if self.unpaired and self.max_flips is not None:
             raise ConfigError(NO_PAIRS, where="max_flips", fix="leave out unpaired or max_flips")
-        refuse_unreachable(self.fail_under)
-        aliases = {alias for name in self.metrics for alias in also_known_as(name)}
+        require_reachable(self.fail_under)
+        aliases = {alias for name in self.metrics for alias in list_aliases(name)}
         for name in self.better:
-            if not aliases & set(also_known_as(name)):
+            if not aliases & set(list_aliases(name)):
                 raise ConfigError(
                     f"better names {name}, which is not among the metrics of the gate",
                     where="better",
-                    fix=nearest(name, self.metrics) if self.metrics else f"add --metric {name}",
+                    fix=suggest_name(name, self.metrics) if self.metrics else f"add --metric {name}",
                 )
 
 
 def decide(
     pairs: Sequence[Pair],
-    demand: Demand,
+    demand: GateConfig,
     *,
     report: EvalReport | None = None,
     baseline: str = "",
@@ -308,10 +308,10 @@ def decide(
 
     >>> passed = {str(i): 1.0 for i in range(200)}
     >>> new, old = (Side(n, {"pass_rate": passed}, samples=tuple(passed)) for n in ("new", "old"))
-    >>> decide([(new, old)], Demand({"pass_rate": 0.02})).verdict
+    >>> decide([(new, old)], GateConfig({"pass_rate": 0.02})).verdict
     'pass'
     """
-    demand.refuse_wrong()
+    demand.validate()
     if not pairs and not demand.fail_under:
         raise ConfigError("there is nothing to check", where="gate", fix="name a baseline, or --fail-under")
     pairs = [unpair_sides(a, b) if demand.unpaired else mark_different_samples(a, b) for a, b in pairs]
@@ -325,18 +325,18 @@ def decide(
                 where="max_flips",
                 fix="leave it out: the runs are then compared as two groups",
             )
-        refuse_unlike(comparison, demand)
+        require_same_evaluators(comparison, demand)
     for a, b in pairs:
-        refuse_unmeasured(a, b, demand)
+        require_numbers(a, b, demand)
     checks = [
         *_check_metrics(pairs, comparisons, demand),
         *_check_thresholds(report, demand),
         *_check_flips(pairs, comparisons, demand),
     ]
-    return concluded(checks, comparisons, report, baseline=baseline, notes=notes)
+    return conclude_gate(checks, comparisons, report, baseline=baseline, notes=notes)
 
 
-def concluded(
+def conclude_gate(
     checks: Sequence[Check],
     comparisons: Sequence[Comparison],
     report: EvalReport | None,
@@ -352,7 +352,7 @@ def concluded(
     run = report.metadata if report is not None else None
     all_notes = [*notes]
     if report is not None and run is not None:
-        all_notes.extend(constant_judges(report.results, run))
+        all_notes.extend(warn_constant_judges(report.results, run))
     for comparison in comparisons:
         all_notes.extend((*comparison.notes, *describe.describe_unmatched(comparison)))
     if run is not None and run.cached_outputs is not None and not comparisons:
@@ -373,7 +373,7 @@ def concluded(
 
 
 def _check_metrics(
-    pairs: Sequence[Pair], comparisons: Sequence[Comparison], demand: Demand
+    pairs: Sequence[Pair], comparisons: Sequence[Comparison], demand: GateConfig
 ) -> Iterator[Check]:
     family = len(pairs) * len(demand.metrics)
     for (a, b), comparison in zip(pairs, comparisons, strict=True):
@@ -417,7 +417,7 @@ def find_delta(comparison: Comparison, metric: str) -> MetricDelta:
     return delta
 
 
-def refuse_unlike(comparison: Comparison, demand: Demand) -> None:
+def require_same_evaluators(comparison: Comparison, demand: GateConfig) -> None:
     """Raise `ConfigError` for a combined metric if the evaluators are not the same."""
     deltas = {name: find_delta(comparison, name) for name in demand.metrics}
     incomparable = [
@@ -425,7 +425,7 @@ def refuse_unlike(comparison: Comparison, demand: Demand) -> None:
         for name, delta in deltas.items()
         if delta.verdict == NOT_COMPARABLE
         # An evaluator that stopped judging makes a check inconclusive instead.
-        and (comparison.unlike or not comparison.uneven or delta.name not in COMBINED)
+        and (comparison.unlike or not comparison.uneven or delta.name not in COMBINED_METRICS)
     ]
     if comparison.unlike and demand.max_flips is not None:
         incomparable.append("the number of lost samples")
@@ -443,13 +443,15 @@ def refuse_unlike(comparison: Comparison, demand: Demand) -> None:
     )
 
 
-def refuse_unmeasured(a: Side, b: Side, demand: Demand) -> None:
+def require_numbers(a: Side, b: Side, demand: GateConfig) -> None:
     """Raise `ConfigError` for a metric that one of the sides has no number of."""
     for metric in demand.metrics:
         for side in (b, a):
             if all(side.find(name) is None for name in _list_names(metric)):
                 raise ConfigError(
-                    f"{side.name} has no number of {metric}", where="metric", fix=nearest(metric, side.names)
+                    f"{side.name} has no number of {metric}",
+                    where="metric",
+                    fix=suggest_name(metric, side.names),
                 )
 
 
@@ -495,12 +497,12 @@ def _check_metric(
     return msgspec.structs.replace(check, sentence=describe.describe_metric(check, delta, family, missing))
 
 
-def _check_thresholds(report: EvalReport | None, demand: Demand) -> Iterator[Check]:
+def _check_thresholds(report: EvalReport | None, demand: GateConfig) -> Iterator[Check]:
     if report is None:
         return
     limit = demand.max_missing
-    for metric, threshold in in_own_unit(demand.fail_under, columns_in(report.metadata)).items():
-        below = shortfalls(report, {metric: threshold})
+    for metric, threshold in convert_thresholds(demand.fail_under, read_run_columns(report.metadata)).items():
+        below = find_shortfalls(report, {metric: threshold})
         value = report.metrics.get(metric)
         reached = None if value is None else value.value
         sentence = "; ".join(below) or describe.describe_threshold(metric, reached, threshold)
@@ -512,10 +514,12 @@ def _check_thresholds(report: EvalReport | None, demand: Demand) -> Iterator[Che
             n=0 if value is None else value.n,
             kind="rate" if value is not None and value.kind == "rate" else "number",
         )
-        yield apply_missing_limit(check, Gaps(worst_gap(report, metric, limit)), limit)
+        yield apply_missing_limit(check, Gaps(find_worst_gap(report, metric, limit)), limit)
 
 
-def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], demand: Demand) -> Iterator[Check]:
+def _check_flips(
+    pairs: Sequence[Pair], comparisons: Sequence[Comparison], demand: GateConfig
+) -> Iterator[Check]:
     if (limit := demand.max_flips) is None:
         return
     for (run, base), comparison in zip(pairs, comparisons, strict=True):
@@ -532,7 +536,7 @@ def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], deman
         yield check if demand.accept_changes else apply_unmatched_limit(check, comparison, run)
 
 
-def refuse_unknown_metrics(demand: Demand, baseline: Iterable[Side]) -> None:
+def require_known_metrics(demand: GateConfig, baseline: Iterable[Side]) -> None:
     """Raise `ConfigError` for a metric that the baseline lacks, before a run is paid for."""
     for side in baseline:
         comparison = compare(side, side, better=demand.better)
@@ -540,10 +544,10 @@ def refuse_unknown_metrics(demand: Demand, baseline: Iterable[Side]) -> None:
             convert_margin(find_delta(comparison, name), share)
 
 
-def metrics_asked(margins: Mapping[str, float | None], margin: float = DEFAULT_MARGIN) -> dict[str, float]:
+def resolve_margins(margins: Mapping[str, float | None], margin: float = DEFAULT_MARGIN) -> dict[str, float]:
     """Return the margin of each metric, `margin` by default; the strict pass rate if none is named.
 
-    >>> metrics_asked({}), metrics_asked({"latency_ms.mean": 0.1, "pass_rate": None}, 0.03)
+    >>> resolve_margins({}), resolve_margins({"latency_ms.mean": 0.1, "pass_rate": None}, 0.03)
     ({'strict_pass_rate': 0.02}, {'latency_ms.mean': 0.1, 'pass_rate': 0.03})
     """
     named = margins or {DEFAULT_METRIC: None}

@@ -8,9 +8,16 @@ from collections.abc import Iterator, Sequence
 from proctor.comparison.describe import describe_grouping
 from proctor.core.stats.intervals import FEWEST_CLUSTERS
 from proctor.records.comparison import Comparison, MetricDelta
+from proctor.records.formatting import (
+    Kind,
+    add_clusters,
+    change_unit,
+    format_change,
+    format_estimate,
+    format_value,
+)
 from proctor.records.gate import Check, Early, GateVerdict
 from proctor.records.metric import MetricValue
-from proctor.records.wording import Kind, about, change, in_clusters, unit, value
 
 MAX_LISTED_IDS = 3
 # Nobody runs this many times as many samples.
@@ -47,7 +54,7 @@ def describe_metric(
     Without `show_more` the sentence leaves out how many more samples are needed.
     """
     kind = delta.kind
-    figures = f"{check.name} {value(check.value, kind)} against {value(check.baseline, kind)}"
+    figures = f"{check.name} {format_value(check.value, kind)} against {format_value(check.baseline, kind)}"
     gaps = f"; {_count_samples(missing)} without a number left out" if missing and check.n else ""
     margin = _describe_margin(check, delta)
     if check.interval is None:
@@ -139,14 +146,14 @@ def _describe_margin(check: Check, delta: MetricDelta) -> str:
     samples = _count_samples(check.n)
     if check.baseline_n is not None:
         samples = f"two groups of {check.n:,} and {check.baseline_n:,} samples"
-    return f"{text}, {in_clusters(samples, check.clusters)}"
+    return f"{text}, {add_clusters(samples, check.clusters)}"
 
 
 def _describe_more(check: Check) -> str:
     more = check.more_samples
     if more is not None and not _is_hopeless(check):
         side = "" if check.baseline_n is None else " on each side"
-        return f"; about {about(more)} more sample{'' if more == 1 else 's'}{side} would decide it"
+        return f"; about {format_estimate(more)} more sample{'' if more == 1 else 's'}{side} would decide it"
     if check.interval is None or not check.n:
         return ""
     if not check.margin and not check.difference:
@@ -167,7 +174,7 @@ def _describe_difference(kind: Kind, number: float, margin: float | None) -> str
 
 
 def _format_size(kind: Kind, number: float) -> str:
-    return f"{change(number, kind, sign='')}{unit(kind)}"
+    return f"{format_change(number, kind, sign='')}{change_unit(kind)}"
 
 
 def _count_samples(count: int) -> str:

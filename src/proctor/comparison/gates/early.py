@@ -15,10 +15,16 @@ import msgspec
 
 from proctor.comparison.compare import compare
 from proctor.comparison.deltas import Pair
-from proctor.comparison.gates.decision import Demand, concluded, convert_margin, find_delta, refuse_unlike
+from proctor.comparison.gates.decision import (
+    GateConfig,
+    conclude_gate,
+    convert_margin,
+    find_delta,
+    require_same_evaluators,
+)
 from proctor.comparison.gates.describe import describe_metric
 from proctor.comparison.gates.gaps import (
-    TENTH,
+    DEFAULT_MAX_MISSING,
     Gap,
     Gaps,
     apply_coverage_limit,
@@ -29,11 +35,11 @@ from proctor.comparison.gates.gaps import (
 from proctor.comparison.gates.thresholds import DEFAULT_METRIC
 from proctor.core.stats.intervals import Interval
 from proctor.core.stats.sequential import Betting, Verdict, non_inferiority
-from proctor.errors import ConfigError, StopRun, nearest
+from proctor.errors import ConfigError, StopRun, suggest_name
 from proctor.records.gate import Check, Early, GateResult
-from proctor.records.order import drawn
+from proctor.records.order import shuffle_key
 from proctor.records.report import EvalReport
-from proctor.records.results import Results, outcome_for
+from proctor.records.results import Results, find_outcome
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
 
@@ -52,21 +58,23 @@ def make_metric_reader(metric: str, evaluators: Sequence[str] = ()) -> Reader:
     `.pass_rate` and `.mean` of each evaluator.
     """
     if metric == DEFAULT_METRIC:
-        return strict_pass
+        return read_strict_pass
     if metric == "pass_rate":
         return lambda result: _PASS_VALUES.get(result.outcome)
     if metric == "mean_score":
         return lambda result: result.verdict()[1]
     name, _, statistic = metric.rpartition(".")
     if name in evaluators and statistic == "pass_rate":
-        return lambda result: _PASS_VALUES.get(outcome_for(result, name))
+        return lambda result: _PASS_VALUES.get(find_outcome(result, name))
     if name in evaluators and statistic == "mean":
         return make_score_reader(name)
     known = [*_OVERALL, *(f"{each}.{s}" for each in evaluators for s in ("pass_rate", "mean"))]
-    raise ConfigError(f"a run cannot stop early by {metric!r}", where="metric", fix=nearest(metric, known))
+    raise ConfigError(
+        f"a run cannot stop early by {metric!r}", where="metric", fix=suggest_name(metric, known)
+    )
 
 
-def strict_pass(result: EvalResult) -> float | None:
+def read_strict_pass(result: EvalResult) -> float | None:
     """Return 1 if a result passed, 0 if it failed or has an error, None if it was skipped."""
     outcome = result.outcome
     return None if outcome == "skipped" else float(outcome == "passed")
@@ -82,7 +90,7 @@ def make_score_reader(evaluator: str) -> Reader:
     return read
 
 
-def numbers_of(results: Iterable[EvalResult], read: Reader) -> dict[str, float]:
+def average_numbers(results: Iterable[EvalResult], read: Reader) -> dict[str, float]:
     """Average the numbers of each sample over its epochs, for results of one configuration."""
     by_sample: dict[str, list[float]] = {}
     for result in results:
@@ -106,8 +114,8 @@ class EarlyGate:
     """A gate that decides during a run whether the run is no worse than its baseline, apart from a margin.
 
     `baseline` holds the baseline's numbers by sample id, `read` reads a number from a result. Pass
-    `hear` to a run: `evaluate(…, shuffle=7, decide=gate.hear)`. A sample counts when all its epochs
-    have arrived and its turn has come. `configuration` is the one to judge; without it the run must
+    `add_result` to a run: `evaluate(…, shuffle=7, decide=gate.add_result)`. A sample counts when all its
+    epochs have arrived and its turn has come. `configuration` is the one to judge; without it the run must
     have only one. Samples that the baseline lacks (`unmatched`) and samples without a number
     (`unscored`) are left out and counted. The verdict is about all samples like these, not about this
     dataset, and each side of it is wrong in at most 2.5 % of all runs.
@@ -118,7 +126,7 @@ class EarlyGate:
     >>> gate = EarlyGate({f"s{n}": 1.0 for n in range(100)}, margin=0.02)
     >>> for n in range(100):
     ...     wrong = EvalResult(Trial(Sample(f"s{n}", "?")), {"exact": Score(0.0, False)})
-    ...     if gate.hear(n, wrong) is not None:
+    ...     if gate.add_result(n, wrong) is not None:
     ...         break
     >>> gate.verdict, gate.n
     ('fail', 9)
@@ -127,7 +135,7 @@ class EarlyGate:
     def __init__(
         self,
         baseline: Mapping[str, float],
-        read: Reader = strict_pass,
+        read: Reader = read_strict_pass,
         *,
         metric: str = DEFAULT_METRIC,
         margin: float = 0.0,
@@ -140,7 +148,7 @@ class EarlyGate:
         if not baseline:
             raise ConfigError(f"the baseline has no number for {metric}", where="baseline")
         self.metric, self.margin = metric, margin
-        self.n = self.heard = self.unmatched = self.unscored = 0
+        self.n = self.sample_count = self.unmatched = self.unscored = 0
         self.verdict: Verdict = "inconclusive"
         self._baseline, self._read = baseline, read
         self._epochs, self._configuration = epochs, configuration
@@ -162,14 +170,14 @@ class EarlyGate:
         """The means of the run and of the baseline, over the samples that count; None before any."""
         return None if not self.n else (self._sums[0] / self.n, self._sums[1] / self.n)
 
-    def hear(self, turn: int, result: EvalResult) -> str | None:
+    def add_result(self, turn: int, result: EvalResult) -> str | None:
         """Add a result with the turn of its sample, in any order; return the reason when decided."""
         if not self._is_judged(result.trial.configuration):
             return None
         if turn >= self._next_turn:
             if turn not in self._pending:
                 self._pending[turn] = _PendingSample(result)
-                self.heard += 1
+                self.sample_count += 1
             self._pending[turn].numbers[result.trial.epoch] = self._read(result)
             while self._next_turn in self._pending and self.verdict == "inconclusive":
                 if len(self._pending[self._next_turn].numbers) < self._epochs:
@@ -239,18 +247,18 @@ class EarlyGate:
         """The reason, with how many of all samples the gate saved."""
         if of is None or self.verdict == "inconclusive":
             return self.reason
-        return f"{self.reason}; {max(0, of - self.heard):,} of {_count_samples(of)} were saved"
+        return f"{self.reason}; {max(0, of - self.sample_count):,} of {_count_samples(of)} were saved"
 
 
-def replayed(gate: EarlyGate, results: Results | Sequence[EvalResult], seed: int) -> EarlyGate:
+def replay_results(gate: EarlyGate, results: Results | Sequence[EvalResult], seed: int) -> EarlyGate:
     """Pass the results of a stored run that was shuffled with a seed to a gate.
 
     The run must have completed, early or not: its samples are then the first of the order.
     """
-    names = sorted({result.sample_id for result in results}, key=lambda name: drawn(seed, name))
+    names = sorted({result.sample_id for result in results}, key=lambda name: shuffle_key(seed, name))
     turns = {name: turn for turn, name in enumerate(names)}
     for result in results:
-        gate.hear(turns[result.sample_id], result)
+        gate.add_result(turns[result.sample_id], result)
     return gate
 
 
@@ -258,8 +266,8 @@ def _count_samples(count: int) -> str:
     return f"{count:,} sample{'' if count == 1 else 's'}"
 
 
-def early_gate(
-    demand: Demand,
+def make_early_gate(
+    demand: GateConfig,
     baseline: Iterable[EvalResult],
     evaluators: Sequence[str],
     *,
@@ -270,13 +278,13 @@ def early_gate(
     require_single_metric(demand)
     [(metric, margin)] = demand.metrics.items()
     read = make_metric_reader(metric, evaluators)
-    numbers = numbers_of(baseline, read)
+    numbers = average_numbers(baseline, read)
     return EarlyGate(numbers, read, metric=metric, margin=margin, epochs=epochs, configuration=configuration)
 
 
-def require_single_metric(demand: Demand) -> None:
+def require_single_metric(demand: GateConfig) -> None:
     """Raise `ConfigError` for anything that a run which stops early cannot check."""
-    demand.refuse_wrong()
+    demand.validate()
     if len(demand.metrics) != 1:
         raise ConfigError(SINGLE_METRIC, where="metric", fix="name one, or run all samples")
     if demand.unpaired:
@@ -294,7 +302,7 @@ def require_single_metric(demand: Demand) -> None:
             )
 
 
-def settled(
+def conclude_early_gate(
     gate: EarlyGate,
     pair: Pair,
     report: EvalReport,
@@ -302,7 +310,7 @@ def settled(
     baseline: str,
     notes: Iterable[str] = (),
     accept_changes: bool = False,
-    max_missing: float = TENTH,
+    max_missing: float = DEFAULT_MAX_MISSING,
 ) -> GateResult:
     """Return the result of a gate that has checked a run.
 
@@ -318,7 +326,7 @@ def settled(
             where="baseline",
         )
     value, reference = gate.means
-    refuse_unlike(comparison, Demand({gate.metric: gate.margin}))
+    require_same_evaluators(comparison, GateConfig({gate.metric: gate.margin}))
     delta = find_delta(comparison, gate.metric)
     check = Check(
         gate.metric,
@@ -343,11 +351,11 @@ def settled(
     early = Early(gate.n, comparison.samples + len(comparison.only_a), _count_planned(report.metadata))
     # Usual intervals and p-values do not hold here, and samples that did not run are not missing.
     shown = msgspec.structs.replace(comparison, answer="", metrics={}, scores={}, fields={}, only_b=())
-    return concluded([check], [shown], report, baseline=baseline, notes=notes, early=early)
+    return conclude_gate([check], [shown], report, baseline=baseline, notes=notes, early=early)
 
 
-def judged_again(
-    demand: Demand,
+def replay_early_gate(
+    demand: GateConfig,
     report: EvalReport,
     before: Iterable[EvalResult],
     pair: Pair,
@@ -361,9 +369,9 @@ def judged_again(
     if run is None or run.options.shuffle is None:
         raise ConfigError("the run was not shuffled, so its early stop cannot be checked again")
     names = [spec.name for spec in run.evaluators]
-    gate = early_gate(demand, before, names, epochs=run.options.epochs, configuration=configuration)
-    return settled(
-        replayed(gate, list(report.results), run.options.shuffle),
+    gate = make_early_gate(demand, before, names, epochs=run.options.epochs, configuration=configuration)
+    return conclude_early_gate(
+        replay_results(gate, list(report.results), run.options.shuffle),
         pair,
         report,
         baseline=baseline,

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from proctor.comparison.compare import COMBINED
+from proctor.comparison.compare import COMBINED_METRICS
 from proctor.comparison.contents import count_failed_trials
-from proctor.comparison.coverage import coverage_of
+from proctor.comparison.coverage import compute_coverage
 from proctor.comparison.sides import MEAN_SCORE, Numbers, Side
 from proctor.metrics.warnings import MAX_MISSING_SHARE, MissingVerdicts, count_skipped, find_evaluator
 from proctor.records.comparison import Comparison
@@ -24,7 +24,7 @@ from proctor.records.results import Results
 from proctor.records.rubric import TOTAL_SCORE
 from proctor.records.run import RunMetadata
 
-TENTH = MAX_MISSING_SHARE
+DEFAULT_MAX_MISSING = MAX_MISSING_SHARE
 
 
 class Gap(NamedTuple):
@@ -51,10 +51,10 @@ class Gap(NamedTuple):
         allowed = limit if isinstance(limit, int) else limit * self.of
         return self.missing > allowed + 1e-9
 
-    def told(self, where: str) -> str:
+    def describe(self, where: str) -> str:
         """Describe what is missing.
 
-        >>> Gap(4, 30, 3).told("this run")
+        >>> Gap(4, 30, 3).describe("this run")
         '4 of 30 samples have no such number in this run, or only part of it (3: something failed)'
         """
         if self.evaluator:
@@ -137,7 +137,7 @@ def find_gaps(a: Side, b: Side, comparison: Comparison, metric: str) -> Gaps:
     )
 
 
-def worst_gap(report: EvalReport, metric: str, limit: float = TENTH) -> Gap:
+def find_worst_gap(report: EvalReport, metric: str, limit: float = DEFAULT_MAX_MISSING) -> Gap:
     """Find the largest gap of a metric in any configuration.
 
     Errors and skips are missing; skips are not if the run ignores them. A configuration that exceeds
@@ -153,9 +153,9 @@ def worst_gap(report: EvalReport, metric: str, limit: float = TENTH) -> Gap:
     return max(gaps, key=lambda gap: (gap.exceeds(limit), gap.missing / max(1, gap.of)))
 
 
-def worst_of_all(report: EvalReport) -> tuple[str, Gap]:
+def find_worst_metric(report: EvalReport) -> tuple[str, Gap]:
     """Find the metric of a run with the largest gap."""
-    gaps = {metric: worst_gap(report, metric) for metric in report.metrics}
+    gaps = {metric: find_worst_gap(report, metric) for metric in report.metrics}
     return max(gaps.items(), key=lambda item: item[1].missing, default=("", Gap(0, 0)))
 
 
@@ -165,7 +165,7 @@ def _find_metric_gap(
     value = table.get(metric)
     if value is None:
         return Gap(0, 0)
-    if metric in COMBINED and run is not None and (silent := _find_silent_evaluator(results, run)):
+    if metric in COMBINED_METRICS and run is not None and (silent := _find_silent_evaluator(results, run)):
         return silent
     is_score, evaluator = find_evaluator(metric, run)
     skipped = MissingVerdicts(0, 0)
@@ -199,7 +199,7 @@ def apply_missing_limit(check: Check, gaps: Gaps, limit: float, baseline: str = 
     allowed = f"at most {limit:,}" if isinstance(limit, int) else f"at most {100 * limit:g} %"
     return _require_none(
         check,
-        [gap.told(where) for gap, where in sides if gap.exceeds(limit)],
+        [gap.describe(where) for gap, where in sides if gap.exceeds(limit)],
         f", {allowed} may be without (--max-missing): score them again, or allow it",
     )
 
@@ -211,9 +211,9 @@ def apply_coverage_limit(check: Check, metric: str, a: Side, b: Side, limit: flo
     the run, also in runs that ignore skips: the check was not made. A mean changes as well if an
     evaluator judges samples that it did not judge in the baseline.
     """
-    if check.verdict != "pass" or metric not in COMBINED:
+    if check.verdict != "pass" or metric not in COMBINED_METRICS:
         return check
-    coverage = coverage_of(a, b)
+    coverage = compute_coverage(a, b)
     counts_gained = metric in (MEAN_SCORE, TOTAL_SCORE) and len(coverage) > 1
     problems = [
         evaluator.describe("this run", b.name)
@@ -233,9 +233,9 @@ def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side) -> Ch
     new, removed = len(comparison.only_a) + different, count_removed_samples(run, comparison)
     total = pairs + different + len(comparison.only_b)
     problems = []
-    if Gap(new, new + pairs).exceeds(TENTH):
+    if Gap(new, new + pairs).exceeds(DEFAULT_MAX_MISSING):
         problems.append(f"{new:,} of {new + pairs:,} samples of {a} have no partner in {b} and are left out")
-    if Gap(removed, total).exceeds(TENTH):
+    if Gap(removed, total).exceeds(DEFAULT_MAX_MISSING):
         problems.append(f"{removed:,} of {total:,} samples of {b} are not in {a}")
     advice = (
         ": add --unpaired to compare all samples of both as two groups, "

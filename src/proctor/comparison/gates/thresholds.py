@@ -6,11 +6,11 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from proctor.errors import ConfigError, Problem, nearest
+from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.metric import MetricValue
 from proctor.records.numbers import is_number, read_percent
 from proctor.records.report import EvalReport
-from proctor.records.rubric import TOTAL_SCORE, Columns, columns_in
+from proctor.records.rubric import TOTAL_SCORE, Columns, read_run_columns
 
 # Lower is better for these metrics, so a lowest allowed value makes no sense. The text of each
 # prefix says how to limit such a metric.
@@ -29,14 +29,14 @@ DEFAULT_METRIC = "strict_pass_rate"
 LOWEST_PERCENTAGE = 0.01
 
 
-class Percent(float):
+class Percentage(float):
     """A threshold in percent: 80 % of a rate is 0.8, and 80 % of a scale up to 5 is 4."""
 
 
-def read_share(raw: Any, where: str) -> float:
+def read_threshold(raw: Any, where: str) -> float:
     """Read a threshold from a file, an option or Python: a number, or a text: 0.8 or 80%.
 
-    >>> read_share("80%", "fail_under"), read_share(0.5, "fail_under")
+    >>> read_threshold("80%", "fail_under"), read_threshold(0.5, "fail_under")
     (0.8, 0.5)
     """
     percent = read_percent(raw)
@@ -49,7 +49,7 @@ def read_share(raw: Any, where: str) -> float:
                 fix=f"write {10_000 * percent:g}% or {100 * percent:g}; if the threshold is that "
                 f"low, write {percent:.4g}",
             )
-        return Percent(percent)
+        return Percentage(percent)
     if is_number(raw):
         return float(raw)
     try:
@@ -70,7 +70,7 @@ def read_thresholds(raw: Any, where: str) -> dict[str, float]:
     problems: list[Problem] = []
     for metric, least in named.items():
         try:
-            thresholds[str(metric)] = read_share(least, where)
+            thresholds[str(metric)] = read_threshold(least, where)
         except ConfigError as error:
             place = f"{where}.{metric}" if isinstance(raw, Mapping) else where
             problems.append(Problem(place, error.what))
@@ -81,7 +81,7 @@ def read_thresholds(raw: Any, where: str) -> dict[str, float]:
     return thresholds
 
 
-def in_own_unit(thresholds: Mapping[str, float], rubrics: Columns) -> dict[str, float]:
+def convert_thresholds(thresholds: Mapping[str, float], rubrics: Columns) -> dict[str, float]:
     """Convert each threshold to the unit of its metric: 80 % of a total score up to 5 is 4.
 
     Raises `ConfigError` for a total score outside its scale.
@@ -94,9 +94,9 @@ def _convert_threshold(metric: str, least: float, scale: tuple[float, float] | N
     if metric != TOTAL_SCORE or scale is None:
         return least
     low, high = scale
-    value = round(least * high, 12) if isinstance(least, Percent) else least
+    value = round(least * high, 12) if isinstance(least, Percentage) else least
     if not low <= value <= high:
-        share = f"{100 * least:g} % of {high:g}, " if isinstance(least, Percent) else ""
+        share = f"{100 * least:g} % of {high:g}, " if isinstance(least, Percentage) else ""
         raise ConfigError(
             f"the threshold of {metric} is {share}{value:g}, but its scale is from {low:g} to {high:g}",
             where="fail_under",
@@ -105,15 +105,15 @@ def _convert_threshold(metric: str, least: float, scale: tuple[float, float] | N
     return value
 
 
-def shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]:
+def find_shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]:
     """Say which metrics do not reach their threshold, in any configuration.
 
     A metric without a value does not reach its threshold: no result could be scored.
     """
     require_higher_is_better(thresholds)
     tables = report.by_configuration or {"": report.metrics}
-    refuse_unknown(thresholds, report.metrics)
-    thresholds = in_own_unit(thresholds, columns_in(report.metadata))
+    require_known_metrics(thresholds, report.metrics)
+    thresholds = convert_thresholds(thresholds, read_run_columns(report.metadata))
     return [
         f"{metric}{f' of {configuration}' if configuration else ''} "
         f"{_describe_shortfall(table.get(metric), least)}"
@@ -123,7 +123,9 @@ def shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]
     ]
 
 
-def refuse_unknown(thresholds: Iterable[str], known: Iterable[str], custom: Collection[str] = ()) -> None:
+def require_known_metrics(
+    thresholds: Iterable[str], known: Iterable[str], custom: Collection[str] = ()
+) -> None:
     """Raise `ConfigError` for a threshold of an unknown metric.
 
     A name that starts with the name of a `custom` metric is accepted: which values a custom metric
@@ -152,10 +154,10 @@ def suggest_metric(metric: str, known: Iterable[str]) -> str:
     names = set(known)
     of_evaluator = [name for suffix in ("mean", "pass_rate") if (name := f"{metric}.{suffix}") in names]
     matches = of_evaluator or sorted(name for name in names if name.startswith(f"{metric}_"))[:1]
-    return f"did you mean {' or '.join(map(repr, matches))}?" if matches else nearest(metric, names)
+    return f"did you mean {' or '.join(map(repr, matches))}?" if matches else suggest_name(metric, names)
 
 
-def refuse_unreachable(thresholds: Mapping[str, float]) -> None:
+def require_reachable(thresholds: Mapping[str, float]) -> None:
     """Raise `ConfigError` for a threshold that no run can reach, such as 80 instead of 80%."""
     require_higher_is_better(thresholds)
     problems = [

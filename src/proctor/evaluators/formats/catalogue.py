@@ -14,7 +14,7 @@ from proctor.errors import EvaluatorError
 from proctor.evaluators.formats import json_text, markup, scalars
 from proctor.evaluators.formats.fault import Fault, Terms, at
 from proctor.evaluators.formats.scalars import Check, is_valid, matches
-from proctor.evaluators.verdict import shown
+from proctor.evaluators.score_conversion import preview
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
@@ -103,7 +103,7 @@ _TOO_DEEP = Fault("it is nested too deep to be read")
 
 def json(text: str, _: Terms) -> Fault | None:
     """Check JSON (RFC 8259)."""
-    return json_text.read(text).fault
+    return json_text.check_json(text).fault
 
 
 def toml(text: str, _: Terms) -> Fault | None:
@@ -223,7 +223,7 @@ def date(text: str, _: Terms) -> Fault | None:
     """Check a day of the calendar as YYYY-MM-DD."""
     match = _DATE.fullmatch(text)
     if match is None:
-        return Fault(f"{shown(text)} is not written YYYY-MM-DD")
+        return Fault(f"{preview(text)} is not written YYYY-MM-DD")
     try:
         calendar_day(*map(int, match.groups()))
     except ValueError as error:
@@ -235,7 +235,7 @@ def time(text: str, _: Terms) -> Fault | None:
     """Check a time of day as HH:MM or HH:MM:SS, with an optional offset."""
     match = _TIME.fullmatch(text)
     if match is None:
-        return Fault(f"{shown(text)} is not written HH:MM[:SS] with or without an offset")
+        return Fault(f"{preview(text)} is not written HH:MM[:SS] with or without an offset")
     hour, minute, second = (int(digits or 0) for digits in match.groups()[:3])
     is_midnight = (hour, minute, second) == (24, 0, 0)
     # Second 60 is a leap second.
@@ -251,7 +251,7 @@ def datetime(text: str, terms: Terms) -> Fault | None:
     """Check a day and a time of day (ISO 8601), with T or a space between them."""
     day, _, clock = text.replace("t", "T", 1).replace(" ", "T", 1).partition("T")
     if not clock:
-        return Fault(f"{shown(text)} is not written YYYY-MM-DDTHH:MM:SS")
+        return Fault(f"{preview(text)} is not written YYYY-MM-DDTHH:MM:SS")
     return date(day, terms) or time(clock, terms)
 
 
@@ -259,7 +259,7 @@ def rfc3339(text: str, terms: Terms) -> Fault | None:
     """Check a time stamp by RFC 3339: with seconds and an offset."""
     fault = datetime(text, terms)
     if fault is None and not _TO_THE_SECOND.search(text):
-        return Fault(f"{shown(text)} has no seconds, or no offset such as Z or +01:00")
+        return Fault(f"{preview(text)} has no seconds, or no offset such as Z or +01:00")
     if fault is None and text[11:13] == "24":
         return Fault("RFC 3339 writes midnight as 00:00:00")
     return fault
@@ -269,7 +269,7 @@ def duration(text: str, _: Terms) -> Fault | None:
     """Check a duration (ISO 8601), such as P3DT12H or PT0.5S."""
     if _DURATION.fullmatch(text) and not _EARLY_FRACTION.search(text):
         return None
-    return Fault(f"{shown(text)} is not a duration such as P3DT12H, PT0.5S or P2W")
+    return Fault(f"{preview(text)} is not a duration such as P3DT12H, PT0.5S or P2W")
 
 
 class Format(NamedTuple):

@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proctor.errors import EvaluatorError, Problem, nearest
+from proctor.errors import EvaluatorError, Problem, suggest_name
 from proctor.evaluators.formats.catalogue import ALIASES, FORMATS, Format
-from proctor.evaluators.formats.fault import Fault, Terms, at, without_fence
-from proctor.evaluators.formats.json_text import HALF_A_PAIR, SURROGATE, unwritable
+from proctor.evaluators.formats.fault import Fault, Terms, at, remove_fence
+from proctor.evaluators.formats.json_text import HALF_A_PAIR, SURROGATE, explain_unwritable
 from proctor.evaluators.formats.scalars import compile_regex
-from proctor.evaluators.verdict import shown
+from proctor.evaluators.score_conversion import preview
 from proctor.records import codec
-from proctor.records.sample import kind_of
+from proctor.records.sample import type_name
 from proctor.records.score import Score
 
 WHERE = "format_compliance"
 
 
-def agreed(names: Sequence[Any], options: Mapping[str, Any]) -> tuple[dict[str, Format], Terms]:
+def select_formats(names: Sequence[Any], options: Mapping[str, Any]) -> tuple[dict[str, Format], Terms]:
     """Return the formats of these names and their options, or an error that says what is invalid.
 
-    >>> agreed(["csv"], {"header": False})[1].header
+    >>> select_formats(["csv"], {"header": False})[1].header
     False
     """
     formats = {name: _find_format(name) for name in names}
     return formats, _check_options(formats, {key: it for key, it in options.items() if it is not None})
 
 
-def verdict(output: Any, formats: Mapping[str, Format], terms: Terms, allow_fences: bool) -> Score:
+def score_formats(output: Any, formats: Mapping[str, Format], terms: Terms, allow_fences: bool) -> Score:
     """Pass if one of the formats fits; an abandoned check of the others is an error."""
     faults: dict[str, Fault] = {}
     abandoned = ""
@@ -54,7 +54,7 @@ def verdict(output: Any, formats: Mapping[str, Format], terms: Terms, allow_fenc
 def _find_format(name: Any) -> Format:
     known = FORMATS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
     if known is None:
-        fix = nearest(str(name), [*FORMATS, *ALIASES])
+        fix = suggest_name(str(name), [*FORMATS, *ALIASES])
         raise EvaluatorError(f"there is no format {name!r}", where=WHERE, fix=fix)
     return known
 
@@ -84,12 +84,12 @@ def _find_fault(output: Any, expected: Format, terms: Terms, allow_fences: bool)
         if object in expected.data or (
             isinstance(plain, expected.data) and isinstance(plain, bool) == (bool in expected.data)
         ):
-            reason = unwritable(plain)
+            reason = explain_unwritable(plain)
             return Fault(reason) if reason else None
         if not isinstance(plain, str):
-            return Fault(f"it is {kind_of(plain)}, not a text: {shown(plain)}")
+            return Fault(f"it is {type_name(plain)}, not a text: {preview(plain)}")
         output = plain
-    text, before = without_fence(output, allow_fences)
+    text, before = remove_fence(output, allow_fences)
     if isinstance(text, bytes):
         try:
             text = text.decode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from proctor.evaluators.verdict import shown
+from proctor.evaluators.score_conversion import preview
 
 
 class Terms(NamedTuple):
@@ -64,7 +64,7 @@ def found_at(text: str, position: int) -> str:
     >>> found_at("ab", 1), found_at("ab", 2)
     ("'b'", 'the end of the text')
     """
-    return shown(text[position]) if position < len(text) else "the end of the text"
+    return preview(text[position]) if position < len(text) else "the end of the text"
 
 
 def unfenced(text: str) -> tuple[str, int]:
@@ -84,7 +84,7 @@ def unfenced(text: str) -> tuple[str, int]:
     return ("\n".join(lines[1:-1]), before) if closing.startswith(opening[1]) else (text, 0)
 
 
-def without_fence(output: str | bytes | bytearray, allow_fences: bool) -> tuple[str | bytes, int]:
+def remove_fence(output: str | bytes | bytearray, allow_fences: bool) -> tuple[str | bytes, int]:
     """Return a text or bytes without the fence around it, if that is allowed, and the lines before it."""
     if not allow_fences:
         return output if isinstance(output, str) else bytes(output), 0

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from proctor.evaluators.formats.fault import Fault, at, found_at
 from proctor.records import codec
-from proctor.records.sample import kind_of
+from proctor.records.sample import type_name
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
@@ -46,12 +46,12 @@ class _Malformed(Exception):
         self.what = what
 
 
-def read(data: str | bytes) -> Reading:
+def check_json(data: str | bytes) -> Reading:
     """Read a JSON text and say what is wrong with it; the standard allows keys to repeat.
 
-    >>> read('{"a": 1, "a": 2}')
+    >>> check_json('{"a": 1, "a": 2}')
     Reading(fault=None, duplicates=['a (line 1, column 10)'])
-    >>> str(read("[1,]").fault)
+    >>> str(check_json("[1,]").fault)
     "line 1, column 4: a comma stands before ']'"
     """
     if isinstance(data, str):
@@ -195,16 +195,16 @@ class _Scan:
         return False
 
 
-def unwritable(value: Any) -> str:
+def explain_unwritable(value: Any) -> str:
     """Why data cannot be written as JSON, or "".
 
-    >>> unwritable({"a": [1, None]}), unwritable({"a": float("nan")})
+    >>> explain_unwritable({"a": [1, None]}), explain_unwritable({"a": float("nan")})
     ('', 'a: JSON has no nan')
     """
     try:
         written = codec.plain(value)
     except codec.UNWRITABLE as error:
-        return f"{kind_of(value)} cannot be written as JSON ({type(error).__name__})"
+        return f"{type_name(value)} cannot be written as JSON ({type(error).__name__})"
     for path, item in _leaves(written):
         place = f"{path}: " if path else ""
         if isinstance(item, float) and not isfinite(item):

@@ -9,7 +9,7 @@ from xml.parsers import expat
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.formats.fault import Fault, Terms, at
-from proctor.evaluators.verdict import shown
+from proctor.evaluators.score_conversion import preview
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -62,7 +62,7 @@ def html(text: str, _: Terms) -> Fault | None:
     balance = _Balance()
     for kind, name, start in _tags(text):
         if kind == "cut":
-            return at(text, start, f"the tag {shown(text[start : start + 20])} is not finished")
+            return at(text, start, f"the tag {preview(text[start : start + 20])} is not finished")
         if wrong := balance.take(kind, name, start):
             return at(text, *wrong)
     unclosed = [entry for entry in balance.open if not _OPEN_ENDED.fullmatch(entry[0])]

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.formats.fault import Fault, Terms, at
-from proctor.evaluators.verdict import shown
+from proctor.evaluators.score_conversion import preview
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
@@ -35,7 +35,7 @@ def matches(pattern: str, description: str) -> Check:
     compiled = re.compile(pattern)
 
     def check(text: str, _: Terms) -> Fault | None:
-        return None if compiled.fullmatch(text) else Fault(f"{shown(text)} is not {description}")
+        return None if compiled.fullmatch(text) else Fault(f"{preview(text)} is not {description}")
 
     return check
 
@@ -44,7 +44,7 @@ def is_valid(name: str, description: str) -> Check:
     """Create a check of a format that the JSON Schema validator knows."""
 
     def check(text: str, _: Terms) -> Fault | None:
-        return None if _validator(name).is_valid(text) else Fault(f"{shown(text)} is not {description}")
+        return None if _validator(name).is_valid(text) else Fault(f"{preview(text)} is not {description}")
 
     return check
 
@@ -70,7 +70,7 @@ def url(text: str, terms: Terms) -> Fault | None:
         return fault
     address = urlsplit(text)
     if not address.hostname:
-        return Fault(f"{shown(text)} names no host")
+        return Fault(f"{preview(text)} names no host")
     try:
         _ = address.port
     except ValueError as error:
@@ -130,9 +130,9 @@ def regex(text: str, terms: Terms) -> Fault | None:
     if error is None:
         return None
     if error.message.startswith("Error executing regex"):
-        what = f"the pattern {shown(pattern)} was given up after {_MAX_BACKTRACKING:,} steps"
+        what = f"the pattern {preview(pattern)} was given up after {_MAX_BACKTRACKING:,} steps"
         raise EvaluatorError(what)
-    return Fault(f"{shown(text)} does not match {shown(pattern)} as a whole")
+    return Fault(f"{preview(text)} does not match {preview(pattern)} as a whole")
 
 
 @functools.cache

@@ -14,9 +14,9 @@ import msgspec
 from proctor.core import imports as importing
 from proctor.core import optional as extras
 from proctor.core.yaml_text import load_yaml
-from proctor.errors import EvaluatorError, UsageError, nearest
-from proctor.evaluators.formats.json_text import read
-from proctor.evaluators.verdict import shown
+from proctor.errors import EvaluatorError, UsageError, suggest_name
+from proctor.evaluators.formats.json_text import check_json
+from proctor.evaluators.score_conversion import preview
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
@@ -37,10 +37,10 @@ _VALUE = "\x00"
 _TAKEN = "give a mapping, a boolean, the path of a JSON or YAML file, a class, or its address (module:Class)"
 
 
-def schema_from(source: Any) -> dict[str, Any] | bool:
+def load_schema(source: Any) -> dict[str, Any] | bool:
     """The schema that a mapping, text, file, address or class stands for.
 
-    >>> schema_from('{"type": "integer"}')
+    >>> load_schema('{"type": "integer"}')
     {'type': 'integer'}
     """
     if isinstance(source, Mapping):
@@ -59,11 +59,11 @@ def schema_from(source: Any) -> dict[str, Any] | bool:
         try:
             return dict(msgspec.json.schema(source))
         except TypeError as error:
-            raise EvaluatorError(f"{shown(source)} has no schema: {error}", where=WHERE) from None
-    raise EvaluatorError(f"{shown(source)} is not a schema", where=WHERE, fix=_TAKEN)
+            raise EvaluatorError(f"{preview(source)} has no schema: {error}", where=WHERE) from None
+    raise EvaluatorError(f"{preview(source)} is not a schema", where=WHERE, fix=_TAKEN)
 
 
-def compiled(
+def compile_schema(
     schema: dict[str, Any] | bool,
     *,
     draft: str | None = None,
@@ -78,7 +78,7 @@ def compiled(
 
     if draft is not None:
         schema = _in_draft(schema, draft)
-    resources = [(uri, schema_from(other)) for uri, other in (others or {}).items()]
+    resources = [(uri, load_schema(other)) for uri, other in (others or {}).items()]
     try:
         registry = jsonschema_rs.Registry(resources, retriever=_refuse) if resources else None
         return jsonschema_rs.validator_for(
@@ -93,7 +93,7 @@ def compiled(
         raise _refused(error) from None
 
 
-def complaints(validator: Validator, instance: Any) -> Iterator[dict[str, Any]]:
+def find_schema_errors(validator: Validator, instance: Any) -> Iterator[dict[str, Any]]:
     """Everything that is wrong with data, each with its path and in words."""
     for error in validator.iter_errors(instance):
         yield _complaint(error)
@@ -112,25 +112,25 @@ def _complaint(error: ValidationError) -> dict[str, Any]:
 
 
 def _line(complaint: Mapping[str, Any]) -> str:
-    return line(complaint["path"], complaint["message"])
+    return format_schema_error(complaint["path"], complaint["message"])
 
 
-def line(path: str, message: str) -> str:
+def format_schema_error(path: str, message: str) -> str:
     """One complaint in one line.
 
-    >>> line("user.age", "'old' is not of type \\"integer\\"")
+    >>> format_schema_error("user.age", "'old' is not of type \\"integer\\"")
     'user.age: \\'old\\' is not of type "integer"'
     """
     return f"{path}: {message}" if path else message
 
 
-def undecided(complaint: Mapping[str, Any]) -> bool:
+def is_undecided(complaint: Mapping[str, Any]) -> bool:
     """True if a pattern was given up, so that nobody knows whether the data fits."""
     return str(complaint["message"]).startswith("Error executing regex")
 
 
 def _words(error: ValidationError) -> str:
-    return error.message.replace(_VALUE, shown(error.instance))
+    return error.message.replace(_VALUE, preview(error.instance))
 
 
 def _from_text(text: str) -> Any:
@@ -139,7 +139,7 @@ def _from_text(text: str) -> Any:
         return _decoded(text, WHERE)
     if _ADDRESS.fullmatch(text):
         try:
-            return importing.load(text)
+            return importing.import_object(text)
         except UsageError as error:
             raise EvaluatorError(error.what, where=WHERE, fix=error.fix) from None
     return _from_file(Path(text))
@@ -163,7 +163,7 @@ def _from_file(path: Path) -> Any:
 
 
 def _decoded(text: str, where: str) -> Any:
-    fault = read(text).fault
+    fault = check_json(text).fault
     if fault is not None:
         raise EvaluatorError(f"the schema is not JSON: {fault}", where=where)
     return msgspec.json.decode(text)
@@ -177,7 +177,7 @@ def _is_type(source: Any) -> bool:
 def _in_draft(schema: dict[str, Any] | bool, draft: str) -> dict[str, Any] | bool:
     """The schema with the draft written into it, where it does not say one itself."""
     if draft not in _META:
-        raise EvaluatorError(f"there is no draft {draft!r}", where=WHERE, fix=nearest(str(draft), _META))
+        raise EvaluatorError(f"there is no draft {draft!r}", where=WHERE, fix=suggest_name(str(draft), _META))
     if isinstance(schema, bool):
         return schema
     return {"$schema": _META[draft]} | schema
@@ -199,7 +199,7 @@ def _refused(error: Exception) -> EvaluatorError:
     fix = ""
     if isinstance(error, jsonschema_rs.ValidationError):
         path = ".".join(map(str, error.instance_path))
-        told = line(path, _words(error))
+        told = format_schema_error(path, _words(error))
         if error.kind.name == "$ref":
             fix = 'nothing is fetched: put what it refers to into "$defs", or give schemas={…}'
     else:

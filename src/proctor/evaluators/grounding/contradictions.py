@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from proctor.core import resources
-from proctor.evaluators.wording import Word, english, related
+from proctor.evaluators.tokenizer import Word, are_related, load_english
 
 WordPairs = list[tuple[Word, Word]]
 
@@ -84,7 +84,7 @@ def _load_prefixes() -> _Prefixes:
 def find_replaced_words(sentence: Sequence[Word], context: Sequence[Word]) -> WordPairs:
     """Return the words for which a context has another word of an exclusive group, with that word.
 
-    >>> from proctor.evaluators.wording import words
+    >>> from proctor.evaluators.tokenizer import words
     >>> pairs = find_replaced_words(words("turn right"), words("turn left"))
     >>> [(word.text, other.text) for word, other in pairs]
     [('right', 'left')]
@@ -145,7 +145,7 @@ def _find_other_units(sentence: Sequence[Word], context: Sequence[Word]) -> Word
 def find_same_measures(sentence: Sequence[Word], context: Sequence[Word]) -> set[Word]:
     """Return the units that follow the same number in a context, in any spelling.
 
-    >>> from proctor.evaluators.wording import words
+    >>> from proctor.evaluators.tokenizer import words
     >>> [word.text for word in find_same_measures(words("120 m long"), words("120 metres long"))]
     ['m']
     """
@@ -185,13 +185,13 @@ def _get_member(word: Word) -> str:
 @functools.lru_cache(maxsize=65536)
 def _get_singular(text: str) -> str:
     is_plural = text.endswith("s") and text[:-1] in _load_exclusive_words().groups
-    return text[:-1] if is_plural and related(text, text[:-1]) else ""
+    return text[:-1] if is_plural and are_related(text, text[:-1]) else ""
 
 
 def find_opposites(sentence: Sequence[Word], context: Sequence[Word]) -> WordPairs:
     """Return the words of which a context has only the opposite by prefix, with that opposite.
 
-    >>> from proctor.evaluators.wording import words
+    >>> from proctor.evaluators.tokenizer import words
     >>> def find(sentence, context):
     ...     return [(w.text, o.text) for w, o in find_opposites(words(sentence), words(context))]
     >>> find("It is safe.", "It is unsafe."), find("It is not safe.", "It is unsafe.")
@@ -209,7 +209,7 @@ def find_opposites(sentence: Sequence[Word], context: Sequence[Word]) -> WordPai
         originals = (word.original, other.original)
         forms = [item.text for item in (*sentence, *context) if item.original not in originals]
         # A sentence with both words compares them.
-        if not any(related(word.text, form) or related(other.text, form) for form in forms):
+        if not any(are_related(word.text, form) or are_related(other.text, form) for form in forms):
             pairs.append((word, other))
     return pairs
 
@@ -244,7 +244,7 @@ def _find_opposite(word: Word, context: Sequence[Word], context_by_base: WordsBy
 def find_changed_measures(sentence: Sequence[Word], context: Sequence[Word]) -> list[tuple[str, str]]:
     """Return the numbers that have no magnitude, or the opposite bound, compared with a context.
 
-    >>> from proctor.evaluators.wording import words
+    >>> from proctor.evaluators.tokenizer import words
     >>> find_changed_measures(words("It cost 5 dollars."), words("It cost 5 million dollars."))
     [('5', '5 million')]
     >>> find_changed_measures(words("It takes at least 3 days."), words("It takes up to 3 days."))
@@ -305,7 +305,7 @@ def _list_content_words(sentence: Sequence[Word]) -> Iterator[tuple[int, Word]]:
 
 def _is_denied(sentence: Sequence[Word], index: int) -> bool:
     before = sentence[max(0, index - _NEGATION_REACH) : index]
-    return any(word.kind == "negation" or word.text in english().denying for word in before)
+    return any(word.kind == "negation" or word.text in load_english().denying for word in before)
 
 
 @functools.lru_cache(maxsize=65536)
@@ -316,8 +316,8 @@ def _are_opposite(left: str, right: str) -> bool:
         base = longer.removeprefix(prefix)
         if base == longer or len(base) < _MIN_BASE_LETTERS or base in known.exceptions:
             continue
-        if (base == shorter or related(base, shorter)) and (
-            not bases or any(base == listed or related(base, listed) for listed in bases)
+        if (base == shorter or are_related(base, shorter)) and (
+            not bases or any(base == listed or are_related(base, listed) for listed in bases)
         ):
             return True
     return False

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
+from proctor.evaluators.embeddings import UNRELATED_WORDS, TextEmbedder, VectorSimilarity, run_off_loop
 from proctor.evaluators.grounding.contradictions import (
     find_changed_measures,
     find_opposites,
@@ -20,9 +21,17 @@ from proctor.evaluators.grounding.contradictions import (
     find_same_measures,
 )
 from proctor.evaluators.language import JUDGE_HINT, explain_first_unreadable, is_english_word
-from proctor.evaluators.meanings import UNRELATED_WORDS, Meanings, Nearness, run_off_loop
-from proctor.evaluators.verdict import shown
-from proctor.evaluators.wording import Word, WordKind, english, fold_case, related, sentences, texts_in, words
+from proctor.evaluators.score_conversion import preview
+from proctor.evaluators.tokenizer import (
+    Word,
+    WordKind,
+    are_related,
+    collect_texts,
+    fold_case,
+    load_english,
+    split_sentences,
+    split_words,
+)
 from proctor.records.score import Score
 
 DEFAULT_THRESHOLD = 0.75
@@ -70,13 +79,13 @@ _MAX_ACRONYM_LETTERS = 6
 class GroundingScorer:
     """Scores the support that a context gives to the weakest sentence of the output."""
 
-    def __init__(self, meanings: Meanings, threshold: float) -> None:
+    def __init__(self, meanings: TextEmbedder, threshold: float) -> None:
         self._embedder, self._threshold = meanings, threshold
         self.options = meanings.options
 
     async def score(self, output: Any, reference: Sequence[str] = ()) -> Score:
         """Score the support of the weakest sentence; skip an output without statements."""
-        text, details = "\n\n".join(texts_in(output)), self._embedder.details
+        text, details = "\n\n".join(collect_texts(output)), self._embedder.details
         if not text:
             return Score.skipped("there is no text to check", details)
         texts = [text, "\n".join(reference)]
@@ -150,7 +159,7 @@ class Grounding(NamedTuple):
         reason = f"least support {self.value:.2f}"
         if self.weakest.unsupported:
             listed = ", ".join(self.weakest.unsupported)
-            reason += f", in {shown(self.weakest.text)}: not in the context: {listed}"
+            reason += f", in {preview(self.weakest.text)}: not in the context: {listed}"
         if self.left_out:
             reason += f"; {self.left_out:,} further sentences were not checked"
         return reason
@@ -169,7 +178,7 @@ def find_denials(sentence: Sequence[Word]) -> list[Denial]:
     These are the next one or two meaningful words before a function word, or else the last
     meaningful word before the negation.
 
-    >>> from proctor.evaluators.wording import words
+    >>> from proctor.evaluators.tokenizer import words
     >>> [denial] = find_denials(words("Bergen is not the capital of Norway"))
     >>> [word.text for word in denial.denied]
     ['capital']
@@ -181,7 +190,7 @@ def find_denials(sentence: Sequence[Word]) -> list[Denial]:
         following = sentence[index + 1 : index + 1 + _NEGATION_REACH]
         # "not only" and "No. 5" deny nothing.
         if following and (
-            following[0].text in english().not_a_negation_before
+            following[0].text in load_english().not_a_negation_before
             or (word.text == "no" and following[0].kind == "number")
         ):
             continue
@@ -195,7 +204,7 @@ def _find_denied_after(following: Sequence[Word]) -> list[Word]:
     for word in following:
         if word.kind in _MEANINGFUL:
             denied.append(word)
-        elif denied and word.text not in english().articles:
+        elif denied and word.text not in load_english().articles:
             break
     return denied[:_MAX_DENIED_WORDS]
 
@@ -239,11 +248,11 @@ def find_denied_words(sentence: Sequence[Word], passage: Sequence[Word]) -> list
 
 
 def _may_deny(some_words: Iterable[Word]) -> bool:
-    return any(word.text in english().denying for word in some_words)
+    return any(word.text in load_english().denying for word in some_words)
 
 
 def _is_same_word(word: Word, other: Word) -> bool:
-    return other.kind in _MEANINGFUL and related(word.text, other.text)
+    return other.kind in _MEANINGFUL and are_related(word.text, other.text)
 
 
 def find_statement_words(sentence: str) -> list[Word]:
@@ -256,7 +265,7 @@ def find_statement_words(sentence: str) -> list[Word]:
     """
     statement = _LIST_NUMBER.sub("", _CITATION.sub(" ", sentence))
     statement = _compile_openings().sub("", statement)
-    found = words(statement)
+    found = split_words(statement)
     if _is_courtesy(statement, found) or all(word.kind in _EMPTY_KINDS for word in found):
         return []
     if _HEADING.match(sentence) or sentence.isupper():
@@ -269,7 +278,7 @@ def _is_name(word: Word) -> bool:
     """Return True for a capitalized word at the start that is not an ordinary English word."""
     if word.kind != "content" or not word.original[0].isupper() or len(word.text) < _MIN_NAME_LETTERS:
         return False
-    if word.text in english().proper_names:
+    if word.text in load_english().proper_names:
         return True
     # A rare plural or verb form is not a name: "Felines", "Ferreting".
     return _ORDINARY_END.search(word.text) is None and not is_english_word(word.text)
@@ -282,12 +291,12 @@ def _is_courtesy(sentence: str, found: list[Word]) -> bool:
         return False
     plain = fold_case(sentence).replace("’", "'").replace(" n't", "n't")
     start = " ".join([*re.findall(r"[^\W_]+", plain), ""])
-    return any(start.startswith(f"{phrase} ") for phrase in english().courtesies)
+    return any(start.startswith(f"{phrase} ") for phrase in load_english().courtesies)
 
 
 @functools.cache
 def _compile_openings() -> re.Pattern[str]:
-    listed = "|".join(phrase.replace(" ", r"[\s'’]+") for phrase in english().openings)
+    listed = "|".join(phrase.replace(" ", r"[\s'’]+") for phrase in load_english().openings)
     punctuation = r"(?:[,.!:;–—-]+\s*|$|(?=but\b))(?:but\b)?"
     return re.compile(rf"^\W*(?:(?:{listed})\s*{punctuation}\s*)+", re.IGNORECASE)
 
@@ -297,7 +306,7 @@ class Passage:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.words = words(text)
+        self.words = split_words(text)
 
     @functools.cached_property
     def content(self) -> frozenset[str]:
@@ -325,7 +334,7 @@ class ContextIndex:
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self.passages = [Passage(sentence) for text in texts for sentence in sentences(text)]
+        self.passages = [Passage(sentence) for text in texts for sentence in split_sentences(text)]
         self._passages_by_word: dict[str, set[int]] = defaultdict(set)
         self._words_by_prefix: dict[str, set[str]] = defaultdict(set)
         for index, passage in enumerate(self.passages):
@@ -342,7 +351,7 @@ class ContextIndex:
             indexes = set(self._passages_by_word.get(word.text, ()))
             if word.kind in ("content", "name"):
                 for other in self._words_by_prefix.get(word.text[:_PREFIX_LETTERS], ()):
-                    if related(word.text, other):
+                    if are_related(word.text, other):
                         indexes |= self._passages_by_word[other]
             self._cache[word] = indexes
         return indexes
@@ -403,7 +412,7 @@ class _Lookup(NamedTuple):
         return {text for passage in self.passages for text in passage.content}
 
 
-async def check_grounding(text: str, context: Sequence[str], meanings: Meanings) -> Grounding | None:
+async def check_grounding(text: str, context: Sequence[str], meanings: TextEmbedder) -> Grounding | None:
     """Check what a text says against a context; return None if it makes no statement."""
     size = len(text) + sum(map(len, context))
     lookups, left_out = await run_off_loop(size, _look_up_sentences, text, context)
@@ -416,7 +425,7 @@ async def check_grounding(text: str, context: Sequence[str], meanings: Meanings)
 
 
 def _look_up_sentences(text: str, context: Iterable[str]) -> tuple[list[_Lookup], int]:
-    text_sentences, index = sentences(text), ContextIndex(context)
+    text_sentences, index = split_sentences(text), ContextIndex(context)
     statements = [(sentence, find_statement_words(sentence)) for sentence in text_sentences[:MAX_SENTENCES]]
     lookups = [_look_up(sentence, found, index) for sentence, found in statements if found]
     return lookups, max(0, len(text_sentences) - MAX_SENTENCES)
@@ -475,7 +484,9 @@ def _compare_denials(found: Sequence[Word], passages: Sequence[Passage]) -> tupl
     return unconfirmed, contradictions
 
 
-async def _embed_words(lookups: Sequence[_Lookup], meanings: Meanings, size: int) -> Nearness | None:
+async def _embed_words(
+    lookups: Sequence[_Lookup], meanings: TextEmbedder, size: int
+) -> VectorSimilarity | None:
     texts = {word.text for lookup in lookups for word in lookup.replaceable if lookup.candidates}
     if meanings.method == "lexical":
         # Warns if there is no embedder. Forms of words have been found already.
@@ -485,10 +496,10 @@ async def _embed_words(lookups: Sequence[_Lookup], meanings: Meanings, size: int
         return None
     texts |= {text for lookup in lookups if lookup.replaceable for text in lookup.candidates}
     vectors, floor = await meanings.vectors(texts), await meanings.floor(UNRELATED_WORDS)
-    return await run_off_loop(size, Nearness, vectors, floor)
+    return await run_off_loop(size, VectorSimilarity, vectors, floor)
 
 
-def _score_sentence(lookup: _Lookup, similarity: Nearness | None) -> Sentence:
+def _score_sentence(lookup: _Lookup, similarity: VectorSimilarity | None) -> Sentence:
     weight = sum(WEIGHTS[word.kind] for word in lookup.words)
     supported = weight - sum(WEIGHTS[word.kind] for word in lookup.missing)
     unsupported = [word.original for word in lookup.missing if word.kind != "function"]

@@ -11,8 +11,8 @@ import msgspec
 import yaml
 
 from proctor.core import resources
-from proctor.evaluators.attached import Attached, attach
-from proctor.evaluators.combination import score_later
+from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
+from proctor.evaluators.combination import score_async
 from proctor.evaluators.judges.panel import score_concurrently
 from proctor.records import codec
 from proctor.records.sample import Sample
@@ -77,14 +77,16 @@ async def probe(judge: Any, *, sample: Sample[Any, Any] = QUESTION, answer: str 
     return CanaryReport(len(results), results.count(True), results.count(None), outcomes, passes_anyway)
 
 
-def canary_score(judge: Attached, every: int, answer: str = BAD_ANSWER) -> Callable[[Trial], Any]:
+def create_canary_scorer(
+    judge: BoundEvaluator, every: int, answer: str = BAD_ANSWER
+) -> Callable[[Trial], Any]:
     """Return a function that scores a trial, and also a planted answer in about one of `every` trials."""
     known = list(payloads().items())
 
     async def score(trial: Trial) -> Score:
         number = int(codec.digest(CANARY, trial.sample.id), 16)
         if number % every:
-            return await score_later(judge, trial)
+            return await score_async(judge, trial)
         name, payload = known[number // every % len(known)]
         planted = _replace_answer(trial, f"{answer}\n\n{payload}")
         own, other = await score_concurrently([(judge, trial), (judge, planted)])

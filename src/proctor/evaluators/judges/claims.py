@@ -16,7 +16,7 @@ import msgspec
 
 from proctor.errors import CallFailed, EvaluatorError
 from proctor.evaluators.judges.fence import MarkedForm
-from proctor.evaluators.judges.judge import failed
+from proctor.evaluators.judges.judge import failed_score
 from proctor.evaluators.judges.opinion import (
     DEFAULT_OPTIONS,
     JudgeOptions,
@@ -25,10 +25,10 @@ from proctor.evaluators.judges.opinion import (
     run_concurrently,
     sum_failed_usage,
     to_text,
-    usage_data,
+    usage_to_data,
 )
-from proctor.evaluators.judges.templates import shipped
-from proctor.evaluators.wording import words
+from proctor.evaluators.judges.templates import load_template
+from proctor.evaluators.tokenizer import split_words
 from proctor.models.connect import provider
 from proctor.ports import ProviderAdapter
 from proctor.records import codec
@@ -123,15 +123,15 @@ async def grounded_claims(
     try:
         claims, usage = await _extract(model, text, options)
     except CallFailed as error:
-        return failed(model, shipped(EXTRACT), [error])
+        return failed_score(model, load_template(EXTRACT), [error])
     try:
         quoted = [claim for claim in claims if claim.found]
         verdicts, check_usage = await _check(model, quoted, to_text(context), options)
     except CallFailed as error:
         error.usage = usage + sum_failed_usage([error])
-        return failed(model, shipped(CHECK), [error])
-    judge = {"model": model.model, "prompt": shipped(CHECK).id, "extraction": shipped(EXTRACT).id}
-    details: dict[str, Any] = {"judge": {**judge, "usage": usage_data(usage + check_usage)}}
+        return failed_score(model, load_template(CHECK), [error])
+    judge = {"model": model.model, "prompt": load_template(CHECK).id, "extraction": load_template(EXTRACT).id}
+    details: dict[str, Any] = {"judge": {**judge, "usage": usage_to_data(usage + check_usage)}}
     made_up = [claim.text for claim in claims if not claim.found]
     if made_up:
         details["made_up"] = made_up
@@ -149,7 +149,7 @@ async def _extract(
         if any(not item.claim.strip() for item in answer.claims):
             raise ValueError("a claim in the list is empty")
 
-    question = Question(shipped(EXTRACT), {"text": text})
+    question = Question(load_template(EXTRACT), {"text": text})
     answer, response, _ = await ask_judge(
         model, question, lambda fence: MarkedForm(_Listed, fence, check_claims), options
     )
@@ -193,7 +193,7 @@ async def _check_batch(
             )
 
     listed = "\n".join(f"{n}. {' '.join(claim.text.split())}" for n, claim in enumerate(claims, start=1))
-    question = Question(shipped(CHECK), {"context": context, "claims": listed})
+    question = Question(load_template(CHECK), {"context": context, "claims": listed})
     answer, response, _ = await ask_judge(
         model, question, lambda fence: MarkedForm(_Verdicts, fence, check_numbers, check_quotes), options
     )
@@ -206,7 +206,7 @@ def _is_misquoted(item: _Checked, context: str) -> bool:
     if item.verdict == "not_stated":
         return False
     # A quote of function words ("the") proves nothing.
-    is_empty = all(word.kind == "function" for word in words(item.evidence))
+    is_empty = all(word.kind == "function" for word in split_words(item.evidence))
     return is_empty or not _find_quote(item.evidence, context)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from proctor.errors import EvaluatorError, Problem, nearest
+from proctor.errors import EvaluatorError, Problem, suggest_name
 from proctor.records.numbers import is_fraction, is_number
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _KEYS = ("id", "name", "description", "scoring_criteria", "weight")
 _FORMATS = "write a list of criteria, {name: weight}, {name: description} or {name: {description, weight}}"
 
 
-def connected(adapter: Any) -> Any:
+def connect_model(adapter: Any) -> Any:
     """Return the model of an address, or the adapter unchanged."""
     # This import looks up the installed providers, which takes time.
     from proctor.models.connect import provider
@@ -27,7 +27,7 @@ def connected(adapter: Any) -> Any:
     return provider(adapter)
 
 
-def asking(
+def create_judge_options(
     temperature: Temperature,
     max_tokens: int | None,
     *,
@@ -46,7 +46,9 @@ def asking(
     return JudgeOptions(temperature, max_tokens, logprobs, remind)
 
 
-def check_terms(where: str, threshold: float | None, *, combine: str = "mean", **counts: int | None) -> None:
+def check_judge_options(
+    where: str, threshold: float | None, *, combine: str = "mean", **counts: int | None
+) -> None:
     """Refuse an invalid threshold, combination or count."""
     if combine not in ("mean", "vote"):
         raise EvaluatorError(f"combine must be mean or vote, got {combine!r}", where=where)
@@ -78,14 +80,14 @@ class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         return "\n".join(line.strip() for line in lines if line.strip())
 
 
-def rubric_of(source: Any, where: str) -> tuple[Criterion, ...]:
+def parse_criteria(source: Any, where: str) -> tuple[Criterion, ...]:
     """Return the criteria of a rubric; the error names all problems at once.
 
     The source is a list of criteria (texts, or mappings with name, description, scoring_criteria,
     weight), or a mapping of names to weights, descriptions or such mappings, or the content of a rubric
     file: {version, rubrics: […]}.
 
-    >>> [(criterion.id, criterion.weight) for criterion in rubric_of({"accuracy": 3, "tone": 1}, "a rubric")]
+    >>> [(item.id, item.weight) for item in parse_criteria({"accuracy": 3, "tone": 1}, "a rubric")]
     [('accuracy', 3.0), ('tone', 1.0)]
     """
     if isinstance(source, Mapping) and isinstance(source.get("rubrics"), list | tuple):
@@ -127,7 +129,7 @@ def _to_fields(name: str, value: Any) -> dict[str, Any]:
 
 def _find_problems(label: str, fields: Mapping[str, Any], has_name: bool) -> list[Problem]:
     problems = [
-        Problem(label, f"there is no key {key!r}; {nearest(key, _KEYS)}")
+        Problem(label, f"there is no key {key!r}; {suggest_name(key, _KEYS)}")
         for key in fields
         if key not in _KEYS
     ]

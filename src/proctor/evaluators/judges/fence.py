@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from proctor.evaluators.judges.quoted_json import repeats_object
-from proctor.models.answer_forms import JsonForm
+from proctor.models.answer_format import JsonFormat
 from proctor.records import codec
 
 MARK_LENGTH = 16
@@ -97,7 +97,7 @@ class MarkedForm:
         check: Callable[[Any], object] | None = None,
         prefer: Callable[[Any], object] | None = None,
     ) -> None:
-        self._json = JsonForm(output_type)
+        self._json = JsonFormat(output_type)
         self._fence, self._check, self._prefer = fence, check, prefer
         self._was_read = False
         self._fallback: Any = None

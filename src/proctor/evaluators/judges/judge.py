@@ -19,11 +19,11 @@ from proctor.evaluators.judges.opinion import (
     run_concurrently,
     sum_failed_usage,
     to_text,
-    usage_data,
+    usage_to_data,
 )
 from proctor.evaluators.judges.scale import Scale
 from proctor.evaluators.judges.templates import EXPECTED, OUTPUT, needs_expected
-from proctor.evaluators.plain_values import reference_text
+from proctor.evaluators.plain_values import format_references
 from proctor.models.prompts import PromptTemplate
 from proctor.ports import ProviderAdapter
 from proctor.records.sample import Sample
@@ -48,7 +48,7 @@ class View(NamedTuple):
             sample = Sample("", None, sample)
         texts = {OUTPUT: to_text(output)}
         if sample.expected is not None and self.reference is not False:
-            texts[EXPECTED] = reference_text(output, sample.expected, to_text)
+            texts[EXPECTED] = format_references(output, sample.expected, to_text)
         elif self.reference or needs_expected(template):
             return {}
         if self.show_input:
@@ -84,13 +84,13 @@ class Judge(NamedTuple):
         opinions = [answer for answer in answers if isinstance(answer, Opinion)]
         failures = [answer for answer in answers if isinstance(answer, CallFailed)]
         if len(failures) * 2 > len(answers):
-            return failed(self.adapter, self.template, failures, len(answers), opinions)
+            return failed_score(self.adapter, self.template, failures, len(answers), opinions)
         if self.samples == 1:
             return single_score(opinions[0], self.scale)
         return _combine(opinions, failures, self.scale, self.combine)
 
 
-def failed(
+def failed_score(
     adapter: ProviderAdapter,
     template: PromptTemplate[Any],
     failures: Sequence[CallFailed],
@@ -103,7 +103,7 @@ def failed(
     judge: dict[str, Any] = {"model": adapter.model, "prompt": template.id, "error": type(error).__name__}
     usage = sum((opinion.usage for opinion in opinions), sum_failed_usage(failures))
     if usage != Usage():
-        judge["usage"] = usage_data(usage)
+        judge["usage"] = usage_to_data(usage)
     if isinstance(error, Unreadable) and error.answer:
         judge["answer"] = error.answer[:MAX_ANSWER]
     if count > 1:
@@ -117,7 +117,7 @@ def describe_judge(opinions: Sequence[Opinion], failures: Sequence[CallFailed] =
     usage = opinions[0].usage
     if failures or len(opinions) > 1:
         usage = sum((opinion.usage for opinion in opinions), sum_failed_usage(failures))
-    data = {"model": opinions[0].model, "prompt": opinions[0].prompt, "usage": usage_data(usage)}
+    data = {"model": opinions[0].model, "prompt": opinions[0].prompt, "usage": usage_to_data(usage)}
     return {**data, "cached": True} if all(opinion.cached for opinion in opinions) else data
 
 

@@ -14,11 +14,11 @@ from proctor.evaluators.judges.fence import Fence
 from proctor.evaluators.judges.scale import Scale
 from proctor.evaluators.judges.templates import fill_template
 from proctor.evaluators.judges.verdict_form import VerdictForm, asks_for_unmarked
-from proctor.models.asking import Form, aask
+from proctor.models.model_calls import AnswerFormat, aask
 from proctor.models.prompts import PromptTemplate
 from proctor.ports import ProviderAdapter
 from proctor.records import codec
-from proctor.records.model import MOST_LOGPROBS, ModelResponse, TokenChances
+from proctor.records.model import MAX_LOGPROBS, ModelResponse, TokenLogprobs
 from proctor.records.session import Session, Usage
 from proctor.sessions import current as sessions
 
@@ -47,7 +47,7 @@ class VerdictProbabilities(NamedTuple):
 
 
 def read_probabilities(
-    text: str, position: int, tokens: Sequence[TokenChances], labels: Sequence[str]
+    text: str, position: int, tokens: Sequence[TokenLogprobs], labels: Sequence[str]
 ) -> VerdictProbabilities | str:
     """Return the probabilities of the labels at the position of the verdict, or why there are none.
 
@@ -77,7 +77,7 @@ def read_probabilities(
     )
 
 
-def _find_token(text: str, position: int, tokens: Sequence[TokenChances]) -> TokenChances | None:
+def _find_token(text: str, position: int, tokens: Sequence[TokenLogprobs]) -> TokenLogprobs | None:
     """Return the token in which the verdict begins, with only markup before it."""
     offset = "".join(token.token for token in tokens).find(text)
     if offset < 0:
@@ -156,7 +156,7 @@ class Answer(NamedTuple):
 async def ask_judge(
     adapter: ProviderAdapter,
     question: Question,
-    create_form: Callable[[Fence], Form],
+    create_form: Callable[[Fence], AnswerFormat],
     options: JudgeOptions = DEFAULT_OPTIONS,
     index: int = 0,
 ) -> Answer:
@@ -173,7 +173,7 @@ async def ask_judge(
         form,
         temperature=options.temperature,
         max_tokens=options.max_tokens,
-        top_logprobs=MOST_LOGPROBS if options.logprobs else None,
+        top_logprobs=MAX_LOGPROBS if options.logprobs else None,
         opinion=index,
         remind=options.remind,
     )
@@ -281,6 +281,6 @@ def sum_failed_usage(failures: Iterable[CallFailed]) -> Usage:
     return sum((error.usage for error in failures if error.usage is not None), Usage())
 
 
-def usage_data(usage: Usage) -> dict[str, Any]:
+def usage_to_data(usage: Usage) -> dict[str, Any]:
     """Return tokens and cost as a score stores them, without unknown values."""
     return dict(codec.plain(usage))

@@ -20,7 +20,7 @@ from proctor.evaluators.judges.opinion import (
     sum_failed_usage,
     to_text,
 )
-from proctor.evaluators.judges.templates import shipped
+from proctor.evaluators.judges.templates import load_template
 from proctor.evaluators.judges.verdict_form import VerdictForm
 from proctor.models.connect import provider
 from proctor.models.prompts import PromptTemplate
@@ -32,7 +32,7 @@ from proctor.records.trial import EvalResult
 Winner = Literal["a", "b", "tie"]
 Place = Literal["first", "second"]
 
-BETTER = "Which of the two is the better answer: correct, to the point, and helpful?"
+DEFAULT_CRITERION = "Which of the two is the better answer: correct, to the point, and helpful?"
 TIE: Literal["tie"] = "tie"
 PREFERENCE = "preference"
 
@@ -99,9 +99,9 @@ async def compare(
     a: Any,
     b: Any,
     *,
-    criterion: str = BETTER,
+    criterion: str = DEFAULT_CRITERION,
     input: Any = None,  # noqa: A002 - what a sample calls it
-    how: Comparison = COMPARISON,
+    comparison: Comparison = COMPARISON,
 ) -> Preference:
     """Ask a model which of two answers is better, once in each order.
 
@@ -116,15 +116,15 @@ async def compare(
     'first'
     """
     model = provider(adapter)
-    template = how.template or shipped("prefer")
+    template = comparison.template or load_template("prefer")
     texts = {"criterion": criterion}
     if input is not None:
         texts["input"] = to_text(input)
     answer_a, answer_b = to_text(a), to_text(b)
     results = await run_concurrently(
         [
-            lambda: choose(model, template, {**texts, "first": answer_a, "second": answer_b}, how),
-            lambda: choose(model, template, {**texts, "first": answer_b, "second": answer_a}, how),
+            lambda: choose(model, template, {**texts, "first": answer_a, "second": answer_b}, comparison),
+            lambda: choose(model, template, {**texts, "first": answer_b, "second": answer_a}, comparison),
         ]
     )
     answered = [result for result in results if not isinstance(result, CallFailed)]
@@ -203,7 +203,7 @@ def preferences_in(results: Iterable[EvalResult], name: str = "prefer") -> list[
     return [msgspec.convert(codec.plain(data), Preference) for data in stored if data is not None]
 
 
-def summary_of(preference: Preference) -> str:
+def summarize_preference(preference: Preference) -> str:
     """Summarize a preference in one line, for the reason of a score."""
     if preference.flipped:
         return f"a tie: in both orders the judge chose the {preference.favours} answer"

@@ -10,10 +10,10 @@ from typing import Any, Literal
 import msgspec
 
 from proctor.core.stats.agreement import fleiss_kappa, krippendorff_alpha, percent_agreement
-from proctor.evaluators.attached import Attached
-from proctor.evaluators.combination import Parts, score_later
+from proctor.evaluators.bound_evaluator import BoundEvaluator
+from proctor.evaluators.combination import NamedEvaluators, score_async
 from proctor.evaluators.judges.opinion import run_concurrently
-from proctor.evaluators.verdict import as_error
+from proctor.evaluators.score_conversion import as_error
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
 
@@ -38,7 +38,7 @@ class PanelAgreement(msgspec.Struct, frozen=True):
     pass_rates: dict[str, float]
 
 
-def panel_score(judges: Parts, rule: Rule, threshold: float) -> Callable[[Trial], Any]:
+def create_panel_scorer(judges: NamedEvaluators, rule: Rule, threshold: float) -> Callable[[Trial], Any]:
     """Return the function by which a panel scores a trial."""
 
     async def score(trial: Trial) -> Score:
@@ -48,9 +48,9 @@ def panel_score(judges: Parts, rule: Rule, threshold: float) -> Callable[[Trial]
     return score
 
 
-async def score_concurrently(pairs: Iterable[tuple[Attached, Trial]]) -> list[Score]:
+async def score_concurrently(pairs: Iterable[tuple[BoundEvaluator, Trial]]) -> list[Score]:
     """Return the scores of several evaluators, which run at once with separate sessions."""
-    calls = [functools.partial(score_later, judge, trial) for judge, trial in pairs]
+    calls = [functools.partial(score_async, judge, trial) for judge, trial in pairs]
     results = await run_concurrently(calls)
     return [result if isinstance(result, Score) else as_error(result) for result in results]
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from proctor.errors import CallFailed
 from proctor.evaluators.judges.criteria import Criterion
 from proctor.evaluators.judges.fence import Fence
-from proctor.evaluators.judges.judge import NO_REFERENCE, View, describe_judge, failed
+from proctor.evaluators.judges.judge import NO_REFERENCE, View, describe_judge, failed_score
 from proctor.evaluators.judges.opinion import (
     DEFAULT_OPTIONS,
     JudgeOptions,
@@ -21,7 +21,7 @@ from proctor.evaluators.judges.opinion import (
     get_opinion,
     run_concurrently,
 )
-from proctor.evaluators.judges.scale import Numbers
+from proctor.evaluators.judges.scale import NumberScale
 from proctor.evaluators.judges.verdict_form import (
     AllowedVerdicts,
     MarkedLines,
@@ -123,7 +123,7 @@ class RubricJudge(NamedTuple):
     adapter: ProviderAdapter
     template: PromptTemplate[Any]
     criteria: tuple[Criterion, ...]
-    scale: Numbers
+    scale: NumberScale
     values: Mapping[str, str]
     one_call: bool = True
     view: View = View()
@@ -137,7 +137,7 @@ class RubricJudge(NamedTuple):
         ask = self._ask_together if self.one_call else self._ask_each
         opinions, failures = await ask(texts)
         if not opinions:
-            return failed(self.adapter, self.template, failures, len(failures))
+            return failed_score(self.adapter, self.template, failures, len(failures))
         return self._combine(opinions, failures)
 
     async def _ask_together(self, texts: Mapping[str, str]) -> tuple[Opinions, list[CallFailed]]:

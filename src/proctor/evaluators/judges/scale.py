@@ -18,7 +18,7 @@ RATING_VALUES: dict[Rating, float] = {"excellent": 1.0, "good": 0.75, "fair": 0.
 PASSING_RATINGS: frozenset[Rating] = frozenset({"excellent", "good"})
 
 # The default threshold lies below "4 of 5".
-PASS_AT = 0.7
+DEFAULT_THRESHOLD = 0.7
 # A scale with more steps has too many verdicts to separate their probabilities.
 MAX_STEPS = 20
 
@@ -75,13 +75,13 @@ class Scale(Protocol):
         ...
 
 
-class Labels:
+class LabelScale:
     """Words with values, some of which pass.
 
     Without a threshold, a verdict passes if it is one of the passing words, and a mean of several
     verdicts if it is at least the lowest of them.
 
-    >>> Labels("rating", RATING_VALUES, passing=PASSING_RATINGS).value_of("good")
+    >>> LabelScale("rating", RATING_VALUES, passing=PASSING_RATINGS).value_of("good")
     0.75
     """
 
@@ -122,16 +122,16 @@ class Labels:
         return {}
 
 
-class Numbers(NamedTuple):
+class NumberScale(NamedTuple):
     """Numbers from `low` to `high`; the value is the relative position on the scale.
 
-    >>> Numbers(1, 5).value_of("4"), Numbers(1, 5).details(0.75)["percentage"]
+    >>> NumberScale(1, 5).value_of("4"), NumberScale(1, 5).details(0.75)["percentage"]
     (0.75, 80.0)
     """
 
     low: float = 1
     high: float = 5
-    threshold: float = PASS_AT
+    threshold: float = DEFAULT_THRESHOLD
     field: str = "score"
 
     def form(self, fence: Fence) -> VerdictForm:
@@ -166,13 +166,13 @@ class Numbers(NamedTuple):
         return {**details, "normalized": value}
 
 
-def numbers(scale: Any, threshold: float | None, where: str) -> Numbers:
+def create_number_scale(scale: Any, threshold: float | None, where: str) -> NumberScale:
     """Create a scale from its minimum and maximum, or say what is wrong with them."""
     ends = tuple(scale) if isinstance(scale, list | tuple) else ()
     if len(ends) != 2 or not all(map(is_number, ends)) or not ends[0] < ends[1]:
         what = f"a scale has a minimum and a maximum, got {scale!r}"
         raise EvaluatorError(what, where=where, fix="write scale=(1, 5)")
-    return Numbers(*ends, PASS_AT if threshold is None else threshold)
+    return NumberScale(*ends, DEFAULT_THRESHOLD if threshold is None else threshold)
 
 
 def simplify_number(number: float | str) -> float | int:

@@ -16,20 +16,20 @@ import msgspec
 from proctor.core import resources
 from proctor.core.resources import describe_error, how_to_convert
 from proctor.core.stopwatch import Stopwatch
-from proctor.errors import CallFailed, ConfigError, EvaluatorError, Problem, StopRun, nearest
-from proctor.evaluators.calling import NO_SESSION
+from proctor.errors import CallFailed, ConfigError, EvaluatorError, Problem, StopRun, suggest_name
 from proctor.evaluators.judges.fence import Fence
-from proctor.evaluators.judges.judge import failed, single_score
+from proctor.evaluators.judges.judge import failed_score, single_score
 from proctor.evaluators.judges.opinion import JudgeOptions, Question, get_opinion
-from proctor.evaluators.judges.scale import Numbers, numbers
+from proctor.evaluators.judges.scale import NumberScale, create_number_scale
 from proctor.evaluators.judges.templates import add_fence_notice
-from proctor.evaluators.judges.transcript import CHAT_SESSION, Shown
-from proctor.evaluators.rubric_files import load_rubrics, one_rubric
-from proctor.models.asking import conditions
+from proctor.evaluators.judges.transcript import CHAT_SESSION, TranscriptCache
+from proctor.evaluators.rubric_files import load_rubric, load_rubrics
+from proctor.evaluators.scorers import NO_SESSION
+from proctor.models.model_calls import call_context
 from proctor.models.prompts import MarkdownSection, PromptTemplate
 from proctor.ports import ProviderAdapter
 from proctor.records.numbers import is_number
-from proctor.records.rubric import Rubric, RubricSet, further_keys, scale_of
+from proctor.records.rubric import Rubric, RubricSet, describe_unknown_keys, find_scale
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import SessionView
@@ -111,7 +111,7 @@ def _check_placeholders(placeholders: Sequence[tuple[str, str]], where: str) -> 
     """Refuse unknown and missing placeholders, which are given with their positions."""
     known = (*REQUIRED, *OPTIONAL)
     problems = [
-        Problem(position, f"there is no placeholder {{{name}}}; {nearest(name, known)}")
+        Problem(position, f"there is no placeholder {{{name}}}; {suggest_name(name, known)}")
         for name, position in placeholders
         if name not in known
     ]
@@ -134,7 +134,7 @@ EVALUATION_FAILED = "evaluation_failed"
 _MIN_CONTENTS = 12
 
 
-class Places:
+class ConcurrencyLimit:
     """Limits the concurrent calls of all who share it, or nothing with None; scores do not depend on it."""
 
     __slots__ = ("_limit", "_semaphores")
@@ -156,7 +156,7 @@ class Places:
         if (semaphore := self._semaphore()) is None:
             return
         await semaphore.acquire()
-        if conditions.get().is_stopping():
+        if call_context.get().is_stopping():
             semaphore.release()
             raise StopRun("it was not begun: the run is stopping")
 
@@ -191,11 +191,11 @@ class SessionRubric(NamedTuple):
 
     adapter: ProviderAdapter
     template: PromptTemplate[Any]
-    scale: Numbers
+    scale: NumberScale
     options: JudgeOptions
-    transcripts: Shown
+    transcripts: TranscriptCache
     timeout: Timeout
-    places: Places
+    places: ConcurrencyLimit
     warning: str = ""
 
     async def score(self, output: Any, sample: Any, session: SessionView | None) -> Score:
@@ -225,7 +225,7 @@ class SessionRubric(NamedTuple):
         except TimeoutError:
             if not watch.expired:
                 raise
-            last_event = f"; at last it {watch.noted}" if watch.noted else ""
+            last_event = f"; at last it {watch.last_failure}" if watch.last_failure else ""
             judge = {"model": self.adapter.model, "prompt": self.template.id, "error": "TimeoutError"}
             reason = f"{self.adapter.model}: no verdict within {seconds:g} s{last_event}"
             return Score.error(reason, {"judge": judge})
@@ -236,16 +236,16 @@ class SessionRubric(NamedTuple):
             opinion = await get_opinion(self.adapter, question, self.scale, self.options)
             return single_score(opinion, self.scale)
         except CallFailed as error:
-            return failed(self.adapter, self.template, [error])
+            return failed_score(self.adapter, self.template, [error])
 
 
-def rubric_for(source: Any, rubrics: Any, where: str) -> Rubric:
+def resolve_rubric(source: Any, rubrics: Any, where: str) -> Rubric:
     """Return a rubric from an object, plain data, or its id in a rubric file."""
     with _evaluator_errors(where):
-        return one_rubric(source, rubrics)
+        return load_rubric(source, rubrics)
 
 
-def rubrics_of(source: Any, where: str) -> RubricSet:
+def load_rubric_set(source: Any, where: str) -> RubricSet:
     """Return a set of rubrics from a file, plain data, or "starter"."""
     with _evaluator_errors(where):
         return load_rubrics(source)
@@ -260,23 +260,23 @@ def _evaluator_errors(where: str) -> Iterator[None]:
         raise EvaluatorError(error.what, where=where, fix=error.fix, problems=error.problems) from None
 
 
-def session_rubric(
+def create_session_rubric(
     adapter: ProviderAdapter,
     rubric: Rubric,
     *,
     template: str | Path | PromptTemplate[Any] | None,
     scale: Any,
     threshold: float | None,
-    how: JudgeOptions,
-    shown: Shown,
+    options: JudgeOptions,
+    transcripts: TranscriptCache,
     timeout: float | None,
-    places: Places,
+    concurrency: ConcurrencyLimit,
     where: str,
 ) -> SessionRubric:
     """Create the judge of one rubric, or say what is wrong with its options."""
     if timeout is not None and not (is_number(timeout) and timeout > 0):
         raise EvaluatorError(f"timeout must be above 0 seconds, got {timeout!r}", where=where)
-    number_scale = numbers(scale_of(rubric, scale), threshold, where)
+    number_scale = create_number_scale(find_scale(rubric, scale), threshold, where)
     low, high = f"{number_scale.low:g}", f"{number_scale.high:g}"
     values: Mapping[str, str] = {
         "rubric_name": rubric.name,
@@ -287,11 +287,13 @@ def session_rubric(
         "max_score": high,
     }
     prompt = judge_template(template).filled(values)
-    warning = further_keys(rubric)
-    return SessionRubric(adapter, prompt, number_scale, how, shown, Timeout(timeout), places, warning)
+    warning = describe_unknown_keys(rubric)
+    return SessionRubric(
+        adapter, prompt, number_scale, options, transcripts, Timeout(timeout), concurrency, warning
+    )
 
 
-def shown_as(max_content: Any, max_session: Any, where: str) -> Shown:
+def create_transcript_cache(max_content: Any, max_session: Any, where: str) -> TranscriptCache:
     """Create the transcripts for a judge, with their limits in characters."""
     if not (is_number(max_content) and max_content == int(max_content) >= 100):
         what = f"max_content_chars must be an integer of 100 or more, got {max_content!r}"
@@ -302,4 +304,4 @@ def shown_as(max_content: Any, max_session: Any, where: str) -> Shown:
             f"fits; got {max_session!r}",
             where=where,
         )
-    return Shown(max_content, max_session)
+    return TranscriptCache(max_content, max_session)

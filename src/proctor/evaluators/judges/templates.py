@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.core import resources
-from proctor.errors import EvaluatorError, Problem, nearest
+from proctor.errors import EvaluatorError, Problem, suggest_name
 from proctor.evaluators.judges.fence import Fence
 from proctor.models.prompts import MarkdownSection, Prompt, PromptTemplate
 
@@ -18,10 +18,10 @@ _FENCE, _MARK = "fence", "mark"
 
 
 @functools.cache
-def shipped(key: str) -> PromptTemplate[Any]:
+def load_template(key: str) -> PromptTemplate[Any]:
     """Return a prompt that ships with Proctor, by its key.
 
-    >>> shipped("llm-judge").id.partition("@")[0]
+    >>> load_template("llm-judge").id.partition("@")[0]
     'proctor.judges/llm-judge'
     """
     return add_fence_notice(_load(key))
@@ -45,13 +45,13 @@ def add_fence_notice(template: PromptTemplate[Any]) -> PromptTemplate[Any]:
     return fenced
 
 
-def chosen(prompt: Any, key: str, known: tuple[str, ...], where: str) -> PromptTemplate[Any]:
+def select_template(prompt: Any, key: str, known: tuple[str, ...], where: str) -> PromptTemplate[Any]:
     """Return the user's prompt, from a file or a template, or the shipped one.
 
     It must contain the output, and only placeholders that a judge can fill.
     """
     if prompt is None:
-        return shipped(key)
+        return load_template(key)
     if not isinstance(prompt, str | Path | PromptTemplate):
         raise EvaluatorError(f"a prompt is a file or a PromptTemplate, got {prompt!r}", where=where)
     if isinstance(prompt, str) and ("\n" in prompt or f"${OUTPUT}" in prompt):
@@ -63,7 +63,7 @@ def chosen(prompt: Any, key: str, known: tuple[str, ...], where: str) -> PromptT
     own = prompt if isinstance(prompt, PromptTemplate) else PromptTemplate.load(prompt)
     allowed = (*known, *EVIDENCE, _MARK)
     problems = [
-        Problem(f"${name}", f"there is no such placeholder; {nearest(name, allowed)}")
+        Problem(f"${name}", f"there is no such placeholder; {suggest_name(name, allowed)}")
         for name in own.parameters
         if name not in allowed
     ]

@@ -11,9 +11,16 @@ from typing import Any, ClassVar
 
 from proctor.evaluators.judges.fence import Fence
 from proctor.records import codec
-from proctor.records.model import in_text, in_words, text_of
+from proctor.records.model import render_content, render_value, summarize_data
 from proctor.records.session import CustomEvent, Event, Message, SessionView, ToolCall
-from proctor.records.telling import Callers, Stranger, Told, Unanswered, Unasked, meaning
+from proctor.records.session_events import (
+    CallerIndex,
+    OrphanResult,
+    RepeatedCalls,
+    UnansweredCall,
+    UnknownRoleMessage,
+    interpret_event,
+)
 
 CHAT_SESSION = "chat_session"
 MAX_CONTENT = 4_000
@@ -24,25 +31,25 @@ _MAX_INLINE_ARGUMENTS = 200
 _INDENT = "    "
 
 
-def transcript(
-    session: Iterable[Event], *, longest_content: int = MAX_CONTENT, longest_session: int = MAX_SESSION
+def render_transcript(
+    session: Iterable[Event], *, max_content: int = MAX_CONTENT, max_session: int = MAX_SESSION
 ) -> str:
     """Render the turns of a session; long content loses its middle, with a note.
 
-    >>> print(transcript([Message("user", "Hello"), ToolCall("now", {}, result="noon")]))
+    >>> print(render_transcript([Message("user", "Hello"), ToolCall("now", {}, result="noon")]))
     [1] user:
         Hello
     [2] tool now({}) returned:
         noon
     """
     events = tuple(session)
-    renderer = _TurnRenderer(events, longest_content)
+    renderer = _TurnRenderer(events, max_content)
     turns = [turn for event in events for turn in renderer.render(event)]
     numbered = [f"[{number}] {turn}" for number, turn in enumerate(turns, start=1)]
-    return "\n".join(_drop_middle_turns(numbered, longest_session))
+    return "\n".join(_drop_middle_turns(numbered, max_session))
 
 
-class Shown:
+class TranscriptCache:
     """A cache of fenced transcripts, because several rubrics judge the same session."""
 
     __slots__ = ("_cache", "_max_content", "_max_session")
@@ -65,7 +72,7 @@ class Shown:
         if cached is not None and all(map(operator.is_, cached[0], content)):
             return cached[1]
         events = add_missing_ends(session, input_value, output)
-        text = transcript(events, longest_content=self._max_content, longest_session=self._max_session)
+        text = render_transcript(events, max_content=self._max_content, max_session=self._max_session)
         if len(self._cache) >= MAX_CACHED:
             del self._cache[next(iter(self._cache))]
         fence = Fence({CHAT_SESSION: text}) if any(map(_has_content, events)) else None
@@ -86,7 +93,9 @@ def add_missing_ends(session: SessionView, input_value: Any, output: Any) -> tup
 def _has_content(event: Event) -> bool:
     if isinstance(event, Message):
         return bool(event.tool_calls or _to_text(event.content).strip())
-    return isinstance(event, ToolCall) or (isinstance(event, CustomEvent) and meaning(event) is not None)
+    return isinstance(event, ToolCall) or (
+        isinstance(event, CustomEvent) and interpret_event(event) is not None
+    )
 
 
 def shorten(text: str, max_length: int) -> str:
@@ -107,12 +116,12 @@ class _TurnRenderer:
 
     def __init__(self, events: tuple[Event, ...], max_content: int) -> None:
         self._max_content = max_content
-        self._callers = Callers()
-        self._told = Told(events)
+        self._callers = CallerIndex()
+        self._told = RepeatedCalls(events)
 
     def render(self, event: Event) -> Iterator[str]:
         if isinstance(event, Message):
-            self._callers.hear(event)
+            self._callers.add_message(event)
             if not self._told.repeats(event):
                 yield from self._render_message(event)
         elif isinstance(event, ToolCall):
@@ -138,14 +147,14 @@ class _TurnRenderer:
         return f"{heading} returned:\n{self._indent(_to_text(call.result) or '(nothing)')}"
 
     def _render_custom(self, event: CustomEvent) -> Iterator[str]:
-        match meaning(event):
-            case Unanswered() as unanswered:
+        match interpret_event(event):
+            case UnansweredCall() as unanswered:
                 yield f"{self._heading(unanswered.call)}: no answer is recorded"
-            case Unasked() as result:
+            case OrphanResult() as result:
                 name = f" {_to_line(result.name)}" if result.name else ""
                 text = _join_error(result.error or "", result.content).strip("\n") or "(nothing)"
                 yield f"tool result{name}, whose call is not recorded:\n{self._indent(text)}"
-            case Stranger() as other:
+            case UnknownRoleMessage() as other:
                 yield f'other "{_to_line(other.role)}":\n{self._indent(_to_text(other.content))}'
 
     def _heading(self, call: ToolCall) -> str:
@@ -153,18 +162,18 @@ class _TurnRenderer:
         return f"tool {self._render_call(call)}" + (f", called by {_to_line(caller)}," if caller else "")
 
     def _render_call(self, call: ToolCall) -> str:
-        arguments = in_text(call.arguments, codec.in_text)
+        arguments = render_value(call.arguments, codec.in_text)
         if len(arguments) <= min(_MAX_INLINE_ARGUMENTS, self._max_content):
             return f"{_to_line(call.name)}({_to_line(arguments)})"
         return f"{_to_line(call.name)}(\n{self._indent(arguments)}\n)"
 
     def _indent(self, text: str) -> str:
-        lines = shorten(in_words(text), self._max_content).splitlines()
+        lines = shorten(summarize_data(text), self._max_content).splitlines()
         return "\n".join(_INDENT + line for line in lines)
 
 
 def _to_text(content: Any) -> str:
-    return text_of(content, codec.in_text)
+    return render_content(content, codec.in_text)
 
 
 def _join_error(error: str, result: Any) -> str:

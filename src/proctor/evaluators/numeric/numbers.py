@@ -8,13 +8,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.language import foreign_reason
-from proctor.evaluators.marking import evaluator
+from proctor.evaluators.decorator import evaluator
+from proctor.evaluators.language import explain_foreign
 from proctor.evaluators.numeric.parse import Decimal, ParsedNumber
-from proctor.evaluators.plain_values import best_score, exact, items_of, number_of, plain_value
-from proctor.evaluators.verdict import shown
+from proctor.evaluators.plain_values import list_items, score_best_reference, to_fraction, to_number, to_plain
+from proctor.evaluators.score_conversion import preview
 from proctor.records.numbers import is_number
-from proctor.records.sample import kind_of
+from proctor.records.sample import type_name
 from proctor.records.score import Score
 
 if TYPE_CHECKING:
@@ -78,20 +78,20 @@ def numeric_answer(
     >>> numeric_answer("It takes between 3 and 5 days.", 5).status
     'skipped'
     """
-    if (choices := items_of(expected)) is not None:
+    if (choices := list_items(expected)) is not None:
         options: Any = {"tolerance": tolerance, "relative": relative, "decimal": decimal}
-        return best_score(lambda choice: numeric_answer(output, choice, **options), choices)
+        return score_best_reference(lambda choice: numeric_answer(output, choice, **options), choices)
     target = _read_expected(expected, decimal)
     if isinstance(target, Score):
         return target
-    if not isinstance(output, str) and number_of(output) is None:
-        return Score.error(f"the output is neither a text nor a number: {kind_of(output)}")
+    if not isinstance(output, str) and to_number(output) is None:
+        return Score.error(f"the output is neither a text nor a number: {type_name(output)}")
     answer = _read_answer(output, decimal)
     details: dict[str, Any] = {"method": "extraction", "expected": _to_json_number(target.value)}
     if answer.number is None:
         return _score_without_number(str(output), answer.withheld, target.value, details)
     details["answer"] = _to_json_number(answer.number.value)
-    limit = exact(tolerance) * (abs(target.value) if relative else 1)
+    limit = to_fraction(tolerance) * (abs(target.value) if relative else 1)
 
     def is_match(number: ParsedNumber) -> bool:
         return any(abs(a - b) <= max(limit, FLOAT_ROUNDING * abs(b)) for a, b in _readings(number, target))
@@ -110,9 +110,9 @@ def _score_answer(
     """Pass or fail if all possible readings agree, else skip."""
     if number.category in ("bound", "expression"):
         description = "a bound" if number.category == "bound" else "no plain number"
-        return Score.skipped(f"the answer is {description}: {shown(number.text)}", details)
+        return Score.skipped(f"the answer is {description}: {preview(number.text)}", details)
     if number.category == "calculation" and (is_match(number) or any(map(is_match, answer.rivals))):
-        reason = f"the answer is a calculation without its result: {shown(number.text)}"
+        reason = f"the answer is a calculation without its result: {preview(number.text)}"
         return Score.skipped(f"{reason}; {ADVICE}", details)
     is_correct = is_match(number)
     rivals = [rival for rival in answer.rivals if is_match(rival) is not is_correct]
@@ -145,19 +145,19 @@ def _read_answer(value: Any, decimal: Decimal) -> Answer:
 
     if isinstance(value, str):
         return find_answer(value, decimal)
-    number = number_of(value)
-    return Answer(None if number is None else ParsedNumber(exact(number), str(plain_value(value))))
+    number = to_number(value)
+    return Answer(None if number is None else ParsedNumber(to_fraction(number), str(to_plain(value))))
 
 
 def _read_expected(expected: Any, decimal: Decimal) -> ParsedNumber | Score:
     """Return the expected number, or an error if there is none or more than one."""
     answer = _read_answer(expected, decimal)
     if answer.number is None:
-        return Score.error(f"the expected value has no number: {shown(expected)}")
+        return Score.error(f"the expected value has no number: {preview(expected)}")
     has_rivals = any(rival.value != answer.number.value for rival in answer.rivals)
     if has_rivals or answer.number.category in ("bound", "expression", "calculation"):
         return Score.error(
-            f"the expected value is not a single number: {shown(expected)}. "
+            f"the expected value is not a single number: {preview(expected)}. "
             "Fix: give one number, or a list of numbers of which any is right"
         )
     return answer.number
@@ -167,13 +167,13 @@ def _score_without_number(text: str, withheld: str, expected: Fraction, details:
     """Fail, but skip if the text denies its numbers or may give one in other words."""
     if withheld:
         return Score.skipped(f"{withheld}; {ADVICE}", details)
-    if problem := foreign_reason(text):
-        return Score.skipped(f"there are no digits in {shown(text)}, and {problem}", details)
+    if problem := explain_foreign(text):
+        return Score.skipped(f"there are no digits in {preview(text)}, and {problem}", details)
     word = _find_word_for(text, expected)
     if word is not None:
-        reason = f"there are no digits in {shown(text)}, but {word[0]!r} may stand for a number"
+        reason = f"there are no digits in {preview(text)}, but {word[0]!r} may stand for a number"
         return Score.skipped(f"{reason}; {ADVICE}", details)
-    return Score(0.0, False, f"there is no number in {shown(text)}", details)
+    return Score(0.0, False, f"there is no number in {preview(text)}", details)
 
 
 def _find_word_for(text: str, expected: Fraction) -> re.Match[str] | None:

@@ -18,7 +18,7 @@ import msgspec
 from proctor.core import resources
 from proctor.evaluators.safety.counterfactual import groups
 from proctor.evaluators.safety.toxicity.model import HARSH, measure_toxicity, model
-from proctor.evaluators.wording import sentences
+from proctor.evaluators.tokenizer import split_sentences
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[,;:]")
 _PLURALS = frozenset({"people", "men", "women", "children", "folk", "youth"})
@@ -134,7 +134,7 @@ def find_statements(text: str) -> list[Statement]:
     >>> find_statements("It is a myth that women are bad drivers. Women are not inferior.")
     []
     """
-    statements = [item for sentence in sentences(text) for item in _read_sentence(sentence)]
+    statements = [item for sentence in split_sentences(text) for item in _read_sentence(sentence)]
     return sorted(statements, key=lambda statement: -statement.badness)
 
 

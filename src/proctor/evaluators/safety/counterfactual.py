@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.core import resources
-from proctor.evaluators.attached import Attached, Mode
-from proctor.evaluators.combination import score_later
-from proctor.evaluators.verdict import shown
-from proctor.evaluators.wording import texts_in
+from proctor.evaluators.bound_evaluator import BoundEvaluator, CallMode
+from proctor.evaluators.combination import score_async
+from proctor.evaluators.score_conversion import preview
+from proctor.evaluators.tokenizer import collect_texts
 from proctor.records.score import Score
 from proctor.records.trial import Trial
 
@@ -272,7 +272,7 @@ def _choose_article(old: str, following: str) -> str:
     return article.capitalize() if old[0].isupper() else article
 
 
-def create_check(attached: Attached) -> tuple[Mode, Callable[[Trial], Any]]:
+def create_check(attached: BoundEvaluator) -> tuple[CallMode, Callable[[Trial], Any]]:
     """Create a check that an evaluator's verdict on a trial stays when groups are swapped.
 
     It swaps the groups in the output, the input and the expected value.
@@ -288,16 +288,16 @@ def create_check(attached: Attached) -> tuple[Mode, Callable[[Trial], Any]]:
     return attached.mode, score
 
 
-async def _score_async(attached: Attached, trial: Trial) -> Score:
+async def _score_async(attached: BoundEvaluator, trial: Trial) -> Score:
     import asyncio
 
     variants = _create_variants(trial)
-    pending = [score_later(attached, item) for item in (trial, *variants.values())] if variants else []
+    pending = [score_async(attached, item) for item in (trial, *variants.values())] if variants else []
     return _compare(attached, trial, list(variants), await asyncio.gather(*pending))
 
 
 def _texts(trial: Trial) -> list[str]:
-    return list(texts_in([trial.output, trial.sample.input, trial.sample.expected]))
+    return list(collect_texts([trial.output, trial.sample.input, trial.sample.expected]))
 
 
 def _create_variants(trial: Trial) -> dict[Swap, Trial]:
@@ -317,7 +317,7 @@ def _swap_trial(trial: Trial, swap: Swap) -> Trial:
     return msgspec.structs.replace(trial, **changes)
 
 
-def _compare(attached: Attached, trial: Trial, swaps: Sequence[Swap], scores: Sequence[Score]) -> Score:
+def _compare(attached: BoundEvaluator, trial: Trial, swaps: Sequence[Swap], scores: Sequence[Score]) -> Score:
     name = attached.spec.name
     if not swaps:
         return Score.skipped(NOTHING_TO_SWAP, {"method": METHOD})
@@ -349,4 +349,4 @@ def _compare(attached: Attached, trial: Trial, swaps: Sequence[Swap], scores: Se
 def _describe_change(trial: Trial, swap: Swap, score: Score) -> dict[str, Any]:
     changed = [pair for text in _texts(trial) for pair in apply_swap(text, swap).changed]
     pairs = list(dict.fromkeys(f"{old} → {new}" for old, new in changed))
-    return {"axis": swap.axis, "swapped": pairs, "value": score.value, "example": shown(", ".join(pairs))}
+    return {"axis": swap.axis, "swapped": pairs, "value": score.value, "example": preview(", ".join(pairs))}

@@ -12,10 +12,10 @@ from proctor.core.redaction.pii import find_pii
 from proctor.core.redaction.secrets import find_secrets
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bounded_regex import find_all, is_quick
+from proctor.evaluators.embeddings import TextEmbedder, cosine
 from proctor.evaluators.language import is_foreign
-from proctor.evaluators.meanings import Meanings, cosine
 from proctor.evaluators.safety.refusal import Sentence, read_refusal, split_sentences
-from proctor.evaluators.wording import related, words
+from proctor.evaluators.tokenizer import are_related, split_words
 from proctor.records import codec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -57,7 +57,7 @@ class NearestSentence(NamedTuple):
 
 
 async def find_nearest(
-    claims: Sequence[str], text: str, meanings: Meanings, near: float = DEFAULT_NEAR
+    claims: Sequence[str], text: str, meanings: TextEmbedder, near: float = DEFAULT_NEAR
 ) -> list[NearestSentence]:
     """Find for each claim the sentence that makes it or, if there is none, the nearest one."""
     min_letters = min(_MIN_LETTERS, *map(_count_letters, claims))
@@ -93,7 +93,7 @@ def repeats_claim(sentence: str, claim: str) -> bool:
     >>> repeats_claim("You never get guaranteed returns.", "guaranteed returns")
     False
     """
-    claim_words = words(claim)
+    claim_words = split_words(claim)
     content = [word.text for word in claim_words if word.kind in _CONTENT]
     if not content or _is_question(sentence):
         return False
@@ -122,16 +122,16 @@ def _gaps(spans: Sequence[tuple[int, int]], length: int) -> list[tuple[int, int]
 
 def _contains_together(needed: Sequence[str], passage: str) -> bool:
     """Return whether a passage has all words, with at most as many other words between them."""
-    content = [word.text for word in words(passage) if word.kind in _CONTENT]
+    content = [word.text for word in split_words(passage) if word.kind in _CONTENT]
     size = 2 * len(needed)
     return any(
-        all(any(related(word, other) for other in content[start : start + size]) for word in needed)
+        all(any(are_related(word, other) for other in content[start : start + size]) for word in needed)
         for start in range(max(1, len(content) - size + 1))
     )
 
 
 def _contains_verbatim(needed: Sequence[str], passage: str) -> bool:
-    return f" {' '.join(needed)} " in f" {' '.join(word.text for word in words(passage))} "
+    return f" {' '.join(needed)} " in f" {' '.join(word.text for word in split_words(passage))} "
 
 
 def _is_asserted(sentence: str, start: int, end: int, claim: str) -> bool:
@@ -261,9 +261,9 @@ def search_policy(
             if is_quick_for(case.text):
                 findings = search(case.text)
             else:
-                from proctor.core.threads import in_thread
+                from proctor.core.threads import run_in_thread
 
-                findings = await in_thread(search, case.text)
+                findings = await run_in_thread(search, case.text)
         except EvaluatorError as error:
             return Ruling(None, error.what)
         reason = _count_by_kind(findings) or nothing_found
@@ -338,15 +338,15 @@ def _create_judge(
     adapter: Any, key: str, field: str, labels: Mapping[str, float], texts: Mapping[str, str] | None = None
 ) -> Any:
     from proctor.evaluators.judges.judge import Judge, View
-    from proctor.evaluators.judges.scale import Labels
-    from proctor.evaluators.judges.templates import shipped
+    from proctor.evaluators.judges.scale import LabelScale
+    from proctor.evaluators.judges.templates import load_template
 
     # Only the best label complies.
-    scale = Labels(field, labels, passing=frozenset({max(labels, key=lambda label: labels[label])}))
-    return Judge(adapter, shipped(key), scale, texts or {}, view=View(reference=False))
+    scale = LabelScale(field, labels, passing=frozenset({max(labels, key=lambda label: labels[label])}))
+    return Judge(adapter, load_template(key), scale, texts or {}, view=View(reference=False))
 
 
-def claims_policy(claims: Sequence[str], meanings: Meanings, near: float) -> Policy:
+def claims_policy(claims: Sequence[str], meanings: TextEmbedder, near: float) -> Policy:
     """Create a policy against claims, by their words and by similarity in meaning."""
 
     async def check(case: Case) -> Ruling:
@@ -382,20 +382,20 @@ def judged_claims_policy(adapter: Any, claims: Sequence[str]) -> Policy:
     """Create a policy against claims that a judge finds in the text and supports with quotes."""
     from proctor.errors import CallFailed
     from proctor.evaluators.judges.claims import CHECK, Claim, check
-    from proctor.evaluators.judges.judge import failed
-    from proctor.evaluators.judges.templates import shipped
+    from proctor.evaluators.judges.judge import failed_score
+    from proctor.evaluators.judges.templates import load_template
 
     async def check_claims(case: Case) -> Ruling:
         try:
             verdicts = await check(adapter, [Claim(claim) for claim in claims], case.text)
         except CallFailed as error:
-            return _from_score(failed(adapter, shipped(CHECK), [error]), None)
+            return _from_score(failed_score(adapter, load_template(CHECK), [error]), None)
         made = [verdict for verdict in verdicts if verdict.verdict == "supported"]
         if not made and any(verdict.verdict == "unverified" for verdict in verdicts):
             return Ruling(None, "the judge quotes words that are not in the text", JUDGE)
         findings = [_locate_quote(verdict.claim.text, verdict.evidence, case.text) for verdict in made]
         reason = "; ".join(f"it claims: {verdict.claim.text}" for verdict in made)
-        details = {"judge": {"model": adapter.model, "prompt": shipped(CHECK).id}}
+        details = {"judge": {"model": adapter.model, "prompt": load_template(CHECK).id}}
         return Ruling(not made, reason or "no claim is made", JUDGE, findings, details=details)
 
     return check_claims
@@ -422,13 +422,13 @@ def judged_policy(adapter: Any, text: str) -> Policy:
 
 def evaluator_policy(evaluator: Any, name: str) -> Policy:
     """Create a policy from a function or another evaluator, which must pass."""
-    from proctor.evaluators.attached import attach
-    from proctor.evaluators.combination import score_later
+    from proctor.evaluators.bound_evaluator import attach
+    from proctor.evaluators.combination import score_async
 
     attached = attach(evaluator, name=name)
 
     async def check(case: Case) -> Ruling:
-        score = await score_later(attached, Trial(case.sample, case.output))
+        score = await score_async(attached, Trial(case.sample, case.output))
         complies = score.passed if score.ok else None
         reason = score.reason or ("it passes" if complies else "it does not pass")
         details = {"details": score.details} if score.details else {}

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from proctor.core import imports as importing
 from proctor.core.redaction.pii import find_pii
 from proctor.core.redaction.secrets import find_secrets
-from proctor.errors import EvaluatorError, Problem, UsageError, nearest
-from proctor.evaluators.meanings import Meanings
+from proctor.errors import EvaluatorError, Problem, UsageError, suggest_name
+from proctor.evaluators.embeddings import TextEmbedder
 from proctor.evaluators.safety import policy
 from proctor.evaluators.safety.policy import Case, Policy, Ruling
-from proctor.evaluators.verdict import shown
+from proctor.evaluators.score_conversion import preview
 from proctor.models import connect as connections
 from proctor.records.numbers import is_fraction
 from proctor.records.sample import Sample
@@ -34,7 +34,7 @@ class PolicyOptions(NamedTuple):
     claims: Sequence[str]
     near: float
     judge: Any = None
-    meanings: Meanings | None = None
+    meanings: TextEmbedder | None = None
 
 
 def create_policies(
@@ -42,7 +42,7 @@ def create_policies(
 ) -> dict[str, Policy]:
     """Create every policy by its name; the error names all problems at once."""
     problems = [
-        Problem(f"policies, {name!r}", f"there is no such policy: {nearest(name, [*SHIPPED, *rules])}")
+        Problem(f"policies, {name!r}", f"there is no such policy: {suggest_name(name, [*SHIPPED, *rules])}")
         for name in names
         if name not in SHIPPED and name not in rules
     ]
@@ -79,7 +79,7 @@ def _create_shipped(name: str, options: PolicyOptions) -> Policy:
             return policy.judged_refusal_policy(judge, is_required)
     if judge is not None:
         return policy.judged_claims_policy(judge, options.claims)
-    return policy.claims_policy(options.claims, options.meanings or Meanings(None, WHERE), options.near)
+    return policy.claims_policy(options.claims, options.meanings or TextEmbedder(None, WHERE), options.near)
 
 
 def _create_rule(name: str, rule: Any, judge: Any) -> Policy:
@@ -92,7 +92,7 @@ def _create_rule(name: str, rule: Any, judge: Any) -> Policy:
         raise EvaluatorError(_RULE)
     unknown = next((key for key in rule if key not in _RULE_KEYS), None)
     if unknown is not None:
-        raise EvaluatorError(f"there is no {unknown!r}: {nearest(str(unknown), _RULE_KEYS)}")
+        raise EvaluatorError(f"there is no {unknown!r}: {suggest_name(str(unknown), _RULE_KEYS)}")
     policies = []
     if "patterns" in rule or "terms" in rule:
         patterns = [_compile(pattern) for pattern in _read_texts(rule.get("patterns", ()), "patterns")]
@@ -104,7 +104,7 @@ def _create_rule(name: str, rule: Any, judge: Any) -> Policy:
         policies.append(policy.judged_policy(judge, text))
     if "function" in rule:
         function = rule["function"]
-        loaded = importing.load(function) if isinstance(function, str) else function
+        loaded = importing.import_object(function) if isinstance(function, str) else function
         policies.append(policy.evaluator_policy(loaded, name))
     return policy.combine_policies(policies)
 
@@ -112,7 +112,7 @@ def _create_rule(name: str, rule: Any, judge: Any) -> Policy:
 def _read_texts(value: Any, name: str, where: str = "") -> list[str]:
     texts = [value] if isinstance(value, str) else list(value)
     if any(not isinstance(text, str) or not text.strip() for text in texts):
-        raise EvaluatorError(f"{name} must be non-empty texts, got {shown(value)}", where=where)
+        raise EvaluatorError(f"{name} must be non-empty texts, got {preview(value)}", where=where)
     return texts
 
 
@@ -139,13 +139,13 @@ def create_compliance(
     """Return the evaluator of these policies, and its options in a form that can be stored."""
     names, claims = _read_texts(policies, "policies", WHERE), _read_texts(claims, "claims", WHERE)
     if refusal not in (None, "forbidden", "required"):
-        raise EvaluatorError(f"refusal must be forbidden or required, got {shown(refusal)}", where=WHERE)
+        raise EvaluatorError(f"refusal must be forbidden or required, got {preview(refusal)}", where=WHERE)
     if not is_fraction(near):
-        raise EvaluatorError(f"near must be from 0 to 1, got {shown(near)}", where=WHERE)
+        raise EvaluatorError(f"near must be from 0 to 1, got {preview(near)}", where=WHERE)
     names += [REFUSAL] * (refusal is not None) + [CLAIMS] * bool(claims)
     adapter = _connect(judge)
     # The embedder takes time to load, so it is created only if it is used.
-    meanings = Meanings(embedder, WHERE) if claims and adapter is None else None
+    meanings = TextEmbedder(embedder, WHERE) if claims and adapter is None else None
     options = PolicyOptions(refusal or "forbidden", claims, near, adapter, meanings)
     rules = dict(rules or {})
     created = create_policies(list(dict.fromkeys(names)), rules, options)

@@ -11,8 +11,15 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from proctor.evaluators.meanings import UNRELATED_TEXTS, Meanings, Nearness, run_off_loop
-from proctor.evaluators.wording import ends_well, english, fold_case, sentences, texts_in, words
+from proctor.evaluators.embeddings import UNRELATED_TEXTS, TextEmbedder, VectorSimilarity, run_off_loop
+from proctor.evaluators.tokenizer import (
+    collect_texts,
+    fold_case,
+    is_complete_sentence,
+    load_english,
+    split_sentences,
+    split_words,
+)
 from proctor.records.score import Score
 
 # The mean nearness of neighbouring sentences in ordinary texts.
@@ -87,13 +94,13 @@ class CoherenceSigns(NamedTuple):
 class CoherenceScorer:
     """Scores how well the output holds together."""
 
-    def __init__(self, meanings: Meanings, threshold: float) -> None:
+    def __init__(self, meanings: TextEmbedder, threshold: float) -> None:
         self._embedder, self._threshold = meanings, threshold
         self.options = meanings.options
 
     async def score(self, output: Any) -> Score:
         """Score the worst sign; skip texts that are not prose."""
-        text, details = "\n\n".join(texts_in(output)), self._embedder.details
+        text, details = "\n\n".join(collect_texts(output)), self._embedder.details
         if not text:
             return Score(0.0, False, "the output is empty", details)
         problem = await run_off_loop(len(text), self._embedder.explain_unreadable, [text])
@@ -121,15 +128,15 @@ def is_prose(text: str) -> bool:
     >>> is_prose("The bridge fell into the sea."), is_prose("asdf qwer zxcv poiu"), is_prose("42")
     (True, False, False)
     """
-    known = english()
-    text_words = [word.text for word in words(text) if word.kind != "number"]
+    known = load_english()
+    text_words = [word.text for word in split_words(text) if word.kind != "number"]
     function_words = known.function | known.negation | known.speaker | known.elsewhere
     if sum(word in function_words for word in text_words) > MIN_FUNCTION_WORDS * len(text_words):
         return True
     return sum(c.isalpha() and not c.isascii() for c in text) > MIN_NON_ASCII * len(text)
 
 
-async def find_signs(text: str, meanings: Meanings) -> CoherenceSigns:
+async def find_signs(text: str, meanings: TextEmbedder) -> CoherenceSigns:
     """Find the signs of coherence in a text; the connection needs an embedder."""
     result, passages = await run_off_loop(len(text), _find_lexical_signs, text)
     if meanings.method == "lexical" or len(passages) < 2:
@@ -138,7 +145,7 @@ async def find_signs(text: str, meanings: Meanings) -> CoherenceSigns:
         return result
     compared = passages[:MAX_COMPARED_SENTENCES]
     vectors, floor = await meanings.vectors(compared), await meanings.floor(UNRELATED_TEXTS)
-    similarity = await run_off_loop(len(text), Nearness, vectors, floor)
+    similarity = await run_off_loop(len(text), VectorSimilarity, vectors, floor)
     neighbours = tuple(similarity(*pair) for pair in pairwise(compared))
     distinct = list(dict.fromkeys(compared))
     nearest = await run_off_loop(len(text), similarity.nearest_other, distinct)
@@ -152,7 +159,7 @@ async def find_signs(text: str, meanings: Meanings) -> CoherenceSigns:
 
 
 def _find_lexical_signs(text: str) -> tuple[CoherenceSigns, list[str]]:
-    text_sentences, passages = sentences(text), split_passages(text)
+    text_sentences, passages = split_sentences(text), split_passages(text)
     freshness, order = _score_freshness(text, text_sentences), _score_order(text_sentences)
     sequence, completeness = _score_sequence(passages), _score_completeness(text_sentences)
     return CoherenceSigns(None, freshness, order, sequence, completeness), passages
@@ -166,9 +173,9 @@ def split_passages(text: str) -> list[str]:
     """
     passages: list[str] = []
     pending = ""
-    for sentence in sentences(text):
+    for sentence in split_sentences(text):
         pending = f"{pending} {sentence}".strip()
-        if len(words(pending)) >= _MIN_WORDS:
+        if len(split_words(pending)) >= _MIN_WORDS:
             passages.append(pending)
             pending = ""
     if pending:
@@ -178,7 +185,7 @@ def split_passages(text: str) -> list[str]:
 
 def _score_freshness(text: str, text_sentences: Sequence[str]) -> float:
     """Return less than 1 if the same words, or a sentence right after itself, come again and again."""
-    text_words = [word.text for word in words(text)]
+    text_words = [word.text for word in split_words(text)]
     runs = Counter(zip(*(text_words[start:] for start in range(_REPEATED_WORDS)), strict=False))
     if not runs:
         return 1.0
@@ -189,7 +196,7 @@ def _score_freshness(text: str, text_sentences: Sequence[str]) -> float:
 
 def _score_order(text_sentences: Sequence[str]) -> float:
     """Return less than 1 if articles precede words they cannot belong to, as in shuffled words."""
-    articles, stray, known = 0, 0, english()
+    articles, stray, known = 0, 0, load_english()
     for sentence in text_sentences:
         # Punctuation separates words, so it is kept as a token.
         tokens = re.findall(r"\w+|[^\w\s]", fold_case(sentence))
@@ -208,7 +215,7 @@ def _score_sequence(passages: Sequence[str]) -> float:
     numbers = [int(match[1]) for passage in passages if (match := _POINT_NUMBER.match(passage))]
     # A second list starts with its first point again, but no list starts with its second.
     is_backwards = any(b <= a and b > 1 for a, b in pairwise(numbers)) or (1 in numbers and numbers[0] > 1)
-    known = english()
+    known = load_english()
     first_half = passages[: len(passages) // 2]
     is_concluded = any(_starts_with(passage, known.conclude) for passage in first_half)
     is_broken = is_backwards or is_concluded or _starts_with(passages[0], known.refer_back)
@@ -216,7 +223,7 @@ def _score_sequence(passages: Sequence[str]) -> float:
 
 
 def _starts_with(sentence: str, phrases: Sequence[str]) -> bool:
-    start = f"{' '.join(word.text for word in words(sentence)[:4])} "
+    start = f"{' '.join(word.text for word in split_words(sentence)[:4])} "
     return any(start.startswith(f"{phrase} ") for phrase in phrases)
 
 
@@ -227,12 +234,12 @@ def _score_completeness(text_sentences: Sequence[str]) -> float:
     if len(text_sentences) < 2:
         return 1.0
     *others, last = text_sentences
-    if len(words(last)) < _MIN_WORDS or _UNPUNCTUATED.search(last):
+    if len(split_words(last)) < _MIN_WORDS or _UNPUNCTUATED.search(last):
         return 1.0
     is_point = bool(_LIST_POINT.match(last))
     similar = [sentence for sentence in others if bool(_LIST_POINT.match(sentence)) == is_point]
-    is_punctuated = sum(map(ends_well, similar)) > len(similar) / 2
-    return INCOMPLETE_VALUE if is_punctuated and not ends_well(last) else 1.0
+    is_punctuated = sum(map(is_complete_sentence, similar)) > len(similar) / 2
+    return INCOMPLETE_VALUE if is_punctuated and not is_complete_sentence(last) else 1.0
 
 
 def _is_cut_off(sentence: str) -> bool:
@@ -242,12 +249,12 @@ def _is_cut_off(sentence: str) -> bool:
     (True, False)
     """
     stripped = sentence.rstrip("*_ \t")
-    sentence_words = words(stripped)
-    if ends_well(stripped) or stripped.startswith("#") or len(sentence_words) < 2:
+    sentence_words = split_words(stripped)
+    if is_complete_sentence(stripped) or stripped.startswith("#") or len(sentence_words) < 2:
         return False
     if stripped.endswith(","):
         return len(sentence_words) >= _MIN_WORDS_BEFORE_COMMA and not _LIST_POINT.match(stripped)
-    last, known = sentence_words[-1], english()
+    last, known = sentence_words[-1], load_english()
     if not last.original.islower() or not stripped.endswith(last.original):
         return False
     if last.text == "a" and _NAMES_A_LETTER.search(stripped):

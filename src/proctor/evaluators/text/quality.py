@@ -12,16 +12,16 @@ from typing import Any, Literal
 import msgspec
 
 from proctor.errors import EvaluatorError
+from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.embeddings import TextEmbedder
 from proctor.evaluators.grounding.support import DEFAULT_THRESHOLD, GroundingScorer
-from proctor.evaluators.marking import evaluator, made
-from proctor.evaluators.meanings import Meanings
 from proctor.evaluators.options import Embedding, Model
 from proctor.evaluators.text.coherence import CoherenceScorer
 from proctor.evaluators.text.relevance import RelevanceScorer
 from proctor.evaluators.text.similarity import Match, SimilarityScorer
-from proctor.evaluators.wording import texts_in
+from proctor.evaluators.tokenizer import collect_texts
 from proctor.records.fields.context import FieldContext
-from proctor.records.fields.path import OUTPUT, compiled
+from proctor.records.fields.path import OUTPUT, parse_path
 from proctor.records.numbers import is_fraction
 from proctor.records.sample import CONTEXT, Sample
 from proctor.records.score import Score
@@ -46,13 +46,15 @@ class QualityJudge:
     ) -> None:
         # Slow to import, and needed only with a judge.
         from proctor.evaluators.judges.judge import Judge
-        from proctor.evaluators.judges.scale import numbers
-        from proctor.evaluators.judges.templates import shipped
+        from proctor.evaluators.judges.scale import create_number_scale
+        from proctor.evaluators.judges.templates import load_template
         from proctor.models.connect import provider
 
         adapter = provider(judge)
         ends = dict(zip(("low", "high"), map(str, SCALE), strict=True))
-        self._judge = Judge(adapter, shipped(prompt), numbers(SCALE, threshold, prompt), {}, ends)
+        self._judge = Judge(
+            adapter, load_template(prompt), create_number_scale(SCALE, threshold, prompt), {}, ends
+        )
         self._shows = shows
         # The adapter instead of the user's argument, which may contain a key.
         self.options = {"judge": adapter}
@@ -133,7 +135,7 @@ def semantic_similarity(
     if against not in (None, "expected", "baseline"):
         raise EvaluatorError(f"against must be 'expected' or 'baseline', got {against!r}", where=where)
     if judge is None:
-        method: Any = SimilarityScorer(Meanings(embedder, where), threshold, excerpts, match)
+        method: Any = SimilarityScorer(TextEmbedder(embedder, where), threshold, excerpts, match)
     else:
         method = QualityJudge(judge, "similarity", threshold, shows="expected")
 
@@ -147,7 +149,9 @@ def semantic_similarity(
 
     options = {"against": against, "excerpts": excerpts, "match": match}
     set_options = {name: value for name, value in options.items() if value is not None}
-    return made(evaluate, by=semantic_similarity, **method.options, threshold=threshold, **set_options)
+    return mark_product(
+        evaluate, by=semantic_similarity, **method.options, threshold=threshold, **set_options
+    )
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=0.8)
@@ -175,14 +179,14 @@ def coherence(min_score: float = 0.8, *, embedder: Embedding = None, judge: Mode
     where = "coherence"
     _check_fraction(where, "min_score", min_score)
     if judge is None:
-        method: Any = CoherenceScorer(Meanings(embedder, where), min_score)
+        method: Any = CoherenceScorer(TextEmbedder(embedder, where), min_score)
     else:
         method = QualityJudge(judge, "coherence", min_score)
 
     async def evaluate(output: Any) -> Score:
         return await method.score(output)  # type: ignore[no-any-return]
 
-    return made(evaluate, by=coherence, min_score=min_score, **method.options)
+    return mark_product(evaluate, by=coherence, min_score=min_score, **method.options)
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=DEFAULT_THRESHOLD)
@@ -225,23 +229,23 @@ def hallucination_detection(
     if threshold is None:
         threshold = DEFAULT_THRESHOLD if judge is None else ALL_CLAIMS
     _check_fraction(where, "threshold", threshold)
-    path = compiled(context).text
+    path = parse_path(context).text
     if judge is None:
-        method: Any = GroundingScorer(Meanings(embedder, where), threshold)
+        method: Any = GroundingScorer(TextEmbedder(embedder, where), threshold)
     else:
         method = ClaimsJudge(judge, threshold)
 
     async def evaluate(output: Any, expected: Any = None, field_context: FieldContext | None = None) -> Score:
         del expected
-        source = [] if field_context is None else texts_in(field_context.get(path))
+        source = [] if field_context is None else collect_texts(field_context.get(path))
         if not source:
             return Score.skipped(f"there is no {path!r} to check the output against")
         if with_input and field_context is not None:
-            source += texts_in(field_context.input)
+            source += collect_texts(field_context.input)
         return await method.score(output, source)  # type: ignore[no-any-return]
 
     options = {"context": context, "with_input": with_input, "threshold": threshold}
-    return made(evaluate, by=hallucination_detection, **options, **method.options)
+    return mark_product(evaluate, by=hallucination_detection, **options, **method.options)
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=0.7)
@@ -266,18 +270,18 @@ def relevance(threshold: float = 0.7, *, embedder: Embedding = None, judge: Mode
     where = "relevance"
     _check_fraction(where, "threshold", threshold)
     if judge is None:
-        method: Any = RelevanceScorer(Meanings(embedder, where), threshold)
+        method: Any = RelevanceScorer(TextEmbedder(embedder, where), threshold)
     else:
         method = QualityJudge(judge, "relevance", threshold, shows="input")
 
     async def evaluate(output: Any, expected: Any = None, field_context: FieldContext | None = None) -> Score:
         del expected
         question = None if field_context is None else field_context.input
-        if question is None or not texts_in(question):
+        if question is None or not collect_texts(question):
             return Score.skipped("there is no input to compare the output with")
         return await method.score(output, question)  # type: ignore[no-any-return]
 
-    return made(evaluate, by=relevance, threshold=threshold, **method.options)
+    return mark_product(evaluate, by=relevance, threshold=threshold, **method.options)
 
 
 def _choose_reference(expected: Any, field_context: FieldContext | None) -> Against:

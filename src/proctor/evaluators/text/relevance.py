@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from proctor.evaluators.meanings import UNRELATED_TEXTS, Meanings, Nearness, run_off_loop
-from proctor.evaluators.verdict import shown
-from proctor.evaluators.wording import sentences, texts_in, words
+from proctor.evaluators.embeddings import UNRELATED_TEXTS, TextEmbedder, VectorSimilarity, run_off_loop
+from proctor.evaluators.score_conversion import preview
+from proctor.evaluators.tokenizer import collect_texts, split_sentences, split_words
 from proctor.records.score import Score
 
 # Embedders read only the start of longer texts.
@@ -40,20 +40,20 @@ class TopicMatch(NamedTuple):
 class RelevanceScorer:
     """Scores how near the output is to the input."""
 
-    def __init__(self, meanings: Meanings, threshold: float) -> None:
+    def __init__(self, meanings: TextEmbedder, threshold: float) -> None:
         self._embedder, self._threshold = meanings, threshold
         self.options = meanings.options
 
     async def score(self, output: Any, reference: Any = None) -> Score:
         """Score the nearness of question and answer; skip very short outputs."""
-        answer, details = "\n".join(texts_in(output)), self._embedder.details
+        answer, details = "\n".join(collect_texts(output)), self._embedder.details
         if not answer:
             return Score(0.0, False, "the output is empty", details)
-        count = len(await run_off_loop(len(answer), words, answer))
+        count = len(await run_off_loop(len(answer), split_words, answer))
         if count < MIN_ANSWER_WORDS:
             few = "1 word is" if count == 1 else f"{count} words are"
             return Score.skipped(f"{few} too few to compare with the input; a judge can do it", details)
-        question = "\n".join(texts_in(reference))
+        question = "\n".join(collect_texts(reference))
         size = len(answer) + len(question)
         problem = await run_off_loop(size, self._embedder.explain_unreadable, [answer, question])
         if problem:
@@ -65,18 +65,18 @@ class RelevanceScorer:
         letters = ", by letters only" if self._embedder.method == "lexical" else ""
         reason = f"nearness {match.nearness:.2f} to the input{letters}"
         if match.piece != answer:
-            reason += f", by {shown(match.piece)}"
+            reason += f", by {preview(match.piece)}"
         return Score(match.value, match.value >= self._threshold, reason, details)
 
 
-async def match_topic(question: str, answer: str, meanings: Meanings) -> TopicMatch:
+async def match_topic(question: str, answer: str, meanings: TextEmbedder) -> TopicMatch:
     """Compare all pieces of a question with all pieces of an answer."""
     size = len(question) + len(answer)
     asked, answered = await run_off_loop(size, lambda: (split_pieces(question), split_pieces(answer)))
     left_out = max(0, len(asked) - MAX_PIECES) + max(0, len(answered) - MAX_PIECES)
     asked, answered = asked[:MAX_PIECES], answered[:MAX_PIECES]
     vectors, floor = await meanings.vectors([*asked, *answered]), await meanings.floor(UNRELATED_TEXTS)
-    similarity = await run_off_loop(size, Nearness, vectors, floor)
+    similarity = await run_off_loop(size, VectorSimilarity, vectors, floor)
     nearest = await run_off_loop(size, similarity.nearest, answered, asked)
     return max(TopicMatch(*pair, left_out) for pair in zip(nearest, answered, strict=True))
 
@@ -87,12 +87,12 @@ def split_pieces(text: str) -> list[str]:
     >>> len(split_pieces("This is short.")), len(split_pieces("Six words are in this sentence. " * 60))
     (1, 3)
     """
-    if len(words(text)) <= MAX_PIECE_WORDS:
+    if len(split_words(text)) <= MAX_PIECE_WORDS:
         return [text]
     pieces: list[str] = []
     size = MAX_PIECE_WORDS
-    for sentence in sentences(text):
-        length = len(words(sentence))
+    for sentence in split_sentences(text):
+        length = len(split_words(sentence))
         if size + length > MAX_PIECE_WORDS:
             pieces.append(sentence)
             size = length

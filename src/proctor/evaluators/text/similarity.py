@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from proctor.evaluators.embeddings import TextEmbedder, cosine, run_off_loop
 from proctor.evaluators.language import EMBEDDER_OR_JUDGE_HINT, find_symbols
-from proctor.evaluators.meanings import Meanings, cosine, run_off_loop
-from proctor.evaluators.plain_values import plain_value
-from proctor.evaluators.verdict import shown
-from proctor.evaluators.wording import english, fold_case, texts_in, words
+from proctor.evaluators.plain_values import to_plain
+from proctor.evaluators.score_conversion import preview
+from proctor.evaluators.tokenizer import collect_texts, fold_case, load_english, split_words
 from proctor.records import codec
 from proctor.records.score import Score
 
@@ -62,7 +62,7 @@ def find_excerpts(text: str, references: Iterable[IndexedText], limit: int = 2) 
     text_words, negated = _split_and_find_negated(text)
     excerpts = []
     for index, reference in references:
-        reference_words = [word.text for word in words(reference)]
+        reference_words = [word.text for word in split_words(reference)]
         excluded = frozenset[int]() if _has_negation(reference_words) else negated
         likeness, excerpt = _find_best_window(text_words, reference_words, excluded)
         if likeness > 0:
@@ -79,7 +79,7 @@ def is_negated(text: str, reference: str) -> bool:
     False
     """
     text_words, negated = _split_and_find_negated(text)
-    reference_words = [word.text for word in words(reference)]
+    reference_words = [word.text for word in split_words(reference)]
     if not negated or not reference_words or _has_negation(reference_words):
         return False
     size = len(reference_words)
@@ -97,7 +97,7 @@ def _split_and_find_negated(text: str) -> tuple[list[str], frozenset[int]]:
     negated: set[int] = set()
     for clause in _CLAUSE_END.split(text[:MAX_CHARACTERS]):
         remaining = 0
-        for word in words(clause):
+        for word in split_words(clause):
             if word.text in _NEGATION_ENDS:
                 remaining = 0
             if remaining:
@@ -110,13 +110,13 @@ def _split_and_find_negated(text: str) -> tuple[list[str], frozenset[int]]:
 
 
 def _has_negation(some_words: Iterable[str]) -> bool:
-    return not english().negation.isdisjoint(some_words)
+    return not load_english().negation.isdisjoint(some_words)
 
 
 def select_short_references(text: str, references: Iterable[IndexedText]) -> list[IndexedText]:
     """Return the references that are short compared with a text."""
-    length = len(words(text[:MAX_CHARACTERS]))
-    sizes = [(len(words(reference)), index, reference) for index, reference in references]
+    length = len(split_words(text[:MAX_CHARACTERS]))
+    sizes = [(len(split_words(reference)), index, reference) for index, reference in references]
     return [
         (index, reference)
         for size, index, reference in sizes
@@ -181,7 +181,7 @@ class SimilarityScorer:
     """Compares the output with references by the cosine of their embeddings."""
 
     def __init__(
-        self, meanings: Meanings, threshold: float, use_excerpts: bool | None, match: Match | None = None
+        self, meanings: TextEmbedder, threshold: float, use_excerpts: bool | None, match: Match | None = None
     ) -> None:
         self._embedder, self._threshold, self._use_excerpts = meanings, threshold, use_excerpts
         self._match = match
@@ -217,7 +217,7 @@ class SimilarityScorer:
             return Score(0.0, False, "the output is empty", details)
         if same := set(answers.values()) & set(references.values()):
             details["cosine"] = 1.0
-            return Score(1.0, True, f"identical to {shown(min(same))}", details)
+            return Score(1.0, True, f"identical to {preview(min(same))}", details)
         problem, partial_problem = self._drop_unreadable(answers, references, output, reference)
         if problem:
             return Score.skipped(problem, details)
@@ -229,7 +229,7 @@ class SimilarityScorer:
             return Score.skipped(problem, details)
         score = self._make_score(match, nearest, details)
         if score.passed and is_negated(answer, nearest):
-            return Score.skipped(f"the output has {shown(nearest)} only after a negation", details)
+            return Score.skipped(f"the output has {preview(nearest)} only after a negation", details)
         # An unreadable text might have matched.
         return Score.skipped(partial_problem, details) if partial_problem and not score.passed else score
 
@@ -253,10 +253,10 @@ class SimilarityScorer:
         excerpt = ""
         if match.excerpt:
             details["excerpt"] = match.excerpt
-            excerpt = f" of {shown(match.excerpt)} in it"
+            excerpt = f" of {preview(match.excerpt)} in it"
         method = "letters only: cosine" if self._embedder.method == "lexical" else "cosine"
         value = max(0.0, match.cosine)
-        reason = f"{method} {match.cosine:.3f}{excerpt} with {shown(reference)}"
+        reason = f"{method} {match.cosine:.3f}{excerpt} with {preview(reference)}"
         return Score(value, value >= self._threshold, reason, details)
 
     def _drop_unreadable(
@@ -305,7 +305,7 @@ def _list_tokens(text: str) -> list[str]:
 
 def list_texts(value: Any) -> list[str] | None:
     """Return a list of texts; None for any other value."""
-    value = plain_value(value)
+    value = to_plain(value)
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return list(value)
     return None
@@ -319,7 +319,7 @@ def find_texts_in_data(value: Any) -> list[str]:
         except msgspec.DecodeError:
             return [value]
     texts = list_texts(value)
-    return ["\n".join(texts_in(codec.plain(value)))] if texts is None else texts
+    return ["\n".join(collect_texts(codec.plain(value)))] if texts is None else texts
 
 
 def index_texts(value: Any) -> dict[int, str]:
@@ -334,7 +334,7 @@ def index_texts(value: Any) -> dict[int, str]:
         return {}
     texts = list_texts(value)
     if texts is None:
-        value = plain_value(value)
+        value = to_plain(value)
         texts = [value if isinstance(value, str) else codec.canonical(value).decode()]
     return {index: text for index, text in enumerate(texts) if text.strip()}
 
@@ -342,7 +342,7 @@ def index_texts(value: Any) -> dict[int, str]:
 async def find_nearest(
     answers: Mapping[int, str],
     references: Mapping[int, str],
-    meanings: Meanings,
+    meanings: TextEmbedder,
     use_excerpts: bool | None = None,
 ) -> SimilarityMatch:
     """Compare every answer with the references that look most like it.

@@ -29,7 +29,7 @@ from proctor.history.exchange.parts import (
 )
 from proctor.ports import History
 from proctor.records import codec
-from proctor.records.lossless import restored_result, tagged_result
+from proctor.records.lossless import restore_result, tag_result
 from proctor.records.metric import MetricValue
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
@@ -210,7 +210,7 @@ def _take(history: History, run: RunMetadata, parts: Iterator[Placed], where: st
         count = 0
         for part in _of(run, parts, where):
             if isinstance(part, ResultPart):
-                restored.add(part.position, restored_result(part.result))
+                restored.add(part.position, restore_result(part.result))
                 count += 1
             elif isinstance(part, EndPart) and (part.metrics or part.by_configuration):
                 restored.finish(part.metrics, part.by_configuration)
@@ -228,7 +228,7 @@ def _compare(history: History, run: RunMetadata, parts: Iterator[Placed], where:
         if isinstance(part, ResultPart):
             count += 1
             here = next(results, None)
-            known = None if here is None else (here[0], tagged_result(here[1]))
+            known = None if here is None else (here[0], tag_result(here[1]))
             if codec.encode(known) != codec.encode((part.position, part.result)):
                 differs = differs or f"its result at place {part.position}"
         elif isinstance(part, EndPart):

@@ -7,7 +7,7 @@ from typing import Any
 
 from proctor.history.exchange.parts import EndPart, Frame, Placed, ResultPart, WholeRun, read_part
 from proctor.records import codec
-from proctor.records.lossless import restored_result
+from proctor.records.lossless import restore_result
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
 
@@ -49,7 +49,7 @@ def rows(run: WholeRun) -> Iterator[Row]:
     about = {"run_id": metadata.run_id, "run_name": metadata.name, "run_began": metadata.started_at}
     whole: str | None = codec.encode(frame).decode()
     for part in results:
-        row = about | _readable(restored_result(part.result))
+        row = about | _readable(restore_result(part.result))
         yield {**row, RECORD: codec.encode(part).decode(), RUN_RECORD: whole}
         whole = None
     if whole is not None:

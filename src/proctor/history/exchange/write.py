@@ -9,7 +9,7 @@ from proctor.errors import HistoryError, UsageError
 from proctor.history.exchange import jsonl, parquet, rows, table_csv
 from proctor.history.exchange.parts import VERSION, EndPart, Format, Frame, ResultPart, RunPart, WholeRun
 from proctor.ports import History
-from proctor.records.lossless import tagged_result
+from proctor.records.lossless import tag_result
 from proctor.records.run import RunMetadata
 
 
@@ -42,7 +42,7 @@ def _results(history: History, run: RunMetadata, places: array[int]) -> Iterator
     try:
         for place, result in zip(places, history.results(run.run_id), strict=True):
             # Tagged: JSON would make a list of a tuple, and null of NaN.
-            yield ResultPart(place, tagged_result(result))
+            yield ResultPart(place, tag_result(result))
     except ValueError:
         raise HistoryError(
             f"the results of run {run.run_id} have changed while they were read",

@@ -10,12 +10,12 @@ import msgspec
 
 from proctor.core import optional as extras
 from proctor.errors import CallFailed
-from proctor.models.answer_forms import schema_instructions
+from proctor.models.answer_format import schema_instructions
 from proctor.models.clients.sdk import call_user_code
 from proctor.records import codec
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message, ToolCall, Usage
-from proctor.sessions.current import checked_usage
+from proctor.sessions.current import check_usage
 
 # Settings of a request that apply if the chat model has a field with the name.
 SETTINGS = ("temperature", "max_tokens", "seed")
@@ -31,7 +31,7 @@ def is_chat_model(model: Any) -> bool:
     >>> is_chat_model(len)
     False
     """
-    runnables = extras.loaded("langchain_core.runnables")
+    runnables = extras.loaded_module("langchain_core.runnables")
     return runnables is not None and isinstance(model, runnables.Runnable)
 
 
@@ -139,7 +139,7 @@ class LangChainAdapter:
 
 def _has_structured_output(chat: Any) -> bool:
     make = getattr(chat, "with_structured_output", None)
-    if make is None or extras.loaded("langchain_core.language_models") is None:
+    if make is None or extras.loaded_module("langchain_core.language_models") is None:
         return False
     try:
         # This sends nothing; models without tools or schemas raise here.
@@ -190,4 +190,4 @@ def _read_usage(reported: Mapping[str, Any] | None) -> Usage:
         return Usage()
     details = reported.get("input_token_details") or {}
     counts = Usage(reported.get("input_tokens"), reported.get("output_tokens"), details.get("cache_read"))
-    return checked_usage(counts, "the LangChain model")
+    return check_usage(counts, "the LangChain model")

@@ -13,7 +13,7 @@ import msgspec
 from proctor.core.callables import is_async_callable
 from proctor.core.clock import SystemClock
 from proctor.core.retry_policy import is_retryable_error
-from proctor.core.threads import in_thread
+from proctor.core.threads import run_in_thread
 from proctor.errors import CallFailed, ModelError, ProctorError
 from proctor.models import anthropic, openai
 from proctor.models.http.access import ApiKey
@@ -47,7 +47,7 @@ async def call_user_code(
         async with asyncio.timeout(timeout):
             if is_async_callable(function):
                 return await function(*args, **kwargs)
-            result = await in_thread(lambda: function(*args, **kwargs))
+            result = await run_in_thread(lambda: function(*args, **kwargs))
             return await result if inspect.isawaitable(result) else result
     except ProctorError:
         raise

@@ -8,7 +8,7 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 
-from proctor.core.threads import in_thread
+from proctor.core.threads import run_in_thread
 from proctor.errors import ModelError
 
 NAME = "lexical"
@@ -50,7 +50,7 @@ class Lexical:
         """Return one vector for each text, in order."""
         if sum(map(len, texts)) < THREAD_MIN_CHARS:
             return list(map(letter_vector, texts))
-        vectors: list[Sequence[float]] = await in_thread(lambda: list(map(letter_vector, texts)))
+        vectors: list[Sequence[float]] = await run_in_thread(lambda: list(map(letter_vector, texts)))
         return vectors
 
 

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.core import optional as extras
-from proctor.core.threads import in_thread
+from proctor.core.threads import run_in_thread
 from proctor.errors import ModelError
 from proctor.models import weights
-from proctor.models.embed import Remembered, shared
+from proctor.models.embedding_cache import CachedEmbedder, shared_embedder
 
 # A larger number means that the file has another format.
 MAX_HEADER_BYTES = 100_000_000
@@ -314,7 +314,7 @@ MAX_PIECES = 256
 BATCH_TOKENS = 2048
 
 
-def connect(address: str) -> Remembered:
+def connect(address: str) -> CachedEmbedder:
     """Connect `local:minilm`; run `proctor models pull minilm` first."""
     name = address.partition(":")[2]
     if name != NAME:
@@ -326,7 +326,7 @@ def connect(address: str) -> Remembered:
     path = weights.path(NAME)
     extras.require("numpy", extra="local", why="the local embedder")
     # All users share one model in memory.
-    return shared((NAME, path), lambda: Remembered(MiniLM(path)))
+    return shared_embedder((NAME, path), lambda: CachedEmbedder(MiniLM(path)))
 
 
 class MiniLM:
@@ -347,7 +347,7 @@ class MiniLM:
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         """Return one vector for each text, computed in a thread."""
-        vectors: list[Sequence[float]] = await in_thread(self.vectors, texts)
+        vectors: list[Sequence[float]] = await run_in_thread(self.vectors, texts)
         return vectors
 
     def unknown_words(self, text: str) -> tuple[str, ...]:

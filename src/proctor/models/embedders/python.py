@@ -8,15 +8,15 @@ from typing import Any
 
 from proctor.core.callables import resolve_hints
 from proctor.core.identity import name_of
-from proctor.core.threads import in_thread
+from proctor.core.threads import run_in_thread
 from proctor.errors import CallFailed, ModelError, ProctorError
-from proctor.models.embed import Remembered, shared
+from proctor.models.embedding_cache import CachedEmbedder, shared_embedder
 
 # In order of preference; each takes a list of texts.
 METHODS = ("aembed_documents", "embed_documents", "encode")
 
 
-def connect(model: Any, *, name: str | None = None) -> Remembered:
+def connect(model: Any, *, name: str | None = None) -> CachedEmbedder:
     """Make an embedder from a function or an object.
 
     A function takes a list of texts and returns a vector for each; with a parameter annotated
@@ -31,9 +31,9 @@ def connect(model: Any, *, name: str | None = None) -> Remembered:
     label = name or f"python:{label}"
     # A bound method is a new object on each access, so the key has its parts.
     owner, code = getattr(function, "__self__", None), getattr(function, "__func__", function)
-    return shared(
+    return shared_embedder(
         ("python", id(owner), id(code), label),
-        lambda: Remembered(PythonEmbedder(function, label, takes_one_text=_takes_one_text(function))),
+        lambda: CachedEmbedder(PythonEmbedder(function, label, takes_one_text=_takes_one_text(function))),
     )
 
 
@@ -64,7 +64,7 @@ class PythonEmbedder:
         try:
             if inspect.iscoroutinefunction(inspect.unwrap(self._function)):
                 return await self._function(argument)
-            result = await in_thread(self._function, argument)
+            result = await run_in_thread(self._function, argument)
             return await result if inspect.isawaitable(result) else result
         except ProctorError:
             raise

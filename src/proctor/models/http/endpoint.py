@@ -205,7 +205,7 @@ class Endpoint:
                 attempts += 1
                 try:
                     value, seconds = await self._attempt(call, read, policy, deadline, attempts)
-                    stopwatch.note("")
+                    stopwatch.note_failure("")
                     return HttpResult(value, attempts, seconds)
                 except _TransientError as error:
                     failure = error
@@ -216,7 +216,7 @@ class Endpoint:
                     raise self._pause_too_long(call, error.why, error.seconds, attempts - 1) from None
                 except TimeoutError:
                     raise self._timed_out(call, timeout or 0.0, attempts, failure) from None
-                stopwatch.note(self._describe("", str(failure), attempts).strip())
+                stopwatch.note_failure(self._describe("", str(failure), attempts).strip())
                 await self._wait_before_retry(call, failure, attempts, policy, deadline, started)
 
     async def _attempt(
@@ -228,7 +228,7 @@ class Endpoint:
         attempt: int,
     ) -> tuple[T, float]:
         if deadline is None:
-            allowed = stopwatch.limit()
+            allowed = stopwatch.time_limit()
             seconds = policy.request_timeout(0.0 if allowed is None else allowed)
             max_pause = seconds if allowed is None else min(seconds, allowed)
             request_timeout = seconds if math.isfinite(seconds) else None
@@ -279,7 +279,7 @@ class Endpoint:
     async def _exchange(self, call: HttpCall) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         import httpx2
 
-        pool = lifetimes.opened(
+        pool = lifetimes.open_shared(
             self._pool_key, lambda: ClientPool(self.origin, self._headers), ClientPool.close
         )
         pooled = pool.choose()
@@ -343,7 +343,7 @@ class Endpoint:
         A rate-limited call is retried as long as there is time, even beyond `retries`.
         """
         now = self.clock.monotonic()
-        allowed = stopwatch.limit()
+        allowed = stopwatch.time_limit()
         limit = (math.inf if allowed is None else allowed) if deadline is None else deadline - now
         # A stopwatch stops in the limiter, so retries beyond the limit need a clock that runs on.
         left = started + limit - now if deadline is None else limit

@@ -186,14 +186,14 @@ class Limiter:
             waiter = self._take_slot(at_front)
         if waiter is not None:
             try:
-                with stopwatch.halted():
+                with stopwatch.paused():
                     await waiter.future
             except BaseException:
                 self._withdraw(waiter)
                 raise
         if self._paused_until > self._clock.monotonic():
             try:
-                with stopwatch.halted():
+                with stopwatch.paused():
                     while (left := self.remaining_pause()) > 0:
                         self._check_pause(max_pause)
                         await self._clock.sleep(left + self._chance.uniform(0.0, self._spread))

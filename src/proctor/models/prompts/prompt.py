@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import groupby
 from typing import Any, Generic
 
-from proctor.errors import ModelError, Problem, nearest
+from proctor.errors import ModelError, Problem, suggest_name
 from proctor.models.prompts.template import OutputT, PromptTemplate, is_of_type, type_name, values_of
 from proctor.records.session import Message
 
@@ -43,7 +43,7 @@ class Prompt(Generic[OutputT]):
         bound |= values
         known = self.template.parameters
         problems = [
-            Problem(name, f"there is no such parameter; {nearest(name, known)}")
+            Problem(name, f"there is no such parameter; {suggest_name(name, known)}")
             for name in bound
             if name not in known
         ]

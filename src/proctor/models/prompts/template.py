@@ -16,7 +16,7 @@ import msgspec
 from proctor.core import optional as extras
 from proctor.core.resources import describe_error, how_to_convert
 from proctor.core.yaml_text import describe_yaml_error, load_yaml
-from proctor.errors import ModelError, Problem, nearest
+from proctor.errors import ModelError, Problem, suggest_name
 from proctor.records import codec
 
 # The types in the front matter of a prompt file.
@@ -151,10 +151,10 @@ def read_prompt_file(path: Path) -> str:
         raise ModelError(f"the prompt cannot be read: {error.strerror or error}", where=str(path)) from None
 
 
-def parse(text: str, where: str) -> PromptFile:
+def parse_prompt_file(text: str, where: str) -> PromptFile:
     """Parse a prompt file; report all faults of its front matter at once.
 
-    >>> parse("---\\nkey: greet\\n---\\n<!-- system -->\\nBe kind.\\n", "a file").sections
+    >>> parse_prompt_file("---\\nkey: greet\\n---\\n<!-- system -->\\nBe kind.\\n", "a file").sections
     (FileSection(role='system', only_if=None, text='Be kind.'),)
     """
     text = text.replace("\r\n", "\n")
@@ -165,7 +165,7 @@ def parse(text: str, where: str) -> PromptFile:
     problems = [*_check_keys(head), *_check_types(head.get("parameters"))]
     sections = _split_body(text[front.end() :])
     problems += [
-        Problem(f"<!-- {section.role} -->", f"there is no such role; {nearest(section.role, ROLES)}")
+        Problem(f"<!-- {section.role} -->", f"there is no such role; {suggest_name(section.role, ROLES)}")
         for section in sections
         if section.role not in ROLES
     ]
@@ -201,7 +201,7 @@ def _parse_front_matter(text: str, where: str) -> Mapping[str, Any]:
 
 def _check_keys(head: Mapping[str, Any]) -> list[Problem]:
     unknown = [str(key) for key in head if key not in _HEAD]
-    faults = [Problem(key, f"this key is unknown; {nearest(key, _HEAD)}") for key in unknown]
+    faults = [Problem(key, f"this key is unknown; {suggest_name(key, _HEAD)}") for key in unknown]
     faults += [
         Problem(key, f"expected a text, not {head[key]!r}")
         for key in _TEXT_KEYS
@@ -219,7 +219,7 @@ def _check_types(parameters: Any) -> list[Problem]:
     if not isinstance(parameters, dict):
         return [Problem("parameters", f"expected a mapping of names to types, not {parameters!r}")]
     return [
-        Problem(f"parameters.{name}", f"{kind!r} is not a type; {nearest(str(kind), TYPES)}")
+        Problem(f"parameters.{name}", f"{kind!r} is not a type; {suggest_name(str(kind), TYPES)}")
         for name, kind in parameters.items()
         if not (isinstance(kind, str) and kind in TYPES)
     ]
@@ -256,7 +256,7 @@ class MarkdownSection(Generic[ParamsT]):
         self.only_if = only_if
         text = Template(template)
         if role not in ROLES:
-            raise ModelError(f"there is no role {role!r}", where=key, fix=nearest(str(role), ROLES))
+            raise ModelError(f"there is no role {role!r}", where=key, fix=suggest_name(str(role), ROLES))
         if not text.is_valid():
             raise ModelError(
                 "a $ is not followed by a parameter's name", where=key, fix="write $$ for a dollar sign"
@@ -401,7 +401,7 @@ class PromptTemplate(Generic[OutputT]):
         >>> PromptTemplate.parse("---\\nkey: greet\\n---\\nGreet $name.").sections[0].placeholders
         ('name',)
         """
-        file = parse(text, where)
+        file = parse_prompt_file(text, where)
         try:
             sections = [
                 MarkdownSection[Any](
@@ -475,7 +475,7 @@ def _check_parameters(
 
 def _find_unknown(section: MarkdownSection[Any], known: Mapping[str, Any], what: str) -> Iterable[Problem]:
     return [
-        Problem(section.key, f"${name} is not {what}; {nearest(name, known)}")
+        Problem(section.key, f"${name} is not {what}; {suggest_name(name, known)}")
         for name in dict.fromkeys(section.wanted)
         if name not in known
     ]

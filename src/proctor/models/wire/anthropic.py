@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.models.answer_forms import schema_instructions
+from proctor.models.answer_format import schema_instructions
 from proctor.models.http.endpoint import decode_body
 from proctor.models.http.errors import ErrorBody
 from proctor.models.wire import messages as wire
@@ -16,7 +16,7 @@ from proctor.records import codec
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.numbers import total_tokens
 from proctor.records.session import Message, Usage
-from proctor.sessions.current import checked_usage
+from proctor.sessions.current import check_usage
 
 # The API requires a limit; this one leaves room for a model that thinks before it answers.
 MAX_TOKENS = 8192
@@ -175,4 +175,4 @@ def _read_usage(reported: Any) -> Usage:
     if prompt is None:
         return Usage()
     prompt = total_tokens(prompt, cached, usage.get("cache_creation_input_tokens"))
-    return checked_usage(Usage(prompt, usage.get("output_tokens"), cached or None), "the model server")
+    return check_usage(Usage(prompt, usage.get("output_tokens"), cached or None), "the model server")

@@ -6,15 +6,15 @@ from typing import Any
 
 import msgspec
 
-from proctor.models.answer_forms import schema_instructions
+from proctor.models.answer_format import schema_instructions
 from proctor.models.http.endpoint import UnexpectedBody, decode_body
 from proctor.models.http.errors import ErrorBody
 from proctor.models.wire import messages as wire
 from proctor.models.wire import schemas
 from proctor.records import codec
-from proctor.records.model import ModelRequest, ModelResponse, TokenChances, ToolSpec
+from proctor.records.model import ModelRequest, ModelResponse, TokenLogprobs, ToolSpec
 from proctor.records.session import Message, Usage
-from proctor.sessions.current import checked_usage
+from proctor.sessions.current import check_usage
 
 # OpenAI's log probability of a token that was too unlikely to report.
 UNLIKELY = -9999.0
@@ -205,10 +205,10 @@ def _read_usage(reported: Any) -> Usage:
     usage = wire.as_mapping(reported)
     cached = wire.as_mapping(usage.get("prompt_tokens_details")).get("cached_tokens")
     counts = Usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), cached or None)
-    return checked_usage(counts, "the model server")
+    return check_usage(counts, "the model server")
 
 
-def _read_logprobs(logprobs: _Logprobs | None) -> tuple[TokenChances, ...]:
+def _read_logprobs(logprobs: _Logprobs | None) -> tuple[TokenLogprobs, ...]:
     if logprobs is None:
         return ()
 
@@ -216,7 +216,7 @@ def _read_logprobs(logprobs: _Logprobs | None) -> tuple[TokenChances, ...]:
         return UNLIKELY if entry.logprob is None else entry.logprob
 
     return tuple(
-        TokenChances(
+        TokenLogprobs(
             token.token, value(token), {other.token: value(other) for other in token.top_logprobs or ()}
         )
         for token in logprobs.content or ()

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.errors import CallFailed, ModelError
-from proctor.models.asking import call_key, read, recall, remember
 from proctor.models.connect import provider
-from proctor.ports import Kept, ProviderAdapter
+from proctor.models.model_calls import call_key, find_response, read_stored_call, store_response
+from proctor.ports import ByteStore, ProviderAdapter
 from proctor.records import codec
 from proctor.records.model import ModelRequest, ModelResponse
 
@@ -235,7 +235,7 @@ class Cached:
     [False, True]
     """
 
-    def __init__(self, adapter: Any, store: Kept) -> None:
+    def __init__(self, adapter: Any, store: ByteStore) -> None:
         self._adapter, self.model, self.identity = resolve_model(adapter)
         self._store = store
         self._lock = threading.Lock()
@@ -251,7 +251,7 @@ class Cached:
         deadline = math.inf if timeout is None else time.monotonic() + timeout
         key = call_key(self._adapter, request)
         while True:
-            cached = recall(self._store, self._adapter, request)
+            cached = find_response(self._store, self._adapter, request)
             if cached is not None:
                 return cached
             own_call = _RunningCall(deadline)
@@ -272,11 +272,11 @@ class Cached:
         """Send the request for all waiting callers; if this call is cancelled, one of them sends it."""
         try:
             # Another call may have stored the response since the first look.
-            response = recall(self._store, self._adapter, request)
+            response = find_response(self._store, self._adapter, request)
             if response is None:
                 response = await self._adapter.complete(request, timeout=_remaining(call.deadline))
                 if not response.cached:
-                    remember(self._store, self._adapter, request, response)
+                    store_response(self._store, self._adapter, request, response)
         except BaseException as error:
             self._end(key)
             if isinstance(error, Exception):
@@ -309,11 +309,11 @@ class Cached:
 
     def explain(self, request: ModelRequest) -> str:
         """Explain why the cache has no response to a request."""
-        if recall(self._store, self._adapter, request) is not None:
+        if find_response(self._store, self._adapter, request) is not None:
             return "the response is cached"
         if not isinstance(self._store, DiskCache):
             return "nothing is cached under this key, and this store cannot be searched"
-        calls = [call for data in self._store if (call := read(data)) is not None]
+        calls = [call for data in self._store if (call := read_stored_call(data)) is not None]
         same_model = [call for call in calls if call.model == self.model]
         if not same_model:
             others = ", ".join(sorted({call.model for call in calls})) or "nothing at all"

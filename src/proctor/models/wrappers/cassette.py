@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from proctor.core.threads import in_thread
+from proctor.core.threads import run_in_thread
 from proctor.errors import CallFailed, ModelError
 from proctor.models.wrappers.cached import first_difference, nearest_request, resolve_model
 from proctor.records import codec
@@ -183,7 +183,7 @@ class Replay:
             self._hints_left -= has_hint
         what = f"{self._file} has no recording of this call of {self.model}"
         # Searching the whole cassette is slow, and a few hints are enough.
-        return f"{what}; {await in_thread(self._describe_nearest, request)}" if has_hint else what
+        return f"{what}; {await run_in_thread(self._describe_nearest, request)}" if has_hint else what
 
     def _describe_nearest(self, request: ModelRequest) -> str:
         index = nearest_request(request, (call.request for _, call in self._calls))

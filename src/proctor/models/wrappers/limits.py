@@ -113,7 +113,7 @@ class Paced:
             )
         if wait > 0:
             try:
-                with stopwatch.halted():
+                with stopwatch.paused():
                     await self._clock.sleep(wait)
             except asyncio.CancelledError:
                 self._return_turn(turn)

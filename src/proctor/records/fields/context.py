@@ -10,7 +10,7 @@ import msgspec
 
 from proctor.errors import FieldMissing
 from proctor.records.fields.numbers import as_number
-from proctor.records.fields.path import Path, compiled
+from proctor.records.fields.path import Path, parse_path
 
 BASELINE = "baseline"
 _PREFIX = "baseline_"
@@ -89,7 +89,7 @@ class FieldContext:
         self._is_baseline = is_baseline
         # True if an evaluator read the baseline of a result that is the baseline itself.
         self.looked_for_baseline = False
-        self._path = compiled(path or field_name)
+        self._path = parse_path(path or field_name)
         self._baseline = baseline
 
     def __repr__(self) -> str:
@@ -126,7 +126,7 @@ class FieldContext:
         return Delta.between(value, baseline) if is_same_type else None
 
     def __getitem__(self, path: str) -> Any:
-        return compiled(path).find(self.full_result)
+        return parse_path(path).find(self.full_result)
 
     def get(self, path: str, default: Any = None) -> Any:
         """Return any field by its path, or the default if it is missing."""
@@ -137,7 +137,7 @@ class FieldContext:
 
     def field_exists(self, path: str) -> bool:
         """True if the result has such a field, even if it is null."""
-        return compiled(path).exists(self.full_result)
+        return parse_path(path).exists(self.full_result)
 
     @property
     def input(self) -> Any:
@@ -157,7 +157,7 @@ class FieldContext:
     @property
     def baseline_output(self) -> Any:
         """The output in the baseline."""
-        return self._read_baseline(compiled("output"))
+        return self._read_baseline(parse_path("output"))
 
     @property
     def usage(self) -> Any:
@@ -167,7 +167,7 @@ class FieldContext:
     @property
     def baseline_usage(self) -> Any:
         """Tokens and cost in the baseline."""
-        return self._read_baseline(compiled("usage"))
+        return self._read_baseline(parse_path("usage"))
 
     @property
     def latency_ms(self) -> Any:
@@ -177,7 +177,7 @@ class FieldContext:
     @property
     def baseline_latency_ms(self) -> Any:
         """The latency in the baseline."""
-        return self._read_baseline(compiled("latency_ms"))
+        return self._read_baseline(parse_path("latency_ms"))
 
     @property
     def configuration(self) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
-from proctor.errors import ConfigError, FieldMissing, nearest
+from proctor.errors import ConfigError, FieldMissing, suggest_name
 
 EVERY = "*"
 OUTPUT, RAW_OUTPUT = "output", "raw_output"
@@ -35,9 +35,9 @@ class Path(NamedTuple):
         returns a list of the values in every item. If the output is the last answer of messages that a
         target returned, `output.…` reads the returned value.
 
-        >>> compiled("usage.total_tokens").find({"usage": {"total_tokens": 12}})
+        >>> parse_path("usage.total_tokens").find({"usage": {"total_tokens": 12}})
         12
-        >>> compiled("items.*.name").find({"items": [{"name": "a"}, {"name": "b"}]})
+        >>> parse_path("items.*.name").find({"items": [{"name": "a"}, {"name": "b"}]})
         ['a', 'b']
         """
         if len(self.keys) > 1 and self.keys[0] == OUTPUT and _is_key(value, RAW_OUTPUT):
@@ -106,10 +106,10 @@ class Path(NamedTuple):
         )
 
 
-def compiled(text: str) -> Path:
+def parse_path(text: str) -> Path:
     r"""Parse a path, or raise `ConfigError`. Write a dot inside a key as `\.`.
 
-    >>> compiled("usage.total_tokens").keys
+    >>> parse_path("usage.total_tokens").keys
     ('usage', 'total_tokens')
     """
     # A value of another type may not be hashable.
@@ -219,5 +219,5 @@ def _suggest(value: Any, key: str, rest: Sequence[str]) -> str:
     if not names:
         return ""
     listed = ", ".join(names[:_MAX_KEYS_SHOWN]) + (", …" if len(names) > _MAX_KEYS_SHOWN else "")
-    close = nearest(key, names)
+    close = suggest_name(key, names)
     return f"{close} (there are: {listed})" if "did you mean" in close else f"there are: {listed}"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.records.fields.context import Delta, FieldContext
-from proctor.records.fields.path import OUTPUT, RAW_OUTPUT, compiled
+from proctor.records.fields.path import OUTPUT, RAW_OUTPUT, parse_path
 from proctor.records.session import Usage
 from proctor.records.trial import DEFAULT_CONFIGURATION, Trial
 
@@ -24,7 +24,7 @@ class Field(NamedTuple):
     path: str = OUTPUT
 
 
-class SeenTrial(Trial, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class TrialView(Trial, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A trial with the data that evaluators of fields need; never stored.
 
     `options` are those of its configuration, `baseline` is the same sample's trial in the baseline
@@ -43,38 +43,38 @@ class SeenTrial(Trial, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     is_baseline: bool = False
 
 
-def seen(trial: Trial, **context: Any) -> SeenTrial:
+def make_trial_view(trial: Trial, **context: Any) -> TrialView:
     """Add context to a trial."""
     fields = {name: getattr(trial, name) for name in trial.__struct_fields__}
-    return SeenTrial(**(fields | context))
+    return TrialView(**(fields | context))
 
 
-def looking_at(trial: Trial, field: Field) -> SeenTrial:
+def focus_on_field(trial: Trial, field: Field) -> TrialView:
     """Return a trial for the evaluators of one field: its output is the field's value.
 
     Raises `FieldMissing` if the trial has no such field.
     """
-    value = compiled(field.path).find(result_of(trial))
+    value = parse_path(field.path).find(view_as_mapping(trial))
     whole = getattr(trial, "whole", None) or trial
-    return seen(trial, output=value, field=field, whole=whole)
+    return make_trial_view(trial, output=value, field=field, whole=whole)
 
 
-def context_of(trial: Trial, otherwise: Field) -> FieldContext:
+def make_context(trial: Trial, otherwise: Field) -> FieldContext:
     """Make the context of a field for an evaluator.
 
     `otherwise` is the evaluator's default field, used if none was selected.
     """
-    if not isinstance(trial, SeenTrial):
-        return FieldContext(otherwise.name, result_of(trial), path=otherwise.path)
+    if not isinstance(trial, TrialView):
+        return FieldContext(otherwise.name, view_as_mapping(trial), path=otherwise.path)
     name, path = trial.field or otherwise
     baseline = None
     if trial.is_compared:
         # A failed baseline has no values; recorded values do not replace it.
         has_failed = trial.baseline is None or trial.baseline.error is not None
-        baseline = {} if has_failed or trial.baseline is None else result_of(trial.baseline)
+        baseline = {} if has_failed or trial.baseline is None else view_as_mapping(trial.baseline)
     return FieldContext(
         name,
-        result_of(trial),
+        view_as_mapping(trial),
         path=path,
         baseline=baseline,
         epochs=_read_values(trial.epochs or (), path),
@@ -83,12 +83,12 @@ def context_of(trial: Trial, otherwise: Field) -> FieldContext:
     )
 
 
-def result_of(trial: Trial) -> dict[str, Any]:
+def view_as_mapping(trial: Trial) -> dict[str, Any]:
     """Return all data of a trial as one mapping, with the metadata of its sample.
 
     >>> from proctor.records.sample import Sample
     >>> trial = Trial(Sample("1", "2 + 2?", metadata={"baseline_output": "5"}), "4")
-    >>> result_of(trial)["output"], result_of(trial)["baseline_output"]
+    >>> view_as_mapping(trial)["output"], view_as_mapping(trial)["baseline_output"]
     ('4', '5')
     """
     trial = getattr(trial, "whole", None) or trial
@@ -164,7 +164,7 @@ def field_values(trial: Trial, fields: Mapping[str, str]) -> tuple[dict[str, Any
     deltas: dict[str, Delta] = {}
     for name, path in fields.items():
         try:
-            context = context_of(trial, Field(name, path))
+            context = make_context(trial, Field(name, path))
             values[name], delta = context.value, context.delta
         except Exception:  # a custom property may raise anything
             continue
@@ -175,12 +175,12 @@ def field_values(trial: Trial, fields: Mapping[str, str]) -> tuple[dict[str, Any
 
 def _read_values(trials: tuple[Trial | None, ...], path: str) -> list[Any]:
     """Return a field's value in each trial; None for a failed trial or a missing field."""
-    field = compiled(path)
+    field = parse_path(path)
     values: list[Any] = []
     for trial in trials:
         try:
             has_output = trial is not None and trial.error is None
-            values.append(field.find(result_of(trial)) if has_output and trial is not None else None)
+            values.append(field.find(view_as_mapping(trial)) if has_output and trial is not None else None)
         except Exception:  # a custom property may raise anything
             values.append(None)
     return values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proctor.sessions.genai.turns import ParsedMessages, is_bare_message, is_message, parse_messages
+from proctor.sessions.genai.message_parser import ParsedMessages, is_bare_message, is_message, parse_messages
 from proctor.sessions.genai.values import decode_json, to_plain
 
 _SYSTEM = ("system", "instructions", "system_instruction", "systemInstruction")

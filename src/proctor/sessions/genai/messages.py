@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from proctor.records.session import Message
 from proctor.sessions.genai.bodies import parse_request, parse_response
-from proctor.sessions.genai.turns import ParsedMessages, parse_messages
+from proctor.sessions.genai.message_parser import ParsedMessages, parse_messages
 from proctor.sessions.genai.values import decode_json
 
 # OpenInference wraps each part of a message in a mapping with one of these keys.

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.records.numbers import MOST_COST, token_count
+from proctor.records.numbers import MAX_COST, token_count
 from proctor.records.session import Event, Message, ModelCall, ToolCall, Usage
 from proctor.sessions.genai import values as names
 from proctor.sessions.genai.messages import read_call_messages
@@ -189,4 +189,4 @@ def _read_cost(attributes: Mapping[str, Any]) -> float | None:
     cost = _find_value(attributes, names.COST)
     if isinstance(cost, bool) or not isinstance(cost, int | float):
         return None
-    return float(cost) if 0 <= cost <= MOST_COST else None
+    return float(cost) if 0 <= cost <= MAX_COST else None

@@ -14,9 +14,8 @@ import msgspec
 
 from proctor.records.session import ToolCall, Usage
 from proctor.sessions.genai.values import BREAK, parse_arguments
-from proctor.sessions.importers.session_builder import SessionBuilder
-from proctor.sessions.importers.shapes import (
-    Imported,
+from proctor.sessions.importers.json_values import (
+    ImportedSession,
     as_count,
     as_mapping,
     as_number,
@@ -28,6 +27,7 @@ from proctor.sessions.importers.shapes import (
     omit_keys,
     unread_fields,
 )
+from proctor.sessions.importers.session_builder import SessionBuilder
 
 NAME = "claude-code"
 COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -265,7 +265,7 @@ def _is_line(value: Any) -> bool:
     return is_known and any(key in line for key in ("leafUuid", "sessionId", "messageId", "data"))
 
 
-def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
+def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the session of a file; several if their lines are not linked."""
     numbered = enumerate(read_lines(values))
     lines = [LogLine(number, index, it, as_mapping(it)) for index, (number, it) in numbered]
@@ -289,7 +289,7 @@ class _SessionReader:
         is_agent_file = len(agents) == 1 and all(map(is_side_chain, messages))
         self._agent = agents.pop() if is_agent_file else None
 
-    def read(self, source: str) -> Imported:
+    def read(self, source: str) -> ImportedSession:
         for line in self._lines:
             self._read_line(line)
         recorded, ids = self._builder.recorded, self._ids

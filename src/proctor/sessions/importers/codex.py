@@ -17,9 +17,8 @@ import msgspec
 
 from proctor.records.session import Role, ToolCall, Usage
 from proctor.sessions.genai.values import parse_arguments
-from proctor.sessions.importers.session_builder import SessionBuilder
-from proctor.sessions.importers.shapes import (
-    Imported,
+from proctor.sessions.importers.json_values import (
+    ImportedSession,
     as_count,
     as_mapping,
     as_number,
@@ -33,6 +32,7 @@ from proctor.sessions.importers.shapes import (
     omit_keys,
     unread_fields,
 )
+from proctor.sessions.importers.session_builder import SessionBuilder
 
 NAME = "codex"
 ROLES: dict[str, Role] = {
@@ -290,7 +290,7 @@ def _is_old_header(line: Mapping[str, Any]) -> bool:
     return "id" in line and "timestamp" in line and not {"type", "role"} & line.keys()
 
 
-def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
+def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the session of a file; each header with another id starts a new one."""
     reader: _SessionReader | None = None
     for line, value in flatten_lists(values):
@@ -342,7 +342,7 @@ class _SessionReader:
             self._is_forked = header.get("forked_from_id") is not None
         self._turns.add_line(line, value)
 
-    def read(self, source: str) -> Imported:
+    def read(self, source: str) -> ImportedSession:
         builder = self._builder
         for number, value, rolled_back in self._turns.lines():
             if rolled_back is None:

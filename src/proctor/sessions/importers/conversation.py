@@ -16,17 +16,17 @@ import msgspec
 from proctor.core import optional as extras
 from proctor.records import codec
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall, Usage
-from proctor.records.telling import UNANSWERED
+from proctor.records.session_events import UNANSWERED
 from proctor.sessions.genai.bodies import parse_response
+from proctor.sessions.genai.message_parser import is_message, parse_messages
 from proctor.sessions.genai.transcript import Atom, split_message
-from proctor.sessions.genai.turns import is_message, parse_messages
 from proctor.sessions.genai.values import decode_json
+from proctor.sessions.importers.json_values import as_list, as_mapping, as_text, extract_text
 from proctor.sessions.importers.langchain_messages import add_message as add_langchain_message
 from proctor.sessions.importers.langchain_messages import classify_message
 from proctor.sessions.importers.openai_messages import add_message as add_openai_message
 from proctor.sessions.importers.responses import add_response, is_response, read_usage
 from proctor.sessions.importers.session_builder import UNKNOWN_MODEL, SessionBuilder
-from proctor.sessions.importers.shapes import as_list, as_mapping, as_text, extract_text
 
 MESSAGES = "messages"
 # Only the roles of APIs: other words occur in data that is not a conversation.
@@ -103,19 +103,19 @@ def read_conversation(output: Any, given: Any = None) -> Conversation | None:
     return Conversation(Session([*history, *session]), answer, has_answer)
 
 
-def holds_messages(value: Any) -> bool:
+def has_messages(value: Any) -> bool:
     """True if a value is or contains a conversation.
 
-    >>> holds_messages({"messages": [{"role": "user", "content": "Hi"}]}), holds_messages("Hi")
+    >>> has_messages({"messages": [{"role": "user", "content": "Hi"}]}), has_messages("Hi")
     (True, False)
     """
     return _find_messages(value) is not None
 
 
-def names_in(output: Any) -> tuple[str, ...]:
+def list_state_names(output: Any) -> tuple[str, ...]:
     """The other keys or fields of a mapping or object with `messages`.
 
-    >>> names_in({"messages": [], "category": "refund"}), names_in({"category": "refund"})
+    >>> list_state_names({"messages": [], "category": "refund"}), list_state_names({"category": "refund"})
     (('category',), ())
     """
     if _get_field(output, MESSAGES) is None:
@@ -131,12 +131,12 @@ def names_in(output: Any) -> tuple[str, ...]:
     return tuple(name for name in names if name != MESSAGES)
 
 
-def names_to_look_up(names: Sequence[str], output: Any) -> list[str]:
+def select_state_names(names: Sequence[str], output: Any) -> list[str]:
     """The names whose value is neither None nor part of the session."""
     return [it for it in names if it not in _EXTRA_FIELDS and _get_field(output, it) is not None]
 
 
-def is_told_as_data(output: Any, written: Any) -> bool:
+def is_fully_encoded(output: Any, written: Any) -> bool:
     """False if an object has messages that its JSON form lacks.
 
     Does not call properties of the object: they may have side effects.
@@ -151,7 +151,7 @@ def is_told_as_data(output: Any, written: Any) -> bool:
     )
 
 
-def add_missing(recorded: Session, conversation: Session) -> Session:
+def merge_sessions(recorded: Session, conversation: Session) -> Session:
     """The recorded events plus the events of the conversation that were not recorded.
 
     Messages and model calls are added only if none were recorded, tool calls only if no recorded
@@ -201,7 +201,7 @@ def _find_messages(output: Any) -> _Messages | None:
         return None if messages is None else _Messages(messages)
     inner = _get_field(output, MESSAGES)
     if isinstance(inner, list | tuple):
-        if not inner and not names_in(output):
+        if not inner and not list_state_names(output):
             return _Messages(is_state=True)
         if (messages := _read_list(inner)) is not None:
             values = ((name, _get_field(output, name)) for name in _EXTRA_FIELDS)
@@ -267,7 +267,7 @@ def _is_record(value: Any) -> bool:
     """True for an instance of a Pydantic model, a Struct or a dataclass."""
     if isinstance(value, type):
         return False
-    pydantic = extras.loaded("pydantic")
+    pydantic = extras.loaded_module("pydantic")
     if pydantic is not None and isinstance(value, pydantic.BaseModel):
         return True
     return isinstance(value, msgspec.Struct) or dataclasses.is_dataclass(value)

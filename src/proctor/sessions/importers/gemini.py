@@ -12,9 +12,8 @@ from typing import Any
 
 from proctor.records.session import Role, ToolCall, Usage
 from proctor.sessions.genai.values import BREAK, parse_arguments
-from proctor.sessions.importers.session_builder import SessionBuilder
-from proctor.sessions.importers.shapes import (
-    Imported,
+from proctor.sessions.importers.json_values import (
+    ImportedSession,
     as_count,
     as_list,
     as_mapping,
@@ -26,6 +25,7 @@ from proctor.sessions.importers.shapes import (
     omit_keys,
     unread_fields,
 )
+from proctor.sessions.importers.session_builder import SessionBuilder
 
 NAME = "gemini"
 _MEDIA = ("inlineData", "fileData", "executableCode", "codeExecutionResult")
@@ -121,7 +121,7 @@ def _is_checkpoint(fields: Mapping[str, Any]) -> bool:
     return fields.get("role") in ("user", "model") and isinstance(parts, list) and not has_types
 
 
-def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
+def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the sessions of a file; each header starts one."""
     reader: _SessionReader | None = None
     for line, value in flatten_lists(values):
@@ -221,7 +221,7 @@ class _SessionReader:
                 removed.append(value)
         self._add_unnamed(line, _Rewound({"line": fields, "taken": removed[::-1]}))
 
-    def read(self, source: str) -> Imported:
+    def read(self, source: str) -> ImportedSession:
         builder, header = self._builder, self._header
         for line, value in self._values.values():
             self._read_value(line, value)

@@ -6,12 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from proctor.records.session import Usage
-from proctor.sessions.genai.turns import parse_messages, parse_role
-from proctor.sessions.importers.responses import add_parsed
-from proctor.sessions.importers.responses import read_usage as read_openai_usage
-from proctor.sessions.importers.session_builder import SessionBuilder, merge_distinct
-from proctor.sessions.importers.shapes import (
-    Imported,
+from proctor.sessions.genai.message_parser import parse_messages, parse_role
+from proctor.sessions.importers.json_values import (
+    ImportedSession,
     as_list,
     as_mapping,
     as_text,
@@ -22,6 +19,9 @@ from proctor.sessions.importers.shapes import (
     omit_keys,
     unread_fields,
 )
+from proctor.sessions.importers.responses import add_parsed
+from proctor.sessions.importers.responses import read_usage as read_openai_usage
+from proctor.sessions.importers.session_builder import SessionBuilder, merge_distinct
 
 NAME = "langchain"
 
@@ -73,7 +73,7 @@ class _PendingSession(NamedTuple):
     strays: Sequence[Any]
 
 
-def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
+def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the sessions of a file: lists of messages, objects with one, or one message a line.
 
     A single session without an id is named after its file.
@@ -110,7 +110,7 @@ def _split_items(values: Iterable[tuple[int, Any]], source: str) -> Iterator[tup
             yield value, f"{source}:{line}"
 
 
-def _build(session: _PendingSession) -> Imported:
+def _build(session: _PendingSession) -> ImportedSession:
     value, key, place, strays = session
     builder, fields = SessionBuilder(), as_mapping(value)
     extra = {} if key is None else omit_keys(fields, key)

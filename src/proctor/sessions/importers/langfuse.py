@@ -14,11 +14,27 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from proctor.records.session import CustomEvent, Event, Message, Role, Session, ToolCall
-from proctor.records.telling import call_in, which
+from proctor.records.session_events import call_key, find_call
 from proctor.sessions.genai.bodies import parse_request, parse_response
+from proctor.sessions.genai.message_parser import ParsedMessages
 from proctor.sessions.genai.spans import SpanCall
-from proctor.sessions.genai.turns import ParsedMessages
 from proctor.sessions.genai.values import decode_json, is_known_attribute
+from proctor.sessions.importers.content_matcher import (
+    ContentMatcher,
+    add_instructions,
+    fold_phases,
+    read_phase,
+)
+from proctor.sessions.importers.json_values import (
+    ImportedSession,
+    as_mapping,
+    as_number,
+    as_text,
+    default_session_id,
+    omit_keys,
+    parse_time,
+    wrap_raw_event,
+)
 from proctor.sessions.importers.langfuse_rows import (
     OBSERVATION_TYPES,
     TraceRows,
@@ -30,16 +46,6 @@ from proctor.sessions.importers.langfuse_rows import (
     read_observation,
 )
 from proctor.sessions.importers.otlp_wire import to_storable
-from proctor.sessions.importers.shapes import (
-    Imported,
-    as_mapping,
-    as_number,
-    as_text,
-    default_session_id,
-    omit_keys,
-    parse_time,
-    wrap_raw_event,
-)
 from proctor.sessions.importers.trace import (
     Step,
     assemble_trace,
@@ -49,7 +55,6 @@ from proctor.sessions.importers.trace import (
     list_models,
     rename_conflicts,
 )
-from proctor.sessions.importers.trace_steps import ContentMatcher, add_instructions, fold_phases, read_phase
 
 NAME = "langfuse"
 # Keys under which programs log a single question or answer.
@@ -161,7 +166,7 @@ def _unwrap_arguments(value: Any) -> Any:
     return only[0] if isinstance(only, list) and len(only) == 1 else only
 
 
-def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[Imported]) -> Imported:
+def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[ImportedSession]) -> ImportedSession:
     """Join traces into one session, in order of time.
 
     Each turn of a chat receives the earlier messages: these are added once, and `repeats` of the
@@ -197,7 +202,7 @@ def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[Imported]) ->
         "session_row": dict(row),
     }
     first_input, last_output = first_user_text(session), last_assistant_text(session)
-    return Imported(
+    return ImportedSession(
         name,
         session,
         first.format,
@@ -234,7 +239,7 @@ class _Conversation:
             if isinstance(event, Message):
                 self._messages[repr(event)].append(len(self.events))
             elif isinstance(event, ToolCall):
-                self._calls[which(event)] = len(self.events)
+                self._calls[call_key(event)] = len(self.events)
             self.events.append(event)
         moved = []
         for observation in observations:
@@ -254,11 +259,11 @@ class _Conversation:
         A call without an observation of this trace (`own`) comes from the history.
         """
         history = [event for index, event in enumerate(events) if index in repeated]
-        requested = Counter(which(c) for e in history if isinstance(e, Message) for c in e.tool_calls)
+        requested = Counter(call_key(c) for e in history if isinstance(e, Message) for c in e.tool_calls)
         matches: dict[int, int] = {}
         for index, event in enumerate(events):
-            call = call_in(event)
-            if call is None or index in own or not requested[key := which(call)]:
+            call = find_call(event)
+            if call is None or index in own or not requested[key := call_key(call)]:
                 continue
             if key in self._calls:
                 requested[key] -= 1
@@ -298,7 +303,7 @@ def looks_like(values: Sequence[Any]) -> bool:
     return any(map(is_langfuse_rows, values))
 
 
-def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
+def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the sessions of a file: one per trace, or one per Langfuse session.
 
     Values without a trace go to the first session and are counted there.
@@ -330,11 +335,11 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
         if ("session", name) not in groups:
             row = sessions[name]
             recorded = {"session_id": name, **({"session_row": dict(row)} if row else {})}
-            yield Imported(name, Session(), NAME, get_place(line), recorded=recorded, is_named=True)
+            yield ImportedSession(name, Session(), NAME, get_place(line), recorded=recorded, is_named=True)
     if strays:
         unknown = dict(Counter(kind for kind, _ in strays))
         events: list[Event] = [wrap_raw_event(kind, to_storable(value)) for kind, value in strays]
-        yield Imported(default_session_id(source), Session(events), NAME, source, passed_over=unknown)
+        yield ImportedSession(default_session_id(source), Session(events), NAME, source, passed_over=unknown)
 
 
 class _TraceReader:
@@ -342,7 +347,7 @@ class _TraceReader:
         self._rows = rows
         self._unknown: Counter[str] = Counter()
 
-    def read(self, source: str, strays: Iterable[tuple[str, Any]]) -> Imported:
+    def read(self, source: str, strays: Iterable[tuple[str, Any]]) -> ImportedSession:
         rows = list(self._rows.observations.items())
         steps = fold_phases([_make_step(name, row) for name, row in rows])
         steps = add_instructions(steps, (get_attributes(row) for _, row in rows))
@@ -406,7 +411,7 @@ class _TraceReader:
 
     def _build(
         self, source: str, session: Session, observations: list[dict[str, Any]], matcher: ContentMatcher
-    ) -> Imported:
+    ) -> ImportedSession:
         trace = self._rows.trace
         trace_input, trace_output = decode_value(trace.get("input")), decode_value(trace.get("output"))
         rows = [trace, *self._rows.observations.values()]
@@ -436,7 +441,7 @@ class _TraceReader:
         first_input, last_output = first_user_text(session), last_assistant_text(session)
         use_input = first_input is None and parse_request(trace_input) is None
         use_output = last_output is None and parse_response(trace_output) is None
-        return Imported(
+        return ImportedSession(
             self._rows.id,
             session,
             NAME,

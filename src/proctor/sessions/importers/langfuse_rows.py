@@ -19,7 +19,7 @@ from proctor.sessions.genai.values import (
     text_or_none,
     to_plain,
 )
-from proctor.sessions.importers.shapes import (
+from proctor.sessions.importers.json_values import (
     as_count,
     as_mapping,
     as_number,

@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from proctor.sessions.genai.turns import is_message, parse_messages, parse_role
+from proctor.sessions.genai.message_parser import is_message, parse_messages, parse_role
+from proctor.sessions.importers.json_values import (
+    ImportedSession,
+    as_list,
+    as_mapping,
+    as_text,
+    default_session_id,
+    describe_type,
+    flatten_lists,
+    omit_keys,
+)
 from proctor.sessions.importers.responses import (
     UNNAMED_CALL,
     add_parsed,
@@ -22,16 +32,6 @@ from proctor.sessions.importers.responses import (
     read_usage,
 )
 from proctor.sessions.importers.session_builder import SessionBuilder, merge_distinct
-from proctor.sessions.importers.shapes import (
-    Imported,
-    as_list,
-    as_mapping,
-    as_text,
-    default_session_id,
-    describe_type,
-    flatten_lists,
-    omit_keys,
-)
 
 NAME = "openai"
 
@@ -75,7 +75,7 @@ def _find_list(fields: Mapping[str, Any]) -> str | None:
     return "messages" if key is None and fields.get("messages") == [] else key
 
 
-def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
+def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the sessions of a file; values that belong to none go to the next or previous one.
 
     A single session without an id is named after its file.
@@ -126,7 +126,7 @@ class _PendingSession:
     def __init__(self, value: Any, place: str, strays: list[Any]) -> None:
         self._value, self.place, self.strays = value, place, strays
 
-    def build(self) -> Imported:
+    def build(self) -> ImportedSession:
         builder, fields = SessionBuilder(), as_mapping(self._value)
         messages, extra = _split_fields(self._value)
         scores = {name: it for name in _SCORES if isinstance(it := extra.get(name), bool | int | float)}

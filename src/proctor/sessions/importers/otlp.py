@@ -24,8 +24,14 @@ from proctor.sessions.genai.spans import (
     read_span,
 )
 from proctor.sessions.genai.values import decode_json, is_known_attribute
+from proctor.sessions.importers.content_matcher import (
+    ContentMatcher,
+    add_instructions,
+    fold_phases,
+    read_phase,
+)
+from proctor.sessions.importers.json_values import ImportedSession, default_session_id, wrap_raw_event
 from proctor.sessions.importers.otlp_wire import Record, UnknownItem, is_document, parse_document
-from proctor.sessions.importers.shapes import Imported, default_session_id, wrap_raw_event
 from proctor.sessions.importers.trace import (
     Step,
     assemble_trace,
@@ -35,7 +41,6 @@ from proctor.sessions.importers.trace import (
     list_models,
     merge_source_fields,
 )
-from proctor.sessions.importers.trace_steps import ContentMatcher, add_instructions, fold_phases, read_phase
 
 NAME = "otlp"
 _SCORE = "gen_ai.evaluation.result"
@@ -78,7 +83,7 @@ class Trace:
             self._spans.append(record._replace(id=None))
             self._unknown["span whose id another has"] += 1
 
-    def build(self, name: str, source: str, strays: Iterable[UnknownItem]) -> Imported:
+    def build(self, name: str, source: str, strays: Iterable[UnknownItem]) -> ImportedSession:
         """Return the session with everything else that was recorded."""
         logs_by_span, other_logs = self._group_logs()
         records = [*self._spans, *other_logs]
@@ -151,7 +156,7 @@ class Trace:
 
     def _make_session(
         self, name: str, source: str, session: Session, spans: list[dict[str, Any]]
-    ) -> Imported:
+    ) -> ImportedSession:
         records = (*self._spans, *self._logs)
         began = [r.began for r in records if r.began is not None]
         ended = [r.ended for r in self._spans if r.ended is not None] or began
@@ -174,7 +179,7 @@ class Trace:
             "spans": spans,
         }
         first_input, last_output = first_user_text(session), last_assistant_text(session)
-        return Imported(
+        return ImportedSession(
             name,
             session,
             NAME,
@@ -282,7 +287,7 @@ def looks_like(values: Sequence[Any]) -> bool:
     return any(map(is_document, values))
 
 
-def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
+def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the sessions of a file, one per trace, in order of their first record.
 
     Records without a trace go to the first session and are counted there.
@@ -308,4 +313,4 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
     if strays:
         unknown = dict(Counter(stray.kind for stray in strays))
         session = Session([wrap_raw_event(*stray) for stray in strays])
-        yield Imported(default_session_id(source), session, NAME, source, passed_over=unknown)
+        yield ImportedSession(default_session_id(source), session, NAME, source, passed_over=unknown)

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.records.sample import kind_of
+from proctor.records.sample import type_name
 from proctor.sessions.genai.values import is_too_deep
+from proctor.sessions.importers.json_values import as_list, as_mapping, omit_keys
 from proctor.sessions.importers.session_builder import merge_distinct
-from proctor.sessions.importers.shapes import as_list, as_mapping, omit_keys
 
 # The list names of resources, scopes and records, also those of older writers.
 _RESOURCES = {
@@ -94,7 +94,7 @@ def to_storable(value: Any) -> Any:
     try:
         return msgspec.json.encode(value).decode()
     except RecursionError:
-        return f"({kind_of(value)}, nested too deep to be stored)"
+        return f"({type_name(value)}, nested too deep to be stored)"
 
 
 def _parse_resource(raw: Any, kind: str) -> Iterator[Record | UnknownItem]:

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall
-from proctor.sessions.importers.session_builder import SessionBuilder, merge_distinct
-from proctor.sessions.importers.shapes import (
-    Imported,
+from proctor.sessions.importers.json_values import (
+    ImportedSession,
     as_list,
     as_mapping,
     as_text,
@@ -22,6 +21,7 @@ from proctor.sessions.importers.shapes import (
     omit_keys,
     unread_fields,
 )
+from proctor.sessions.importers.session_builder import SessionBuilder, merge_distinct
 
 NAME = "proctor"
 
@@ -44,7 +44,7 @@ def looks_like(values: Sequence[Any]) -> bool:
     return any(_find_session(value) is not None for _, value in flatten_lists((0, it) for it in values))
 
 
-def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
+def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the sessions of a file; values that are none go to the next or previous session."""
     strays: list[Any] = []
     pending: _PendingSession | None = None
@@ -85,7 +85,7 @@ def _find_empty_session(value: Any) -> Mapping[str, Any] | None:
     return next((session for session in candidates if session == {}), None)
 
 
-def _build(pending: _PendingSession, place: str) -> Imported:
+def _build(pending: _PendingSession, place: str) -> ImportedSession:
     value, session, _, strays = pending
     outer = value if session is not value else {}
     trial = as_mapping(outer.get("trial"))
@@ -106,7 +106,7 @@ def _build(pending: _PendingSession, place: str) -> Imported:
         recorded["recorded"] = previous
     first_input = outer.get("input", sample.get("input"))
     last_output = outer.get("output", trial.get("output"))
-    imported = Imported(
+    imported = ImportedSession(
         name,
         Session(events),
         NAME,
@@ -147,7 +147,7 @@ def _first_text(events: Sequence[Event], role: str) -> str | None:
     return next((text for it in messages if (text := extract_text(it.content, role))), None)
 
 
-def _add_strays(imported: Imported, strays: Sequence[Any]) -> Imported:
+def _add_strays(imported: ImportedSession, strays: Sequence[Any]) -> ImportedSession:
     if not strays:
         return imported
     unknown = Counter(imported.passed_over) + Counter(map(describe_type, strays))

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from proctor.sessions.importers.gemini import add_parts
-from proctor.sessions.importers.session_builder import SessionBuilder
-from proctor.sessions.importers.shapes import (
-    Imported,
+from proctor.sessions.importers.json_values import (
+    ImportedSession,
     as_mapping,
     as_text,
     default_session_id,
@@ -16,6 +15,7 @@ from proctor.sessions.importers.shapes import (
     read_gemini_usage,
     unread_fields,
 )
+from proctor.sessions.importers.session_builder import SessionBuilder
 
 NAME = "qwen"
 _SPEAKERS = ("user", "assistant", "tool_result")
@@ -31,7 +31,7 @@ def _is_message(line: Mapping[str, Any]) -> bool:
     return line.get("type") in _SPEAKERS and isinstance(parts, list)
 
 
-def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[Imported]:
+def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the sessions of a file by id; a line without an id belongs to the previous session."""
     builders: dict[str, SessionBuilder] = {}
     current = ""

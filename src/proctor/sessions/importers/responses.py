@@ -9,10 +9,10 @@ import msgspec
 
 from proctor.records.session import CustomEvent, Event, Message, Usage
 from proctor.sessions.genai.bodies import parse_response
-from proctor.sessions.genai.turns import ParsedMessages, is_message, parse_messages, parse_role
+from proctor.sessions.genai.message_parser import ParsedMessages, is_message, parse_messages, parse_role
 from proctor.sessions.genai.values import decode_json
-from proctor.sessions.importers.session_builder import SessionBuilder
-from proctor.sessions.importers.shapes import (
+from proctor.sessions.importers.content_matcher import ContentMatcher
+from proctor.sessions.importers.json_values import (
     as_count,
     as_list,
     as_mapping,
@@ -24,8 +24,8 @@ from proctor.sessions.importers.shapes import (
     omit_keys,
     read_gemini_usage,
 )
+from proctor.sessions.importers.session_builder import SessionBuilder
 from proctor.sessions.importers.trace import THINKING
-from proctor.sessions.importers.trace_steps import ContentMatcher
 
 UNNAMED_CALL = "tool call without a name"
 # Fields of a response that are not the answer.

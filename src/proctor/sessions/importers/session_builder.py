@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Role, Session, ToolCall, Usage
-from proctor.records.telling import UNANSWERED, UNASKED
-from proctor.sessions.importers.shapes import (
-    Imported,
+from proctor.records.session_events import ORPHAN_RESULT, UNANSWERED
+from proctor.sessions.importers.json_values import (
+    ImportedSession,
     describe_type,
     extract_text,
     parse_time,
@@ -123,8 +123,8 @@ class SessionBuilder:
         self._has_result = True
         if index is None:
             data = {"call_id": call_id, "of": name, "content": result, "failure": error}
-            self._unknown[UNASKED] += 1
-            self.add_event(UNASKED, {key: value for key, value in data.items() if value is not None})
+            self._unknown[ORPHAN_RESULT] += 1
+            self.add_event(ORPHAN_RESULT, {key: value for key, value in data.items() if value is not None})
             return name
         self._open.discard(index)
         if call_id is not None:
@@ -211,14 +211,14 @@ class SessionBuilder:
         if parse_time(time) is not None:
             self._times.append(time)
 
-    def build(self, name: str, format_name: str, source: str) -> Imported:
+    def build(self, name: str, format_name: str, source: str) -> ImportedSession:
         """Return the session with its first user text and last assistant text."""
         times = sorted(self._times, key=_to_timestamp)
         extra: dict[str, Any] = {"started_at": times[0], "ended_at": times[-1]} if times else {}
         if self._notes:
             extra["log"] = self._notes
         events = [*self._ordered_events()]
-        return Imported(
+        return ImportedSession(
             name,
             Session(events),
             format_name,

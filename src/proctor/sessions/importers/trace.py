@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.core.names import NamesApart
+from proctor.core.names import UniqueNames
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall
 from proctor.sessions.genai.spans import SpanCall
 from proctor.sessions.genai.transcript import Transcript
+from proctor.sessions.importers.json_values import describe_type, extract_text, find_unknown_parts
 from proctor.sessions.importers.session_builder import unanswered_event
-from proctor.sessions.importers.shapes import describe_type, extract_text, find_unknown_parts
 
 THINKING = "thinking"
 # Field names of a recorded span.
@@ -489,7 +489,7 @@ def rename_conflicts(reserved: Collection[str], source: Mapping[str, Any]) -> di
     >>> rename_conflicts(["id"], {"id": 7, "their id": 8})
     {'their id 2': 7, 'their id': 8}
     """
-    names = NamesApart(" ")
+    names = UniqueNames(" ")
     for name in source:
         if name not in reserved:
             names.of(name)

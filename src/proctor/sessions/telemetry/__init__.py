@@ -1,6 +1,6 @@
 """OpenTelemetry: emit spans for runs, and record the program's spans in sessions."""
 
-from proctor.sessions.telemetry.observing import Observed, observing
-from proctor.sessions.telemetry.spans_out import belongs_to
+from proctor.sessions.telemetry.run_observer import RunObserver, observe_run
+from proctor.sessions.telemetry.run_tracer import current_run_id
 
-__all__ = ["Observed", "belongs_to", "observing"]
+__all__ = ["RunObserver", "current_run_id", "observe_run"]

@@ -15,9 +15,9 @@ import msgspec
 from proctor.core import bridge, lifetimes
 from proctor.core.clock import Clock, SystemClock
 from proctor.errors import LoopStopped, StopRun, TargetError
-from proctor.models.answer_forms import JsonForm
-from proctor.models.asking import AskOptions, aask, conditions
+from proctor.models.answer_format import JsonFormat
 from proctor.models.connect import provider
+from proctor.models.model_calls import AskOptions, aask, call_context
 from proctor.models.prompts import Prompt
 from proctor.models.spending import Spending
 from proctor.records import codec
@@ -216,7 +216,7 @@ class MainLoop(Generic[InputT, OutputT]):
         messages = prompt.messages()
         self.bus.publish(PromptRendered(record.session, messages, prompt.template.id))
         output_type = _output_type(prompt, type(self))
-        form = None if output_type is None else JsonForm(output_type)
+        form = None if output_type is None else JsonFormat(output_type)
         known = 0
         while record.turns < self.max_turns:
             options = {**self._settings, "tools": self._toolbox.specs, "known": known}
@@ -318,12 +318,12 @@ def _apply_budget(budget: Budget | Mapping[str, Any] | None) -> Iterator[None]:
     if budget is None:
         yield
         return
-    outer = conditions.get()
-    token = conditions.set(outer._replace(spending=ExecutionBudget(budget, outer.spending)))
+    outer = call_context.get()
+    token = call_context.set(outer._replace(spending=ExecutionBudget(budget, outer.spending)))
     try:
         yield
     finally:
-        conditions.reset(token)
+        call_context.reset(token)
 
 
 def _to_message(call: ToolCall) -> Message:

@@ -16,9 +16,9 @@ from proctor.core import optional as extras
 from proctor.core.callables import is_async_callable, resolve_hints, unwrap_partial
 from proctor.core.clock import Clock
 from proctor.core.identity import name_of
-from proctor.core.threads import in_thread
-from proctor.errors import Problem, StopRun, TargetError, nearest
-from proctor.models.answer_forms import inline_root
+from proctor.core.threads import run_in_thread
+from proctor.errors import Problem, StopRun, TargetError, suggest_name
+from proctor.models.answer_format import inline_root
 from proctor.records import codec
 from proctor.records.model import ToolSpec
 from proctor.records.session import ToolCall
@@ -204,7 +204,7 @@ def _describe_error(error: ValueError) -> str:
 
 
 def _unknown_parameter(name: str, known: Mapping[str, Any] | tuple[()]) -> str:
-    return f"there is no parameter {name!r}: {nearest(name, known)}"
+    return f"there is no parameter {name!r}: {suggest_name(name, known)}"
 
 
 class Tool:
@@ -278,7 +278,7 @@ class Tool:
                 if is_async_callable(self.handler):
                     result = await self.handler(*args, **kwargs)
                 else:
-                    result = await in_thread(functools.partial(self.handler, *args, **kwargs))
+                    result = await run_in_thread(functools.partial(self.handler, *args, **kwargs))
                     result = await result if inspect.isawaitable(result) else result
         except TimeoutError:
             if timer.expired():
@@ -352,7 +352,7 @@ class Toolbox:
         handler = self._tools.get(call.name)
         if handler is not None:
             return await handler.answer(call, clock)
-        hint = nearest(call.name, self._tools)
+        hint = suggest_name(call.name, self._tools)
         return msgspec.structs.replace(call, error=f"there is no tool {call.name!r}: {hint}")
 
 

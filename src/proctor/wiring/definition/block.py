@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from proctor.errors import ConfigError, Problem, nearest
-from proctor.evaluators.attached import Attached
+from proctor.errors import ConfigError, Problem, suggest_name
+from proctor.evaluators.bound_evaluator import BoundEvaluator
 from proctor.evaluators.fields import RULES, Combination
 from proctor.evaluators.fields import field as combine_evaluators
 from proctor.records.progress import EventKind, ProgressStatus
@@ -34,7 +34,7 @@ class Block:
     """A field with its evaluators."""
 
     path: str
-    evaluators: list[Attached] = field(default_factory=list)
+    evaluators: list[BoundEvaluator] = field(default_factory=list)
     combine: Combination | None = None
     skipped: Skipped = "skip"
 
@@ -51,7 +51,7 @@ class Block:
         combine_evaluators(self.path, [len], rule, skipped=skipped)
         self.combine, self.skipped = rule, skipped
 
-    def evaluator(self, name: str) -> Attached:
+    def evaluator(self, name: str) -> BoundEvaluator:
         """Return the evaluators as one, with the name of the field."""
         return combine_evaluators(self.path, self.evaluators, self.combine or "and", name, self.skipped)
 
@@ -80,7 +80,7 @@ def check_parameters(parameters: Mapping[str, Any]) -> None:
     for name in parameters:
         if name not in known:
             call = DEFINITION_CALLS.get(name)
-            fix = f"write it in the definition: {call}" if call else nearest(name, known)
+            fix = f"write it in the definition: {call}" if call else suggest_name(name, known)
             raise ConfigError(f"evaluate has no parameter {name!r}", fix=fix)
 
 
@@ -120,7 +120,7 @@ def check_listener(callback: Any, kinds: Collection[str], statuses: Collection[s
                 fix=f"write {option}=[{names!r}]",
             )
         problems += [
-            Problem("on_progress", f"there are no events {name!r}; {nearest(name, known)}")
+            Problem("on_progress", f"there are no events {name!r}; {suggest_name(name, known)}")
             for name in names
             if name not in known
         ]

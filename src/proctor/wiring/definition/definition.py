@@ -10,13 +10,13 @@ import msgspec
 
 from proctor.comparison.report import FieldReport
 from proctor.core import bridge
-from proctor.datasets.run_anew import recorded_configurations
-from proctor.errors import ConfigError, EvaluatorError, Problem, UsageError, nearest
-from proctor.evaluators.attached import Attached, attach
+from proctor.datasets.rerun import recorded_configurations
+from proctor.errors import ConfigError, EvaluatorError, Problem, UsageError, suggest_name
+from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
+from proctor.evaluators.decorator import describe_evaluator
 from proctor.evaluators.fields import Combination
-from proctor.evaluators.marking import describe
 from proctor.ports import ProgressCallback
-from proctor.records.fields.path import compiled
+from proctor.records.fields.path import parse_path
 from proctor.records.progress import EventKind, ProgressEvent, ProgressStatus, only_events
 from proctor.records.score import Skipped
 from proctor.records.trial import Configuration
@@ -31,7 +31,7 @@ from proctor.wiring.definition.block import (
     is_series,
     no_field,
 )
-from proctor.wiring.definition.keeping import Keeping
+from proctor.wiring.definition.keeping import DefinitionHistory
 from proctor.wiring.definition.spans import Spans, convert_spans, refuse_unrecorded
 from proctor.wiring.prepare import Configurations, build_configurations, combine_faults
 from proctor.wiring.registry import Registry
@@ -46,7 +46,7 @@ class Settings:
     def __setattr__(self, name: str, value: Any) -> None:
         if self._known and name not in self._known:
             raise EvaluatorError(
-                f"it has no parameter {name!r}", where=self._evaluator, fix=nearest(name, self._known)
+                f"it has no parameter {name!r}", where=self._evaluator, fix=suggest_name(name, self._known)
             )
         self._values[name] = value
 
@@ -67,7 +67,7 @@ def collect_settings(
     >>> settings_of(strict, "contains", Registry.standard())
     {'case_sensitive': True}
     """
-    info = registry.describe(evaluator) if isinstance(evaluator, str) else describe(evaluator)
+    info = registry.describe(evaluator) if isinstance(evaluator, str) else describe_evaluator(evaluator)
     settings = Settings(info.name, tuple(parameter.name for parameter in info.parameters))
     configure(settings)
     values: dict[str, Any] = vars(settings)["_values"]
@@ -194,7 +194,7 @@ class Definition:
 
     def __init__(self, name: str | None = None) -> None:
         self.name = name
-        self.history: Keeping[Definition] = Keeping(self)
+        self.history: DefinitionHistory[Definition] = DefinitionHistory(self)
         self._registry = Registry.standard()
         self._selected: dict[str, str] = {}
         self._blocks: dict[str, Block] = {}
@@ -234,7 +234,7 @@ class Definition:
         """Select a field by its path, and optionally give it a name."""
         name = as_ or path
         try:
-            compiled(path)
+            parse_path(path)
             if as_ is not None:
                 check_alias(as_, path)
             block = self._blocks.get(name)
@@ -355,7 +355,7 @@ class Definition:
             problems.append(Problem("", 'there is no field to evaluate: .evaluate_field("output")'))
         names = list(self._configurations)
         if self._baseline is not None and names and self._baseline not in names:
-            problem = f"there is no configuration {self._baseline!r}; {nearest(self._baseline, names)}"
+            problem = f"there is no configuration {self._baseline!r}; {suggest_name(self._baseline, names)}"
             problems.append(Problem("baseline", problem))
         if self.history.auto_save and not self.name:
             problems.append(Problem("history", 'a definition needs a name to store runs: define("name")'))
@@ -415,7 +415,7 @@ class Definition:
         if self.history.auto_save:
             self.history.prune()
         if spans.single:
-            report.refuse_missing()
+            report.require_fields()
         return report
 
     evaluate = bridge.synchronous(aevaluate)
@@ -429,7 +429,7 @@ class Definition:
     def _block_of(self, field: str) -> Block:
         """Return the block of a field, given by its name or path; create it if necessary."""
         try:
-            compiled(field)
+            parse_path(field)
             by_path = {path: name for name, path in self._selected.items()}
             name = field if field in self._selected else by_path.get(field, field)
             if name not in self._blocks:
@@ -452,7 +452,7 @@ class Definition:
 
     def _build(
         self, evaluator: Any, configure: Callable[[Any], object] | None, parameters: dict[str, Any]
-    ) -> Attached:
+    ) -> BoundEvaluator:
         if configure is not None:
             parameters |= collect_settings(configure, evaluator, self._registry)
         if isinstance(evaluator, str):

@@ -14,7 +14,7 @@ from proctor.history.trends import ALL, Trend, trend
 from proctor.ports import History
 from proctor.records.run import Retention
 from proctor.records.sample import tag_problems
-from proctor.wiring.open_history import look_up, open_history
+from proctor.wiring.open_history import load_report, open_history
 
 HistoryLike = History | str | Path | None
 DateRange = tuple[datetime | None, datetime | None]
@@ -32,7 +32,7 @@ class Owner(Protocol):
 OwnerT = TypeVar("OwnerT", bound=Owner)
 
 
-class Keeping(Generic[OwnerT]):
+class DefinitionHistory(Generic[OwnerT]):
     """The history of a definition: call it to enable it, and query the stored runs."""
 
     def __init__(self, definition: OwnerT, clock: Clock | None = None) -> None:
@@ -119,7 +119,7 @@ class Keeping(Generic[OwnerT]):
 
     def _load_reports(self, **query: Any) -> list[FieldReport]:
         history = self._open()
-        return [look_up(history, run.run_id) for run in history.runs(name=self._definition.name, **query)]
+        return [load_report(history, run.run_id) for run in history.runs(name=self._definition.name, **query)]
 
 
 def _find_limit_problems(limits: Mapping[str, Any]) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.datasets.source import as_source
+from proctor.datasets.source import make_source
 from proctor.errors import ConfigError, FieldMissing
 from proctor.ports import SampleSource
 from proctor.records import codec
@@ -32,7 +32,7 @@ def convert_spans(value: Any, recorded: Mapping[str, Any] | None) -> Spans:
     """
     _check_recorded(recorded)
     if _is_single(value):
-        return Spans(as_source([convert_span(value, recorded)]), single=True)
+        return Spans(make_source([convert_span(value, recorded)]), single=True)
     if recorded is not None:
         raise ConfigError(
             "recorded= works only for a single span",
@@ -41,7 +41,7 @@ def convert_spans(value: Any, recorded: Mapping[str, Any] | None) -> Spans:
         )
     if isinstance(value, list | tuple):
         value = [convert_span(span, number=number) for number, span in enumerate(value, 1)]
-    return Spans(as_source(value), single=False)
+    return Spans(make_source(value), single=False)
 
 
 def refuse_unrecorded(spans: Spans, configurations: Sequence[str]) -> None:

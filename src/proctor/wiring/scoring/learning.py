@@ -9,27 +9,27 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.core.stats.ranks import FEWEST_WITH_TIES, kendall_interval, kendall_tau
-from proctor.engine.start import Conduct
+from proctor.engine.start import RunControls
 from proctor.errors import CallFailed, ConfigError, RunStopped
-from proctor.evaluators.judges.proposing import Contrast, consolidate, propose
-from proctor.evaluators.judges.transcript import transcript
-from proctor.models.asking import Conditions, conditions
+from proctor.evaluators.judges.propose_rubrics import Contrast, merge_proposals, propose_rubrics
+from proctor.evaluators.judges.transcript import render_transcript
 from proctor.models.connect import provider
-from proctor.models.spending import Spending, budget_from
+from proctor.models.model_calls import CallContext, call_context
+from proctor.models.spending import Spending, parse_budget
 from proctor.ports import History
 from proctor.records import codec
 from proctor.records.report import EvalReport
-from proctor.records.results import cluster_of, shared_clusters
-from proctor.records.rubric import USUAL_SCALE, Rubric, RubricSet, columns_in, total_of
+from proctor.records.results import find_cluster, list_shared_clusters
+from proctor.records.rubric import DEFAULT_SCALE, Rubric, RubricSet, compute_total, read_run_columns
 from proctor.records.run import Spent
 from proctor.records.sample import CLUSTER, Sample
 from proctor.records.session import Session
-from proctor.reports.format import count
-from proctor.reports.rubrics import Judging, judging_in, judging_of
+from proctor.reports.format import format_count
+from proctor.reports.rubrics import JudgeUsage, judge_usage_of_result, judge_usage_of_session
 from proctor.sessions import current as sessions
 from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
-from proctor.wiring.scoring.manifest import Known, Scoring, scoring_of
+from proctor.wiring.scoring.manifest import ScoredSession, Scoring, build_scoring
 
 HELD_OUT, FEWEST_TO_LEARN = 0.3, 4
 SHOWN_PER_SIDE, SESSION_CHARS, CONTENT_CHARS = 3, 12_000, 1_000
@@ -59,14 +59,16 @@ class Learned(NamedTuple):
     total: Agreement
     by_rubric: dict[str, Agreement]
     notes: tuple[str, ...]
-    asked: Judging
+    asked: JudgeUsage
     run_id: str | None = None
 
 
-def split(known: Sequence[Known], held_out: float, seed: int) -> tuple[list[Known], list[Known]]:
+def split_sessions(
+    known: Sequence[ScoredSession], held_out: float, seed: int
+) -> tuple[list[ScoredSession], list[ScoredSession]]:
     """Split sessions into those to learn from and those to check with; clusters stay together."""
 
-    def digest(session: Known) -> str:
+    def digest(session: ScoredSession) -> str:
         return codec.digest("held out", seed, session.sample.cluster or session.sample.id)
 
     groups = sorted({digest(session) for session in known})
@@ -75,7 +77,7 @@ def split(known: Sequence[Known], held_out: float, seed: int) -> tuple[list[Know
     return learn, [session for session in known if digest(session) in held_out_groups]
 
 
-def together(known: Sequence[Known]) -> list[Known]:
+def cluster_duplicates(known: Sequence[ScoredSession]) -> list[ScoredSession]:
     """Put sessions with identical text into one cluster; clusters that share a text are merged."""
     parents: dict[str, str] = {}
 
@@ -92,18 +94,18 @@ def together(known: Sequence[Known]) -> list[Known]:
         low, high = sorted((find_root(f"name {names[sample_id]}"), find_root(text)))
         parents[high] = low
 
-    def assign(session: Known) -> Known:
+    def assign(session: ScoredSession) -> ScoredSession:
         sample = session.sample
         cluster = find_root(texts[sample.id]).removeprefix("name ")
         if names[sample.id] == cluster:
             return session
         metadata = {**sample.metadata, CLUSTER: cluster}
-        return Known(msgspec.structs.replace(sample, metadata=metadata), session.score)
+        return ScoredSession(msgspec.structs.replace(sample, metadata=metadata), session.score)
 
     return [assign(session) for session in known]
 
 
-def contrasts_of(learn: Sequence[Known], rounds: int) -> list[Contrast]:
+def build_contrasts(learn: Sequence[ScoredSession], rounds: int) -> list[Contrast]:
     """Contrast the best sessions with the worst, round by round; no text is used twice.
 
     Sessions with identical text count as one, with the mean of their scores.
@@ -126,25 +128,23 @@ def contrasts_of(learn: Sequence[Known], rounds: int) -> list[Contrast]:
 
 
 def _render(sample: Sample[Any, Any]) -> str:
-    return transcript(
-        sample.metadata["session"], longest_content=CONTENT_CHARS, longest_session=SESSION_CHARS
-    )
+    return render_transcript(sample.metadata["session"], max_content=CONTENT_CHARS, max_session=SESSION_CHARS)
 
 
 async def learn_rubrics(
-    known: Sequence[Known],
+    known: Sequence[ScoredSession],
     model: Any,
     *,
     judge: Any = None,
     history: History,
-    how: Conduct,
+    controls: RunControls,
     scoring: Scoring,
     most: int = 6,
     rounds: int = 5,
     held_out: float = HELD_OUT,
     seed: int = 0,
     embedder: Any = None,
-    scale: tuple[float, float] = USUAL_SCALE,
+    scale: tuple[float, float] = DEFAULT_SCALE,
     name: str = "learned-rubrics",
     proposed: RubricSet | None = None,
     save: Callable[[RubricSet], object] = lambda _: None,
@@ -154,19 +154,19 @@ async def learn_rubrics(
     `keep` receives the rubrics as soon as they are proposed; passed again as `proposed`, they are
     only checked. The budget covers proposals and check together.
     """
-    known = together(known)
-    learn, check = split(known, held_out, seed)
+    known = cluster_duplicates(known)
+    learn, check = split_sessions(known, held_out, seed)
     adapter = provider(model)
     facts = {"model": adapter.model, "learned_from": len(learn), "held_out": len(check)}
     facts |= {"seed": seed, "sessions": _digest_sessions(learn)}
-    notes, asked, spent = _explain_no_check(check, known, held_out), Judging(), Spent()
+    notes, asked, spent = _explain_no_check(check, known, held_out), JudgeUsage(), Spent()
     if proposed is None:
         contrasts = _build_contrasts(learn, rounds)
         session, spending = Session(), Spending(scoring.budget or {})
         proposing = _propose(adapter, contrasts, most, embedder, scale)
         proposals = await _record_calls(proposing, notes, session, spending)
         rubrics = RubricSet("1.0", tuple(proposals), scale, {"learned": facts})
-        asked, spent = judging_in(session), spending.so_far
+        asked, spent = judge_usage_of_session(session), spending.so_far
         save(rubrics)
         spending.check()
     else:
@@ -174,23 +174,23 @@ async def learn_rubrics(
     if not check:
         return _summarize(rubrics, {}, None, notes, asked)
     samples = [each.sample for each in check]
-    evaluation = scoring_of(samples, rubrics, judge or adapter, _subtract_spent(scoring, spent), name=name)
-    report = await _run_check(evaluation, history, how, spent)
+    evaluation = build_scoring(samples, rubrics, judge or adapter, _subtract_spent(scoring, spent), name=name)
+    report = await _run_check(evaluation, history, controls, spent)
     return _summarize(rubrics, {each.sample.id: each.score for each in check}, report, notes, asked)
 
 
-def _digest_sessions(known: Sequence[Known]) -> str:
+def _digest_sessions(known: Sequence[ScoredSession]) -> str:
     """Identify the sessions that rubrics are learned from."""
     return codec.digest(sorted([_render(each.sample), each.score] for each in known))
 
 
-def _build_contrasts(learn: Sequence[Known], rounds: int) -> list[Contrast]:
+def _build_contrasts(learn: Sequence[ScoredSession], rounds: int) -> list[Contrast]:
     if len(learn) < FEWEST_TO_LEARN:
         raise ConfigError(
             f"there are {len(learn)} sessions to learn from; at least {FEWEST_TO_LEARN} are needed",
             fix="add sessions to the manifest; about thirty are needed for a useful check",
         )
-    contrasts = contrasts_of(learn, rounds)
+    contrasts = build_contrasts(learn, rounds)
     if not contrasts:
         raise ConfigError(
             "the sessions have no contrast: all scores or all texts are equal",
@@ -203,13 +203,13 @@ async def _record_calls(proposing: Any, notes: list[str], session: Session, spen
     """Record warnings, calls and usage of calls outside a run."""
     warnings_token = sessions.warnings.set(notes)
     session_token = sessions.current.set(session)
-    conditions_token = conditions.set(Conditions(spending))
+    conditions_token = call_context.set(CallContext(spending))
     try:
         proposals, failures = await proposing
     finally:
         sessions.warnings.reset(warnings_token)
         sessions.current.reset(session_token)
-        conditions.reset(conditions_token)
+        call_context.reset(conditions_token)
     notes += [f"a proposal failed: {failure}" for failure in failures]
     return proposals
 
@@ -217,10 +217,10 @@ async def _record_calls(proposing: Any, notes: list[str], session: Session, spen
 async def _propose(
     adapter: Any, contrasts: Sequence[Contrast], most: int, embedder: Any, scale: Any
 ) -> tuple[list[Rubric], list[CallFailed]]:
-    proposals, failures = await propose(adapter, contrasts, count=most, scale=scale)
+    proposals, failures = await propose_rubrics(adapter, contrasts, count=most, scale=scale)
     if not proposals:
         raise CallFailed(f"no rubric was proposed: {failures[0]}")
-    return await consolidate(proposals, most=most, embedder=embedder), failures
+    return await merge_proposals(proposals, max_count=most, embedder=embedder), failures
 
 
 def _check_proposed(proposed: RubricSet, facts: dict[str, Any], scale: tuple[float, float]) -> RubricSet:
@@ -239,7 +239,9 @@ def _check_proposed(proposed: RubricSet, facts: dict[str, Any], scale: tuple[flo
     return proposed
 
 
-def _explain_no_check(check: Sequence[Known], known: Sequence[Known], held_out: float) -> list[str]:
+def _explain_no_check(
+    check: Sequence[ScoredSession], known: Sequence[ScoredSession], held_out: float
+) -> list[str]:
     if check or not held_out:
         return []
     groups = len({each.sample.cluster or each.sample.id for each in known})
@@ -247,13 +249,13 @@ def _explain_no_check(check: Sequence[Known], known: Sequence[Known], held_out: 
     return [f"no session is held out: sessions of one cluster stay together, and {few}"]
 
 
-async def _run_check(check: Evaluation, history: History, how: Conduct, spent: Spent) -> EvalReport:
+async def _run_check(check: Evaluation, history: History, how: RunControls, spent: Spent) -> EvalReport:
     """Score the held-out sessions; an error about the budget mentions what the proposals spent."""
     try:
         return await execute(check, history, how)
     except RunStopped as stopped:
         if spent.calls and check.options["budget"] is not None:
-            proposals = count(spent.calls, "call")
+            proposals = format_count(spent.calls, "call")
             stopped.what += f", which is what the proposals ({proposals}) left of it"
         raise
 
@@ -262,7 +264,7 @@ def _subtract_spent(scoring: Scoring, spent: Spent) -> Scoring:
     """Return the options with the rest of the budget."""
     if scoring.budget is None:
         return scoring
-    limits = codec.plain(budget_from(scoring.budget))
+    limits = codec.plain(parse_budget(scoring.budget))
     left = {name: limit - getattr(spent, name) for name, limit in limits.items()}
     return msgspec.structs.replace(scoring, budget=left)
 
@@ -272,19 +274,19 @@ def _summarize(
     known: dict[str, float],
     report: EvalReport | None,
     notes: Sequence[str],
-    asked: Judging,
+    asked: JudgeUsage,
 ) -> Learned:
-    columns = columns_in(None if report is None else report.metadata)
+    columns = read_run_columns(None if report is None else report.metadata)
     results = () if report is None else tuple(report.results)
-    totals = [(result, total_of(result.scores, columns)) for result in results]
+    totals = [(result, compute_total(result.scores, columns)) for result in results]
     total = _agreement(
-        [(known[result.sample_id], t.score, cluster_of(result)) for result, t in totals if t is not None],
+        [(known[result.sample_id], t.score, find_cluster(result)) for result, t in totals if t is not None],
         len(known),
     )
     by_rubric = {
         rubric.id: _agreement(
             [
-                (known[result.sample_id], value, cluster_of(result))
+                (known[result.sample_id], value, find_cluster(result))
                 for result in results
                 if (value := getattr(result.scores.get(rubric.id), "value", None)) is not None
             ],
@@ -300,7 +302,7 @@ def _summarize(
     )
     learned = {**rubrics.metadata["learned"], "validation": codec.plain(total)}
     rubric_set = msgspec.structs.replace(rubrics, rubrics=validated, metadata={"learned": learned})
-    asked = sum((judging_of(result) for result in results), asked)
+    asked = sum((judge_usage_of_result(result) for result in results), asked)
     run_id = None if report is None else report.run_id
     return Learned(rubric_set, total, by_rubric, tuple(dict.fromkeys(notes)), asked, run_id)
 
@@ -320,7 +322,7 @@ def _agreement(pairs: Sequence[tuple[float, float, str]], held_out: int) -> Agre
     if n < TOO_FEW:
         # A tau of so few sessions would be misleading.
         return Agreement(n, f"too few sessions for a check: at least {TOO_FEW} are needed")
-    clusters = shared_clusters(cluster for _, _, cluster in pairs)
+    clusters = list_shared_clusters(cluster for _, _, cluster in pairs)
     interval = kendall_interval(first, second, clusters=clusters)
     note, p = _describe_evidence(n, clusters), correlation.p if clusters is None else None
     if interval is None:

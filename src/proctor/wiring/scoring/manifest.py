@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.core.names import NamesApart
+from proctor.core.names import UniqueNames
 from proctor.core.resources import describe_error, how_to_convert
 from proctor.core.yaml_text import describe_yaml_error, load_yaml
 from proctor.datasets.sessions import SessionDataset
-from proctor.errors import ConfigError, Problem, UsageError, nearest
-from proctor.evaluators.rubric_files import Lines
+from proctor.errors import ConfigError, Problem, UsageError, suggest_name
+from proctor.evaluators.rubric_files import SourceLines
 from proctor.evaluators.rubrics import rubric_evaluators
 from proctor.records.numbers import is_number
-from proctor.records.rubric import RUBRICS_VERSION, Columns, RubricSet, columns_of
+from proctor.records.rubric import RUBRICS_VERSION, Columns, RubricSet, read_columns
 from proctor.records.run import Redact
 from proctor.records.sample import Sample
 from proctor.targets.recorded import RecordedTarget
@@ -27,14 +27,14 @@ ENTRY_KEYS = ("path", "score", "id", "recorded", "format")
 ONCE = "a session has one score, such as the mean of several people's scores"
 
 
-class Known(NamedTuple):
+class ScoredSession(NamedTuple):
     """A session with its known score."""
 
     sample: Sample[Any, Any]
     score: float
 
 
-def read_manifest(path: Path) -> list[Known]:
+def read_manifest(path: Path) -> list[ScoredSession]:
     """Read the sessions of a manifest, with their scores; report all faults at once.
 
     A manifest is a list, or {sessions: […]}, of entries {path, score} (with `id` if a file holds
@@ -42,8 +42,8 @@ def read_manifest(path: Path) -> list[Known]:
     of that name. Paths are relative to the manifest's folder. Damaged parts of files become
     warnings. Two entries for the same session are a fault, even if they name its file differently.
     """
-    entries, keys = _entries(path)
-    sessions: list[tuple[Known, int]] = []
+    entries, keys = _read_entries(path)
+    sessions: list[tuple[ScoredSession, int]] = []
     problems: list[tuple[int, str]] = []
     files = _SessionFiles(path.parent)
     for index, entry in enumerate(entries):
@@ -56,7 +56,7 @@ def read_manifest(path: Path) -> list[Known]:
                 problems.append((index, str(error)))
     duplicates = _find_duplicates(sessions, files)
     if problems or duplicates:
-        lines = Lines(path.read_text(encoding="utf-8-sig"))
+        lines = SourceLines(path.read_text(encoding="utf-8-sig"))
         places = [lines.place((*keys, index), str(path)) for index in range(len(entries))]
         faults_with_places = [Problem(places[index], problem) for index, problem in problems]
         faults_with_places += [
@@ -65,14 +65,14 @@ def read_manifest(path: Path) -> list[Known]:
         ]
         raise ConfigError("the manifest has faults", where=str(path), problems=faults_with_places)
     # Sessions of two files may have the same id.
-    names = NamesApart("~")
+    names = UniqueNames("~")
     return [
-        Known(msgspec.structs.replace(each.sample, id=names.of(each.sample.id)), each.score)
+        ScoredSession(msgspec.structs.replace(each.sample, id=names.of(each.sample.id)), each.score)
         for each, _ in sessions
     ]
 
 
-def _entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
+def _read_entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
     """Return the entries of a manifest, and the keys that lead to them."""
     import yaml
 
@@ -113,7 +113,7 @@ def _find_problems(entry: Any) -> Iterator[str]:
         return
     for key in entry:
         if key not in ENTRY_KEYS:
-            yield f"unknown key {key!r}; {nearest(str(key), ENTRY_KEYS)}"
+            yield f"unknown key {key!r}; {suggest_name(str(key), ENTRY_KEYS)}"
     if not isinstance(entry.get("path"), str):
         yield "'path' is missing: the file of the session"
     if ("score" in entry) == ("recorded" in entry):
@@ -135,7 +135,7 @@ class _SessionFiles:
         if key not in self._read:
             dataset = SessionDataset(self.path(entry), entry.get("format"))
             self._read[key] = {sample.id: sample for sample in dataset}
-            recordings = NamesApart()
+            recordings = UniqueNames()
             for sample in self._read[key].values():
                 file = Path(sample.metadata["source"]).resolve()
                 recording = recordings.of(f"{file} {sample.metadata['session_id']}")
@@ -150,18 +150,18 @@ class _SessionFiles:
         return self._folder / str(entry["path"])
 
 
-def _load_sessions(entry: Mapping[str, Any], files: _SessionFiles) -> list[Known]:
+def _load_sessions(entry: Mapping[str, Any], files: _SessionFiles) -> list[ScoredSession]:
     samples, where = files.read(entry), str(files.path(entry))
     if "id" in entry:
         session_id = str(entry["id"])
         if session_id not in samples:
-            fix = nearest(session_id, samples)
+            fix = suggest_name(session_id, samples)
             raise ConfigError(f"there is no session {session_id!r}", where=where, fix=fix)
         samples = {session_id: samples[session_id]}
     if "recorded" in entry:
         name = entry["recorded"]
         scores: list[tuple[Any, Any]] = [(each, each.metadata.get(name)) for each in samples.values()]
-        known = [Known(sample, float(score)) for sample, score in scores if is_number(score)]
+        known = [ScoredSession(sample, float(score)) for sample, score in scores if is_number(score)]
         if not known:
             raise ConfigError(f"no session has a recorded number {name!r}", where=where)
         return known
@@ -169,11 +169,11 @@ def _load_sessions(entry: Mapping[str, Any], files: _SessionFiles) -> list[Known
         raise ConfigError(
             f"the file holds {len(samples)} sessions", where=where, fix="add 'id' to select one"
         )
-    return [Known(sample, float(entry["score"])) for sample in samples.values()]
+    return [ScoredSession(sample, float(entry["score"])) for sample in samples.values()]
 
 
 def _find_duplicates(
-    sessions: Sequence[tuple[Known, int]], files: _SessionFiles
+    sessions: Sequence[tuple[ScoredSession, int]], files: _SessionFiles
 ) -> list[tuple[int, int, str]]:
     """Return pairs of entries that name the same sessions, and a description of these."""
     first: dict[str, int] = {}
@@ -224,7 +224,7 @@ class ObservedSessions(SessionDataset):
             yield sample
 
 
-def scoring_of(
+def build_scoring(
     sessions: Any,
     rubrics: RubricSet,
     judge: Any,
@@ -260,4 +260,4 @@ def scoring_of(
 def rubric_columns(evaluation: Evaluation) -> Columns:
     """Return the rubrics of an evaluation."""
     specs = [evaluator.spec for evaluator in evaluation.evaluators]
-    return columns_of(specs, evaluation.tags[RUBRICS_VERSION])
+    return read_columns(specs, evaluation.tags[RUBRICS_VERSION])

@@ -8,7 +8,7 @@ import unicodedata
 
 from proctor.evaluators.safety.counterfactual import neutral_words
 from proctor.evaluators.safety.toxicity.model import has_words, model
-from proctor.evaluators.wording import english
+from proctor.evaluators.tokenizer import load_english
 
 # Fewer words may be of any language, and a text that is mostly capitalized may consist of names.
 _MIN_WORDS, _MIN_LOWER_CASE = 4, 0.5
@@ -54,7 +54,7 @@ def _remove_accents(text: str) -> str:
 @functools.cache
 def function_words() -> frozenset[str]:
     """Return the English function words."""
-    return english().function | english().speaker | english().negation
+    return load_english().function | load_english().speaker | load_english().negation
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from proctor.core import lifetimes
 from proctor.errors import CallFailed
-from proctor.models.asking import Conditions, conditions
+from proctor.models.model_calls import CallContext, call_context
 from proctor.ports import Embedder
 
 BATCH_SIZE = 64
@@ -25,7 +25,7 @@ MAX_CACHED_NUMBERS = 33_500_000
 Vector = Sequence[float]
 
 
-class Remembered:
+class CachedEmbedder:
     """Wraps an embedder: it batches texts and caches vectors.
 
     Texts of the same moment, or of the time while a batch runs, share a batch of at most
@@ -37,7 +37,7 @@ class Remembered:
     ...     async def embed(self, texts):
     ...         print(len(texts), "texts")
     ...         return [[float(len(text))] for text in texts]
-    >>> [list(vector) for vector in asyncio.run(Remembered(Lengths()).embed(["a", "bb", "a"]))]
+    >>> [list(vector) for vector in asyncio.run(CachedEmbedder(Lengths()).embed(["a", "bb", "a"]))]
     2 texts
     [[1.0], [2.0], [1.0]]
     """
@@ -145,11 +145,11 @@ class Remembered:
 
 
 # Weak, so that an embedder and its cache end with the last user.
-_SHARED: WeakValueDictionary[Hashable, Remembered] = WeakValueDictionary()
+_SHARED: WeakValueDictionary[Hashable, CachedEmbedder] = WeakValueDictionary()
 _SHARED_LOCK = threading.Lock()
 
 
-def shared(key: Hashable, make: Callable[[], Remembered]) -> Remembered:
+def shared_embedder(key: Hashable, make: Callable[[], CachedEmbedder]) -> CachedEmbedder:
     """Return the embedder for a key; make it if no one uses it yet.
 
     The key covers everything that the vectors depend on. If it contains the `id` of an object,
@@ -180,7 +180,7 @@ class _TextQueue:
         # A new context: a batch serves many trials, so it belongs to no session. Only the run's
         # budget applies to all of them.
         context = contextvars.Context()
-        context.run(conditions.set, Conditions(conditions.get().spending))
+        context.run(call_context.set, CallContext(call_context.get().spending))
         self.workers.add(asyncio.get_running_loop().create_task(work, context=context))
 
     def take(self, count: int) -> list[str]:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from proctor.core.isolation import is_interrupt
 from proctor.core.private_copy import private_copies
 from proctor.errors import StopRun
-from proctor.evaluators.evidence import Evidence
-from proctor.evaluators.verdict import as_error, as_score
+from proctor.evaluators.score_conversion import as_error, as_score
+from proctor.evaluators.signatures import Evidence
 from proctor.records.fields.context import FieldContext
 from proctor.records.fields.path import OUTPUT
-from proctor.records.fields.view import Field, SeenTrial, context_of
+from proctor.records.fields.view import Field, TrialView, make_context
 from proctor.records.score import IS_BASELINE, NOT_LAST, Score
 from proctor.records.session import SessionView
 from proctor.records.trial import Trial
@@ -52,7 +52,7 @@ class CallPlan(NamedTuple):
             return Score.skipped(NO_ANSWER)
         if self.needs_session and trial.session is None:
             return Score.skipped(NO_SESSION)
-        if self.once_per_sample and isinstance(trial, SeenTrial) and trial.epochs is None:
+        if self.once_per_sample and isinstance(trial, TrialView) and trial.epochs is None:
             return Score.skipped(NOT_LAST)
         return None
 
@@ -114,7 +114,7 @@ def make_async_scorer(call: Callable[..., Any], plan: CallPlan) -> Callable[[Tri
 
 
 def _lacks_answer(trial: Trial) -> bool:
-    if isinstance(trial, SeenTrial) and trial.field is not None and trial.field.path != OUTPUT:
+    if isinstance(trial, TrialView) and trial.field is not None and trial.field.path != OUTPUT:
         return False
     return trial.output is None and trial.raw_output is not None
 
@@ -165,7 +165,7 @@ def make_reader(evidence: Evidence, default_field: Field) -> Callable[[Trial], A
         "expected": read_expected,
         "sample": lambda trial: trial.sample,
         "session": read_session,
-        "context": lambda trial: context_of(trial, default_field),
+        "context": lambda trial: make_context(trial, default_field),
         # A new dict for each call, because an evaluator may modify it.
         "config": lambda trial: dict(getattr(trial, "options", ())),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from proctor.engine.plan import NumberedSample, Plan, samples_in_turn
+from proctor.engine.plan import NumberedSample, Plan, ordered_samples
 from proctor.engine.worker_pool import StopCheck
 from proctor.errors import ConfigError, Problem, ResumeRefused
 from proctor.models.spending import Spending
@@ -50,11 +50,11 @@ def _count_calls(session: Session | None) -> int:
 
 # Receives the rank of a sample in the run's order, from 0, and its result; returns the reason once
 # the question of the run is decided. Results come in any order.
-Decide = Callable[[int, EvalResult], str | None]
+StopRule = Callable[[int, EvalResult], str | None]
 
 
 def order_samples(
-    plan: Plan, rule: Decide | None, before: RunMetadata | None = None, changes: Sequence[Problem] = ()
+    plan: Plan, rule: StopRule | None, before: RunMetadata | None = None, changes: Sequence[Problem] = ()
 ) -> tuple[list[NumberedSample] | None, StopCheck | None]:
     """Return the samples in order and a check that applies the rule; None for both without a rule."""
     if rule is None:
@@ -73,6 +73,6 @@ def order_samples(
             f"started in another order (shuffle {before.options.shuffle}, now {seed})",
             fix="resume it with its original settings, or start a new run",
         )
-    samples = list(samples_in_turn(plan))
+    samples = list(ordered_samples(plan))
     ranks = {sample.id: rank for rank, (_, sample) in enumerate(samples)}
     return samples, lambda result: rule(ranks[result.sample_id], result)

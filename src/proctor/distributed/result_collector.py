@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from proctor.core.clock import Clock
-from proctor.distributed.account import DeliveryCounts
 from proctor.distributed.batches import WAKE_SECONDS, Backoff, SupervisedThread, decode_body
-from proctor.distributed.letters import Letters, UnreadableResultPoller
+from proctor.distributed.dead_letters import DeadLetterPoller, UnreadableResultPoller
+from proctor.distributed.delivery_counts import DeliveryCounts
 from proctor.errors import MailboxClosed, MailboxError
 from proctor.mailboxes.limits import MAX_MESSAGES
 from proctor.ports import Mailbox, Message
@@ -116,7 +116,7 @@ FOREIGN_SECONDS = (0.05, 0.5)
 ACKNOWLEDGE_AT = 100
 
 
-class Gathering:
+class ResultCollector:
     """Collects results from a mailbox until `expected` have come or the timeout is over.
 
     Of several results for one request, one counts, and a success before an error. Results that
@@ -133,21 +133,21 @@ class Gathering:
         clock: Clock,
         *,
         run_id: str | None = None,
-        own: Callable[[EvalResult], bool] = lambda _: True,
-        known: Iterable[str] = (),
-        letters: Letters | None = None,
-        told: Callable[[EvalResult], object] = lambda _: None,
+        is_own: Callable[[EvalResult], bool] = lambda _: True,
+        known_ids: Iterable[str] = (),
+        dead_letters: DeadLetterPoller | None = None,
+        on_result: Callable[[EvalResult], object] = lambda _: None,
         secure: Callable[[], object] | None = None,
     ) -> None:
         self._results = results
         self._expected = expected
         self._run_id = run_id
         self._clock = clock
-        self._own = own
-        self._letters = letters
-        self._told = told
+        self._own = is_own
+        self._letters = dead_letters
+        self._told = on_result
         self._secure = secure
-        self._known = set(known)
+        self._known = set(known_ids)
         self._successes: set[Any] = set()
         self._errors: dict[Any, EvalResult] = {}
         # Messages of yielded results, and those of errors by id, because they may come again.

@@ -17,12 +17,12 @@ import msgspec
 
 from proctor.core import bridge, lifetimes
 from proctor.errors import CallFailed, ModelError, Unreadable
-from proctor.models.answer_forms import JsonForm, is_json, schema_instructions
+from proctor.models.answer_format import JsonFormat, is_json, schema_instructions
 from proctor.models.connect import provider
 from proctor.models.http.errors import shorten
 from proctor.models.prompts import Prompt
 from proctor.models.spending import Spending
-from proctor.ports import Kept, ProviderAdapter
+from proctor.ports import ByteStore, ProviderAdapter
 from proctor.records import codec
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, ModelCall, Usage
@@ -35,18 +35,18 @@ def _never() -> bool:
     return False
 
 
-class Conditions(NamedTuple):
+class CallContext(NamedTuple):
     """The run around a call: its budget, the store of its judges' answers, and whether it stops.
 
     A run that stops does not start the calls that still wait.
     """
 
     spending: Spending | None = None
-    kept: Kept | None = None
+    kept: ByteStore | None = None
     is_stopping: Callable[[], bool] = _never
 
 
-conditions: ContextVar[Conditions] = ContextVar("proctor_conditions", default=Conditions())  # noqa: B039 - a tuple
+call_context: ContextVar[CallContext] = ContextVar("proctor_conditions", default=CallContext())  # noqa: B039 - a tuple
 
 
 class StoredCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,21 +72,23 @@ def call_key(adapter: ProviderAdapter, request: ModelRequest) -> str:
     return codec.digest("model call", adapter.model, getattr(adapter, "identity", ""), request)
 
 
-def recall(store: Kept, adapter: ProviderAdapter, request: ModelRequest) -> ModelResponse | None:
+def find_response(store: ByteStore, adapter: ProviderAdapter, request: ModelRequest) -> ModelResponse | None:
     """Return the stored response to the same call; unreadable data counts as missing."""
     data = store.find(call_key(adapter, request))
-    call = None if data is None else read(data)
+    call = None if data is None else read_stored_call(data)
     return None if call is None else msgspec.structs.replace(call.response, cached=True)
 
 
-def read(data: bytes) -> StoredCall | None:
+def read_stored_call(data: bytes) -> StoredCall | None:
     """Read a stored call; return None for other data."""
     with contextlib.suppress(msgspec.DecodeError):
         return msgspec.json.decode(data, type=StoredCall)
     return None
 
 
-def remember(store: Kept, adapter: ProviderAdapter, request: ModelRequest, response: ModelResponse) -> None:
+def store_response(
+    store: ByteStore, adapter: ProviderAdapter, request: ModelRequest, response: ModelResponse
+) -> None:
     """Store a response, unless JSON cannot represent the request or the response."""
     with contextlib.suppress(*codec.UNWRITABLE):
         plain = msgspec.structs.replace(response, output=None)
@@ -95,7 +97,7 @@ def remember(store: Kept, adapter: ProviderAdapter, request: ModelRequest, respo
             store.keep(call_key(adapter, request), data)
 
 
-class Form(Protocol):
+class AnswerFormat(Protocol):
     """The format of an answer, and its parser."""
 
     @property
@@ -139,7 +141,7 @@ async def aask(
 ) -> ModelResponse:
     """Ask a model, named by its address or given as an adapter, and wait for its answer.
 
-    With `output`, a type (dataclass, struct, pydantic model, list, Literal …) or a `Form`, the
+    With `output`, a type (dataclass, struct, pydantic model, list, Literal …) or a `AnswerFormat`, the
     answer is parsed into `response.output`; if that fails, the model gets one reminder. A
     response that calls `tools` is returned without parsing.
     """
@@ -162,14 +164,17 @@ async def aask(
 ask = bridge.synchronous(aask)
 
 
-def _to_form(output: Any) -> Form:
+def _to_form(output: Any) -> AnswerFormat:
     if callable(getattr(output, "read", None)) and hasattr(output, "schema"):
         return output  # type: ignore[no-any-return]
-    return JsonForm(output)
+    return JsonFormat(output)
 
 
 def _make_request(
-    adapter: ProviderAdapter, prompt: str | Prompt[Any] | Sequence[Message], form: Form | None, options: Any
+    adapter: ProviderAdapter,
+    prompt: str | Prompt[Any] | Sequence[Message],
+    form: AnswerFormat | None,
+    options: Any,
 ) -> ModelRequest:
     messages = _to_messages(prompt)
     if not messages:
@@ -226,8 +231,8 @@ async def _complete(
     """Make one call and record it in the session; use the run's stored responses if it has any."""
     for message in new:
         sessions.record(message)
-    spending, store, _ = conditions.get()
-    response = None if store is None else recall(store, adapter, request)
+    spending, store, _ = call_context.get()
+    response = None if store is None else find_response(store, adapter, request)
     if response is None:
         if spending is not None:
             spending.begin()
@@ -242,11 +247,11 @@ async def _complete(
 
 def _store(adapter: ProviderAdapter, *exchanges: tuple[ModelRequest, ModelResponse]) -> None:
     """Store responses after parsing: an answer that cannot be parsed must not be reused."""
-    store = conditions.get().kept
+    store = call_context.get().kept
     if store is not None:
         for request, response in exchanges:
             if not response.cached:
-                remember(store, adapter, request, response)
+                store_response(store, adapter, request, response)
 
 
 async def _call_adapter(
@@ -257,7 +262,7 @@ async def _call_adapter(
     try:
         left = None if deadline is None else max(0.0, deadline - started)
         response = await adapter.complete(request, timeout=left)
-        usage = sessions.checked_usage(response.usage, adapter.model)
+        usage = sessions.check_usage(response.usage, adapter.model)
         if usage is not response.usage:
             response = msgspec.structs.replace(response, usage=usage)
     except (CallFailed, asyncio.CancelledError) as error:
@@ -288,7 +293,7 @@ async def _parse_output(
     adapter: ProviderAdapter,
     request: ModelRequest,
     response: ModelResponse,
-    form: Form,
+    form: AnswerFormat,
     deadline: float | None,
     *,
     remind: bool,
@@ -352,7 +357,7 @@ def _merge_responses(first: ModelResponse, second: ModelResponse) -> ModelRespon
     )
 
 
-def _reminder_text(response: ModelResponse, error: ValueError, form: Form, structured: bool) -> str:
+def _reminder_text(response: ModelResponse, error: ValueError, form: AnswerFormat, structured: bool) -> str:
     instructions = schema_instructions(form.schema) if structured else form.instructions
     cut = " (it was cut off: be brief)" if response.finish_reason == "length" else ""
     return f"That answer cannot be read{cut}: {error}.\n\n{instructions}"

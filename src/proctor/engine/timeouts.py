@@ -93,7 +93,7 @@ def loop_lag() -> LoopLag:
     return lag
 
 
-class Slot:
+class WorkerSlot:
     """The state of one worker: its task, its job, and the running call with its deadline.
 
     `left` is the remaining time of a call whose clock is paused by a rate limit.
@@ -120,13 +120,16 @@ class CallWatch:
     """
 
     __slots__ = (
-        "_monotonic", "_paused_at", "_pauses", "_slot", "credit", "noted", "seconds", "since", "waited",
+        "_monotonic", "_paused_at", "_pauses", "_slot", "credit", "last_failure", "seconds", "since",
+        "waited",
     )  # fmt: skip
 
-    def __init__(self, slot: Slot, began: float, seconds: float, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self, slot: WorkerSlot, began: float, seconds: float, monotonic: Callable[[], float]
+    ) -> None:
         self._slot, self._monotonic = slot, monotonic
         self.seconds = seconds
-        self.noted = ""
+        self.last_failure = ""
         self._pauses, self.waited = 0, 0.0
         self.since, self.credit = began, 0.0
         slot.watch = self
@@ -140,7 +143,7 @@ class CallWatch:
             self._paused_at = self._monotonic()
             slot.left, slot.until = slot.until - self._paused_at, math.inf
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Continue after as many calls as there were pauses."""
         self._pauses -= 1
         slot = self._slot
@@ -166,12 +169,12 @@ class CallTimer:
 
     __slots__ = (
         "_began", "_call", "_credit", "_lag", "_left", "_loop", "_paused_at", "_pauses", "_since",
-        "_timer", "_waited", "noted", "seconds",
+        "_timer", "_waited", "last_failure", "seconds",
     )  # fmt: skip
 
     def __init__(self, seconds: float) -> None:
         self.seconds = self._left = seconds
-        self.noted = ""
+        self.last_failure = ""
         self._pauses = 0
         self._paused_at = self._waited = self._credit = 0.0
         self._lag: LoopLag | None = None
@@ -204,7 +207,7 @@ class CallTimer:
         """Pause; may be called from any thread."""
         self._run_in_loop(self._pause)
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Continue after as many calls as there were pauses."""
         self._run_in_loop(self._continue)
 
@@ -268,11 +271,11 @@ class Deadlines:
     def __init__(self, seconds: float, monotonic: Callable[[], float]) -> None:
         self._seconds = seconds
         self._monotonic = monotonic
-        self._slots: set[Slot] = set()
+        self._slots: set[WorkerSlot] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._lag: LoopLag | None = None
 
-    def watch(self, slot: Slot) -> None:
+    def watch(self, slot: WorkerSlot) -> None:
         self._slots.add(slot)
         if self._lag is None:
             self._lag = loop_lag()
@@ -280,7 +283,7 @@ class Deadlines:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._seconds, self._check)
 
-    def forget(self, slot: Slot) -> None:
+    def forget(self, slot: WorkerSlot) -> None:
         self._slots.discard(slot)
 
     def close(self) -> None:
@@ -312,7 +315,7 @@ class Deadlines:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(max(0.001, following - now), self._check)
 
-    def _extend(self, slot: Slot, call: UserCall) -> bool:
+    def _extend(self, slot: WorkerSlot, call: UserCall) -> bool:
         """Give a call the time for which other code blocked the loop; False if there is none."""
         watch = slot.watch
         if self._lag is None or watch is None or call.expired:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from proctor.core import resources
-from proctor.evaluators.plain_values import plain_value
+from proctor.evaluators.plain_values import to_plain
 
 WordKind = Literal["function", "content", "number", "name", "speaker", "negation"]
 
@@ -42,7 +42,7 @@ _MIN_STEM, _MIN_DERIVED_STEM = 4, 5
 
 
 class English(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The words of `english.yaml`, by their function in a sentence."""
+    """The words of `load_english.yaml`, by their function in a sentence."""
 
     function: frozenset[str]
     speaker: frozenset[str]
@@ -71,7 +71,7 @@ class English(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @functools.cache
-def english() -> English:
+def load_english() -> English:
     """Load the English word lists once."""
     import yaml
 
@@ -88,10 +88,10 @@ class Word(NamedTuple):
     kind: WordKind
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Split a text into sentences and list items, each on one line.
 
-    >>> sentences("Dr. Smith came. He stayed\\nfor tea.\\n- milk\\n- sugar")
+    >>> split_sentences("Dr. Smith came. He stayed\\nfor tea.\\n- milk\\n- sugar")
     ['Dr. Smith came.', 'He stayed for tea.', '- milk', '- sugar']
     """
     # Loads its data on import.
@@ -101,13 +101,13 @@ def sentences(text: str) -> list[str]:
     return [str(sentence) for block in blocks if block for sentence in nupunkt.sent_tokenize(block)]
 
 
-def words(sentence: str) -> list[Word]:
+def split_words(sentence: str) -> list[Word]:
     """Split a sentence into words without punctuation, each with its kind.
 
     Case, accents and number formats are normalized. A capitalized word that does not start a
     sentence is a name. Function words are those of English.
 
-    >>> [(word.text, word.kind) for word in words("In Oslo I didn't eat 1,000 cakes")][1:4]
+    >>> [(word.text, word.kind) for word in split_words("In Oslo I didn't eat 1,000 cakes")][1:4]
     [('oslo', 'name'), ('i', 'speaker'), ('did', 'function')]
     """
     cleaned = _CLITIC.sub(" ", _NOT.sub(" not", sentence))
@@ -127,15 +127,15 @@ def words(sentence: str) -> list[Word]:
     return result
 
 
-def related(left: str, right: str) -> bool:
+def are_related(left: str, right: str) -> bool:
     """Return True if two English words differ only in their endings.
 
     It does not know irregular forms ("went"), and cannot tell different senses apart ("organ" and
     "organic").
 
-    >>> related("ferries", "ferry"), related("stopped", "stops"), related("cat", "cot")
+    >>> are_related("ferries", "ferry"), are_related("stopped", "stops"), are_related("cat", "cot")
     (True, True, False)
-    >>> related("universe", "university"), related("contract", "contrast")
+    >>> are_related("universe", "university"), are_related("contract", "contrast")
     (False, False)
     """
     if left == right:
@@ -155,7 +155,7 @@ def related(left: str, right: str) -> bool:
 
 
 def _are_endings(short: str, long: str, *, is_long: bool) -> bool:
-    known = english()
+    known = load_english()
     if len(short) < min(len(long), 3) and long in known.peoples:
         return True
     if short == "y":
@@ -180,27 +180,27 @@ def fold_case(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(c for c in decomposed if not unicodedata.combining(c)))
 
 
-def texts_in(value: Any) -> list[str]:
+def collect_texts(value: Any) -> list[str]:
     """Return all non-empty texts in a value, including those in lists and mappings.
 
-    >>> texts_in([{"title": "Oslo", "text": "A city."}, "And a port.", None])
+    >>> collect_texts([{"title": "Oslo", "text": "A city."}, "And a port.", None])
     ['Oslo', 'A city.', 'And a port.']
     """
     if isinstance(value, str):
         return [value] if value.strip() else []
-    value = plain_value(value)
+    value = to_plain(value)
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):
-        return [text for item in value for text in texts_in(item)]
+        return [text for item in value for text in collect_texts(item)]
     return [] if value is None else [str(value)]
 
 
-def ends_well(text: str) -> bool:
+def is_complete_sentence(text: str) -> bool:
     """Return True if a text ends like a sentence, or with a closing bracket or markup.
 
-    >>> ends_well('She said "no."'), ends_well("She said"), ends_well("[signed]")
-    (True, False, True)
+    >>> [is_complete_sentence(text) for text in ('She said "no."', "She said", "[signed]")]
+    [True, False, True]
     """
     stripped = text.rstrip("\"'”’» \n\t")
     # Punctuation of all scripts, except marks that announce more.
@@ -211,7 +211,7 @@ def ends_well(text: str) -> bool:
 @functools.lru_cache(maxsize=65536)
 def _make_word(original: str, *, is_first: bool) -> Word:
     # A word of accents only stays unchanged.
-    text, known = fold_case(original) or original, english()
+    text, known = fold_case(original) or original, load_english()
     if text[0].isdigit():
         return Word(_normalize_number(text), original, "number")
     if text[0] in "-−":

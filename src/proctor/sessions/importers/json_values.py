@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from proctor.records.numbers import token_count
-from proctor.records.sample import kind_of
+from proctor.records.sample import type_name
 from proctor.records.session import CustomEvent, Session, Usage
 from proctor.sessions.genai.values import BREAK, join_texts
 
 
-class Imported(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class ImportedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One recorded session: its events, first input and last output.
 
     `id` is the session's recorded id, `source` the file or file:line. `recorded` contains other
@@ -23,7 +23,7 @@ class Imported(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     that the importer does not understand; each one is a `CustomEvent` of the session. `is_named`
     if the log names the session explicitly, so that it may be empty.
 
-    >>> Imported("s1", Session(), "openai", "chats.jsonl:1", input="Hello", output="Hi").output
+    >>> ImportedSession("s1", Session(), "openai", "chats.jsonl:1", input="Hello", output="Hi").output
     'Hi'
     """
 
@@ -111,9 +111,9 @@ def describe_type(value: Any) -> str:
     ('hologram', 'mapping with a, b', 'a number')
     """
     if not isinstance(value, dict):
-        return kind_of(value)
-    if (type_name := as_text(value.get("type"))) is not None:
-        return type_name[:60]
+        return type_name(value)
+    if (declared := as_text(value.get("type"))) is not None:
+        return declared[:60]
     keys = [str(key)[:20] for key in list(value)[:4]]
     return f"mapping with {', '.join(keys)}" if keys else "an empty mapping"
 
@@ -129,7 +129,7 @@ def describe_value(value: Any) -> str:
     if value == []:
         return "an empty list"
     if not isinstance(value, dict):
-        return _describe_list(value) or kind_of(value)
+        return _describe_list(value) or type_name(value)
     if not value:
         return describe_type(value)
     lists = ((key, value[key], _describe_list(value[key])) for key in list(value)[:6])

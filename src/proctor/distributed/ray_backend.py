@@ -21,24 +21,24 @@ import msgspec
 
 from proctor.core import optional as extras
 from proctor.core.clock import Clock, SystemClock
-from proctor.distributed.arrival import describe_changes
+from proctor.distributed.check_requests import describe_changes
 from proctor.distributed.expected_results import (
     describe_difference,
-    expectation,
+    describe_setup,
     failed_result,
     refuse_cache,
     restore_sample,
 )
 from proctor.distributed.ray_actor import ActorInfo, TrialActor, TrialResponse
 from proctor.distributed.remote_runner import request_id
-from proctor.engine.limits import Slot
 from proctor.engine.plan import Plan, Setup
 from proctor.engine.progress import Progress
+from proctor.engine.timeouts import WorkerSlot
 from proctor.engine.trial import Runner
 from proctor.errors import ConfigError, StopRun, UsageError
 from proctor.models.spending import Spending
 from proctor.records import codec
-from proctor.records.lossless import restored_result
+from proctor.records.lossless import restore_result
 from proctor.records.mail import EvalRequest
 from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
@@ -289,7 +289,7 @@ SKIPPED_LOGS = "RAY_DEDUP_LOGS_SKIP_REGEX"
 
 
 @dataclass(frozen=True)
-class OnRay:
+class RayBackend:
     """Runs the trials of a run on Ray actors.
 
     `build` creates a setup from a recipe and must be a function of a module, because only its name
@@ -324,7 +324,7 @@ class OnRay:
         self, plan: Plan, run: RunMetadata, progress: Progress, spending: Spending | None
     ) -> AsyncIterator[Runner]:
         refuse_cache(run)
-        ray = quiet_ray()
+        ray = import_ray()
         with connect_ray(ray, self.address):
             config = self._configure(ray, plan, progress)
             notice = functools.partial(setattr, progress, "notice")
@@ -335,7 +335,7 @@ class OnRay:
                     yield trials
             finally:
                 progress.notice = ""
-                progress.warnings += trials.sentences()
+                progress.warnings += trials.warnings()
 
     def _configure(self, ray: ModuleType, plan: Plan, progress: Progress) -> PoolConfig:
         resources = {"CPU": 1.0} | ({"GPU": self.gpus} if self.gpus else {})
@@ -351,7 +351,7 @@ class OnRay:
         # It waits for actors that do not fit yet, because the cluster may grow.
         actors = max(1, min(self.actors or possible, limit, remaining))
         concurrency = -(-limit // actors)
-        return PoolConfig(actors, concurrency, resources, expectation(plan), self.patience)
+        return PoolConfig(actors, concurrency, resources, describe_setup(plan), self.patience)
 
     def _actor_factory(self, ray: ModuleType, config: PoolConfig) -> Callable[[], Any]:
         # One call more than trials, so that a busy actor can receive `close`.
@@ -365,7 +365,7 @@ class OnRay:
 class RayRunner:
     """Runs each job on an actor, and on another one if the first dies."""
 
-    hands = None
+    max_concurrency = None
 
     def __init__(
         self,
@@ -385,7 +385,7 @@ class RayRunner:
         self._repeated = self._failed = 0
 
     async def run(
-        self, slot: Slot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
+        self, slot: WorkerSlot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult:
         assert slot.job is not None
         if self._spending is not None:
@@ -400,7 +400,7 @@ class RayRunner:
         )
         return restore_sample(await self._request_result(slot, request), sample, self._progress)
 
-    def sentences(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """Describe everything unusual for the report."""
         counts = (
             (self._pool.deaths, "actors died and were replaced"),
@@ -409,7 +409,7 @@ class RayRunner:
         )
         return [f"ray: {count} {text}" for count, text in counts if count]
 
-    async def _request_result(self, slot: Slot, request: EvalRequest[Any, Any]) -> EvalResult:
+    async def _request_result(self, slot: WorkerSlot, request: EvalRequest[Any, Any]) -> EvalResult:
         try:
             data = _encode(request)
         except (*codec.UNWRITABLE, UsageError) as error:
@@ -447,7 +447,7 @@ class RayRunner:
         if response.result is None:
             raise StopRun(response.stop, fix=response.fix)
         delivery = Delivery(self._run_id, request.request_id, slot.name, count)
-        return msgspec.structs.replace(restored_result(response.result), delivery=delivery)
+        return msgspec.structs.replace(restore_result(response.result), delivery=delivery)
 
 
 def _encode(request: EvalRequest[Any, Any]) -> bytes:
@@ -457,7 +457,7 @@ def _encode(request: EvalRequest[Any, Any]) -> bytes:
     return data
 
 
-def quiet_ray() -> ModuleType:
+def import_ray() -> ModuleType:
     """Import Ray so that it does not print a message for every dead actor."""
     # Else it replaces `print`.
     os.environ.setdefault("RAY_TQDM_PATCH_PRINT", "0")

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
-from proctor.errors import nearest
+from proctor.errors import suggest_name
 from proctor.records.numbers import is_fraction
-from proctor.records.sample import kind_of
+from proctor.records.sample import type_name
 from proctor.records.score import Score
 
 SUPPORTED_RETURNS = (
@@ -42,7 +42,7 @@ def as_score(returned: Any, threshold: float = 0.5) -> Score:
         return Score(1.0 if returned else 0.0, returned)
     if isinstance(returned, Real):
         if not is_fraction(returned):
-            return Score.error(f"the evaluator returned {shown(returned)}, which is not from 0 to 1")
+            return Score.error(f"the evaluator returned {preview(returned)}, which is not from 0 to 1")
         value = float(returned)
         return Score(value, value >= threshold)
     if isinstance(returned, Mapping):
@@ -51,7 +51,7 @@ def as_score(returned: Any, threshold: float = 0.5) -> Score:
         if inspect.iscoroutine(returned):
             returned.close()
         return Score.error("a plain function returned an awaitable; write it with `async def`")
-    return Score.error(f"the evaluator returned {shown(returned)}; {SUPPORTED_RETURNS}")
+    return Score.error(f"the evaluator returned {preview(returned)}; {SUPPORTED_RETURNS}")
 
 
 def as_error(error: BaseException) -> Score:
@@ -73,10 +73,10 @@ def as_error(error: BaseException) -> Score:
     return Score.error(f"{name}: {message}" if message else name, {"traceback": trace[-2 * _MAX_MESSAGE :]})
 
 
-def shown(value: Any) -> str:
+def preview(value: Any) -> str:
     """Return a short preview of a value for a reason.
 
-    >>> shown("a" * 100)[-3:], shown(object()), shown(frozenset({1}))
+    >>> preview("a" * 100)[-3:], preview(object()), preview(frozenset({1}))
     ('aa…', 'an object of type object', 'frozenset({1})')
     """
     if isinstance(value, str):
@@ -104,15 +104,15 @@ def _from_mapping(returned: Mapping[Any, Any], threshold: float) -> Score:
     details = returned.get("details") or {}
     problem = ""
     if unknown:
-        problem = f"a mapping with the key {unknown[0]!r}: {nearest(unknown[0], _KEYS)}"
+        problem = f"a mapping with the key {unknown[0]!r}: {suggest_name(unknown[0], _KEYS)}"
     elif value is None and passed is None:
         problem = f"a mapping without 'passed' and 'score'; {SUPPORTED_RETURNS}"
     elif value is not None and not is_fraction(value):
-        problem = f"the score {shown(value)}; {SUPPORTED_RETURNS}"
+        problem = f"the score {preview(value)}; {SUPPORTED_RETURNS}"
     elif not isinstance(passed, bool | None):
-        problem = f"passed = {shown(passed)}, not a boolean"
+        problem = f"passed = {preview(passed)}, not a boolean"
     elif not isinstance(details, Mapping):
-        problem = f"details that are {kind_of(details)}"
+        problem = f"details that are {type_name(details)}"
     if problem:
         return Score.error(f"the evaluator returned {problem}")
     score = float(value) if value is not None else float(bool(passed))

@@ -68,7 +68,7 @@ class EvaluatorSignature(NamedTuple):
         return "context" in self.kinds or "config" in self.kinds
 
 
-def shape_of(function: Callable[..., Any], label: str) -> EvaluatorSignature:
+def read_signature(function: Callable[..., Any], label: str) -> EvaluatorSignature:
     """Read the signature of an evaluator, or raise an error that lists the supported ones.
 
     Evidence goes by position: the output, the expected value, the session. A parameter called
@@ -78,7 +78,7 @@ def shape_of(function: Callable[..., Any], label: str) -> EvaluatorSignature:
     configuration. Any other parameter with a default is an option.
 
     >>> def close_to(output, expected, *, margin=0.1): ...
-    >>> shape_of(close_to, "close_to").kinds
+    >>> read_signature(close_to, "close_to").kinds
     ('output', 'expected')
     """
     parameters = inspect_signature(function, label).parameters.values()

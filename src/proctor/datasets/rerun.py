@@ -43,7 +43,7 @@ def recorded_configurations(source: SampleSource) -> tuple[str, ...]:
     return tuple(names)
 
 
-class RunAnew:
+class RerunDataset:
     """A dataset whose recorded results become the baseline of its samples."""
 
     def __init__(self, source: SampleSource) -> None:

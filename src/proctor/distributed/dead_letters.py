@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.distributed.account import DEAD_LETTER
+from proctor.distributed.delivery_counts import DEAD_LETTER
 from proctor.distributed.expected_results import failed_result
 from proctor.errors import MailboxError
 from proctor.ports import Mailbox
-from proctor.records.mail import DeadLetter, EvalRequest, body_of
+from proctor.records.mail import DeadLetter, EvalRequest, decode_body
 from proctor.records.trial import Delivery, EvalResult, Failure
 
 FIRST_LIMIT, MAX_LIMIT = 100, 10_000
@@ -51,13 +51,13 @@ class _Addressed(msgspec.Struct):
 
 
 def _read_unreadable(letter: DeadLetter) -> UnreadableResult:
-    result = body_of(letter, _Addressed)
+    result = decode_body(letter, _Addressed)
     if result is None:
         return UnreadableResult("", "", letter.reason)
     return UnreadableResult(result.delivery.run_id, result.delivery.request_id, letter.reason)
 
 
-class Letters:
+class DeadLetterPoller:
     """Polls for dead letters of the requests that `is_own` accepts.
 
     A poll returns the letters that the previous poll found: the last worker may be about to send a
@@ -81,7 +81,7 @@ class Letters:
         """Return error results for the letters that the previous poll found."""
         results, self._pending = self._pending, []
         for letter in self._read_new():
-            request = body_of(letter, EvalRequest)
+            request = decode_body(letter, EvalRequest)
             if request is None:
                 self.unreadable += letter.died_at >= self._since
             elif self._is_own(request):

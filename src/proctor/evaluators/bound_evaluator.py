@@ -12,32 +12,32 @@ import msgspec
 
 from proctor.core.identity import examine
 from proctor.errors import EvaluatorError, Problem
-from proctor.evaluators.calling import (
+from proctor.evaluators.decorator import (
+    ASYNC_ATTRIBUTE,
+    EvaluatorInfo,
+    EvaluatorMark,
+    get_callable,
+    get_mark,
+    get_name,
+    is_factory,
+    resolve_score,
+)
+from proctor.evaluators.options import (
+    call_factory,
+    get_address,
+    read_factory_options,
+    read_function_options,
+    read_option,
+    to_data,
+)
+from proctor.evaluators.scorers import (
     CallPlan,
     make_async_scorer,
     make_pair_scorer,
     make_reader,
     make_sync_scorer,
 )
-from proctor.evaluators.evidence import SESSION_OPTIONAL, inspect_signature, shape_of
-from proctor.evaluators.marking import (
-    ASYNC_ATTRIBUTE,
-    EvaluatorInfo,
-    EvaluatorMark,
-    get_callable,
-    is_factory,
-    known_as,
-    marking_of,
-    resolve_score,
-)
-from proctor.evaluators.options import (
-    call_factory,
-    data_of,
-    get_address,
-    read_factory_options,
-    read_function_options,
-    read_option,
-)
+from proctor.evaluators.signatures import SESSION_OPTIONAL, inspect_signature, read_signature
 from proctor.ports import FieldGroup
 from proctor.records.fields.view import Field
 from proctor.records.numbers import is_fraction
@@ -48,10 +48,10 @@ from proctor.records.trial import Trial
 
 _BUILT_IN = "proctor.evaluators."
 
-Mode = Literal["inline", "thread", "async"]
+CallMode = Literal["inline", "thread", "async"]
 
 
-class Attached:
+class BoundEvaluator:
     """An evaluator that is ready to be called.
 
     `score` takes a trial and returns a score (an awaitable if `mode` is "async"); it never raises.
@@ -70,7 +70,7 @@ class Attached:
     def __init__(
         self,
         spec: EvaluatorSpec,
-        mode: Mode,
+        mode: CallMode,
         score: Callable[[Trial], Any],
         needs: frozenset[str] = frozenset(),
         group: FieldGroup | None = None,
@@ -78,7 +78,7 @@ class Attached:
         is_own: bool = False,
     ) -> None:
         self.spec = spec
-        self.mode: Mode = mode
+        self.mode: CallMode = mode
         self.score = score
         self.needs = needs
         self.group = group
@@ -97,10 +97,10 @@ class Attached:
     def __repr__(self) -> str:
         return f"<evaluator {self.spec.name!r}, {self.mode}>"
 
-    def with_name(self, name: str, uses: str | None = None) -> Attached:
+    def with_name(self, name: str, uses: str | None = None) -> BoundEvaluator:
         """Return the same evaluator with its scores under another name."""
         spec = msgspec.structs.replace(self.spec, name=name, uses=uses or self.spec.uses)
-        return Attached(spec, self.mode, self.score, self.needs, self.group, is_own=self.is_own)
+        return BoundEvaluator(spec, self.mode, self.score, self.needs, self.group, is_own=self.is_own)
 
 
 class AttachOptions(NamedTuple):
@@ -122,7 +122,7 @@ def attach(
     threshold: float | None = None,
     parameters: Mapping[str, Any] | None = None,
     uses: str | None = None,
-) -> Attached:
+) -> BoundEvaluator:
     """Make an evaluator from a function, an async function, an object with `evaluate`, or a factory.
 
     `name` labels its scores; `threshold` is the lowest passing value of evaluators that return
@@ -135,11 +135,11 @@ def attach(
     """
     if name is not None and not (isinstance(name, str) and name.strip()):
         raise EvaluatorError(f"the name of an evaluator must be a text, got {name!r}")
-    label = name or known_as(evaluator)
+    label = name or get_name(evaluator)
     threshold = read_option("threshold", threshold)
     if threshold is not None and not is_fraction(threshold):
         raise EvaluatorError(f"threshold must be from 0 to 1, got {threshold!r}", where=label)
-    if isinstance(evaluator, Attached):
+    if isinstance(evaluator, BoundEvaluator):
         if threshold is not None or parameters:
             raise EvaluatorError(
                 "it is already attached, so its threshold and parameters cannot change",
@@ -151,14 +151,14 @@ def attach(
     options = AttachOptions(name or "", uses or "", threshold, bound, parameters or {})
     if is_factory(function):
         return _attach_product(function, options)
-    mark = marking_of(function)
+    mark = get_mark(function)
     if mark is not None and mark.options is not None:
         options = options._replace(bound={**mark.options, **bound})
     uses = options.uses or _get_registered_name(function)
     return _attach_function(evaluator, options._replace(name=label, uses=uses, mark=mark))
 
 
-def name_clashes(attached: Iterable[Attached]) -> list[Problem]:
+def find_name_clashes(attached: Iterable[BoundEvaluator]) -> list[Problem]:
     """Return a problem for each name that several evaluators share."""
     return [
         Problem(
@@ -171,7 +171,7 @@ def name_clashes(attached: Iterable[Attached]) -> list[Problem]:
     ]
 
 
-def problems_of(error: EvaluatorError, where: str) -> list[Problem]:
+def flatten_problems(error: EvaluatorError, where: str) -> list[Problem]:
     """Return the problems of an error, for the list of an error that contains it."""
     place = f"{where} ({error.where})" if error.where else where
     if error.problems:
@@ -188,26 +188,26 @@ def _unwrap_partials(evaluator: Any, label: str) -> tuple[Any, dict[str, Any]]:
     return evaluator, bound
 
 
-def _attach_product(factory: Any, options: AttachOptions) -> Attached:
+def _attach_product(factory: Any, options: AttachOptions) -> BoundEvaluator:
     arguments: dict[str, Any] = {**options.bound, **options.options}
     evaluate_options: dict[str, Any] = {}
     if isinstance(factory, type):
         arguments, evaluate_options = _split_class_options(factory, arguments)
-    product = call_factory(factory, arguments, options.name or known_as(factory))
-    mark = marking_of(product)
-    if isinstance(product, Attached) or (mark is not None and mark.options is not None):
+    product = call_factory(factory, arguments, options.name or get_name(factory))
+    mark = get_mark(product)
+    if isinstance(product, BoundEvaluator) or (mark is not None and mark.options is not None):
         name, uses = options.name or None, options.uses or None
         return attach(product, name=name, threshold=options.threshold, uses=uses)
     named = product if isinstance(factory, type) else factory
     return _attach_function(
         product,
         AttachOptions(
-            options.name or known_as(named),
+            options.name or get_name(named),
             options.uses or _get_registered_name(factory),
             options.threshold,
             bound=arguments,
             options=evaluate_options,
-            mark=marking_of(factory),
+            mark=get_mark(factory),
             factory=factory,
         ),
     )
@@ -220,9 +220,9 @@ def _split_class_options(
     method = getattr(evaluator_class, "evaluate", None)
     if not inspect.isfunction(method):
         return dict(options), {}
-    label = known_as(evaluator_class)
+    label = get_name(evaluator_class)
     constructor = read_factory_options(evaluator_class, label)
-    signature = shape_of(method.__get__(evaluator_class), label)
+    signature = read_signature(method.__get__(evaluator_class), label)
     for_evaluate = {
         name
         for name in options
@@ -235,13 +235,13 @@ def _split_class_options(
 
 
 def _get_registered_name(evaluator: Any) -> str:
-    mark = marking_of(evaluator)
+    mark = get_mark(evaluator)
     return get_address(evaluator) if mark is None else mark.info.name
 
 
-def _attach_function(evaluator: Any, options: AttachOptions) -> Attached:
+def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
     call = get_callable(evaluator, options.name)
-    signature = shape_of(call, options.name)
+    signature = read_signature(call, options.name)
     checked_options = read_function_options(call, signature).check(options.options, options.name)
     info, check = options.mark[:2] if options.mark else (EvaluatorInfo(options.name), None)
     values = {**options.bound, **checked_options}
@@ -250,7 +250,7 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> Attached:
     if options.threshold is not None:
         values["threshold"] = options.threshold
     threshold = info.threshold if options.threshold is None else options.threshold
-    data = {key: data_of(value) for key, value in values.items()}
+    data = {key: to_data(value) for key, value in values.items()}
     identity = examine([options.factory or call, sorted(data.items()), list(values.values())])
     spec = EvaluatorSpec(options.name, options.uses, data, *identity)
     if checked_options:
@@ -268,13 +268,13 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> Attached:
         "output" in signature.kinds and "session" not in signature.kinds,
     )
     if _is_async(call):
-        return Attached(spec, "async", make_async_scorer(call, plan), needs)
+        return BoundEvaluator(spec, "async", make_async_scorer(call, plan), needs)
     if signature.kinds == ("output", "expected") and signature.expects:
         score = make_pair_scorer(call, threshold, can_share=can_share)
     else:
         score = make_sync_scorer(call, plan)
-    mode: Mode = "inline" if info.pure else "thread"
-    return Attached(spec, mode, score, needs, is_own=info.pure and _is_builtin_without_callbacks(call))
+    mode: CallMode = "inline" if info.pure else "thread"
+    return BoundEvaluator(spec, mode, score, needs, is_own=info.pure and _is_builtin_without_callbacks(call))
 
 
 def _unwrap(call: Any) -> Any:

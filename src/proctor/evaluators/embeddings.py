@@ -10,11 +10,11 @@ from itertools import combinations
 from operator import mul
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
-from proctor.core.threads import in_thread
+from proctor.core.threads import run_in_thread
 from proctor.errors import EvaluatorError, UsageError
 from proctor.evaluators.language import EMBEDDER_OR_JUDGE_HINT, explain_first_unreadable, find_symbols
 from proctor.models import connect as connections
-from proctor.models.embed import Remembered, shared
+from proctor.models.embedding_cache import CachedEmbedder, shared_embedder
 from proctor.ports import Embedder
 from proctor.sessions import current as sessions
 
@@ -50,16 +50,16 @@ async def run_off_loop(
     """Call a function, in a thread if it has to read many characters."""
     if size < MIN_THREAD_SIZE:
         return function(*args)
-    result: Result = await in_thread(function, *args)
+    result: Result = await run_in_thread(function, *args)
     return result
 
 
-class Meanings:
+class TextEmbedder:
     """The embedder of an evaluator: the named one, the local one, or a comparison of letters.
 
     Evaluators with the same embedder share a cache of vectors.
 
-    >>> Meanings("lexical", "relevance").method
+    >>> TextEmbedder("lexical", "relevance").method
     'lexical'
     """
 
@@ -73,7 +73,9 @@ class Meanings:
         # Without the cache around it: this is what scores show and store.
         self.live: Embedder = live
         self._cached = (
-            live if isinstance(live, Remembered) else shared(("embedder", id(live)), lambda: Remembered(live))
+            live
+            if isinstance(live, CachedEmbedder)
+            else shared_embedder(("embedder", id(live)), lambda: CachedEmbedder(live))
         )
         self._evaluator = evaluator
         self._is_fallback = embedder is None and live.name == LEXICAL
@@ -135,10 +137,10 @@ class Meanings:
         return floor
 
 
-class Nearness:
+class VectorSimilarity:
     """The similarity of embedded texts: 0 for unrelated texts, 1 for the same text.
 
-    >>> similarity = Nearness({"a": [1.0, 0.0], "b": [0.6, 0.8]}, floor=0.2)
+    >>> similarity = VectorSimilarity({"a": [1.0, 0.0], "b": [0.6, 0.8]}, floor=0.2)
     >>> round(similarity("a", "b"), 3), [round(n, 3) for n in similarity.nearest(["b"], ["a", "b"])]
     (0.5, [1.0])
     """

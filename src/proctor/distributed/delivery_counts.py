@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proctor.distributed.notices import WorkerRegistry
 from proctor.engine.ledger import trial_label as trial_label
-from proctor.errors import SHOWN_AT_MOST
+from proctor.errors import MAX_ITEMS
 from proctor.records.trial import EvalResult
 
 DEAD_LETTER = "DeadLetter"
@@ -34,14 +34,14 @@ class DeliveryCounts:
         elif result.delivery is not None:
             self.redelivered += result.delivery.count > 1
 
-    def sentences(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """Describe everything unusual for the report."""
         dead = "ended as a dead letter: delivered too often, or rejected"
         lost = "have no result that could be read"
         counts = (
             (self.redelivered, "came from a later delivery: an earlier one was lost or returned"),
-            (len(self._dead), f"{dead} ({listed(self._dead)})"),
-            (len(self._lost), f"{lost} ({listed(self._lost)})"),
+            (len(self._dead), f"{dead} ({join_labels(self._dead)})"),
+            (len(self._lost), f"{lost} ({join_labels(self._lost)})"),
             (self.repeated, "came a second time and were not counted again"),
             (self.resent, "requests had vanished from the mailbox and were sent again"),
             (self.strangers, "were of other runs or other samples and were left out"),
@@ -49,14 +49,14 @@ class DeliveryCounts:
             (self.unreadable_results, "results could not be read and were set aside"),
         )
         texts = [f"workers: {count} {text}" for count, text in counts if count]
-        return [*texts, *self.workers.sentences()]
+        return [*texts, *self.workers.warnings()]
 
 
-def listed(labels: list[str]) -> str:
+def join_labels(labels: list[str]) -> str:
     """Join labels; shorten a long list.
 
-    >>> listed([str(number) for number in range(22)])
+    >>> join_labels([str(number) for number in range(22)])
     '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, … and 2 more'
     """
-    more = len(labels) - SHOWN_AT_MOST
-    return ", ".join(labels[:SHOWN_AT_MOST]) + (f", … and {more} more" if more > 0 else "")
+    more = len(labels) - MAX_ITEMS
+    return ", ".join(labels[:MAX_ITEMS]) + (f", … and {more} more" if more > 0 else "")

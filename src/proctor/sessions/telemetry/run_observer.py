@@ -15,15 +15,20 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar, cast
 
 from proctor.core import optional as extras
-from proctor.core.threads import in_thread
+from proctor.core.threads import run_in_thread
 from proctor.ports import AttachedEvaluator
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.sessions import current as sessions
-from proctor.sessions.telemetry.spans_in import SpanListener, TrialRecorder, current_recorder, get_listener
-from proctor.sessions.telemetry.spans_out import RunTracer
+from proctor.sessions.telemetry.run_tracer import RunTracer
+from proctor.sessions.telemetry.trial_recorder import (
+    SpanListener,
+    TrialRecorder,
+    current_recorder,
+    get_listener,
+)
 
 INSTALL = 'pip install "proctor[otel]"'
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -39,14 +44,14 @@ CLOSE_SECONDS = 30.0
 
 def is_installed() -> bool:
     """True if OpenTelemetry is installed; does not import it."""
-    return extras.loaded("opentelemetry") is not None or (
+    return extras.loaded_module("opentelemetry") is not None or (
         importlib.util.find_spec("opentelemetry") is not None
     )
 
 
 def get_program_provider() -> Any:
     """The tracer provider that the program has set, or None; does not import OpenTelemetry."""
-    api = extras.loaded("opentelemetry.trace")
+    api = extras.loaded_module("opentelemetry.trace")
     if api is None:
         return None
     provider = api.get_tracer_provider()
@@ -99,7 +104,7 @@ class ExportPipeline:
     async def close(self) -> str | None:
         """Export the remaining spans within a time limit; return a warning if some were not sent."""
         has_failed = any(it.failed for it in self._exporters)
-        shutdown = asyncio.ensure_future(in_thread(self.provider.shutdown))
+        shutdown = asyncio.ensure_future(run_in_thread(self.provider.shutdown))
         waited, sent = 0.0, -1
         while not has_failed and not shutdown.done() and waited < CLOSE_SECONDS:
             before, sent = sent, sum(it.sent for it in self._exporters)
@@ -109,7 +114,7 @@ class ExportPipeline:
             waited += STALL_SECONDS
         if not shutdown.done():
             # Ends its attempts at once; nothing waits for its thread.
-            await asyncio.wait({asyncio.ensure_future(in_thread(self._shut_down_exporters))}, timeout=1.0)
+            await asyncio.wait({asyncio.ensure_future(run_in_thread(self._shut_down_exporters))}, timeout=1.0)
             shutdown.cancel()
         await asyncio.gather(shutdown, return_exceptions=True)
         return self._describe_missing()
@@ -222,7 +227,7 @@ class Runner(Protocol):
 RunnerT = TypeVar("RunnerT", bound=Runner)
 
 
-class Observed:
+class RunObserver:
     """Observes one run inside its context.
 
     Spans go to the tracer provider of the program, or else to the exporters in OpenTelemetry's
@@ -313,19 +318,19 @@ class Observed:
         return warnings
 
 
-def observing(
+def observe_run(
     run: RunMetadata, environment: Mapping[str, str] = os.environ, *, for_others: bool = False
-) -> Observed:
+) -> RunObserver:
     """Observe a run: `async with observing(run) as observed`, then wrap its runner and evaluators.
 
     With `for_others` the trials belong to runs of other processes, named by `belongs_to`.
 
     >>> from datetime import UTC, datetime
     >>> run = RunMetadata("r1", "capitals", datetime(2026, 1, 1, tzinfo=UTC))
-    >>> type(observing(run, {})).__name__
+    >>> type(observe_run(run, {})).__name__
     'Observed'
     """
-    return Observed(run, environment, for_others=for_others)
+    return RunObserver(run, environment, for_others=for_others)
 
 
 _current_trial: ContextVar[tuple[TrialRecorder, RunTracer] | None] = ContextVar("proctor_trial", default=None)
@@ -334,7 +339,7 @@ _current_trial: ContextVar[tuple[TrialRecorder, RunTracer] | None] = ContextVar(
 class _ObservedRunner:
     """A runner whose trials are observed; other attributes are those of the wrapped runner."""
 
-    def __init__(self, runner: Runner, observed: Observed) -> None:
+    def __init__(self, runner: Runner, observed: RunObserver) -> None:
         self._runner = runner
         self._run = runner.run
         self._observed = observed

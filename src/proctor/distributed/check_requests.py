@@ -7,8 +7,8 @@ from itertools import islice
 from math import isnan
 from typing import Any
 
-from proctor.distributed.batches import batches, decode_body
-from proctor.errors import SHOWN_AT_MOST, MessageRefused, Problem
+from proctor.distributed.batches import decode_body, split_batches
+from proctor.errors import MAX_ITEMS, MessageRefused, Problem
 from proctor.ports import Mailbox, SampleSource
 from proctor.records.mail import EvalRequest
 from proctor.records.trial import Configuration
@@ -32,7 +32,7 @@ def check_arrival(requests: Mailbox[EvalRequest[Any, Any]], batch: Iterable[Eval
         raise MessageRefused(
             f"the values of {count} would change on the way to a worker",
             where=requests.name,
-            problems=problems[:SHOWN_AT_MOST],
+            problems=problems[:MAX_ITEMS],
             fix=FIX,
         )
 
@@ -47,7 +47,7 @@ def check_dataset(
     if source.inspect().fingerprint is None:
         return False
     options: Sequence[Configuration] = configurations
-    for batch in batches(islice(source, limit)):
+    for batch in split_batches(islice(source, limit)):
         check_arrival(requests, (EvalRequest(sample) for sample in batch))
         # All samples have the same options.
         check_arrival(

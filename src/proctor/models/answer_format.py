@@ -15,13 +15,13 @@ from proctor.records import codec
 _CODE_BLOCK = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 
 
-class JsonForm:
+class JsonFormat:
     """Answers in JSON of one type: a struct, dataclass, pydantic model, list, Literal, ….
 
     A model without structured outputs may put the JSON into a code block. Any other text is an
     error; nothing is repaired by guessing.
 
-    >>> JsonForm(list[int]).read("[1, 2]", structured=True)
+    >>> JsonFormat(list[int]).read("[1, 2]", structured=True)
     [1, 2]
     """
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, TypeVar, overload
 import msgspec
 
 from proctor.core.identity import name_of
-from proctor.errors import EvaluatorError, nearest
-from proctor.evaluators.evidence import SESSION_MARK, shape_of
+from proctor.errors import EvaluatorError, suggest_name
 from proctor.evaluators.options import ParameterInfo, read_factory_options, read_function_options
-from proctor.evaluators.verdict import shown
+from proctor.evaluators.score_conversion import preview
+from proctor.evaluators.signatures import SESSION_MARK, read_signature
 from proctor.records.run import EvaluatorSpec
 
 MARK = "__evaluator__"
@@ -101,12 +101,12 @@ def evaluator(
     ...     return output.isupper()
     >>> shouts("HELLO")
     True
-    >>> info_of(shouts).summary
+    >>> get_info(shouts).summary
     'Passes if the output is in capitals.'
     """
 
     def mark(function: F) -> F:
-        evaluator_mark = EvaluatorMark(describe(function, **info), check, spread=spread)
+        evaluator_mark = EvaluatorMark(describe_evaluator(function, **info), check, spread=spread)
         # On the original too: the mark is part of the identity of the code that a run calls.
         setattr(function, MARK, evaluator_mark)
         if inspect.isfunction(function) and function.__module__.startswith(_BUILT_IN):
@@ -148,7 +148,7 @@ def _raise_call_error(
     unknown = next((name for name in options if name not in signature.parameters), None)
     if unknown is not None:
         what = f"there is no parameter {unknown!r}"
-        fix = f"{nearest(unknown, names)} Its parameters are: {', '.join(names) or 'none'}"
+        fix = f"{suggest_name(unknown, names)} Its parameters are: {', '.join(names) or 'none'}"
     elif not info.factory and not args:
         arguments = ", ".join([info.name, *(f"{name}={value!r}" for name, value in options.items())])
         what, fix = "it was called without an output", f"use functools.partial({arguments}) to set options"
@@ -164,7 +164,7 @@ def needs_session(function: F) -> F:
     ...     return len(session) == 0
     """
     setattr(function, SESSION_MARK, True)
-    mark = marking_of(function)
+    mark = get_mark(function)
     if mark is not None:
         needs = tuple(dict.fromkeys((*mark.info.needs, "session")))
         info = msgspec.structs.replace(mark.info, needs=needs)
@@ -172,18 +172,18 @@ def needs_session(function: F) -> F:
     return function
 
 
-def made(function: F, *, by: Callable[..., Any], **given: Any) -> F:
+def mark_product(function: F, *, by: Callable[..., Any], **given: Any) -> F:
     """Mark an evaluator that a factory made with the factory's name and options.
 
     >>> @evaluator(factory=True, needs=())
     ... def longer_than(length):
     ...     def evaluate(output):
     ...         return len(output) > length
-    ...     return made(evaluate, by=longer_than, length=length)
-    >>> info_of(longer_than(3)).name
+    ...     return mark_product(evaluate, by=longer_than, length=length)
+    >>> get_info(longer_than(3)).name
     'longer_than'
     """
-    info = msgspec.structs.replace(describe(by, factory=True), factory=False)
+    info = msgspec.structs.replace(describe_evaluator(by, factory=True), factory=False)
     if inspect.iscoroutinefunction(function):
         function = _make_callable_anywhere(function)
     setattr(function, MARK, EvaluatorMark(info, options=given))
@@ -210,38 +210,38 @@ def resolve_score(score: Any) -> Any:
     return bridge.run(score)
 
 
-def marking_of(thing: Any) -> EvaluatorMark | None:
+def get_mark(thing: Any) -> EvaluatorMark | None:
     """Return the mark of a function or object, or None."""
     mark = getattr(thing, MARK, None)
     return mark if isinstance(mark, EvaluatorMark) else None
 
 
-def info_of(thing: Any) -> EvaluatorInfo | None:
+def get_info(thing: Any) -> EvaluatorInfo | None:
     """Return the catalogue entry of a marked function, or None."""
-    mark = marking_of(thing)
+    mark = get_mark(thing)
     return None if mark is None else mark.info
 
 
 def is_factory(thing: Any) -> bool:
     """Return True for marked factories and for classes."""
-    info = info_of(thing)
+    info = get_info(thing)
     return isinstance(thing, type) or (info is not None and info.factory and inspect.isroutine(thing))
 
 
-def describe(
+def describe_evaluator(
     thing: Any, *, name: str | None = None, factory: bool = False, parts: str = "", **details: Any
 ) -> EvaluatorInfo:
     """Return the catalogue entry of any evaluator, marked or not.
 
     >>> def short(output, *, limit: int = 80):
     ...     "Passes if the output is short."
-    >>> describe(short).parameters[0].default
+    >>> describe_evaluator(short).parameters[0].default
     80
     """
-    info = info_of(thing)
+    info = get_info(thing)
     if info is not None and is_factory(thing) == info.factory:
         return info
-    label = name or known_as(thing)
+    label = name or get_name(thing)
     needs = details.pop("needs", None)
     if factory or isinstance(thing, type):
         parameters = read_factory_options(thing, label).describe()
@@ -250,7 +250,7 @@ def describe(
         factory = True
     else:
         call = get_callable(thing, label)
-        signature = shape_of(call, label)
+        signature = read_signature(call, label)
         parameters = read_function_options(call, signature).describe()
         needs = signature.needs if needs is None else needs
     while isinstance(thing, functools.partial):
@@ -274,7 +274,7 @@ def _describe_evaluate_options(
         return ()
     bound = method.__get__(evaluator_class)
     names = {parameter.name for parameter in constructor}
-    options = read_function_options(bound, shape_of(bound, label)).describe()
+    options = read_function_options(bound, read_signature(bound, label)).describe()
     return tuple(parameter for parameter in options if parameter.name not in names)
 
 
@@ -291,18 +291,18 @@ def get_callable(thing: Any, label: str) -> Callable[..., Any]:
             f"{thing!r} is the name of an evaluator, not an evaluator",
             fix=f"pass the function itself, or Registry.standard().build({thing!r})",
         )
-    raise EvaluatorError(f"{shown(thing)} is not callable and has no `evaluate` method", where=label)
+    raise EvaluatorError(f"{preview(thing)} is not callable and has no `evaluate` method", where=label)
 
 
-def known_as(thing: Any) -> str:
+def get_name(thing: Any) -> str:
     """Return the name of an evaluator.
 
-    >>> known_as(functools.partial(known_as)), known_as(lambda output: True)
+    >>> get_name(functools.partial(get_name)), get_name(lambda output: True)
     ('known_as', 'lambda')
     """
     while isinstance(thing, functools.partial):
         thing = thing.func
-    described = getattr(thing, "spec", None) or info_of(thing)
+    described = getattr(thing, "spec", None) or get_info(thing)
     if isinstance(described, EvaluatorSpec | EvaluatorInfo):
         return described.name
     custom_name = _read_custom_name(thing)
@@ -311,7 +311,7 @@ def known_as(thing: Any) -> str:
         return custom_name or (class_name if isinstance(class_name, str) else "") or thing.__name__
     name = name_of(thing)
     if inspect.ismethod(thing) and name in ("evaluate", "__call__"):
-        return known_as(thing.__self__)
+        return get_name(thing.__self__)
     outer, separator, _ = str(getattr(thing, "__qualname__", "")).rpartition(".<locals>.evaluate")
     if separator and name == "evaluate":
         # A factory usually calls its inner function `evaluate`, so use the factory's name.

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.core.names import NamesApart
+from proctor.core.names import UniqueNames
 from proctor.errors import CallFailed
+from proctor.evaluators.embeddings import UNRELATED_TEXTS, TextEmbedder, VectorSimilarity
 from proctor.evaluators.judges.fence import MarkedForm
 from proctor.evaluators.judges.opinion import JudgeOptions, Question, ask_judge, run_concurrently
-from proctor.evaluators.judges.templates import shipped
-from proctor.evaluators.meanings import UNRELATED_TEXTS, Meanings, Nearness
+from proctor.evaluators.judges.templates import load_template
 from proctor.ports import ProviderAdapter
-from proctor.records.rubric import NUMBERS_OF_RUNS, Rubric
+from proctor.records.rubric import RUN_METRICS, Rubric
 
 PROPOSE = "rubrics-propose"
 # Descriptions with this similarity are about the same subject; unrelated texts are at 0.
@@ -52,7 +52,7 @@ class Contrast(NamedTuple):
     worse: Sequence[str]
 
 
-async def propose(
+async def propose_rubrics(
     model: ProviderAdapter, contrasts: Sequence[Contrast], *, count: int, scale: tuple[float, float]
 ) -> tuple[list[Proposal], list[CallFailed]]:
     """Return the proposals of a model for each contrast, and the failed calls."""
@@ -60,7 +60,7 @@ async def propose(
 
     async def ask(contrast: Contrast) -> list[Proposal]:
         texts = {"better": _join(contrast.better), "worse": _join(contrast.worse)}
-        question = Question(shipped(PROPOSE), texts, values)
+        question = Question(load_template(PROPOSE), texts, values)
         try:
             async with asyncio.timeout(TIMEOUT):
                 answer = await ask_judge(
@@ -87,17 +87,17 @@ def _check(proposed: Proposed) -> None:
             raise ValueError("a rubric has no name, no description or no criteria")
 
 
-async def consolidate(
-    proposals: Sequence[Proposal], *, most: int, embedder: Any = None, near: float = MIN_SIMILARITY
+async def merge_proposals(
+    proposals: Sequence[Proposal], *, max_count: int, embedder: Any = None, near: float = MIN_SIMILARITY
 ) -> list[Rubric]:
     """Merge near-duplicates, and return the most frequent proposals first.
 
     The first proposal of a group gives the text; `metadata` has the number and the names of the merged
     ones.
     """
-    meanings = Meanings(embedder, "rubrics")
+    meanings = TextEmbedder(embedder, "rubrics")
     vectors = await meanings.vectors([proposal.text for proposal in proposals])
-    nearness = Nearness(vectors, await meanings.floor(UNRELATED_TEXTS))
+    nearness = VectorSimilarity(vectors, await meanings.floor(UNRELATED_TEXTS))
     groups: list[list[Proposal]] = []
     for proposal in proposals:
         similarities = [nearness(group[0].text, proposal.text) for group in groups]
@@ -106,14 +106,14 @@ async def consolidate(
             groups[similarities.index(best)].append(proposal)
         else:
             groups.append([proposal])
-    ranked = sorted(groups, key=len, reverse=True)[:most]
-    names = NamesApart("_")
-    for reserved in NUMBERS_OF_RUNS:
+    ranked = sorted(groups, key=len, reverse=True)[:max_count]
+    names = UniqueNames("_")
+    for reserved in RUN_METRICS:
         names.of(reserved)
     return [_create_rubric(group, names) for group in ranked]
 
 
-def _create_rubric(group: Sequence[Proposal], names: NamesApart) -> Rubric:
+def _create_rubric(group: Sequence[Proposal], names: UniqueNames) -> Rubric:
     first = group[0]
     slug = re.sub(r"[^a-z0-9]+", "_", first.name.casefold()).strip("_")[:60]
     merged = sorted({proposal.name.strip() for proposal in group} - {first.name.strip()})

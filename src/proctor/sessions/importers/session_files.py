@@ -16,9 +16,9 @@ from typing import Any, BinaryIO, NamedTuple, Protocol
 import msgspec
 
 from proctor.core.resources import UNREADABLE, open_gzip
-from proctor.errors import ConfigError, DatasetError, Problem, nearest
+from proctor.errors import ConfigError, DatasetError, Problem, suggest_name
 from proctor.records.session import CustomEvent
-from proctor.sessions.importers.shapes import Imported, describe_value
+from proctor.sessions.importers.json_values import ImportedSession, describe_value
 
 MAX_PROBLEMS = 1000
 # Format names and their modules, in order of detection: a format that another one could claim
@@ -133,7 +133,7 @@ class Format(Protocol):
         """True if the first values of a file have this format."""
         ...
 
-    def read(self, values: Iterable[tuple[int, Any]], source: str, /) -> Iterator[Imported]:
+    def read(self, values: Iterable[tuple[int, Any]], source: str, /) -> Iterator[ImportedSession]:
         """Read the sessions from the values of a file and their line numbers."""
         ...
 
@@ -145,17 +145,19 @@ def load_format(name: str) -> Format:
     'claude-code'
     """
     if name not in FORMATS:
-        raise ConfigError(f"there is no format {name!r}", where="format", fix=nearest(name, [AUTO, *FORMATS]))
+        raise ConfigError(
+            f"there is no format {name!r}", where="format", fix=suggest_name(name, [AUTO, *FORMATS])
+        )
     module: Format = importlib.import_module(f"proctor.sessions.importers.{FORMATS[name]}")
     return module
 
 
-def detect(values: Sequence[Any]) -> Format | None:
+def detect_format(values: Sequence[Any]) -> Format | None:
     """Detect the format from the first values of a file; None if it is unknown.
 
-    >>> detect([{"role": "user", "content": "Hello"}]).NAME
+    >>> detect_format([{"role": "user", "content": "Hello"}]).NAME
     'openai'
-    >>> detect([{"id": "1", "input": "2 + 2"}]) is None
+    >>> detect_format([{"id": "1", "input": "2 + 2"}]) is None
     True
     """
     return next((it for it in map(load_format, FORMATS) if it.looks_like(values)), None)
@@ -187,7 +189,7 @@ class SessionFiles:
         self.files = 0
         self._values_read = 0
 
-    def __iter__(self) -> Iterator[Imported]:
+    def __iter__(self) -> Iterator[ImportedSession]:
         self.damage, self.files, self._values_read = ReadProblems(), 0, 0
         is_empty = True
         for file in self._list_files():
@@ -236,10 +238,10 @@ class SessionFiles:
             is_match = fnmatch(file.name, self._pattern) or fnmatch(relative, self._pattern)
         return is_match and _may_be_file(self._start / file)
 
-    def _read_file(self, file: Path) -> Iterator[Imported]:
+    def _read_file(self, file: Path) -> Iterator[ImportedSession]:
         previous_count, values = self.damaged, self._read_values(file)
         first = list(islice(values, DETECTION_VALUES))
-        form = self._format or detect([value for _, value in first])
+        form = self._format or detect_format([value for _, value in first])
         if form is not None:
             is_empty = True
             for session in self._read_sessions(form, first, values, file):
@@ -255,7 +257,7 @@ class SessionFiles:
 
     def _read_sessions(
         self, form: Format, first: list[tuple[int, Any]], values: Iterator[tuple[int, Any]], file: Path
-    ) -> Iterator[Imported]:
+    ) -> Iterator[ImportedSession]:
         sessions = form.read(chain(first, values), str(file))
         while True:
             try:
@@ -270,7 +272,7 @@ class SessionFiles:
                 continue
             types = ", ".join(f"{n} × {name}" for name, n in session.passed_over.items())
             text = f"there is no session of {form.NAME} in it ({types or 'it is empty'})"
-            other = detect([value for _, value in first])
+            other = detect_format([value for _, value in first])
             if other is not None and other.NAME != form.NAME:
                 text += f"; it looks like {other.NAME}"
             place = session.source.removeprefix(f"{file}:")
@@ -314,7 +316,7 @@ class SessionFiles:
         return DatasetError(text, where=where, problems=self.damage.grouped, fix=fix)
 
 
-def first_values(path: Path) -> list[Any]:
+def read_first_values(path: Path) -> list[Any]:
     """The first readable JSON values of a file; empty if there are none."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):

@@ -13,12 +13,12 @@ from typing import NamedTuple, Protocol
 
 from proctor.engine.plan import Plan
 from proctor.ports import AttachedEvaluator
-from proctor.records.fields.view import SeenTrial, seen
+from proctor.records.fields.view import TrialView, make_trial_view
 from proctor.records.run import RunOptions
 from proctor.records.trial import Configuration, Trial
 
-NOT_ELSEWHERE = "workers see one trial at a time, but this run compares trials with each other"
-RUN_HERE = (
+NEEDS_LOCAL_RUN = "workers see one trial at a time, but this run compares trials with each other"
+LOCAL_RUN_FIX = (
     "run it here, without workers; or leave out the baseline configuration and the evaluators of "
     "repeats (consistency, statistical_significance, effect_size)"
 )
@@ -90,7 +90,7 @@ class _SingleSlot(NamedTuple):
     configuration: Configuration
 
     async def add_peers(self, trial: Trial) -> Trial:
-        return seen(trial, options=self.configuration.options)
+        return make_trial_view(trial, options=self.configuration.options)
 
     def close(self) -> None:
         """No trial waits for this one."""
@@ -148,7 +148,7 @@ class PeerSelection(NamedTuple):
 
     def attach(
         self, trial: Trial, configuration: Configuration, peers: Mapping[Key, Trial | None]
-    ) -> SeenTrial:
+    ) -> TrialView:
         """Return a trial with the selected peers that exist."""
         name, baseline, epoch = configuration.name, self.baseline, trial.epoch
 
@@ -159,7 +159,7 @@ class PeerSelection(NamedTuple):
         reference = baseline if baseline != name else None
         is_last = epoch == self.epochs - 1
         own = repeats(name) if is_last else None
-        return seen(
+        return make_trial_view(
             trial,
             options=configuration.options,
             is_compared=baseline is not None,

@@ -13,16 +13,16 @@ from proctor.records.session import CustomEvent, Event, Message, ToolCall
 
 # The kinds of custom events under which importers store these two.
 UNANSWERED = "unanswered tool call"
-UNASKED = "tool result without its call"
+ORPHAN_RESULT = "tool result without its call"
 
 
-class Unanswered(NamedTuple):
+class UnansweredCall(NamedTuple):
     """A tool call without a recorded result."""
 
     call: ToolCall
 
 
-class Unasked(NamedTuple):
+class OrphanResult(NamedTuple):
     """A tool result without a recorded call."""
 
     name: str | None
@@ -30,18 +30,18 @@ class Unasked(NamedTuple):
     error: str | None
 
 
-class Stranger(NamedTuple):
+class UnknownRoleMessage(NamedTuple):
     """A message in a role other than the four known ones."""
 
     role: str
     content: Any
 
 
-def meaning(event: CustomEvent) -> Unanswered | Unasked | Stranger | None:
+def interpret_event(event: CustomEvent) -> UnansweredCall | OrphanResult | UnknownRoleMessage | None:
     """Interpret a custom event as something that happened in the session; None if it is not.
 
-    >>> meaning(CustomEvent("message: narrator", {"role": "narrator", "content": "Night falls."}))
-    Stranger(role='narrator', content='Night falls.')
+    >>> interpret_event(CustomEvent("message: narrator", {"role": "narrator", "content": "Night falls."}))
+    UnknownRoleMessage(role='narrator', content='Night falls.')
     """
     data = event.data
     if not isinstance(data, Mapping):
@@ -49,29 +49,29 @@ def meaning(event: CustomEvent) -> Unanswered | Unasked | Stranger | None:
     if event.kind == UNANSWERED:
         arguments = data.get("arguments")
         arguments = arguments if isinstance(arguments, dict) else {}
-        return Unanswered(ToolCall(str(data.get("tool_name")), arguments, call_id=data.get("call_id")))
-    if event.kind == UNASKED:
-        return Unasked(data.get("of"), data.get("content"), data.get("failure"))
+        return UnansweredCall(ToolCall(str(data.get("tool_name")), arguments, call_id=data.get("call_id")))
+    if event.kind == ORPHAN_RESULT:
+        return OrphanResult(data.get("of"), data.get("content"), data.get("failure"))
     role, content = data.get("role"), data.get("content")
     if isinstance(role, str) and content not in (None, "", []):
-        return Stranger(role, content)
+        return UnknownRoleMessage(role, content)
     return None
 
 
-class Told:
+class RepeatedCalls:
     """Finds calls and results in messages that the session also has as events.
 
     Pass the messages in order: ids are reused, and each event matches one call.
 
     >>> search = ToolCall("search", {"q": "x"}, call_id="1")
-    >>> repeated = Told([search])
+    >>> repeated = RepeatedCalls([search])
     >>> repeated.only_asked(Message("assistant", "", tool_calls=(search, ToolCall("open"))))
     [ToolCall(name='open')]
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
-        calls = [call for event in events if (call := call_in(event)) is not None]
-        self._call_counts = Counter(map(which, calls))
+        calls = [call for event in events if (call := find_call(event)) is not None]
+        self._call_counts = Counter(map(call_key, calls))
         self._answered = [c for c in calls if c.result is not None or c.error is not None]
         self._by_id: defaultdict[str, deque[ToolCall]] = defaultdict(deque)
         for call in self._answered:
@@ -81,7 +81,7 @@ class Told:
 
     def only_asked(self, message: Message) -> list[ToolCall]:
         """Return the calls of a message that no event of the session repeats."""
-        return [call for call in message.tool_calls if not self._use(which(call))]
+        return [call for call in message.tool_calls if not self._use(call_key(call))]
 
     def _use(self, key: tuple[str, str]) -> bool:
         self._call_counts[key] -= 1
@@ -145,15 +145,15 @@ def _decode_text(value: Any) -> Any:
     return value
 
 
-def call_in(event: Event) -> ToolCall | None:
+def find_call(event: Event) -> ToolCall | None:
     """Return the tool call of an event, answered or not."""
     if isinstance(event, CustomEvent):
-        interpreted = meaning(event)
-        return interpreted.call if isinstance(interpreted, Unanswered) else None
+        interpreted = interpret_event(event)
+        return interpreted.call if isinstance(interpreted, UnansweredCall) else None
     return event if isinstance(event, ToolCall) else None
 
 
-def which(call: ToolCall) -> tuple[str, str]:
+def call_key(call: ToolCall) -> tuple[str, str]:
     """Return a key that a call in a message shares with its event: by id, else by arguments."""
     if call.call_id is not None:
         return call.name, call.call_id
@@ -162,12 +162,12 @@ def which(call: ToolCall) -> tuple[str, str]:
     return call.name, ""
 
 
-class Callers:
+class CallerIndex:
     """Finds the named agent that requested each call, from the messages before it.
 
-    >>> callers = Callers()
+    >>> callers = CallerIndex()
     >>> search = ToolCall("search", call_id="1")
-    >>> callers.hear(Message("assistant", "", name="sub-agent a", tool_calls=(search,)))
+    >>> callers.add_message(Message("assistant", "", name="sub-agent a", tool_calls=(search,)))
     >>> callers.of(search), callers.of(ToolCall("search"))
     ('sub-agent a', None)
     """
@@ -175,7 +175,7 @@ class Callers:
     def __init__(self) -> None:
         self._names: dict[str | tuple[str], str | None] = {}
 
-    def hear(self, message: Message) -> None:
+    def add_message(self, message: Message) -> None:
         """Add the calls that a message requests; a reused id belongs to the later message."""
         for call in message.tool_calls:
             self._names[_caller_key(call)] = message.name

@@ -16,7 +16,7 @@ from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Event, Message, ModelCall, Session, ToolCall
 from proctor.records.trial import EvalResult, Failure
-from proctor.sessions.telemetry.spans_in import SCOPE, TrialRecorder
+from proctor.sessions.telemetry.trial_recorder import SCOPE, TrialRecorder
 from proctor.version import VERSION
 
 Truncate = Callable[[str], str]
@@ -145,7 +145,7 @@ _WITHOUT_CONTENT = ("false", "0", "no_content", "event_only")
 
 
 # The run id of a trial that belongs to a run of another process.
-belongs_to: ContextVar[str] = ContextVar("proctor_run", default="")
+current_run_id: ContextVar[str] = ContextVar("proctor_run", default="")
 
 
 class RunTracer:
@@ -251,7 +251,7 @@ class RunTracer:
                 span.end()
 
     def _get_run_attributes(self) -> dict[str, Any]:
-        run = belongs_to.get() or self._id
+        run = current_run_id.get() or self._id
         return {"session.id": run, "proctor.run.id": run}
 
     def _end_trial(self, span: Any, result: EvalResult, began: int, recorder: TrialRecorder) -> None:

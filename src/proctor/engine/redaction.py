@@ -17,7 +17,7 @@ import msgspec
 
 from proctor.core.redaction.redact import Redaction, may_hold_secret, may_hold_secrets
 from proctor.history.payload import read, written
-from proctor.models import asking as recall
+from proctor.models import model_calls as recall
 from proctor.ports import ResultWriter
 from proctor.records import codec
 from proctor.records.run import RunMetadata, RunOptions
@@ -175,7 +175,7 @@ def _redact_cached(reply: bytes, redaction: Redaction) -> bytes | None:
     if not redaction.may_find(reply.decode(errors="replace")):
         return reply
     plain: dict[str, Any] = msgspec.json.decode(reply)
-    if recall.read(reply) is None:
+    if recall.read_stored_call(reply) is None:
         return reply if redaction.value(plain) is plain else None
     # The key is a digest of the original request; the stored request is for people.
     request = plain.pop("request")
@@ -185,7 +185,7 @@ def _redact_cached(reply: bytes, redaction: Redaction) -> bytes | None:
     return reply if safe is request else codec.encode({**plain, "request": safe})
 
 
-def redaction_for(options: RunOptions) -> Redaction | None:
+def create_redaction(options: RunOptions) -> Redaction | None:
     """Create the redaction that the options ask for, if any."""
     if options.redact == "nothing":
         return None
@@ -193,7 +193,7 @@ def redaction_for(options: RunOptions) -> Redaction | None:
 
 
 @contextlib.contextmanager
-def guarded(
+def redacting_writer(
     writer: ResultWriter,
     redaction: Redaction | None,
     *,
@@ -289,12 +289,12 @@ def _join_texts(result: EvalResult) -> str | None:
     return text
 
 
-def described(run: RunMetadata) -> RunMetadata:
+def redact_metadata(run: RunMetadata) -> RunMetadata:
     """Redact the metadata of a run, including values whose names mark them as secret.
 
     Findings are counted when the run starts, and not again when it is resumed.
     """
-    redaction = redaction_for(run.options)
+    redaction = create_redaction(run.options)
     if redaction is None:
         return run
     try:
@@ -314,7 +314,7 @@ def described(run: RunMetadata) -> RunMetadata:
     return msgspec.json.decode(codec.encode({**plain, **changes, "redacted": counts}), type=RunMetadata)
 
 
-def with_counts(run: RunMetadata, redaction: Redaction | None) -> RunMetadata:
+def add_redaction_counts(run: RunMetadata, redaction: Redaction | None) -> RunMetadata:
     """Add the number of redacted values to a finished run, and a warning that names them."""
     if redaction is None:
         return run
