@@ -61,9 +61,9 @@ def describe_check(check: Check) -> str:
     samples = format_count(check.n, "sample")
     if check.baseline_n is not None:
         samples = f"two groups of {check.n:,} and {check.baseline_n:,} samples"
+    baseline = format_value(check.baseline, check.kind)
     facts = [
-        f"{check.name} {format_value(check.value, check.kind)} "
-        f"against {format_value(check.baseline, check.kind)}",
+        f"{check.name} {format_value(check.value, check.kind)} against {baseline}",
         _format_difference(check, "95 % interval "),
         f"margin {format_change(check.margin, check.kind, sign='')}",
         add_clusters(samples, check.clusters),

@@ -152,12 +152,12 @@ def describe_result(result: EvalResult) -> str:
         *((single_line(name, VALUE_LIMIT), _describe_score(score)) for name, score in result.scores.items()),
     ]
     facts = [(name, text) for name, text in facts if text]
+    notes = ", ".join(filter(None, heading))
     width = max(len(name) for name, _ in facts)
     indent = "\n" + " " * (width + 4)
     return "\n".join(
         [
-            f"{single_line(result.sample_id, VALUE_LIMIT)}  {result.outcome}  "
-            f"({', '.join(filter(None, heading))})",
+            f"{single_line(result.sample_id, VALUE_LIMIT)}  {result.outcome}  ({notes})",
             *(f"  {name:<{width}}  {text.replace(chr(10), indent)}" for name, text in facts),
         ]
     )
