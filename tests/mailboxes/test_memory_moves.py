@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import settings
 
 from proctor.mailboxes.memory import InMemoryMailbox
-from proctor.testing import MailboxMoves
+from proctor.testing import MailboxStateMachine
 from tests.surroundings import ManualClock
 
 
-class Moves(MailboxMoves):
+class MemoryMachine(MailboxStateMachine):
     """The mailbox in memory against the model, to the moment."""
 
     EXACT = True
@@ -22,5 +22,5 @@ class Moves(MailboxMoves):
         self.clock.seconds += 2 * self.SECONDS["short"]
 
 
-TestMoves = Moves.TestCase
+TestMoves = MemoryMachine.TestCase
 TestMoves.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

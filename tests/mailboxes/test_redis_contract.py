@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from proctor.mailboxes.redis import RedisMailbox, connect
-from proctor.testing import MailboxContract, MailboxMoves, RedisServer
-from proctor.testing.mailbox_fates import MailboxWaiting
+from proctor.testing import MailboxContract, MailboxStateMachine, RedisServer
+from proctor.testing.mailbox_concurrency import MailboxConcurrencyContract
 
 names = itertools.count()
 
@@ -56,12 +56,12 @@ class TestOnACluster(TestOnAServer):
         self.client = cluster.client()
 
 
-class TestByAnAddress(MailboxWaiting):
+class TestByAnAddress(MailboxConcurrencyContract):
     """Over a client of its own, which many threads share."""
 
     SLACK = 1.5
     SHORT = 0.1
-    CROWD = 800
+    MESSAGE_COUNT = 800
     url: str
 
     @pytest.fixture(autouse=True)
@@ -72,7 +72,7 @@ class TestByAnAddress(MailboxWaiting):
         return connect(f"{self.url}/box-{next(names)}", body_type, **options)
 
 
-class Moves(MailboxMoves):
+class RedisMachine(MailboxStateMachine):
     """Any sequence of moves, against the model, to the moment.
 
     Time on a server cannot be set by hand, so all times that it keeps are moved into the past.
@@ -100,7 +100,7 @@ class Moves(MailboxMoves):
 
 def test_any_sequence_of_moves_is_as_the_model_says(server: RedisServer) -> None:
     """Nothing is lost, doubled or given to two, in whatever order things happen."""
-    Moves.client = server.client()
+    RedisMachine.client = server.client()
     run_state_machine_as_test(
-        Moves, settings=settings(max_examples=60, stateful_step_count=30, deadline=None)
+        RedisMachine, settings=settings(max_examples=60, stateful_step_count=30, deadline=None)
     )

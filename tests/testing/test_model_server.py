@@ -18,7 +18,7 @@ import pytest
 import proctor.testing
 from proctor.errors import UsageError
 from proctor.testing import Asked, Fault, ModelServer, Said
-from proctor.testing.exchange import Told
+from proctor.testing.faults import RetryHeader
 from proctor.testing.model_server import GREETING, main
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
@@ -172,7 +172,7 @@ def test_a_body_can_be_another(server: ModelServer, client: httpx2.Client) -> No
 def test_a_wait_can_be_told_in_every_way() -> None:
     """`limited` and `status` write the headers as the providers do."""
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    told: dict[Told, dict[str, str]] = {
+    told: dict[RetryHeader, dict[str, str]] = {
         "retry-after": {"retry-after": "1.5"},
         "date": {"retry-after": "Thu, 01 Jan 2026 12:00:01 GMT"},
         "milliseconds": {"retry-after-ms": "1500"},
