@@ -15,7 +15,7 @@ from proctor.models.openai import OpenAIAdapter
 from proctor.ports import ProviderAdapter
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Usage
-from proctor.testing import Asked, EndpointContract, ProviderContract, Said
+from proctor.testing import EndpointContract, ProviderContract, RecordedRequest, ScriptedReply
 from proctor.testing.model_server import Answer
 
 KEY = "sk-only-for-tests"
@@ -49,7 +49,7 @@ class TestFunction(ProviderContract):
     def connected(self, answer: Answer) -> AbstractContextManager[ProviderAdapter]:
         def function(request: ModelRequest) -> ModelResponse:
             told = answer(_asked(request))
-            said = Said(told) if isinstance(told, str) else told
+            said = ScriptedReply(told) if isinstance(told, str) else told
             return ModelResponse(
                 said.text,
                 tool_calls=said.tool_calls,
@@ -62,9 +62,9 @@ class TestFunction(ProviderContract):
         return contextlib.nullcontext(FunctionAdapter(function, fits_schema=True))
 
 
-def _asked(request: ModelRequest) -> Asked:
+def _asked(request: ModelRequest) -> RecordedRequest:
     settings = ("temperature", "max_tokens", "seed")
-    return Asked(
+    return RecordedRequest(
         "openai",
         "",
         messages=request.messages,

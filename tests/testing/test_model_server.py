@@ -17,7 +17,7 @@ import pytest
 
 import proctor.testing
 from proctor.errors import UsageError
-from proctor.testing import Asked, Fault, ModelServer, Said
+from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
 from proctor.testing.faults import RetryHeader
 from proctor.testing.model_server import GREETING, main
 
@@ -54,7 +54,7 @@ def test_what_was_asked_can_be_read(server: ModelServer, client: httpx2.Client) 
     assert [asked.headers["x-number"] for asked in server.calls] == ["0", "1", "2"]
     assert server.calls[0].body == CHAT
     assert server.calls[0].text == "Hello"
-    assert Asked("openai", "/").text == ""
+    assert RecordedRequest("openai", "/").text == ""
 
 
 def test_one_connection_serves_many_requests(server: ModelServer) -> None:
@@ -96,7 +96,7 @@ def test_faults_are_used_up_in_order(server: ModelServer, client: httpx2.Client)
 def test_a_script_that_fails_is_told_at_once(server: ModelServer, client: httpx2.Client) -> None:
     """An error in the answer function is a 400, which no client tries again, with its text."""
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: RecordedRequest) -> str:
         raise KeyError(asked.text)
 
     server.answer = answer
@@ -137,7 +137,7 @@ def test_a_hanging_answer_never_comes(server: ModelServer, client: httpx2.Client
 
 def test_a_connection_can_be_lost(server: ModelServer, client: httpx2.Client) -> None:
     """`closed` ends a connection, `dropped` resets it, `cut` and `wrong_length` end in the body."""
-    server.faults.extend([Fault.closed(), Fault.dropped(), Fault.cut(30), Fault.wrong_length(5)])
+    server.faults.extend([Fault.close(), Fault.reset_connection(), Fault.truncate(30), Fault.wrong_length(5)])
     with pytest.raises(httpx2.RemoteProtocolError, match="without sending"):
         chat(client)
     with pytest.raises(httpx2.ReadError):
@@ -154,7 +154,7 @@ def test_a_body_can_be_another(server: ModelServer, client: httpx2.Client) -> No
     server.faults.extend(
         [
             Fault.body("<p>no</p>", "text/html", 502),
-            Fault.changed(lambda answer: answer.pop("usage")),
+            Fault.edit_json(lambda answer: answer.pop("usage")),
             Fault.huge(100_000),
             Fault(headers={"x-ratelimit-remaining-requests": "0"}),
         ]
@@ -184,9 +184,9 @@ def test_a_wait_can_be_told_in_every_way() -> None:
         "nothing": {},
     }
     for way, headers in told.items():
-        assert Fault.limited(1.5, way, noon) == Fault(code=429, headers=headers)
+        assert Fault.rate_limit(1.5, way, noon) == Fault(code=429, headers=headers)
     resets = "x-ratelimit-reset-requests"
-    written = [Fault.limited(seconds, "openai").headers[resets] for seconds in (0.12, 1, 360)]
+    written = [Fault.rate_limit(seconds, "openai").headers[resets] for seconds in (0.12, 1, 360)]
     assert written == ["120ms", "1s", "6m0s"]
     later = Fault.status(503, retry_after=noon + timedelta(seconds=9)).headers["retry-after"]
     assert parsedate_to_datetime(later) == noon + timedelta(seconds=9)
@@ -267,6 +267,6 @@ def test_the_public_names_are_there() -> None:
 
 def test_a_said_reason_wins() -> None:
     """Why an answer ended follows from what it holds, unless it is said."""
-    assert Said("x").reason == "stop"
-    assert Said(refusal="no").reason == "refusal"
-    assert Said("x", finish_reason="length").reason == "length"
+    assert ScriptedReply("x").reason == "stop"
+    assert ScriptedReply(refusal="no").reason == "refusal"
+    assert ScriptedReply("x", finish_reason="length").reason == "length"

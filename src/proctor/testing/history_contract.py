@@ -71,8 +71,16 @@ def run_ids(runs: Sequence[RunMetadata]) -> list[str]:
     return [run.run_id for run in runs]
 
 
-class HistoryHooks:
-    """The two methods that a subclass implements, and the fixture that the tests use."""
+class HistoryContract:
+    """Tests that every history must pass. Inherit from it and implement `make` and `reopen` (needs pytest).
+
+    >>> class TestMyHistory(HistoryContract):
+    ...     def make(self):
+    ...         return MyHistory(new_path())
+    ...
+    ...     def reopen(self, history):
+    ...         return MyHistory(history.path)
+    """
 
     def make(self) -> History:
         """Return a new, empty history in a new location."""
@@ -86,10 +94,6 @@ class HistoryHooks:
     def history(self) -> Iterator[History]:
         with closing(self.make()) as history:
             yield history
-
-
-class HistoryQueryContract(HistoryHooks):
-    """Tests of queries, baselines and retention."""
 
     def test_runs_are_listed_newest_first(self, history: History) -> None:
         # Of two runs that started at the same time, the one stored last comes first.
@@ -304,18 +308,6 @@ class HistoryQueryContract(HistoryHooks):
         assert history.holdings().outputs == 2
         assert history.forget_outputs() == 2
         assert history.holdings().outputs == 0
-
-
-class HistoryContract(HistoryQueryContract):
-    """Tests that every history must pass. Inherit from it and implement `make` and `reopen` (needs pytest).
-
-    >>> class TestMyHistory(HistoryContract):
-    ...     def make(self):
-    ...         return MyHistory(new_path())
-    ...
-    ...     def reopen(self, history):
-    ...         return MyHistory(history.path)
-    """
 
     def test_a_run_is_restored_with_results_and_metrics(self, history: History) -> None:
         run = make_run("r1", tags={"branch": "main"}, configurations=("a", "b"))

@@ -17,7 +17,6 @@ from proctor.testing.assertions import assert_raises
 from proctor.testing.mailbox_concurrency import MailboxConcurrencyContract
 from proctor.testing.mailbox_hooks import (
     LONG,
-    MailboxHooks,
     bodies_of,
     receive_many,
     receive_one,
@@ -35,8 +34,302 @@ class Parcel:
     inner: dict[str, int] | None = None
 
 
-class MailboxDeadLetterContract(MailboxHooks):
-    """Tests of unreadable messages, delivery counts and dead letters."""
+class MailboxContract(MailboxConcurrencyContract):
+    """Tests that every mailbox must pass. Inherit from it and implement `make` (needs pytest).
+
+    `make` returns a new, empty mailbox for bodies of a type, in the same location as its earlier ones.
+    Set the class attributes of `MailboxHooks`, such as `SHORT` or `IN_ORDER`, where your mailbox differs.
+
+    >>> class TestMyMailbox(MailboxContract):
+    ...     def make(self, body_type, *, capacity=None, max_deliveries=None):
+    ...         return my_mailbox(body_type, capacity, max_deliveries)
+    """
+
+    def test_a_new_mailbox_is_open_and_empty(self, mailbox: Mailbox[Any]) -> None:
+        assert mailbox.name
+        assert not mailbox.closed
+        assert mailbox.approximate_count() == 0
+        assert list(mailbox.receive()) == []
+        assert list(mailbox.dead_letters()) == []
+
+    def test_a_message_is_received_and_gone_once_acknowledged(self, mailbox: Mailbox[Any]) -> None:
+        sent = mailbox.send("Grüße, “you” 🙂")
+        message = receive_one(mailbox)
+        assert (message.id, message.body) == (sent, "Grüße, “you” 🙂")
+        assert message.delivery_count == 1
+        assert message.receipt_handle
+        assert message.reply_to is None
+        message.acknowledge()
+        assert mailbox.approximate_count() == 0
+        assert list(mailbox.receive()) == []
+
+    def test_the_send_time_is_utc_and_stays_the_same(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        message = receive_one(mailbox)
+        assert message.enqueued_at.utcoffset() == timedelta(0)
+        assert abs(message.enqueued_at - datetime.now(UTC)) < timedelta(minutes=1)
+        message.nack()
+        assert receive_one(mailbox).enqueued_at == message.enqueued_at
+
+    def test_bodies_keep_their_type_and_content(self) -> None:
+        request = EvalRequest(Sample("1", {"question": "2 + 2?"}, 4), run_id="r", epoch=2)
+        for body in (Parcel("ä", [0.1, 1e300], {"a": 1}), request, "é" * 100_000):
+            with self.open_mailbox(type(body)) as mailbox:
+                mailbox.send(body)
+                assert receive_one(mailbox).body == body
+
+    def test_a_body_that_cannot_be_encoded_is_refused_when_sent(self, mailbox: Mailbox[Any]) -> None:
+        assert_raises(MailboxError, mailbox.send, "half a character: \ud800")
+        assert mailbox.approximate_count() == 0
+
+    def test_a_sender_can_check_how_a_body_arrives(self) -> None:
+        bodies: list[Any] = [{"a": [1, 2.5, None, "ä"]}, {"a": (1, 2)}, {"a": math.nan}]
+        with self.open_mailbox(dict) as mailbox:
+            expected = [mailbox.as_received(body) for body in bodies]
+            assert mailbox.approximate_count() == 0
+            ids = mailbox.send_all(bodies)
+            arrived = {message.id: message.body for message in receive_many(mailbox, 3)}
+            # repr shows NaN and distinguishes a tuple from a list.
+            assert [repr(arrived[id_]) for id_ in ids] == list(map(repr, expected))
+        with self.open_mailbox(int) as mailbox:
+            assert_raises(ValueError, mailbox.as_received, "no number")
+
+    def test_send_all_returns_the_ids_in_order(self) -> None:
+        with self.open_mailbox(int) as mailbox:
+            assert mailbox.send_all([]) == []
+            ids = mailbox.send_all(iter(range(25)))
+            assert len(set(ids)) == 25
+            bodies = {message.id: message.body for message in receive_many(mailbox, 25)}
+            assert [bodies[id_] for id_ in ids] == list(range(25))
+
+    def test_new_messages_arrive_in_the_order_sent(self) -> None:
+        if not self.IN_ORDER:
+            return
+        with self.open_mailbox(int) as mailbox:
+            for number in range(5):
+                mailbox.send(number)
+            mailbox.send_all(range(5, 30))
+            assert bodies_of(receive_many(mailbox, 30)) == list(range(30))
+
+    def test_a_returned_message_goes_behind_waiting_ones(self, mailbox: Mailbox[Any]) -> None:
+        if not self.IN_ORDER:
+            return
+        mailbox.send_all(["a", "b"])
+        receive_one(mailbox).nack()
+        assert bodies_of(receive_many(mailbox, 2)) == ["b", "a"]
+
+    def test_a_batch_has_at_most_max_messages_and_no_duplicates(self) -> None:
+        with self.open_mailbox(int) as mailbox:
+            mailbox.send_all(range(12))
+            first = list(mailbox.receive(max_messages=10, visibility_timeout=LONG))
+            assert 1 <= len(first) <= 10
+            rest = receive_many(mailbox, 12 - len(first))
+            assert sorted(bodies_of(first + rest)) == list(range(12))
+
+    def test_arguments_out_of_range_are_refused(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        for count in (0, 11, -1, True, 1.5, "2", None):
+            assert_raises(ConfigError, mailbox.receive, max_messages=count)
+        for seconds in (-1, 43_201, True, "30", None, math.nan, math.inf):
+            assert_raises(ConfigError, mailbox.receive, visibility_timeout=seconds)
+        for seconds in (-1, True, "1", None, math.nan, math.inf):
+            assert_raises(ConfigError, mailbox.receive, wait_time_seconds=seconds)
+        assert_raises(ConfigError, mailbox.send, "b", delay_seconds=-1)
+        assert_raises(ConfigError, mailbox.send, "b", reply_to="no such: name")
+        assert_raises(ConfigError, mailbox.beside, "", str)
+        message = receive_one(mailbox)
+        assert_raises(ConfigError, message.nack, -1)
+        assert_raises(ConfigError, message.extend_visibility, 43_201)
+        message.acknowledge()
+
+    def test_a_lease_hides_a_message_until_it_ends(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        with self.takes_short():
+            first = receive_one(mailbox, self.SHORT)
+            second = receive_one(mailbox)
+        assert list(mailbox.receive()) == []
+        assert (second.id, second.body) == (first.id, first.body)
+        assert second.delivery_count == 2
+        assert second.receipt_handle != first.receipt_handle
+
+    def test_a_stale_receipt_is_refused(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        first = receive_one(mailbox, self.SHORT)
+        self.wait_for_expiry()
+        second = receive_one(mailbox)
+        _assert_expired(first)
+        second.acknowledge()
+        assert mailbox.approximate_count() == 0
+        assert list(mailbox.dead_letters()) == []
+
+    def test_an_expired_receipt_is_refused(self, mailbox: Mailbox[Any]) -> None:
+        if not self.STRICT_LEASES:
+            return
+        mailbox.send("a")
+        first = receive_one(mailbox, self.SHORT)
+        self.wait_for_expiry()
+        _assert_expired(first)
+        assert receive_one(mailbox).delivery_count == 2
+
+    def test_a_receipt_can_be_used_only_once(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send_all(["a", "b", "c"])
+        messages = receive_many(mailbox, 3)
+        messages[0].acknowledge()
+        messages[1].nack(LONG)
+        messages[2].reject("broken")
+        for message in messages:
+            _assert_expired(message)
+        assert mailbox.approximate_count() == 1
+
+    def test_a_returned_message_is_available_after_its_delay(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        first = receive_one(mailbox)
+        first.nack()
+        second = receive_one(mailbox)
+        assert second.delivery_count == 2
+        assert second.receipt_handle != first.receipt_handle
+        with self.takes_short():
+            second.nack(self.SHORT)
+            assert receive_one(mailbox).delivery_count == 3
+
+    def test_a_lease_can_be_extended(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        # Long enough to extend it in time on a busy machine.
+        lease = max(self.SHORT, 0.5)
+        message = receive_one(mailbox, lease)
+        message.extend_visibility(LONG)
+        time.sleep(lease + 0.05)
+        assert list(mailbox.receive()) == []
+        message.extend_visibility(LONG)
+        message.acknowledge()
+        assert mailbox.approximate_count() == 0
+
+    def test_an_extension_counts_from_now_and_can_shorten_a_lease(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        message = receive_one(mailbox)
+        with self.takes_short():
+            message.extend_visibility(self.SHORT)
+            assert receive_one(mailbox).delivery_count == 2
+        assert_raises(ReceiptExpired, message.acknowledge)
+
+    def test_a_delayed_message_arrives_after_its_delay(self, mailbox: Mailbox[Any]) -> None:
+        with self.takes_short():
+            mailbox.send("later", delay_seconds=self.SHORT)
+            message = receive_one(mailbox)
+        assert (message.body, message.delivery_count) == ("later", 1)
+
+    def test_acknowledge_all_counts_only_valid_receipts(self) -> None:
+        with self.open_mailbox(int) as mailbox:
+            mailbox.send_all(range(12))
+            messages = receive_many(mailbox, 12)
+            assert mailbox.acknowledge_all([]) == 0
+            messages[0].acknowledge()
+            messages[11].nack()
+            assert mailbox.acknowledge_all(messages) == 10
+            assert mailbox.acknowledge_all(messages) == 0
+            assert mailbox.approximate_count() == 1
+
+    def test_waiting_delayed_and_leased_messages_are_counted_and_purged(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send_all(["a", "b", "c"])
+        mailbox.send("d", delay_seconds=LONG)
+        receive_one(mailbox).reject("broken")
+        leased = receive_one(mailbox)
+        assert mailbox.approximate_count() == 3
+        assert mailbox.purge() == 3
+        assert mailbox.approximate_count() == 0
+        assert list(mailbox.receive()) == []
+        assert len(mailbox.dead_letters()) == 1
+        if self.STRICT_LEASES:
+            assert_raises(ReceiptExpired, leased.acknowledge)
+        mailbox.send("e")
+        assert receive_one(mailbox).body == "e"
+
+    def test_leased_and_delayed_messages_count_toward_the_capacity(self) -> None:
+        if not self.HAS_CAPACITY:
+            return
+        with self.open_mailbox(capacity=2) as mailbox:
+            mailbox.send("a")
+            message = receive_one(mailbox)
+            mailbox.send("b", delay_seconds=LONG)
+            assert_raises(MailboxFull, mailbox.send, "c")
+            assert_raises(MailboxFull, mailbox.send_all, ["c"])
+            message.acknowledge()
+            mailbox.send("c")
+            assert mailbox.approximate_count() == 2
+
+    def test_a_batch_beyond_the_capacity_is_refused_as_a_unit(self) -> None:
+        if not self.HAS_CAPACITY:
+            return
+        with self.open_mailbox(int, capacity=5) as mailbox:
+            assert_raises(MailboxFull, mailbox.send_all, range(10))
+            assert mailbox.approximate_count() == 0
+            mailbox.send_all(range(5))
+            messages = receive_many(mailbox, 5)
+            assert_raises(MailboxFull, mailbox.send_all, [5])
+            assert mailbox.acknowledge_all(messages) == 5
+            mailbox.send_all(range(5, 10))
+            assert bodies_of(receive_many(mailbox, 5)) == [5, 6, 7, 8, 9]
+
+    def test_a_reply_goes_to_the_mailbox_named_in_reply_to(self, mailbox: Mailbox[Any]) -> None:
+        with self.open_mailbox(Parcel) as replies:
+            for reply_to in (replies.name, replies):
+                mailbox.send("question", reply_to=reply_to)
+                message = receive_one(mailbox)
+                assert message.reply_to == replies.name
+                sent = message.reply(Parcel("answer", []))
+                message.acknowledge()
+                reply = receive_one(replies)
+                assert (reply.id, reply.body) == (sent, Parcel("answer", []))
+                reply.acknowledge()
+            same_replies = mailbox.beside(replies.name, Parcel)
+            mailbox.send_all(["more"], reply_to=same_replies)
+            receive_one(mailbox).reply(Parcel("again", []))
+            assert receive_one(same_replies).body == Parcel("again", [])
+            same_replies.close()
+
+    def test_a_reply_without_reply_to_is_refused(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        assert "reply_to" in str(assert_raises(MailboxError, receive_one(mailbox).reply, "b"))
+
+    def test_closing_affects_only_one_handle_and_keeps_messages(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        handle = mailbox.beside(mailbox.name, str)
+        handle.close()
+        handle.close()
+        assert handle.closed
+        assert_raises(MailboxClosed, handle.send, "b")
+        assert_raises(MailboxClosed, handle.send_all, ["b"])
+        calls: list[Callable[[], object]] = [handle.receive, handle.purge, handle.approximate_count]
+        for call in (*calls, handle.dead_letters):
+            assert_raises(MailboxClosed, call)
+        assert not mailbox.closed
+        assert receive_one(mailbox).body == "a"
+
+    def test_removing_a_mailbox_deletes_its_messages_and_dead_letters(self, mailbox: Mailbox[Any]) -> None:
+        removed = self.make(str)
+        removed.send_all(["a", "b"])
+        receive_one(removed).reject("broken")
+        removed.remove()
+        assert removed.closed
+        reopened = mailbox.beside(removed.name, str)
+        assert reopened.approximate_count() == 0
+        assert list(reopened.dead_letters()) == []
+        reopened.remove()
+
+    def test_a_mailbox_removed_for_good_refuses_messages(self, mailbox: Mailbox[Any]) -> None:
+        if not self.REMEMBERS_REMOVAL:
+            return
+        replies = mailbox.beside("late-answers", str)
+        other = mailbox.beside("late-answers", str)
+        replies.send("in time")
+        replies.remove(for_good=True)
+        assert_raises(MailboxGone, other.send, "late")
+        assert_raises(MailboxGone, mailbox.beside("late-answers", str).send_all, ["late"])
+        assert other.approximate_count() == 0
+        assert list(other.receive()) == []
+        other.send("again")
+        assert receive_one(other).body == "again"
+        other.remove()
 
     def test_unreadable_messages_become_dead_letters(self) -> None:
         with self.open_mailbox(int) as mailbox:
@@ -205,317 +498,6 @@ class MailboxDeadLetterContract(MailboxHooks):
         assert len(letter.history) <= 10
         assert any("turn 12!" in line for line in letter.history)
         assert not any("turn 1!" in line for line in letter.history)
-
-
-class MailboxContract(MailboxDeadLetterContract, MailboxConcurrencyContract):
-    """Tests that every mailbox must pass. Inherit from it and implement `make` (needs pytest).
-
-    `make` returns a new, empty mailbox for bodies of a type, in the same location as its earlier ones.
-    Set the class attributes of `MailboxHooks`, such as `SHORT` or `IN_ORDER`, where your mailbox differs.
-
-    >>> class TestMyMailbox(MailboxContract):
-    ...     def make(self, body_type, *, capacity=None, max_deliveries=None):
-    ...         return my_mailbox(body_type, capacity, max_deliveries)
-    """
-
-    def test_a_new_mailbox_is_open_and_empty(self, mailbox: Mailbox[Any]) -> None:
-        assert mailbox.name
-        assert not mailbox.closed
-        assert mailbox.approximate_count() == 0
-        assert list(mailbox.receive()) == []
-        assert list(mailbox.dead_letters()) == []
-
-    def test_a_message_is_received_and_gone_once_acknowledged(self, mailbox: Mailbox[Any]) -> None:
-        sent = mailbox.send("Grüße, “you” 🙂")
-        message = receive_one(mailbox)
-        assert (message.id, message.body) == (sent, "Grüße, “you” 🙂")
-        assert message.delivery_count == 1
-        assert message.receipt_handle
-        assert message.reply_to is None
-        message.acknowledge()
-        assert mailbox.approximate_count() == 0
-        assert list(mailbox.receive()) == []
-
-    def test_the_send_time_is_utc_and_stays_the_same(self, mailbox: Mailbox[Any]) -> None:
-        mailbox.send("a")
-        message = receive_one(mailbox)
-        assert message.enqueued_at.utcoffset() == timedelta(0)
-        assert abs(message.enqueued_at - datetime.now(UTC)) < timedelta(minutes=1)
-        message.nack()
-        assert receive_one(mailbox).enqueued_at == message.enqueued_at
-
-    def test_bodies_keep_their_type(self) -> None:
-        request = EvalRequest(Sample("1", {"question": "2 + 2?"}, 4), run_id="r", epoch=2)
-        for body in (Parcel("ä", [0.1, 1e300], {"a": 1}), request):
-            with self.open_mailbox(type(body)) as mailbox:
-                mailbox.send(body)
-                assert receive_one(mailbox).body == body
-
-    def test_large_bodies_arrive_complete(self, mailbox: Mailbox[Any]) -> None:
-        mailbox.send("é" * 100_000)
-        assert receive_one(mailbox).body == "é" * 100_000
-
-    def test_a_body_that_cannot_be_encoded_is_refused_when_sent(self, mailbox: Mailbox[Any]) -> None:
-        assert_raises(MailboxError, mailbox.send, "half a character: \ud800")
-        assert mailbox.approximate_count() == 0
-
-    def test_a_sender_can_check_how_a_body_arrives(self) -> None:
-        bodies: list[Any] = [{"a": [1, 2.5, None, "ä"]}, {"a": (1, 2)}, {"a": math.nan}]
-        with self.open_mailbox(dict) as mailbox:
-            expected = [mailbox.as_received(body) for body in bodies]
-            assert mailbox.approximate_count() == 0
-            ids = mailbox.send_all(bodies)
-            arrived = {message.id: message.body for message in receive_many(mailbox, 3)}
-            # repr shows NaN and distinguishes a tuple from a list.
-            assert [repr(arrived[id_]) for id_ in ids] == list(map(repr, expected))
-        with self.open_mailbox(int) as mailbox:
-            assert_raises(ValueError, mailbox.as_received, "no number")
-
-    def test_send_all_returns_the_ids_in_order(self) -> None:
-        with self.open_mailbox(int) as mailbox:
-            assert mailbox.send_all([]) == []
-            ids = mailbox.send_all(iter(range(25)))
-            assert len(set(ids)) == 25
-            bodies = {message.id: message.body for message in receive_many(mailbox, 25)}
-            assert [bodies[id_] for id_ in ids] == list(range(25))
-
-    def test_new_messages_arrive_in_the_order_sent(self) -> None:
-        if not self.IN_ORDER:
-            return
-        with self.open_mailbox(int) as mailbox:
-            for number in range(5):
-                mailbox.send(number)
-            mailbox.send_all(range(5, 30))
-            assert bodies_of(receive_many(mailbox, 30)) == list(range(30))
-
-    def test_a_returned_message_goes_behind_waiting_ones(self, mailbox: Mailbox[Any]) -> None:
-        if not self.IN_ORDER:
-            return
-        mailbox.send_all(["a", "b"])
-        receive_one(mailbox).nack()
-        assert bodies_of(receive_many(mailbox, 2)) == ["b", "a"]
-
-    def test_a_batch_has_at_most_max_messages_and_no_duplicates(self) -> None:
-        with self.open_mailbox(int) as mailbox:
-            mailbox.send_all(range(12))
-            first = list(mailbox.receive(max_messages=10, visibility_timeout=LONG))
-            assert 1 <= len(first) <= 10
-            rest = receive_many(mailbox, 12 - len(first))
-            assert sorted(bodies_of(first + rest)) == list(range(12))
-
-    def test_arguments_out_of_range_are_refused(self, mailbox: Mailbox[Any]) -> None:
-        mailbox.send("a")
-        for count in (0, 11, -1, True, 1.5, "2", None):
-            assert_raises(ConfigError, mailbox.receive, max_messages=count)
-        for seconds in (-1, 43_201, True, "30", None, math.nan, math.inf):
-            assert_raises(ConfigError, mailbox.receive, visibility_timeout=seconds)
-        for seconds in (-1, True, "1", None, math.nan, math.inf):
-            assert_raises(ConfigError, mailbox.receive, wait_time_seconds=seconds)
-        assert_raises(ConfigError, mailbox.send, "b", delay_seconds=-1)
-        assert_raises(ConfigError, mailbox.send, "b", reply_to="no such: name")
-        assert_raises(ConfigError, mailbox.beside, "", str)
-        message = receive_one(mailbox)
-        assert_raises(ConfigError, message.nack, -1)
-        assert_raises(ConfigError, message.extend_visibility, 43_201)
-        message.acknowledge()
-
-    def test_a_lease_hides_a_message_until_it_ends(self, mailbox: Mailbox[Any]) -> None:
-        mailbox.send("a")
-        with self.takes_short():
-            first = receive_one(mailbox, self.SHORT)
-            second = receive_one(mailbox)
-        assert list(mailbox.receive()) == []
-        assert (second.id, second.body) == (first.id, first.body)
-        assert second.delivery_count == 2
-        assert second.receipt_handle != first.receipt_handle
-
-    def test_a_stale_receipt_is_refused(self, mailbox: Mailbox[Any]) -> None:
-        mailbox.send("a")
-        first = receive_one(mailbox, self.SHORT)
-        self.wait_for_expiry()
-        second = receive_one(mailbox)
-        _assert_expired(first)
-        second.acknowledge()
-        assert mailbox.approximate_count() == 0
-        assert list(mailbox.dead_letters()) == []
-
-    def test_an_expired_receipt_is_refused(self, mailbox: Mailbox[Any]) -> None:
-        if not self.STRICT_LEASES:
-            return
-        mailbox.send("a")
-        first = receive_one(mailbox, self.SHORT)
-        self.wait_for_expiry()
-        _assert_expired(first)
-        assert receive_one(mailbox).delivery_count == 2
-
-    def test_a_receipt_can_be_used_only_once(self, mailbox: Mailbox[Any]) -> None:
-        mailbox.send_all(["a", "b", "c"])
-        messages = receive_many(mailbox, 3)
-        messages[0].acknowledge()
-        messages[1].nack(LONG)
-        messages[2].reject("broken")
-        for message in messages:
-            _assert_expired(message)
-        assert mailbox.approximate_count() == 1
-
-    def test_a_returned_message_is_available_at_once(self, mailbox: Mailbox[Any]) -> None:
-        mailbox.send("a")
-        first = receive_one(mailbox)
-        first.nack()
-        second = receive_one(mailbox)
-        assert second.delivery_count == 2
-        assert second.receipt_handle != first.receipt_handle
-
-    def test_a_message_returned_with_a_delay_is_available_after_it(self, mailbox: Mailbox[Any]) -> None:
-        mailbox.send("a")
-        message = receive_one(mailbox)
-        with self.takes_short():
-            message.nack(self.SHORT)
-            assert receive_one(mailbox).delivery_count == 2
-
-    def test_a_lease_can_be_extended(self, mailbox: Mailbox[Any]) -> None:
-        mailbox.send("a")
-        # Long enough to extend it in time on a busy machine.
-        lease = max(self.SHORT, 0.5)
-        message = receive_one(mailbox, lease)
-        message.extend_visibility(LONG)
-        time.sleep(lease + 0.05)
-        assert list(mailbox.receive()) == []
-        message.extend_visibility(LONG)
-        message.acknowledge()
-        assert mailbox.approximate_count() == 0
-
-    def test_an_extension_counts_from_now_and_can_shorten_a_lease(self, mailbox: Mailbox[Any]) -> None:
-        mailbox.send("a")
-        message = receive_one(mailbox)
-        with self.takes_short():
-            message.extend_visibility(self.SHORT)
-            assert receive_one(mailbox).delivery_count == 2
-        assert_raises(ReceiptExpired, message.acknowledge)
-
-    def test_a_delayed_message_arrives_after_its_delay(self, mailbox: Mailbox[Any]) -> None:
-        with self.takes_short():
-            mailbox.send("later", delay_seconds=self.SHORT)
-            message = receive_one(mailbox)
-        assert (message.body, message.delivery_count) == ("later", 1)
-
-    def test_acknowledge_all_counts_only_valid_receipts(self) -> None:
-        with self.open_mailbox(int) as mailbox:
-            mailbox.send_all(range(12))
-            messages = receive_many(mailbox, 12)
-            assert mailbox.acknowledge_all([]) == 0
-            messages[0].acknowledge()
-            messages[11].nack()
-            assert mailbox.acknowledge_all(messages) == 10
-            assert mailbox.acknowledge_all(messages) == 0
-            assert mailbox.approximate_count() == 1
-
-    def test_the_count_includes_waiting_delayed_and_leased_messages(self, mailbox: Mailbox[Any]) -> None:
-        mailbox.send_all(["a", "b"])
-        mailbox.send("c", delay_seconds=LONG)
-        receive_one(mailbox)
-        assert mailbox.approximate_count() == 3
-
-    def test_a_purge_keeps_only_dead_letters(self, mailbox: Mailbox[Any]) -> None:
-        mailbox.send_all(["a", "b", "c"])
-        mailbox.send("d", delay_seconds=LONG)
-        receive_one(mailbox).reject("broken")
-        leased = receive_one(mailbox)
-        assert mailbox.purge() == 3
-        assert mailbox.approximate_count() == 0
-        assert list(mailbox.receive()) == []
-        assert len(mailbox.dead_letters()) == 1
-        if self.STRICT_LEASES:
-            assert_raises(ReceiptExpired, leased.acknowledge)
-        mailbox.send("e")
-        assert receive_one(mailbox).body == "e"
-
-    def test_leased_and_delayed_messages_count_toward_the_capacity(self) -> None:
-        if not self.HAS_CAPACITY:
-            return
-        with self.open_mailbox(capacity=2) as mailbox:
-            mailbox.send("a")
-            message = receive_one(mailbox)
-            mailbox.send("b", delay_seconds=LONG)
-            assert_raises(MailboxFull, mailbox.send, "c")
-            assert_raises(MailboxFull, mailbox.send_all, ["c"])
-            message.acknowledge()
-            mailbox.send("c")
-            assert mailbox.approximate_count() == 2
-
-    def test_a_batch_beyond_the_capacity_is_refused_as_a_unit(self) -> None:
-        if not self.HAS_CAPACITY:
-            return
-        with self.open_mailbox(int, capacity=5) as mailbox:
-            assert_raises(MailboxFull, mailbox.send_all, range(10))
-            assert mailbox.approximate_count() == 0
-            mailbox.send_all(range(5))
-            messages = receive_many(mailbox, 5)
-            assert_raises(MailboxFull, mailbox.send_all, [5])
-            assert mailbox.acknowledge_all(messages) == 5
-            mailbox.send_all(range(5, 10))
-            assert bodies_of(receive_many(mailbox, 5)) == [5, 6, 7, 8, 9]
-
-    def test_a_reply_goes_to_the_mailbox_named_in_reply_to(self, mailbox: Mailbox[Any]) -> None:
-        with self.open_mailbox(Parcel) as replies:
-            for reply_to in (replies.name, replies):
-                mailbox.send("question", reply_to=reply_to)
-                message = receive_one(mailbox)
-                assert message.reply_to == replies.name
-                sent = message.reply(Parcel("answer", []))
-                message.acknowledge()
-                reply = receive_one(replies)
-                assert (reply.id, reply.body) == (sent, Parcel("answer", []))
-                reply.acknowledge()
-            same_replies = mailbox.beside(replies.name, Parcel)
-            mailbox.send_all(["more"], reply_to=same_replies)
-            receive_one(mailbox).reply(Parcel("again", []))
-            assert receive_one(same_replies).body == Parcel("again", [])
-            same_replies.close()
-
-    def test_a_reply_without_reply_to_is_refused(self, mailbox: Mailbox[Any]) -> None:
-        mailbox.send("a")
-        assert "reply_to" in str(assert_raises(MailboxError, receive_one(mailbox).reply, "b"))
-
-    def test_closing_affects_only_one_handle_and_keeps_messages(self, mailbox: Mailbox[Any]) -> None:
-        mailbox.send("a")
-        handle = mailbox.beside(mailbox.name, str)
-        handle.close()
-        handle.close()
-        assert handle.closed
-        assert_raises(MailboxClosed, handle.send, "b")
-        assert_raises(MailboxClosed, handle.send_all, ["b"])
-        calls: list[Callable[[], object]] = [handle.receive, handle.purge, handle.approximate_count]
-        for call in (*calls, handle.dead_letters):
-            assert_raises(MailboxClosed, call)
-        assert not mailbox.closed
-        assert receive_one(mailbox).body == "a"
-
-    def test_removing_a_mailbox_deletes_its_messages_and_dead_letters(self, mailbox: Mailbox[Any]) -> None:
-        removed = self.make(str)
-        removed.send_all(["a", "b"])
-        receive_one(removed).reject("broken")
-        removed.remove()
-        assert removed.closed
-        reopened = mailbox.beside(removed.name, str)
-        assert reopened.approximate_count() == 0
-        assert list(reopened.dead_letters()) == []
-        reopened.remove()
-
-    def test_a_mailbox_removed_for_good_refuses_messages(self, mailbox: Mailbox[Any]) -> None:
-        if not self.REMEMBERS_REMOVAL:
-            return
-        replies = mailbox.beside("late-answers", str)
-        other = mailbox.beside("late-answers", str)
-        replies.send("in time")
-        replies.remove(for_good=True)
-        assert_raises(MailboxGone, other.send, "late")
-        assert_raises(MailboxGone, mailbox.beside("late-answers", str).send_all, ["late"])
-        assert other.approximate_count() == 0
-        assert list(other.receive()) == []
-        other.send("again")
-        assert receive_one(other).body == "again"
-        other.remove()
 
 
 def _assert_expired(message: Message[Any]) -> None:

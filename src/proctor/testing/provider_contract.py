@@ -142,13 +142,10 @@ class ProviderContract:
         assert response.refusal is not None
         assert response.text == ""
 
-    def test_an_empty_text_is_a_response(self) -> None:
-        response = self._respond(ScriptedReply("", finish_reason="stop"))
-        assert (response.text, response.finish_reason) == ("", "stop")
-
-    def test_a_truncated_response_has_the_finish_reason_length(self) -> None:
-        response = self._respond(ScriptedReply("Par", finish_reason="length"))
-        assert (response.text, response.finish_reason) == ("Par", "length")
+    def test_empty_and_truncated_texts_are_responses(self) -> None:
+        for text, reason in (("", "stop"), ("Par", "length")):
+            response = self._respond(ScriptedReply(text, finish_reason=reason))
+            assert (response.text, response.finish_reason) == (text, reason)
 
     def test_logprobs_are_returned_where_supported(self) -> None:
         chances = (TokenChances("Yes", -0.25, {"Yes": -0.25, "No": -1.5}),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -56,10 +57,8 @@ def _resolve(root: dict[str, Any], reference: str) -> Any:
 def _build_first(choices: list[Any], root: dict[str, Any], depth: int) -> Any:
     """Build the first choice that has a finite value."""
     for choice in choices:
-        try:
+        with contextlib.suppress(_TooDeep):
             return _build(choice, root, depth + 1)
-        except _TooDeep:
-            continue
     raise _TooDeep
 
 
