@@ -22,24 +22,16 @@ LONG = 300
 class MailboxHooks:
     """The method that a subclass implements, the options it can set, and fixtures."""
 
+    # The shortest lease and delay worth testing, and how late a message may arrive, in seconds.
     SHORT = 0.2
-    """The shortest lease and delay worth testing, in seconds."""
     SLACK = 4.0
-    """How late a message may arrive on a busy machine, in seconds."""
-    STRICT_LEASES = True
-    """An expired lease is refused even if nobody else has received the message."""
-    IN_ORDER = True
-    """New messages arrive in the order in which they were sent."""
-    HAS_CAPACITY = True
-    """The mailbox can limit how many messages it holds."""
-    HAS_DELIVERY_HISTORY = True
-    """A dead letter lists what happened to every delivery."""
-    HAS_UNCOUNTED_DELIVERIES = True
-    """Provisional deliveries, and messages returned with `counts=False`, do not count."""
-    REMEMBERS_REMOVAL = True
-    """A mailbox removed for good refuses messages until somebody receives from it."""
-    MESSAGE_COUNT = 200
-    """How many messages to send when many threads send and receive concurrently."""
+    STRICT_LEASES = True  # an expired lease is refused even if nobody else has received the message
+    IN_ORDER = True  # new messages arrive in the order in which they were sent
+    HAS_CAPACITY = True  # the mailbox can limit how many messages it holds
+    HAS_DELIVERY_HISTORY = True  # a dead letter lists what happened to every delivery
+    HAS_UNCOUNTED_DELIVERIES = True  # provisional deliveries and `nack(counts=False)` do not count
+    REMEMBERS_REMOVAL = True  # a mailbox removed for good refuses messages until somebody receives from it
+    MESSAGE_COUNT = 200  # messages to send when many threads send and receive concurrently
 
     def make(
         self, body_type: Any, *, capacity: int | None = None, max_deliveries: int | None = None
