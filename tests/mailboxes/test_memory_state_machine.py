@@ -1,4 +1,4 @@
-"""Any sequence of moves on the mailbox in memory, with a clock that is set by hand."""
+"""The in-memory mailbox matches the model under any sequence of calls, with a manual clock."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tests.surroundings import ManualClock
 
 
 class MemoryMachine(MailboxStateMachine):
-    """The mailbox in memory against the model, to the moment."""
+    """Compare the in-memory mailbox with the model."""
 
     EXACT = True
 
     def make(self, max_deliveries: int) -> InMemoryMailbox[int]:
         self.clock = ManualClock()
-        return InMemoryMailbox("moves", int, max_deliveries=max_deliveries, clock=self.clock)
+        return InMemoryMailbox("machine", int, max_deliveries=max_deliveries, clock=self.clock)
 
     def advance(self) -> None:
         self.clock.seconds += 2 * self.SECONDS["short"]
 
 
-TestMoves = MemoryMachine.TestCase
-TestMoves.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestMemoryMachine = MemoryMachine.TestCase
+TestMemoryMachine.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
