@@ -27,7 +27,7 @@ class TestSQLite(HistoryContract):
     def make(self) -> SQLiteHistory:
         return SQLiteHistory(self.folder / f"{next(numbers)}.db")
 
-    def again(self, history: Any) -> SQLiteHistory:
+    def reopen(self, history: Any) -> SQLiteHistory:
         return SQLiteHistory(history.path)
 
 
@@ -43,5 +43,5 @@ class TestPostgres(HistoryContract):
     def make(self) -> PostgresHistory:
         return PostgresHistory(self.url)
 
-    def again(self, history: Any) -> PostgresHistory:
+    def reopen(self, history: Any) -> PostgresHistory:
         return PostgresHistory(history.url)

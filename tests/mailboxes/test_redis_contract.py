@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from proctor.mailboxes.redis import RedisMailbox, connect
-from proctor.testing import MailboxContract, MailboxMoves, RedisServer
-from proctor.testing.mailbox_fates import MailboxWaiting
+from proctor.testing import MailboxContract, MailboxStateMachine, RedisServer
+from proctor.testing.mailbox_concurrency import MailboxConcurrencyContract
 
 names = itertools.count()
 
@@ -56,12 +56,12 @@ class TestOnACluster(TestOnAServer):
         self.client = cluster.client()
 
 
-class TestByAnAddress(MailboxWaiting):
+class TestByAnAddress(MailboxConcurrencyContract):
     """Over a client of its own, which many threads share."""
 
     SLACK = 1.5
     SHORT = 0.1
-    CROWD = 800
+    MESSAGE_COUNT = 800
     url: str
 
     @pytest.fixture(autouse=True)
@@ -72,10 +72,10 @@ class TestByAnAddress(MailboxWaiting):
         return connect(f"{self.url}/box-{next(names)}", body_type, **options)
 
 
-class Moves(MailboxMoves):
-    """Any sequence of moves, against the model, to the moment.
+class RedisMachine(MailboxStateMachine):
+    """Compare the mailbox with the model.
 
-    Time on a server cannot be set by hand, so all times that it keeps are moved into the past.
+    A server's clock cannot be set, so `advance` moves all stored times into the past.
     """
 
     EXACT = True
@@ -83,24 +83,23 @@ class Moves(MailboxMoves):
     client: ClassVar[Any] = None
 
     def make(self, max_deliveries: int) -> RedisMailbox[int]:
-        name = f"moves-{next(names)}"
+        name = f"machine-{next(names)}"
         return RedisMailbox(name, self.client, int, max_deliveries=max_deliveries)
 
     def advance(self) -> None:
         tag, passed = f"proctor:{{{self.box.name}}}:", 200_000
-        for one, at in self.client.zrange(f"{tag}later", 0, -1, withscores=True):
-            self.client.zadd(f"{tag}later", {one: at - passed})
-        for one, lease in self.client.hgetall(f"{tag}leases").items():
+        for message_id, at in self.client.zrange(f"{tag}later", 0, -1, withscores=True):
+            self.client.zadd(f"{tag}later", {message_id: at - passed})
+        for message_id, lease in self.client.hgetall(f"{tag}leases").items():
             receipt, till, rest = lease.split(b" ", 2)
             # A zero in front says that losing the lease does not count.
             zero = b"0" if till.startswith(b"0") and len(till) > 1 else b""
             moved = b"%s %s%d %s" % (receipt, zero, max(0, int(till) - passed), rest)
-            self.client.hset(f"{tag}leases", one, moved)
+            self.client.hset(f"{tag}leases", message_id, moved)
 
 
-def test_any_sequence_of_moves_is_as_the_model_says(server: RedisServer) -> None:
-    """Nothing is lost, doubled or given to two, in whatever order things happen."""
-    Moves.client = server.client()
+def test_any_sequence_of_calls_matches_the_model(server: RedisServer) -> None:
+    RedisMachine.client = server.client()
     run_state_machine_as_test(
-        Moves, settings=settings(max_examples=60, stateful_step_count=30, deadline=None)
+        RedisMachine, settings=settings(max_examples=60, stateful_step_count=30, deadline=None)
     )

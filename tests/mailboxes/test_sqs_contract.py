@@ -24,11 +24,11 @@ class TestSQS(MailboxContract):
 
     SHORT = 1
     IN_ORDER = False
-    BOUNDED = False
-    KEEPS_HISTORY = False
-    FORGIVES = False
-    REMEMBERS = False
-    CROWD = 60
+    HAS_CAPACITY = False
+    HAS_DELIVERY_HISTORY = False
+    HAS_UNCOUNTED_DELIVERIES = False
+    REMEMBERS_REMOVAL = False
+    MESSAGE_COUNT = 60
     client: ClassVar[Any]
 
     def make(

@@ -1,4 +1,4 @@
-"""The model server behaves, misbehaves as told, and leaves nothing behind."""
+"""The model server replies, injects faults, and releases everything when it closes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import pytest
 
 import proctor.testing
 from proctor.errors import UsageError
-from proctor.testing import Asked, Fault, ModelServer, Said
-from proctor.testing.exchange import Told
+from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing.faults import RetryHeader
 from proctor.testing.model_server import GREETING, main
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
@@ -46,15 +46,15 @@ def said(response: httpx2.Response) -> str:
     return text
 
 
-def test_what_was_asked_can_be_read(server: ModelServer, client: httpx2.Client) -> None:
-    """Requests are counted and kept, with lower-case headers and the body as it came."""
+def test_requests_are_recorded(server: ModelServer, client: httpx2.Client) -> None:
+    """Recorded requests have numbers, lower-case headers and the decoded body."""
     for number in range(3):
         chat(client, headers={"X-Number": str(number)})
     assert [asked.number for asked in server.calls] == [0, 1, 2]
     assert [asked.headers["x-number"] for asked in server.calls] == ["0", "1", "2"]
     assert server.calls[0].body == CHAT
     assert server.calls[0].text == "Hello"
-    assert Asked("openai", "/").text == ""
+    assert RecordedRequest("openai", "/").text == ""
 
 
 def test_one_connection_serves_many_requests(server: ModelServer) -> None:
@@ -69,8 +69,8 @@ def test_one_connection_serves_many_requests(server: ModelServer) -> None:
 
 
 @pytest.mark.parametrize("noise", [b"what?\r\n\r\n", b"GET / HTTP/1.1\r\ncontent-length: x\r\n\r\n"])
-def test_what_is_not_http_is_hung_up_on(server: ModelServer, noise: bytes) -> None:
-    """Somebody who does not speak HTTP is not answered, and others still are."""
+def test_a_connection_without_http_is_closed(server: ModelServer, noise: bytes) -> None:
+    """Other connections still get responses."""
     with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), 10) as line:
         line.sendall(noise)
         assert line.recv(4096) == b""
@@ -82,21 +82,21 @@ def test_what_is_not_http_is_hung_up_on(server: ModelServer, noise: bytes) -> No
     [("GET", "/"), ("POST", "/v2/chat"), ("DELETE", "/v1/models"), ("POST", "/v1beta/models/m")],
 )
 def test_other_paths_are_not_found(client: httpx2.Client, method: str, path: str) -> None:
-    """What the real servers do not have is a 404."""
+    """Paths that the real servers do not have are a 404."""
     assert client.request(method, path).status_code == 404
 
 
 def test_faults_are_used_up_in_order(server: ModelServer, client: httpx2.Client) -> None:
-    """Each request takes one fault; None behaves; then `misbehave` is asked."""
+    """Each request takes one fault; None is no fault; then `misbehave` decides."""
     server.faults.extend([Fault.status(500), None, Fault.status(503)])
     server.misbehave = lambda asked: Fault.status(418) if asked.number == 3 else None
     assert [chat(client).status_code for _ in range(5)] == [500, 200, 503, 418, 200]
 
 
-def test_a_script_that_fails_is_told_at_once(server: ModelServer, client: httpx2.Client) -> None:
-    """An error in the answer function is a 400, which no client tries again, with its text."""
+def test_an_error_in_the_answer_function_is_reported(server: ModelServer, client: httpx2.Client) -> None:
+    """It becomes a 400 with the error text, because clients do not retry a 400."""
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: RecordedRequest) -> str:
         raise KeyError(asked.text)
 
     server.answer = answer
@@ -106,7 +106,7 @@ def test_a_script_that_fails_is_told_at_once(server: ModelServer, client: httpx2
 
 
 def test_models_can_be_limited() -> None:
-    """A server with models of its own lists them and knows no other."""
+    """A server with a list of models rejects other models."""
     with (
         ModelServer(models=["one", "two"]) as server,
         httpx2.Client(base_url=server.url, trust_env=False) as client,
@@ -118,7 +118,7 @@ def test_models_can_be_limited() -> None:
 
 
 def test_a_slow_answer_is_the_right_one(server: ModelServer, client: httpx2.Client) -> None:
-    """`slow` and `drip` give the whole answer, later."""
+    """`slow` and `drip` send the complete response later."""
     server.faults.extend([Fault.slow(0.1), Fault.drip(40, 0.01)])
     for least in (0.1, 0.05):
         began = time.perf_counter()
@@ -127,7 +127,7 @@ def test_a_slow_answer_is_the_right_one(server: ModelServer, client: httpx2.Clie
 
 
 def test_a_hanging_answer_never_comes(server: ModelServer, client: httpx2.Client) -> None:
-    """`hang` says nothing; then it closes the connection."""
+    """`hang` sends nothing, then closes the connection."""
     server.faults.extend([Fault.hang(), Fault.hang(0.05)])
     with pytest.raises(httpx2.ReadTimeout):
         chat(client, timeout=0.1)
@@ -136,8 +136,8 @@ def test_a_hanging_answer_never_comes(server: ModelServer, client: httpx2.Client
 
 
 def test_a_connection_can_be_lost(server: ModelServer, client: httpx2.Client) -> None:
-    """`closed` ends a connection, `dropped` resets it, `cut` and `wrong_length` end in the body."""
-    server.faults.extend([Fault.closed(), Fault.dropped(), Fault.cut(30), Fault.wrong_length(5)])
+    """`close`, `reset_connection`, `truncate` and `wrong_length` are errors in the client."""
+    server.faults.extend([Fault.close(), Fault.reset_connection(), Fault.truncate(30), Fault.wrong_length(5)])
     with pytest.raises(httpx2.RemoteProtocolError, match="without sending"):
         chat(client)
     with pytest.raises(httpx2.ReadError):
@@ -149,12 +149,12 @@ def test_a_connection_can_be_lost(server: ModelServer, client: httpx2.Client) ->
     assert said(chat(client)) == GREETING
 
 
-def test_a_body_can_be_another(server: ModelServer, client: httpx2.Client) -> None:
-    """`body` sends what it is given, `changed` the answer without something, `huge` a lot."""
+def test_a_fault_can_replace_the_body(server: ModelServer, client: httpx2.Client) -> None:
+    """`body` replaces it, `edit_json` edits it, `huge` makes it large."""
     server.faults.extend(
         [
             Fault.body("<p>no</p>", "text/html", 502),
-            Fault.changed(lambda answer: answer.pop("usage")),
+            Fault.edit_json(lambda answer: answer.pop("usage")),
             Fault.huge(100_000),
             Fault(headers={"x-ratelimit-remaining-requests": "0"}),
         ]
@@ -169,10 +169,10 @@ def test_a_body_can_be_another(server: ModelServer, client: httpx2.Client) -> No
     assert chat(client).headers["x-ratelimit-remaining-requests"] == "0"
 
 
-def test_a_wait_can_be_told_in_every_way() -> None:
-    """`limited` and `status` write the headers as the providers do."""
+def test_rate_limits_use_the_headers_of_every_provider() -> None:
+    """`rate_limit` and `status` write the headers as the providers do."""
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    told: dict[Told, dict[str, str]] = {
+    told: dict[RetryHeader, dict[str, str]] = {
         "retry-after": {"retry-after": "1.5"},
         "date": {"retry-after": "Thu, 01 Jan 2026 12:00:01 GMT"},
         "milliseconds": {"retry-after-ms": "1500"},
@@ -184,17 +184,17 @@ def test_a_wait_can_be_told_in_every_way() -> None:
         "nothing": {},
     }
     for way, headers in told.items():
-        assert Fault.limited(1.5, way, noon) == Fault(code=429, headers=headers)
+        assert Fault.rate_limit(1.5, way, noon) == Fault(code=429, headers=headers)
     resets = "x-ratelimit-reset-requests"
-    written = [Fault.limited(seconds, "openai").headers[resets] for seconds in (0.12, 1, 360)]
+    written = [Fault.rate_limit(seconds, "openai").headers[resets] for seconds in (0.12, 1, 360)]
     assert written == ["120ms", "1s", "6m0s"]
     later = Fault.status(503, retry_after=noon + timedelta(seconds=9)).headers["retry-after"]
     assert parsedate_to_datetime(later) == noon + timedelta(seconds=9)
     assert Fault.status(429, retry_after="soon").headers == {"retry-after": "soon"}
 
 
-def test_nothing_is_left_when_it_closes() -> None:
-    """Closing drops connections that hang, ends the thread, and frees the address."""
+def test_closing_releases_everything() -> None:
+    """Closing drops hanging connections, ends the thread, and frees the address."""
     before = threading.active_count()
     with ModelServer() as server:
         server.faults.append(Fault.hang())
@@ -211,8 +211,7 @@ def test_nothing_is_left_when_it_closes() -> None:
     server.close()
 
 
-def test_a_client_that_leaves_is_no_trouble(server: ModelServer) -> None:
-    """A client that hangs up before its answer does not disturb the next one."""
+def test_a_disconnecting_client_does_not_disturb_others(server: ModelServer) -> None:
     server.faults.append(Fault(delay=0.05, content=b"x" * 5_000_000))
     port = int(server.url.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), 10) as line:
@@ -221,16 +220,16 @@ def test_a_client_that_leaves_is_no_trouble(server: ModelServer) -> None:
     assert httpx2.get(f"{server.url}/v1/models", trust_env=False).status_code == 200
 
 
-def test_it_has_no_address_before_it_runs() -> None:
-    """The URL is known once the server runs; a port that is taken is said when it starts."""
+def test_a_stopped_server_has_no_url() -> None:
+    """Starting on a port in use raises an error."""
     with pytest.raises(UsageError, match="not running"):
         _ = ModelServer().url
     with ModelServer() as first, pytest.raises(OSError, match="address already in use"):
         ModelServer(port=int(first.url.rpartition(":")[2])).__enter__()
 
 
-def test_it_runs_as_a_process_of_its_own() -> None:
-    """`python -m` tells the URL, fails in the proportions it was told, and ends when asked to."""
+def test_it_runs_as_a_process() -> None:
+    """`python -m` prints the URL, injects faults at the given rates, and ends on SIGTERM."""
     command = [sys.executable, "-m", "proctor.testing.model_server", "--delay", "0.001"]
     command += ["--limited", "0.3", "--broken", "0.3", "--seed", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -258,15 +257,13 @@ def test_its_command_line_can_be_interrupted(
     assert capsys.readouterr().out.startswith("http://127.0.0.1:")
 
 
-def test_the_public_names_are_there() -> None:
-    """Each name that the package offers can be had, and others are refused."""
+def test_public_names_can_be_imported() -> None:
     assert all(getattr(proctor.testing, name) for name in dir(proctor.testing))
     with pytest.raises(AttributeError, match="no attribute 'Sad'"):
         _ = getattr(proctor.testing, "Sad")  # noqa: B009
 
 
-def test_a_said_reason_wins() -> None:
-    """Why an answer ended follows from what it holds, unless it is said."""
-    assert Said("x").reason == "stop"
-    assert Said(refusal="no").reason == "refusal"
-    assert Said("x", finish_reason="length").reason == "length"
+def test_the_finish_reason_is_inferred_unless_set() -> None:
+    assert ScriptedReply("x").reason == "stop"
+    assert ScriptedReply(refusal="no").reason == "refusal"
+    assert ScriptedReply("x", finish_reason="length").reason == "length"

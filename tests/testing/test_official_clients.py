@@ -13,7 +13,7 @@ import pytest
 
 from proctor.records.model import TokenLogprobs
 from proctor.records.session import ToolCall, Usage
-from proctor.testing import Asked, Fault, ModelServer, Said
+from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
 
 KEY = "sk-loopback-test"
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -42,16 +42,16 @@ def claude(server: ModelServer) -> Iterator[anthropic.Anthropic]:
         yield client
 
 
-def calls_weather(asked: Asked) -> str | Said:
+def calls_weather(asked: RecordedRequest) -> str | ScriptedReply:
     """A model that asks for the weather and then tells it."""
     if asked.messages[-1].role == "tool":
         return f"It is {asked.messages[-1].content}."
-    return Said(tool_calls=(ToolCall("weather", {"city": "Paris"}, call_id="c1"),))
+    return ScriptedReply(tool_calls=(ToolCall("weather", {"city": "Paris"}, call_id="c1"),))
 
 
 def test_openai_chats(server: ModelServer, gpt: openai.OpenAI) -> None:
     """The client reads text, usage and finish reason, and its settings arrive."""
-    server.answer = lambda _: Said("Paris", usage=Usage(9, 1, 4))
+    server.answer = lambda _: ScriptedReply("Paris", usage=Usage(9, 1, 4))
     told = gpt.chat.completions.create(
         model="gpt-4o-mini",
         messages=[
@@ -106,7 +106,7 @@ def test_openai_parses_into_a_type(gpt: openai.OpenAI) -> None:
 
 def test_openai_reads_a_refusal(server: ModelServer, gpt: openai.OpenAI) -> None:
     """A refusal stands in its own field, without content."""
-    server.answer = lambda _: Said(refusal="No.")
+    server.answer = lambda _: ScriptedReply(refusal="No.")
     told = gpt.chat.completions.create(model="m", messages=[{"role": "user", "content": "?"}])
     assert told.choices[0].message.refusal == "No."
     assert told.choices[0].message.content is None
@@ -129,7 +129,7 @@ def test_openai_calls_tools(server: ModelServer, gpt: openai.OpenAI) -> None:
 def test_openai_reads_chances_of_tokens(server: ModelServer, gpt: openai.OpenAI) -> None:
     """The likeliest tokens come first, and no more than were asked for."""
     others = {"No": -1.5, "Yes": -0.25, "Maybe": -4.0}
-    server.answer = lambda _: Said("Yes", logprobs=(TokenLogprobs("Yes", -0.25, others),))
+    server.answer = lambda _: ScriptedReply("Yes", logprobs=(TokenLogprobs("Yes", -0.25, others),))
     told = gpt.chat.completions.create(
         model="m", messages=[{"role": "user", "content": "?"}], logprobs=True, top_logprobs=2
     )
@@ -148,7 +148,7 @@ def test_openai_embeds(server: ModelServer, gpt: openai.OpenAI, encoding: Any) -
     options = {} if encoding is None else {"encoding_format": encoding}
     told = gpt.embeddings.create(model="e", input=["a", "abc"], **options)
     if encoding == "base64":
-        # Asked for by name, it is handed over as it came: little-endian floats 1.0 and 0.5.
+        # RecordedRequest for by name, it is handed over as it came: little-endian floats 1.0 and 0.5.
         assert str(told.data[0].embedding) == "AACAPwAAAD8="
     else:
         assert [item.embedding for item in told.data] == [[1.0, 0.5], [3.0, 0.5]]
@@ -177,7 +177,7 @@ def test_openai_knows_the_errors(server: ModelServer, gpt: openai.OpenAI) -> Non
 
 def test_claude_chats(server: ModelServer, claude: anthropic.Anthropic) -> None:
     """The client reads text, usage and stop reason; cached tokens are not counted twice."""
-    server.answer = lambda _: Said("Paris", usage=Usage(9, 1, 4))
+    server.answer = lambda _: ScriptedReply("Paris", usage=Usage(9, 1, 4))
     told = claude.messages.create(
         model="claude-x",
         max_tokens=5,
@@ -233,7 +233,7 @@ def test_claude_calls_tools(server: ModelServer, claude: anthropic.Anthropic) ->
 
 def test_claude_reads_a_refusal(server: ModelServer, claude: anthropic.Anthropic) -> None:
     """A refusal is a stop reason, with an explanation and no content."""
-    server.answer = lambda _: Said(refusal="No.")
+    server.answer = lambda _: ScriptedReply(refusal="No.")
     told = claude.messages.create(model="m", max_tokens=5, messages=[{"role": "user", "content": "?"}])
     assert told.stop_reason == "refusal"
     assert told.content == []

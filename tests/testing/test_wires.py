@@ -11,7 +11,7 @@ import pytest
 
 from proctor.records.model import TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
-from proctor.testing import Asked, Fault, ModelServer, Said
+from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
 
 OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 CLOSED = {**OBJECT, "additionalProperties": False}
@@ -240,7 +240,7 @@ def test_a_tool_that_must_be_called_is_called(server: ModelServer, wire: str, fi
     assert arguments == {"a": 0}
 
 
-def gemini(answer: Any, **fields: Any) -> tuple[Asked, dict[str, Any]]:
+def gemini(answer: Any, **fields: Any) -> tuple[RecordedRequest, dict[str, Any]]:
     """One exchange over Gemini's wire."""
     with ModelServer(answer) as server:
         told = post(server, "gemini", **fields).json()
@@ -284,7 +284,7 @@ def test_gemini_is_read() -> None:
 def test_gemini_is_written() -> None:
     """Text, finish reason, usage and chances of tokens as Gemini writes them."""
     chances = (TokenLogprobs("Yes", -0.5, {"No": -1.0, "Yes": -0.5, "Oh": -3.0}),)
-    said = Said("Yes", usage=Usage(9, 1, 4), logprobs=chances, finish_reason="length")
+    said = ScriptedReply("Yes", usage=Usage(9, 1, 4), logprobs=chances, finish_reason="length")
     wanted = {"generationConfig": {"responseLogprobs": True, "logprobs": 2}}
     _, told = gemini(lambda _: said, **wanted)
     candidate = told["candidates"][0]
@@ -312,10 +312,10 @@ def test_gemini_is_written() -> None:
 
 def test_gemini_says_nothing() -> None:
     """An empty answer has no parts, a refusal no candidates, and usage can be left out."""
-    _, empty = gemini(lambda _: Said(usage=Usage()))
+    _, empty = gemini(lambda _: ScriptedReply(usage=Usage()))
     assert empty["candidates"][0]["content"] == {"role": "model"}
     assert "usageMetadata" not in empty
-    _, refused = gemini(lambda _: Said(refusal="No."))
+    _, refused = gemini(lambda _: ScriptedReply(refusal="No."))
     assert refused["promptFeedback"] == {"blockReason": "SAFETY"}
     assert "candidates" not in refused
 
@@ -323,7 +323,7 @@ def test_gemini_says_nothing() -> None:
 @pytest.mark.parametrize("wire", ["openai", "anthropic"])
 def test_usage_can_be_left_out(wire: str) -> None:
     """A server may not tell what was used."""
-    with ModelServer(lambda _: Said("x", usage=Usage())) as server:
+    with ModelServer(lambda _: ScriptedReply("x", usage=Usage())) as server:
         assert "usage" not in post(server, wire).json()
 
 

@@ -1,20 +1,21 @@
-"""For your own tests: loopback servers, and contracts for providers, mailboxes and histories."""
+"""Tools for your tests: loopback servers, and contract tests for providers, mailboxes and histories."""
 
 from __future__ import annotations
 
 from proctor.core.lazy import lazy_names
 
-# Module -> the public names that it defines.
+# Module -> its public names.
 EXPORTS = {
-    "testing.exchange": ("Asked", "Fault", "Said"),
+    "testing.faults": ("Fault",),
     "testing.history_contract": ("HistoryContract",),
     "testing.mailbox_contract": ("MailboxContract",),
-    "testing.mailbox_moves": ("MailboxMoves",),
+    "testing.mailbox_state_machine": ("MailboxStateMachine",),
     "testing.model_server": ("ModelServer",),
     "testing.postgres_server": ("PostgresServer",),
     "testing.provider_contract": ("EndpointContract", "ProviderContract"),
     "testing.redis_server": ("RedisServer",),
     "testing.sqs_server": ("SQSServer",),
+    "testing.wire_format": ("Asked", "RecordedRequest", "Said", "ScriptedReply"),
 }
 
 __all__ = [
@@ -23,13 +24,15 @@ __all__ = [
     "Fault",
     "HistoryContract",
     "MailboxContract",
-    "MailboxMoves",
+    "MailboxStateMachine",
     "ModelServer",
     "PostgresServer",
     "ProviderContract",
+    "RecordedRequest",
     "RedisServer",
     "SQSServer",
     "Said",
+    "ScriptedReply",
 ]
 
 __getattr__, __dir__ = lazy_names("proctor.testing", EXPORTS)

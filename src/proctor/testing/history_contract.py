@@ -1,393 +1,578 @@
-"""What every history must be able to do, as tests to inherit."""
+"""Contract tests that every history must pass."""
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from datetime import timedelta
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import msgspec
+import pytest
 
-from proctor.errors import HistoryError, ProctorError, ResumeRefused, RunNotFound
+from proctor.errors import HistoryError, ProctorError, ResumeRefused, RunNotFound, UsageError
 from proctor.ports import History
 from proctor.records.metric import MetricValue
+from proctor.records.run import EvaluatorSpec, Retention, RunMetadata
+from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.records.trial import EvalResult
-from proctor.testing.history_queries import (
-    HistoryHooks,
-    HistoryQueries,
-    a_failure,
-    a_result,
-    a_run,
-    ids,
-    store,
-)
-from proctor.testing.mailbox_moves import refused
+from proctor.records.trial import Configuration, EvalResult, Failure, Trial
+from proctor.testing.assertions import assert_raises
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+HOUR, DAY, MICROSECOND = timedelta(hours=1), timedelta(days=1), timedelta(microseconds=1)
 
 
-class HistoryRestoring(HistoryHooks):
-    """A run from elsewhere is there as a whole, or not at all."""
-
-    def test_a_run_is_taken_in_as_it_was(self) -> None:
-        """Metadata, results at their places, metrics; found by all that finds runs."""
-        run = a_run("r1", tags={"branch": "main"}, configurations=("a", "b"))
-        results = [a_result(f"s{n}", n / 600, configuration="ab"[n % 2]) for n in range(600)]
-        metrics = {"pass_rate": MetricValue(0.5, 600, kind="rate")}
-        with self.history() as history:
-            with history.restoring(run) as restored:
-                for place, result in enumerate(results):
-                    restored.add(2 * place, result)
-                restored.finish(metrics, {"a": metrics})
-            with self.other(history) as seen:
-                report = seen.report("r1")
-                assert report.metadata == run
-                assert list(report.results) == results
-                assert (report.metrics, report.by_configuration) == (metrics, {"a": metrics})
-                assert [place for place, *_ in seen.done("r1")] == list(range(0, 1200, 2))
-                assert ids(seen.runs(tags={"branch": "main"}, configuration="b")) == ["r1"]
-                assert report.results.column("exact").passed == 300
-
-    def test_a_run_without_results_or_metrics_is_taken_in_too(self) -> None:
-        """One that was begun and never got further."""
-        with self.history() as history:
-            with history.restoring(a_run("r1")):
-                pass
-            assert history.report("r1").total == 0
-            assert history.report("r1").metrics == {}
-
-    def test_what_fails_on_its_way_in_leaves_nothing(self) -> None:
-        """Neither the run nor some of its results, however many were taken."""
-        with self.history() as history:
-            store(history, a_run("r0"), [a_result("a")])
-            with contextlib.suppress(ZeroDivisionError), history.restoring(a_run("r1")) as restored:
-                for place in range(700):
-                    restored.add(place, a_result(f"s{place}"))
-                raise ZeroDivisionError
-            assert ids(history.runs()) == ["r0"]
-            with history.restoring(a_run("r1")) as restored:
-                restored.add(0, a_failure("s"))
-            assert history.report("r1").total == 1
-
-    def test_a_run_that_is_there_is_not_taken_in_again(self) -> None:
-        """It stays as it is."""
-        with self.history() as history:
-            store(history, a_run("r1"), [a_result("a")])
-
-            def again() -> None:
-                with history.restoring(a_run("r1", "other")) as restored:
-                    restored.add(0, a_result("b"))
-
-            refused(HistoryError, again)
-            assert history.find("r1").name == "exam"
-            assert history.report("r1").results[0].sample_id == "a"
-
-    def test_a_history_tells_what_it_holds(self) -> None:
-        """Where it is, how many runs and results, and how large it is; looking makes none."""
-        with self.history() as history:
-            empty = history.holdings()
-            assert (empty.runs, empty.results, empty.size_bytes, empty.schema) == (0, 0, 0, 0)
-            store(history, a_run("r1"), [a_result("a"), a_failure("b")])
-            history.begin(a_run("r2"))
-            held = history.holdings()
-            assert (held.where, held.runs, held.results) == (empty.where, 2, 2)
-            assert held.size_bytes > 0
-            assert held.schema > 0
-
-    def test_the_metrics_of_many_runs_are_read_at_once(self) -> None:
-        """As they were stored; of unfinished runs none, and nothing of runs that are not there."""
-        metrics = {"pass_rate": MetricValue(0.5, 4, interval=(0.1, 0.9), kind="rate")}
-        with self.history() as history:
-            assert dict(history.metrics_of(["r1"])) == {}
-            runs = [a_run(f"r{number}") for number in range(3)]
-            for run in runs:
-                history.begin(run)
-            history.finish(runs[0], metrics, {})
-            history.finish(runs[1], {}, {"default": metrics})
-            assert dict(history.metrics_of(["r0", "r1", "r2", "r9"])) == {
-                "r0": (metrics, {}),
-                "r1": ({}, {"default": metrics}),
-                "r2": ({}, {}),
-            }
-            many = [f"x{number}" for number in range(1_200)]
-            assert list(history.metrics_of([*many, "r0"])) == ["r0"]
-            assert dict(history.metrics_of([])) == {}
+def make_run(
+    run_id: str,
+    name: str = "exam",
+    *,
+    hours: float = 0,
+    tags: dict[str, str] | None = None,
+    configurations: Sequence[str] = ("default",),
+    evaluators: Sequence[str] = ("exact",),
+) -> RunMetadata:
+    """Build a run that started `hours` after noon."""
+    return RunMetadata(
+        run_id,
+        name,
+        NOON + hours * HOUR,
+        tags=tags or {},
+        configurations=tuple(map(Configuration, configurations)),
+        evaluators=tuple(EvaluatorSpec(evaluator, "exact_match") for evaluator in evaluators),
+    )
 
 
-class HistoryContract(HistoryQueries, HistoryRestoring):
-    """Tests that every history must pass; inherit them and say how to make one.
+def make_result(
+    sample_id: str, value: float | None = 1.0, *, configuration: str = "default", text: str = "!"
+) -> EvalResult:
+    """Build a result that passes from 0.5 on; with None as the value its evaluator failed."""
+    score = Score.error("no verdict") if value is None else Score(value, value >= 0.5)
+    trial = Trial(Sample(sample_id, "?"), text, latency_ms=100.0, configuration=configuration, epoch=0)
+    return EvalResult(trial, {"exact": score})
 
-    `make` gives a new, empty history at a place of its own, `again` another one at the same
-    place, as a second process would open it.
 
-    >>> class TestMine(HistoryContract):
+def make_failure(sample_id: str) -> EvalResult:
+    """Build a result whose target raised an error."""
+    return EvalResult(Trial(Sample(sample_id, "?"), error=Failure("TimeoutError", "too slow")))
+
+
+def store_run(history: History, run: RunMetadata, results: Sequence[EvalResult] = ()) -> None:
+    """Begin a run and write its results."""
+    history.begin(run)
+    with history.writer(run.run_id) as writer:
+        for position, result in enumerate(results):
+            writer.add(position, result)
+
+
+def run_ids(runs: Sequence[RunMetadata]) -> list[str]:
+    return [run.run_id for run in runs]
+
+
+class HistoryContract:
+    """Tests that every history must pass. Inherit from it and implement `make` and `reopen` (needs pytest).
+
+    >>> class TestMyHistory(HistoryContract):
     ...     def make(self):
-    ...         return MyHistory(new_place())
+    ...         return MyHistory(new_path())
     ...
-    ...     def again(self, history):
-    ...         return MyHistory(history.place)
+    ...     def reopen(self, history):
+    ...         return MyHistory(history.path)
     """
 
-    def test_a_run_is_begun_and_found_as_it_was(self) -> None:
-        """Everything about a run comes back, also for somebody else."""
-        run = a_run("r1", tags={"modell": "größer 🙂"}, configurations=("a", "b"))
-        with self.history() as history:
-            history.begin(run)
-            with self.other(history) as seen:
-                for each in (history, seen):
-                    assert each.find("r1") == run
-                    assert each.report("r1").metadata == run
-                    assert each.report("r1").metrics == {}
+    def make(self) -> History:
+        """Return a new, empty history in a new location."""
+        raise NotImplementedError("implement make() to return a new, empty history")
 
-    def test_a_finished_run_has_its_metrics(self) -> None:
-        """Those of all and of each configuration; a run that goes on again has none yet."""
-        run = a_run("r1")
-        metrics = {"pass_rate": MetricValue(0.5, 4, errors=1, interval=(0.1, 0.9), kind="rate")}
-        with self.history() as history:
-            history.begin(run)
-            done = msgspec.structs.replace(
-                run, status="completed", finished_at=run.started_at + timedelta(seconds=3)
+    def reopen(self, history: History) -> History:
+        """Open the same location again, with new connections, as another process would."""
+        raise NotImplementedError("implement reopen() to open the location of a history again")
+
+    @pytest.fixture
+    def history(self) -> Iterator[History]:
+        with closing(self.make()) as history:
+            yield history
+
+    def test_runs_are_listed_newest_first(self, history: History) -> None:
+        # Of two runs that started at the same time, the one stored last comes first.
+        for run_id, hours in (("b", 2), ("a", 1), ("d", 3), ("c", 2)):
+            history.begin(make_run(run_id, hours=hours))
+        assert run_ids(history.runs()) == ["d", "c", "b", "a"]
+        assert run_ids(history.runs(limit=2)) == ["d", "c"]
+        assert run_ids(history.runs(limit=2, offset=1)) == ["c", "b"]
+        assert run_ids(history.runs(offset=3)) == ["a"]
+        assert run_ids(history.runs(limit=0)) == []
+        assert run_ids(history.runs(offset=9)) == []
+        assert history.find("latest").run_id == "d"
+
+    def test_a_tag_query_matches_all_tags_exactly(self, history: History) -> None:
+        long = "ä" * 5_000
+        history.begin(make_run("r1", tags={"model": "small", "branch": "main"}))
+        history.begin(make_run("r2", tags={"model": "large", "branch": "main", "note": long}))
+        history.begin(make_run("r3", tags={"model": "small"}))
+        assert run_ids(history.runs(tags={"branch": "main"})) == ["r2", "r1"]
+        assert run_ids(history.runs(tags={"model": "small", "branch": "main"})) == ["r1"]
+        assert run_ids(history.runs(tags={"model": "SMALL"})) == []
+        assert run_ids(history.runs(tags={"model": "main"})) == []
+        assert run_ids(history.runs(tags={"note": long})) == ["r2"]
+        assert run_ids(history.runs(tags={"note": long + "!"})) == []
+        assert run_ids(history.runs(tags={"it's": "'; DROP TABLE runs; --"})) == []
+        assert run_ids(history.runs(tags={})) == ["r3", "r2", "r1"]
+
+    def test_runs_are_filtered_by_evaluator_and_configuration(self, history: History) -> None:
+        # An evaluator matches by the name of its score or by its type.
+        history.begin(make_run("r1", configurations=["small", "large"]))
+        history.begin(make_run("r2", evaluators=["right", "short"]))
+        assert run_ids(history.runs(configuration="large")) == ["r1"]
+        assert run_ids(history.runs(configuration="default")) == ["r2"]
+        assert run_ids(history.runs(evaluator="short")) == ["r2"]
+        assert run_ids(history.runs(evaluator="exact_match")) == ["r2", "r1"]
+        assert run_ids(history.runs(evaluator="exact_match", configuration="small")) == ["r1"]
+        assert run_ids(history.runs(evaluator="EXACT")) == []
+        assert run_ids(history.runs(configuration="larg")) == []
+
+    def test_a_date_range_includes_both_ends_in_any_time_zone(self, history: History) -> None:
+        for run_id, hours in (("a", 0), ("b", 1), ("c", 2)):
+            history.begin(make_run(run_id, hours=hours))
+        one = NOON + HOUR
+        assert run_ids(history.runs(since=NOON, until=one)) == ["b", "a"]
+        assert run_ids(history.runs(since=one, until=one)) == ["b"]
+        assert run_ids(history.runs(since=one + MICROSECOND)) == ["c"]
+        assert run_ids(history.runs(until=one - MICROSECOND)) == ["a"]
+        east = one.astimezone(timezone(9 * HOUR))
+        assert run_ids(history.runs(since=east, until=east)) == ["b"]
+        assert run_ids(history.runs(since=one, until=NOON)) == []
+        naive = datetime(2026, 1, 1)  # noqa: DTZ001 - the history must refuse it
+        assert_raises(UsageError, history.runs, since=naive)
+
+    def test_all_filters_of_a_query_must_match(self, history: History) -> None:
+        for number in range(8):
+            tags = {"branch": "main" if number & 2 else "dev"}
+            configurations = ["large" if number & 4 else "small"]
+            name = "exam" if number & 1 else "quiz"
+            history.begin(
+                make_run(f"r{number}", name, hours=number, tags=tags, configurations=configurations)
             )
-            history.finish(done, metrics, {"default": metrics})
-            report = history.report("r1")
-            assert report.metadata == done
-            assert report.metrics == metrics
-            assert report.by_configuration == {"default": metrics}
-            history.update(run)
-            assert history.report("r1").metrics == {}
+        query: dict[str, Any] = {"name": "exam", "tags": {"branch": "main"}, "evaluator": "exact"}
+        assert run_ids(history.runs(**query)) == ["r7", "r3"]
+        assert run_ids(history.runs(**query, configuration="small")) == ["r3"]
+        assert run_ids(history.runs(**query, until=NOON + 6 * HOUR)) == ["r3"]
+        assert run_ids(history.runs(**query, since=NOON + 4 * HOUR)) == ["r7"]
+        assert run_ids(history.runs(**query, limit=1, offset=1)) == ["r3"]
 
-    def test_runs_are_found_by_id_beginning_name_or_as_the_latest(self) -> None:
-        """The whole id, a name (the newest), "latest", or a beginning that is unique."""
-        with self.history() as history:
-            for run_id, name in (
-                ("abc1", "exam"), ("abd2", "quiz"), ("xyz3", "exam"), ("xyw4", "last"),
-            ):  # fmt: skip
-                history.begin(a_run(run_id, name))
-            words = ("abc1", "abd", "exam", "quiz", "latest")
-            assert [history.find(word).run_id for word in words] == [
-                "abc1", "abd2", "xyz3", "abd2", "xyw4",
-            ]  # fmt: skip
-            for word in ("ab", "", "%", "_", "ABC1", "nothing"):
-                refused(RunNotFound, partial(history.find, word))
+    def test_queries_see_the_updated_tags_and_configurations(self, history: History) -> None:
+        history.begin(make_run("r", tags={"a": "1", "b": "1"}))
+        history.update(make_run("r", tags={"a": "2"}, configurations=["small"]))
+        assert run_ids(history.runs(tags={"a": "2"})) == ["r"]
+        assert run_ids(history.runs(tags={"b": "1"})) == []
+        assert run_ids(history.runs(configuration="small")) == ["r"]
+        assert run_ids(history.runs(configuration="default")) == []
 
-    def test_an_id_goes_before_a_name_and_a_name_before_a_beginning(self) -> None:
-        """Runs that are named like other runs' ids do not hide them."""
-        with self.history() as history:
-            history.begin(a_run("abc"))
-            for number in range(5):
-                history.begin(a_run(f"abcd{number}", "abc"))
-            history.begin(a_run("zz", "abcd"))
-            assert history.find("abc").run_id == "abc"
-            assert history.find("abcd").run_id == "zz"
+    def test_a_baseline_is_set_moved_and_dropped(self, history: History) -> None:
+        assert dict(history.baselines()) == {}
+        for run_id in ("r1", "r2"):
+            history.begin(make_run(run_id))
+        assert history.set_baseline("main", "r1").run_id == "r1"
+        history.set_baseline("other", "latest")
+        with closing(self.reopen(history)) as reopened:
+            assert reopened.baseline("main").run_id == "r1"
+            baselines = {name: run.run_id for name, run in reopened.baselines().items()}
+            assert baselines == {"main": "r1", "other": "r2"}
+        history.set_baseline("main", "r2")
+        assert history.baseline("main").run_id == "r2"
+        history.drop_baseline("main")
+        assert_raises(RunNotFound, history.baseline, "main")
+        assert_raises(RunNotFound, history.drop_baseline, "main")
+        assert run_ids(history.runs()) == ["r2", "r1"]
 
-    def test_looking_makes_nothing(self) -> None:
-        """An empty history answers every question, and there is nothing in it."""
-        with self.history() as history:
-            assert list(history.runs()) == []
-            assert list(history.runs(tags={"a": "b"}, evaluator="x")) == []
-            assert history.is_held("r") is False
-            assert history.cached("key") is None
-            look: Any
-            for look in (history.find, history.report, history.results, history.delete):
-                refused(RunNotFound, partial(look, "latest"))
+    def test_invalid_baselines_are_refused(self, history: History) -> None:
+        history.begin(make_run("r"))
+        assert_raises(RunNotFound, history.set_baseline, "main", "other")
+        for name in ("", " ", "latest", "baseline:main"):
+            assert_raises(UsageError, history.set_baseline, name, "r")
+        assert dict(history.baselines()) == {}
 
-    def test_one_id_cannot_be_begun_twice(self) -> None:
-        """The first run stays as it is."""
-        with self.history() as history:
-            history.begin(a_run("r", "first"))
-            refused(HistoryError, lambda: history.begin(a_run("r", "second")))
-            assert history.find("r").name == "first"
+    def test_a_run_is_found_by_its_baseline(self, history: History) -> None:
+        # The bare name works only if no run has that id or name.
+        for run_id, name in (("r1", "exam"), ("r2", "exam"), ("main-3", "quiz")):
+            history.begin(make_run(run_id, name))
+        history.set_baseline("main", "r1")
+        history.set_baseline("exam", "r1")
+        expected = {"baseline:main": "r1", "main": "r1", "exam": "r2", "baseline:exam": "r1"}
+        assert {name: history.find(name).run_id for name in expected} == expected
+        assert history.report("baseline:main").run_id == "r1"
+        assert_raises(RunNotFound, history.find, "baseline:mian")
 
-    def test_a_run_that_was_deleted_meanwhile_cannot_be_finished(self) -> None:
-        """What would be lost in silence is said."""
-        run = a_run("r")
-        with self.history() as history:
+    def test_deleting_a_run_returns_and_drops_its_baselines(self, history: History) -> None:
+        for run_id in ("r1", "r2"):
+            history.begin(make_run(run_id))
+        for name, run_id in (("main", "r1"), ("alpha", "r1"), ("beta", "r2")):
+            history.set_baseline(name, run_id)
+        assert list(history.delete("r1")) == ["alpha", "main"]
+        assert list(history.baselines()) == ["beta"]
+        assert list(history.delete("r2")) == ["beta"]
+
+    def test_pruning_by_count_keeps_the_newest_runs_of_each_name(self, history: History) -> None:
+        for number in range(150):
+            history.begin(make_run(f"r{number:03}", hours=number))
+        history.begin(make_run("old", "other", hours=-1))
+        now = NOON + 365 * DAY
+        for dry_run in (True, False):
+            gone = history.prune(Retention(count=100), now=now, dry_run=dry_run).gone
+            assert sorted(run_ids(gone)) == [f"r{number:03}" for number in range(50)]
+        assert len(history.runs(limit=1_000, name="exam")) == 100
+        assert history.find("r050").run_id == "r050"
+        assert run_ids(history.runs(name="other")) == ["old"]
+        assert list(history.prune(Retention(count=100), now=now).gone) == []
+
+    def test_a_run_of_exactly_thirty_days_is_kept(self, history: History) -> None:
+        history.begin(make_run("r"))
+        now, month = NOON + 30 * DAY, Retention(days=30)
+        assert list(history.prune(month, now=now).gone) == []
+        later = now + MICROSECOND
+        assert run_ids(history.prune(month, now=later, dry_run=True).gone) == ["r"]
+        assert run_ids(history.runs()) == ["r"]
+        assert run_ids(history.prune(month, now=later).gone) == ["r"]
+        assert list(history.runs()) == []
+
+    def test_a_run_is_pruned_only_if_it_exceeds_both_limits(self, history: History) -> None:
+        for number in range(4):
+            history.begin(make_run(f"r{number}", hours=24 * number))
+        now = NOON + 10 * DAY
+        assert list(history.prune(Retention(), now=now).gone) == []
+        assert list(history.prune(Retention(days=10, count=1), now=now).gone) == []
+        assert list(history.prune(Retention(days=1, count=4), now=now).gone) == []
+        assert run_ids(history.prune(Retention(days=8, count=1), now=now).gone) == ["r1", "r0"]
+        assert run_ids(history.prune(Retention(days=1), now=now, name="quiz").gone) == []
+        assert run_ids(history.prune(Retention(days=1), now=now, name="exam").gone) == ["r3", "r2"]
+
+    def test_baselines_and_locked_runs_are_not_pruned(self, history: History) -> None:
+        for run_id in ("base", "busy", "r"):
+            store_run(history, make_run(run_id), [make_result("a")])
+        history.set_baseline("main", "base")
+        now, short = NOON + 100 * DAY, Retention(days=1)
+        with history.hold("busy"):
+            assert run_ids(history.prune(short, now=now, dry_run=True).gone) == ["r"]
+            assert run_ids(history.prune(short, now=now).gone) == ["r"]
+        assert run_ids(history.prune(short, now=now).gone) == ["busy"]
+        history.drop_baseline("main")
+        assert run_ids(history.prune(short, now=now).gone) == ["base"]
+
+    def test_pruning_reports_the_runs_that_stay_and_why(self, history: History) -> None:
+        # `only` limits which runs are deleted.
+        for run_id in ("base", "busy", "r", "s"):
+            history.begin(make_run(run_id))
+        history.set_baseline("main", "base")
+        with history.hold("busy"):
+            pruned = history.prune(Retention(days=1), now=NOON + 100 * DAY, only=["s", "base"])
+        assert run_ids(pruned.gone) == ["s"]
+        assert pruned.staying == {"base": "the baseline main", "busy": "somebody works on it"}
+        assert sorted(run_ids(history.runs())) == ["base", "busy", "r"]
+
+    def test_a_baseline_set_during_pruning_is_not_pruned(self, history: History) -> None:
+        # Either setting the baseline or deleting the run fails.
+        names = [f"r{number:02}" for number in range(40)]
+        for run_id in names:
+            history.begin(make_run(run_id))
+        baselines: list[str] = []
+        with closing(self.reopen(history)) as reopened:
+
+            def set_baselines() -> None:
+                for run_id in reversed(names):
+                    with suppress(RunNotFound, HistoryError):
+                        reopened.set_baseline(f"of {run_id}", run_id)
+                        baselines.append(run_id)
+
+            thread = threading.Thread(target=set_baselines)
+            thread.start()
+            pruned = set(run_ids(history.prune(Retention(days=1), now=NOON + 100 * DAY).gone))
+            thread.join()
+        assert pruned | set(baselines) == set(names)
+        assert pruned & set(baselines) == set()
+        assert sorted(run_ids(history.runs(limit=100))) == sorted(baselines)
+        assert sorted(run.run_id for run in history.baselines().values()) == sorted(baselines)
+
+    def test_outputs_are_deleted_by_age_or_all_at_once(self, history: History) -> None:
+        assert history.forget_outputs() == 0
+        history.begin(make_run("r"))
+        with history.writer("r") as writer:
+            for day in range(4):
+                writer.keep(f"{day}", (NOON + day * DAY).isoformat(), b"{}")
+        third = NOON + 2 * DAY
+        assert history.forget_outputs(before=third, dry_run=True) == 2
+        assert history.cached("0") == b"{}"
+        assert history.forget_outputs(before=third) == 2
+        assert [history.cached(f"{day}") for day in range(4)] == [None, None, b"{}", b"{}"]
+        assert history.holdings().outputs == 2
+        assert history.forget_outputs() == 2
+        assert history.holdings().outputs == 0
+
+    def test_a_run_is_restored_with_results_and_metrics(self, history: History) -> None:
+        run = make_run("r1", tags={"branch": "main"}, configurations=("a", "b"))
+        results = [make_result(f"s{n}", n / 600, configuration="ab"[n % 2]) for n in range(600)]
+        metrics = {"pass_rate": MetricValue(0.5, 600, kind="rate")}
+        with history.restoring(run) as restored:
+            for position, result in enumerate(results):
+                restored.add(2 * position, result)
+            restored.finish(metrics, {"a": metrics})
+        with closing(self.reopen(history)) as reopened:
+            report = reopened.report("r1")
+            assert report.metadata == run
+            assert list(report.results) == results
+            assert (report.metrics, report.by_configuration) == (metrics, {"a": metrics})
+            assert [position for position, *_ in reopened.done("r1")] == list(range(0, 1200, 2))
+            assert run_ids(reopened.runs(tags={"branch": "main"}, configuration="b")) == ["r1"]
+            assert report.results.column("exact").passed == 300
+
+    def test_a_run_without_results_or_metrics_is_restored(self, history: History) -> None:
+        with history.restoring(make_run("r1")):
+            pass
+        assert history.report("r1").total == 0
+        assert history.report("r1").metrics == {}
+
+    def test_a_failed_restore_leaves_nothing(self, history: History) -> None:
+        store_run(history, make_run("r0"), [make_result("a")])
+        with suppress(ZeroDivisionError), history.restoring(make_run("r1")) as restored:
+            for position in range(700):
+                restored.add(position, make_result(f"s{position}"))
+            raise ZeroDivisionError
+        assert run_ids(history.runs()) == ["r0"]
+        with history.restoring(make_run("r1")) as restored:
+            restored.add(0, make_failure("s"))
+        assert history.report("r1").total == 1
+
+    def test_an_existing_run_is_not_restored_over(self, history: History) -> None:
+        store_run(history, make_run("r1"), [make_result("a")])
+        with pytest.raises(HistoryError), history.restoring(make_run("r1", "other")) as restored:
+            restored.add(0, make_result("b"))
+        assert history.find("r1").name == "exam"
+        assert history.report("r1").results[0].sample_id == "a"
+
+    def test_holdings_count_runs_results_and_bytes(self, history: History) -> None:
+        empty = history.holdings()
+        assert (empty.runs, empty.results, empty.size_bytes, empty.schema) == (0, 0, 0, 0)
+        store_run(history, make_run("r1"), [make_result("a"), make_failure("b")])
+        history.begin(make_run("r2"))
+        holdings = history.holdings()
+        assert (holdings.where, holdings.runs, holdings.results) == (empty.where, 2, 2)
+        assert holdings.size_bytes > 0
+        assert holdings.schema > 0
+
+    def test_metrics_of_many_runs_are_read_at_once(self, history: History) -> None:
+        metrics = {"pass_rate": MetricValue(0.5, 4, interval=(0.1, 0.9), kind="rate")}
+        assert dict(history.metrics_of(["r1"])) == {}
+        runs = [make_run(f"r{number}") for number in range(3)]
+        for run in runs:
             history.begin(run)
-            history.delete("r")
-            refused(RunNotFound, lambda: history.update(run))
-            refused(RunNotFound, lambda: history.finish(run, {}, {}))
+        history.finish(runs[0], metrics, {})
+        history.finish(runs[1], {}, {"default": metrics})
+        expected = {"r0": (metrics, {}), "r1": ({}, {"default": metrics}), "r2": ({}, {})}
+        assert dict(history.metrics_of(["r0", "r1", "r2", "r9"])) == expected
+        many = [f"x{number}" for number in range(1_200)]
+        assert list(history.metrics_of([*many, "r0"])) == ["r0"]
+        assert dict(history.metrics_of([])) == {}
 
-    def test_results_come_back_in_the_order_of_the_plan(self) -> None:
-        """Whatever was finished first; each as it went in, whatever text is in it."""
-        odd = 'null \x00, half of it "quoted" \n\r\t, Grüße 🙂 %s ? $1'
-        made = [a_result(f"s{i}", i / 4, text=odd * i) for i in range(5)]
-        with self.history() as history:
-            history.begin(a_run("r"))
-            with history.writer("r") as writer:
-                for position in (3, 0, 4, 1, 2):
-                    writer.add(position, made[position])
-                    writer.flush()
-            with self.other(history) as seen:
-                assert list(seen.results("r")) == made
-                assert seen.results("r")[-1] == made[-1]
-                assert list(seen.results("r").page(outcome="failed")) == made[:2]
-                assert list(seen.results("r").of_sample("s2")) == [made[2]]
+    def test_a_run_is_stored_unchanged(self, history: History) -> None:
+        run = make_run("r1", tags={"modell": "größer 🙂"}, configurations=("a", "b"))
+        history.begin(run)
+        with closing(self.reopen(history)) as reopened:
+            for reader in (history, reopened):
+                assert reader.find("r1") == run
+                assert reader.report("r1").metadata == run
+                assert reader.report("r1").metrics == {}
 
-    def test_many_results_and_large_ones_are_kept(self) -> None:
-        """Thousands in groups of all sizes, and one of a megabyte, with their columns."""
-        made = [a_result(f"s{i}", (i % 3) / 2) for i in range(2_500)]
-        made.append(a_result("large", text="é" * 500_000))
-        with self.history() as history:
-            store(history, a_run("r"), made)
-            results = history.results("r")
-            assert list(results) == made
-            column = results.column("exact")
-            assert len(column.values) == 2_501
-            assert sum(column.passes) == results.counts().passed == 1_667
+    def test_a_finished_run_has_metrics_until_it_continues(self, history: History) -> None:
+        run = make_run("r1")
+        metrics = {"pass_rate": MetricValue(0.5, 4, errors=1, interval=(0.1, 0.9), kind="rate")}
+        history.begin(run)
+        finished_at = run.started_at + timedelta(seconds=3)
+        finished = msgspec.structs.replace(run, status="completed", finished_at=finished_at)
+        history.finish(finished, metrics, {"default": metrics})
+        report = history.report("r1")
+        assert report.metadata == finished
+        assert report.metrics == metrics
+        assert report.by_configuration == {"default": metrics}
+        history.update(run)
+        assert history.report("r1").metrics == {}
 
-    def test_what_is_flushed_is_seen_by_others_while_the_run_goes_on(self) -> None:
-        """After `flush` everything taken so far is durable."""
-        with self.history() as history:
-            history.begin(a_run("r"))
-            with history.writer("r") as writer, self.other(history) as seen:
-                for count in range(1, 4):
-                    writer.add(count, a_result(f"s{count}"))
-                    writer.flush()
-                    assert len(seen.results("r")) == count
+    def test_runs_are_found_by_id_unique_prefix_name_or_latest(self, history: History) -> None:
+        for run_id, name in (("abc1", "exam"), ("abd2", "quiz"), ("xyz3", "exam"), ("xyw4", "last")):
+            history.begin(make_run(run_id, name))
+        expected = {"abc1": "abc1", "abd": "abd2", "exam": "xyz3", "quiz": "abd2", "latest": "xyw4"}
+        assert {reference: history.find(reference).run_id for reference in expected} == expected
+        for reference in ("ab", "", "%", "_", "ABC1", "nothing"):
+            assert_raises(RunNotFound, history.find, reference)
 
-    def test_of_two_results_for_one_place_the_first_is_counted(self) -> None:
-        """At once, and when the run is taken up again."""
-        with self.history() as history:
-            store(history, a_run("r"), [a_result("a", 1.0)])
-            with history.writer("r") as writer:
-                writer.add(0, a_result("a", 0.0))
-                writer.add(1, a_result("b", 0.0))
-                writer.add(1, a_result("b", 1.0))
-            assert [result.outcome for result in history.results("r")] == ["passed", "failed"]
+    def test_an_id_precedes_a_name_and_a_name_precedes_a_prefix(self, history: History) -> None:
+        history.begin(make_run("abc"))
+        for number in range(5):
+            history.begin(make_run(f"abcd{number}", "abc"))
+        history.begin(make_run("zz", "abcd"))
+        assert history.find("abc").run_id == "abc"
+        assert history.find("abcd").run_id == "zz"
 
-    def test_what_is_finished_is_told_for_a_resume(self) -> None:
-        """Position, sample, configuration, epoch; failed ones can be forgotten, to be run again."""
-        made = [a_result("a"), a_failure("b"), a_result("c", None), a_result("d", 0.0)]
-        with self.history() as history:
-            store(history, a_run("r"), made)
-            everything = [(i, name, "default", 0) for i, name in enumerate("abcd")]
-            assert list(history.done("r")) == everything
-            for _ in range(2):
-                history.forget_errors("r")
-                assert list(history.done("r")) == [everything[0], everything[3]]
-                assert list(history.results("r")) == [made[0], made[3]]
+    def test_an_empty_history_answers_every_query(self, history: History) -> None:
+        assert list(history.runs()) == []
+        assert list(history.runs(tags={"a": "b"}, evaluator="x")) == []
+        assert history.is_held("r") is False
+        assert history.cached("key") is None
+        lookups: list[Callable[[str], Any]] = [history.find, history.report, history.results, history.delete]
+        for lookup in lookups:
+            assert_raises(RunNotFound, lookup, "latest")
 
-    def test_a_result_in_which_one_evaluator_failed_is_forgotten_too(self) -> None:
-        """Although another one's verdict made it fail as a whole."""
-        trial = a_result("a").trial
-        both = {"exact": Score(0.0, False), "judge": Score.error("no answer")}
-        with self.history() as history:
-            run = a_run("r", evaluators=("exact", "judge"))
-            store(history, run, [EvalResult(trial, both), a_result("b", 0.0)])
+    def test_an_id_cannot_be_used_twice(self, history: History) -> None:
+        history.begin(make_run("r", "first"))
+        assert_raises(HistoryError, history.begin, make_run("r", "second"))
+        assert history.find("r").name == "first"
+
+    def test_a_deleted_run_cannot_be_updated_or_finished(self, history: History) -> None:
+        run = make_run("r")
+        history.begin(run)
+        history.delete("r")
+        assert_raises(RunNotFound, history.update, run)
+        assert_raises(RunNotFound, history.finish, run, {}, {})
+
+    def test_results_are_read_unchanged_in_the_order_of_their_positions(self, history: History) -> None:
+        special = 'null \x00, half of it "quoted" \n\r\t, Grüße 🙂 %s ? $1'
+        results = [make_result(f"s{i}", i / 4, text=special * i) for i in range(5)]
+        history.begin(make_run("r"))
+        with history.writer("r") as writer:
+            for position in (3, 0, 4, 1, 2):
+                writer.add(position, results[position])
+                writer.flush()
+        with closing(self.reopen(history)) as reopened:
+            assert list(reopened.results("r")) == results
+            assert reopened.results("r")[-1] == results[-1]
+            assert list(reopened.results("r").page(outcome="failed")) == results[:2]
+            assert list(reopened.results("r").of_sample("s2")) == [results[2]]
+
+    def test_many_and_large_results_are_stored(self, history: History) -> None:
+        expected = [make_result(f"s{i}", (i % 3) / 2) for i in range(2_500)]
+        expected.append(make_result("large", text="é" * 500_000))
+        store_run(history, make_run("r"), expected)
+        results = history.results("r")
+        assert list(results) == expected
+        column = results.column("exact")
+        assert len(column.values) == 2_501
+        assert sum(column.passes) == results.counts().passed == 1_667
+
+    def test_flushed_results_are_visible_to_others_at_once(self, history: History) -> None:
+        history.begin(make_run("r"))
+        with history.writer("r") as writer, closing(self.reopen(history)) as reopened:
+            for count in range(1, 4):
+                writer.add(count, make_result(f"s{count}"))
+                writer.flush()
+                assert len(reopened.results("r")) == count
+
+    def test_the_first_result_of_a_position_wins(self, history: History) -> None:
+        store_run(history, make_run("r"), [make_result("a", 1.0)])
+        with history.writer("r") as writer:
+            writer.add(0, make_result("a", 0.0))
+            writer.add(1, make_result("b", 0.0))
+            writer.add(1, make_result("b", 1.0))
+        assert [result.outcome for result in history.results("r")] == ["passed", "failed"]
+
+    def test_a_resume_sees_finished_results_and_can_drop_failed_ones(self, history: History) -> None:
+        results = [make_result("a"), make_failure("b"), make_result("c", None), make_result("d", 0.0)]
+        store_run(history, make_run("r"), results)
+        everything = [(i, name, "default", 0) for i, name in enumerate("abcd")]
+        assert list(history.done("r")) == everything
+        for _ in range(2):
             history.forget_errors("r")
-            assert [result.sample_id for result in history.results("r")] == ["b"]
+            assert list(history.done("r")) == [everything[0], everything[3]]
+            assert list(history.results("r")) == [results[0], results[3]]
 
-    def test_outputs_are_kept_for_reuse(self) -> None:
-        """Under their key, the first one wins, and bytes are bytes."""
-        with self.history() as history:
-            history.begin(a_run("r"))
+    def test_a_result_with_one_failed_evaluator_is_dropped_too(self, history: History) -> None:
+        scores = {"exact": Score(0.0, False), "judge": Score.error("no answer")}
+        run = make_run("r", evaluators=("exact", "judge"))
+        store_run(history, run, [EvalResult(make_result("a").trial, scores), make_result("b", 0.0)])
+        history.forget_errors("r")
+        assert [result.sample_id for result in history.results("r")] == ["b"]
+
+    def test_the_first_output_of_a_key_wins(self, history: History) -> None:
+        history.begin(make_run("r"))
+        with history.writer("r") as writer:
+            writer.keep("key", "2026-01-01T00:00:00+00:00", b"\x00\xff{}")
+            writer.keep("key", "2026-01-02T00:00:00+00:00", b"another")
+        assert history.cached("key") == b"\x00\xff{}"
+        assert history.cached("other") is None
+
+    def test_an_empty_output_deletes_the_stored_one(self, history: History) -> None:
+        history.begin(make_run("r"))
+        for outputs, expected in (
+            ((b"old",), b"old"),
+            ((b"",), None),
+            ((b"one", b"", b"two"), b"two"),
+            ((b"", b"three", b"four"), b"three"),
+            ((b"five", b""), None),
+        ):
             with history.writer("r") as writer:
-                writer.keep("key", "2026-01-01T00:00:00+00:00", b"\x00\xff{}")
-                writer.keep("key", "2026-01-02T00:00:00+00:00", b"another")
-            assert history.cached("key") == b"\x00\xff{}"
-            assert history.cached("other") is None
+                for output in outputs:
+                    writer.keep("key", NOON.isoformat(), output)
+                assert history.cached("key") == expected
+            assert history.cached("key") == expected
 
-    def test_an_output_can_be_taken_away(self) -> None:
-        """By one without a byte; then another may take its place, at once or later."""
-        when = "2026-01-01T00:00:00+00:00"
-        with self.history() as history:
-            history.begin(a_run("r"))
-            for kept, left in (
-                ((b"old",), b"old"),
-                ((b"",), None),
-                ((b"one", b"", b"two"), b"two"),
-                ((b"", b"three", b"four"), b"three"),
-                ((b"five", b""), None),
-            ):
-                with history.writer("r") as writer:
-                    for reply in kept:
-                        writer.keep("key", when, reply)
-                    assert history.cached("key") == left
-                assert history.cached("key") == left
+    def test_an_output_is_visible_before_it_is_stored(self, history: History) -> None:
+        history.begin(make_run("r"))
+        with history.writer("r") as writer:
+            for number in range(200):
+                writer.keep(f"{number}", NOON.isoformat(), b"{}")
+                assert history.cached(f"{number}") == b"{}"
+        assert all(history.cached(f"{number}") == b"{}" for number in range(200))
 
-    def test_an_output_is_found_as_soon_as_it_is_kept(self) -> None:
-        """Not only when it is stored, or who asks at once would pay a second time."""
-        with self.history() as history:
-            history.begin(a_run("r"))
-            with history.writer("r") as writer:
-                for number in range(200):
-                    writer.keep(f"{number}", "2026-01-01T00:00:00+00:00", b"{}")
-                    assert history.cached(f"{number}") == b"{}"
-            assert all(history.cached(f"{number}") == b"{}" for number in range(200))
+    def test_deleting_a_run_deletes_only_its_own_data(self, history: History) -> None:
+        for run_id in ("r1", "r2"):
+            store_run(history, make_run(run_id, tags={"t": "1"}), [make_result("a")])
+        old_results = history.results("r1")
+        history.delete("r1")
+        assert run_ids(history.runs(tags={"t": "1"})) == ["r2"]
+        assert len(history.results("r2")) == 1
+        lookups: list[Callable[[str], Any]] = [history.delete, history.report, history.results]
+        for lookup in lookups:
+            assert_raises(RunNotFound, lookup, "r1")
+        store_run(history, make_run("r1"), [make_result("b"), make_result("c")])
+        assert len(old_results) == 0
+        assert len(history.results("r1")) == 2
 
-    def test_deleting_a_run_takes_all_that_belongs_to_it(self) -> None:
-        """Other runs and kept outputs stay; an id that was used may be used again."""
-        with self.history() as history:
-            for run_id in ("r1", "r2"):
-                store(history, a_run(run_id, tags={"t": "1"}), [a_result("a")])
-            held = history.results("r1")
-            history.delete("r1")
-            assert ids(history.runs(tags={"t": "1"})) == ["r2"]
-            assert len(history.results("r2")) == 1
-            gone: Any
-            for gone in (history.delete, history.report, history.results):
-                refused(RunNotFound, partial(gone, "r1"))
-            store(history, a_run("r1"), [a_result("b"), a_result("c")])
-            assert len(held) == 0
-            assert len(history.results("r1")) == 2
+    def test_results_of_a_deleted_run_reach_no_other_run(self, history: History) -> None:
+        history.begin(make_run("r"))
+        with pytest.raises(ProctorError), history.writer("r") as writer:  # noqa: PT012
+            history.delete("r")
+            history.begin(make_run("next"))
+            writer.add(0, make_result("stray"))
+        assert len(history.results("next")) == 0
 
-    def test_results_of_a_deleted_run_reach_no_other_run(self) -> None:
-        """A run that is deleted while it is written to ends, and the next run stays clean."""
-
-        def write() -> None:
-            with history.writer("r") as writer:
-                history.delete("r")
-                history.begin(a_run("next"))
-                writer.add(0, a_result("stray"))
-
-        with self.history() as history:
-            history.begin(a_run("r"))
-            refused(ProctorError, write)
-            assert len(history.results("next")) == 0
-
-    def test_a_run_is_held_by_one_at_a_time(self) -> None:
-        """Who comes second is refused; when the block ends, however it ends, the run is free."""
-        with self.history() as history, self.other(history) as second:
+    def test_only_one_process_can_lock_a_run(self, history: History) -> None:
+        with closing(self.reopen(history)) as second:
             for _ in range(2):
-                refused(KeyError, lambda: self._hold_and_fail(history, second))
+                with pytest.raises(KeyError), history.hold("r"):  # noqa: PT012
+                    assert history.is_held("r")
+                    assert second.is_held("r")
+                    assert not second.is_held("another")
+                    assert_raises(ResumeRefused, second.hold("r").__enter__)
+                    with second.hold("another"):
+                        assert history.is_held("another")
+                    raise KeyError("the lock must be released")
                 assert not history.is_held("r")
                 assert not second.is_held("r")
                 with second.hold("r"):
                     assert history.is_held("r")
 
-    def _hold_and_fail(self, history: History, second: History) -> None:
-        with history.hold("r"):
-            assert history.is_held("r")
-            assert second.is_held("r")
-            assert not second.is_held("another")
-            refused(ResumeRefused, lambda: second.hold("r").__enter__())
-            with second.hold("another"):
-                assert history.is_held("another")
-            raise KeyError("no")
+    def test_threads_can_share_a_history(self, history: History) -> None:
+        def store_and_read(run_id: str) -> list[str]:
+            store_run(history, make_run(run_id), [make_result(f"{run_id}-{i}") for i in range(50)])
+            return [result.sample_id for result in history.results(run_id)]
 
-    def test_threads_may_share_a_history(self) -> None:
-        """Each begins, writes and reads its own run, and nothing is lost or mixed up."""
-        found: dict[str, list[str]] = {}
+        names = [f"r{number}" for number in range(4)]
+        with ThreadPoolExecutor(len(names)) as pool:
+            stored = list(pool.map(store_and_read, names))
+        assert stored == [[f"{name}-{i}" for i in range(50)] for name in names]
 
-        def work(run_id: str) -> None:
-            store(history, a_run(run_id), [a_result(f"{run_id}-{i}") for i in range(50)])
-            found[run_id] = [result.sample_id for result in history.results(run_id)]
-
-        with self.history() as history:
-            names = [f"r{number}" for number in range(4)]
-            threads = [threading.Thread(target=work, args=(name,)) for name in names]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            assert found == {name: [f"{name}-{i}" for i in range(50)] for name in names}
-
-    def test_a_closed_history_opens_again(self) -> None:
-        """Closing gives back what is held; using it takes it again."""
-        with self.history() as history:
-            history.close()
-            history.begin(a_run("r"))
-            history.close()
-            history.close()
-            assert ids(history.runs()) == ["r"]
+    def test_a_closed_history_opens_again(self, history: History) -> None:
+        history.close()
+        history.begin(make_run("r"))
+        history.close()
+        history.close()
+        assert run_ids(history.runs()) == ["r"]

@@ -1,4 +1,4 @@
-"""What every mailbox must be able to do, as tests to inherit."""
+"""Contract tests that every mailbox must pass."""
 
 from __future__ import annotations
 
@@ -9,374 +9,502 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from proctor.errors import ConfigError, MailboxClosed, MailboxError, MailboxFull, ReceiptExpired
+from proctor.errors import ConfigError, MailboxClosed, MailboxError, MailboxFull, MailboxGone, ReceiptExpired
 from proctor.ports import Mailbox, Message
 from proctor.records.mail import EvalRequest
 from proctor.records.sample import Sample
-from proctor.testing.mailbox_fates import MailboxFates, MailboxWaiting
-from proctor.testing.mailbox_moves import LONG_SECONDS as LONG
-from proctor.testing.mailbox_moves import receive_many, receive_one, refused
+from proctor.testing.assertions import assert_raises
+from proctor.testing.mailbox_concurrency import MailboxConcurrencyContract
+from proctor.testing.mailbox_hooks import (
+    LONG,
+    bodies_of,
+    receive_many,
+    receive_one,
+    run_concurrently,
+    wait_for_dead_letters,
+)
 
 
 @dataclasses.dataclass
 class Parcel:
-    """A body of a user's own type."""
+    """A message body of a user-defined type."""
 
     label: str
     weights: list[float]
     inner: dict[str, int] | None = None
 
 
-class MailboxContract(MailboxFates, MailboxWaiting):
-    """Tests that every mailbox must pass; inherit them and say how to make one.
+class MailboxContract(MailboxConcurrencyContract):
+    """Tests that every mailbox must pass. Inherit from it and implement `make` (needs pytest).
 
-    `make` gives a new, empty mailbox for bodies of a type, at the same place as those it gave
-    before. Where its kind differs, say so: `SHORT` is the shortest lease worth testing,
-    `STRICT_LEASES` is False if a lease that is over may still be settled while nobody else has the
-    message, `IN_ORDER` is False if order is not kept, `BOUNDED` if it has no capacity,
-    `KEEPS_HISTORY` if dead letters have no history, `FORGIVES` if every delivery counts,
-    `REMEMBERS` if a mailbox that was removed for good can be opened anew; `CROWD` is how many
-    messages go through when many send and receive at once.
+    `make` returns a new, empty mailbox for bodies of a type, in the same location as its earlier ones.
+    Set the class attributes of `MailboxHooks`, such as `SHORT` or `IN_ORDER`, where your mailbox differs.
 
-    >>> class TestMine(MailboxContract):
+    >>> class TestMyMailbox(MailboxContract):
     ...     def make(self, body_type, *, capacity=None, max_deliveries=None):
     ...         return my_mailbox(body_type, capacity, max_deliveries)
     """
 
-    def test_what_is_sent_is_received_and_gone_when_acknowledged(self) -> None:
-        """A message has the id that sending gave, its body, and is gone for good in the end."""
-        with self.box() as box:
-            sent = box.send("Grüße, “you” 🙂")
-            message = receive_one(box)
-            assert (message.id, message.body) == (sent, "Grüße, “you” 🙂")
-            assert message.delivery_count == 1
-            assert message.receipt_handle
-            assert message.reply_to is None
-            message.acknowledge()
-            assert box.approximate_count() == 0
-            assert list(box.receive()) == []
+    def test_a_new_mailbox_is_open_and_empty(self, mailbox: Mailbox[Any]) -> None:
+        assert mailbox.name
+        assert not mailbox.closed
+        assert mailbox.approximate_count() == 0
+        assert list(mailbox.receive()) == []
+        assert list(mailbox.dead_letters()) == []
 
-    def test_it_has_a_name_and_is_open(self) -> None:
-        """A new mailbox is open, empty, and knows its name."""
-        with self.box() as box:
-            assert box.name
-            assert not box.closed
-            assert box.approximate_count() == 0
-            assert list(box.receive()) == []
-            assert list(box.dead_letters()) == []
+    def test_a_message_is_received_and_gone_once_acknowledged(self, mailbox: Mailbox[Any]) -> None:
+        sent = mailbox.send("Grüße, “you” 🙂")
+        message = receive_one(mailbox)
+        assert (message.id, message.body) == (sent, "Grüße, “you” 🙂")
+        assert message.delivery_count == 1
+        assert message.receipt_handle
+        assert message.reply_to is None
+        message.acknowledge()
+        assert mailbox.approximate_count() == 0
+        assert list(mailbox.receive()) == []
 
-    def test_when_it_was_sent_is_told_in_aware_utc(self) -> None:
-        """The time of sending is aware, in UTC, near now, and the same at every delivery."""
-        with self.box() as box:
-            box.send("a")
-            message = receive_one(box)
-            assert message.enqueued_at.utcoffset() == timedelta(0)
-            assert abs(message.enqueued_at - datetime.now(UTC)) < timedelta(minutes=1)
-            message.nack()
-            assert receive_one(box).enqueued_at == message.enqueued_at
+    def test_the_send_time_is_utc_and_stays_the_same(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        message = receive_one(mailbox)
+        assert message.enqueued_at.utcoffset() == timedelta(0)
+        assert abs(message.enqueued_at - datetime.now(UTC)) < timedelta(minutes=1)
+        message.nack()
+        assert receive_one(mailbox).enqueued_at == message.enqueued_at
 
-    def test_bodies_come_back_in_their_type(self) -> None:
-        """A dataclass comes back as itself, and so does a request with its sample."""
-        parcel = Parcel("ä", [0.1, 1e300], {"a": 1})
-        with self.box(Parcel) as box:
-            box.send(parcel)
-            assert receive_one(box).body == parcel
+    def test_bodies_keep_their_type_and_content(self) -> None:
         request = EvalRequest(Sample("1", {"question": "2 + 2?"}, 4), run_id="r", epoch=2)
-        with self.box(EvalRequest) as box:
-            box.send(request)
-            assert receive_one(box).body == request
+        for body in (Parcel("ä", [0.1, 1e300], {"a": 1}), request, "é" * 100_000):
+            with self.open_mailbox(type(body)) as mailbox:
+                mailbox.send(body)
+                assert receive_one(mailbox).body == body
 
-    def test_large_bodies_arrive_whole(self) -> None:
-        """A body of 100,000 characters is no trouble."""
-        with self.box() as box:
-            box.send("é" * 100_000)
-            assert receive_one(box).body == "é" * 100_000
+    def test_a_body_that_cannot_be_encoded_is_refused_when_sent(self, mailbox: Mailbox[Any]) -> None:
+        assert_raises(MailboxError, mailbox.send, "half a character: \ud800")
+        assert mailbox.approximate_count() == 0
 
-    def test_what_cannot_be_written_is_refused_when_it_is_sent(self) -> None:
-        """The sender is told, not the receiver."""
-        with self.box() as box:
-            refused(MailboxError, lambda: box.send("half a character: \ud800"))
-            assert box.approximate_count() == 0
+    def test_a_sender_can_check_how_a_body_arrives(self) -> None:
+        bodies: list[Any] = [{"a": [1, 2.5, None, "ä"]}, {"a": (1, 2)}, {"a": math.nan}]
+        with self.open_mailbox(dict) as mailbox:
+            expected = [mailbox.as_received(body) for body in bodies]
+            assert mailbox.approximate_count() == 0
+            ids = mailbox.send_all(bodies)
+            arrived = {message.id: message.body for message in receive_many(mailbox, 3)}
+            # repr shows NaN and distinguishes a tuple from a list.
+            assert [repr(arrived[id_]) for id_ in ids] == list(map(repr, expected))
+        with self.open_mailbox(int) as mailbox:
+            assert_raises(ValueError, mailbox.as_received, "no number")
 
-    def test_several_are_sent_in_order(self) -> None:
-        """Sending several gives their ids in order; sending none is fine."""
-        with self.box(int) as box:
-            assert box.send_all([]) == []
-            ids = box.send_all(iter(range(25)))
+    def test_send_all_returns_the_ids_in_order(self) -> None:
+        with self.open_mailbox(int) as mailbox:
+            assert mailbox.send_all([]) == []
+            ids = mailbox.send_all(iter(range(25)))
             assert len(set(ids)) == 25
-            found = {message.id: message.body for message in receive_many(box, 25)}
-            assert [found[one] for one in ids] == list(range(25))
+            bodies = {message.id: message.body for message in receive_many(mailbox, 25)}
+            assert [bodies[id_] for id_ in ids] == list(range(25))
 
-    def test_fresh_messages_come_in_the_order_they_were_sent(self) -> None:
-        """First in, first out, whether they are sent or received singly or together."""
+    def test_new_messages_arrive_in_the_order_sent(self) -> None:
         if not self.IN_ORDER:
             return
-        with self.box(int) as box:
+        with self.open_mailbox(int) as mailbox:
             for number in range(5):
-                box.send(number)
-            box.send_all(range(5, 30))
-            assert [message.body for message in receive_many(box, 30)] == list(range(30))
+                mailbox.send(number)
+            mailbox.send_all(range(5, 30))
+            assert bodies_of(receive_many(mailbox, 30)) == list(range(30))
 
-    def test_what_comes_back_goes_behind_what_is_waiting(self) -> None:
-        """A message that was given back does not hold up those that wait already."""
+    def test_a_returned_message_goes_behind_waiting_ones(self, mailbox: Mailbox[Any]) -> None:
         if not self.IN_ORDER:
             return
-        with self.box() as box:
-            box.send_all(["a", "b"])
-            receive_one(box).nack()
-            assert [message.body for message in receive_many(box, 2)] == ["b", "a"]
+        mailbox.send_all(["a", "b"])
+        receive_one(mailbox).nack()
+        assert bodies_of(receive_many(mailbox, 2)) == ["b", "a"]
 
-    def test_no_more_are_given_than_asked_for(self) -> None:
-        """A batch holds at most as many as were asked for, and no message twice."""
-        with self.box(int) as box:
-            box.send_all(range(12))
-            first = box.receive(max_messages=10, visibility_timeout=LONG)
+    def test_a_batch_has_at_most_max_messages_and_no_duplicates(self) -> None:
+        with self.open_mailbox(int) as mailbox:
+            mailbox.send_all(range(12))
+            first = list(mailbox.receive(max_messages=10, visibility_timeout=LONG))
             assert 1 <= len(first) <= 10
-            bodies = [message.body for message in first]
-            rest = 12 - len(first)
-            bodies += [message.body for message in receive_many(box, rest)]
-            assert sorted(bodies) == list(range(12))
+            rest = receive_many(mailbox, 12 - len(first))
+            assert sorted(bodies_of(first + rest)) == list(range(12))
 
-    def test_arguments_out_of_range_are_refused(self) -> None:
-        """What no mailbox can serve is refused at once, and nothing is lost by it."""
-        with self.box() as box:
-            box.send("a")
-            for most in (0, 11, -1, True, 1.5, "2", None):
-                _refuses(box, max_messages=most)
-            for seconds in (-1, 43_201, True, "30", None, math.nan, math.inf):
-                _refuses(box, visibility_timeout=seconds)
-            for seconds in (-1, True, "1", None, math.nan, math.inf):
-                _refuses(box, wait_time_seconds=seconds)
-            refused(ConfigError, lambda: box.send("b", delay_seconds=-1))
-            refused(ConfigError, lambda: box.send("b", reply_to="no such: name"))
-            refused(ConfigError, lambda: box.beside("", str))
-            message = receive_one(box)
-            refused(ConfigError, lambda: message.nack(-1))
-            refused(ConfigError, lambda: message.extend_visibility(43_201))
-            message.acknowledge()
+    def test_arguments_out_of_range_are_refused(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        for count in (0, 11, -1, True, 1.5, "2", None):
+            assert_raises(ConfigError, mailbox.receive, max_messages=count)
+        for seconds in (-1, 43_201, True, "30", None, math.nan, math.inf):
+            assert_raises(ConfigError, mailbox.receive, visibility_timeout=seconds)
+        for seconds in (-1, True, "1", None, math.nan, math.inf):
+            assert_raises(ConfigError, mailbox.receive, wait_time_seconds=seconds)
+        assert_raises(ConfigError, mailbox.send, "b", delay_seconds=-1)
+        assert_raises(ConfigError, mailbox.send, "b", reply_to="no such: name")
+        assert_raises(ConfigError, mailbox.beside, "", str)
+        message = receive_one(mailbox)
+        assert_raises(ConfigError, message.nack, -1)
+        assert_raises(ConfigError, message.extend_visibility, 43_201)
+        message.acknowledge()
 
-    def test_a_lease_hides_a_message_until_it_is_over(self) -> None:
-        """Nobody else gets it meanwhile; then it comes with a new receipt and a higher count."""
-        with self.box() as box:
-            box.send("a")
-            with self.a_short_while():
-                first = receive_one(box, self.SHORT)
-                second = receive_one(box)
-            assert list(box.receive()) == []
-            assert (second.id, second.body) == (first.id, first.body)
-            assert second.delivery_count == 2
-            assert second.receipt_handle != first.receipt_handle
+    def test_a_lease_hides_a_message_until_it_ends(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        with self.takes_short():
+            first = receive_one(mailbox, self.SHORT)
+            second = receive_one(mailbox)
+        assert list(mailbox.receive()) == []
+        assert (second.id, second.body) == (first.id, first.body)
+        assert second.delivery_count == 2
+        assert second.receipt_handle != first.receipt_handle
 
-    def test_a_stale_receipt_is_refused(self) -> None:
-        """Once another has the message, the first can do nothing with it; the other can."""
-        with self.box() as box:
-            box.send("a")
-            first = receive_one(box, self.SHORT)
-            self.pass_a_short_lease()
-            second = receive_one(box)
-            for settle in _ways(first):
-                refused(ReceiptExpired, settle)
-            second.acknowledge()
-            assert box.approximate_count() == 0
-            assert list(box.dead_letters()) == []
+    def test_a_stale_receipt_is_refused(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        first = receive_one(mailbox, self.SHORT)
+        self.wait_for_expiry()
+        second = receive_one(mailbox)
+        _assert_expired(first)
+        second.acknowledge()
+        assert mailbox.approximate_count() == 0
+        assert list(mailbox.dead_letters()) == []
 
-    def test_a_lease_that_is_over_is_over(self) -> None:
-        """A receipt is refused after its time though nobody else has the message yet."""
+    def test_an_expired_receipt_is_refused(self, mailbox: Mailbox[Any]) -> None:
         if not self.STRICT_LEASES:
             return
-        with self.box() as box:
-            box.send("a")
-            first = receive_one(box, self.SHORT)
-            self.pass_a_short_lease()
-            for settle in _ways(first):
-                refused(ReceiptExpired, settle)
-            assert receive_one(box).delivery_count == 2
+        mailbox.send("a")
+        first = receive_one(mailbox, self.SHORT)
+        self.wait_for_expiry()
+        _assert_expired(first)
+        assert receive_one(mailbox).delivery_count == 2
 
-    def test_what_is_settled_cannot_be_settled_again(self) -> None:
-        """After an acknowledgement, a return or a rejection the receipt is worth nothing."""
-        with self.box() as box:
-            box.send_all(["a", "b", "c"])
-            messages = receive_many(box, 3)
-            messages[0].acknowledge()
-            messages[1].nack(LONG)
-            messages[2].reject("broken")
-            for message in messages:
-                for settle in _ways(message):
-                    refused(ReceiptExpired, settle)
-            assert box.approximate_count() == 1
+    def test_a_receipt_can_be_used_only_once(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send_all(["a", "b", "c"])
+        messages = receive_many(mailbox, 3)
+        messages[0].acknowledge()
+        messages[1].nack(LONG)
+        messages[2].reject("broken")
+        for message in messages:
+            _assert_expired(message)
+        assert mailbox.approximate_count() == 1
 
-    def test_what_is_given_back_is_seen_again_at_once(self) -> None:
-        """A return without a delay ends the lease."""
-        with self.box() as box:
-            box.send("a")
-            first = receive_one(box)
-            first.nack()
-            second = receive_one(box)
-            assert second.delivery_count == 2
-            assert second.receipt_handle != first.receipt_handle
+    def test_a_returned_message_is_available_after_its_delay(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        first = receive_one(mailbox)
+        first.nack()
+        second = receive_one(mailbox)
+        assert second.delivery_count == 2
+        assert second.receipt_handle != first.receipt_handle
+        with self.takes_short():
+            second.nack(self.SHORT)
+            assert receive_one(mailbox).delivery_count == 3
 
-    def test_what_is_given_back_with_a_delay_is_seen_after_it(self) -> None:
-        """Not before, and not never."""
-        with self.box() as box:
-            box.send("a")
-            message = receive_one(box)
-            with self.a_short_while():
-                message.nack(self.SHORT)
-                assert receive_one(box).delivery_count == 2
+    def test_a_lease_can_be_extended(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        # Long enough to extend it in time on a busy machine.
+        lease = max(self.SHORT, 0.5)
+        message = receive_one(mailbox, lease)
+        message.extend_visibility(LONG)
+        time.sleep(lease + 0.05)
+        assert list(mailbox.receive()) == []
+        message.extend_visibility(LONG)
+        message.acknowledge()
+        assert mailbox.approximate_count() == 0
 
-    def test_an_extended_lease_lasts(self) -> None:
-        """The message stays one's own beyond the first lease, by the same receipt."""
-        with self.box() as box:
-            box.send("a")
-            # Long enough to be extended in time on a busy machine.
-            lease = max(self.SHORT, 0.5)
-            message = receive_one(box, lease)
-            message.extend_visibility(LONG)
-            time.sleep(lease + 0.05)
-            assert list(box.receive()) == []
-            message.extend_visibility(LONG)
-            message.acknowledge()
-            assert box.approximate_count() == 0
+    def test_an_extension_counts_from_now_and_can_shorten_a_lease(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        message = receive_one(mailbox)
+        with self.takes_short():
+            message.extend_visibility(self.SHORT)
+            assert receive_one(mailbox).delivery_count == 2
+        assert_raises(ReceiptExpired, message.acknowledge)
 
-    def test_extending_counts_from_now(self) -> None:
-        """A long lease can be made short, and is over then."""
-        with self.box() as box:
-            box.send("a")
-            message = receive_one(box)
-            with self.a_short_while():
-                message.extend_visibility(self.SHORT)
-                assert receive_one(box).delivery_count == 2
-            refused(ReceiptExpired, message.acknowledge)
+    def test_a_delayed_message_arrives_after_its_delay(self, mailbox: Mailbox[Any]) -> None:
+        with self.takes_short():
+            mailbox.send("later", delay_seconds=self.SHORT)
+            message = receive_one(mailbox)
+        assert (message.body, message.delivery_count) == ("later", 1)
 
-    def test_a_delayed_message_is_seen_after_its_delay(self) -> None:
-        """Not before; and it is a first delivery then."""
-        with self.box() as box:
-            with self.a_short_while():
-                box.send("later", delay_seconds=self.SHORT)
-                message = receive_one(box)
-            assert (message.body, message.delivery_count) == ("later", 1)
-
-    def test_acknowledging_several_passes_over_those_that_are_not_ones_own(self) -> None:
-        """The number tells how many were."""
-        with self.box(int) as box:
-            box.send_all(range(12))
-            messages = receive_many(box, 12)
-            assert box.acknowledge_all([]) == 0
+    def test_acknowledge_all_counts_only_valid_receipts(self) -> None:
+        with self.open_mailbox(int) as mailbox:
+            mailbox.send_all(range(12))
+            messages = receive_many(mailbox, 12)
+            assert mailbox.acknowledge_all([]) == 0
             messages[0].acknowledge()
             messages[11].nack()
-            assert box.acknowledge_all(messages) == 10
-            assert box.acknowledge_all(messages) == 0
-            assert box.approximate_count() == 1
+            assert mailbox.acknowledge_all(messages) == 10
+            assert mailbox.acknowledge_all(messages) == 0
+            assert mailbox.approximate_count() == 1
 
-    def test_the_count_has_waiting_delayed_and_leased_messages(self) -> None:
-        """All that is not settled is counted."""
-        with self.box() as box:
-            box.send_all(["a", "b"])
-            box.send("c", delay_seconds=LONG)
-            receive_one(box)
-            assert box.approximate_count() == 3
+    def test_waiting_delayed_and_leased_messages_are_counted_and_purged(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send_all(["a", "b", "c"])
+        mailbox.send("d", delay_seconds=LONG)
+        receive_one(mailbox).reject("broken")
+        leased = receive_one(mailbox)
+        assert mailbox.approximate_count() == 3
+        assert mailbox.purge() == 3
+        assert mailbox.approximate_count() == 0
+        assert list(mailbox.receive()) == []
+        assert len(mailbox.dead_letters()) == 1
+        if self.STRICT_LEASES:
+            assert_raises(ReceiptExpired, leased.acknowledge)
+        mailbox.send("e")
+        assert receive_one(mailbox).body == "e"
 
-    def test_a_purge_drops_everything_but_dead_letters(self) -> None:
-        """Waiting, delayed and leased messages go, and are counted; dead letters stay."""
-        with self.box() as box:
-            box.send_all(["a", "b", "c"])
-            box.send("d", delay_seconds=LONG)
-            receive_one(box).reject("broken")
-            held = receive_one(box)
-            assert box.purge() == 3
-            assert box.approximate_count() == 0
-            assert list(box.receive()) == []
-            assert len(box.dead_letters()) == 1
-            if self.STRICT_LEASES:
-                refused(ReceiptExpired, held.acknowledge)
-            box.send("e")
-            assert receive_one(box).body == "e"
-
-    def test_capacity_counts_what_is_in_flight(self) -> None:
-        """A full mailbox refuses until something is settled; leased and delayed ones count."""
-        if not self.BOUNDED:
+    def test_leased_and_delayed_messages_count_toward_the_capacity(self) -> None:
+        if not self.HAS_CAPACITY:
             return
-        with self.box(capacity=2) as box:
-            box.send("a")
-            message = receive_one(box)
-            box.send("b", delay_seconds=LONG)
-            refused(MailboxFull, lambda: box.send("c"))
-            refused(MailboxFull, lambda: box.send_all(["c"]))
+        with self.open_mailbox(capacity=2) as mailbox:
+            mailbox.send("a")
+            message = receive_one(mailbox)
+            mailbox.send("b", delay_seconds=LONG)
+            assert_raises(MailboxFull, mailbox.send, "c")
+            assert_raises(MailboxFull, mailbox.send_all, ["c"])
             message.acknowledge()
-            box.send("c")
-            assert box.approximate_count() == 2
+            mailbox.send("c")
+            assert mailbox.approximate_count() == 2
 
-    def test_an_answer_goes_where_the_message_says(self) -> None:
-        """By name or by the mailbox itself; the answer can be read there in its type."""
-        with self.box() as box, self.box(Parcel) as answers:
-            for reply_to in (answers.name, answers):
-                box.send("question", reply_to=reply_to)
-                message = receive_one(box)
-                assert message.reply_to == answers.name
+    def test_a_batch_beyond_the_capacity_is_refused_as_a_unit(self) -> None:
+        if not self.HAS_CAPACITY:
+            return
+        with self.open_mailbox(int, capacity=5) as mailbox:
+            assert_raises(MailboxFull, mailbox.send_all, range(10))
+            assert mailbox.approximate_count() == 0
+            mailbox.send_all(range(5))
+            messages = receive_many(mailbox, 5)
+            assert_raises(MailboxFull, mailbox.send_all, [5])
+            assert mailbox.acknowledge_all(messages) == 5
+            mailbox.send_all(range(5, 10))
+            assert bodies_of(receive_many(mailbox, 5)) == [5, 6, 7, 8, 9]
+
+    def test_a_reply_goes_to_the_mailbox_named_in_reply_to(self, mailbox: Mailbox[Any]) -> None:
+        with self.open_mailbox(Parcel) as replies:
+            for reply_to in (replies.name, replies):
+                mailbox.send("question", reply_to=reply_to)
+                message = receive_one(mailbox)
+                assert message.reply_to == replies.name
                 sent = message.reply(Parcel("answer", []))
                 message.acknowledge()
-                answer = receive_one(answers)
-                assert (answer.id, answer.body) == (sent, Parcel("answer", []))
-                answer.acknowledge()
-            beside = box.beside(answers.name, Parcel)
-            box.send_all(["more"], reply_to=beside)
-            receive_one(box).reply(Parcel("again", []))
-            assert receive_one(beside).body == Parcel("again", [])
-            beside.close()
+                reply = receive_one(replies)
+                assert (reply.id, reply.body) == (sent, Parcel("answer", []))
+                reply.acknowledge()
+            same_replies = mailbox.beside(replies.name, Parcel)
+            mailbox.send_all(["more"], reply_to=same_replies)
+            receive_one(mailbox).reply(Parcel("again", []))
+            assert receive_one(same_replies).body == Parcel("again", [])
+            same_replies.close()
 
-    def test_an_answer_to_nobody_is_refused(self) -> None:
-        """A message without a place for answers says so."""
-        with self.box() as box:
-            box.send("a")
-            told = refused(MailboxError, lambda: receive_one(box).reply("b"))
-            assert "reply_to" in str(told)
+    def test_a_reply_without_reply_to_is_refused(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        assert "reply_to" in str(assert_raises(MailboxError, receive_one(mailbox).reply, "b"))
 
-    def test_a_closed_mailbox_refuses_and_keeps_what_is_in_it(self) -> None:
-        """Closing is for this object alone, and may be done twice."""
-        with self.box() as box:
-            box.send("a")
-            closed = box.beside(box.name, str)
-            closed.close()
-            closed.close()
-            assert closed.closed
-            calls: list[Callable[[], object]] = [
-                lambda: closed.send("b"),
-                lambda: closed.send_all(["b"]),
-                closed.receive,
-                closed.purge,
-                closed.approximate_count,
-                closed.dead_letters,
-            ]
-            for call in calls:
-                refused(MailboxClosed, call)
-            assert not box.closed
-            assert receive_one(box).body == "a"
+    def test_closing_affects_only_one_handle_and_keeps_messages(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        handle = mailbox.beside(mailbox.name, str)
+        handle.close()
+        handle.close()
+        assert handle.closed
+        assert_raises(MailboxClosed, handle.send, "b")
+        assert_raises(MailboxClosed, handle.send_all, ["b"])
+        calls: list[Callable[[], object]] = [handle.receive, handle.purge, handle.approximate_count]
+        for call in (*calls, handle.dead_letters):
+            assert_raises(MailboxClosed, call)
+        assert not mailbox.closed
+        assert receive_one(mailbox).body == "a"
 
-    def test_a_removed_mailbox_leaves_nothing_behind(self) -> None:
-        """Removing closes it; a new one of its name is empty, dead letters and all."""
-        with self.box() as neighbour:
-            box = self.make(str)
-            box.send_all(["a", "b"])
-            receive_one(box).reject("broken")
-            box.remove()
-            assert box.closed
-            again = neighbour.beside(box.name, str)
-            assert again.approximate_count() == 0
-            assert list(again.dead_letters()) == []
-            again.remove()
+    def test_removing_a_mailbox_deletes_its_messages_and_dead_letters(self, mailbox: Mailbox[Any]) -> None:
+        removed = self.make(str)
+        removed.send_all(["a", "b"])
+        receive_one(removed).reject("broken")
+        removed.remove()
+        assert removed.closed
+        reopened = mailbox.beside(removed.name, str)
+        assert reopened.approximate_count() == 0
+        assert list(reopened.dead_letters()) == []
+        reopened.remove()
+
+    def test_a_mailbox_removed_for_good_refuses_messages(self, mailbox: Mailbox[Any]) -> None:
+        if not self.REMEMBERS_REMOVAL:
+            return
+        replies = mailbox.beside("late-answers", str)
+        other = mailbox.beside("late-answers", str)
+        replies.send("in time")
+        replies.remove(for_good=True)
+        assert_raises(MailboxGone, other.send, "late")
+        assert_raises(MailboxGone, mailbox.beside("late-answers", str).send_all, ["late"])
+        assert other.approximate_count() == 0
+        assert list(other.receive()) == []
+        other.send("again")
+        assert receive_one(other).body == "again"
+        other.remove()
+
+    def test_unreadable_messages_become_dead_letters(self) -> None:
+        with self.open_mailbox(int) as mailbox:
+            texts = ["{no JSON", '"a text"', "[" * 100_000, "12"]
+            for text in texts:
+                self.put_raw(mailbox, text)
+            assert bodies_of(receive_many(mailbox, 1)) == [12]
+            letters = {letter.body: letter for letter in wait_for_dead_letters(mailbox, 3)}
+            assert sorted(letters) == sorted(texts[:3])
+            assert all(letter.reason for letter in letters.values())
+            assert "str" in letters['"a text"'].reason
+            assert mailbox.approximate_count() == 1
+
+    def test_unreadable_messages_do_not_block_the_queue(self) -> None:
+        with self.open_mailbox(int) as mailbox:
+            # More than fit into a batch.
+            for _ in range(12):
+                self.put_raw(mailbox, "poison")
+            mailbox.send(1)
+            message = receive_one(mailbox)
+            assert message.body == 1
+            message.acknowledge()
+            wait_for_dead_letters(mailbox, 12)
+            assert mailbox.approximate_count() == 0
+
+    def test_an_unreadable_message_received_without_a_lease_is_a_dead_letter(self) -> None:
+        with self.open_mailbox(int) as mailbox:
+            self.put_raw(mailbox, "poison")
+            # In a thread, because a faulty mailbox may loop forever.
+            [messages] = run_concurrently(lambda: mailbox.receive(visibility_timeout=0))
+            assert list(messages) == []
+            wait_for_dead_letters(mailbox, 1)
+
+    def test_a_return_with_counts_false_does_not_count(self) -> None:
+        if not self.HAS_UNCOUNTED_DELIVERIES:
+            return
+        with self.open_mailbox(max_deliveries=2) as mailbox:
+            mailbox.send("a")
+            for _ in range(4):
+                message = receive_one(mailbox)
+                assert message.delivery_count == 1
+                message.nack(reason="another kind of worker", counts=False)
+                assert_raises(ReceiptExpired, message.acknowledge)
+            receive_one(mailbox).nack(reason="busy")
+            message = receive_one(mailbox)
+            assert message.delivery_count == 2
+            message.reject("enough")
+            [letter] = wait_for_dead_letters(mailbox, 1)
+            if self.HAS_DELIVERY_HISTORY:
+                assert ["another kind" in line for line in letter.history] == [*[True] * 4, False]
+
+    def test_losing_a_provisional_delivery_does_not_count(self) -> None:
+        with self.open_mailbox(max_deliveries=2) as mailbox:
+            assert mailbox.max_deliveries == 2
+            mailbox.send("a")
+            for count in (1, 2, 3):
+                message = receive_one(mailbox, self.SHORT, provisional=True)
+                assert (message.body, message.delivery_count) == ("a", count)
+                self.wait_for_expiry()
+            assert list(mailbox.dead_letters()) == []
+            if not self.HAS_UNCOUNTED_DELIVERIES:
+                return
+            assert receive_one(mailbox, self.SHORT).delivery_count == 4
+            self.wait_for_expiry()
+            assert list(mailbox.receive()) == []
+            [letter] = wait_for_dead_letters(mailbox, 1)
+            assert letter.delivery_count == 4
+
+    def test_a_confirmed_provisional_delivery_counts(self) -> None:
+        if not self.HAS_UNCOUNTED_DELIVERIES:
+            return
+        with self.open_mailbox(max_deliveries=1) as mailbox:
+            mailbox.send_all(["deadly", "innocent"])
+            deadly, innocent = [receive_one(mailbox, provisional=True) for _ in range(2)]
+            deadly.confirm_delivery()
+            deadly.extend_visibility(self.SHORT)
+            innocent.extend_visibility(self.SHORT)
+            self.wait_for_expiry()
+            assert receive_one(mailbox).body == "innocent"
+            assert list(mailbox.receive()) == []
+            [letter] = wait_for_dead_letters(mailbox, 1)
+            assert (letter.body, letter.delivery_count) == ('"deadly"', 1)
+
+    def test_a_provisional_delivery_can_be_acknowledged_and_returned(self) -> None:
+        if not self.HAS_UNCOUNTED_DELIVERIES:
+            return
+        with self.open_mailbox(max_deliveries=1) as mailbox:
+            mailbox.send_all(["done", "counted", "uncounted"])
+            messages = [receive_one(mailbox, provisional=True) for _ in range(3)]
+            messages[0].acknowledge()
+            messages[1].nack(reason="it failed")
+            messages[2].nack(counts=False)
+            assert receive_one(mailbox).body == "uncounted"
+            assert [letter.body for letter in wait_for_dead_letters(mailbox, 1)] == ['"counted"']
+
+    def test_a_rejected_message_becomes_a_dead_letter_with_its_reason(self, mailbox: Mailbox[Any]) -> None:
+        sent = mailbox.send("a", reply_to="answers")
+        message = receive_one(mailbox)
+        message.reject("the target does not take it")
+        [letter] = wait_for_dead_letters(mailbox, 1)
+        assert (letter.id, letter.body) == (sent, '"a"')
+        assert letter.reason == "the target does not take it"
+        assert (letter.delivery_count, letter.reply_to) == (1, "answers")
+        assert abs(letter.enqueued_at - message.enqueued_at) < timedelta(seconds=1)
+        assert letter.died_at.utcoffset() == timedelta(0)
+        assert letter.died_at >= letter.enqueued_at - timedelta(seconds=1)
+        assert mailbox.approximate_count() == 0
+        assert_raises(ReceiptExpired, message.reject, "again")
+
+    def test_reading_dead_letters_keeps_them(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send_all(["a", "b", "c"])
+        for message in receive_many(mailbox, 3):
+            message.reject(f"no {message.body}")
+        letters = wait_for_dead_letters(mailbox, 3)
+        assert {letter.reason for letter in letters} == {"no a", "no b", "no c"}
+        assert {letter.id for letter in wait_for_dead_letters(mailbox, 3)} == {
+            letter.id for letter in letters
+        }
+        assert len(mailbox.dead_letters(2)) == 2
+        if self.IN_ORDER:
+            assert [letter.body for letter in mailbox.dead_letters(2)] == ['"c"', '"b"']
+
+    def test_a_message_returned_too_often_becomes_a_dead_letter(self) -> None:
+        with self.open_mailbox(max_deliveries=2) as mailbox:
+            sent = mailbox.send("a")
+            receive_one(mailbox).nack(reason="the target was busy")
+            assert receive_one(mailbox, self.SHORT).delivery_count == 2
+            self.wait_for_expiry()
+            assert list(mailbox.receive()) == []
+            [letter] = wait_for_dead_letters(mailbox, 1)
+            assert (letter.id, letter.body) == (sent, '"a"')
+            assert "2 times" in letter.reason
+            assert letter.delivery_count >= 2
+            if self.HAS_DELIVERY_HISTORY:
+                first, second = letter.history
+                assert "1" in first
+                assert "the target was busy" in first
+                assert "2" in second
+            assert mailbox.approximate_count() == 0
+
+    def test_messages_returned_too_often_do_not_block_the_queue(self) -> None:
+        with self.open_mailbox(max_deliveries=1) as mailbox:
+            mailbox.send_all(["a", "b"])
+            for message in receive_many(mailbox, 2):
+                message.nack()
+            mailbox.send("c")
+            assert receive_one(mailbox).body == "c"
+            wait_for_dead_letters(mailbox, 2)
+
+    def test_the_last_delivery_can_be_acknowledged(self) -> None:
+        with self.open_mailbox(max_deliveries=1) as mailbox:
+            mailbox.send("a")
+            receive_one(mailbox).acknowledge()
+            assert list(mailbox.receive()) == []
+            assert list(mailbox.dead_letters()) == []
+
+    def test_a_delivery_history_keeps_at_most_ten_lines(self, mailbox: Mailbox[Any]) -> None:
+        if not self.HAS_DELIVERY_HISTORY:
+            return
+        mailbox.send("a")
+        for turn in range(1, 13):
+            receive_one(mailbox).nack(reason=f"turn {turn}!")
+        receive_one(mailbox).reject("enough")
+        [letter] = wait_for_dead_letters(mailbox, 1)
+        assert letter.delivery_count == 13
+        assert len(letter.history) <= 10
+        assert any("turn 12!" in line for line in letter.history)
+        assert not any("turn 1!" in line for line in letter.history)
 
 
-def _ways(message: Message[Any]) -> list[Callable[[], object]]:
-    """Every way to settle a message or to keep it."""
-    return [
-        message.acknowledge,
-        message.nack,
-        lambda: message.nack(1, reason="no"),
-        lambda: message.extend_visibility(LONG),
-        message.confirm_delivery,
-        lambda: message.reject("no"),
-    ]
-
-
-def _refuses(box: Mailbox[Any], **arguments: Any) -> None:
-    refused(ConfigError, lambda: box.receive(**arguments))
+def _assert_expired(message: Message[Any]) -> None:
+    """Assert that a message can be neither settled nor extended."""
+    assert_raises(ReceiptExpired, message.acknowledge)
+    assert_raises(ReceiptExpired, message.nack)
+    assert_raises(ReceiptExpired, message.nack, 1, reason="no")
+    assert_raises(ReceiptExpired, message.extend_visibility, LONG)
+    assert_raises(ReceiptExpired, message.confirm_delivery)
+    assert_raises(ReceiptExpired, message.reject, "no")

@@ -1,4 +1,4 @@
-"""A model server on this machine that speaks three wire formats and misbehaves on demand."""
+"""A loopback model server for OpenAI, Anthropic and Gemini clients that can inject faults."""
 
 from __future__ import annotations
 
@@ -7,58 +7,65 @@ import asyncio
 import contextlib
 import random
 import signal
+import socket
+import struct
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from http import HTTPStatus
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
 from proctor.errors import UsageError
 from proctor.records.session import ToolCall
 from proctor.testing import wire_anthropic, wire_gemini, wire_openai
-from proctor.testing.exchange import (
-    LONGEST_HEAD,
-    Asked,
-    Fault,
-    Outgoing,
-    Received,
-    Refused,
-    Said,
-    Wire,
-    end,
-    receive,
-    send,
+from proctor.testing.faults import Fault
+from proctor.testing.schema_instance import minimal_instance
+from proctor.testing.wire_format import (
+    HttpError,
+    HttpRequest,
+    RecordedRequest,
+    ScriptedReply,
+    WireFormat,
+    WireName,
 )
-from proctor.testing.fitting import fitting
 
-Answer = Callable[[Asked], str | Said]
+Answer = Callable[[RecordedRequest], str | ScriptedReply]
 Embed = Callable[[str], Sequence[float]]
-Misbehave = Callable[[Asked], Fault | None]
+Misbehave = Callable[[RecordedRequest], Fault | None]
 
 GREETING = "This is the loopback model."
 DIMENSIONS = 16
-_WIRES: dict[str, Wire] = {"openai": wire_openai, "anthropic": wire_anthropic, "gemini": wire_gemini}
+MAX_HEAD_BYTES = 64 * 1024
+_WIRES: dict[WireName, WireFormat] = {
+    "openai": wire_openai,
+    "anthropic": wire_anthropic,
+    "gemini": wire_gemini,
+}
+_STATUS_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+# SO_LINGER with a timeout of 0 makes close() send a reset.
+_LINGER_RESET = struct.pack("ii", 1, 0)
 
 
-def default_answer(asked: Asked) -> str | Said:
-    """The smallest answer that fits: a call where a tool must be called, JSON where it is asked.
+def default_answer(request: RecordedRequest) -> str | ScriptedReply:
+    """Return the smallest valid reply: a call of the required tool, JSON for a schema, or a greeting.
 
-    >>> default_answer(Asked("openai", "/", schema={"type": "array"}))
+    >>> default_answer(RecordedRequest("openai", "/", schema={"type": "array"}))
     '[]'
     """
-    if asked.must_call is not None:
-        schema = next((tool.parameters for tool in asked.tools if tool.name == asked.must_call), {})
-        arguments = fitting(schema) if schema.get("type") == "object" else {}
-        return Said(tool_calls=(ToolCall(asked.must_call, arguments),))
-    if asked.schema is not None:
-        return msgspec.json.encode(fitting(asked.schema)).decode()
+    if request.must_call is not None:
+        schema = next((tool.parameters for tool in request.tools if tool.name == request.must_call), {})
+        arguments = minimal_instance(schema) if schema.get("type") == "object" else {}
+        return ScriptedReply(tool_calls=(ToolCall(request.must_call, arguments),))
+    if request.schema is not None:
+        return msgspec.json.encode(minimal_instance(request.schema)).decode()
     return GREETING
 
 
 def default_embed(text: str) -> list[float]:
-    """A vector of length 1 that counts the letters of a text.
+    """Return a vector of length 1 that counts the letters of a text.
 
     >>> default_embed("ab") == default_embed("ba")
     True
@@ -71,20 +78,20 @@ def default_embed(text: str) -> list[float]:
 
 
 class ModelServer:
-    """A server that speaks the wire formats of OpenAI, Anthropic and Gemini on 127.0.0.1.
+    """A server on 127.0.0.1 that speaks the wire formats of OpenAI, Anthropic and Gemini.
 
-    `answer` is a function from what was asked to a text or a `Said`; it runs in the server's own
-    thread and should be quick, and what it raises is answered with status 400. `embed` makes a
-    vector of a text. What was asked stands in `calls`. `faults` are used up in order, one for each
-    request (None: behave); after that `misbehave` is asked. With `key` or `models`, requests with
-    another key or model are refused. Requests that the real servers would refuse are refused.
+    `answer` maps a request to a text or a `ScriptedReply`; it runs in the server's thread and should be
+    quick, and an exception in it becomes a response with status 400. `embed` maps a text to a vector.
+    `calls` lists the requests so far. Each request takes the next item of `faults` (None: no fault);
+    when they are used up, the server calls `misbehave`. With `key` or `models`, the server rejects other
+    keys or models. It also rejects requests that the real servers would reject.
 
     OpenAI's base URL is `server.url + "/v1"`; those of Anthropic and Gemini are `server.url`.
 
     >>> import urllib.request
     >>> with ModelServer() as server:
-    ...     with urllib.request.urlopen(server.url + "/v1/models") as answer:
-    ...         print(msgspec.json.decode(answer.read())["data"][0]["id"])
+    ...     with urllib.request.urlopen(server.url + "/v1/models") as response:
+    ...         print(msgspec.json.decode(response.read())["data"][0]["id"])
     loopback
     """
 
@@ -105,7 +112,7 @@ class ModelServer:
         self._key = key
         self._models = None if models is None else tuple(models)
         self._port = port
-        self._calls: list[Asked] = []
+        self._calls: list[RecordedRequest] = []
         self._count = 0
         self._connections: set[asyncio.Task[None]] = set()
         self._thread: threading.Thread | None = None
@@ -114,21 +121,21 @@ class ModelServer:
 
     @property
     def url(self) -> str:
-        """Where it listens, such as "http://127.0.0.1:40123"."""
+        """The address of the running server, such as "http://127.0.0.1:40123"."""
         if not self._url:
             raise UsageError("the server is not running", fix="use it in `with ModelServer() as …`")
         return self._url
 
     @property
-    def calls(self) -> list[Asked]:
-        """What was asked so far, in order; a copy, to be read from any thread."""
+    def calls(self) -> list[RecordedRequest]:
+        """A copy of the requests so far, in order; safe to read from any thread."""
         return self._calls.copy()
 
     def __enter__(self) -> Self:
         ready = threading.Event()
         failure: list[BaseException] = []
 
-        def work() -> None:
+        def run() -> None:
             try:
                 asyncio.run(self._serve(ready))
             except BaseException as error:
@@ -136,7 +143,7 @@ class ModelServer:
             finally:
                 ready.set()
 
-        self._thread = threading.Thread(target=work, name="proctor-model-server", daemon=True)
+        self._thread = threading.Thread(target=run, name="proctor-model-server", daemon=True)
         self._thread.start()
         ready.wait()
         if failure:
@@ -147,167 +154,210 @@ class ModelServer:
         self.close()
 
     def close(self) -> None:
-        """Stop listening and drop every connection; the address answers no more."""
+        """Stop listening and drop every connection."""
         if self._thread is not None:
-            with contextlib.suppress(RuntimeError):  # its loop is closed: it has ended already
+            with contextlib.suppress(RuntimeError):  # the event loop has already ended
                 self._stop()
             self._thread.join()
             self._thread = None
 
     async def _serve(self, ready: threading.Event) -> None:
-        loop, over = asyncio.get_running_loop(), asyncio.Event()
-        self._stop = lambda: loop.call_soon_threadsafe(over.set)
-        listening = await asyncio.start_server(
-            self._connected, "127.0.0.1", self._port, limit=LONGEST_HEAD, backlog=4096
+        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+        self._stop = lambda: loop.call_soon_threadsafe(stopped.set)
+        server = await asyncio.start_server(
+            self._accept, "127.0.0.1", self._port, limit=MAX_HEAD_BYTES, backlog=4096
         )
-        self._url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        self._url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         ready.set()
         try:
-            await over.wait()
+            await stopped.wait()
         finally:
-            listening.close()
+            server.close()
             for task in self._connections:
                 task.cancel()
             await asyncio.gather(*self._connections, return_exceptions=True)
 
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.get_running_loop().create_task(self._converse(reader, writer))
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._handle_connection(reader, writer))
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of one connection until either side ends it."""
+    async def _handle_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while (received := await receive(reader)) is not None:
-                answer, fault = self._respond(received._replace(number=self._count))
-                again = await send(writer, answer, fault)
-                if not again or received.headers.get("connection", "").lower() == "close":
+            while (request := await _receive(reader)) is not None:
+                response, fault = self._respond(request._replace(number=self._count))
+                can_reuse = await _send(writer, response, fault)
+                if not can_reuse or request.headers.get("connection", "").lower() == "close":
                     break
         except OSError:
-            pass  # the client has gone; it knows why
+            pass  # the client has disconnected
         except asyncio.CancelledError:
             writer.transport.abort()
             raise
         finally:
-            await end(writer)
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
 
-    def _respond(self, received: Received) -> tuple[Outgoing, Fault | None]:
+    def _respond(self, http: HttpRequest) -> tuple[_HttpResponse, Fault | None]:
         self._count += 1
-        wire = _wire(received)
-        if wire is None:
-            return Outgoing(404, b'{"error":{"message":"no such path"}}', {}), None
+        name = _find_wire(http)
+        if name is None:
+            return _HttpResponse(404, b'{"error":{"message":"no such path"}}', {}), None
+        wire = _WIRES[name]
         try:
-            if self._key is not None and wire.key(received.headers) != self._key:
-                raise Refused(401, "Incorrect API key provided")
-            asked = _listing(received) if received.method == "GET" else wire.read(received)
-            if self._models is not None and asked.model not in (*self._models, ""):
-                raise Refused(404, f"The model `{asked.model}` does not exist")
-        except Refused as refused:
-            return _encoded(refused.code, wire.error(refused.code, refused.message)), None
+            if self._key is not None and wire.read_api_key(http.headers) != self._key:
+                raise HttpError(401, "Incorrect API key provided")
+            request = RecordedRequest(name, http.path, headers=http.headers, number=http.number)
+            if http.method == "POST":
+                request = msgspec.structs.replace(
+                    wire.read_request(http),
+                    headers=http.headers,
+                    body=msgspec.json.decode(http.body),
+                    number=http.number,
+                )
+            if self._models is not None and request.model not in (*self._models, ""):
+                raise HttpError(404, f"The model `{request.model}` does not exist")
+        except HttpError as error:
+            return _encode(error.code, wire.render_error(error.code, error.message)), None
         except (KeyError, TypeError, AttributeError) as error:
-            what = f"a part of the request cannot be read: {type(error).__name__}: {error}"
-            return _encoded(400, wire.error(400, what)), None
-        self._calls.append(asked)
-        fault = self._fault(asked)
-        return _spoiled(self._answered(wire, asked, fault), wire, fault), fault
-
-    def _fault(self, asked: Asked) -> Fault | None:
-        with contextlib.suppress(IndexError):
-            return self.faults.popleft()
-        return None if self.misbehave is None else self.misbehave(asked)
-
-    def _answered(self, wire: Wire, asked: Asked, fault: Fault | None) -> dict[str, Any]:
-        if fault is not None and (fault.content is not None or (fault.code or 200) >= 400):
-            return {}
-        if asked.path.endswith("/models"):
-            return wire.models(("loopback",) if self._models is None else self._models)
+            message = f"a part of the request cannot be read: {type(error).__name__}: {error}"
+            return _encode(400, wire.render_error(400, message)), None
+        self._calls.append(request)
         try:
-            if asked.texts:
-                return wire_openai.embeddings(asked, [self.embed(text) for text in asked.texts])
-            said = self.answer(asked)
-            return wire.answer(asked, Said(said) if isinstance(said, str) else said)
+            fault = self.faults.popleft()
+        except IndexError:
+            fault = None if self.misbehave is None else self.misbehave(request)
+        return self._render(wire, request, fault or Fault()), fault
+
+    def _render(self, wire: WireFormat, request: RecordedRequest, fault: Fault) -> _HttpResponse:
+        """Render the reply with the replacements of the fault."""
+        code = fault.code or 200
+        if fault.content is not None:
+            return _HttpResponse(code, fault.content, fault.headers)
+        if code >= 400:
+            return _encode(code, wire.render_error(code, f"a fault was asked for: {code}"), fault.headers)
+        try:
+            body = self._reply(wire, request)
         except Exception as error:
-            # Status 400, so that no client tries again: the test should hear of it at once.
-            what = f"the server's answer function failed: {type(error).__name__}: {error}"
-            return {"failed": wire.error(400, what)}
+            # Clients do not retry a 400, so the test sees the error at once.
+            message = f"the server's answer function failed: {type(error).__name__}: {error}"
+            return _encode(400, wire.render_error(400, message))
+        if fault.change is not None:
+            fault.change(body)
+        return _encode(code, body, fault.headers)
+
+    def _reply(self, wire: WireFormat, request: RecordedRequest) -> dict[str, Any]:
+        if request.path.endswith("/models"):
+            return wire.render_models(("loopback",) if self._models is None else self._models)
+        if request.texts:
+            return wire_openai.render_embeddings(request, [self.embed(text) for text in request.texts])
+        reply = self.answer(request)
+        return wire.render_reply(request, ScriptedReply(reply) if isinstance(reply, str) else reply)
 
 
-def _wire(received: Received) -> Wire | None:
-    method, path = received.method, received.path
-    if path == "/v1beta/models" and method == "GET":
-        return wire_gemini
-    if path == "/v1/models" and method == "GET":
-        return wire_anthropic if "anthropic-version" in received.headers else wire_openai
-    if method != "POST":
+def _find_wire(http: HttpRequest) -> WireName | None:
+    match http.method, http.path:
+        case "GET", "/v1beta/models":
+            return "gemini"
+        case "GET", "/v1/models":
+            return "anthropic" if "anthropic-version" in http.headers else "openai"
+        case "POST", "/v1/chat/completions" | "/v1/embeddings":
+            return "openai"
+        case "POST", "/v1/messages":
+            return "anthropic"
+        case "POST", path if path.startswith("/v1beta/models/") and path.endswith(wire_gemini.METHOD):
+            return "gemini"
+    return None
+
+
+class _HttpResponse(NamedTuple):
+    code: int
+    body: bytes
+    headers: dict[str, str]
+
+    def encode_head(self, length: int, *, close: bool) -> bytes:
+        headers = {
+            "content-type": "application/json",
+            "content-length": str(length),
+            "connection": "close" if close else "keep-alive",
+            **self.headers,
+        }
+        lines = [f"HTTP/1.1 {self.code} {_STATUS_PHRASES.get(self.code, 'Unknown')}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+def _encode(code: int, body: Any, headers: dict[str, str] | None = None) -> _HttpResponse:
+    return _HttpResponse(code, msgspec.json.encode(body), headers or {})
+
+
+async def _receive(reader: asyncio.StreamReader) -> HttpRequest | None:
+    """Read the next request of a connection; None if it has ended or does not speak HTTP."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+        first, *lines = head[:-4].decode("latin-1").split("\r\n")
+        method, path, _ = first.split(" ")
+        pairs = [line.partition(":") for line in lines]
+        headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError, ValueError):
         return None
-    if path in ("/v1/chat/completions", "/v1/embeddings"):
-        return wire_openai
-    if path == "/v1/messages":
-        return wire_anthropic
-    gemini = path.startswith("/v1beta/models/") and path.endswith(wire_gemini.METHOD)
-    return wire_gemini if gemini else None
+    return HttpRequest(method, path.partition("?")[0], headers, body)
 
 
-def _listing(received: Received) -> Asked:
-    wire = next(name for name, module in _WIRES.items() if module is _wire(received))
-    return Asked(
-        wire,  # type: ignore[arg-type]
-        received.path,
-        headers=received.headers,
-        number=received.number,
-    )
-
-
-def _spoiled(answer: dict[str, Any], wire: Wire, fault: Fault | None) -> Outgoing:
-    """An answer as bytes, with what the fault puts in its place."""
-    if "failed" in answer:
-        return _encoded(400, answer["failed"])
+async def _send(writer: asyncio.StreamWriter, response: _HttpResponse, fault: Fault | None) -> bool:
+    """Send a response; return True if the connection can be used again."""
+    body = response.body
     if fault is None:
-        return _encoded(200, answer)
-    code = fault.code or 200
-    if fault.content is not None:
-        return Outgoing(code, fault.content, fault.headers)
-    if code >= 400:
-        return _encoded(code, wire.error(code, f"a fault was asked for: {code}"), fault.headers)
-    if fault.change is not None:
-        fault.change(answer)
-    return _encoded(code, answer, fault.headers)
-
-
-def _encoded(code: int, body: Any, headers: dict[str, str] | None = None) -> Outgoing:
-    return Outgoing(code, msgspec.json.encode(body), headers or {})
-
-
-def _in_proportion(limited: float, broken: float, delay: float, seed: int) -> Misbehave:
-    """Some of the requests are refused, some fail, and the rest take a while."""
-    chance = random.Random(seed)
-
-    def misbehave(asked: Asked) -> Fault | None:  # noqa: ARG001
-        drawn = chance.random()
-        if drawn < limited:
-            return Fault.status(429)
-        if drawn < limited + broken:
-            return Fault.status(500)
-        return Fault.slow(delay) if delay else None
-
-    return misbehave
+        writer.write(response.encode_head(len(body), close=False) + body)
+        await writer.drain()
+        return True
+    if fault.delay:
+        await asyncio.sleep(fault.delay)
+    if fault.silent:
+        return False
+    if fault.reset:
+        connection = writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_RESET)
+        writer.transport.abort()
+        return False
+    is_wrong_length = fault.cut_after is not None or fault.extra_length != 0
+    writer.write(response.encode_head(len(body) + fault.extra_length, close=is_wrong_length))
+    body = body[: fault.cut_after]
+    size = fault.chunk or max(1, len(body))
+    for start in range(0, len(body), size):
+        if start:
+            await asyncio.sleep(fault.pause)
+        writer.write(body[start : start + size])
+        await writer.drain()
+    return not (is_wrong_length or fault.hang_up)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until told to stop, and say where: `python -m proctor.testing.model_server`."""
+    """Serve until interrupted, and print the URL: `python -m proctor.testing.model_server`."""
     parser = argparse.ArgumentParser(
         prog="python -m proctor.testing.model_server",
-        description="A model server on this machine for OpenAI, Anthropic and Gemini clients.",
+        description="Serve a loopback model for OpenAI, Anthropic and Gemini clients.",
     )
-    parser.add_argument("--port", type=int, default=0, help="0 takes any free one")
-    parser.add_argument("--limited", type=float, default=0.0, help="part answered with 429")
-    parser.add_argument("--broken", type=float, default=0.0, help="part answered with 500")
-    parser.add_argument("--delay", type=float, default=0.0, help="seconds before each answer")
-    parser.add_argument("--seed", type=int, default=0, help="which requests are hit")
-    given = parser.parse_args(arguments)
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 (default): any free port")
+    parser.add_argument("--limited", type=float, default=0.0, help="fraction of requests that get a 429")
+    parser.add_argument("--broken", type=float, default=0.0, help="fraction of requests that get a 500")
+    parser.add_argument("--delay", type=float, default=0.0, help="seconds before each response")
+    parser.add_argument("--seed", type=int, default=0, help="seed that selects the failing requests")
+    options = parser.parse_args(arguments)
+    generator = random.Random(options.seed)
+
+    def misbehave(_: RecordedRequest) -> Fault | None:
+        chance = generator.random()
+        if chance < options.limited:
+            return Fault.status(429)
+        if chance < options.limited + options.broken:
+            return Fault.status(500)
+        return Fault.slow(options.delay) if options.delay else None
+
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    misbehave = _in_proportion(given.limited, given.broken, given.delay, given.seed)
-    with ModelServer(misbehave=misbehave, port=given.port) as server:
+    with ModelServer(misbehave=misbehave, port=options.port) as server:
         print(server.url, flush=True)
         with contextlib.suppress(KeyboardInterrupt):
             while True:

@@ -8,12 +8,20 @@ import msgspec
 
 from proctor.records.model import ToolSpec
 from proctor.records.session import Message, ToolCall
-from proctor.testing.exchange import Asked, Received, Refused, Said, body_of, counted, given, joined
-from proctor.testing.fitting import objects_in
+from proctor.testing.schema_instance import iter_subschemas
+from proctor.testing.wire_format import (
+    HttpRequest,
+    RecordedRequest,
+    ScriptedReply,
+    count_usage,
+    drop_unset,
+    join_text,
+    parse_body,
+    reject_if,
+)
 
 _FINISH = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
-_TYPES = {
-    400: "invalid_request_error",
+_ERROR_TYPES = {
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
@@ -21,8 +29,8 @@ _TYPES = {
     429: "rate_limit_error",
     529: "overloaded_error",
 }
-# Its structured outputs do not know these.
-_UNKNOWN = frozenset(
+# Keywords that structured outputs do not support.
+_UNSUPPORTED = frozenset(
     {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
     | {"minLength", "maxLength", "maxItems"}
 )
@@ -57,9 +65,7 @@ class _Choice(msgspec.Struct):
     name: str | None = None
 
 
-class _Ask(msgspec.Struct, forbid_unknown_fields=True):
-    """Everything that a request may hold; what the server does not need is not looked into."""
-
+class _MessagesRequest(msgspec.Struct, forbid_unknown_fields=True):
     model: str
     max_tokens: int
     messages: list[_Message]
@@ -70,93 +76,77 @@ class _Ask(msgspec.Struct, forbid_unknown_fields=True):
     output_format: _Format | None = None
     temperature: float | None = None
     stream: bool | None = None
-    cache_control: Any = None
-    metadata: Any = None
-    service_tier: Any = None
-    stop_sequences: Any = None
-    thinking: Any = None
-    top_k: Any = None
-    top_p: Any = None
 
 
-def key(headers: dict[str, str]) -> str:
-    """The key that was sent, or nothing."""
+_IGNORED = frozenset(
+    {"cache_control", "metadata", "service_tier", "stop_sequences", "thinking", "top_k", "top_p"}
+)
+
+
+def read_api_key(headers: dict[str, str]) -> str:
+    """Return the API key of a request, or an empty string."""
     return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
 
 
-def read(received: Received) -> Asked:
-    """A request for a message."""
-    body, ask = body_of(received, _Ask)
-    schema = _schema(ask)
-    _check(ask, schema, received.headers)
-    tools = tuple(ToolSpec(tool.name, tool.description, tool.input_schema) for tool in ask.tools)
-    system = joined(ask.system) if isinstance(ask.system, list) else ask.system
+def read_request(http: HttpRequest) -> RecordedRequest:
+    """Parse a request for a message."""
+    request = parse_body(http, _MessagesRequest, _IGNORED)
+    output_format = (request.output_config or _Output()).format or request.output_format
+    schema = None if output_format is None else output_format.schema
+    _check(request, schema, http.headers)
+    tools = tuple(ToolSpec(tool.name, tool.description, tool.input_schema) for tool in request.tools)
+    system = join_text(request.system)
     messages = [Message("system", system)] if system else []
-    for message in ask.messages:
-        messages += _messages(message)
-    return Asked(
+    for message in request.messages:
+        messages += _convert_message(message)
+    choice = request.tool_choice
+    any_tool = tools[0].name if choice.type == "any" and tools else None
+    return RecordedRequest(
         wire="anthropic",
-        path=received.path,
-        model=ask.model,
+        path=http.path,
+        model=request.model,
         messages=tuple(messages),
         schema=schema,
         tools=tools,
-        must_call=_must_call(ask.tool_choice, tools),
-        settings=given(temperature=ask.temperature, max_tokens=ask.max_tokens),
-        headers=received.headers,
-        body=body,
-        number=received.number,
+        must_call=choice.name if choice.type == "tool" else any_tool,
+        settings=drop_unset(temperature=request.temperature, max_tokens=request.max_tokens),
     )
 
 
-def _schema(ask: _Ask) -> dict[str, Any] | None:
-    form = ask.output_config.format if ask.output_config is not None else None
-    form = form or ask.output_format
-    return None if form is None else form.schema
-
-
-def _check(ask: _Ask, schema: dict[str, Any] | None, headers: dict[str, str]) -> None:
-    """Refuse what the real server refuses."""
-    if "anthropic-version" not in headers:
-        raise Refused(400, "anthropic-version: header is required")
-    if not ask.messages or ask.messages[0].role != "user":
-        raise Refused(400, "messages: first message must use the 'user' role")
-    if ask.max_tokens < 1:
-        raise Refused(400, "max_tokens: must be greater than or equal to 1")
-    if ask.stream:
-        raise Refused(400, "this server does not stream")
-    if ask.temperature is not None and not 0 <= ask.temperature <= 1:
-        raise Refused(400, "temperature: must be between 0 and 1")
-    _check_calls(ask.messages)
-    for inner in objects_in(schema):
-        unknown = _UNKNOWN & set(inner)
-        if unknown:
-            raise Refused(400, f"output_config.format.schema: {sorted(unknown)} not supported")
-        if inner.get("type") == "object" and inner.get("additionalProperties") is not False:
-            raise Refused(400, "output_config.format.schema: 'additionalProperties' must be set to false")
-
-
-def _check_calls(messages: list[_Message]) -> None:
-    waiting: set[str] = set()
+def _check(request: _MessagesRequest, schema: dict[str, Any] | None, headers: dict[str, str]) -> None:
+    messages, temperature = request.messages, request.temperature
+    reject_if("anthropic-version" not in headers, "anthropic-version: header is required")
+    starts_with_user = messages and messages[0].role == "user"
+    reject_if(not starts_with_user, "messages: first message must use the 'user' role")
+    reject_if(request.max_tokens < 1, "max_tokens: must be greater than or equal to 1")
+    reject_if(request.stream, "this server does not stream")
+    is_out_of_range = temperature is not None and not 0 <= temperature <= 1
+    reject_if(is_out_of_range, "temperature: must be between 0 and 1")
+    pending: set[str] = set()
     for message in messages:
         answered = {block.get("tool_use_id") for block in _blocks(message, "tool_result")}
-        if answered != waiting:
-            raise Refused(400, "tool_use blocks and the tool_result blocks after them differ")
-        waiting = {str(block.get("id")) for block in _blocks(message, "tool_use")}
+        reject_if(answered != pending, "tool_use blocks and the tool_result blocks after them differ")
+        pending = {str(block.get("id")) for block in _blocks(message, "tool_use")}
+    place = "output_config.format.schema"
+    for inner in iter_subschemas(schema):
+        unsupported = sorted(_UNSUPPORTED & set(inner))
+        reject_if(unsupported, f"{place}: {unsupported} not supported")
+        is_open = inner.get("type") == "object" and inner.get("additionalProperties") is not False
+        reject_if(is_open, f"{place}: 'additionalProperties' must be set to false")
 
 
-def _blocks(message: _Message, kind: str) -> list[dict[str, Any]]:
+def _blocks(message: _Message, block_type: str) -> list[dict[str, Any]]:
     if isinstance(message.content, str):
         return []
-    return [block for block in message.content if block.get("type") == kind]
+    return [block for block in message.content if block.get("type") == block_type]
 
 
-def _messages(message: _Message) -> list[Message]:
-    """One message of theirs holds the results of tools beside what the user says."""
+def _convert_message(message: _Message) -> list[Message]:
+    """Split a message into tool results, which Anthropic puts into user messages, and the rest."""
     if isinstance(message.content, str):
         return [Message(message.role, message.content)]
-    told = [
-        Message("tool", _result(block), call_id=block["tool_use_id"])
+    messages = [
+        Message("tool", join_text(block.get("content", "")), call_id=block["tool_use_id"])
         for block in _blocks(message, "tool_result")
     ]
     calls = tuple(
@@ -164,68 +154,57 @@ def _messages(message: _Message) -> list[Message]:
     )
     rest = [block for block in message.content if block.get("type") not in ("tool_result", "tool_use")]
     if rest or calls:
-        told.append(Message(message.role, joined(rest), tool_calls=calls))
-    return told
+        messages.append(Message(message.role, join_text(rest), tool_calls=calls))
+    return messages
 
 
-def _result(block: dict[str, Any]) -> Any:
-    content = block.get("content", "")
-    return joined(content) if isinstance(content, list) else content
-
-
-def _must_call(choice: _Choice, tools: tuple[ToolSpec, ...]) -> str | None:
-    if choice.type == "tool":
-        return choice.name
-    return tools[0].name if choice.type == "any" and tools else None
-
-
-def answer(asked: Asked, said: Said) -> dict[str, Any]:
-    """A message of the assistant."""
+def render_reply(request: RecordedRequest, reply: ScriptedReply) -> dict[str, Any]:
+    """Render an assistant message."""
     content: list[dict[str, Any]] = []
-    if said.text and said.refusal is None:
-        content.append({"type": "text", "text": said.text, "citations": None})
+    if reply.text and reply.refusal is None:
+        content.append({"type": "text", "text": reply.text, "citations": None})
     content += [
         {
             "type": "tool_use",
-            "id": call.call_id or f"toolu_{asked.number}_{place}",
+            "id": call.call_id or f"toolu_{request.number}_{index}",
             "name": call.name,
             "input": call.arguments,
         }
-        for place, call in enumerate(said.tool_calls)
+        for index, call in enumerate(reply.tool_calls)
     ]
-    refused = {"type": "refusal", "category": None, "explanation": said.refusal}
+    refusal = {"type": "refusal", "category": None, "explanation": reply.refusal}
     return {
-        "id": f"msg_{asked.number}",
+        "id": f"msg_{request.number}",
         "type": "message",
         "role": "assistant",
-        "model": asked.model,
+        "model": request.model,
         "content": content,
-        "stop_reason": _FINISH.get(said.reason, said.reason),
+        "stop_reason": _FINISH.get(reply.reason, reply.reason),
         "stop_sequence": None,
-        "stop_details": None if said.refusal is None else refused,
-        **_usage(asked, said),
+        "stop_details": None if reply.refusal is None else refusal,
+        **_usage(request, reply),
     }
 
 
-def _usage(asked: Asked, said: Said) -> dict[str, Any]:
-    used = counted(asked, said)
-    if used.total_tokens is None:
+def _usage(request: RecordedRequest, reply: ScriptedReply) -> dict[str, Any]:
+    usage = count_usage(request, reply)
+    if usage.total_tokens is None:
         return {}
-    cached = used.cached_tokens or 0
+    cached = usage.cached_tokens or 0
     return {
         "usage": {
-            # Theirs does not count again what was read from the cache.
-            "input_tokens": (used.input_tokens or 0) - cached,
-            "output_tokens": used.output_tokens or 0,
+            # Anthropic does not count cached tokens as input tokens.
+            "input_tokens": (usage.input_tokens or 0) - cached,
+            "output_tokens": usage.output_tokens or 0,
             "cache_read_input_tokens": cached,
             "cache_creation_input_tokens": 0,
         }
     }
 
 
-def models(names: tuple[str, ...]) -> dict[str, Any]:
-    """The list of models."""
-    listed = [
+def render_models(names: tuple[str, ...]) -> dict[str, Any]:
+    """Render the list of models."""
+    models = [
         {
             "id": name,
             "type": "model",
@@ -236,10 +215,10 @@ def models(names: tuple[str, ...]) -> dict[str, Any]:
         for name in names
     ]
     ends = {"first_id": names[0], "last_id": names[-1]} if names else {}
-    return {"data": listed, "has_more": False, "first_id": None, "last_id": None, **ends}
+    return {"data": models, "has_more": False, "first_id": None, "last_id": None, **ends}
 
 
-def error(code: int, message: str) -> dict[str, Any]:
-    """An error as the real server words it."""
-    kind = _TYPES.get(code, "api_error" if code >= 500 else "invalid_request_error")
-    return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_loopback"}
+def render_error(code: int, message: str) -> dict[str, Any]:
+    """Render an error in the format of the real server."""
+    error_type = _ERROR_TYPES.get(code, "api_error" if code >= 500 else "invalid_request_error")
+    return {"type": "error", "error": {"type": error_type, "message": message}, "request_id": "req_loopback"}

@@ -9,7 +9,16 @@ import msgspec
 
 from proctor.records.model import TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall
-from proctor.testing.exchange import Asked, Received, Refused, Said, body_of, counted, given, joined
+from proctor.testing.wire_format import (
+    HttpRequest,
+    RecordedRequest,
+    ScriptedReply,
+    count_usage,
+    drop_unset,
+    join_text,
+    parse_body,
+    reject_if,
+)
 
 METHOD = ":generateContent"
 _FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "tool_calls": "STOP", "refusal": "SAFETY"}
@@ -41,13 +50,13 @@ class _Tool(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     function_declarations: list[_Declaration] = []
 
 
-class _Calling(msgspec.Struct, rename="camel"):
+class _FunctionCalling(msgspec.Struct, rename="camel"):
     mode: Literal["AUTO", "ANY", "NONE", "VALIDATED"] = "AUTO"
     allowed_function_names: list[str] = []
 
 
 class _ToolConfig(msgspec.Struct, rename="camel"):
-    function_calling_config: _Calling = msgspec.field(default_factory=_Calling)
+    function_calling_config: _FunctionCalling = msgspec.field(default_factory=_FunctionCalling)
 
 
 class _Generation(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -66,90 +75,82 @@ class _Generation(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     top_p: Any = None
 
 
-class _Ask(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """Everything that a request may hold; what the server does not need is not looked into."""
-
+class _GenerateRequest(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     contents: list[_Content]
     system_instruction: _Content | None = None
     tools: list[_Tool] = []
     tool_config: _ToolConfig = msgspec.field(default_factory=_ToolConfig)
     generation_config: _Generation = msgspec.field(default_factory=_Generation)
-    safety_settings: Any = None
-    cached_content: Any = None
 
 
-def key(headers: dict[str, str]) -> str:
-    """The key that was sent, or nothing."""
+_IGNORED = frozenset({"safetySettings", "cachedContent"})
+
+
+def read_api_key(headers: dict[str, str]) -> str:
+    """Return the API key of a request, or an empty string."""
     return headers.get("x-goog-api-key", "")
 
 
-def read(received: Received) -> Asked:
-    """A request to generate content."""
-    body, ask = body_of(received, _Ask)
-    _check(ask)
-    wanted = ask.generation_config
+def read_request(http: HttpRequest) -> RecordedRequest:
+    """Parse a request to generate content."""
+    request = parse_body(http, _GenerateRequest, _IGNORED)
+    config = request.generation_config
+    schema = config.response_json_schema if config.response_schema is None else config.response_schema
+    _check(request, schema)
     tools = tuple(
-        ToolSpec(found.name, found.description, found.parameters_json_schema or found.parameters)
-        for tool in ask.tools
-        for found in tool.function_declarations
+        ToolSpec(function.name, function.description, function.parameters_json_schema or function.parameters)
+        for tool in request.tools
+        for function in tool.function_declarations
     )
     messages = []
-    if ask.system_instruction is not None:
-        messages.append(Message("system", joined(ask.system_instruction.parts)))
-    for content in ask.contents:
-        messages += _messages(content)
-    return Asked(
+    if request.system_instruction is not None:
+        messages.append(Message("system", join_text(request.system_instruction.parts)))
+    for content in request.contents:
+        messages += _convert_content(content)
+    calling = request.tool_config.function_calling_config
+    must_call = calling.mode == "ANY" and bool(tools)
+    return RecordedRequest(
         wire="gemini",
-        path=received.path,
-        model=unquote(received.path.rpartition("/")[2].removesuffix(METHOD)),
+        path=http.path,
+        model=unquote(http.path.rpartition("/")[2].removesuffix(METHOD)),
         messages=tuple(messages),
-        schema=_schema(wanted),
+        schema=schema,
         tools=tools,
-        must_call=_must_call(ask.tool_config.function_calling_config, tools),
-        settings=given(
-            temperature=wanted.temperature,
-            max_tokens=wanted.max_output_tokens,
-            seed=wanted.seed,
-            top_logprobs=(wanted.logprobs or 0) if wanted.response_logprobs else None,
+        must_call=(calling.allowed_function_names or [tools[0].name])[0] if must_call else None,
+        settings=drop_unset(
+            temperature=config.temperature,
+            max_tokens=config.max_output_tokens,
+            seed=config.seed,
+            top_logprobs=(config.logprobs or 0) if config.response_logprobs else None,
         ),
-        headers=received.headers,
-        body=body,
-        number=received.number,
     )
 
 
-def _schema(wanted: _Generation) -> dict[str, Any] | None:
-    theirs = wanted.response_schema
-    return wanted.response_json_schema if theirs is None else theirs
+def _check(request: _GenerateRequest, schema: dict[str, Any] | None) -> None:
+    config, place = request.generation_config, "* GenerateContentRequest.contents"
+    temperature, logprobs = config.temperature, config.logprobs
+    reject_if(not request.contents, f"{place}: contents is not specified")
+    reject_if(not all(content.parts for content in request.contents), f"{place}: parts must not be empty")
+    is_out_of_range = temperature is not None and not 0 <= temperature <= 2
+    reject_if(is_out_of_range, "* temperature must be in the range [0.0, 2.0]")
+    has_two_schemas = config.response_schema is not None and config.response_json_schema is not None
+    reject_if(has_two_schemas, "responseSchema and responseJsonSchema exclude each other")
+    is_text = schema is not None and config.response_mime_type != "application/json"
+    reject_if(is_text, "a response schema needs the response MIME type application/json")
+    has_bad_logprobs = logprobs is not None and not (config.response_logprobs and logprobs <= 20)
+    reject_if(has_bad_logprobs, "logprobs must be at most 20 and needs responseLogprobs")
 
 
-def _check(ask: _Ask) -> None:
-    """Refuse what the real server refuses."""
-    wanted = ask.generation_config
-    if not ask.contents:
-        raise Refused(400, "* GenerateContentRequest.contents: contents is not specified")
-    if any(not content.parts for content in ask.contents):
-        raise Refused(400, "* GenerateContentRequest.contents: parts must not be empty")
-    if wanted.temperature is not None and not 0 <= wanted.temperature <= 2:
-        raise Refused(400, "* temperature must be in the range [0.0, 2.0]")
-    if wanted.response_schema is not None and wanted.response_json_schema is not None:
-        raise Refused(400, "responseSchema and responseJsonSchema exclude each other")
-    if _schema(wanted) is not None and wanted.response_mime_type != "application/json":
-        raise Refused(400, "a response schema needs the response MIME type application/json")
-    if wanted.logprobs is not None and not (wanted.response_logprobs and wanted.logprobs <= 20):
-        raise Refused(400, "logprobs must be at most 20 and needs responseLogprobs")
-
-
-def _messages(content: _Content) -> list[Message]:
-    """One content of theirs holds the results of functions beside what the user says."""
-    told = []
+def _convert_content(content: _Content) -> list[Message]:
+    """Split a content into function results, which Gemini puts into user contents, and the rest."""
+    messages = []
     for part in content.parts:
         if "functionResponse" in part:
-            found = part["functionResponse"]
-            result = found.get("response", {})
+            response = part["functionResponse"]
+            result = response.get("response", {})
             if len(result) == 1:
                 result = result.get("output", result.get("result", result))
-            told.append(Message("tool", result, name=found["name"], call_id=found.get("id")))
+            messages.append(Message("tool", result, name=response["name"], call_id=response.get("id")))
     calls = tuple(
         ToolCall(call["name"], call.get("args", {}), call_id=call.get("id"))
         for part in content.parts
@@ -158,84 +159,74 @@ def _messages(content: _Content) -> list[Message]:
     rest = [part for part in content.parts if not {"functionResponse", "functionCall"} & set(part)]
     if rest or calls:
         role: Literal["user", "assistant"] = "assistant" if content.role == "model" else "user"
-        told.append(Message(role, joined(rest), tool_calls=calls))
-    return told
+        messages.append(Message(role, join_text(rest), tool_calls=calls))
+    return messages
 
 
-def _must_call(calling: _Calling, tools: tuple[ToolSpec, ...]) -> str | None:
-    if calling.mode != "ANY" or not tools:
-        return None
-    return (calling.allowed_function_names or [tools[0].name])[0]
-
-
-def answer(asked: Asked, said: Said) -> dict[str, Any]:
-    """Candidates; a refusal is feedback on the prompt, and no candidate."""
-    told: dict[str, Any] = {"modelVersion": asked.model, "responseId": str(asked.number)}
-    if said.refusal is not None:
-        told["promptFeedback"] = {"blockReason": "SAFETY"}
-        return {**told, **_usage(asked, said)}
-    parts: list[dict[str, Any]] = [{"text": said.text}] if said.text else []
+def render_reply(request: RecordedRequest, reply: ScriptedReply) -> dict[str, Any]:
+    """Render candidates; a refusal becomes feedback on the prompt without a candidate."""
+    response: dict[str, Any] = {"modelVersion": request.model, "responseId": str(request.number)}
+    if reply.refusal is not None:
+        response["promptFeedback"] = {"blockReason": "SAFETY"}
+        return {**response, **_usage(request, reply)}
+    parts: list[dict[str, Any]] = [{"text": reply.text}] if reply.text else []
     parts += [
         {
             "functionCall": {
-                "id": call.call_id or f"{asked.number}_{place}",
+                "id": call.call_id or f"{request.number}_{index}",
                 "name": call.name,
                 "args": call.arguments,
             }
         }
-        for place, call in enumerate(said.tool_calls)
+        for index, call in enumerate(reply.tool_calls)
     ]
     candidate: dict[str, Any] = {
         "content": {"parts": parts, "role": "model"} if parts else {"role": "model"},
-        "finishReason": _FINISH.get(said.reason, said.reason),
+        "finishReason": _FINISH.get(reply.reason, reply.reason),
         "index": 0,
-        **_logprobs(asked, said.logprobs),
+        **_logprobs(request, reply.logprobs),
     }
-    return {"candidates": [candidate], **told, **_usage(asked, said)}
+    return {"candidates": [candidate], **response, **_usage(request, reply)}
 
 
-def _logprobs(asked: Asked, chances: tuple[TokenLogprobs, ...]) -> dict[str, Any]:
-    most = asked.settings.get("top_logprobs")
-    if most is None or not chances:
+def _logprobs(request: RecordedRequest, chances: tuple[TokenLogprobs, ...]) -> dict[str, Any]:
+    limit = request.settings.get("top_logprobs")
+    if limit is None or not chances:
         return {}
+    ranked = [sorted(chance.others.items(), key=lambda pair: -pair[1])[:limit] for chance in chances]
     top = [
-        {
-            "candidates": [
-                {"token": token, "logProbability": chance}
-                for token, chance in sorted(found.others.items(), key=lambda pair: -pair[1])[:most]
-            ]
-        }
-        for found in chances
+        {"candidates": [{"token": token, "logProbability": logprob} for token, logprob in alternatives]}
+        for alternatives in ranked
     ]
-    chosen = [{"token": found.token, "logProbability": found.logprob} for found in chances]
-    average = sum(found.logprob for found in chances) / len(chances)
-    result = {"chosenCandidates": chosen, **({"topCandidates": top} if most else {})}
+    chosen = [{"token": chance.token, "logProbability": chance.logprob} for chance in chances]
+    average = sum(chance.logprob for chance in chances) / len(chances)
+    result = {"chosenCandidates": chosen, **({"topCandidates": top} if limit else {})}
     return {"logprobsResult": result, "avgLogprobs": average}
 
 
-def _usage(asked: Asked, said: Said) -> dict[str, Any]:
-    used = counted(asked, said)
-    if used.total_tokens is None:
+def _usage(request: RecordedRequest, reply: ScriptedReply) -> dict[str, Any]:
+    usage = count_usage(request, reply)
+    if usage.total_tokens is None:
         return {}
     return {
         "usageMetadata": {
-            "promptTokenCount": used.input_tokens or 0,
-            "candidatesTokenCount": used.output_tokens or 0,
-            "totalTokenCount": used.total_tokens,
-            **({"cachedContentTokenCount": used.cached_tokens} if used.cached_tokens else {}),
+            "promptTokenCount": usage.input_tokens or 0,
+            "candidatesTokenCount": usage.output_tokens or 0,
+            "totalTokenCount": usage.total_tokens,
+            **({"cachedContentTokenCount": usage.cached_tokens} if usage.cached_tokens else {}),
         }
     }
 
 
-def models(names: tuple[str, ...]) -> dict[str, Any]:
-    """The list of models."""
-    listed = [
+def render_models(names: tuple[str, ...]) -> dict[str, Any]:
+    """Render the list of models."""
+    models = [
         {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": ["generateContent"]}
         for name in names
     ]
-    return {"models": listed}
+    return {"models": models}
 
 
-def error(code: int, message: str) -> dict[str, Any]:
-    """An error as the real server words it."""
+def render_error(code: int, message: str) -> dict[str, Any]:
+    """Render an error in the format of the real server."""
     return {"error": {"code": code, "message": message, "status": _STATUS.get(code, "UNKNOWN")}}

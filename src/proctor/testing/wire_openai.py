@@ -1,4 +1,4 @@
-"""The wire format of OpenAI and of the servers that are compatible with it."""
+"""The wire format of OpenAI and compatible servers."""
 
 from __future__ import annotations
 
@@ -12,20 +12,24 @@ import msgspec
 
 from proctor.records.model import TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall
-from proctor.testing.exchange import Asked, Received, Refused, Said, body_of, counted, given, joined
-from proctor.testing.fitting import objects_in
+from proctor.testing.schema_instance import iter_subschemas
+from proctor.testing.wire_format import (
+    HttpError,
+    HttpRequest,
+    RecordedRequest,
+    ScriptedReply,
+    count_usage,
+    drop_unset,
+    join_text,
+    parse_body,
+    reject_if,
+)
 
 EMBEDDINGS = "/embeddings"
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _FINISH = {"refusal": "stop"}
-_TYPES = {
-    400: "invalid_request_error",
-    401: "invalid_request_error",
-    403: "permission_error",
-    404: "invalid_request_error",
-    429: "rate_limit_error",
-}
-_CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
+_ERROR_TYPES = {403: "permission_error", 429: "rate_limit_error"}
+_ERROR_CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
 
 
 class _Function(msgspec.Struct, forbid_unknown_fields=True):
@@ -40,7 +44,7 @@ class _Tool(msgspec.Struct, forbid_unknown_fields=True):
     function: _Function
 
 
-class _Called(msgspec.Struct):
+class _CalledFunction(msgspec.Struct):
     name: str
     arguments: str
 
@@ -48,7 +52,7 @@ class _Called(msgspec.Struct):
 class _Call(msgspec.Struct):
     id: str
     type: Literal["function"]
-    function: _Called
+    function: _CalledFunction
 
 
 class _Message(msgspec.Struct, forbid_unknown_fields=True):
@@ -72,9 +76,7 @@ class _Format(msgspec.Struct, forbid_unknown_fields=True):
     json_schema: _Schema | None = None
 
 
-class _Chat(msgspec.Struct, forbid_unknown_fields=True):
-    """Everything that a request may hold; what the server does not need is not looked into."""
-
+class _ChatRequest(msgspec.Struct, forbid_unknown_fields=True):
     model: str
     messages: list[_Message]
     tools: list[_Tool] = []
@@ -88,23 +90,16 @@ class _Chat(msgspec.Struct, forbid_unknown_fields=True):
     top_logprobs: int | None = None
     n: int | None = None
     stream: bool | None = None
-    frequency_penalty: Any = None
-    logit_bias: Any = None
-    metadata: Any = None
-    parallel_tool_calls: Any = None
-    presence_penalty: Any = None
-    prompt_cache_key: Any = None
-    reasoning_effort: Any = None
-    safety_identifier: Any = None
-    service_tier: Any = None
-    stop: Any = None
-    store: Any = None
-    top_p: Any = None
-    user: Any = None
-    verbosity: Any = None
 
 
-class _Embeddings(msgspec.Struct, forbid_unknown_fields=True):
+_IGNORED = frozenset(
+    {"frequency_penalty", "logit_bias", "metadata", "parallel_tool_calls", "presence_penalty"}
+    | {"prompt_cache_key", "reasoning_effort", "safety_identifier", "service_tier", "stop", "store"}
+    | {"top_p", "user", "verbosity"}
+)
+
+
+class _EmbeddingsRequest(msgspec.Struct, forbid_unknown_fields=True):
     model: str
     input: str | list[str]
     encoding_format: Literal["float", "base64"] = "float"
@@ -112,227 +107,195 @@ class _Embeddings(msgspec.Struct, forbid_unknown_fields=True):
     user: str | None = None
 
 
-def key(headers: dict[str, str]) -> str:
-    """The key that was sent, or nothing."""
+def read_api_key(headers: dict[str, str]) -> str:
+    """Return the API key of a request, or an empty string."""
     return headers.get("authorization", "").removeprefix("Bearer ")
 
 
-def read(received: Received) -> Asked:
-    """A request for a chat completion or for embeddings."""
-    if received.path.endswith(EMBEDDINGS):
-        return _read_embeddings(received)
-    body, chat = body_of(received, _Chat)
+def read_request(http: HttpRequest) -> RecordedRequest:
+    """Parse a request for a chat completion or for embeddings."""
+    if http.path.endswith(EMBEDDINGS):
+        return _read_embeddings(http)
+    chat = parse_body(http, _ChatRequest, _IGNORED)
     _check(chat)
-    form = chat.response_format
+    schema = chat.response_format.json_schema if chat.response_format is not None else None
+    functions = [tool.function for tool in chat.tools]
     tools = tuple(
-        ToolSpec(tool.function.name, tool.function.description, tool.function.parameters)
-        for tool in chat.tools
+        ToolSpec(function.name, function.description, function.parameters) for function in functions
     )
-    limit = chat.max_completion_tokens or chat.max_tokens
-    return Asked(
+    return RecordedRequest(
         wire="openai",
-        path=received.path,
+        path=http.path,
         model=chat.model,
-        messages=tuple(_message(message) for message in chat.messages),
-        schema=form.json_schema.schema if form is not None and form.json_schema else None,
+        messages=tuple(_convert_message(message) for message in chat.messages),
+        schema=None if schema is None else schema.schema,
         tools=tools,
-        must_call=_must_call(chat.tool_choice, tools),
-        settings=given(
+        must_call=_required_tool(chat.tool_choice, tools),
+        settings=drop_unset(
             temperature=chat.temperature,
-            max_tokens=limit,
+            max_tokens=chat.max_completion_tokens or chat.max_tokens,
             seed=chat.seed,
             top_logprobs=(chat.top_logprobs or 0) if chat.logprobs else None,
         ),
-        headers=received.headers,
-        body=body,
-        number=received.number,
     )
 
 
-def _read_embeddings(received: Received) -> Asked:
-    body, wanted = body_of(received, _Embeddings)
-    texts = (wanted.input,) if isinstance(wanted.input, str) else tuple(wanted.input)
-    if not texts or "" in texts:
-        raise Refused(400, "'$.input' is invalid: neither it nor a text in it may be empty")
-    return Asked(
-        wire="openai",
-        path=received.path,
-        model=wanted.model,
-        settings=given(dimensions=wanted.dimensions),
-        texts=texts,
-        headers=received.headers,
-        body=body,
-        number=received.number,
-    )
+def _read_embeddings(http: HttpRequest) -> RecordedRequest:
+    request = parse_body(http, _EmbeddingsRequest)
+    texts = (request.input,) if isinstance(request.input, str) else tuple(request.input)
+    is_empty = not texts or "" in texts
+    reject_if(is_empty, "'$.input' is invalid: neither it nor a text in it may be empty")
+    settings = drop_unset(dimensions=request.dimensions)
+    return RecordedRequest("openai", http.path, request.model, settings=settings, texts=texts)
 
 
-def _check(chat: _Chat) -> None:
-    """Refuse what the real server refuses."""
-    if not chat.messages:
-        raise Refused(400, "[] is too short - 'messages'")
-    if chat.stream or (chat.n or 1) > 1:
-        raise Refused(400, "this server neither streams nor gives several choices")
-    if chat.temperature is not None and not 0 <= chat.temperature <= 2:
-        raise Refused(400, "'temperature' must be between 0 and 2")
-    if chat.max_tokens is not None and chat.max_completion_tokens is not None:
-        raise Refused(400, "'max_tokens' and 'max_completion_tokens' exclude each other")
-    if chat.top_logprobs is not None and not (chat.logprobs and 0 <= chat.top_logprobs <= 20):
-        raise Refused(400, "'top_logprobs' must be 0 to 20 and needs 'logprobs'")
-    _check_calls(chat.messages)
-    form = chat.response_format
-    if form is not None and form.type == "json_schema":
-        _check_schema(form.json_schema)
-
-
-def _check_calls(messages: list[_Message]) -> None:
-    waiting: set[str] = set()
-    for message in messages:
+def _check(chat: _ChatRequest) -> None:
+    temperature, top_logprobs, response_format = chat.temperature, chat.top_logprobs, chat.response_format
+    reject_if(not chat.messages, "[] is too short - 'messages'")
+    reject_if(chat.stream or (chat.n or 1) > 1, "this server neither streams nor gives several choices")
+    is_out_of_range = temperature is not None and not 0 <= temperature <= 2
+    reject_if(is_out_of_range, "'temperature' must be between 0 and 2")
+    has_two_limits = chat.max_tokens is not None and chat.max_completion_tokens is not None
+    reject_if(has_two_limits, "'max_tokens' and 'max_completion_tokens' exclude each other")
+    has_bad_logprobs = top_logprobs is not None and not (chat.logprobs and 0 <= top_logprobs <= 20)
+    reject_if(has_bad_logprobs, "'top_logprobs' must be 0 to 20 and needs 'logprobs'")
+    pending: set[str | None] = set()
+    for message in chat.messages:
         if message.role == "tool":
-            if message.tool_call_id not in waiting:
-                raise Refused(400, "a message with role 'tool' must answer a preceding tool call")
-            waiting.discard(message.tool_call_id)
-        elif waiting:
-            raise Refused(400, f"tool calls were not answered: {', '.join(sorted(waiting))}")
-        waiting |= {call.id for call in message.tool_calls or ()}
+            is_unknown = message.tool_call_id not in pending
+            reject_if(is_unknown, "a message with role 'tool' must answer a preceding tool call")
+            pending.discard(message.tool_call_id)
+        else:
+            reject_if(pending, f"tool calls were not answered: {', '.join(sorted(map(str, pending)))}")
+        pending |= {call.id for call in message.tool_calls or ()}
+    if response_format is not None and response_format.type == "json_schema":
+        _check_schema(response_format.json_schema)
 
 
-def _check_schema(wanted: _Schema | None) -> None:
-    if wanted is None or not _NAME.fullmatch(wanted.name):
-        raise Refused(400, "'response_format.json_schema' needs a name of letters, digits, _ and -")
-    if not wanted.strict:
-        return
-    for inner in objects_in(wanted.schema):
-        if inner.get("type") != "object" and "properties" not in inner:
-            continue
-        if inner.get("additionalProperties") is not False:
-            raise Refused(400, "Invalid schema: 'additionalProperties' must be false")
-        if set(inner.get("required", ())) != set(inner.get("properties", {})):
-            raise Refused(400, "Invalid schema: 'required' must name every key in properties")
+def _check_schema(schema: _Schema | None) -> None:
+    if schema is None or not _NAME.fullmatch(schema.name):
+        raise HttpError(400, "'response_format.json_schema' needs a name of letters, digits, _ and -")
+    for inner in iter_subschemas(schema.schema) if schema.strict else ():
+        if inner.get("type") == "object" or "properties" in inner:
+            is_open = inner.get("additionalProperties") is not False
+            reject_if(is_open, "Invalid schema: 'additionalProperties' must be false")
+            is_partial = set(inner.get("required", ())) != set(inner.get("properties", {}))
+            reject_if(is_partial, "Invalid schema: 'required' must name every key in properties")
 
 
-def _message(message: _Message) -> Message:
-    content = message.content
-    calls = tuple(_tool_call(call) for call in message.tool_calls or ())
+def _convert_message(message: _Message) -> Message:
     return Message(
         "system" if message.role == "developer" else message.role,
-        joined(content) if isinstance(content, list) else content or "",
+        join_text(message.content) if message.content is not None else "",
         name=message.name,
-        tool_calls=calls,
+        tool_calls=tuple(_convert_call(call) for call in message.tool_calls or ()),
         call_id=message.tool_call_id,
     )
 
 
-def _tool_call(call: _Call) -> ToolCall:
+def _convert_call(call: _Call) -> ToolCall:
     try:
         arguments = msgspec.json.decode(call.function.arguments, type=dict[str, Any])
     except msgspec.DecodeError:
-        raise Refused(400, f"the arguments of {call.function.name!r} are not JSON") from None
+        raise HttpError(400, f"the arguments of {call.function.name!r} are not JSON") from None
     return ToolCall(call.function.name, arguments, call_id=call.id)
 
 
-def _must_call(choice: str | dict[str, Any], tools: tuple[ToolSpec, ...]) -> str | None:
+def _required_tool(choice: str | dict[str, Any], tools: tuple[ToolSpec, ...]) -> str | None:
     if isinstance(choice, dict):
         return str(choice.get("function", {}).get("name"))
     return tools[0].name if choice == "required" and tools else None
 
 
-def answer(asked: Asked, said: Said) -> dict[str, Any]:
-    """A chat completion."""
-    silent = said.refusal is not None or (said.tool_calls and not said.text)
+def render_reply(request: RecordedRequest, reply: ScriptedReply) -> dict[str, Any]:
+    """Render a chat completion."""
+    has_no_text = reply.refusal is not None or (reply.tool_calls and not reply.text)
     message: dict[str, Any] = {
         "role": "assistant",
-        "content": None if silent else said.text,
-        "refusal": said.refusal,
+        "content": None if has_no_text else reply.text,
+        "refusal": reply.refusal,
     }
-    if said.tool_calls:
+    if reply.tool_calls:
         message["tool_calls"] = [
             {
-                "id": call.call_id or f"call_{asked.number}_{place}",
+                "id": call.call_id or f"call_{request.number}_{index}",
                 "type": "function",
                 "function": {"name": call.name, "arguments": msgspec.json.encode(call.arguments).decode()},
             }
-            for place, call in enumerate(said.tool_calls)
+            for index, call in enumerate(reply.tool_calls)
         ]
+    choice = {
+        "index": 0,
+        "message": message,
+        "logprobs": _logprobs(request, reply.logprobs),
+        "finish_reason": _FINISH.get(reply.reason, reply.reason),
+    }
     return {
-        "id": f"chatcmpl-{asked.number}",
+        "id": f"chatcmpl-{request.number}",
         "object": "chat.completion",
         "created": 0,
-        "model": asked.model,
-        "choices": [
-            {
-                "index": 0,
-                "message": message,
-                "logprobs": _logprobs(asked, said.logprobs),
-                "finish_reason": _FINISH.get(said.reason, said.reason),
-            }
-        ],
-        **_usage(asked, said),
+        "model": request.model,
+        "choices": [choice],
+        **_usage(request, reply),
     }
 
 
-def _logprobs(asked: Asked, chances: tuple[TokenLogprobs, ...]) -> dict[str, Any] | None:
-    most = asked.settings.get("top_logprobs")
-    if most is None or not chances:
+def _logprobs(request: RecordedRequest, chances: tuple[TokenLogprobs, ...]) -> dict[str, Any] | None:
+    limit = request.settings.get("top_logprobs")
+    if limit is None or not chances:
         return None
-    return {
-        "content": [
-            {
-                **_token(chance.token, chance.logprob),
-                "top_logprobs": [
-                    _token(*other)
-                    for other in sorted(chance.others.items(), key=lambda pair: -pair[1])[:most]
-                ],
-            }
-            for chance in chances
-        ],
-        "refusal": None,
-    }
+    tokens = []
+    for chance in chances:
+        ranked = sorted(chance.others.items(), key=lambda pair: -pair[1])[:limit]
+        alternatives = [_token(*alternative) for alternative in ranked]
+        tokens.append({**_token(chance.token, chance.logprob), "top_logprobs": alternatives})
+    return {"content": tokens, "refusal": None}
 
 
 def _token(token: str, logprob: float) -> dict[str, Any]:
     return {"token": token, "logprob": logprob, "bytes": list(token.encode())}
 
 
-def _usage(asked: Asked, said: Said) -> dict[str, Any]:
-    used = counted(asked, said)
-    if used.total_tokens is None:
+def _usage(request: RecordedRequest, reply: ScriptedReply) -> dict[str, Any]:
+    usage = count_usage(request, reply)
+    if usage.total_tokens is None:
         return {}
     return {
         "usage": {
-            "prompt_tokens": used.input_tokens or 0,
-            "completion_tokens": used.output_tokens or 0,
-            "total_tokens": used.total_tokens,
-            "prompt_tokens_details": {"cached_tokens": used.cached_tokens or 0},
+            "prompt_tokens": usage.input_tokens or 0,
+            "completion_tokens": usage.output_tokens or 0,
+            "total_tokens": usage.total_tokens,
+            "prompt_tokens_details": {"cached_tokens": usage.cached_tokens or 0},
         }
     }
 
 
-def embeddings(asked: Asked, vectors: Sequence[Sequence[float]]) -> dict[str, Any]:
-    """A list of embeddings, as numbers or in base64 as the official client likes them."""
-    packed = asked.body.get("encoding_format") == "base64"
-    words = sum(len(text.split()) for text in asked.texts)
+def render_embeddings(request: RecordedRequest, vectors: Sequence[Sequence[float]]) -> dict[str, Any]:
+    """Render a list of embeddings, as numbers or in base64 as the official client requests them."""
+    encode = _to_base64 if request.body.get("encoding_format") == "base64" else list
+    words = sum(len(text.split()) for text in request.texts)
     return {
         "object": "list",
         "data": [
-            {"object": "embedding", "index": place, "embedding": _packed(vector) if packed else list(vector)}
-            for place, vector in enumerate(vectors)
+            {"object": "embedding", "index": index, "embedding": encode(vector)}
+            for index, vector in enumerate(vectors)
         ],
-        "model": asked.model,
+        "model": request.model,
         "usage": {"prompt_tokens": words, "total_tokens": words},
     }
 
 
-def _packed(vector: Sequence[float]) -> str:
+def _to_base64(vector: Sequence[float]) -> str:
     return base64.b64encode(array("f", vector).tobytes()).decode()
 
 
-def models(names: tuple[str, ...]) -> dict[str, Any]:
-    """The list of models."""
-    listed = [{"id": name, "object": "model", "created": 0, "owned_by": "loopback"} for name in names]
-    return {"object": "list", "data": listed}
+def render_models(names: tuple[str, ...]) -> dict[str, Any]:
+    """Render the list of models."""
+    models = [{"id": name, "object": "model", "created": 0, "owned_by": "loopback"} for name in names]
+    return {"object": "list", "data": models}
 
 
-def error(code: int, message: str) -> dict[str, Any]:
-    """An error as the real server words it."""
-    kind = _TYPES.get(code, "server_error" if code >= 500 else "invalid_request_error")
-    return {"error": {"message": message, "type": kind, "param": None, "code": _CODES.get(code)}}
+def render_error(code: int, message: str) -> dict[str, Any]:
+    """Render an error in the format of the real server."""
+    error_type = _ERROR_TYPES.get(code, "server_error" if code >= 500 else "invalid_request_error")
+    return {"error": {"message": message, "type": error_type, "param": None, "code": _ERROR_CODES.get(code)}}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.testing.fitting import fitting, objects_in
+from proctor.testing.schema_instance import iter_subschemas, minimal_instance
 
 
 class Leaf(msgspec.Struct):
@@ -36,7 +36,7 @@ def test_it_fits_every_schema_of_a_type(kinds: list[Any]) -> None:
     """Whatever record is asked for, the value made from its schema is such a record."""
     fields = [(f"field_{place}", kind) for place, kind in enumerate(kinds)]
     record = msgspec.defstruct("Record", fields)
-    msgspec.convert(fitting(msgspec.json.schema(record)), record)
+    msgspec.convert(minimal_instance(msgspec.json.schema(record)), record)
 
 
 @pytest.mark.parametrize(
@@ -80,16 +80,16 @@ def test_it_fits_every_schema_of_a_type(kinds: list[Any]) -> None:
 )
 def test_it_is_the_smallest(schema: dict[str, Any], value: Any) -> None:
     """Limits are kept, only what is required is there, and circles are left."""
-    assert fitting(schema) == value
+    assert minimal_instance(schema) == value
 
 
 def test_a_schema_that_nothing_fits_is_refused() -> None:
     """A record that must hold itself has no finite value."""
     circle = {"type": "object", "properties": {"again": {"$ref": "#"}}, "required": ["again"]}
     with pytest.raises(ValueError, match="no finite value"):
-        fitting(circle)
+        minimal_instance(circle)
     with pytest.raises(ValueError, match="no finite value"):
-        fitting({"anyOf": [{"$ref": "#"}]})
+        minimal_instance({"anyOf": [{"$ref": "#"}]})
 
 
 def test_every_schema_within_a_schema_is_found() -> None:
@@ -99,5 +99,5 @@ def test_every_schema_within_a_schema_is_found() -> None:
         "properties": {"enum": {"type": "string"}, "list": {"items": [{"type": "null"}]}},
         "enum": [{"type": "no schema"}],
     }
-    kinds = [inner.get("type") for inner in objects_in(schema)]
+    kinds = [inner.get("type") for inner in iter_subschemas(schema)]
     assert kinds == ["object", "string", None, "null"]

@@ -1,0 +1,152 @@
+"""Contract tests of long polls, races, and many senders and receivers of a mailbox."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from proctor.errors import ReceiptExpired
+from proctor.ports import Mailbox, Message
+from proctor.testing.mailbox_hooks import (
+    LONG,
+    PATIENCE,
+    MailboxHooks,
+    receive_many,
+    receive_one,
+    run_concurrently,
+)
+
+# Long enough for another thread to start waiting.
+MOMENT = 0.1
+RACES = 25
+
+
+class MailboxConcurrencyContract(MailboxHooks):
+    """Tests of long polls, races, and many senders and receivers."""
+
+    def test_a_long_poll_lasts_if_nothing_arrives(self, mailbox: Mailbox[Any]) -> None:
+        started = time.monotonic()
+        assert list(mailbox.receive(wait_time_seconds=self.SHORT)) == []
+        assert self.SHORT * 0.9 <= time.monotonic() - started <= self.SHORT + self.SLACK
+
+    def test_a_long_poll_returns_as_soon_as_a_message_is_sent(self, mailbox: Mailbox[Any]) -> None:
+        self._check_wakes_receiver(mailbox, lambda: mailbox.send("a"))
+
+    def test_a_long_poll_returns_as_soon_as_a_message_is_returned(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("a")
+        self._check_wakes_receiver(mailbox, receive_one(mailbox).nack)
+
+    def test_a_long_poll_sees_leases_and_delays_end(self, mailbox: Mailbox[Any]) -> None:
+        mailbox.send("leased")
+        receive_one(mailbox, self.SHORT)
+        self._check_arrives(mailbox, "leased")
+        mailbox.send("delayed", delay_seconds=self.SHORT)
+        self._check_arrives(mailbox, "delayed")
+
+    def test_a_long_poll_sees_the_end_of_a_lease_that_began_while_it_waits(
+        self, mailbox: Mailbox[Any]
+    ) -> None:
+        def send_soon() -> None:
+            time.sleep(MOMENT)
+            mailbox.send("a")
+
+        wait = partial(mailbox.receive, visibility_timeout=self.SHORT, wait_time_seconds=PATIENCE)
+        started = time.monotonic()
+        first, second, _ = run_concurrently(wait, wait, send_soon)
+        assert sorted(message.delivery_count for message in (*first, *second)) == [1, 2]
+        assert time.monotonic() - started <= MOMENT + self.SHORT + self.SLACK
+
+    def test_closing_ends_long_polls(self, mailbox: Mailbox[Any]) -> None:
+        handle = mailbox.beside(mailbox.name, str)
+        self._check_ends_polls(handle, handle.close)
+        assert handle.closed
+
+    def test_waking_ends_long_polls_and_keeps_the_mailbox_open(self, mailbox: Mailbox[Any]) -> None:
+        self._check_ends_polls(mailbox, mailbox.wake)
+        assert not mailbox.closed
+        mailbox.send("a")
+        assert receive_one(mailbox).body == "a"
+
+    def test_one_of_two_racing_acknowledgements_wins(self) -> None:
+        with self.open_mailbox(int) as mailbox:
+            mailbox.send_all(range(RACES))
+            for message in receive_many(mailbox, RACES):
+                outcomes = run_concurrently(message.acknowledge, message.acknowledge)
+                assert _count_winners(outcomes) == 1
+            assert mailbox.approximate_count() == 0
+
+    def test_either_an_acknowledgement_or_a_racing_return_wins(self) -> None:
+        with self.open_mailbox(int) as mailbox:
+            mailbox.send_all(range(RACES))
+            returned = 0
+            for message in receive_many(mailbox, RACES):
+                outcomes = run_concurrently(message.acknowledge, partial(message.nack, LONG))
+                assert _count_winners(outcomes) == 1
+                returned += outcomes[1] is None
+            assert mailbox.approximate_count() == returned
+
+    def test_many_senders_and_receivers_deliver_every_message_once(self) -> None:
+        share = self.MESSAGE_COUNT // 4
+        done: list[int] = []
+        with self.open_mailbox(int) as mailbox:
+            receivers = [partial(_acknowledge_until, mailbox, done, 4 * share)] * 4
+            senders = [partial(_send_range, mailbox, n * share, share) for n in range(4)]
+            outcomes = run_concurrently(*senders, *receivers)
+            assert outcomes == [None] * 8, outcomes
+            assert sorted(done) == list(range(4 * share))
+            assert mailbox.approximate_count() == 0
+
+    def _check_arrives(self, mailbox: Mailbox[Any], body: str) -> None:
+        started = time.monotonic()
+        assert receive_one(mailbox).body == body
+        assert time.monotonic() - started <= self.SHORT + self.SLACK
+
+    def _check_wakes_receiver(self, mailbox: Mailbox[Any], action: Callable[[], object]) -> None:
+        def act_soon() -> float:
+            time.sleep(MOMENT)
+            action()
+            return time.monotonic()
+
+        def wait() -> tuple[Sequence[Message[Any]], float]:
+            return mailbox.receive(wait_time_seconds=PATIENCE), time.monotonic()
+
+        acted, (messages, returned) = run_concurrently(act_soon, wait)
+        assert [message.body for message in messages] == ["a"]
+        assert returned - acted <= self.SLACK
+
+    def _check_ends_polls(self, mailbox: Mailbox[Any], action: Callable[[], object]) -> None:
+        def act_soon() -> None:
+            time.sleep(MOMENT)
+            action()
+
+        def wait() -> tuple[int, float]:
+            started = time.monotonic()
+            return len(mailbox.receive(wait_time_seconds=PATIENCE)), time.monotonic() - started
+
+        _, *outcomes = run_concurrently(act_soon, wait, wait)
+        for count, seconds in outcomes:
+            assert count == 0
+            assert seconds <= MOMENT + self.SLACK
+
+
+def _count_winners(outcomes: list[Any]) -> int:
+    losers = [outcome for outcome in outcomes if outcome is not None]
+    assert all(isinstance(outcome, ReceiptExpired) for outcome in losers), outcomes
+    return len(outcomes) - len(losers)
+
+
+def _send_range(mailbox: Mailbox[Any], first: int, count: int) -> None:
+    for number in range(first, first + count // 2):
+        mailbox.send(number)
+    mailbox.send_all(range(first + count // 2, first + count))
+
+
+def _acknowledge_until(mailbox: Mailbox[Any], done: list[int], count: int) -> None:
+    """Receive and acknowledge until all receivers together have processed `count` messages."""
+    deadline = time.monotonic() + 2 * PATIENCE
+    while len(done) < count and time.monotonic() < deadline:
+        for message in mailbox.receive(max_messages=3, visibility_timeout=LONG, wait_time_seconds=MOMENT):
+            message.acknowledge()
+            done.append(message.body)
