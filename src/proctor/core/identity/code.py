@@ -9,9 +9,9 @@ import dis
 import itertools
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from proctor.core.identity.file_calls import UNKNOWN, Expression, FileCall, Step, Trace, Use
 from proctor.core.identity.special_functions import NAMES as _SPECIAL_NAMES
@@ -107,31 +107,15 @@ def facts_of(code: CodeType, *, traced: bool = False) -> CodeFacts:
 
 
 def _read_facts(code: CodeType, traced: bool) -> CodeFacts:
-    chains: set[tuple[str, ...]] = set()
-    changed: set[str] = set()
-    imports: set[Import] = set()
-    strings: set[str] = set()
-    environment: set[str] = set()
-    dynamic: set[str] = set()
-    reads = writes = lists = False
+    blocks = list(_with_nested(code))
+    all_steps = [list(steps_of(block)) for block in blocks]
+    names = {name for block in blocks for name in block.co_names}
     calls: list[FileCall] = []
     uses: dict[Use, None] = {}
     assigned: dict[str, Expression] = {}
     iterables: dict[CodeType, Expression] = {}
-    nested = list(_with_nested(code))
-    traced |= any(map(_is_traced, nested))
-    for block in nested:
-        steps = list(steps_of(block))
-        chains |= set(_global_chains(steps))
-        changed |= set(_changed_names(steps))
-        imports |= set(_imports(steps))
-        strings |= set(_strings(block.co_consts))
-        environment |= set(_environment_variables(steps))
-        dynamic |= set(_started_programs(steps))
-        names = set(block.co_names)
-        reads |= bool(names & _READERS)
-        writes |= bool(names & {"write_text", "write_bytes"}) or _has_write_mode(block, names)
-        lists |= bool(names & _LISTERS)
+    traced |= any(map(_is_traced, blocks))
+    for block, steps in zip(blocks, all_steps, strict=True):
         if traced or block.co_name == "<module>":
             trace = Trace(block, steps, iterables.get(block, UNKNOWN))
             trace.run(_jump_targets(block))
@@ -139,19 +123,23 @@ def _read_facts(code: CodeType, traced: bool) -> CodeFacts:
             uses |= dict.fromkeys(trace.uses)
             iterables |= trace.iterables
             assigned = trace.assigned if block is code else assigned
+
+    def collect(read: Callable[[Sequence[Step]], Iterator[Any]]) -> tuple[Any, ...]:
+        return tuple(sorted({item for steps in all_steps for item in read(steps)}))
+
     return CodeFacts(
-        tuple(sorted(chains)),
-        frozenset(changed),
-        tuple(sorted(imports)),
-        tuple(sorted(strings)),
-        tuple(sorted(environment)),
-        reads,
-        writes,
-        lists,
-        tuple(calls),
-        tuple(uses),
-        assigned,
-        tuple(sorted(dynamic)),
+        globals=collect(_global_chains),
+        changed=frozenset(collect(_changed_names)),
+        imports=collect(_imports),
+        strings=tuple(sorted({text for block in blocks for text in _strings(block.co_consts)})),
+        environment=collect(_environment_variables),
+        reads=not names.isdisjoint(_READERS),
+        writes=not names.isdisjoint(("write_text", "write_bytes")) or any(map(_has_write_mode, blocks)),
+        lists=not names.isdisjoint(_LISTERS),
+        file_calls=tuple(calls),
+        uses=tuple(uses),
+        assigned=assigned,
+        dynamic=collect(_started_programs),
     )
 
 
@@ -254,7 +242,7 @@ def _imports(steps: Sequence[Step]) -> Iterator[Import]:
         if step.name != "IMPORT_NAME":
             continue
         level, attributes = 0, ()
-        constants = [before.value for before in steps[max(0, position - 2) : position]]
+        constants = [previous.value for previous in steps[max(0, position - 2) : position]]
         if len(constants) == 2:
             level = constants[0] if isinstance(constants[0], int) else 0
             attributes = constants[1] if isinstance(constants[1], tuple) else ()
@@ -291,7 +279,7 @@ def _started_programs(steps: Sequence[Step]) -> Iterator[str]:
             yield "programs that it starts"
 
 
-def _has_write_mode(code: CodeType, names: set[str]) -> bool:
-    return "open" in names and any(
+def _has_write_mode(code: CodeType) -> bool:
+    return "open" in code.co_names and any(
         isinstance(constant, str) and _WRITE_MODES.fullmatch(constant) for constant in code.co_consts
     )

@@ -169,9 +169,9 @@ class Trace:
             names = self._code.co_consts[value] if isinstance(value, int) else value
             self._keywords = names if isinstance(names, tuple) else ()
         elif name == "IMPORT_NAME":
-            _, wanted = self._pop(2)
+            _, from_list = self._pop(2)
             # `import a.b` binds a; `from a.b import c` binds an attribute of a.b.
-            is_top = wanted.kind == "constant" and wanted.value is None
+            is_top = from_list.kind == "constant" and from_list.value is None
             self._push(_node("module", str(value).partition(".")[0] if is_top else value))
         elif name == "IMPORT_FROM":
             owner = self._stack[-1] if self._stack else UNKNOWN

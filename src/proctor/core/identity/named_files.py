@@ -38,7 +38,7 @@ class NamedFiles:
         self._reads: dict[tuple[Location, Scope], None] = {}
         self._writes: dict[tuple[Location, Scope], None] = {}
 
-    def named(self, text: str, scope: Scope) -> str:
+    def add_name(self, text: str, scope: Scope) -> str:
         """Record a string and return it; an absolute path becomes relative to the project."""
         if len(text) > files.LONGEST_NAME or "\n" in text:
             return text
@@ -49,7 +49,7 @@ class NamedFiles:
     def add_facts(self, facts: CodeFacts, scope: Scope, names: Names) -> None:
         """Record the strings of a function and the files that it reads and writes."""
         for text in facts.strings:
-            self.named(text, scope)
+            self.add_name(text, scope)
         self._facts[scope] = facts
         has_write = False
         for call in facts.file_calls:
@@ -90,12 +90,12 @@ class _FileCollector:
         self._files_left = files.MOST_FILES
         self._bytes_left = files.MOST_BYTES
         self._problems: dict[str, None] = {}
-        self._written: set[str] = set()
-        self._written_folders: set[str] = set()
+        self._output_files: set[str] = set()
+        self._output_folders: set[str] = set()
         for location, scope in writes:
-            places = self._written if location.complete else self._written_folders
+            paths = self._output_files if location.complete else self._output_folders
             path = location.start if location.complete else location.folder
-            places.update(
+            paths.update(
                 os.path.normpath(os.path.join(folder, path)) if path else "" for folder in scope.folders
             )
 
@@ -106,10 +106,10 @@ class _FileCollector:
 
     def add_file(self, file: files.NamedFile, scope: Scope) -> bool:
         """Digest a file unless the code writes it; return False if the limits are reached."""
-        written = self._written | self._written_folders
+        writes = bool(self._output_files or self._output_folders)
         if files.is_key_file(file.path):
             self._uncovered.add(f"the key file {file.label}, which is not read", scope.name)
-        elif file.path in self._written or (written and files.is_output(file.path)):
+        elif file.path in self._output_files or (writes and files.is_output(file.path)):
             self._uncovered.add(f"the file {file.label}, which it may write", scope.name)
         else:
             return self._digest(file.label, file.path)
@@ -140,11 +140,11 @@ class _FileCollector:
         self._add_all(folder, scan.direct if folder.has_code else scan.direct + scan.below, scope)
         self._add_problems(scan)
 
-    def _add_all(self, folder: files.NamedFile, found: list[tuple[str, str]], scope: Scope) -> None:
+    def _add_all(self, folder: files.NamedFile, labelled_paths: list[tuple[str, str]], scope: Scope) -> None:
         if self._may_write_in(folder.path):
             self._uncovered.add(f"the folder {folder.label}, which it may write to", scope.name)
             return
-        for label, path in found:
+        for label, path in labelled_paths:
             file = files.NamedFile(f"{folder.label}/{label}", path, is_folder=False)
             if not self.add_file(file, scope):
                 break
@@ -182,18 +182,18 @@ class _FileCollector:
         deep = not folder.has_code or location.recursive is not False
         scan = files.scan(folder.path, extension, only=folder.has_code, deep=deep)
         self._add_problems(scan)
-        found, covered = scan.direct, bool(extension) or not scan.has_others
+        labelled_paths, covered = scan.direct, bool(extension) or not scan.has_others
         if not folder.has_code or location.recursive:
-            found = found + scan.below
+            labelled_paths = labelled_paths + scan.below
         elif location.recursive is None and scan.below:
             # The name may contain a folder: prompts below the code count, data files may be output.
             if files.may_be_written(extension):
                 covered = False
             else:
-                found = found + scan.below
-        self._add_all(folder, found, scope)
+                labelled_paths = labelled_paths + scan.below
+        self._add_all(folder, labelled_paths, scope)
         return covered and extension != ".py"
 
     def _may_write_in(self, folder: str) -> bool:
         inside = folder.rstrip(os.sep) + os.sep
-        return any(place == "" or f"{place}{os.sep}".startswith(inside) for place in self._written_folders)
+        return any(path == "" or f"{path}{os.sep}".startswith(inside) for path in self._output_folders)

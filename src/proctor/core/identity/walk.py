@@ -91,7 +91,7 @@ class Walk:
             # Python refuses to convert very long integers to decimal.
             self.note("int", hex(obj))
         elif cls is str:
-            self.note("str", repr(self.files.named(obj, self._scope)))
+            self.note("str", repr(self.files.add_name(obj, self._scope)))
         elif cls in contents.PLAIN:
             self.note(cls.__name__, repr(obj))
         elif self._visit_by_name(obj):
