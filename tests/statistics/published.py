@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import os
 import re
-from array import array
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -50,22 +47,6 @@ def alpaca() -> list[float]:
     """How far claude-2 was preferred in 805 comparisons, 0 to 1."""
     path = published("10_stats", "alpaca_eval2_claude-2_preferences.json")
     return [row["preference"] - 1 for row in json.loads(path.read_text(encoding="utf-8"))]
-
-
-def grunfeld() -> tuple[dict[str, list[Any]], dict[str, Any]]:
-    """The panel of ten firms in columns (the eleventh was not in it), and Stata's figures.
-
-    The numbers are rounded to single precision, as Stata keeps them.
-    """
-    folder = published("10_stats", "statsmodels_refs")
-    with (folder / "grunfeld.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["firm"] != "American Steel"]
-    columns: dict[str, list[Any]] = {
-        name: list(array("f", (float(row[name]) for row in rows))) for name in ("invest", "value", "capital")
-    }
-    columns["firm"] = [row["firm"] for row in rows]
-    figures = json.loads((folder / "grunfeld_clustered_se.json").read_text(encoding="utf-8"))
-    return columns, figures["results"]
 
 
 def nist_univariate(name: str) -> tuple[list[float], float, float]:

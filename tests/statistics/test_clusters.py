@@ -1,4 +1,4 @@
-"""Clustered means, differences and lines: by hand, against each other, and refusals."""
+"""Clustered means and differences: by hand, against each other, and undefined cases."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from proctor.core.stats.differences import paired, welch
-from proctor.core.stats.effects import clustered_groups, clustered_mean, clustered_pairs
+from proctor.core.stats.effects import clustered_groups, clustered_mean_t, clustered_pairs
 from proctor.core.stats.intervals import clustered_mean_interval, too_few_clusters
-from proctor.core.stats.regression import regression
 
 SCORES = st.lists(st.integers(0, 20).map(lambda twentieths: twentieths / 20), min_size=6, max_size=24)
 
@@ -20,7 +19,7 @@ SCORES = st.lists(st.integers(0, 20).map(lambda twentieths: twentieths / 20), mi
 def test_a_clustered_mean_by_hand() -> None:
     """Cluster sums .2 0 -.4 .4 -.2: error sqrt(.4) / 10 * sqrt(5/4) = .0707107, 4 df."""
     scores = [0.9, 0.8, 0.7, 0.8, 0.5, 0.6, 0.9, 1.0, 0.6, 0.7]
-    found = clustered_mean(scores, "aabbccddee")
+    found = clustered_mean_t(scores, "aabbccddee")
     assert found is not None
     assert found.difference == pytest.approx(0.75)
     assert found.error == pytest.approx(math.sqrt(0.4) / 10 * math.sqrt(5 / 4))
@@ -64,7 +63,7 @@ def test_clusters_of_unequal_size_leave_one_out_at_a_time() -> None:
     """The error is the jackknife's (CR3): all means without one cluster, written out."""
     values = [0.1, 0.9, 0.4, 0.8, 0.3, 0.6, 0.7, 0.2, 1.0, 0.5]
     clusters = "aaabbcdefg"
-    found = clustered_mean(values, clusters)
+    found = clustered_mean_t(values, clusters)
     assert found is not None
     left = [np.mean([v for v, c in zip(values, clusters, strict=True) if c != one]) for one in "abcdefg"]
     squares = sum((one - np.mean(values)) ** 2 for one in left)
@@ -96,7 +95,7 @@ def test_one_cluster_that_holds_most_tells_nothing() -> None:
     assert too_few_clusters([*"abc" * 30, *"defghi"]) == "a few clusters hold most of the samples"
     assert too_few_clusters("abcd") == "fewer than 5 clusters"
     assert too_few_clusters("aabbccdde") == ""
-    assert clustered_mean(values, names) is None
+    assert clustered_mean_t(values, names) is None
     assert clustered_pairs(values, values[::-1], names) is None
     assert clustered_groups(values, names, [0.0, 1.0, 0.0, 1.0, 0.5], "abcde") is None
 
@@ -114,39 +113,8 @@ def test_what_clusters_share_is_taken_out_of_groups() -> None:
 
 def test_what_cannot_be_told_is_none() -> None:
     """Four clusters, clusters that do not differ, groups without spread, too few in one group."""
-    assert clustered_mean([0.1, 0.2, 0.3, 0.4], "abcd") is None
-    assert clustered_mean([0.5] * 6, "abcdef") is None
+    assert clustered_mean_t([0.1, 0.2, 0.3, 0.4], "abcd") is None
+    assert clustered_mean_t([0.5] * 6, "abcdef") is None
     assert clustered_pairs([0.3] * 5, [0.1] * 5, "abcde") is None
     assert clustered_groups([1.0] * 5, "abcde", [0.0] * 5, "abcde") is None
     assert clustered_groups([1.0, 0.0, 1.0, 1.0], "abcd", [0.0, 1.0] * 3, "abcdef") is None
-
-
-@given(st.integers(0, 10_000))
-def test_lines_are_those_of_numpy(seed: int) -> None:
-    """Coefficients by numpy's least squares, errors by the sandwich written out in matrices."""
-    chance = np.random.default_rng(seed)
-    n, clusters = 40, chance.integers(0, 8, 40)
-    assume(len(set(clusters)) == 8)
-    x = np.column_stack([np.ones(n), chance.normal(1e3, 1, n), chance.normal(0, 5, n)])
-    y = x @ [1.0, 0.5, -2.0] + chance.normal(0, 1, n)
-    fit = regression(y.tolist(), [x[:, 1].tolist(), x[:, 2].tolist()], clusters.tolist())
-    assert fit is not None
-    beta = np.linalg.lstsq(x, y, rcond=None)[0]
-    bread = np.linalg.inv(x.T @ x)
-    pulls = [x[clusters == c].T @ (y - x @ beta)[clusters == c] for c in range(8)]
-    meat = sum(np.outer(pull, pull) for pull in pulls)
-    cov = bread @ meat @ bread * 8 / 7 * (n - 1) / (n - 3)
-    assert fit.coefficients == pytest.approx(beta.tolist(), rel=1e-6)
-    assert fit.errors == pytest.approx(np.sqrt(np.diag(cov)).tolist(), rel=1e-5)
-    assert fit.df == 7
-
-
-def test_lines_that_cannot_be_drawn() -> None:
-    """Few clusters, no more values than unknowns, columns that repeat each other: None."""
-    values = [1.0, 2.0, 4.0, 3.0, 5.0, 6.0]
-    assert regression(values, [[0, 1, 2, 3, 4, 5]], "aabbcc") is None
-    assert regression(values, [values[::-1]] * 2, "abcdef") is None
-    assert regression(values, [[7.0] * 6], "abcdef") is None
-    assert regression(values[:5], [[float(i == j) for i in range(5)] for j in range(4)], "abcde") is None
-    with pytest.raises(ValueError, match="one entry for each outcome"):
-        regression(values, [[1.0]], "abcdef")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.core.stats.intervals import Interval
-from proctor.core.stats.sequential import MOST_LOST, PLACES, STAKES, Betting, EmpiricalBernstein
+from proctor.core.stats.sequential import CANDIDATES, MOST_LOST, STAKES, Betting, EmpiricalBernstein
 
 KINDS = (EmpiricalBernstein, Betting)
 VALUES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=40)
@@ -66,13 +66,13 @@ def test_betting_is_the_wealth_of_its_gamblers(values: list[float]) -> None:
 
     kept = [
         place
-        for place in range(1, PLACES)
-        if most(place / PLACES, values) < 40 - 1e-9
-        and most(1 - place / PLACES, [1 - x for x in values]) < 40 - 1e-9
+        for place in range(1, CANDIDATES)
+        if most(place / CANDIDATES, values) < 40 - 1e-9
+        and most(1 - place / CANDIDATES, [1 - x for x in values]) < 40 - 1e-9
     ]
     low, high = sequence.interval
-    assert low == pytest.approx((kept[0] - 1) / PLACES, abs=1.5 / PLACES)
-    assert high == pytest.approx((kept[-1] + 1) / PLACES, abs=1.5 / PLACES)
+    assert low == pytest.approx((kept[0] - 1) / CANDIDATES, abs=1.5 / CANDIDATES)
+    assert high == pytest.approx((kept[-1] + 1) / CANDIDATES, abs=1.5 / CANDIDATES)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -151,7 +151,7 @@ def test_what_is_out_of_bounds_is_refused(kind: type[Betting] | type[EmpiricalBe
     """A value, bounds and a confidence that make no sense; a refused value changes nothing."""
     sequence = kind()
     for value in (1.01, -0.2, math.nan):
-        with pytest.raises(ValueError, match="outside of the bounds"):
+        with pytest.raises(ValueError, match="outside the bounds"):
             sequence.add(value)
     assert (sequence.n, sequence.interval) == (0, (0.0, 1.0))
     with pytest.raises(ValueError, match="ascending"):

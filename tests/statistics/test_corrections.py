@@ -58,7 +58,7 @@ def test_correction_only_raises_and_holm_most(ps: list[float]) -> None:
 def test_what_are_no_probabilities_is_refused() -> None:
     """Numbers beyond 0 and 1, not-a-numbers, and a level of nothing."""
     for bad in ([1.2], [-0.1], [float("nan")]):
-        with pytest.raises(ValueError, match="within 0 and 1"):
+        with pytest.raises(ValueError, match="between 0 and 1"):
             holm(bad)
     with pytest.raises(ValueError, match="level"):
         benjamini_hochberg([0.5], level=0)

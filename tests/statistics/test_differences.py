@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from proctor.core.stats.differences import difference_of, differences, paired, spread, welch
-from proctor.core.stats.permutations import GRID, Direction, counted, flipped, shuffled, sign_test
+from proctor.core.stats.permutations import (
+    GRID,
+    Direction,
+    permutation_test,
+    sign_flip_p_value,
+    sign_flip_test,
+    sign_test,
+)
 
 NUMBER = st.integers(-400, 400).map(lambda eighths: eighths / 8)
 GROUP = st.lists(NUMBER, min_size=2, max_size=12)
@@ -70,7 +77,7 @@ def test_all_rearrangements_are_scipys(first: list[float], second: list[float], 
         n_resamples=np.inf,
         alternative="less" if direction == "lower" else "greater",
     )
-    assert shuffled(first, second, direction).p == pytest.approx(theirs.pvalue, abs=1e-12)
+    assert permutation_test(first, second, direction).p == pytest.approx(theirs.pvalue, abs=1e-12)
 
 
 @given(TINY, DIRECTION)
@@ -85,7 +92,7 @@ def test_all_flips_of_pairs_are_counted(values: list[float], direction: Directio
         for flip in range(2 ** len(values))
     ]
     reached = sum(side(total) >= side(math.fsum(values)) for total in sums)
-    assert flipped(values, direction).p == pytest.approx(reached / len(sums), abs=1e-12)
+    assert sign_flip_test(values, direction).p == pytest.approx(reached / len(sums), abs=1e-12)
 
 
 @given(st.integers(0, 60), st.integers(0, 60), DIRECTION)
@@ -157,9 +164,9 @@ def test_constant_groups_are_counted_and_not_infinite() -> None:
     assert found.interval == pytest.approx((1 - math.hypot(0.27753, 0.27753), 1.0), abs=1e-5)
     assert same.interval is None
     assert same.p == 1.0
-    assert shuffled([1.0] * 9, [0.0] * 30, "higher").p == pytest.approx(1 / math.comb(39, 9))
-    assert shuffled([1.0] * 9, [0.0] * 30, "lower").p == 1.0
-    assert shuffled([1.0] * 9, [1.0] * 30).p == 1.0
+    assert permutation_test([1.0] * 9, [0.0] * 30, "higher").p == pytest.approx(1 / math.comb(39, 9))
+    assert permutation_test([1.0] * 9, [0.0] * 30, "lower").p == 1.0
+    assert permutation_test([1.0] * 9, [1.0] * 30).p == 1.0
 
 
 def test_pairs_that_all_differ_by_the_same_are_a_sign_test() -> None:
@@ -197,14 +204,14 @@ def test_drawn_rearrangements_come_near_the_exact_ones_and_keep_to_their_seed() 
     chance = random.Random(1)
     first = [chance.gauss(0.8, 1) for _ in range(12)]
     second = [chance.gauss(0, 1) for _ in range(12)]
-    one, again, other = (shuffled(first, second, seed=seed).p for seed in (1, 1, 2))
+    one, again, other = (permutation_test(first, second, seed=seed).p for seed in (1, 1, 2))
     student = welch(first, second)
     assert student is not None
     assert one == again != other
     assert one == pytest.approx(student.p(), abs=0.02)
     pairs = [*differences(first, second), 0.5, -0.25, 1.5, 2.0]
-    drawn = flipped(pairs, "higher", seed=3)
-    assert drawn.p == flipped(pairs, "higher", seed=3).p
+    drawn = sign_flip_test(pairs, "higher", seed=3)
+    assert drawn.p == sign_flip_test(pairs, "higher", seed=3).p
     assert drawn.p == pytest.approx(stats.ttest_1samp(pairs, 0, alternative="greater").pvalue, abs=0.02)
 
 
@@ -269,7 +276,7 @@ def test_unequal_spreads_are_no_difference() -> None:
         first = [chance.gauss(0, 3) for _ in range(10)]
         second = [chance.gauss(0, 1) for _ in range(40)]
         for studentised in alarms:
-            p = shuffled(first, second, seed=seed, studentised=studentised).p
+            p = permutation_test(first, second, seed=seed, studentised=studentised).p
             alarms[studentised] += p <= 0.05
     assert alarms[True] / 40 <= 0.175
     assert alarms[True] < alarms[False]
@@ -286,9 +293,9 @@ def test_values_of_two_kinds_are_fishers_test(
     """One-sided, the exact count is scipy's; kinds that differ by rounding alone are one."""
     table = [[sum(side), len(side) - sum(side)] for side in (first, second)]
     theirs = stats.fisher_exact(table, alternative=SCIPYS[direction]).pvalue
-    mine = shuffled([float(v) for v in first], [float(v) for v in second], direction)
+    mine = permutation_test([float(v) for v in first], [float(v) for v in second], direction)
     assert mine.p == pytest.approx(theirs, rel=1e-9)
-    tiny = shuffled([0.3 if v else 0.1 + 0.2 for v in first], [0.3] * len(second), direction)
+    tiny = permutation_test([0.3 if v else 0.1 + 0.2 for v in first], [0.3] * len(second), direction)
     assert tiny.p == 1.0
 
 
@@ -298,10 +305,10 @@ def test_groups_swapped_are_the_opposite_where_rearrangements_are_drawn() -> Non
     first = [chance.gauss(0.4, 1) for _ in range(9)]
     second = [chance.gauss(0, 1) for _ in range(30)]
     for studentised in (True, False):
-        up = shuffled(first, second, "higher", 5, studentised=studentised)
-        down = shuffled(second, first, "lower", 5, studentised=studentised)
+        up = permutation_test(first, second, "higher", 5, studentised=studentised)
+        down = permutation_test(second, first, "lower", 5, studentised=studentised)
         assert up.p == pytest.approx(down.p, abs=0.02)
-        assert up.p < 0.5 < shuffled(first, second, "lower", 5, studentised=studentised).p
+        assert up.p < 0.5 < permutation_test(first, second, "lower", 5, studentised=studentised).p
 
 
 def test_the_spread_of_equal_values_is_nothing() -> None:
@@ -324,12 +331,12 @@ def test_counted_signs_are_those_of_every_arrangement(apart: list[float]) -> Non
         far = [one * side if side else abs(one) for one in sums]
         exact = sum(one >= observed - 1e-12 for one in far) / len(sums)
         near = sum(one >= observed - whole * 4 * len(apart) / GRID for one in far) / len(sums)
-        found = counted(apart, direction)
+        found = sign_flip_p_value(apart, direction)
         assert exact - 1e-12 <= found <= max(near, exact) + 1e-12
 
 
 def test_pairs_that_all_rose_are_as_unlikely_as_they_are() -> None:
     """Sixty of sixty differences above 0: two of 2^60 arrangements, which nobody draws."""
-    found = flipped([0.5 + 0.001 * at for at in range(60)])
+    found = sign_flip_test([0.5 + 0.001 * at for at in range(60)])
     assert found.p == pytest.approx(2.0**-59)
     assert found.p == found.smallest

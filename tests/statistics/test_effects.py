@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import gamma
 
-from proctor.core.stats.effects import correction, effect_of, effect_of_pairs
+from proctor.core.stats.effects import effect_of, effect_of_pairs, hedges_correction
 
 NUMBER = st.integers(-400, 400).map(lambda eighths: eighths / 8)
 GROUP = st.lists(NUMBER, min_size=2, max_size=12)
@@ -66,7 +66,7 @@ def test_by_hand() -> None:
     found = effect_of([4.0, 5.0, 6.0], [1.0, 2.0, 3.0])
     assert found is not None
     assert found.d == 3.0
-    assert correction(4) == pytest.approx(1 / (math.sqrt(2) * 0.88622693), rel=1e-7)
+    assert hedges_correction(4) == pytest.approx(1 / (math.sqrt(2) * 0.88622693), rel=1e-7)
     assert found.g == pytest.approx(2.39365, abs=1e-5)
 
 

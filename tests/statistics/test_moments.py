@@ -63,5 +63,5 @@ def test_quantiles_agree_with_numpy_and_stay_within_the_data(values: list[float]
 def test_nothing_has_no_quantile_and_a_share_is_a_share() -> None:
     """The quantile of nothing is None; a share outside 0..1 is refused."""
     assert quantile([], 0.5) is None
-    with pytest.raises(ValueError, match="from 0 to 1"):
+    with pytest.raises(ValueError, match="between 0 and 1"):
         quantile([1.0], 95)

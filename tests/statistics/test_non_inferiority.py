@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.stats.differences import Student
-from proctor.core.stats.sequential import interval_for_gate, non_inferiority, p_of_inferiority
+from proctor.core.stats.sequential import inferiority_p_value, interval_for_gate, non_inferiority
 
 NUMBER = st.floats(-1, 1)
 
@@ -58,11 +58,11 @@ def test_one_side_decides_where_two_do_not() -> None:
 def test_p_and_interval_say_the_same(difference: float, error: float, margin: float) -> None:
     """p is below half the level where the two-sided interval passes, the level where one does."""
     found = Student(difference, error, 50)
-    p = p_of_inferiority(found, margin)
+    p = inferiority_p_value(found, margin)
     if abs(p - 0.025) > 1e-9:
         assert (non_inferiority(interval_for_gate(found), margin) == "pass") == (p < 0.025)
     if abs(p - 0.05) > 1e-9:
         one_sided = interval_for_gate(found, sides=1)
         assert (non_inferiority(one_sided, margin) == "pass") == (p < 0.05)
     mirrored = Student(-difference, error, 50)
-    assert p_of_inferiority(mirrored, margin, better="lower") == p
+    assert inferiority_p_value(mirrored, margin, better="lower") == p

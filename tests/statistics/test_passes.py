@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.stats.reliability import Kind, pass_at_k, pass_hat_k, passes
+from proctor.core.stats.reliability import PassRule, pass_at_k, pass_hat_k, passes
 
 TRIES = st.integers(1, 8).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n)))
 
@@ -51,7 +51,7 @@ def test_over_samples_by_hand() -> None:
 
 
 @pytest.mark.parametrize("kind", ["any", "all"])
-def test_samples_of_one_document_count_less(kind: Kind) -> None:
+def test_samples_of_one_document_count_less(kind: PassRule) -> None:
     """Twins in one cluster: as if each sample were there once; below five clusters no error."""
     counts = [(3, 3), (3, 1), (3, 0), (3, 2), (3, 2), (2, 2)]
     once = passes(counts, 3 if kind == "any" else 2, kind, clusters="abcdef")

@@ -115,9 +115,9 @@ def test_the_edges_of_flips() -> None:
     assert power_of_flips(0.0, 0.0, 50) == 0.0
     assert power_of_flips(1.0, 0.0, 5) == 0.0
     assert power_of_flips(1.0, 0.0, 6) == pytest.approx(1.0)
-    with pytest.raises(ValueError, match="no shares"):
+    with pytest.raises(ValueError, match="not shares"):
         variance_of_flips(0.7, 0.4)
-    with pytest.raises(ValueError, match="no shares"):
+    with pytest.raises(ValueError, match="not shares"):
         power_of_flips(-0.1, 0.4, 5)
 
 
@@ -125,7 +125,7 @@ def test_independent_rates() -> None:
     """.6 against .7: 356 in each group, the textbook figure; out of bounds is refused."""
     assert rates_needed(0.6, 0.7) == rates_needed(0.7, 0.6) == 356
     assert rates_needed(0.1, 0.2, Aim(power=0.9)) == 266
-    with pytest.raises(ValueError, match="within 0 and 1"):
+    with pytest.raises(ValueError, match="between 0 and 1"):
         rates_needed(0.6, 1.2)
 
 

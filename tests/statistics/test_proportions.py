@@ -29,7 +29,7 @@ def test_pairs_by_hand() -> None:
     assert paired_interval(1, 5, 30) == pytest.approx((-0.29274, 0.04274), abs=1e-5)
     assert paired_interval(0, 0, 0) is None
     assert difference_interval(0, 0, 1, 2) is None
-    with pytest.raises(ValueError, match="cannot be pairs"):
+    with pytest.raises(ValueError, match="discordant pairs"):
         paired_interval(3, 3, 5)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from proctor.core.stats.descriptive import mean, mean_and_variance
-from proctor.core.stats.reliability import Split, anova, split_judged_variance, split_variance
+from proctor.core.stats.reliability import VarianceComponents, anova, split_judged_variance, split_variance
 
 GROUPS = st.lists(st.lists(st.integers(-20, 20).map(float), min_size=1, max_size=6), min_size=2, max_size=6)
 
@@ -38,7 +38,7 @@ def test_the_parts_make_the_variance_of_the_mean(rows: list[list[float]]) -> Non
 def test_samples_that_do_not_differ_have_nothing_between() -> None:
     """A negative estimate is 0, and then no number of epochs is too many."""
     split = split_variance([[0.0, 1.0], [1.0, 0.0]])
-    assert split == Split(0.0, 0.5)
+    assert split == VarianceComponents(0.0, 0.5)
     assert split.best_epochs(1, 1) is None
 
 
@@ -74,17 +74,17 @@ def test_what_cannot_be_split() -> None:
 @pytest.mark.parametrize(
     ("split", "sample_cost", "epoch_cost", "best"),
     [
-        (Split(0.05, 0.2), 4, 1, 4),  # sqrt(4 * 4)
-        (Split(0.05, 0.2), 1, 1, 2),  # sqrt(4)
-        (Split(0.2, 0.05), 1, 1, 1),  # sqrt(1/4): never fewer than one
-        (Split(0.1, 0.0), 9, 1, 1),  # epochs that do not differ need no second
-        (Split(0.1, 0.2), 0, 1, 1),  # new samples for nothing
-        (Split(0.1, 0.2), 1, 0, None),  # epochs for nothing
-        (Split(0.1, 0.03, judge=0.1), 9, 1, 3),  # sqrt(.13 / .1 * 9) = 3.4
+        (VarianceComponents(0.05, 0.2), 4, 1, 4),  # sqrt(4 * 4)
+        (VarianceComponents(0.05, 0.2), 1, 1, 2),  # sqrt(4)
+        (VarianceComponents(0.2, 0.05), 1, 1, 1),  # sqrt(1/4): never fewer than one
+        (VarianceComponents(0.1, 0.0), 9, 1, 1),  # epochs that do not differ need no second
+        (VarianceComponents(0.1, 0.2), 0, 1, 1),  # new samples for nothing
+        (VarianceComponents(0.1, 0.2), 1, 0, None),  # epochs for nothing
+        (VarianceComponents(0.1, 0.03, judge=0.1), 9, 1, 3),  # sqrt(.13 / .1 * 9) = 3.4
     ],
 )
 def test_the_best_number_of_epochs(
-    split: Split, sample_cost: float, epoch_cost: float, best: int | None
+    split: VarianceComponents, sample_cost: float, epoch_cost: float, best: int | None
 ) -> None:
     """sqrt(within / between * cost of a sample / cost of an epoch), the better whole number."""
     assert split.best_epochs(sample_cost, epoch_cost) == best
@@ -95,7 +95,7 @@ def test_no_other_number_of_epochs_tells_more_for_the_money(
     between: float, within: float, cost: float
 ) -> None:
     """Of 1 to 60 epochs none has less variance for the same money."""
-    split = Split(between, within)
+    split = VarianceComponents(between, within)
     best = split.best_epochs(cost, 1)
     assert best is not None
 
@@ -107,7 +107,7 @@ def test_no_other_number_of_epochs_tells_more_for_the_money(
 
 def test_more_judgings_only_help_against_the_judge() -> None:
     """.1 / n + (.06 + .04 / J) / K n by hand."""
-    split = Split(0.1, 0.06, judge=0.04)
+    split = VarianceComponents(0.1, 0.06, judge=0.04)
     assert split.of_mean(10) == pytest.approx(0.02)
     assert split.of_mean(10, judgings=4) == pytest.approx(0.017)
     assert split.of_mean(10, epochs=2, judgings=4) == pytest.approx(0.0135)

@@ -1,10 +1,12 @@
-"""What objects of different kinds hold, read without running their code."""
+"""The names, values and attributes of objects, read without running their code."""
 
 from __future__ import annotations
 
 import ast
 import dataclasses
 import enum
+import functools
+import inspect
 import linecache
 import re
 import string
@@ -19,27 +21,57 @@ import msgspec
 from proctor.core.identity.project import is_own, is_project_class
 from proctor.core.redaction.findings import says_secret
 
-_EMPTY_CALLS = (
-    *("dict", "list", "set", "deque", "defaultdict", "OrderedDict", "Counter", "bytearray"),
-    *("count", "Queue", "SimpleQueue", "LifoQueue", "PriorityQueue", "local", "ContextVar"),
-    *("WeakKeyDictionary", "WeakValueDictionary", "WeakSet"),
+_EMPTY_CALLS = frozenset(
+    {"dict", "list", "set", "deque", "defaultdict", "OrderedDict", "Counter", "bytearray", "count"}
+    | {"Queue", "SimpleQueue", "LifoQueue", "PriorityQueue", "local", "ContextVar", "WeakKeyDictionary"}
+    | {"WeakValueDictionary", "WeakSet"}
 )
 _COLLECTIONS = (list, tuple, set, frozenset)
+# A longer collection of plain data is encoded at once.
+LONG = 500
+LONGEST_REPR = 10_000
+MOST_ARRAY_BYTES = 64_000_000
+
+PLAIN = (str, float, bool, complex, bytes, type(None), type(...))
+TEMPLATES = (string.Template,)
+_BUILT_IN: tuple[Any, ...] = (list, tuple, dict, set, frozenset, deque)
+_VIEWS = (MappingProxyType, UserDict, ChainMap)
+_STATE = (list, dict, set, deque, bytearray, int, float, str, type(None))
+# Proctor's classes list the attributes that belong to their identity under this name.
+IDENTITY_ATTRIBUTES = "__proctor_identity__"
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
+# Packages of connections, locks and loggers; the code that uses them has the prompts.
+_CONNECTIONS = frozenset(
+    {"openai", "anthropic", "httpx", "httpx2", "requests", "aiohttp", "urllib3", "boto3", "botocore"}
+    | {"grpc", "redis", "psycopg", "sqlalchemy", "google", "mistralai", "cohere", "groq", "ollama"}
+    | {"logging", "threading", "asyncio", "socket", "ssl", "concurrent", "multiprocessing", "queue"}
+    | {"weakref", "contextvars", "random", "_thread", "_io", "io"}
+)
+# Attributes that every class has, and those that frameworks compute from the others.
+_CLASS_NOISE = frozenset(
+    {"__module__", "__dict__", "__weakref__", "__qualname__", "__firstlineno__"}
+    | {"__static_attributes__", "__abstractmethods__", "_abc_impl", "__slotnames__"}
+    | {"__msgspec_cache__", "__parameters__", "__match_args__", "__slots__", "__annotate__"}
+    | {"__annotate_func__", "__annotations_cache__", "__struct_config__", "__dataclass_params__"}
+    | {"__signature__", "__class_vars__", "__private_attributes__", "__type_params__", "__orig_bases__"}
+    | {"model_computed_fields", "__subclasshook__", "__protocol_attrs__", "_is_protocol"}
+    | {"__non_callable_proto_members__"}
+)
 
 
 class StartingValue(NamedTuple):
-    """The expressions that a global is assigned, and whether they are empty or only count."""
+    """The source of the values assigned to a global, and whether they are all empty or numbers."""
 
     source: str
     is_empty: bool
 
 
-# By file: its lines, which say whether it was read before, and its assignments.
-_known: dict[str, tuple[list[str], dict[str, list[ast.expr]]]] = {}
+# The lines of each file, to notice changes, and its assignments.
+_parsed: dict[str, tuple[list[str], dict[str, list[ast.expr]]]] = {}
 
 
 def starting_value(filename: str | None, name: str) -> StartingValue | None:
-    """What a module's source assigns to a global; None if there is no such source."""
+    """Return what a module's source assigns to a global; None without a source or an assignment."""
     assigned = _assignments(filename).get(name) if filename else None
     if not assigned:
         return None
@@ -48,7 +80,7 @@ def starting_value(filename: str | None, name: str) -> StartingValue | None:
 
 
 def is_empty_value(value: Any) -> bool:
-    """True for a value that is empty, or that only counts.
+    """Return whether a value is empty or a number, or has only such items.
 
     >>> [is_empty_value(value) for value in ([], 3, {"a": 1}, {"system": "be nice"})]
     [True, True, True, False]
@@ -56,9 +88,9 @@ def is_empty_value(value: Any) -> bool:
     if value is None or isinstance(value, int | float):
         return True
     if isinstance(value, dict):
-        return all(is_empty_value(each) for each in dict.values(value))
+        return all(is_empty_value(item) for item in dict.values(value))
     if type(value) in _COLLECTIONS:
-        return all(is_empty_value(each) for each in value)
+        return all(is_empty_value(item) for item in value)
     return isinstance(value, str | bytes | bytearray) and not value
 
 
@@ -67,10 +99,10 @@ def _is_empty(node: ast.expr) -> bool:
         function = node.func
         name = function.attr if isinstance(function, ast.Attribute) else ""
         name = function.id if isinstance(function, ast.Name) else name
-        # Of a deque its length, of a default dict the type of its values.
+        # A deque has its length as argument, a default dict the type of its values.
         arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
         return name in _EMPTY_CALLS and all(
-            isinstance(each, ast.Name | ast.Lambda) or _is_empty(each) for each in arguments
+            isinstance(argument, ast.Name | ast.Lambda) or _is_empty(argument) for argument in arguments
         )
     try:
         return is_empty_value(ast.literal_eval(node))
@@ -81,191 +113,106 @@ def _is_empty(node: ast.expr) -> bool:
 def _assignments(filename: str) -> Mapping[str, list[ast.expr]]:
     linecache.checkcache(filename)
     lines = linecache.getlines(filename)
-    known = _known.get(filename)
-    if known is not None and known[0] == lines:
-        return known[1]
-    found: dict[str, list[ast.expr]] = {}
+    cached = _parsed.get(filename)
+    if cached is not None and cached[0] == lines:
+        return cached[1]
+    assignments: dict[str, list[ast.expr]] = {}
     try:
         tree = ast.parse("".join(lines))
     except (SyntaxError, ValueError, RecursionError):
-        return found
-    for statement in _at_top(tree.body):
+        return assignments
+    for statement in _module_level(tree.body):
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
         for target in targets:
             if isinstance(target, ast.Name) and statement.value is not None:
-                found.setdefault(target.id, []).append(statement.value)
-    _known[filename] = lines, found
-    return found
+                assignments.setdefault(target.id, []).append(statement.value)
+    _parsed[filename] = lines, assignments
+    return assignments
 
 
-def _at_top(body: list[ast.stmt]) -> list[ast.Assign | ast.AnnAssign | ast.AugAssign]:
-    """Assignments that run with the module: those inside `if` and `try` too."""
-    found: list[ast.Assign | ast.AnnAssign | ast.AugAssign] = []
+def _module_level(body: list[ast.stmt]) -> Iterator[ast.Assign | ast.AnnAssign | ast.AugAssign]:
+    """Yield the assignments that run with the module, including those inside `if` and `try`."""
     for statement in body:
         if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
-            found.append(statement)
+            yield statement
         elif not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            for part in ("body", "orelse", "finalbody"):
-                found += _at_top(getattr(statement, part, []))
-    return found
+            for field in ("body", "orelse", "finalbody"):
+                yield from _module_level(getattr(statement, field, []))
 
 
-# A longer collection of plain data is written in one go.
-LONG = 500
-LONGEST_REPR = 10_000
-MOST_ARRAY_BYTES = 64_000_000
-
-PLAIN = (str, float, bool, complex, bytes, type(None), type(...))
-TEMPLATES = (string.Template,)
-_BUILT_IN: tuple[Any, ...] = (list, tuple, dict, set, frozenset, deque)
-_VIEWS = (MappingProxyType, UserDict, ChainMap)
-_STATE = (list, dict, set, deque, bytearray, int, float, str, type(None))
-# Where a class of Proctor's names the attributes that are part of what an object is.
-COUNTED = "__proctor_identity__"
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
-# Packages whose objects hold connections: what they send is in the code that uses them.
-_CONNECTIONS = frozenset(
-    [
-        "openai",
-        "anthropic",
-        "httpx",
-        "httpx2",
-        "requests",
-        "aiohttp",
-        "urllib3",
-        "boto3",
-        "botocore",
-        "grpc",
-        "redis",
-        "psycopg",
-        "sqlalchemy",
-        "google",
-        "mistralai",
-        "cohere",
-        "groq",
-        "ollama",
-        "logging",
-        "threading",
-        "asyncio",
-        "socket",
-        "ssl",
-        "concurrent",
-        "multiprocessing",
-        "queue",
-        "weakref",
-        "contextvars",
-        "random",
-        "_thread",
-        "_io",
-        "io",
-    ]
-)
-# Attributes that every class has, and those that frameworks compute from the others.
-_CLASS_NOISE = frozenset(
-    [
-        "__module__",
-        "__dict__",
-        "__weakref__",
-        "__qualname__",
-        "__firstlineno__",
-        "__static_attributes__",
-        "__abstractmethods__",
-        "_abc_impl",
-        "__slotnames__",  # by `copy`
-        "__msgspec_cache__",
-        "__parameters__",
-        "__match_args__",
-        "__slots__",
-        "__annotate__",
-        "__annotate_func__",
-        "__annotations_cache__",
-        "__struct_config__",
-        "__dataclass_params__",
-        "__signature__",
-        "__class_vars__",
-        "__private_attributes__",
-        "__type_params__",
-        "__orig_bases__",
-        "model_computed_fields",
-        "__subclasshook__",
-        "__protocol_attrs__",
-        "_is_protocol",
-        "__non_callable_proto_members__",
-    ]
-)
-
-
-def of_cell(cell: CellType) -> Any:
-    """What a closure holds; None for a name that is bound only later."""
+def cell_value(cell: CellType) -> Any:
+    """Return the value of a closure variable; None if it is not bound yet."""
     try:
         return cell.cell_contents
     except ValueError:
         return None
 
 
-def is_collection(thing: Any) -> bool:
-    """True for collections of the standard library and what is derived from built-in ones."""
-    return isinstance(thing, _BUILT_IN) or type(thing) in _VIEWS
+def is_collection(obj: Any) -> bool:
+    """Return whether an object is a standard collection or derives from a built-in one."""
+    return isinstance(obj, _BUILT_IN) or type(obj) in _VIEWS
 
 
-def bare_collection(things: Any) -> Any:
-    """A collection as the built-in one that it is derived from; no method of the user's runs."""
-    if isinstance(things, dict):
-        return things if type(things) is dict else dict(dict.items(things))
+def to_builtin(collection: Any) -> Any:
+    """Convert a collection to its built-in base type without running overridden methods."""
+    if isinstance(collection, dict):
+        return collection if type(collection) is dict else dict(dict.items(collection))
     for base in _BUILT_IN:
-        if isinstance(things, base):
-            return things if type(things) is base else base(base.__iter__(things))
-    return dict(things.items())
+        if isinstance(collection, base):
+            return collection if type(collection) is base else base(base.__iter__(collection))
+    return dict(collection.items())
 
 
-def written(things: Any) -> bytes | None:
-    """Plain data as text, or None if there is more to it."""
+def encode_plain(collection: Any) -> bytes | None:
+    """Return plain data as JSON, or None if it has other objects."""
     try:
-        return msgspec.json.encode(things, order="deterministic")
+        return msgspec.json.encode(collection, order="deterministic")
     except (TypeError, ValueError, RecursionError):
         return None
 
 
 def is_state(value: Any) -> bool:
-    """True for a value that code may change while it runs."""
+    """Return whether code may modify a value while it runs."""
     return isinstance(value, _STATE)
 
 
-def is_data(thing: Any) -> bool:
-    """True for objects that are their fields: dataclasses, structs, pydantic models, namespaces."""
-    kind = type(thing)
-    if dataclasses.is_dataclass(kind) or isinstance(thing, msgspec.Struct | SimpleNamespace | UserList):
+def is_data(obj: Any) -> bool:
+    """Return whether fields define an object: dataclass, struct, pydantic model or namespace."""
+    if dataclasses.is_dataclass(type(obj)) or isinstance(obj, msgspec.Struct | SimpleNamespace | UserList):
         return True
     pydantic = sys.modules.get("pydantic")
-    return pydantic is not None and isinstance(thing, pydantic.BaseModel)
+    return pydantic is not None and isinstance(obj, pydantic.BaseModel)
 
 
-def is_connection(kind: type) -> bool:
-    """True for clients, locks, loggers and the like: they hold no part of a prompt."""
-    return kind.__module__.partition(".")[0] in _CONNECTIONS
+def is_connection(cls: type) -> bool:
+    """Return whether a class is a client, lock, logger or similar, which hold no prompt."""
+    return cls.__module__.partition(".")[0] in _CONNECTIONS
 
 
 def base_address(client: Any) -> str:
-    """Where a client connects to, if it says so in an attribute."""
+    """Return the base URL of a client, or ""."""
     address = vars(client).get("_base_url") if hasattr(client, "__dict__") else None
     return str(address) if address is not None and type(address).__module__ != "builtins" else ""
 
 
-def value_of(thing: Any) -> bytes | None:
-    """The value of a built-in or foreign object that shows itself whole, or None."""
-    kind = type(thing)
-    if kind.__module__ == "numpy" and callable(getattr(kind, "tobytes", None)):
-        size = getattr(thing, "nbytes", 0)
-        data = thing.tobytes() if size <= MOST_ARRAY_BYTES else b""
-        return f"{thing.dtype} {thing.shape} {size} ".encode() + data
-    if isinstance(thing, bytearray | memoryview):
-        return bytes(thing)
-    if isinstance(thing, str | int | float | bytes):
-        return _text_of_derived(thing)
-    if hasattr(thing, "__dict__") or hasattr(kind, "__next__") or is_project_class(kind):
+def value_of(obj: Any) -> bytes | None:
+    """Return the complete value of a built-in or foreign object as bytes, or None."""
+    cls = type(obj)
+    if cls.__module__ == "numpy" and callable(getattr(cls, "tobytes", None)):
+        size = getattr(obj, "nbytes", 0)
+        data = obj.tobytes() if size <= MOST_ARRAY_BYTES else b""
+        return f"{obj.dtype} {obj.shape} {size} ".encode() + data
+    if isinstance(obj, bytearray | memoryview):
+        return bytes(obj)
+    if isinstance(obj, int):
+        return hex(int.__index__(obj)).encode()
+    for base in (str, float, bytes):
+        if isinstance(obj, base):
+            return base.__repr__(obj).encode(errors="backslashreplace")
+    if hasattr(obj, "__dict__") or hasattr(cls, "__next__") or is_project_class(cls):
         return None
     try:
-        text = repr(thing)
+        text = repr(obj)
     except Exception:
         return None
     if _ADDRESS.search(text) or len(text) > LONGEST_REPR:
@@ -273,88 +220,103 @@ def value_of(thing: Any) -> bytes | None:
     return text.encode(errors="backslashreplace")
 
 
-def _text_of_derived(thing: Any) -> bytes:
-    """The value of an object of a class that is derived from str, int, float or bytes."""
-    if isinstance(thing, int):
-        return hex(int.__index__(thing)).encode()
-    kinds: tuple[type, ...] = (str, float, bytes)
-    base = next(kind for kind in kinds if isinstance(thing, kind))
-    return str(base.__repr__(thing)).encode(errors="backslashreplace")  # type: ignore[call-arg]
-
-
-def parts_of_class(kind: type) -> Iterator[tuple[str, Any]]:
-    """What a class of the project defines, by name and in order."""
-    if isinstance(kind, enum.EnumMeta):
-        members = dict.items(kind._member_map_)
+def class_members(cls: type) -> Iterator[tuple[str, Any]]:
+    """Yield what a class of the project defines, sorted by name."""
+    if isinstance(cls, enum.EnumMeta):
+        members = dict.items(cls._member_map_)
         yield "members", [(name, member._value_) for name, member in members]
-    for name in sorted(vars(kind)):
-        part = vars(kind)[name]
-        if name in _CLASS_NOISE or isinstance(part, MemberDescriptorType):
+    for name in sorted(vars(cls)):
+        member = vars(cls)[name]
+        if name in _CLASS_NOISE or isinstance(member, MemberDescriptorType):
             continue
         if name.startswith("__pydantic_") and name != "__pydantic_fields__":
             continue
-        if isinstance(kind, enum.EnumMeta) and (name in kind._member_map_ or name[0] == "_"):
+        if isinstance(cls, enum.EnumMeta) and (name in cls._member_map_ or name[0] == "_"):
             continue
         if name == "__dataclass_fields__":
-            yield name, [(f.name, f.default, f.default_factory) for f in part.values()]
+            yield name, [(f.name, f.default, f.default_factory) for f in member.values()]
         elif name == "__annotations__":
-            yield name, {key: _annotation(value) for key, value in part.items()}
-        elif type(part).__name__ == "getset_descriptor":
-            continue
-        else:
-            yield name, _bare(part)
+            yield name, {key: _describe_annotation(value) for key, value in member.items()}
+        elif type(member).__name__ != "getset_descriptor":
+            yield name, _unwrap_descriptor(member)
 
 
-def _bare(part: Any) -> Any:
-    """The functions inside a property, a static method or a class method."""
-    if isinstance(part, property):
-        return [part.fget, part.fset]
-    if isinstance(part, staticmethod | classmethod):
-        return [type(part).__name__, part.__func__]
-    inner = getattr(part, "func", None) if type(part).__name__ == "cached_property" else None
-    return part if inner is None else inner
+def _unwrap_descriptor(member: Any) -> Any:
+    """Return the functions inside a property, a static method or a class method."""
+    if isinstance(member, property):
+        return [member.fget, member.fset]
+    if isinstance(member, staticmethod | classmethod):
+        return [type(member).__name__, member.__func__]
+    inner = getattr(member, "func", None) if type(member).__name__ == "cached_property" else None
+    return member if inner is None else inner
 
 
-def _annotation(value: Any) -> Any:
+def _describe_annotation(value: Any) -> Any:
     if isinstance(value, type | str):
         return value
     text = repr(value)
     return "" if _ADDRESS.search(text) else text
 
 
-def attributes_of(thing: Any) -> dict[str, Any]:
-    """What an object holds, in its slots and in its dictionary."""
+def attributes_of(obj: Any) -> dict[str, Any]:
+    """Return the attributes of an object, from its slots and its dictionary."""
     attributes: dict[str, Any] = {}
-    for kind in type(thing).__mro__:
-        for name, part in vars(kind).items():
-            if isinstance(part, MemberDescriptorType) and not name.startswith("__pydantic_"):
+    for cls in type(obj).__mro__:
+        for name, member in vars(cls).items():
+            if isinstance(member, MemberDescriptorType) and not name.startswith("__pydantic_"):
                 try:
-                    attributes[name] = part.__get__(thing)
+                    attributes[name] = member.__get__(obj)
                 except AttributeError:
                     continue
-    own = getattr(thing, "__dict__", None)
+    own = getattr(obj, "__dict__", None)
     return {**attributes, **own} if isinstance(own, dict) else attributes
 
 
-def counted_attributes_of(thing: Any) -> dict[str, Any]:
-    """What an object holds that scores rest on.
+def identity_attributes(obj: Any) -> dict[str, Any]:
+    """Return the attributes that affect scores.
 
-    A class of Proctor's may name its attributes that count in `__proctor_identity__`; of any other
-    class all of them do.
+    Proctor's classes may list them in `__proctor_identity__`; other classes count all attributes.
     """
-    attributes, kind = attributes_of(thing), type(thing)
-    counted = getattr(kind, COUNTED, None) if is_own(kind) else None
-    if counted is None:
+    attributes, cls = attributes_of(obj), type(obj)
+    listed = getattr(cls, IDENTITY_ATTRIBUTES, None) if is_own(cls) else None
+    if listed is None:
         return attributes
-    return {name: value for name, value in attributes.items() if name in counted}
+    return {name: value for name, value in attributes.items() if name in listed}
 
 
-def is_passing(name: str, value: Any) -> bool:
-    """True for an attribute of a foreign object that is a secret, or a figure of its own use."""
-    if says_secret(name):
-        return True
-    if name.startswith("__") and name != "__wrapped__":
+def is_transient(name: str, value: Any) -> bool:
+    """Return whether an attribute of a foreign object is a secret, a cache or a counter."""
+    if says_secret(name) or (name.startswith("__") and name != "__wrapped__"):
         return True
     if "cache" in name.lower() or "cache" in type(value).__name__.lower():
         return True
     return name.startswith("_") and isinstance(value, int | float)
+
+
+def name_of(obj: Any) -> str:
+    """Return the name of a callable.
+
+    >>> name_of(functools.partial(len))
+    'len'
+    """
+    while isinstance(obj, functools.partial):
+        obj = obj.func
+    names = (getattr(obj, "name", None), getattr(obj, "__name__", None))
+    return next((name for name in names if name and isinstance(name, str)), type(obj).__name__)
+
+
+def address_in(value: Any) -> str | None:
+    """Return the address of a model or an embedder; None for other objects."""
+    for method, attribute in (("complete", "model"), ("embed", "name")):
+        function = inspect.getattr_static(value, method, None)
+        # A property or `__getattr__` would run the user's code.
+        if callable(function) or isinstance(function, staticmethod | classmethod):
+            address = getattr(value, attribute, None)
+            if isinstance(address, str):
+                return address
+    return None
+
+
+def qualified_name(obj: Any) -> str:
+    """Return module and qualified name of a function or class."""
+    return f"{obj.__module__}:{obj.__qualname__}"

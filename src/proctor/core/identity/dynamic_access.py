@@ -1,15 +1,12 @@
 """What code reaches by text: modules, global variables, scripts and folders.
 
-Where the text is a constant, or made of constants, it is known what is reached. Where it is not, a
-phrase says what is not covered.
+Constant texts are resolved; for others a phrase says what the identity does not cover.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterable
-from typing import Any
 
 from proctor.core.identity.code import CodeFacts, Import
 from proctor.core.identity.file_calls import Expression, Use
@@ -31,8 +28,8 @@ from proctor.core.identity.special_functions import CODE_FILES, FOLDERS, MODULES
 class DynamicAccess:
     """What one function reaches by text.
 
-    `variables` are globals of its own module, and `whole_module` is true if any of them may be
-    meant. `assigned` are those that it sets.
+    `variables` are globals of its own module that it reads, or any with `whole_module`; `assigned` are
+    those that it sets.
     """
 
     def __init__(self, facts: CodeFacts, names: Names) -> None:
@@ -63,28 +60,30 @@ class DynamicAccess:
             owner = node.parts[0]
             if self._is_namespace(owner):
                 self._add_variable(Use("item", owner, use.arguments))
-            elif self._does(owner, "sys.modules"):
+            elif self._has_effect(owner, "sys.modules"):
                 self._add_loaded(use.arguments[0] if use.arguments else None)
         elif use.kind == "value" and is_listing(node, self._names):
             self.phrases.add(FOLDERS)
 
-    def _does(self, node: Expression, what: str) -> bool:
+    def _has_effect(self, node: Expression, effect: str) -> bool:
         meaning = meaning_of(node, self._names)
-        return meaning is not None and meaning[0] == what
+        return meaning is not None and meaning[0] == effect
 
     def _is_namespace(self, node: Expression) -> bool:
-        """True for `globals()`."""
-        return node.kind == "call" and self._does(node.parts[0], "globals")
+        """Return whether an expression is `globals()`."""
+        return node.kind == "call" and self._has_effect(node.parts[0], "globals")
 
     def _is_own_module(self, node: Expression) -> bool:
-        """True for `sys.modules[__name__]` and an import of the module that the code is in."""
+        """Return whether it is `sys.modules[__name__]` or an import of the module of the code."""
         key: Expression | None = None
-        if node.kind == "item" and self._does(node.parts[0], "sys.modules"):
+        if node.kind == "item" and self._has_effect(node.parts[0], "sys.modules"):
             key = node.parts[1]
         elif node.kind == "call" and len(node.parts) > 1:
             called = node.parts[0]
             is_get = called.kind == "attribute" and called.value == "get"
-            if self._does(called, "import") or (is_get and self._does(called.parts[0], "sys.modules")):
+            if self._has_effect(called, "import") or (
+                is_get and self._has_effect(called.parts[0], "sys.modules")
+            ):
                 key = node.parts[1]
         return key is not None and self._is_own_name(string_of(key, self._names))
 
@@ -92,7 +91,7 @@ class DynamicAccess:
         return name is not None and name == self._names.values.get("__name__")
 
     def _add_variable(self, use: Use) -> None:
-        """`globals()["PROMPT"]`: that variable; all of them if the key is not known."""
+        """Add the variable of `globals()["PROMPT"]`, or all if the key is not known."""
         if use.kind == "attribute":
             if use.arguments[0].value != "get":
                 self.whole_module = True
@@ -120,41 +119,37 @@ class DynamicAccess:
         else:
             self.phrases.add(FOLDERS)
 
-    def _add_special(self, use: Use, what: str, phrase: str) -> None:
-        if what == "open" and use.node.value == "open":
-            # The call is among the calls that read files.
-            return
-        if what == "sys.modules" and use.kind in ("item", "store", "attribute"):
+    def _add_special(self, use: Use, effect: str, phrase: str) -> None:
+        if effect == "open" and use.node.value == "open":
+            return  # It is one of the file calls.
+        if effect == "sys.modules" and use.kind in ("item", "store", "attribute"):
             self._add_item_of_modules(use)
-        elif what == "globals" and use.kind == "call":
+        elif effect == "globals" and use.kind == "call":
             return
-        elif use.kind != "call" or what == "unknown":
+        elif use.kind != "call" or effect == "unknown":
             self.phrases.add(phrase)
-        elif what in ("import", "__import__", "run_module"):
-            self._add_import(use, what)
-        elif what in ("script", "loader"):
-            argument = use.argument(*((0, "path_name") if what == "script" else (1, "location")))
+        elif effect in ("import", "__import__", "run_module"):
+            self._add_import(use, effect)
+        elif effect in ("script", "loader"):
+            argument = use.argument(*((0, "path_name") if effect == "script" else (1, "location")))
             self._add_script(argument or use.keyword("path"))
-        elif what in ("data", "package"):
-            self._add_data(use, what, phrase)
-        elif what in ("open", "database"):
-            self._add_opened(use, what, phrase)
-        elif what == "distribution" and string_of(use.argument(0, "distribution_name"), self._names):
-            # What an installed package holds counts by its name alone.
-            return
-        else:
+        elif effect in ("data", "package"):
+            self._add_data(use, effect, phrase)
+        elif effect in ("open", "database"):
+            self._add_opened(use, effect, phrase)
+        elif effect != "distribution" or not string_of(use.argument(0, "distribution_name"), self._names):
+            # An installed package counts by its name alone.
             self.phrases.add(phrase)
 
-    def _add_opened(self, use: Use, what: str, phrase: str) -> None:
-        if what == "open":
+    def _add_opened(self, use: Use, effect: str, phrase: str) -> None:
+        if effect == "open":
             argument = use.argument(0, "file")
             path = text_of(argument, self._names) if argument is not None else None
             self.reads.append(path or ANYWHERE)
             return
         name = string_of(use.argument(0, "database"), self._names)
         if name not in ("", ":memory:"):
-            known = None if name is None else f"the database {os.path.basename(name)}"
-            self.phrases.add(known or phrase)
+            self.phrases.add(phrase if name is None else f"the database {os.path.basename(name)}")
 
     def _add_item_of_modules(self, use: Use) -> None:
         if use.kind == "item":
@@ -163,30 +158,29 @@ class DynamicAccess:
             self.phrases.add(MODULES)
 
     def _add_loaded(self, key: Expression | None) -> None:
-        """`sys.modules["prompts"]`, by the source of that module."""
+        """Add the source of the module of `sys.modules["prompts"]`."""
         name = string_of(key, self._names)
         if name is None or (name == "__main__" and not self._is_own_name(name)):
             self.phrases.add(MODULES)
         elif not self._is_own_name(name):
             self.imports.append(Import(name, 0, ()))
 
-    def _add_import(self, use: Use, what: str) -> None:
-        argument = use.argument(0, "mod_name" if what == "run_module" else "name")
+    def _add_import(self, use: Use, effect: str) -> None:
+        argument = use.argument(0, "mod_name" if effect == "run_module" else "name")
         name = string_of(argument, self._names)
         if name is None:
             self._add_computed_module(argument)
             return
         attributes: tuple[str, ...] = ()
         level = 0
-        if what == "run_module":
+        if effect == "run_module":
             attributes = ("__main__",)
-        elif what == "__import__":
-            wanted, depth = use.argument(3, "fromlist"), use.argument(4, "level")
-            parts = _strings(wanted)
+        elif effect == "__import__":
+            from_list, depth = _strings(use.argument(3, "fromlist")), use.argument(4, "level")
             level_value = 0 if depth is None else depth.value
-            if parts is None or not isinstance(level_value, int):
+            if from_list is None or not isinstance(level_value, int):
                 self.phrases.add(MODULES)
-            attributes, level = parts or (), level_value if isinstance(level_value, int) else 0
+            attributes, level = from_list or (), level_value if isinstance(level_value, int) else 0
         elif name.startswith("."):
             package = string_of(use.argument(1, "package"), self._names)
             try:
@@ -198,8 +192,8 @@ class DynamicAccess:
             self.imports.append(Import(name, level, attributes))
 
     def _add_computed_module(self, argument: Expression | None) -> None:
-        known = text_of(argument, self._names) if argument is not None else None
-        package, dot, _ = known.start.partition(".") if known is not None else ("", "", "")
+        text = text_of(argument, self._names) if argument is not None else None
+        package, dot, _ = text.start.partition(".") if text is not None else ("", "", "")
         if not (package and dot and is_outside(package)):
             self.phrases.add(MODULES)
 
@@ -210,28 +204,25 @@ class DynamicAccess:
         else:
             self.phrases.add(CODE_FILES)
 
-    def _add_data(self, use: Use, what: str, phrase: str) -> None:
+    def _add_data(self, use: Use, effect: str, phrase: str) -> None:
         package = use.argument(0, "package") or use.keyword("anchor")
         folder = package_of(package, self._names)
         if folder is None:
             name = string_of(package, self._names)
             if name is None or not is_outside(name):
                 self.phrases.add(phrase)
-        elif what == "data":
+        elif effect == "data":
             resource = use.argument(1, "resource")
-            text = text_of(resource, self._names) if resource is not None else None
-            known = text or ANYWHERE
-            start = os.path.join(folder.start, known.start)
-            self.reads.append(known._replace(start=start))
+            location = (text_of(resource, self._names) if resource is not None else None) or ANYWHERE
+            self.reads.append(location._replace(start=os.path.join(folder.start, location.start)))
 
 
 def _strings(node: Expression | None) -> tuple[str, ...] | None:
-    """The texts of a list that is written out; None if it is not known."""
+    """Return the strings of a constant list; None if it is not known."""
     if node is None:
         return ()
-    parts: Iterable[Any] | None = None
     if node.kind == "tuple" and all(part.kind == "constant" for part in node.parts):
-        parts = [part.value for part in node.parts]
-    elif node.kind == "constant" and isinstance(node.value, tuple | None):
-        parts = node.value or ()
-    return None if parts is None else tuple(str(part) for part in parts)
+        return tuple(str(part.value) for part in node.parts)
+    if node.kind == "constant" and isinstance(node.value, tuple | None):
+        return tuple(map(str, node.value or ()))
+    return None

@@ -1,7 +1,7 @@
 """Calls in bytecode that read or write files or reach other code, with their arguments.
 
-The instructions of one function are followed from first to last. What cannot be followed (branches,
-loops, parameters) is `UNKNOWN`; a call that is not recognized counts as one with an unknown name.
+The instructions of a function are traced in order. Values that cannot be traced (branches, loops,
+parameters) are `UNKNOWN`; a call that is not recognized counts as a call with an unknown name.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _LOCALS = ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK")
 _TWO_LOCALS = ("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW")
 _GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 _CELLS = ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
-_STORES_AND_MORE = ("STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST")
+_DOUBLE_STORES = ("STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST")
 _MODES = frozenset("rwaxbt+U")
-_FOLLOWED = ("global", "attribute", "cell", "call", "item")
+_TRACED = ("global", "attribute", "cell", "call", "item")
 _COMPARISONS = ("COMPARE_OP", "CONTAINS_OP", "IS_OP")
 
 
 class Expression(NamedTuple):
-    """A node of an expression tree: what it is, its name or value, and its parts."""
+    """A node of an expression tree: its kind, its name or value, and its child nodes."""
 
     kind: str
     value: object = None
@@ -46,10 +46,10 @@ class FileCall(NamedTuple):
 
 
 class Use(NamedTuple):
-    """How an expression is used: a "call" or "item" of it, an "attribute", or as a "value".
+    """The use of an expression: a "call", "item", "attribute", "store" (to an item) or "value".
 
-    `arguments` are those of a call, the key of an item, or the name of an attribute. A "store"
-    assigns to an item. A "value" goes where it cannot be followed.
+    `arguments` are those of a call, the key of an item, or the name of an attribute. A "value" is passed
+    on and cannot be traced.
     """
 
     kind: str
@@ -57,17 +57,17 @@ class Use(NamedTuple):
     arguments: tuple[Expression, ...] = ()
     keywords: tuple[tuple[str, Expression], ...] = ()
 
-    def argument(self, place: int, name: str) -> Expression | None:
-        """An argument by its position or its name."""
-        return self.arguments[place] if place < len(self.arguments) else self.keyword(name)
+    def argument(self, position: int, name: str) -> Expression | None:
+        """Return an argument by position or name."""
+        return self.arguments[position] if position < len(self.arguments) else self.keyword(name)
 
     def keyword(self, name: str) -> Expression | None:
-        """An argument by its name alone."""
+        """Return an argument by name."""
         return dict(self.keywords).get(name)
 
 
 class Step(NamedTuple):
-    """An instruction with the name, the constant or the number that it uses."""
+    """An instruction with its name, constant or number."""
 
     name: str
     value: object
@@ -76,13 +76,17 @@ class Step(NamedTuple):
 UNKNOWN = Expression("unknown")
 
 
-def _made(kind: str, value: object, *parts: Expression) -> Expression:
+def _node(kind: str, value: object, *parts: Expression) -> Expression:
     depth = 1 + max((part.depth for part in parts), default=0)
     return Expression(kind, value, parts, depth) if depth <= _DEEPEST else UNKNOWN
 
 
-class _Reading:
-    """One pass over the instructions of a code object."""
+class Trace:
+    """The trace of one code object; `iterable` is what a comprehension iterates over.
+
+    `assigned` are the globals that it assigns once, and `iterables` the expressions that its comprehensions
+    iterate over, by their code.
+    """
 
     def __init__(self, code: CodeType, steps: Sequence[Step], iterable: Expression) -> None:
         self.calls: list[FileCall] = []
@@ -94,57 +98,57 @@ class _Reading:
         self._stack: list[Expression] = []
         self._locals: dict[object, Expression] = {}
         if code.co_varnames[:1] == (".0",):
-            self._locals[0] = _made("iterator", None, iterable)
+            self._locals[0] = _node("iterator", None, iterable)
         self._pushed: Counter[Expression] = Counter()
         self._keywords: tuple[object, ...] = ()
         self._stores = Counter(stored for step in steps for stored in _stored(step))
         for step in steps:
             if step.name == "LOAD_FAST_AND_CLEAR":
-                # A comprehension of Python 3.12 puts its variable back at its end, or on an error.
+                # A comprehension of Python 3.12 restores its variable at the end and on errors.
                 self._stores["STORE_FAST", step.value] -= 2
 
-    def read(self, targets: Set[int]) -> None:
-        for place, step in enumerate(self._steps):
-            if place in targets:
-                # Where branches meet, a value may come from either; an iterator is just made.
+    def run(self, targets: Set[int]) -> None:
+        """Trace all steps; `targets` are the positions of the steps that jumps lead to."""
+        for position, step in enumerate(self._steps):
+            if position in targets:
+                # Where branches meet, values are ambiguous, except for a new iterator.
                 keep = self._stack[-1:] if step.name == "FOR_ITER" else []
                 self._stack = [UNKNOWN] * (len(self._stack) - len(keep)) + keep
-            self._follow(step)
-        named = sum(
+            self._trace(step)
+        recognizable = sum(
             (step.name in _GLOBALS and step.value == "open")
             or (step.name in ("LOAD_ATTR", "LOAD_METHOD") and step.value in (*_READS, *_WRITES))
             or (step.name == "LOAD_METHOD" and step.value == "open")
             for step in self._steps
         )
-        if named > len(self.calls):
+        if recognizable > len(self.calls):
             self.calls.append(FileCall(writes=False, path=UNKNOWN))
         self.uses += [Use("value", node) for node, count in self._pushed.items() if count > 0]
 
     def _push(self, node: Expression) -> None:
         self._stack.append(node)
-        if node.kind in _FOLLOWED:
+        if node.kind in _TRACED:
             self._pushed[node] += 1
 
     def _use(self, kind: str, node: Expression, *arguments: Expression) -> None:
-        """Note a use that can be followed."""
         self._pushed[node] -= 1
-        if node.kind in _FOLLOWED:
+        if node.kind in _TRACED:
             self.uses.append(Use(kind, node, arguments))
 
     def _pop(self, count: int = 1) -> tuple[Expression, ...]:
         popped = [self._stack.pop() if self._stack else UNKNOWN for _ in range(count)]
         return tuple(reversed(popped))
 
-    def _follow(self, step: Step) -> None:
+    def _trace(self, step: Step) -> None:
         name, value = step
         if name in _LOCALS:
             self._push(self._locals.get(value, UNKNOWN))
         elif name in ("LOAD_CONST", "LOAD_SMALL_INT"):
-            self._push(_made("constant", value))
+            self._push(_node("constant", value))
         elif name in _GLOBALS:
-            self._push(_made("global", value))
+            self._push(_node("global", value))
         elif name in _CELLS:
-            self._push(_made("cell", value))
+            self._push(_node("cell", value))
         elif name in ("LOAD_ATTR", "LOAD_METHOD"):
             self._attribute(self._pop()[0], value)
         elif name in ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL"):
@@ -155,8 +159,8 @@ class _Reading:
             self._combine(name, value)
 
     def _attribute(self, owner: Expression, name: object) -> None:
-        self._use("attribute", owner, _made("constant", name))
-        self._push(_made("attribute", name, owner))
+        self._use("attribute", owner, _node("constant", name))
+        self._push(_node("attribute", name, owner))
 
     def _combine(self, name: str, value: object) -> None:
         if name == "POP_TOP":
@@ -165,27 +169,27 @@ class _Reading:
             names = self._code.co_consts[value] if isinstance(value, int) else value
             self._keywords = names if isinstance(names, tuple) else ()
         elif name == "IMPORT_NAME":
-            _, wanted = self._pop(2)
-            # `import a.b` binds a; `from a.b import c` asks a.b for c.
-            is_top = wanted.kind == "constant" and wanted.value is None
-            self._push(_made("module", str(value).partition(".")[0] if is_top else value))
+            _, from_list = self._pop(2)
+            # `import a.b` binds a; `from a.b import c` binds an attribute of a.b.
+            is_top = from_list.kind == "constant" and from_list.value is None
+            self._push(_node("module", str(value).partition(".")[0] if is_top else value))
         elif name == "IMPORT_FROM":
             owner = self._stack[-1] if self._stack else UNKNOWN
-            self._push(_made("attribute", value, owner))
+            self._push(_node("attribute", value, owner))
         else:
             self._operate(name, value)
 
     def _operate(self, name: str, value: object) -> None:
         if name in _TWO_LOCALS and isinstance(value, int):
-            for each in (value >> 4, value & 15):
-                self._push(self._locals.get(each, UNKNOWN))
+            for index in (value >> 4, value & 15):
+                self._push(self._locals.get(index, UNKNOWN))
         elif name == "BINARY_OP" and value in (*_ADD, *_DIVIDE, *_REMAINDER):
             kind = "text" if value in _ADD else "join" if value in _DIVIDE else "template"
-            self._push(_made(kind, None, *self._pop(2)))
+            self._push(_node(kind, None, *self._pop(2)))
         elif name == "BINARY_SUBSCR" or (name == "BINARY_OP" and value == _SUBSCRIPT):
             owner, key = self._pop(2)
             self._use("item", owner, key)
-            self._push(_made("item", None, owner, key))
+            self._push(_node("item", None, owner, key))
         elif name == "STORE_SUBSCR":
             _, owner, key = self._pop(3)
             self._use("store", owner, key)
@@ -194,20 +198,20 @@ class _Reading:
             self._pushed[container] -= name == "CONTAINS_OP"
             self._push(UNKNOWN)
         elif name == "FORMAT_SIMPLE" or (name == "FORMAT_VALUE" and value == 0):
-            self._push(_made("text", None, *self._pop()))
+            self._push(_node("text", None, *self._pop()))
         elif name in ("BUILD_STRING", "BUILD_TUPLE", "BUILD_LIST") and isinstance(value, int):
             kind = "text" if name == "BUILD_STRING" else "tuple"
-            self._push(_made(kind, None, *self._pop(value)))
+            self._push(_node(kind, None, *self._pop(value)))
         else:
             self._iterate(name, value)
 
     def _iterate(self, name: str, value: object) -> None:
-        """Loops and comprehensions: what they go over is known by its expression."""
+        """Trace the instructions of loops and comprehensions."""
         if name == "GET_ITER":
-            self._push(_made("iterator", None, *self._pop()))
+            self._push(_node("iterator", None, *self._pop()))
         elif name == "FOR_ITER":
             top = self._stack[-1] if self._stack else UNKNOWN
-            self._push(_made("element", None, *top.parts) if top.kind == "iterator" else UNKNOWN)
+            self._push(_node("element", None, *top.parts) if top.kind == "iterator" else UNKNOWN)
         elif name in ("LOAD_CLOSURE", "LOAD_FAST_AND_CLEAR"):
             self._push(UNKNOWN)
         elif name == "SWAP" and isinstance(value, int) and 1 < value <= len(self._stack):
@@ -217,8 +221,8 @@ class _Reading:
             self._store(Step("STORE_FAST", value >> 4))
             self._push(self._locals.get(value & 15, UNKNOWN))
         elif name == "MAKE_FUNCTION" and value in (0, 8):
-            *_, made = self._pop(2 if value else 1)
-            self._push(_made("function", made.value))
+            *_, code = self._pop(2 if value else 1)
+            self._push(_node("function", code.value))
         else:
             self._stack.clear()
 
@@ -245,7 +249,7 @@ class _Reading:
         arguments = self._pop(count)
         (called,) = self._pop()
         if called.kind == "iterator" and count == 0:
-            # A comprehension before Python 3.12: a function of its own, called with the iterator.
+            # Before Python 3.12 a comprehension is a function that is called with the iterator.
             (function,) = self._pop()
             if isinstance(function.value, CodeType):
                 self.iterables[function.value] = called.parts[0]
@@ -254,17 +258,17 @@ class _Reading:
         positional = len(arguments) - len(self._keywords)
         keywords = dict(zip(map(str, self._keywords), arguments[positional:], strict=False))
         self._keywords = ()
-        given = arguments[:positional]
-        self._record(called, given, keywords)
+        arguments = arguments[:positional]
+        self._record(called, arguments, keywords)
         self._pushed[called] -= 1
-        if (called.kind, called.value) == ("global", "getattr") and len(given) > 1:
-            owner, name = given[:2]
+        if (called.kind, called.value) == ("global", "getattr") and len(arguments) > 1:
+            owner, name = arguments[:2]
             if name.kind == "constant" and isinstance(name.value, str):
                 self._attribute(owner, name.value)
                 return
-        if called.kind in _FOLLOWED:
-            self.uses.append(Use("call", called, given, tuple(keywords.items())))
-        self._push(_made("call", tuple(keywords.items()), called, *given))
+        if called.kind in _TRACED:
+            self.uses.append(Use("call", called, arguments, tuple(keywords.items())))
+        self._push(_node("call", tuple(keywords.items()), called, *arguments))
 
     def _record(
         self, called: Expression, arguments: tuple[Expression, ...], keywords: dict[str, Expression]
@@ -285,8 +289,8 @@ class _Reading:
 
 
 def _stored(step: Step) -> Iterator[tuple[str, object]]:
-    """The names that an instruction stores; some of Python 3.13 store two."""
-    if step.name in _STORES_AND_MORE and isinstance(step.value, int):
+    """Yield the names that an instruction stores; some of Python 3.13 store two."""
+    if step.name in _DOUBLE_STORES and isinstance(step.value, int):
         yield "STORE_FAST", step.value >> 4
         if step.name == "STORE_FAST_STORE_FAST":
             yield "STORE_FAST", step.value & 15
@@ -297,29 +301,3 @@ def _stored(step: Step) -> Iterator[tuple[str, object]]:
 def _is_write(modes: tuple[Expression, ...]) -> bool:
     texts = [mode.value for mode in modes if isinstance(mode.value, str)]
     return any(text and set(text) <= _MODES and set(text) & set("wax+") for text in texts)
-
-
-class Reading(NamedTuple):
-    """What following one code object gives.
-
-    `assigned` are the globals that it assigns once, and `iterables` what its comprehensions go
-    over, by their code.
-    """
-
-    calls: list[FileCall]
-    uses: list[Use]
-    assigned: dict[str, Expression]
-    iterables: dict[CodeType, Expression]
-
-
-def follow(
-    code: CodeType, steps: Sequence[Step], targets: Set[int], iterable: Expression = UNKNOWN
-) -> Reading:
-    """Follow the instructions of a code object.
-
-    `targets` are the places of the steps that jumps lead to; `iterable` is what a comprehension
-    goes over.
-    """
-    reading = _Reading(code, steps, iterable)
-    reading.read(targets)
-    return Reading(reading.calls, reading.uses, reading.assigned, reading.iterables)

@@ -1,6 +1,6 @@
-"""Where the file of a call lies: expressions evaluated with the globals of a function.
+"""The location of a call's file: expressions evaluated with the globals of a function.
 
-Only texts, paths and the functions of `os.path` and `pathlib` are evaluated; no user code runs.
+Only strings, paths and the functions of `os.path` and `pathlib` are evaluated; no user code runs.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from proctor.core.identity.file_calls import Expression, FileCall
 from proctor.core.identity.modules import folder_of_package
 from proctor.core.identity.special_functions import PATH_LISTERS, Special
 
-_NOTHING = object()
-# Functions and methods that give the same path in another form.
-_SAME = frozenset(["str", "fspath", "abspath", "realpath", "normpath"]) | frozenset(
-    ["expanduser", "resolve", "absolute", "as_posix"]
+_MISSING = object()
+# Functions and methods that return the same path in another form.
+_SAME_PATH = frozenset(
+    {"str", "fspath", "abspath", "realpath", "normpath", "expanduser", "resolve", "absolute", "as_posix"}
 )
-_WRAPPERS = _SAME | {"Path", "PurePath"}
-_FROM = ("os", "posixpath", "ntpath", "genericpath", "pathlib", "builtins", "pathlib._local")
+_WRAPPERS = _SAME_PATH | {"Path", "PurePath"}
+_PATH_MODULES = ("os", "posixpath", "ntpath", "genericpath", "pathlib", "builtins", "pathlib._local")
 
 
 class Location(NamedTuple):
-    """A path; if it is not `complete`, its known beginning and its known end.
+    """A path; if it is not `complete`, its known start and end.
 
-    `recursive` says whether the rest may lie in folders below; None if that is not known.
+    `recursive` is true if the unknown middle may contain folders; None if that is not known.
     """
 
     start: str
@@ -41,22 +41,19 @@ class Location(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """The folder that an incomplete path is known to lie in; "" if that is not known."""
+        """The known folder of an incomplete path, or ""."""
         start = self.start.replace("\\", "/")
         return start[: start.rfind("/")] or "/" if "/" in start else ""
 
 
 ANYWHERE = Location("", complete=False)
-# Functions whose result has the same elements.
+# Functions that return the same elements.
 _SAME_ELEMENTS = frozenset(["sorted", "list", "tuple", "set", "reversed", "iter", "frozenset"])
 _WILDCARDS = re.compile(r"[*?\[]")
 
 
 class Names(NamedTuple):
-    """What the names in a function stand for.
-
-    `assigned` is for a module that is known by its source alone.
-    """
+    """The values of the names in a function; `assigned` is for a module that is not loaded."""
 
     values: Mapping[str, Any]
     cells: Mapping[str, Any] = {}
@@ -65,36 +62,40 @@ class Names(NamedTuple):
 
 
 def meaning_of(node: Expression, names: Names) -> tuple[str, str] | None:
-    """What a special function does and the phrase for it; None for anything else."""
+    """Return the effect of a special function and the phrase for it; None for other expressions."""
     value = object_of(node, names)
-    if value is not _NOTHING:
+    if value is not _MISSING:
         return names.special.of_object(value)
-    path = _dotted(node, names)
+    path = _dotted_name(node, names)
     return names.special.of_path(path) if path else None
 
 
-def _dotted(node: Expression, names: Names) -> str:
-    """The dotted name of a function in a module that is not loaded; "" for anything else."""
+def _dotted_name(node: Expression, names: Names) -> str:
+    """Return the dotted name of a function in a module that is not loaded, or ""."""
     if node.kind == "module":
         return str(node.value)
     if node.kind == "attribute":
-        owner = _dotted(node.parts[0], names)
+        owner = _dotted_name(node.parts[0], names)
         return f"{owner}.{node.value}" if owner else ""
     if node.kind == "global" and node.value in names.assigned:
-        inner = names.assigned[str(node.value)]
-        rest = {key: each for key, each in names.assigned.items() if key != node.value}
-        return _dotted(inner, names._replace(assigned=rest))
+        return _dotted_name(*_assigned_expression(str(node.value), names))
     return ""
 
 
+def _assigned_expression(name: str, names: Names) -> tuple[Expression, Names]:
+    """Return the expression of a global, and names without it so that cycles end."""
+    others = {key: node for key, node in names.assigned.items() if key != name}
+    return names.assigned[name], names._replace(assigned=others)
+
+
 def string_of(node: Expression | None, names: Names) -> str | None:
-    """The text that an expression gives, if all of it is known."""
+    """Return the string value of an expression, if all of it is known."""
     text = text_of(node, names) if node is not None else None
     return text.start if text is not None and text.complete else None
 
 
 def location_of(call: FileCall, names: Names) -> Location | None:
-    """The file of a call; None if the call is none of a file, as `webbrowser.open`."""
+    """Return the file of a call; None if it opens something else, as `webbrowser.open` does."""
     if call.first is None:
         path = text_of(call.path, names)
     elif isinstance(object_of(call.path, names), ModuleType):
@@ -108,10 +109,9 @@ def location_of(call: FileCall, names: Names) -> Location | None:
 
 
 def locations_of(call: FileCall, names: Names) -> list[Location]:
-    """All files that a call may mean; [ANYWHERE] if that is not known.
+    """Return all files that a call may open; [ANYWHERE] if they are not known.
 
-    A value that is picked out of a constant mapping or list (`PROMPTS[kind]`) may be any of its
-    values, and each of them is known.
+    An item of a constant mapping or list (`PROMPTS[name]`) may be any of its values.
     """
     location = location_of(call, names)
     if location != ANYWHERE:
@@ -128,38 +128,38 @@ def locations_of(call: FileCall, names: Names) -> list[Location]:
 
 
 def _values_of(container: Any) -> list[Any]:
-    """What an unknown key of a container may give; the kinds of which no code of the user runs."""
+    """Return the values of a built-in container, which runs no user code."""
     if type(container) is dict:
         return list(container.values())
     return list(container) if type(container) in (list, tuple) else []
 
 
 def _is_other_object(node: Expression, names: Names) -> bool:
-    """True for a known object that is no path, such as a client with a method `open`."""
+    """Return whether an object is known and not a path, such as a client with a method `open`."""
     value = object_of(node, names)
-    return value is not _NOTHING and not isinstance(value, str | os.PathLike)
+    return value is not _MISSING and not isinstance(value, str | os.PathLike)
 
 
 def object_of(node: Expression, names: Names) -> Any:
-    """The object that an expression stands for, without running code of its class."""
+    """Return the object of an expression without running code of its class."""
     if node.kind == "constant":
         return node.value
     if node.kind == "global":
         name = str(node.value)
-        known = name in names.values or name in names.assigned
-        return (names.values if known else vars(builtins)).get(name, _NOTHING)
+        is_defined = name in names.values or name in names.assigned
+        return (names.values if is_defined else vars(builtins)).get(name, _MISSING)
     if node.kind == "cell":
-        return names.cells.get(str(node.value), _NOTHING)
+        return names.cells.get(str(node.value), _MISSING)
     if node.kind == "module":
-        return sys.modules.get(str(node.value), _NOTHING)
+        return sys.modules.get(str(node.value), _MISSING)
     if node.kind == "attribute":
         owner = object_of(node.parts[0], names)
-        if owner is _NOTHING or isinstance(owner, PurePath | str):
-            return _NOTHING
-        found = inspect.getattr_static(owner, str(node.value), _NOTHING)
-        plain = isinstance(owner, ModuleType) or isinstance(found, str | PurePath | dict | list)
-        return found if plain else _NOTHING
-    return _item_of(node, names) if node.kind == "item" else _NOTHING
+        if owner is _MISSING or isinstance(owner, PurePath | str):
+            return _MISSING
+        value = inspect.getattr_static(owner, str(node.value), _MISSING)
+        is_plain = isinstance(owner, ModuleType) or isinstance(value, str | PurePath | dict | list)
+        return value if is_plain else _MISSING
+    return _item_of(node, names) if node.kind == "item" else _MISSING
 
 
 def _item_of(node: Expression, names: Names) -> Any:
@@ -168,118 +168,115 @@ def _item_of(node: Expression, names: Names) -> Any:
         try:
             return owner[key]
         except (KeyError, IndexError):
-            return _NOTHING
-    return _NOTHING
+            return _MISSING
+    return _MISSING
 
 
 def text_of(node: Expression, names: Names) -> Location | None:
-    """The path or text that an expression gives; None if nothing of it is known."""
+    """Return the path or string value of an expression; None if nothing of it is known."""
     if node.kind in ("text", "join"):
         parts = [text_of(part, names) or ANYWHERE for part in node.parts]
-        return _concatenated(parts) if node.kind == "text" else _joined(parts)
+        return _concatenate(parts) if node.kind == "text" else _join(parts)
     if node.kind == "template":
-        return _filled(text_of(node.parts[0], names), "%")
+        return _fill_template(text_of(node.parts[0], names), "%")
     if node.kind == "call":
-        return _called(node, names)
+        return _call_result(node, names)
     if node.kind in ("element", "attribute", "item"):
         related = _related(node, names)
         if related is not None:
             return related
     value = object_of(node, names)
-    if type(value) is str or (isinstance(value, PurePath) and type(value).__module__ in _FROM):
+    if type(value) is str or (isinstance(value, PurePath) and type(value).__module__ in _PATH_MODULES):
         return Location(os.fspath(value))
-    if node.kind == "global" and value is _NOTHING and node.value in names.assigned:
-        inner = names.assigned[str(node.value)]
-        # A name that is made from itself is not followed round and round.
-        rest = {key: each for key, each in names.assigned.items() if key != node.value}
-        return text_of(inner, names._replace(assigned=rest))
+    if node.kind == "global" and value is _MISSING and node.value in names.assigned:
+        return text_of(*_assigned_expression(str(node.value), names))
     return None
 
 
 def _related(node: Expression, names: Names) -> Location | None:
-    """The parent of a path, or one file out of a folder."""
+    """Return the parent of a path, or a file of a listing."""
     if node.kind == "element":
-        return _element(node.parts[0], names)
+        return _listed_file(node.parts[0], names)
     if node.kind == "attribute" and node.value == "path" and node.parts[0].kind == "element":
         return listing_of(node.parts[0].parts[0], names)
     if node.kind == "attribute" and node.value == "parent":
-        return _above(text_of(node.parts[0], names))
+        return _parent(text_of(node.parts[0], names))
     if node.kind == "item" and node.parts[0].kind == "attribute":
         owner, index = node.parts[0], node.parts[1].value
         if owner.value == "parents" and isinstance(index, int) and 0 <= index < 50:
             path = text_of(owner.parts[0], names)
             for _ in range(index + 1):
-                path = _above(path)
+                path = _parent(path)
             return path
     return None
 
 
-def _called(node: Expression, names: Names) -> Location | None:
+def _call_result(node: Expression, names: Names) -> Location | None:
     called, arguments = node.parts[0], node.parts[1:]
     receiver = called.parts[0] if called.kind == "attribute" else None
     meaning = meaning_of(called, names)
     if meaning is not None and meaning[0] == "package":
         return package_of(arguments[0] if arguments else None, names)
     function = object_of(called, names)
-    if function is not _NOTHING or receiver is None:
-        return _of_function(_function_name(called, function), arguments, names)
+    if function is not _MISSING or receiver is None:
+        return _function_result(_function_name(called, function), arguments, names)
     if isinstance(object_of(receiver, names), ModuleType):
         return None
     base = text_of(receiver, names)
     if called.value == "format":
-        return _filled(base, "{")
+        return _fill_template(base, "{")
     if base is None and receiver.kind in ("global", "module"):
-        # A module or class that is not loaded: by its name.
-        return _of_function(str(called.value), arguments, names)
+        # A module or class that is not loaded counts by its name.
+        return _function_result(str(called.value), arguments, names)
     texts = [text_of(argument, names) or ANYWHERE for argument in arguments]
     if called.value == "joinpath":
-        return _joined([base or ANYWHERE, *texts])
+        return _join([base or ANYWHERE, *texts])
     if called.value == "with_name" and texts:
-        return _joined([_above(base) or ANYWHERE, texts[0]])
+        return _join([_parent(base) or ANYWHERE, texts[0]])
     if called.value == "with_suffix" and base and base.complete and texts:
-        return _concatenated([Location(os.path.splitext(base.start)[0]), texts[0]])
-    return base if called.value in _SAME else None
+        return _concatenate([Location(os.path.splitext(base.start)[0]), texts[0]])
+    return base if called.value in _SAME_PATH else None
 
 
 def _function_name(called: Expression, function: Any) -> str:
-    if function is _NOTHING:
+    if function is _MISSING:
         return str(called.value)
     if isinstance(function, type) and issubclass(function, PurePath):
         return "Path"
-    from_library = getattr(function, "__module__", None) in _FROM
+    from_library = getattr(function, "__module__", None) in _PATH_MODULES
     name = function.__name__ if from_library and hasattr(function, "__name__") else ""
     return str(name)
 
 
-def _of_function(name: str, arguments: tuple[Expression, ...], names: Names) -> Location | None:
+def _function_result(name: str, arguments: tuple[Expression, ...], names: Names) -> Location | None:
     texts = [text_of(argument, names) or ANYWHERE for argument in arguments]
     if name in ("Path", "PurePath", "join"):
-        return _joined(texts) if texts else Location(".")
+        return _join(texts) if texts else Location(".")
     if name == "getcwd":
         return Location(os.getcwd())
     if not texts:
         return None
-    return _above(texts[0]) if name == "dirname" else texts[0] if name in _SAME else None
+    return _parent(texts[0]) if name == "dirname" else texts[0] if name in _SAME_PATH else None
 
 
-def _above(path: Location | None) -> Location | None:
+def _parent(path: Location | None) -> Location | None:
     if path is None or not path.complete:
         return None
     return Location(os.path.dirname(path.start) or ".")
 
 
-def _concatenated(parts: list[Location]) -> Location:
+def _concatenate(parts: list[Location]) -> Location:
     start = ""
-    for place, part in enumerate(parts):
+    for position, part in enumerate(parts):
         start += part.start
         if not part.complete:
-            end = _end(parts[place:])
+            end = _known_end(parts[position:])
             return Location(start, complete=False, end=end, recursive="/" in end or None)
     return Location(start)
 
 
-def _end(parts: list[Location]) -> str:
-    """What is known of the end of some texts, the first of which is not complete."""
+def _known_end(parts: list[Location]) -> str:
+    """Return the known end of concatenated texts, the first of which is incomplete."""
     end = ""
     for part in reversed(parts):
         end = (part.start if part.complete else part.end) + end
@@ -288,61 +285,58 @@ def _end(parts: list[Location]) -> str:
     return end
 
 
-def _joined(parts: list[Location]) -> Location:
+def _join(parts: list[Location]) -> Location:
     start = ""
-    for place, part in enumerate(parts):
+    for position, part in enumerate(parts):
         if not part.complete:
-            known = os.path.join(start, part.start) if start else part.start
+            start = os.path.join(start, part.start) if start else part.start
             last = parts[-1]
-            end = (last.start if last.complete else last.end) if place < len(parts) else ""
-            deeper = True if place + 1 < len(parts) else part.recursive
-            return Location(known, complete=False, end=end, recursive=deeper)
+            end = last.start if last.complete else last.end
+            recursive = True if position + 1 < len(parts) else part.recursive
+            return Location(start, complete=False, end=end, recursive=recursive)
         start = os.path.join(start, part.start)
     return Location(start)
 
 
-def _filled(template: Location | None, mark: str) -> Location | None:
-    """A text with places for other texts in it, as "prompts/%s.txt"."""
+def _fill_template(template: Location | None, mark: str) -> Location | None:
+    """Return the location of a template such as "prompts/%s.txt"."""
     if template is None or not template.complete:
         return None
-    start, found, _ = template.start.partition(mark)
-    if not found:
+    start, placeholder, _ = template.start.partition(mark)
+    if not placeholder:
         return template
     tail = template.start.rpartition("}")[2] if mark == "{" else template.start.rpartition("%")[2][1:]
     return Location(start, complete=False, end=tail, recursive="/" in tail or None)
 
 
 def package_of(node: Expression | None, names: Names) -> Location | None:
-    """The folder of a package that is named or is a loaded module."""
+    """Return the folder of a package that is given by name or as a loaded module."""
     if node is None:
         file = names.values.get("__file__")
         return Location(os.path.dirname(file)) if isinstance(file, str) else None
     value = object_of(node, names)
-    if isinstance(value, ModuleType):
-        name: str | None = value.__name__
-    else:
-        name = string_of(node, names)
+    name = value.__name__ if isinstance(value, ModuleType) else string_of(node, names)
     folder = folder_of_package(name) if name else None
     return Location(folder) if folder else None
 
 
 def is_listing(node: Expression, names: Names) -> bool:
-    """True for a function or method that lists the files of a folder."""
+    """Return whether a function or method lists the files of a folder."""
     meaning = meaning_of(node, names)
     if meaning is not None:
         return meaning[0] in ("list", "walk", "pattern")
-    if node.kind != "attribute" or object_of(node, names) is not _NOTHING:
+    if node.kind != "attribute" or object_of(node, names) is not _MISSING:
         return False
     receiver = node.parts[0]
     if node.value == "walk":
-        # Trees of all kinds have a method of this name.
+        # Many classes have a method of this name.
         return text_of(receiver, names) is not None
     is_other = _is_other_object(receiver, names)
-    return node.value in PATH_LISTERS and not is_other and not _dotted(receiver, names)
+    return node.value in PATH_LISTERS and not is_other and not _dotted_name(receiver, names)
 
 
 def listing_of(node: Expression, names: Names) -> Location | None:
-    """Where the files lie that a call lists; None for any other expression."""
+    """Return the location of the files that a call lists; None for other expressions."""
     if node.kind != "call":
         return None
     called, arguments = node.parts[0], node.parts[1:]
@@ -355,27 +349,27 @@ def listing_of(node: Expression, names: Names) -> Location | None:
     if meaning is None:
         base = text_of(called.parts[0], names)
         if called.value in ("iterdir", "walk"):
-            return _listed(base, "", deep=called.value == "walk")
+            return _match_pattern(base, "", deep=called.value == "walk")
         pattern = string_of(arguments[0] if arguments else keywords.get("pattern"), names)
-        return _listed(base, pattern, deep=called.value == "rglob")
+        return _match_pattern(base, pattern, deep=called.value == "rglob")
     if meaning[0] == "pattern":
         root = keywords.get("root_dir")
         base = Location("") if root is None else text_of(root, names)
         pattern = string_of(arguments[0] if arguments else keywords.get("pathname"), names)
-        return _listed(base, pattern, deep=False)
+        return _match_pattern(base, pattern, deep=False)
     folder = arguments[0] if arguments else keywords.get("path") or keywords.get("top")
     base = Location(".") if folder is None else text_of(folder, names)
-    return _listed(base, "", deep=meaning[0] == "walk")
+    return _match_pattern(base, "", deep=meaning[0] == "walk")
 
 
-def _listed(base: Location | None, pattern: str | None, *, deep: bool) -> Location:
-    """The files in a folder that a pattern fits; "" fits all."""
+def _match_pattern(base: Location | None, pattern: str | None, *, deep: bool) -> Location:
+    """Return the location of the files in a folder that match a pattern; "" matches all."""
     if base is None or not base.complete or pattern is None:
         return ANYWHERE
     wildcard = _WILDCARDS.search(pattern)
     at = wildcard.start() if wildcard else len(pattern)
-    known, rest = pattern[:at], pattern[at:]
-    head, slash, tail = known.rpartition("/")
+    fixed, rest = pattern[:at], pattern[at:]
+    head, slash, tail = fixed.rpartition("/")
     deep = deep or "/" in rest
     end = "" if pattern.endswith("*") else f"{tail}{rest}"
     end = os.path.splitext(end)[1]
@@ -383,8 +377,8 @@ def _listed(base: Location | None, pattern: str | None, *, deep: bool) -> Locati
     return Location(start, complete=False, end="" if _WILDCARDS.search(end) else end, recursive=deep)
 
 
-def _element(iterable: Expression, names: Names) -> Location | None:
-    """One file out of a listing; the names that `os.listdir` gives have no folder."""
+def _listed_file(iterable: Expression, names: Names) -> Location | None:
+    """Return a file of a listing; the names from `os.listdir` have no folder."""
     inner = iterable
     while inner.kind == "call" and inner.parts[0].value in _SAME_ELEMENTS and inner.parts[1:]:
         inner = inner.parts[1]

@@ -1,4 +1,4 @@
-"""Modules that are imported inside functions: found and compiled, but never run."""
+"""Modules that functions import: located and compiled, but never run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from proctor.core.identity.code import Import, facts_of
-from proctor.core.identity.files import is_settled
+from proctor.core.identity.files import is_cacheable
 from proctor.core.identity.project import is_project_file
 
 _compiled: dict[str, tuple[tuple[int, int], CodeType]] = {}
@@ -18,7 +18,7 @@ _MOST_BYTES = 2_000_000
 
 
 class Source(NamedTuple):
-    """A module of the project as its file has it; `code` is None if it cannot be read."""
+    """The source of a project module; `code` is None if it cannot be compiled."""
 
     name: str
     file: str
@@ -26,18 +26,18 @@ class Source(NamedTuple):
 
 
 def script_of(file: str) -> Source:
-    """A Python file that is run by its path."""
-    return Source(os.path.basename(file), file, compiled(file))
+    """Return the source of a Python file that is run by its path."""
+    return Source(os.path.basename(file), file, compile_file(file))
 
 
 def sources_of(imports: Iterable[Import], package: str, seen: set[str]) -> Iterator[Source]:
-    """The project modules that imports lead to, and those that these import, each once."""
-    for wanted in imports:
-        for name, file in files_of(wanted, package):
+    """Yield the project modules that imports reach, directly and indirectly, each once."""
+    for statement in imports:
+        for name, file in files_of(statement, package):
             if file in seen:
                 continue
             seen.add(file)
-            code = compiled(file)
+            code = compile_file(file)
             yield Source(name, file, code)
             if code is not None:
                 is_package = os.path.basename(file) == "__init__.py"
@@ -45,11 +45,11 @@ def sources_of(imports: Iterable[Import], package: str, seen: set[str]) -> Itera
                 yield from sources_of(facts_of(code).imports, inside, seen)
 
 
-def files_of(wanted: Import, package: str) -> Iterator[tuple[str, str]]:
-    """The project files that an import statement runs: packages on the way and submodules too."""
-    name = wanted.name
-    if wanted.level:
-        above = package.split(".")[: max(0, len(package.split(".")) - wanted.level + 1)]
+def files_of(statement: Import, package: str) -> Iterator[tuple[str, str]]:
+    """Yield the project files that an import statement runs, including parent packages and submodules."""
+    name = statement.name
+    if statement.level:
+        above = package.split(".")[: max(0, len(package.split(".")) - statement.level + 1)]
         name = ".".join([*above, *([name] if name else [])])
     top = name.partition(".")[0]
     if not top or top in sys.stdlib_module_names or top == "proctor":
@@ -58,72 +58,72 @@ def files_of(wanted: Import, package: str) -> Iterator[tuple[str, str]]:
     full = ""
     for part in name.split("."):
         full = f"{full}.{part}" if full else part
-        file, folders = _located(full, folders)
+        file, folders = _locate(full, folders)
         if file is not None and is_project_file(file):
             yield full, file
         if folders is None:
             return
-    for attribute in wanted.attributes:
+    for attribute in statement.attributes:
         full = f"{name}.{attribute}"
-        file, _ = _located(full, folders)
+        file, _ = _locate(full, folders)
         if file is not None and is_project_file(file):
             yield full, file
 
 
 def folder_of_package(name: str) -> str | None:
-    """The folder of a package, or of a module the folder that it lies in."""
+    """Return the folder of a package, or the folder that contains a module."""
     folders: Any = None
     file = full = None
     for part in name.split("."):
         full = f"{full}.{part}" if full else part
-        file, folders = _located(full, folders)
+        file, folders = _locate(full, folders)
         if file is None and folders is None:
             return None
     return folders[0] if folders else os.path.dirname(file) if file else None
 
 
 def is_outside(name: str) -> bool:
-    """True for a module of the standard library or of an installed package."""
+    """Return whether a module belongs to the standard library or an installed package."""
     top = name.partition(".")[0]
     if top in sys.stdlib_module_names or top == "proctor":
         return True
-    file, folders = _located(top, None)
-    place = file or (f"{folders[0]}{os.sep}" if folders else "")
-    return bool(place) and not is_project_file(place)
+    file, folders = _locate(top, None)
+    path = file or (f"{folders[0]}{os.sep}" if folders else "")
+    return bool(path) and not is_project_file(path)
 
 
-def _located(name: str, folders: Any) -> tuple[str | None, Any]:
-    """The source file of a module and, of a package, its folders; nothing is imported."""
+def _locate(name: str, folders: Any) -> tuple[str | None, Any]:
+    """Return the source file of a module and the folders of a package, without importing it."""
     spec = None
     if folders is not None:
         spec = PathFinder.find_spec(name, folders)
     else:
         for finder in sys.meta_path:
-            look = getattr(finder, "find_spec", None)
-            spec = None if look is None else look(name, None)
+            find_spec = getattr(finder, "find_spec", None)
+            spec = None if find_spec is None else find_spec(name, None)
             if spec is not None:
                 break
     if spec is None:
         return None, None
     file = spec.origin if spec.origin and spec.origin.endswith(".py") else None
-    inside = spec.submodule_search_locations
-    return file, None if inside is None else list(inside)
+    locations = spec.submodule_search_locations
+    return file, None if locations is None else list(locations)
 
 
-def compiled(file: str) -> CodeType | None:
-    """A source file as code; None if it cannot be read or is no Python."""
+def compile_file(file: str) -> CodeType | None:
+    """Return the code of a source file; None if it cannot be read or compiled."""
     try:
-        told = os.stat(file)
-        if told.st_size > _MOST_BYTES:
+        info = os.stat(file)
+        if info.st_size > _MOST_BYTES:
             return None
-        version = told.st_mtime_ns, told.st_size
-        known = _compiled.get(file)
-        if known is not None and known[0] == version:
-            return known[1]
+        version = info.st_mtime_ns, info.st_size
+        cached = _compiled.get(file)
+        if cached is not None and cached[0] == version:
+            return cached[1]
         with open(file, "rb") as source:
             code = compile(source.read(), file, "exec", dont_inherit=True)
     except (OSError, SyntaxError, ValueError, RecursionError):
         return None
-    if is_settled(told.st_mtime_ns):
+    if is_cacheable(info.st_mtime_ns):
         _compiled[file] = version, code
     return code

@@ -1,4 +1,4 @@
-"""The files that a walk comes across, gathered first and read at its end."""
+"""The files that a walk encounters, collected first and read at its end."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from proctor.core.identity.project import Uncovered, is_project_file
 from proctor.core.identity.special_functions import FILES
 
 _MOST_NAMES = 5_000
+TOO_MANY_FILES = "more files than are looked at"
 
 
 class Scope(NamedTuple):
-    """Where in the project the walk is: the name of a function or class, and its file's folder."""
+    """The position of the walk: the name of a function or class, and the folder of its file."""
 
     name: str
     folder: str | None
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Where a relative name may be meant to lie: beside the code, or where the program runs."""
-        here = os.getcwd()
-        return (here,) if self.folder in (None, here) else (self.folder or "", here)
+        """The folders that a relative path may start from: that of the code, and the working directory."""
+        current = os.getcwd()
+        return (current,) if self.folder in (None, current) else (self.folder or "", current)
 
 
 class NamedFiles:
-    """Strings that may name files, and calls that use files, by the scope they were seen in."""
+    """Strings that may name files, and calls that use files, with their scopes."""
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, Scope], None] = {}
@@ -37,8 +38,8 @@ class NamedFiles:
         self._reads: dict[tuple[Location, Scope], None] = {}
         self._writes: dict[tuple[Location, Scope], None] = {}
 
-    def named(self, text: str, scope: Scope) -> str:
-        """Remember a string; gives it without the place of the project, if it is a path."""
+    def add_name(self, text: str, scope: Scope) -> str:
+        """Record a string and return it; an absolute path becomes relative to the project."""
         if len(text) > files.LONGEST_NAME or "\n" in text:
             return text
         if len(self._names) < _MOST_NAMES:
@@ -46,106 +47,124 @@ class NamedFiles:
         return files.relative(text, scope.folders) if os.path.isabs(text) else text
 
     def add_facts(self, facts: CodeFacts, scope: Scope, names: Names) -> None:
-        """Remember what a function names and which files it reads and writes."""
+        """Record the strings of a function and the files that it reads and writes."""
         for text in facts.strings:
-            self.named(text, scope)
+            self.add_name(text, scope)
         self._facts[scope] = facts
-        found = [
-            (call.writes, location) for call in facts.file_calls for location in locations_of(call, names)
-        ]
-        for is_write, location in found:
-            (self._writes if is_write else self._reads)[location, scope] = None
-        if facts.writes and not any(is_write for is_write, _ in found):
+        has_write = False
+        for call in facts.file_calls:
+            for location in locations_of(call, names):
+                (self._writes if call.writes else self._reads)[location, scope] = None
+                has_write |= call.writes
+        if facts.writes and not has_write:
             self._writes[ANYWHERE, scope] = None
 
     def add_reads(self, locations: Iterable[Location], scope: Scope) -> None:
-        """Remember files that a function reaches by other ways than opening them."""
+        """Record files that a function reads without opening them by name."""
         for location in locations:
             self._reads[location, scope] = None
 
     def digests(self, uncovered: Uncovered) -> list[tuple[str, str]]:
-        """Every named file with a digest of its content, the same in every folder."""
-        gathering = _Gathering(uncovered, list(self._writes))
+        """Return the label and the digest of every named file."""
+        collector = _FileCollector(uncovered, list(self._writes))
         reads = any(facts.reads for facts in self._facts.values())
         for text, scope in self._names:
-            # Dots and slashes alone are hardly ever meant as folders.
-            found = files.find(text, scope.folders) if text.strip("./\\ ") else ()
-            for file in found:
-                mine = self._facts.get(scope)
+            # A string of dots and slashes is hardly ever a folder name.
+            for file in files.find(text, scope.folders) if text.strip("./\\ ") else ():
+                facts = self._facts.get(scope)
                 if not file.is_folder:
-                    gathering.add_file(file, scope)
-                elif (mine is not None and mine.lists) if file.has_code else reads:
-                    gathering.add_folder(file, scope)
+                    collector.add_file(file, scope)
+                elif (facts is not None and facts.lists) if file.has_code else reads:
+                    collector.add_folder(file, scope)
         for location, scope in self._reads:
-            gathering.add_read(location, scope)
-        return gathering.result()
+            collector.add_read(location, scope)
+        return collector.result()
 
 
-class _Gathering:
-    """The files that are digested, gathered from names and calls."""
+class _FileCollector:
+    """Digests the files that names and calls refer to, within the limits."""
 
     def __init__(self, uncovered: Uncovered, writes: list[tuple[Location, Scope]]) -> None:
         self._uncovered = uncovered
-        self._found: dict[str, str] = {}
-        self._budget = _Budget()
-        self._written: set[str] = set()
-        self._written_folders: set[str] = set()
+        self._digests: dict[str, str] = {}
+        self._files_left = files.MOST_FILES
+        self._bytes_left = files.MOST_BYTES
+        self._problems: dict[str, None] = {}
+        self._output_files: set[str] = set()
+        self._output_folders: set[str] = set()
         for location, scope in writes:
-            places = self._written if location.complete else self._written_folders
+            paths = self._output_files if location.complete else self._output_folders
             path = location.start if location.complete else location.folder
-            places.update(
+            paths.update(
                 os.path.normpath(os.path.join(folder, path)) if path else "" for folder in scope.folders
             )
 
     def result(self) -> list[tuple[str, str]]:
-        for problem in self._budget.problems:
+        for problem in self._problems:
             self._uncovered.add(problem, "")
-        return sorted(self._found.items())
+        return sorted(self._digests.items())
 
-    def add_file(self, file: files.Found, scope: Scope) -> bool:
-        """Digest a file unless the code writes it; False if there is no room for any more."""
-        written = self._written | self._written_folders
+    def add_file(self, file: files.NamedFile, scope: Scope) -> bool:
+        """Digest a file unless the code writes it; return False if the limits are reached."""
+        writes = bool(self._output_files or self._output_folders)
         if files.is_key_file(file.path):
             self._uncovered.add(f"the key file {file.label}, which is not read", scope.name)
-        elif file.path in self._written or (written and files.is_output(file.path)):
+        elif file.path in self._output_files or (writes and files.is_output(file.path)):
             self._uncovered.add(f"the file {file.label}, which it may write", scope.name)
         else:
-            return self._budget.add(self._found, file.label, file.path)
+            return self._digest(file.label, file.path)
         return True
 
-    def add_folder(self, folder: files.Found, scope: Scope) -> None:
-        """Digest the prompts and configuration in a folder, unless the code may write there."""
+    def _digest(self, label: str, path: str) -> bool:
+        if label in self._digests:
+            return True
+        if self._files_left <= 0 or self._bytes_left <= 0:
+            self._problems[TOO_MANY_FILES] = None
+            return False
+        try:
+            digest, size = files.digest_of(path)
+        except OSError:
+            self._problems[f"the file {label}, which cannot be read"] = None
+            return True
+        if size > files.MOST_BYTES_PER_FILE:
+            self._problems[f"the content of the file {label}, which is too large"] = None
+        else:
+            self._bytes_left -= size
+        self._files_left -= 1
+        self._digests[label] = digest
+        return True
+
+    def add_folder(self, folder: files.NamedFile, scope: Scope) -> None:
+        """Digest the prompts and configuration in a folder unless the code may write there."""
         scan = files.scan(folder.path, "", only=folder.has_code, deep=not folder.has_code)
         self._add_all(folder, scan.direct if folder.has_code else scan.direct + scan.below, scope)
         self._add_problems(scan)
 
-    def _add_all(self, folder: files.Found, found: list[tuple[str, str]], scope: Scope) -> None:
+    def _add_all(self, folder: files.NamedFile, labelled_paths: list[tuple[str, str]], scope: Scope) -> None:
         if self._may_write_in(folder.path):
             self._uncovered.add(f"the folder {folder.label}, which it may write to", scope.name)
             return
-        for label, path in found:
-            file = files.Found(f"{folder.label}/{label}", path, is_folder=False)
+        for label, path in labelled_paths:
+            file = files.NamedFile(f"{folder.label}/{label}", path, is_folder=False)
             if not self.add_file(file, scope):
                 break
 
     def _add_problems(self, scan: files.Scan) -> None:
         if not scan.complete:
-            self._budget.problems["more files than are looked at"] = None
+            self._problems[TOO_MANY_FILES] = None
 
     def add_read(self, location: Location, scope: Scope) -> None:
-        """A file that a call reads: its folder's files, if its name is computed."""
+        """Digest a file that a call reads, or the files of its folder if its name is computed."""
         if location.complete:
             self._add_named(location, scope)
             return
-        place = location.folder
-        found = list(files.find(place, scope.folders)) if place else []
-        for folder in found:
+        path = location.folder
+        for folder in list(files.find(path, scope.folders)) if path else ():
             if folder.is_folder and self._is_covered(folder, location, scope):
                 return
-        if os.path.isabs(place) and os.path.isdir(place) and not is_project_file(f"{place}/"):
-            # Data of an installed package.
-            return
-        self._uncovered.add(FILES, scope.name)
+        is_package_data = os.path.isabs(path) and os.path.isdir(path) and not is_project_file(f"{path}/")
+        if not is_package_data:
+            self._uncovered.add(FILES, scope.name)
 
     def _add_named(self, location: Location, scope: Scope) -> None:
         for file in files.find(location.start, scope.folders):
@@ -157,53 +176,24 @@ class _Gathering:
             label = files.relative(location.start, scope.folders)
             self._uncovered.add(f"the file {label}", scope.name)
 
-    def _is_covered(self, folder: files.Found, location: Location, scope: Scope) -> bool:
-        """Digest the files of a folder that a computed name may mean; False if there are others."""
+    def _is_covered(self, folder: files.NamedFile, location: Location, scope: Scope) -> bool:
+        """Digest the files of a folder that a computed name may mean; return False if it has others."""
         extension = os.path.splitext(f"-{location.end}")[1].lower()
         deep = not folder.has_code or location.recursive is not False
         scan = files.scan(folder.path, extension, only=folder.has_code, deep=deep)
         self._add_problems(scan)
-        found, covered = scan.direct, bool(extension) or not scan.has_others
+        labelled_paths, covered = scan.direct, bool(extension) or not scan.has_others
         if not folder.has_code or location.recursive:
-            found = found + scan.below
+            labelled_paths = labelled_paths + scan.below
         elif location.recursive is None and scan.below:
-            # The name may hold a folder: prompts below the code count, data is named.
+            # The name may contain a folder: prompts below the code count, data files may be output.
             if files.may_be_written(extension):
                 covered = False
             else:
-                found = found + scan.below
-        self._add_all(folder, found, scope)
+                labelled_paths = labelled_paths + scan.below
+        self._add_all(folder, labelled_paths, scope)
         return covered and extension != ".py"
 
     def _may_write_in(self, folder: str) -> bool:
         inside = folder.rstrip(os.sep) + os.sep
-        return any(place == "" or f"{place}{os.sep}".startswith(inside) for place in self._written_folders)
-
-
-class _Budget:
-    """How many files are read, and how much of them."""
-
-    def __init__(self) -> None:
-        self._files = files.MOST_FILES
-        self._bytes = files.MOST_BYTES
-        self.problems: dict[str, None] = {}
-
-    def add(self, found: dict[str, str], label: str, path: str) -> bool:
-        """Digest one file; False if there is no room for any more."""
-        if label in found:
-            return True
-        if self._files <= 0 or self._bytes <= 0:
-            self.problems["more files than are looked at"] = None
-            return False
-        try:
-            digest, size = files.digest_of(path)
-        except OSError:
-            self.problems[f"the file {label}, which cannot be read"] = None
-            return True
-        if size > files.MOST_BYTES_PER_FILE:
-            self.problems[f"the content of the file {label}, which is too large"] = None
-        else:
-            self._bytes -= size
-        self._files -= 1
-        found[label] = digest
-        return True
+        return any(path == "" or f"{path}{os.sep}".startswith(inside) for path in self._output_folders)

@@ -1,4 +1,4 @@
-"""Which code belongs to the user's project: not the standard library, not installed packages."""
+"""Which code belongs to the user's project, and not to the standard library or installed packages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from proctor.core.identity.code import COMPUTED, CodeFacts
 
 _INSTALLED = ("site-packages", "dist-packages")
-_ROOT_MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
+_ROOT_MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 _OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OWN_PACKAGE = __name__.partition(".")[0]
 
@@ -27,7 +27,7 @@ def _library_folders() -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=10_000)
 def is_project_file(filename: str) -> bool:
-    """True for a file of the user's; code typed into a notebook or a prompt counts as well.
+    """Return whether a file belongs to the project; so does code typed into a notebook or prompt.
 
     >>> is_project_file(os.__file__), is_project_file("<ipython-input-1>")
     (False, True)
@@ -40,53 +40,52 @@ def is_project_file(filename: str) -> bool:
     return not filename.startswith((f"{_OWN_FOLDER}{os.sep}", *_library_folders()))
 
 
-def is_own(thing: Any) -> bool:
-    """True for code of Proctor itself."""
-    module = getattr(thing, "__module__", None)
+def is_own(obj: Any) -> bool:
+    """Return whether a function or class belongs to Proctor."""
+    module = getattr(obj, "__module__", None)
     return isinstance(module, str) and module.partition(".")[0] == _OWN_PACKAGE
 
 
 def is_project_function(function: FunctionType) -> bool:
-    """True if a function was written in the user's project."""
+    """Return whether a function belongs to the project."""
     return is_project_file(function.__code__.co_filename) and not is_own(function)
 
 
-def is_project_class(kind: type) -> bool:
-    """True if a class was written in the user's project."""
-    name = kind.__dict__.get("__module__")
-    if not isinstance(name, str) or name == "builtins" or is_own(kind):
+def is_project_class(cls: type) -> bool:
+    """Return whether a class belongs to the project."""
+    name = cls.__dict__.get("__module__")
+    if not isinstance(name, str) or name == "builtins" or is_own(cls):
         return False
     if name.partition(".")[0] in sys.stdlib_module_names:
         return False
     module = sys.modules.get(name)
     if module is not None and (file := file_of(module)) is not None:
         return is_project_file(file)
-    functions = (part for part in vars(kind).values() if isinstance(part, FunctionType))
+    functions = (part for part in vars(cls).values() if isinstance(part, FunctionType))
     return all(is_project_file(function.__code__.co_filename) for function in functions)
 
 
 def is_project_module(module: ModuleType) -> bool:
-    """True if a module was written in the user's project."""
+    """Return whether a module belongs to the project."""
     name = module.__name__
     if name.partition(".")[0] in (_OWN_PACKAGE, *sys.builtin_module_names):
         return False
-    if name == "__main__":
-        file = file_of(module)
-        return file is None or is_project_file(file)
     file = file_of(module)
-    # A folder without `__init__.py` has no file, but a path.
+    if name == "__main__":
+        return file is None or is_project_file(file)
+    # A namespace package has a path instead of a file.
     folders = list(getattr(module, "__path__", ())) if file is None else []
     return is_project_file(file or f"{folders[0]}{os.sep}" if file or folders else "<frozen>")
 
 
 def file_of(module: ModuleType) -> str | None:
-    """The file that a module was read from."""
+    """Return the source file of a module."""
     file = vars(module).get("__file__")
     return file if isinstance(file, str) else None
 
 
 def folder_of(filename: str | None) -> str | None:
-    """The folder of a source file; None for code that is in no file."""
+    """Return the folder of a source file; None for code without a file."""
     if not filename or filename.startswith("<"):
         return None
     return os.path.dirname(os.path.abspath(filename))
@@ -94,40 +93,39 @@ def folder_of(filename: str | None) -> str | None:
 
 @functools.lru_cache(maxsize=1_000)
 def root_of(folder: str) -> str:
-    """The root of the project that a folder is in: where its metadata is, else its top package."""
+    """Return the root of a folder's project: where its metadata is, or else its top-level package."""
     top = folder
     while os.path.isfile(os.path.join(top, "__init__.py")) and os.path.dirname(top) != top:
         top = os.path.dirname(top)
-    place = top
-    while True:
-        if any(os.path.exists(os.path.join(place, mark)) for mark in _ROOT_MARKS):
-            return place
-        above = os.path.dirname(place)
-        if above == place:
+    root = top
+    while not any(os.path.exists(os.path.join(root, marker)) for marker in _ROOT_MARKERS):
+        parent = os.path.dirname(root)
+        if parent == root:
             return top
-        place = above
+        root = parent
+    return root
 
 
 class Uncovered:
-    """Phrases by what they are about, each with the functions that it was seen in."""
+    """Phrases for what an identity does not cover, each with the functions that use it."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, set[str]] = {}
+        self._functions: dict[str, set[str]] = {}
 
-    def add(self, what: str, where: str) -> None:
-        """Note one thing that is not covered, and the function that uses it."""
-        self._seen.setdefault(what, set()).add(where)
+    def add(self, phrase: str, function: str) -> None:
+        """Record a phrase and the function that it applies to."""
+        self._functions.setdefault(phrase, set()).add(function)
 
-    def add_facts(self, facts: CodeFacts, where: str) -> None:
-        """Note what the code of a function tells."""
+    def add_facts(self, facts: CodeFacts, function: str) -> None:
+        """Record the environment variables and programs that a function uses."""
         for name in facts.environment:
-            what = "environment variables whose names are computed"
-            self.add(what if name == COMPUTED else f"the environment variable {name}", where)
-        for what in facts.dynamic:
-            self.add(what, where)
+            phrase = "environment variables whose names are computed"
+            self.add(phrase if name == COMPUTED else f"the environment variable {name}", function)
+        for phrase in facts.dynamic:
+            self.add(phrase, function)
 
     def phrases(self) -> tuple[str, ...]:
-        """One phrase for each, in order.
+        """Return the sorted phrases, each with its functions.
 
         >>> uncovered = Uncovered()
         >>> uncovered.add("the environment variable STYLE", "answer")
@@ -135,6 +133,6 @@ class Uncovered:
         ('the environment variable STYLE (in answer)',)
         """
         return tuple(
-            f"{what} (in {', '.join(sorted(places))})" if (places := seen - {""}) else what
-            for what, seen in sorted(self._seen.items())
+            f"{phrase} (in {', '.join(sorted(named))})" if (named := functions - {""}) else phrase
+            for phrase, functions in sorted(self._functions.items())
         )

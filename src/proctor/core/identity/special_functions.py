@@ -15,7 +15,7 @@ VARIABLES = "global variables whose names are computed"
 DATABASE = "a database whose name is computed"
 PLUGINS = "entry points of installed packages"
 
-# What each function does, and what to say if it cannot be known what it reaches.
+# The effect of each function, and the phrase for a call whose argument is not known.
 _FUNCTIONS: dict[str, tuple[str, str]] = {
     "importlib.import_module": ("import", MODULES),
     "importlib.__import__": ("__import__", MODULES),
@@ -61,7 +61,7 @@ _FUNCTIONS: dict[str, tuple[str, str]] = {
     "glob.glob": ("pattern", FOLDERS),
     "glob.iglob": ("pattern", FOLDERS),
 }
-# Methods of paths that list a folder, and attributes that give the globals of a function.
+# Methods of paths that list a folder, and attributes that return the globals of a function.
 PATH_LISTERS = frozenset(["glob", "rglob", "iterdir"])
 NAMESPACES = frozenset(["__globals__", "f_globals"])
 _TOO_COMMON = frozenset(["path", "open", "read_text"])
@@ -69,21 +69,21 @@ NAMES = frozenset(path.rpartition(".")[2] for path in _FUNCTIONS) - _TOO_COMMON 
 
 
 class Special:
-    """The special functions by what they are, whatever name the code has for them."""
+    """Lookup of the special functions by object, whatever name the code uses for them."""
 
     def __init__(self) -> None:
         self._by_object: dict[int, tuple[str, str]] = {}
         for path, meaning in _FUNCTIONS.items():
             module, _, name = path.rpartition(".")
             loaded = sys.modules.get(module)
-            found = vars(loaded).get(name) if loaded is not None else None
-            if found is not None:
-                self._by_object[id(found)] = meaning
+            function = vars(loaded).get(name) if loaded is not None else None
+            if function is not None:
+                self._by_object[id(function)] = meaning
 
-    def of_object(self, thing: Any) -> tuple[str, str] | None:
-        """What an object does and the phrase for it; None for any other object."""
-        return self._by_object.get(id(thing))
+    def of_object(self, obj: Any) -> tuple[str, str] | None:
+        """Return the effect of an object and the phrase for it; None for other objects."""
+        return self._by_object.get(id(obj))
 
     def of_path(self, path: str) -> tuple[str, str] | None:
-        """The same for the dotted name of a function in a module that is not loaded."""
+        """Return the same for the dotted name of a function in a module that is not loaded."""
         return _FUNCTIONS.get(path)

@@ -1,1 +1,1 @@
-"""Pure numbers: distributions, moments, quantiles and intervals. Knows no record."""
+"""Statistics of plain numbers: distributions, intervals, tests, effect sizes, agreement and power."""

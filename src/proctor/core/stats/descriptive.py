@@ -1,4 +1,4 @@
-"""Quantiles of data, exact, also where there is too much of it to be sorted at once."""
+"""Mean, variance and exact quantiles, also of data that is too large to sort."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import math
 from array import array
 from collections.abc import Sequence
 
+SORTED_UP_TO = 100_000
+BINS = 1_024
+
 
 def mean(values: Sequence[float]) -> float | None:
-    """The arithmetic mean, or None of nothing.
+    """Return the arithmetic mean, or None without values.
 
     >>> mean([0.1] * 10)
     0.1
@@ -19,7 +22,7 @@ def mean(values: Sequence[float]) -> float | None:
 
 
 def mean_and_variance(values: Sequence[float]) -> tuple[float, float] | None:
-    """The mean and the variance of a sample (divided by n - 1), or None below two values.
+    """Return the mean and the sample variance (divided by n - 1), or None below two values.
 
     >>> mean_and_variance([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0])
     (5.0, 4.571428571428571)
@@ -29,82 +32,76 @@ def mean_and_variance(values: Sequence[float]) -> tuple[float, float] | None:
     if centre is None or n < 2:
         return None
     deviations = array("d", (value - centre for value in values))
-    # The second term is 0 but for the rounding of the mean, which it takes back out.
+    # The second term corrects for the rounding of the mean; it is 0 in exact arithmetic.
     squares = math.fsum(d * d for d in deviations) - math.fsum(deviations) ** 2 / n
     return centre, max(0.0, squares) / (n - 1)
 
 
-SORTED_UP_TO = 100_000
-BINS = 1_024
-
-
 def quantiles(values: Sequence[float], shares: Sequence[float]) -> list[float | None]:
-    """Several quantiles of values in any order.
+    """Return several quantiles of unsorted values.
 
     >>> quantiles([4.0, 1.0, 3.0, 2.0], [0.25, 0.5])
     [1.75, 2.5]
     """
     if len(values) <= SORTED_UP_TO:
-        ordered: Sequence[float] | _Ranks = sorted(values)
+        ordered: Sequence[float] | _OrderStatistics = sorted(values)
     else:
         last = len(values) - 1
         below = {int(share * last) for share in shares}
-        ordered = _Ranks(values, below | {min(rank + 1, last) for rank in below})
+        ordered = _OrderStatistics(values, below | {min(rank + 1, last) for rank in below})
     return [quantile(ordered, share) for share in shares]
 
 
-def quantile(sorted_values: Sequence[float] | _Ranks, q: float) -> float | None:
-    """The value below which a share `q` of sorted values lies, or None of nothing.
+def quantile(sorted_values: Sequence[float] | _OrderStatistics, q: float) -> float | None:
+    """Return the `q` quantile of sorted values, or None without values.
 
-    Between two values it is interpolated linearly (type 7, as spreadsheets, NumPy and R do).
+    It is interpolated linearly between two values (type 7, the default of NumPy and R).
 
     >>> quantile([1.0, 2.0, 3.0, 4.0], 0.5)
     2.5
     """
     if not 0 <= q <= 1:
-        raise ValueError(f"a quantile is asked for by a share from 0 to 1, got {q!r}")
+        raise ValueError(f"a quantile must be between 0 and 1, got {q!r}")
     if not sorted_values:
         return None
-    place = q * (len(sorted_values) - 1)
-    below = int(place)
+    position = q * (len(sorted_values) - 1)
+    below = int(position)
     low = sorted_values[below]
     high = sorted_values[min(below + 1, len(sorted_values) - 1)]
-    # Written so that equal neighbours give exactly themselves, and never beyond the higher one.
-    return min(low + (place - below) * (high - low), high)
+    # In this form equal neighbours give exactly their value, and no result exceeds the higher one.
+    return min(low + (position - below) * (high - low), high)
 
 
-class _Ranks:
-    """A few places of a sorted sequence that is never made: a sorted list of a million numbers
-    would take forty times the memory of the numbers."""
+class _OrderStatistics:
+    """The values at a few ranks; sorting a million numbers would take forty times their memory."""
 
     def __init__(self, values: Sequence[float], ranks: set[int]) -> None:
         self._length = len(values)
-        self._found: dict[int, float] = {}
-        self._find(values, 0, ranks)
+        self._values: dict[int, float] = {}
+        self._select(values, 0, ranks)
 
     def __len__(self) -> int:
         return self._length
 
     def __getitem__(self, rank: int) -> float:
-        return self._found[rank]
+        return self._values[rank]
 
-    def _find(self, values: Sequence[float], first: int, ranks: set[int]) -> None:
-        """The values at some ranks, the lowest of `values` having the rank `first`.
+    def _select(self, values: Sequence[float], first: int, ranks: set[int]) -> None:
+        """Store the values at some ranks; the lowest of `values` has rank `first`.
 
-        They are counted into bins; only the bins that hold a wanted rank are looked into again.
+        Values are counted into bins; only bins with a requested rank are searched further.
         """
         low, high = min(values), max(values)
         if low == high or len(values) <= SORTED_UP_TO:
             ordered = [low] if low == high else sorted(values)
-            self._found |= {rank: ordered[min(rank - first, len(ordered) - 1)] for rank in ranks}
+            self._values |= {rank: ordered[min(rank - first, len(ordered) - 1)] for rank in ranks}
             return
         scale = (BINS - 1) / (high - low)
         counts = [0] * BINS
         for value in values:
             counts[int((value - low) * scale)] += 1
-        for bin_, count in enumerate(counts):
-            wanted = {rank for rank in ranks if first <= rank < first + count}
-            if wanted:
-                inside = array("d", (v for v in values if int((v - low) * scale) == bin_))
-                self._find(inside, first, wanted)
+        for index, count in enumerate(counts):
+            if inside := {rank for rank in ranks if first <= rank < first + count}:
+                bin_values = array("d", (v for v in values if int((v - low) * scale) == index))
+                self._select(bin_values, first, inside)
             first += count

@@ -1,8 +1,8 @@
-"""How likely a difference is if it were chance who stands in which group: by rearranging them all.
+"""Permutation tests: the p-value of a difference under random assignment to the groups.
 
-Nothing is assumed of the shape of the numbers, so that ties, zero variance and tiny groups are
-right. Pairs are counted, however small the probability; where there are too many rearrangements
-of groups or pairs, a seed draws some (Phipson and Smyth 2010).
+They assume no distribution, so ties, zero variance and tiny groups are handled correctly. Sign flips of
+pairs are enumerated as far as possible; otherwise a seeded sample of rearrangements is used (Phipson and
+Smyth 2010).
 """
 
 from __future__ import annotations
@@ -18,144 +18,137 @@ from proctor.core.stats.descriptive import mean
 
 Direction = Literal["any", "higher", "lower"]
 
-ALL_UP_TO = 20_000
-DRAWN, FEWEST_DRAWN = 4_999, 999
-# So many values are drawn in all, as far as that leaves enough draws.
-DRAWN_VALUES = 100_000
-# A difference this small beside the numbers themselves is what rounding left of none.
+ENUMERATED_UP_TO = 20_000
+RESAMPLES, FEWEST_RESAMPLES = 4_999, 999
+# The number of resamples shrinks so that at most this many values are drawn in total.
+MOST_RESAMPLED_VALUES = 100_000
+# A relative difference this small is rounding.
 ROUNDING = 1e-12
-# So many pairs are counted on a grid of so many steps; more are drawn.
+# Up to this many pairs are counted on a grid of this many steps; more are resampled.
 COUNTED_UP_TO, GRID = 100, 20_000
 OPPOSITE: dict[Direction, Direction] = {"any": "any", "higher": "lower", "lower": "higher"}
 
 
-class Probability(NamedTuple):
-    """How likely chance alone gives as much, the least that could have come out, and by what."""
+class PValue(NamedTuple):
+    """A p-value, the smallest p-value that the test can give, and the name of the test."""
 
     p: float
     smallest: float
     method: str
 
 
-def shuffled(
+def permutation_test(
     first: Sequence[float],
     second: Sequence[float],
     direction: Direction = "any",
     seed: int = 0,
     *,
     studentised: bool = False,
-) -> Probability:
-    """How likely two independent groups differ as much in their means by chance alone.
+) -> PValue:
+    """Test whether the means of two independent groups differ.
 
-    Values of two kinds (passed and failed) are counted exactly, however many there are: that is
-    Fisher's test. `studentised` divides a difference by its standard error (Janssen 1997), where
-    rearrangements are drawn: right also where groups of unequal size have unequal spreads.
+    Groups with at most two distinct values (passed and failed) are tested exactly at any size, by
+    Fisher's test. `studentised` divides resampled differences by their standard errors (Janssen 1997),
+    which is correct also for groups of unequal size and unequal variance.
 
-    >>> shuffled([3.0, 4.0], [1.0, 2.0]).p == 2 / 6
+    >>> permutation_test([3.0, 4.0], [1.0, 2.0]).p == 2 / 6
     True
     """
-    pooled = _alike([*first, *second])
+    pooled = _merge_rounded([*first, *second])
     k, n = len(first), len(pooled)
-    both = 2 if direction == "any" and 2 * k == n else 1
-    ways = math.comb(n, k) if n <= ALL_UP_TO else math.inf
+    sides = 2 if direction == "any" and 2 * k == n else 1
+    arrangements = math.comb(n, k) if n <= ENUMERATED_UP_TO else math.inf
     exact = "exact permutation test"
     if len(set(pooled)) <= 2:
         high = [value > min(pooled) for value in pooled]
-        p = _hypergeometric(sum(high[:k]), k, sum(high), n, direction)
-        return Probability(p, both * math.exp(-_log_choices(n, k)), exact)
+        p = _fisher_p(sum(high[:k]), k, sum(high), n, direction)
+        return PValue(p, sides * math.exp(-_log_comb(n, k)), exact)
     centre = mean(pooled) or 0.0
-    # With the pooled mean taken off, the sum of one group tells the difference of the means.
-    moved = [value - centre for value in pooled]
-    if ways <= ALL_UP_TO:
+    # Of centred values, the sum of one group determines the difference of the means.
+    centred = [value - centre for value in pooled]
+    if arrangements <= ENUMERATED_UP_TO:
         smaller, sign = (k, 1.0) if 2 * k <= n else (n - k, -1.0)
-        sums = (sign * math.fsum(chosen) for chosen in combinations(moved, smaller))
-        reached = _reached(sums, math.fsum(moved[:k]), direction, _slack(pooled))
-        return Probability(reached / ways, both / ways, exact)
-    if not studentised and (min(moved[:k]) > max(moved[k:]) or max(moved[:k]) < min(moved[k:])):
-        # Nothing lies further out than groups that lie wholly apart.
-        return Probability(*_apart(moved, k, n, direction), exact)
+        sums = (sign * math.fsum(chosen) for chosen in combinations(centred, smaller))
+        extreme = _count_extreme(sums, math.fsum(centred[:k]), direction, _tolerance(pooled))
+        return PValue(extreme / arrangements, sides / arrangements, exact)
+    if not studentised and (min(centred[:k]) > max(centred[k:]) or max(centred[:k]) < min(centred[k:])):
+        # Groups that do not overlap are the most extreme arrangement.
+        smallest = sides * math.exp(-_log_comb(n, k))
+        is_extreme = direction == "any" or (centred[0] > centred[-1]) is (direction == "higher")
+        return PValue(smallest if is_extreme else 1.0, smallest, exact)
     if 2 * k > n:
-        moved, k = moved[k:] + moved[:k], n - k
+        centred, k = centred[k:] + centred[:k], n - k
         direction = OPPOSITE[direction]
-    p, times = _drawn(moved, k, direction, random.Random(seed), studentised)
-    kind = "studentised permutation test" if studentised else "permutation test"
-    return Probability(p, 1 / (times + 1), f"{kind} ({times} drawn)")
+    p, resamples = _resampled_p(centred, k, direction, random.Random(seed), studentised)
+    name = "studentised permutation test" if studentised else "permutation test"
+    return PValue(p, 1 / (resamples + 1), f"{name} ({resamples} drawn)")
 
 
-def _apart(moved: Sequence[float], k: int, n: int, direction: Direction) -> tuple[float, float]:
-    """How likely the highest (or lowest) k of n are one group, and the least that can be."""
-    one, both = math.exp(-_log_choices(n, k)), 2 if direction == "any" and 2 * k == n else 1
-    is_meant = direction == "any" or (moved[0] > moved[-1]) is (direction == "higher")
-    return both * one if is_meant else 1.0, both * one
+def sign_flip_test(differences: Sequence[float], direction: Direction = "any", seed: int = 0) -> PValue:
+    """Test whether the differences of pairs are centred on 0, by flipping their signs.
 
-
-def flipped(differences: Sequence[float], direction: Direction = "any", seed: int = 0) -> Probability:
-    """How likely the differences of pairs lie as far to one side by chance alone.
-
-    >>> flipped([1.0, 2.0, 3.0]).p == 2 / 8
+    >>> sign_flip_test([1.0, 2.0, 3.0]).p == 2 / 8
     True
     """
-    moved = [value for value in differences if value]
-    both = 2 if direction == "any" else 1
-    smallest = min(1.0, math.ldexp(both, -len(differences)))
-    if len({abs(value) for value in moved}) <= 1:
-        up = sum(value > 0 for value in moved)
-        return Probability(sign_test(up, len(moved) - up, direction), smallest, "exact sign test")
-    observed, slack = math.fsum(moved), _slack(moved)
-    if 2 ** len(moved) <= ALL_UP_TO:
-        flips = product(*((value, -value) for value in moved))
-        p = _reached(map(math.fsum, flips), observed, direction, slack) / 2 ** len(moved)
-        return Probability(p, smallest, "exact permutation test of pairs")
-    if len(moved) <= COUNTED_UP_TO:
-        p = counted(moved, direction)
-        return Probability(p, smallest, "permutation test of pairs")
-    chance, sizes = random.Random(seed), Counter(map(abs, moved))
+    nonzero = [value for value in differences if value]
+    sides = 2 if direction == "any" else 1
+    smallest = min(1.0, math.ldexp(sides, -len(differences)))
+    if len({abs(value) for value in nonzero}) <= 1:
+        up = sum(value > 0 for value in nonzero)
+        return PValue(sign_test(up, len(nonzero) - up, direction), smallest, "exact sign test")
+    observed, tolerance = math.fsum(nonzero), _tolerance(nonzero)
+    if 2 ** len(nonzero) <= ENUMERATED_UP_TO:
+        flips = product(*((value, -value) for value in nonzero))
+        p = _count_extreme(map(math.fsum, flips), observed, direction, tolerance) / 2 ** len(nonzero)
+        return PValue(p, smallest, "exact permutation test of pairs")
+    if len(nonzero) <= COUNTED_UP_TO:
+        return PValue(sign_flip_p_value(nonzero, direction), smallest, "permutation test of pairs")
+    rng, sizes = random.Random(seed), Counter(map(abs, nonzero))
     sums = (
-        # Of as many values of one size, so many come out positive more than negative.
-        math.fsum(size * (2 * chance.getrandbits(count).bit_count() - count) for size, count in sizes.items())
-        for _ in range(DRAWN)
+        # The bits set are the positive signs among the values of one size.
+        math.fsum(size * (2 * rng.getrandbits(count).bit_count() - count) for size, count in sizes.items())
+        for _ in range(RESAMPLES)
     )
-    p = (_reached(sums, observed, direction, slack) + 1) / (DRAWN + 1)
-    return Probability(p, 1 / (DRAWN + 1), f"permutation test of pairs ({DRAWN} drawn)")
+    p = (_count_extreme(sums, observed, direction, tolerance) + 1) / (RESAMPLES + 1)
+    return PValue(p, 1 / (RESAMPLES + 1), f"permutation test of pairs ({RESAMPLES} drawn)")
 
 
-def counted(moved: Sequence[float], direction: Direction = "any") -> float:
-    """How likely signs drawn by chance sum as far out: all arrangements counted, none drawn.
+def sign_flip_p_value(nonzero: Sequence[float], direction: Direction = "any") -> float:
+    """Return the p-value of a sign-flip test over all sign arrangements of nonzero values.
 
-    >>> counted([0.5, 0.25, 0.75, 0.125]) == 2 / 16
+    Values are rounded to a fine grid and the rounding error is added back, so the p-value is never too
+    small. One long integer holds the number of arrangements for each sum, one bit field per sum; adding
+    a value adds the same integer shifted by it.
+
+    >>> sign_flip_p_value([0.5, 0.25, 0.75, 0.125]) == 2 / 16
     True
-
-    The numbers, of which none is 0, are rounded to a fine grid, and what rounding may have taken is
-    given back, so that the probability is never too small. How many arrangements have each sum
-    stands in one long number, a field for each sum: a further value adds the same number moved up
-    by it.
     """
-    whole = math.fsum(map(abs, moved))
-    steps = [round(abs(value) / whole * GRID) for value in moved]
-    width, sums = len(moved) + 1, 1
+    total = math.fsum(map(abs, nonzero))
+    steps = [round(abs(value) / total * GRID) for value in nonzero]
+    width, sums = len(nonzero) + 1, 1
     for step in steps:
         sums += sums << (step * width)
-    # A sum of signed values is twice that of the positive ones less the whole.
-    observed = math.fsum(moved) / whole
+    # A signed sum is twice the sum of the positive values less the total.
+    observed = math.fsum(nonzero) / total
     side = abs(observed) if direction == "any" else observed * (-1 if direction == "lower" else 1)
-    slack = (len(moved) + 1) / GRID
-    least = math.ceil(((side - slack) * GRID + sum(steps)) / 2)
-    # As the fields lie next to each other, the remainder is what they sum to.
-    reached = (sums >> (max(0, least) * width)) % ((1 << width) - 1)
-    return min(1.0, (2 if direction == "any" else 1) * reached / (1 << len(moved)))
+    tolerance = (len(nonzero) + 1) / GRID
+    least = math.ceil(((side - tolerance) * GRID + sum(steps)) / 2)
+    # The remainder modulo 2^width - 1 adds up all bit fields.
+    extreme = (sums >> (max(0, least) * width)) % ((1 << width) - 1)
+    return min(1.0, (2 if direction == "any" else 1) * extreme / (1 << len(nonzero)))
 
 
 def sign_test(up: int, down: int, direction: Direction = "any") -> float:
-    """How likely so many changes of one kind against the other are by chance: McNemar's exact test.
+    """Return the p-value of McNemar's exact test.
 
-    `up` counts the pairs where only the first holds, `down` those where only the second does.
+    `up` counts the pairs where only the first passes, `down` those where only the second does.
 
     >>> round(sign_test(152, 209), 6)
     0.003151
     """
     n = up + down
     least = min(up, down) if direction == "any" else (down if direction == "higher" else up)
-    # In whole numbers: floats would overflow from a thousand pairs on.
+    # Integers, because floats overflow from a thousand pairs on.
     tail = ways = 1
     for k in range(least):
         ways = ways * (n - k) // (k + 1)
@@ -163,88 +156,89 @@ def sign_test(up: int, down: int, direction: Direction = "any") -> float:
     return min(1.0, (2 if direction == "any" else 1) * tail / (1 << n))
 
 
-def _drawn(
-    values: Sequence[float], k: int, direction: Direction, chance: random.Random, studentised: bool
+def _resampled_p(
+    values: Sequence[float], k: int, direction: Direction, rng: random.Random, studentised: bool
 ) -> tuple[float, int]:
-    """The probability of the first k of the values as a group, and by how many draws."""
+    """Return the p-value of the first k values as a group, and the number of resamples."""
     n = len(values)
-    [(common, count)] = Counter(values).most_common(1)
-    # Where most are the same, it is quicker to draw the places of the few others.
-    rest = [value - common for value in values if value != common] if n - count < k else None
-    moved = values if rest is None else [value - common for value in values]
-    times = max(FEWEST_DRAWN, min(DRAWN, DRAWN_VALUES // min(k, n - count)))
+    [(mode, count)] = Counter(values).most_common(1)
+    # If most values are equal, drawing the positions of the others is faster.
+    others = [value - mode for value in values if value != mode] if n - count < k else None
+    shifted = values if others is None else [value - mode for value in values]
+    resamples = max(FEWEST_RESAMPLES, min(RESAMPLES, MOST_RESAMPLED_VALUES // min(k, n - count)))
     groups = (
-        chance.sample(moved, k)
-        if rest is None
-        else [v for v, at in zip(rest, chance.sample(range(n), len(rest)), strict=True) if at < k]
-        for _ in range(times)
+        rng.sample(shifted, k)
+        if others is None
+        else [v for v, i in zip(others, rng.sample(range(n), len(others)), strict=True) if i < k]
+        for _ in range(resamples)
     )
     if studentised:
-        total, squares = math.fsum(moved), math.fsum(v * v for v in moved)
-        found = (_student(group, k, n, total, squares) for group in groups)
-        observed = _student(moved[:k], k, n, total, squares)
-        slack = 1e-9 * (1 + abs(observed))
+        total, squares = math.fsum(shifted), math.fsum(v * v for v in shifted)
+        statistics = (_welch_t(group, k, n, total, squares) for group in groups)
+        observed = _welch_t(shifted[:k], k, n, total, squares)
+        tolerance = 1e-9 * (1 + abs(observed))
     else:
-        expected = k * math.fsum(moved) / n
-        found = (math.fsum(group) - expected for group in groups)
-        observed, slack = math.fsum(moved[:k]) - expected, _slack(moved)
-    return (_reached(found, observed, direction, slack) + 1) / (times + 1), times
+        expected = k * math.fsum(shifted) / n
+        statistics = (math.fsum(group) - expected for group in groups)
+        observed, tolerance = math.fsum(shifted[:k]) - expected, _tolerance(shifted)
+    return (_count_extreme(statistics, observed, direction, tolerance) + 1) / (resamples + 1), resamples
 
 
-def _student(group: Sequence[float], k: int, n: int, total: float, squares: float) -> float:
-    """Welch's t of a group of k against the rest of n; zeros of the group may be left out."""
-    own, rest = math.fsum(group), n - k
-    own_squares = math.fsum([v * v for v in group])
-    other, other_squares = total - own, squares - own_squares
-    variance = max(0.0, own_squares - own * own / k) / (k * (k - 1))
-    variance += max(0.0, other_squares - other * other / rest) / (rest * (rest - 1))
-    return (own / k - other / rest) / math.sqrt(variance) if variance else 0.0
+def _welch_t(group: Sequence[float], k: int, n: int, total: float, squares: float) -> float:
+    """Return Welch's t of a group of k against the other n - k; `group` may omit zeros."""
+    group_sum, other_n = math.fsum(group), n - k
+    group_squares = math.fsum([v * v for v in group])
+    other_sum, other_squares = total - group_sum, squares - group_squares
+    variance = max(0.0, group_squares - group_sum * group_sum / k) / (k * (k - 1))
+    variance += max(0.0, other_squares - other_sum * other_sum / other_n) / (other_n * (other_n - 1))
+    return (group_sum / k - other_sum / other_n) / math.sqrt(variance) if variance else 0.0
 
 
-def _hypergeometric(held: int, k: int, high: int, n: int, direction: Direction) -> float:
-    """How likely a group of k has as many of the high ones, of which there are so many in n."""
+def _fisher_p(observed: int, k: int, high: int, n: int, direction: Direction) -> float:
+    """Return the p-value of `observed` high values in a group of k, with `high` of them in n."""
 
-    def far(count: int) -> int:
-        # How far a count lies above the expected one, in whole numbers.
+    def distance(count: int) -> int:
+        # Integer distance from the expected count.
         above = count * n - k * high
         return {"any": abs(above), "higher": above, "lower": -above}[direction]
 
-    line, whole = far(held), _log_choices(n, k)
+    threshold, log_total = distance(observed), _log_comb(n, k)
     counts = range(max(0, k + high - n), min(k, high) + 1)
-    reached = [
-        math.exp(_log_choices(high, count) + _log_choices(n - high, k - count) - whole)
+    extreme = [
+        math.exp(_log_comb(high, count) + _log_comb(n - high, k - count) - log_total)
         for count in counts
-        if far(count) >= line
+        if distance(count) >= threshold
     ]
-    return 1.0 if len(reached) == len(counts) else min(1.0, math.fsum(reached))
+    return 1.0 if len(extreme) == len(counts) else min(1.0, math.fsum(extreme))
 
 
-def _log_choices(n: int, k: int) -> float:
-    """The logarithm of the number of ways to choose k of n."""
+def _log_comb(n: int, k: int) -> float:
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
-def _alike(values: Sequence[float]) -> list[float]:
-    """The values, those that differ by rounding alone made equal."""
-    same: dict[float, float] = {}
+def _merge_rounded(values: Sequence[float]) -> list[float]:
+    """Make values equal that differ only by rounding."""
+    merged: dict[float, float] = {}
     last = None
     for value in sorted(set(values)):
         if last is None or value - last > ROUNDING * max(abs(value), abs(last)):
             last = value
-        same[value] = last
-    return [same[value] for value in values]
+        merged[value] = last
+    return [merged[value] for value in values]
 
 
-def _reached(sums: Iterable[float], observed: float, direction: Direction, slack: float) -> int:
-    """How many sums are at least as far out as the observed one, ties counted."""
+def _count_extreme(
+    statistics: Iterable[float], observed: float, direction: Direction, tolerance: float
+) -> int:
+    """Count the statistics that are at least as extreme as the observed one, ties included."""
     if direction == "any":
-        line = abs(observed) - slack
-        return sum(abs(total) >= line for total in sums)
+        threshold = abs(observed) - tolerance
+        return sum(abs(statistic) >= threshold for statistic in statistics)
     side = 1.0 if direction == "higher" else -1.0
-    line = side * observed - slack
-    return sum(side * total >= line for total in sums)
+    threshold = side * observed - tolerance
+    return sum(side * statistic >= threshold for statistic in statistics)
 
 
-def _slack(values: Sequence[float]) -> float:
-    """How far two sums of the same numbers may lie apart by rounding alone."""
+def _tolerance(values: Sequence[float]) -> float:
+    """Return the largest rounding difference between two sums of the same values."""
     return 1e-15 * len(values) * max(map(abs, values))
