@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 
 import proctor
-from proctor import define
+from proctor import define, evaluators, judges
 from proctor.wiring.definition.definition import BuiltIn
 from proctor.wiring.registry import Registry
 
@@ -71,11 +71,13 @@ def test_editors_know_their_names() -> None:
     assert set(get_args(BuiltIn)) == set(NAMES)
 
 
-def test_each_is_a_public_name() -> None:
-    """Importable from the package, and the very thing that its name stands for."""
-    for name in NAMES:
-        assert callable(getattr(proctor, name))
-        assert name in proctor.__all__
+@pytest.mark.parametrize("name", NAMES)
+def test_each_is_a_public_name(name: str) -> None:
+    """Each is listed in `proctor.evaluators` or `proctor.judges`, and importable from `proctor`."""
+    namespace = judges if name in TWENTY_TWO["llm"] else evaluators
+    assert name in namespace.__all__
+    assert callable(getattr(proctor, name))
+    assert getattr(proctor, name) is getattr(namespace, name)
 
 
 NEEDED: dict[str, dict[str, Any]] = {

@@ -111,7 +111,7 @@ matching/within_tolerance
     relative: bool = False
     needs: expected
 numbers/numeric_answer
-    Passes if the number that the output comes to is the expected one.
+    Passes if the number that the output gives as its answer is the expected one.
     tolerance: float = 0.0
     relative: bool = False
     decimal: '.' | ',' = '.'
@@ -258,7 +258,7 @@ safety/bias_detection
     judge: model | None = None
     needs nothing
 safety/compliance
-    Passes if the output adheres to content policies; the value is the share of them it keeps.
+    Passes if the output adheres to content policies; the value is the fraction of policies it follows.
     policies: str | list[str] = ['pii', 'secrets']
     refusal: 'forbidden' | 'required' | None = None
     claims: str | list[str] = []

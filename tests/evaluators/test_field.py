@@ -174,13 +174,13 @@ def test_a_threshold_reaches_a_class_that_takes_any_option() -> None:
         assert scored(built).details == {"threshold": 0.9}
 
 
-def test_a_class_that_cannot_evaluate_is_refused() -> None:
-    """When it is registered, not when it runs."""
+def test_registering_a_class_that_cannot_evaluate_raises() -> None:
+    """The error comes when the class is registered, not when it runs."""
 
     class Silent:
         evaluator_name = "silent"
 
-    with pytest.raises(EvaluatorError, match="neither callable"):
+    with pytest.raises(EvaluatorError, match="not callable and have no `evaluate` method"):
         Registry().register(Silent)
 
 

@@ -177,9 +177,10 @@ def test_what_was_built_can_be_built_again_from_its_data() -> None:
         assert again.spec == one.spec
 
 
-def test_a_panel_of_one_and_parts_that_cannot_be_built() -> None:
-    """One judge need not stand in a list; a judge that is not known is named with its place."""
+def test_a_panel_takes_a_single_judge_and_names_unknown_judges() -> None:
+    """A single judge needs no list; the error for an unknown judge names its position."""
     assert panel(matching.contains)("ab", "a").value == 1.0  # type: ignore[arg-type]
-    with pytest.raises(EvaluatorError, match="parts cannot be built") as caught:
+    with pytest.raises(EvaluatorError, match="panel: its evaluators cannot be built") as caught:
         registry().build({"panel": {"judges": ["exact_match", "exact_macth"]}})
+    assert "judges[1]" in str(caught.value)
     assert "did you mean 'exact_match'" in str(caught.value)

@@ -97,8 +97,8 @@ def test_lists_of_numbers_are_compared_item_by_item() -> None:
     assert near(Decimal("1.25"), 1.0).value == 0.5
 
 
-def test_the_others_take_arrays_too() -> None:
-    """Where they took lists, numbers or booleans."""
+def test_other_evaluators_accept_arrays() -> None:
+    """Arrays and NumPy scalars work like lists, numbers and booleans."""
     assert contains(np.array([1, 2]), 2).passed is True
     assert contains("a red car", np.array(["red", "blue"])).passed is True
     assert regex_match("order 66", np.array(["x", "[0-9]+"])).passed is True

@@ -218,17 +218,17 @@ def test_with_weights_meanings_are_compared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"threshold": 1.5}, "threshold must be from 0 to 1"),
         ({"embedder": "lexicl"}, "not the address of an embedder"),
-        ({"embedder": 3}, "cannot embed"),
+        ({"embedder": 3}, "3 is not an embedder"),
         ({"against": "yesterday"}, "against"),
     ],
 )
-def test_what_cannot_be_made_is_told_before_anything_runs(options: dict[str, Any], told: str) -> None:
-    """With the way to mend it."""
-    with pytest.raises(EvaluatorError, match=told):
+def test_wrong_options_raise_before_anything_runs(options: dict[str, Any], message: str) -> None:
+    """The error names the wrong option or value."""
+    with pytest.raises(EvaluatorError, match=message):
         attach(semantic_similarity, parameters=options)
 
 

@@ -59,11 +59,11 @@ def folder(name: str) -> Path:
 
 
 def registry() -> Registry:
-    """The built-in evaluators, whatever was last installed."""
-    made = Registry()
-    for name in ("structural", "rules", "numbers", "combination"):
-        made.load_plugin(f"proctor.evaluators.{name}")
-    return made
+    """Return a registry of built-in evaluators that does not depend on installed entry points."""
+    registry = Registry()
+    for name in ("structural", "rules", "numeric.numbers", "combination"):
+        registry.load_plugin(f"proctor.evaluators.{name}")
+    return registry
 
 
 @pytest.mark.no_cover

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import proctor
+from proctor import evaluators, judges
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.decorator import get_mark, is_factory
@@ -16,20 +17,21 @@ from proctor.records.sample import Sample
 from proctor.records.trial import Trial
 
 BUILT_IN = {
-    name: found
-    for name in proctor.__all__
-    if (found := getattr(proctor, name, None)) is not None and get_mark(found) is not None
+    name: value
+    for namespace in (evaluators, judges)
+    for name in namespace.__all__
+    if get_mark(value := getattr(namespace, name)) is not None
 }
 
 
-def test_the_built_in_evaluators_are_found() -> None:
-    """The tests below have something to look at."""
-    assert {"contains", "exact_match", "coherence", "llm_judge"} <= BUILT_IN.keys()
+def test_both_namespaces_contain_built_in_evaluators() -> None:
+    """The parametrized tests below have cases."""
+    assert {"contains", "exact_match", "coherence", "llm_judge", "starts_with"} <= BUILT_IN.keys()
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_an_unknown_parameter_is_named_with_those_there_are(name: str) -> None:
-    """For every built-in evaluator, as an error of ours that is also a TypeError."""
+def test_the_error_for_an_unknown_parameter_lists_the_known_ones(name: str) -> None:
+    """Every built-in evaluator raises an `EvaluatorError` that is also a `TypeError`."""
     function = BUILT_IN[name]
     evidence = () if is_factory(function) else ("a", "b")
     with pytest.raises(EvaluatorError) as caught:

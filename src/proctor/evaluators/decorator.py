@@ -298,7 +298,7 @@ def get_name(thing: Any) -> str:
     """Return the name of an evaluator.
 
     >>> get_name(functools.partial(get_name)), get_name(lambda output: True)
-    ('known_as', 'lambda')
+    ('get_name', 'lambda')
     """
     while isinstance(thing, functools.partial):
         thing = thing.func

@@ -217,7 +217,7 @@ def get_address(thing: Any) -> str:
     """Return the `module:attribute` of a function or class, or of the class of an object.
 
     >>> get_address(to_data)
-    'proctor.evaluators.options:data_of'
+    'proctor.evaluators.options:to_data'
     """
     if not (inspect.isroutine(thing) or isinstance(thing, type)):
         thing = type(thing)

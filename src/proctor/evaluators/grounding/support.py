@@ -178,8 +178,8 @@ def find_denials(sentence: Sequence[Word]) -> list[Denial]:
     These are the next one or two meaningful words before a function word, or else the last
     meaningful word before the negation.
 
-    >>> from proctor.evaluators.tokenizer import words
-    >>> [denial] = find_denials(words("Bergen is not the capital of Norway"))
+    >>> from proctor.evaluators.tokenizer import split_words
+    >>> [denial] = find_denials(split_words("Bergen is not the capital of Norway"))
     >>> [word.text for word in denial.denied]
     ['capital']
     """
@@ -329,7 +329,7 @@ class ContextIndex:
     """The sentences of a context, indexed by their words.
 
     >>> index = ContextIndex(["Oslo is the capital of Norway. It is old.", "Bergen is wet."])
-    >>> index.find_best({word: 1.0 for word in words("Bergen, Norway")})
+    >>> index.find_best({word: 1.0 for word in split_words("Bergen, Norway")})
     [2, 0]
     """
 

@@ -53,7 +53,7 @@ def read_probabilities(
 
     A token counts for a label if it can be the beginning of only that label.
 
-    >>> tokens = [TokenChances("RATING:", -0.1), TokenChances(" good", -0.5, {" poor": -1.0})]
+    >>> tokens = [TokenLogprobs("RATING:", -0.1), TokenLogprobs(" good", -0.5, {" poor": -1.0})]
     >>> sorted(read_probabilities("RATING: good", 8, tokens, ["good", "poor"]).by_verdict)
     ['good', 'poor']
     """

@@ -127,7 +127,7 @@ def compliance(
     judge: Model | None = None,
     embedder: Embedding = None,
 ) -> Callable[..., Any]:
-    """Passes if the output adheres to content policies; the value is the fraction of policies it keeps.
+    """Passes if the output adheres to content policies; the value is the fraction of policies it follows.
 
     - `pii`: no e-mail addresses, phone numbers, payment cards, IBANs, IP addresses or national numbers
       of persons, by the rules and check digits of each; names and street addresses are not detected
