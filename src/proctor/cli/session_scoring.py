@@ -165,8 +165,7 @@ def _check_output(output: Path | None, session: Path, options: dict[str, Any]) -
 def _refuse_folder(output_dir: Path, sessions_dir: Path, history: str | None) -> None:
     """Reject a folder whose results would be overwritten, or read as sessions by the next batch."""
     from proctor.cli.outputs import SUMMARY, check_file, check_folder, is_within
-    from proctor.reports.rubric_files import SUMMARY_FILE as SUMMARY_FILE
-    from proctor.reports.rubric_files import find_foreign_result
+    from proctor.reports.rubric_files import SUMMARY_FILE, find_foreign_result
 
     check_folder(output_dir, "--output-dir")
     problem = ""
