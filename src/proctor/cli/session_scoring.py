@@ -135,7 +135,7 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
 
     _refuse_folder(output_dir, sessions_dir, options["history"])
     names = FileNames()
-    dataset = ObservedSessions(sessions_dir, options["form"], pattern=options["pattern"], told=names.of)
+    dataset = ObservedSessions(sessions_dir, options["form"], pattern=options["pattern"], on_session=names.of)
     _refuse_existing_files(output_dir, dataset, names)
     evaluation = _build_evaluation(dataset, options, sessions_dir.resolve().name)
     files = ResultFiles(output_dir, rubric_columns(evaluation), names, sessions_dir)
