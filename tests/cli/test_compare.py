@@ -109,15 +109,15 @@ def test_every_configuration_that_both_have(runs: Project) -> None:
     assert "hasty" not in chosen.out
 
 
-def test_configurations_beside_their_baseline_after_a_run(runs: Project) -> None:
-    """`run` and `show` print the same table for every configuration beside the baseline."""
+def test_run_and_show_compare_each_configuration_with_the_baseline(runs: Project) -> None:
+    """`report.md` and `show --json` have the comparison too."""
     runs.write("eval.yaml", f"{EVAL}baseline: careful\n")
     told = runs.proctor("run", "eval.yaml", "--output", "out")
     assert "hasty is worse than careful: pass_rate 60.0 % against 96.7 %" in told.out
     assert "11 samples lost and 0 won (score of careful → hasty; the worst 3):" in told.out
     assert "hasty is worse than careful" in runs.proctor("show").out
     report = (runs.folder / "out" / "report.md").read_text(encoding="utf-8")
-    assert "## hasty beside careful" in report
+    assert "## hasty compared with careful" in report
     shown = runs.proctor("show", "--json").json
     assert shown["comparisons"][0]["metrics"]["pass_rate"]["verdict"] == "worse"
 

@@ -39,9 +39,9 @@ def test_a_table_in_latin_1_has_one_fault(project: Project, content: bytes) -> N
     assert "no samples" not in told
 
 
-def test_a_table_without_rows_still_says_so(project: Project) -> None:
-    """A header alone has no samples."""
-    assert "no samples: there is a header" in said(project, "table.csv", b"id,input\n")
+def test_a_table_with_only_a_header_has_no_samples(project: Project) -> None:
+    """The message names the cause."""
+    assert "no samples: the file has only a header" in said(project, "table.csv", b"id,input\n")
 
 
 @pytest.mark.parametrize(

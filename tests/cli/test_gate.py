@@ -71,8 +71,8 @@ def test_a_run_that_is_as_good_passes(exam: Project) -> None:
         "The gate passes: strict_pass_rate 100.0 % against 100.0 %, at most 1.4 points\n"
         "worse (margin 2.0 points, 200 samples).\n"
         "\n"
-        "pass          strict_pass_rate 100.0 % against 100.0 %, 0.0 points (95 % -1.4 to\n"
-        "              +1.4), margin 2.0, 200 samples\n"
+        "pass          strict_pass_rate 100.0 % against 100.0 %, 0.0 points (95 %\n"
+        "              interval -1.4 to +1.4), margin 2.0, 200 samples\n"
     )
 
 
@@ -85,8 +85,8 @@ def test_a_run_that_is_worse_fails_and_shows_what_was_lost(exam: Project) -> Non
         "The gate fails in both checks: strict_pass_rate 90.0 % against 100.0 %, at least\n"
         "5.6 points worse (margin 2.0 points, 200 samples).\n"
         "\n"
-        "fail          strict_pass_rate 90.0 % against 100.0 %, -10.0 points (95 % -14.2\n"
-        "              to -5.6), margin 2.0, 200 samples\n"
+        "fail          strict_pass_rate 90.0 % against 100.0 %, -10.0 points (95 %\n"
+        "              interval -14.2 to -5.6), margin 2.0, 200 samples\n"
         "fail          20 samples were lost, at most 3 may be\n"
         "\n"
         "20 samples lost, 0 won; the 5 worst\n"

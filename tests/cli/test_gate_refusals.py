@@ -125,12 +125,12 @@ def test_an_evaluator_whose_code_was_changed_is_another_one(exam: Project) -> No
     assert exam.proctor(*GATE, "--metric", "nonempty").code == 0
 
 
-def test_compare_says_first_that_the_evaluators_are_not_the_same(exam: Project) -> None:
-    """No verdict on what passed, unless it is accepted."""
+def test_compare_first_reports_that_the_evaluators_differ(exam: Project) -> None:
+    """The pass rate has no verdict, unless --accept-changes is given."""
     exam.write("eval.yaml", EASY)
     exam.proctor("run", "eval.yaml", "-q", "--name", "easy")
     told = exam.proctor("compare", "easy", "main")
-    assert told.out.startswith("easy and main were not scored by the same evaluators, so that")
+    assert told.out.startswith("easy and main were not scored by the same evaluators, so pass_rate cannot be")
     assert [one["verdict"] for one in told_json(exam, "pass_rate")] == ["not comparable"]
     accepted = exam.proctor("compare", "easy", "main", "--accept-changes").out
     assert accepted.startswith("easy and main do not differ") or "evidence" in accepted
@@ -139,15 +139,21 @@ def test_compare_says_first_that_the_evaluators_are_not_the_same(exam: Project) 
     assert "Note: only main has the evaluator right." in " ".join(ranked.out.split())
 
 
-def test_what_takes_pairs_is_not_paid_for_where_there_are_none(exam: Project) -> None:
-    """The dataset's ids can be read before anything is run."""
+def test_options_that_need_pairs_are_rejected_before_the_run(exam: Project) -> None:
+    """The ids of the dataset are read before the run starts."""
     samples(exam, "other")
     for option in (("--max-flips", "3"), ("--until-decided",)):
         told = refused(exam, *GATE, *option)
         assert "the dataset and main have no sample in common" in told.err
         assert option[0] in told.err
-    assert "no sample can be lost" in refused(exam, *GATE, "--unpaired", "--max-flips", "3").err
-    assert "compares pairs" in refused(exam, *GATE, "--unpaired", "--until-decided").err
+    assert (
+        "counting lost samples requires paired samples"
+        in refused(exam, *GATE, "--unpaired", "--max-flips", "3").err
+    )
+    assert (
+        "stop its run early requires paired samples"
+        in refused(exam, *GATE, "--unpaired", "--until-decided").err
+    )
     assert "needs --baseline" in refused(exam, *GATE[:2], "--unpaired").err
 
 

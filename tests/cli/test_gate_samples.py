@@ -89,8 +89,8 @@ def test_a_run_that_may_stop_early_is_not_green_by_its_old_samples_either(exam: 
     assert exam.proctor(*GATE, *early, "--accept-changes").code == 0
 
 
-def test_another_question_under_the_same_id_is_no_pair(exam: Project) -> None:
-    """Ids that only count lines are those of other samples in another file."""
+def test_samples_with_one_id_and_different_contents_are_not_paired(exam: Project) -> None:
+    """Ids that number the lines name different samples in another file."""
     samples(exam, "q", range(200), more=1000)
     told = exam.proctor(*GATE)
     said = " ".join(told.out.split())
@@ -104,7 +104,7 @@ def test_another_question_under_the_same_id_is_no_pair(exam: Project) -> None:
     assert "sample 'q0' has other content in main, under the same id" in early.err
     lost = exam.proctor("gate", "latest", *GATE[2:], "--max-flips", "3")
     assert lost.code == 2
-    assert "without pairs no sample can be lost" in lost.err
+    assert "counting lost samples requires paired samples" in lost.err
 
 
 def test_scores_that_are_missing_are_told_and_too_many_decide_nothing(exam: Project) -> None:

@@ -191,7 +191,7 @@ def test_a_broken_plugin_is_a_warning(project: Project, monkeypatch: pytest.Monk
 
     installed = plugins.entry_points(plugins.EVALUATORS)
     broken = EntryPoint("bad", "no_such_module:thing", "proctor.evaluators")
-    monkeypatch.setattr(plugins, "installed", lambda _group: [*installed, broken])
+    monkeypatch.setattr(plugins, "entry_points", lambda _group: [*installed, broken])
     told = project.proctor("evaluators", "contains")
     assert "contains" in told.out
     assert "warning: the plugin 'bad'" in told.err

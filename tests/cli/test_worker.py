@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from proctor import EvalRequest, EvalResult, Sample
-from proctor.distributed import remote_runner as errands
+from proctor.distributed import remote_runner
 from proctor.models.connect import mailbox
 from proctor.testing import RedisServer
 from tests.cli.project import Project
@@ -71,7 +71,7 @@ def test_run_by_workers_is_the_same_run_as_a_local_one(
 
 
 def test_sigterm_ends_a_worker_when_its_sample_is_finished(project: Project, address: str) -> None:
-    """Exit code 0, the sample in hand is answered, and it says what was done."""
+    """It sends the result, prints a summary and exits with 0."""
     project.write("app.py", SLOW)
     requests = mailbox(address, EvalRequest)
     requests.send(EvalRequest(Sample("s1", "a", "A")), reply_to="answers")
@@ -88,6 +88,7 @@ def test_sigterm_ends_a_worker_when_its_sample_is_finished(project: Project, add
     assert first.endswith(f" for {requests.name!r}")
     assert last == "worker: w7 ends: 1 result sent, 0 of them errors; 0 requests returned"
     [answer] = requests.beside("answers", EvalResult).receive()
+    answer.acknowledge()
     assert (answer.body.output, answer.body.delivery.worker) == ("A", "w7")
     assert requests.approximate_count() == 0
 
@@ -131,6 +132,7 @@ def test_a_killed_workers_sample_goes_to_another(project: Project, address: str)
     with worker(project.folder, *options, "--lease", "0.5") as two:
         answers = requests.beside("answers", EvalResult)
         [answer] = answers.receive(wait_time_seconds=LONG)
+        answer.acknowledge()
         assert answer.body.delivery.count == 2
         assert two.terminate() == 0
 
@@ -299,7 +301,7 @@ def test_workers_of_other_code_stop_a_run(
     project: Project, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exit code 3 long before its patience ends, and the part that differs; it can be resumed."""
-    monkeypatch.setattr(errands, "MISMATCH_SECONDS", 0.5)
+    monkeypatch.setattr(remote_runner, "MISMATCH_SECONDS", 0.5)
     other = ["--target", "app.py:shout", "-e", "exact_match", "--requests", address]
     with worker(project.folder, *other):
         told = project.proctor("run", "eval.yaml", "-q", "--workers", address)

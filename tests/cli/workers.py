@@ -26,9 +26,9 @@ def server() -> Iterator[RedisServer]:
 
 
 class WorkerProcess:
-    """A `proctor worker` in a process of its own; what it says goes into a file."""
+    """A `proctor worker` in a separate process; its output goes to files."""
 
-    def __init__(self, folder: Path, *args: str, ready: bool = True) -> None:
+    def __init__(self, folder: Path, *args: str) -> None:
         self.said_in = folder / f"worker-{time.monotonic_ns()}.log"
         self.printed_in = self.said_in.with_suffix(".out")
         with self.said_in.open("w") as said, self.printed_in.open("w") as printed:
@@ -39,8 +39,6 @@ class WorkerProcess:
                 stdout=printed,
                 stderr=said,
             )
-        if ready:
-            self.wait_for(" runs ")
 
     @property
     def said(self) -> str:
@@ -55,16 +53,18 @@ class WorkerProcess:
         assert text in self.said, self.said
 
     def terminate(self) -> int:
-        """End it as an operator would, and give its exit code."""
+        """Send SIGTERM and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(LONG)
 
 
 @contextlib.contextmanager
 def worker(folder: Path, *args: str, ready: bool = True) -> Iterator[WorkerProcess]:
-    """A worker while the block lasts."""
-    started = WorkerProcess(folder, *args, ready=ready)
+    """Run a worker until the block ends; with `ready`, wait until it serves requests."""
+    started = WorkerProcess(folder, *args)
     try:
+        if ready:
+            started.wait_for(" runs ")
         yield started
     finally:
         started.process.kill()

@@ -301,8 +301,8 @@ def test_a_recording_without_an_output_is_an_error(recorded: Any, words: str) ->
     assert words in (report.results[0].error or "")
 
 
-def test_a_span_recorded_once_does_not_stand_for_several_configurations() -> None:
-    """It is refused, of one span and of many: nothing is compared with itself."""
+def test_a_single_recording_is_rejected_for_several_configurations() -> None:
+    """Otherwise a recording would be compared with itself."""
     checks = define().evaluate_field("output", short)
     with pytest.raises(ConfigError, match="the configurations a, b have no recorded results"):
         checks.evaluate(SPAN, configurations={"a": {}, "b": {}})
@@ -311,7 +311,7 @@ def test_a_span_recorded_once_does_not_stand_for_several_configurations() -> Non
     mixed = [{**SPAN, "recorded": {"a": SPAN, "b": SPAN}}, {**SPAN, "id": "8"}]
     report = checks.evaluate(mixed, configurations={"a": {}, "b": {}})
     assert report.errors == 2
-    assert "recorded once, not for configuration 'a'" in (report.results[2].error or "")
+    assert "has one recording, not one for configuration 'a'" in (report.results[2].error or "")
     assert checks.evaluate(SPAN, configurations={"a": {}}).passed
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from proctor.errors import ConfigError, ProctorError, suggest_name
 from proctor.records.report import EvalReport
+from proctor.reports.format import format_count
 from proctor.reports.summary import describe_status
 from proctor.version import VERSION
 
@@ -43,7 +44,7 @@ def refuse_incomplete(report: EvalReport) -> None:
         )
     if _has_no_verdict(report):
         raise ProctorError(
-            f"no result of run {report.run_id} has a verdict: {report.counts.total:,} errors",
+            f"no result of run {report.run_id} has a verdict: {format_count(report.counts.total, 'error')}",
             fix=f"look at one: proctor show {report.run_id} --outcome error --limit 1",
         )
 

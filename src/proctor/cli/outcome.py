@@ -82,10 +82,10 @@ def write_reports(report: EvalReport, folder: Path, gate: str = "") -> list[Path
 
 def show_report(report: EvalReport) -> None:
     """Print a report, and below it each configuration compared with the baseline."""
-    from proctor.reports.comparison import show_comparisons as show_comparisons
-    from proctor.reports.console import show_report
+    from proctor.reports import console
+    from proctor.reports.comparison import show_comparisons
 
-    show_report(report)
+    console.show_report(report)
     if comparisons := compare_configurations(report):
         click.echo()
         show_comparisons(comparisons, flips=FLIPS_SHOWN)

@@ -135,7 +135,7 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
 
     _refuse_folder(output_dir, sessions_dir, options["history"])
     names = FileNames()
-    dataset = ObservedSessions(sessions_dir, options["form"], pattern=options["pattern"], told=names.of)
+    dataset = ObservedSessions(sessions_dir, options["form"], pattern=options["pattern"], on_session=names.of)
     _refuse_existing_files(output_dir, dataset, names)
     evaluation = _build_evaluation(dataset, options, sessions_dir.resolve().name)
     files = ResultFiles(output_dir, rubric_columns(evaluation), names, sessions_dir)
@@ -165,8 +165,7 @@ def _check_output(output: Path | None, session: Path, options: dict[str, Any]) -
 def _refuse_folder(output_dir: Path, sessions_dir: Path, history: str | None) -> None:
     """Reject a folder whose results would be overwritten, or read as sessions by the next batch."""
     from proctor.cli.outputs import SUMMARY, check_file, check_folder, is_within
-    from proctor.reports.rubric_files import SUMMARY_FILE as SUMMARY_FILE
-    from proctor.reports.rubric_files import find_foreign_result
+    from proctor.reports.rubric_files import SUMMARY_FILE, find_foreign_result
 
     check_folder(output_dir, "--output-dir")
     problem = ""

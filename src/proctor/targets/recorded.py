@@ -213,7 +213,7 @@ class RecordedTarget:
     them, a list of such mappings, or a mapping of id to output. Without it, the recording is in
     the metadata of each sample, or in its `recorded` for each configuration. A recording may also
     have `configuration`, `epoch`, `usage`, `session`, `latency_ms`, and `error` instead of an
-    output. With `each_apart`, a sample with one recording does not apply to every configuration.
+    output. With `per_configuration`, a sample with one recording does not apply to every configuration.
 
     If recordings name several configurations, the option `configuration` selects one (recordings
     without a configuration apply to all). The run's epochs are those of the recordings.
@@ -233,7 +233,7 @@ class RecordedTarget:
         name: str | None = None,
         per_configuration: bool = False,
     ) -> None:
-        self._each_apart = per_configuration
+        self._per_configuration = per_configuration
         self._recordings = _open_recordings(outputs)
         keys = self._recordings.keys if self._recordings else frozenset()
         self._configurations = frozenset(key.configuration for key in keys)
@@ -260,7 +260,7 @@ class RecordedTarget:
     async def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int = 0) -> Reply:
         """Return the recording of one sample."""
         if self._recordings is None:
-            return _read_metadata(sample, options.get(CONFIGURATION), self._each_apart)
+            return _read_metadata(sample, options.get(CONFIGURATION), self._per_configuration)
         configuration = options.get(CONFIGURATION, self._default)
         for name in dict.fromkeys((configuration, None)):
             recording = self._recordings.find(RecordingKey(name, epoch), sample.id)
@@ -294,8 +294,8 @@ def add_configuration_option(configuration: Configuration) -> Configuration:
     return Configuration(configuration.name, {CONFIGURATION: configuration.name, **configuration.options})
 
 
-def _read_metadata(sample: Sample[Any, Any], configuration: str | None, each_apart: bool) -> Reply:
-    recorded = _select_metadata(sample, configuration, each_apart)
+def _read_metadata(sample: Sample[Any, Any], configuration: str | None, per_configuration: bool) -> Reply:
+    recorded = _select_metadata(sample, configuration, per_configuration)
     if OUTPUT not in recorded:
         if recorded.get("error") is not None:
             raise CallFailed(str(recorded["error"]))
@@ -311,12 +311,12 @@ def _read_metadata(sample: Sample[Any, Any], configuration: str | None, each_apa
 
 
 def _select_metadata(
-    sample: Sample[Any, Any], configuration: str | None, each_apart: bool
+    sample: Sample[Any, Any], configuration: str | None, per_configuration: bool
 ) -> Mapping[str, Any]:
     """Return the metadata, or the recording in it for one configuration."""
     by_configuration = sample.metadata.get(RECORDED)
     if not isinstance(by_configuration, Mapping):
-        if each_apart:
+        if per_configuration:
             raise CallFailed(
                 f"sample {sample.id!r} has one recording, not one for configuration {configuration!r}: "
                 "add {'recorded': {configuration: result}}, or run a target"

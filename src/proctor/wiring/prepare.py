@@ -347,14 +347,15 @@ def build_configurations(value: Configurations | None) -> tuple[Configuration, .
                     fix=f"write {{{name!r}: {{option: value}}}}",
                 )
         return tuple(Configuration(str(name), dict(options)) for name, options in value.items())
-    for number, each in enumerate(value, start=1):
+    configurations = tuple(value)
+    for number, each in enumerate(configurations, start=1):
         if not isinstance(each, str | Configuration):
             raise ConfigError(
                 f"expected a configuration, found {each!r}",
                 where=f"configurations, {number}",
                 fix="write {name: {option: value}}, or configuration(name, option=value)",
             )
-    return tuple(Configuration(each) if isinstance(each, str) else each for each in value)
+    return tuple(Configuration(each) if isinstance(each, str) else each for each in configurations)
 
 
 def load_metrics(

@@ -62,7 +62,7 @@ from proctor.records.rubric import read_run_columns
 
 LEVEL = 0.05
 DEFAULT_MARGIN = 0.02
-NO_PAIRS = "max_flips counts lost samples, which requires paired samples"
+NO_PAIRS = "counting lost samples requires paired samples"
 
 
 class MarginVerdict(NamedTuple):
@@ -274,7 +274,11 @@ class GateConfig(msgspec.Struct, frozen=True):
                     fix="write how much worse the metric may be, such as 2% or 0.02",
                 )
         if self.max_flips is not None and self.max_flips < 0:
-            raise ConfigError("max_flips must be 0 or more", where="max_flips", fix="write 0 or more")
+            raise ConfigError(
+                f"must be 0 or more, got {self.max_flips}",
+                where="max_flips",
+                fix="write 0 to allow no lost sample",
+            )
         if self.max_missing < 0 or not (self.max_missing <= 1 or isinstance(self.max_missing, int)):
             raise ConfigError(
                 f"max_missing must be a share from 0 to 1 or a number of samples, got {self.max_missing:g}",

@@ -129,9 +129,9 @@ def check_listener(callback: Any, kinds: Collection[str], statuses: Collection[s
 
 
 def is_series(one: str, other: str) -> bool:
-    """True if names differ only in their ending, as output_1 and output_2: then neither is a typo.
+    """Return whether names differ only in their ending (output_1, output_2): then neither is a typo.
 
-    >>> are_a_series("output_1", "output_2"), are_a_series("tokns", "tokens")
+    >>> is_series("output_1", "output_2"), is_series("tokns", "tokens")
     (True, False)
     """
     stems = {re.sub(r"(?:[0-9]+|[_-][A-Za-z]|s)$", "", name) for name in (one, other)}

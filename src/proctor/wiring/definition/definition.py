@@ -64,7 +64,7 @@ def collect_settings(
 
     >>> def strict(config):
     ...     config.case_sensitive = True
-    >>> settings_of(strict, "contains", Registry.standard())
+    >>> collect_settings(strict, "contains", Registry.standard())
     {'case_sensitive': True}
     """
     info = registry.describe(evaluator) if isinstance(evaluator, str) else describe_evaluator(evaluator)
@@ -85,10 +85,10 @@ def order_by_configuration(callback: Callback, configurations: Sequence[str]) ->
     >>> from datetime import UTC, datetime
     >>> start = datetime(2026, 1, 1, tzinfo=UTC)
     >>> events = []
-    >>> send = in_turn(lambda event: events.append((event.kind, event.configuration)), ["a", "b"])
+    >>> send = order_by_configuration(events.append, ["a", "b"])
     >>> for kind, name in [("config_start", "b"), ("config_start", "a"), ("config_end", "a")]:
     ...     send(ProgressEvent(kind, "running", 0.0, start, "r", name))
-    >>> events
+    >>> [(event.kind, event.configuration) for event in events]
     [('config_start', 'a'), ('config_end', 'a'), ('config_start', 'b')]
     """
     return _OrderedEvents(callback, configurations)

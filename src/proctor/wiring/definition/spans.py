@@ -81,7 +81,7 @@ def convert_span(
 ) -> Sample[Any, Any]:
     """Convert a span to a sample: everything except id, input and expected becomes metadata.
 
-    >>> sample_of({"id": "7", "input": "2 + 2?", "output": "4"}).metadata
+    >>> convert_span({"id": "7", "input": "2 + 2?", "output": "4"}).metadata
     {'output': '4'}
     """
     if isinstance(span, Sample):

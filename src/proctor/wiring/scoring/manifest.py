@@ -212,15 +212,15 @@ class Scoring(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ObservedSessions(SessionDataset):
-    """Sessions of a folder; `told` is called with each id, in order, before it is scored."""
+    """Sessions of a folder; `on_session` is called with each id, in order, before it is scored."""
 
-    def __init__(self, *args: Any, told: Callable[[str], object], **options: Any) -> None:
+    def __init__(self, *args: Any, on_session: Callable[[str], object], **options: Any) -> None:
         super().__init__(*args, **options)
-        self._told = told
+        self._on_session = on_session
 
     def __iter__(self) -> Iterator[Sample[Any, Any]]:
         for sample in super().__iter__():
-            self._told(sample.id)
+            self._on_session(sample.id)
             yield sample
 
 
