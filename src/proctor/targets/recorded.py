@@ -213,7 +213,7 @@ class RecordedTarget:
     them, a list of such mappings, or a mapping of id to output. Without it, the recording is in
     the metadata of each sample, or in its `recorded` for each configuration. A recording may also
     have `configuration`, `epoch`, `usage`, `session`, `latency_ms`, and `error` instead of an
-    output. With `each_apart`, a sample with one recording does not apply to every configuration.
+    output. With `per_configuration`, a sample with one recording does not apply to every configuration.
 
     If recordings name several configurations, the option `configuration` selects one (recordings
     without a configuration apply to all). The run's epochs are those of the recordings.

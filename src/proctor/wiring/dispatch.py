@@ -129,7 +129,7 @@ def collect(
             )
             for result in gathering.take(timeout):
                 position = _position(run, result)
-                assert position is not None  # `own` accepts only results of this run
+                assert position is not None  # `is_own` accepts only results of this run
                 guarded_writer.add(position, msgspec.structs.replace(result, skipped=run.options.skipped))
                 done.add(position)
         missing = [position for position in range(total) if position not in done]

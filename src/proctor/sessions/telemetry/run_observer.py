@@ -321,14 +321,14 @@ class RunObserver:
 def observe_run(
     run: RunMetadata, environment: Mapping[str, str] = os.environ, *, for_others: bool = False
 ) -> RunObserver:
-    """Observe a run: `async with observing(run) as observed`, then wrap its runner and evaluators.
+    """Observe a run: `async with observe_run(run) as observer`, then wrap its runner and evaluators.
 
-    With `for_others` the trials belong to runs of other processes, named by `belongs_to`.
+    With `for_others` the trials belong to runs of other processes, named by `current_run_id`.
 
     >>> from datetime import UTC, datetime
     >>> run = RunMetadata("r1", "capitals", datetime(2026, 1, 1, tzinfo=UTC))
     >>> type(observe_run(run, {})).__name__
-    'Observed'
+    'RunObserver'
     """
     return RunObserver(run, environment, for_others=for_others)
 
