@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from proctor.core.stats.differences import TestMethod, difference_of, differences, spread
@@ -66,7 +66,7 @@ def consistency(field_context: FieldContext, *, std_dev: float = 0.1) -> Score:
     >>> consistency(FieldContext("output", {}, epochs=["yes", "yes", "no"])).value
     0.15
     """
-    all_values = _list_values(field_context)
+    all_values = _list_values(field_context.epochs, lambda: field_context.value)
     values = [value for value in all_values if value is not None]
     details: dict[str, Any] = {"field": field_context.field_name, "n": len(values)}
     if len(values) < len(all_values):
@@ -185,23 +185,15 @@ def effect_size(
     return Score(1.0 if passed else max(0.0, size / cohen_d), passed, reason, details)
 
 
-def _list_values(context: FieldContext) -> list[Any]:
-    """Return the values of all epochs; the items of a single value that is a list."""
-    epochs = list(map(to_plain, context.epochs))
-    if len(epochs) > 1:
-        return epochs
-    return _list_items(epochs[0] if epochs else context.value)
+def _list_values(epochs: Sequence[Any], read_value: Callable[[], Any]) -> list[Any]:
+    """Return the values of all epochs, or the items of a single value that is a list.
 
-
-def _list_baseline_values(context: FieldContext) -> list[Any]:
-    epochs = list(map(to_plain, context.baseline_epochs))
-    if len(epochs) > 1:
-        return epochs
-    return _list_items(epochs[0] if epochs else context.baseline_value)
-
-
-def _list_items(value: Any) -> list[Any]:
-    value = to_plain(value)
+    `read_value` is called only if there are no epochs: the result may lack the field.
+    """
+    values = list(map(to_plain, epochs))
+    if len(values) > 1:
+        return values
+    value = to_plain(values[0] if values else read_value())
     return list(map(to_plain, value)) if isinstance(value, list | tuple) else [value]
 
 
@@ -222,8 +214,8 @@ def _share_of_differing_pairs(values: Sequence[Any]) -> float:
 def _read_groups(context: FieldContext, paired: bool) -> Groups | Score:
     """Return the numbers of a field and its baseline, or a score if they cannot be compared."""
     name = context.field_name
-    values = _list_values(context)
-    baseline = _list_baseline_values(context)
+    values = _list_values(context.epochs, lambda: context.value)
+    baseline = _list_values(context.baseline_epochs, lambda: context.baseline_value)
     total = len(values) + len(baseline)
     if all(value is None for value in baseline):
         return Score.skipped(NO_BASELINE)
