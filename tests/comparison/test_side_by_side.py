@@ -100,7 +100,7 @@ def test_two_runs_of_one_name_are_called_by_their_ids(history: SQLiteHistory) ->
 
 
 def test_configurations_are_named_with_an_at(history: SQLiteHistory) -> None:
-    """RUN@CONFIGURATION, or configuration= for both; what is missing is told."""
+    """RUN@CONFIGURATION, or configuration= for both; the error names a missing configuration."""
     found = compare("both@plain", "both@careless", history=history)
     assert (found.a, found.b) == ("plain", "careless")
     assert found.metrics["pass_rate"].a == pytest.approx(11 / 12)
@@ -112,7 +112,9 @@ def test_configurations_are_named_with_an_at(history: SQLiteHistory) -> None:
     with pytest.raises(ConfigError, match="no configuration 'plan'") as caught:
         compare("both@plan", "old", history=history)
     assert caught.value.fix == "did you mean 'plain'?"
-    with pytest.raises(UsageError, match="names another configuration"):
+    with pytest.raises(
+        UsageError, match="'both@plain' and the configuration 'careless' contradict each other"
+    ):
         compare("both@plain", "old", history=history, configuration="careless")
     with pytest.raises(ConfigError, match="no configuration 'careless'"):
         compare("both", "old", history=history, configuration="careless")

@@ -134,16 +134,16 @@ def test_what_it_raises_is_a_failure_of_that_call() -> None:
         embed(refused, "a")
 
 
-def test_a_list_of_texts_wants_a_list_of_as_many_vectors() -> None:
-    """One vector for all of them, however many numbers it has, is told from one for each."""
+def test_a_list_of_texts_needs_a_list_of_as_many_vectors() -> None:
+    """A single vector of any length is not mistaken for one vector per text."""
     for vector in ([0.5, 0.5], [0.1, 0.2, 0.3], []):
-        with pytest.raises(CallFailed, match="it is given a list of texts, here 1, and must give"):
+        with pytest.raises(CallFailed, match="it takes a list of texts, here 1, and must return"):
             embed(lambda texts, found=vector: found, "a", "b")
 
 
-def test_a_function_of_one_text_without_annotation_is_told_what_to_do() -> None:
-    """It got a list, and gave what is no list of vectors."""
-    with pytest.raises(CallFailed, match="annotated with str"):
+def test_the_error_of_a_function_of_one_text_asks_for_an_annotation() -> None:
+    """It got a list, and did not return a list of vectors."""
+    with pytest.raises(CallFailed, match="if the function takes one text, annotate its parameter with str"):
         embed(lambda text: 1.0, "a")
 
 

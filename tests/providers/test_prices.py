@@ -88,7 +88,7 @@ def test_prices_are_taken_in_every_form(tmp_path: Path) -> None:
     assert load_prices({"house": {"input": 5, "output": 6}}).find("house") == Price(5, 6)
     assert load_prices({"models": {"house": {"input": 7, "output": 8}}}).find("house") == Price(7, 8)
     assert load_prices(None).find("gpt-4o") is not None
-    with pytest.raises(ModelError, match="prices cannot be a int"):
+    with pytest.raises(ModelError, match="prices must be a file or a mapping, not int"):
         load_prices(3)
 
 

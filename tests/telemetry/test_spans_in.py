@@ -261,7 +261,7 @@ def test_a_thread_that_outlives_its_trial_is_not_heard(provider: TracerProvider)
 
     watched = observe(quick, ["a"], [release])
     assert watched.results[0].trial.session is None
-    assert "1 spans" in watched.warnings[0]
+    assert "1 span of a model or tool call ended after its trial" in watched.warnings[0]
 
 
 def test_what_a_judge_asks_goes_into_the_judges_session(provider: TracerProvider) -> None:
@@ -380,7 +380,7 @@ def test_a_provider_may_be_set_by_the_first_call(exported: InMemorySpanExporter)
     assert found == [False, True, True]
     (warning,) = watched.warnings
     assert warning == (
-        "OpenTelemetry was set up after 1 trials had started, which were not observed; set it up "
+        "OpenTelemetry was set up after 1 trial had started, which was not observed; set it up "
         "when your module is imported"
     )
 
@@ -396,7 +396,7 @@ def test_a_span_that_cannot_be_read_harms_nobody(provider: TracerProvider) -> No
 
     watched = observe(agent)
     assert watched.results[0].success
-    assert watched.warnings == ["OpenTelemetry: 1 spans could not be read"]
+    assert watched.warnings == ["OpenTelemetry: 1 span could not be read"]
 
 
 def test_usage_is_that_of_all_attempts(provider: TracerProvider) -> None:

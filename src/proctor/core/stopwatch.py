@@ -64,7 +64,7 @@ class Stopwatch:
         return self._timeout.expired()
 
     def halt(self) -> None:
-        """Pause until `go_on` is called as often as `halt`."""
+        """Pause until `resume` is called as often as `halt`."""
         if self._outer is not None:
             self._outer.halt()
         self._halts += 1

@@ -120,7 +120,7 @@ class ResultCollector:
     """Collects results from a mailbox until `expected` have come or the timeout is over.
 
     Of several results for one request, one counts, and a success before an error. Results that
-    `own` does not accept stay in the mailbox; `known` are requests that already have results.
+    `is_own` does not accept stay in the mailbox; `known_ids` are requests that already have results.
     Successes are yielded as they come, errors at the end. Yielded results are acknowledged after
     `secure`, which makes them durable: if this process dies before, they are still in the mailbox.
     Without `secure`, errors are acknowledged at once, so that they do not fill a small mailbox.

@@ -83,7 +83,7 @@ BLOCKED = "it blocked the event loop past its timeout"
 
 
 class Runner(Protocol):
-    """Runs jobs for the workers; `hands` limits how many run concurrently, if there is a limit."""
+    """Runs jobs for the workers; `max_concurrency` limits how many run at once, if set."""
 
     @property
     def max_concurrency(self) -> int | None: ...

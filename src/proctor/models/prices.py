@@ -126,7 +126,7 @@ def load_prices(prices: Any) -> Prices:
     if isinstance(prices, Mapping):
         return Prices.standard().extended(Prices(_check_table(prices, "prices")))
     raise ModelError(
-        f"prices cannot be a {type(prices).__name__}",
+        f"prices must be a file or a mapping, not {type(prices).__name__}",
         fix="pass a file, or a mapping {model: {input: …, output: …}} in USD per million tokens",
     )
 

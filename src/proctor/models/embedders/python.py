@@ -55,8 +55,8 @@ class PythonEmbedder:
         if len(vectors) != len(texts) or not all(hasattr(vector, "__iter__") for vector in vectors):
             raise CallFailed(
                 f"{self.name} did not return a vector for each text: it takes a list of texts, "
-                f"here {len(texts)}, and must return a list of as many vectors; annotate the "
-                "parameter of a function of one text with str"
+                f"here {len(texts)}, and must return a list of as many vectors; if the "
+                "function takes one text, annotate its parameter with str"
             )
         return vectors
 

@@ -384,7 +384,7 @@ class Endpoint:
     ) -> CallFailed:
         what = f"did not answer within {timeout:g} s in all"
         if self.limiter.waiting:
-            what = f"{what} ({self.limiter.waiting} calls are waiting in the limiter)"
+            what = f"{what} (calls waiting in the limiter: {self.limiter.waiting})"
         if previous is not None:
             what = f"{what}; before that it {previous}"
         return self._failed(call, what, attempts)

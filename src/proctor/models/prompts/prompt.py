@@ -14,6 +14,7 @@ from proctor.records.session import Message
 class Prompt(Generic[OutputT]):
     """A template with the values of its parameters.
 
+    >>> from proctor import MarkdownSection
     >>> section = MarkdownSection("", "Rate this: $output", key="task")
     >>> prompt = Prompt(PromptTemplate("demo", "rate", [section])).bind(output="4")
     >>> [message.content for message in prompt.messages()]
@@ -32,6 +33,7 @@ class Prompt(Generic[OutputT]):
     def bind(self, *params: Any, **values: Any) -> Prompt[OutputT]:
         """Add values: an object for each section's type, or values by name.
 
+        >>> from proctor import MarkdownSection
         >>> section = MarkdownSection("", "$greeting, $name!", key="task")
         >>> bound = Prompt(PromptTemplate("demo", "greet", [section])).bind({"greeting": "Hello"})
         >>> bound.bind(name="Ada").text

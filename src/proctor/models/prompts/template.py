@@ -69,15 +69,17 @@ def values_of(params: Any) -> dict[str, Any]:
         return {str(name): value for name, value in params.items()}
     raise ModelError(
         f"parameters must be a dataclass, struct, model or mapping, not {params!r}",
-        fix="or bind them by name",
+        fix="pass one of these, or bind the parameters by name",
     )
 
 
 def is_of_type(value: Any, kind: Any) -> bool:
     """Return True if a value has a type; None stands for a missing parameter.
 
-    >>> fits(3, float), fits(True, int), fits(["a"], list[str]), fits([1], list[str])
-    (True, False, True, False)
+    >>> is_of_type(3, float), is_of_type(True, int)
+    (True, False)
+    >>> is_of_type(["a"], list[str]), is_of_type([1], list[str])
+    (True, False)
     """
     if value is None or kind is Any:
         return True
@@ -96,7 +98,7 @@ def is_of_type(value: Any, kind: Any) -> bool:
 def type_name(kind: Any) -> str:
     """Return the name of a type for an error message.
 
-    >>> named(str), named(list[int])
+    >>> type_name(str), type_name(list[int])
     ('str', 'list[int]')
     """
     return kind.__name__ if isinstance(kind, type) else str(kind)
@@ -105,7 +107,7 @@ def type_name(kind: Any) -> str:
 def render_value(value: Any) -> str:
     """Render a value for a prompt: text unchanged, everything else as JSON.
 
-    >>> written("as it is"), written({"a": True})
+    >>> render_value("as it is"), render_value({"a": True})
     ('as it is', '{\\n  "a": true\\n}')
     """
     return str.__str__(value) if isinstance(value, str) else codec.encode_pretty(value).decode()

@@ -304,16 +304,24 @@ class RunObserver:
     def _warnings(self) -> list[str]:
         warnings = []
         if self.late:
-            warnings.append(
-                f"OpenTelemetry: {self.late} spans of model or tool calls ended after their trial, "
-                "so they are not in its session"
+            late = (
+                "1 span of a model or tool call ended after its trial, so it is"
+                if self.late == 1
+                else f"{self.late} spans of model or tool calls ended after their trial, so they are"
             )
+            warnings.append(f"OpenTelemetry: {late} not in its session")
         if self.unreadable:
-            warnings.append(f"OpenTelemetry: {self.unreadable} spans could not be read")
+            spans = "1 span" if self.unreadable == 1 else f"{self.unreadable} spans"
+            warnings.append(f"OpenTelemetry: {spans} could not be read")
         if self._unobserved and self._listener is not None:
+            trials = (
+                "1 trial had started, which was"
+                if self._unobserved == 1
+                else f"{self._unobserved} trials had started, which were"
+            )
             warnings.append(
-                f"OpenTelemetry was set up after {self._unobserved} trials had started, which were not "
-                "observed; set it up when your module is imported"
+                f"OpenTelemetry was set up after {trials} not observed; "
+                "set it up when your module is imported"
             )
         return warnings
 
@@ -321,14 +329,14 @@ class RunObserver:
 def observe_run(
     run: RunMetadata, environment: Mapping[str, str] = os.environ, *, for_others: bool = False
 ) -> RunObserver:
-    """Observe a run: `async with observing(run) as observed`, then wrap its runner and evaluators.
+    """Observe a run: `async with observe_run(run) as observer`, then wrap its runner and evaluators.
 
-    With `for_others` the trials belong to runs of other processes, named by `belongs_to`.
+    With `for_others` the trials belong to runs of other processes, named by `current_run_id`.
 
     >>> from datetime import UTC, datetime
     >>> run = RunMetadata("r1", "capitals", datetime(2026, 1, 1, tzinfo=UTC))
     >>> type(observe_run(run, {})).__name__
-    'Observed'
+    'RunObserver'
     """
     return RunObserver(run, environment, for_others=for_others)
 
