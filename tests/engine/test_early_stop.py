@@ -278,7 +278,7 @@ def target(text):
 data = [{"id": f"s{i}", "input": str(i), "expected": str(i)} for i in range(1000)]
 gate = EarlyGate({f"s{i}": 1.0 for i in range(1000)}, margin=0.25)
 report = evaluate(target, data, [exact_match], history="h.db", concurrency=4, name="exam",
-                  shuffle=3, decide=gate.hear, progress=False,
+                  shuffle=3, decide=gate.add_result, progress=False,
                   resume="exam" if SQLiteHistory("h.db").runs() else False)
 print(gate.verdict, gate.n, *gate.interval, report.total)
 """
