@@ -480,8 +480,8 @@ def test_without_a_cluster_ray_is_started_here_and_ended_with_the_run(tmp_path: 
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_what_makes_no_sense_is_refused_at_once() -> None:
-    """No actor, half a GPU too much, a function that cannot be named, a cache: each says why."""
+def test_invalid_settings_are_refused_at_once() -> None:
+    """No actor, one and a half GPUs, a function without an importable name, a cache: each error says why."""
     recipe = build_recipe(exam("shout"))
     with pytest.raises(ConfigError, match="at least one actor"):
         RayBackend(recipe, build_setup, actors=0)
@@ -490,5 +490,5 @@ def test_what_makes_no_sense_is_refused_at_once() -> None:
             RayBackend(recipe, build_setup, gpus=gpus)
     with pytest.raises(ConfigError, match="cannot be found by its name on another machine"):
         RayBackend(recipe, lambda data: build_setup(data))
-    with pytest.raises(ConfigError, match="nothing to reuse"):
+    with pytest.raises(ConfigError, match="workers do not cache outputs"):
         sit(exam("shout", options={"cache": True}))

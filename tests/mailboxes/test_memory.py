@@ -239,11 +239,11 @@ def test_a_mailbox_given_for_answers_is_known_by_its_name_from_then() -> None:
     assert results.receive()[0].body == "from a worker"
 
 
-def test_two_mailboxes_of_one_name_cannot_be_told_apart_and_are_refused() -> None:
-    """An answer would go astray, so that the question is not sent at all."""
+def test_two_mailboxes_with_the_same_name_are_refused() -> None:
+    """A reply could go to the wrong mailbox, so the message is not sent."""
     requests: InMemoryMailbox[str] = InMemoryMailbox()
     results: InMemoryMailbox[str] = InMemoryMailbox()
-    with pytest.raises(ConfigError, match="by the name 'mailbox'"):
+    with pytest.raises(ConfigError, match="another mailbox is already named 'mailbox'"):
         requests.send("a", reply_to=results)
     assert requests.approximate_count() == 0
 
