@@ -242,14 +242,14 @@ def test_workers_behind_a_mailbox_are_asked_for_no_more(tmp_path: Path) -> None:
     assert described(report).warnings == ()
 
 
-def test_it_is_listed_with_what_it_left_out_and_is_no_baseline_unasked(tmp_path: Path) -> None:
-    """`proctor runs` tells how many of how many; `baseline set` takes it only with --force."""
+def test_a_run_that_stopped_early_becomes_a_baseline_only_with_force(tmp_path: Path) -> None:
+    """`proctor runs` shows how many of the planned samples ran; `baseline set` needs --force."""
     before = early(tmp_path / "h.db", EarlyGate(BASELINE))
     where = ("--history", "h.db")
     assert f"completed  {before.total} of 1,000" in proctor("runs", *where, cwd=tmp_path).stdout
     refused = proctor("baseline", "set", "main", "exam", *where, cwd=tmp_path)
     assert refused.returncode == 2
-    assert f"run {before.run_id} is stopped early: a baseline should have come" in refused.stderr
+    assert f"run {before.run_id} is stopped early; a baseline must be a complete run" in refused.stderr
     taken = proctor("baseline", "set", "main", "exam", "--force", *where, cwd=tmp_path)
     assert taken.returncode == 0
 
