@@ -160,8 +160,8 @@ def test_a_message_cannot_be_settled_through_a_closed_mailbox() -> None:
     assert second.receive(wait_time_seconds=10)[0].delivery_count == 2
 
 
-def test_dead_letters_tell_what_was_sent() -> None:
-    """Also for objects that were never written, and for those that cannot be."""
+def test_dead_letters_show_the_body_that_was_sent() -> None:
+    """An object is shown as JSON, or with the reason why it cannot be encoded."""
     box: InMemoryMailbox[Any] = InMemoryMailbox("box")
     ring: list[Any] = []
     ring.append(ring)
@@ -170,7 +170,7 @@ def test_dead_letters_tell_what_was_sent() -> None:
         message.reject("no")
     second, first = box.dead_letters()
     assert first.body == '{"number":1}'
-    assert second.body.startswith("<list, which cannot be written: ")
+    assert second.body.startswith("<list, which cannot be encoded: ")
 
 
 def test_bytes_that_are_no_text_are_told_as_well_as_may_be() -> None:
