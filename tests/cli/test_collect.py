@@ -87,7 +87,7 @@ def test_dead_letters_are_errors_in_the_report(project: Project) -> None:
     assert (told.json["total"], told.json["errors"]) == (1, 1)
     assert "DeadLetter" in project.proctor("show", "latest", "--outcome", "error").out
     assert told.json["metadata"]["warnings"] == [
-        "workers: 1 ended as a dead letter: delivered too often, or rejected (s0)"
+        "workers: 1 request ended as a dead letter: delivered too often, or rejected (s0)"
     ]
 
 

@@ -242,14 +242,14 @@ def test_workers_behind_a_mailbox_are_asked_for_no_more(tmp_path: Path) -> None:
     assert described(report).warnings == ()
 
 
-def test_it_is_listed_with_what_it_left_out_and_is_no_baseline_unasked(tmp_path: Path) -> None:
-    """`proctor runs` tells how many of how many; `baseline set` takes it only with --force."""
+def test_a_run_that_stopped_early_becomes_a_baseline_only_with_force(tmp_path: Path) -> None:
+    """`proctor runs` shows how many of the planned samples ran; `baseline set` needs --force."""
     before = early(tmp_path / "h.db", EarlyGate(BASELINE))
     where = ("--history", "h.db")
     assert f"completed  {before.total} of 1,000" in proctor("runs", *where, cwd=tmp_path).stdout
     refused = proctor("baseline", "set", "main", "exam", *where, cwd=tmp_path)
     assert refused.returncode == 2
-    assert f"run {before.run_id} is stopped early: a baseline should have come" in refused.stderr
+    assert f"run {before.run_id} is stopped early; a baseline must be a complete run" in refused.stderr
     taken = proctor("baseline", "set", "main", "exam", "--force", *where, cwd=tmp_path)
     assert taken.returncode == 0
 
@@ -278,7 +278,7 @@ def target(text):
 data = [{"id": f"s{i}", "input": str(i), "expected": str(i)} for i in range(1000)]
 gate = EarlyGate({f"s{i}": 1.0 for i in range(1000)}, margin=0.25)
 report = evaluate(target, data, [exact_match], history="h.db", concurrency=4, name="exam",
-                  shuffle=3, decide=gate.hear, progress=False,
+                  shuffle=3, decide=gate.add_result, progress=False,
                   resume="exam" if SQLiteHistory("h.db").runs() else False)
 print(gate.verdict, gate.n, *gate.interval, report.total)
 """

@@ -93,8 +93,8 @@ def test_canaries_are_shown_to_the_judges_of_a_run() -> None:
 
 
 def test_a_canary_needs_a_judge() -> None:
-    """Asked for in vain, it is refused before anything runs."""
-    with pytest.raises(ConfigError, match="no judge among the evaluators"):
+    """Without a judge it is refused before anything runs."""
+    with pytest.raises(ConfigError, match="a canary needs a judge"):
         prepare(Evaluation(echo, DATASET, [spoken], canary=5), Registry.standard())
 
 

@@ -263,14 +263,15 @@ def check_warnings(storm: Storm, report: EvalReport) -> None:
     """The report says what happened on the way."""
     assert report.metadata is not None
     said = " ".join(report.metadata.warnings)
-    assert f"workers: {len(storm.deadly)} ended as a dead letter" in said
+    assert f"workers: {len(storm.deadly)} requests ended as dead letters" in said
     assert f"workers: {storm.garbage} messages in the mailbox could not be read" in said
     again = sum(
         result.trial.error is None and result.delivery is not None and result.delivery.count > 1
         for result in report.results
     )
     assert again > 0
-    assert f"workers: {again} came from a later delivery" in said
+    noun = "result" if again == 1 else "results"
+    assert f"workers: {again} {noun} came from a later delivery" in said
 
 
 def check_server(storm: Storm, server: RedisServer) -> None:

@@ -112,7 +112,7 @@ def test_a_success_wins_over_an_error_in_every_order(order: tuple[str, ...]) -> 
     assert [found.success for found in report.results] == [True]
     assert report.metadata is not None
     assert report.metadata.warnings == (
-        "workers: 2 came a second time and were not counted again",
+        "workers: 2 results came a second time and were not counted again",
         "1 of 2 results are missing",
     )
     assert box.approximate_count() == 0
@@ -174,7 +174,7 @@ def test_dead_letters_become_error_results() -> None:
     assert found.delivery.count == 2
     assert report.metadata is not None
     assert report.metadata.warnings == (
-        "workers: 1 ended as a dead letter: delivered too often, or rejected (s0)",
+        "workers: 1 request ended as a dead letter: delivered too often, or rejected (s0)",
     )
     # Also where nothing is waited for.
     again = collect_results(results, submission, requests=requests, timeout_seconds=0)

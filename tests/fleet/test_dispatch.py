@@ -154,8 +154,8 @@ def test_duplicates_and_errors_are_settled_like_everywhere(tmp_path: Path) -> No
     assert [(one.sample_id, one.success) for one in report.results] == [("s0", True), ("s1", False)]
     assert report.metadata is not None
     assert report.metadata.warnings == (
-        "workers: 2 came from a later delivery: an earlier one was lost or returned",
-        "workers: 2 came a second time and were not counted again",
+        "workers: 2 results came from a later delivery: an earlier one was lost or returned",
+        "workers: 2 results came a second time and were not counted again",
     )
 
 

@@ -142,7 +142,7 @@ def test_a_resumed_run_collects_what_was_finished_and_asks_only_for_the_rest(tmp
     assert sent.calls.count("send_all") >= 1
     counts = [r.delivery.count for r in report.results if r.delivery]
     assert counts == [1] * 5
-    assert "workers: 1 were of other runs or other samples and were left out" in warnings(report)
+    assert "workers: 1 result belonged to another run or sample and was ignored" in warnings(report)
 
 
 def test_early_results_are_kept_once_and_a_success_wins(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_early_results_are_kept_once_and_a_success_wins(tmp_path: Path) -> None:
         results.send(EvalResult(trial, delivery=Delivery(run_id, f"{run_id}-{number}", "w")))
     report = errand(loud, 2, MailboxBackend(requests), history, resume=True)
     assert [result.success for result in report.results] == [True, True]
-    assert warnings(report)[-1] == "workers: 2 came a second time and were not counted again"
+    assert warnings(report)[-1] == "workers: 2 results came a second time and were not counted again"
     # Nothing was asked for, and the results' mailbox is gone.
     assert requests.approximate_count() == 0
     assert results.approximate_count() == 0

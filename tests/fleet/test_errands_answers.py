@@ -76,7 +76,7 @@ def test_answers_to_a_run_that_has_changed_are_not_given_to_other_samples(
         report = within(LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=True)))
     given = {result.sample_id: result.output for result in report.results}
     assert given == {"new": "WORD NEW", "s0": "WORD 0", "s1": "WORD 1", "s2": "WORD 2"}
-    assert "workers: 3 were of other runs or other samples and were left out" in warnings(report)
+    assert "workers: 3 results belonged to other runs or samples and were ignored" in warnings(report)
 
 
 def test_a_success_wins_over_an_error_of_the_same_batch() -> None:
@@ -86,7 +86,7 @@ def test_a_success_wins_over_an_error_of_the_same_batch() -> None:
     report = errand(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary())
     helper.join(LONG)
     assert [result.output for result in report.results] == ["good"]
-    assert warnings(report) == ("workers: 1 came a second time and were not counted again",)
+    assert warnings(report) == ("workers: 1 result came a second time and was not counted again",)
 
 
 def test_a_success_wins_over_an_error_of_a_later_delivery_that_came_before() -> None:
@@ -96,7 +96,7 @@ def test_a_success_wins_over_an_error_of_a_later_delivery_that_came_before() -> 
     report = errand(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary())
     helper.join(LONG)
     assert [result.output for result in report.results] == ["good"]
-    assert warnings(report) == ("workers: 1 came a second time and were not counted again",)
+    assert warnings(report) == ("workers: 1 result came a second time and was not counted again",)
 
 
 def test_an_error_of_a_later_delivery_counts_if_nothing_better_comes() -> None:
@@ -106,7 +106,9 @@ def test_an_error_of_a_later_delivery_counts_if_nothing_better_comes() -> None:
     report = errand(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary())
     helper.join(LONG)
     assert report.errors == 1
-    assert warnings(report) == ("workers: 1 came from a later delivery: an earlier one was lost or returned",)
+    assert warnings(report) == (
+        "workers: 1 result came from a later delivery: an earlier one was lost or returned",
+    )
 
 
 def test_answers_that_come_before_they_are_asked_for_are_kept() -> None:

@@ -74,8 +74,10 @@ def test_dead_letters_become_errors_of_their_samples(tmp_path: Path) -> None:
         "DeadLetter: it was delivered 2 times and never acknowledged; "
         "delivery 1: the worker died; delivery 2: the worker died"
     )
-    assert "workers: 1 ended as a dead letter: delivered too often, or rejected (s1)" in warnings(report)
-    assert "workers: 1 messages in the mailbox could not be read and were set aside" in warnings(report)
+    assert "workers: 1 request ended as a dead letter: delivered too often, or rejected (s1)" in warnings(
+        report
+    )
+    assert "workers: 1 message in the mailbox could not be read and was set aside" in warnings(report)
 
 
 def test_a_dead_letter_of_an_earlier_sitting_does_not_answer_a_new_request(tmp_path: Path) -> None:
@@ -126,7 +128,7 @@ def test_duplicates_are_counted_once_and_said(tmp_path: Path) -> None:
     report = errand(loud, 2, MailboxBackend(requests, window=1), history)
     helper.join(LONG)
     assert report.total == 2
-    assert warnings(report) == ("workers: 1 came a second time and were not counted again",)
+    assert warnings(report) == ("workers: 1 result came a second time and was not counted again",)
 
 
 def test_requests_that_cannot_be_sent_are_errors_of_their_samples() -> None:
@@ -217,8 +219,8 @@ def test_a_result_that_is_none_is_set_aside() -> None:
     helper.join(LONG)
     assert report.total == 1
     assert warnings(report) == (
-        "workers: 1 came from a later delivery: an earlier one was lost or returned",
-        "workers: 1 were of other runs or other samples and were left out",
+        "workers: 1 result came from a later delivery: an earlier one was lost or returned",
+        "workers: 1 result belonged to another run or sample and was ignored",
     )
 
 
@@ -231,7 +233,7 @@ def test_an_account_tells_only_what_happened() -> None:
     assert account.warnings() == []
     account.add(EvalResult(trial, delivery=Delivery("r", "r-1", "w1", 3)))
     assert account.warnings() == [
-        "workers: 1 came from a later delivery: an earlier one was lost or returned"
+        "workers: 1 result came from a later delivery: an earlier one was lost or returned"
     ]
 
 

@@ -207,12 +207,12 @@ def test_a_lease_must_last(lease: float) -> None:
         loop_for(shout, requests, results, lease_seconds=lease)
 
 
-def test_a_loop_has_no_budget() -> None:
-    """It answers requests of any run; the run counts what its own have used."""
+def test_a_loop_cannot_have_a_budget() -> None:
+    """It answers requests of any run; each run counts its own usage."""
     requests, results = boxes()
-    with pytest.raises(ConfigError, match="a loop has no budget") as refused:
+    with pytest.raises(ConfigError, match="a loop cannot have a budget") as refused:
         loop_for(shout, requests, results, budget={"calls": 5})
-    assert "give the budget to the run" in refused.value.fix
+    assert "pass the budget to the run" in refused.value.fix
 
 
 def test_a_warning_is_told_when_it_arises(caplog: pytest.LogCaptureFixture) -> None:

@@ -202,7 +202,7 @@ def test_a_result_that_cannot_be_read_is_an_error_of_its_sample(tmp_path: Path) 
     [result] = report.results
     assert result.error is not None
     assert result.error.startswith("UnreadableResult: it cannot be read: ")
-    assert "workers: 1 have no result that could be read (s0)" in warnings(report)
+    assert "workers: 1 request has no readable result (s0)" in warnings(report)
 
 
 def test_results_that_cannot_be_read_are_counted_by_collect(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_results_that_cannot_be_read_are_counted_by_collect(tmp_path: Path) -> N
     results.send("garbage")
     report = collect("exam", requests, history, timeout=0)
     assert warnings(report) == (
-        "workers: 1 results could not be read and were set aside",
+        "workers: 1 result could not be read and was set aside",
         "1 of 1 results are missing: s0; they can be collected later",
     )
 

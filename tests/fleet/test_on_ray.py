@@ -112,16 +112,16 @@ import asyncio, signal, sys
 from pathlib import Path
 from proctor import Sample, SQLiteHistory
 from proctor.wiring.evaluate import execute
-from proctor.engine.start import Conduct
-from proctor.distributed.ray_backend import OnRay
-from proctor.wiring.prepare import Evaluation, recipe_of, setup_from
+from proctor.engine.start import RunControls
+from proctor.distributed.ray_backend import RayBackend
+from proctor.wiring.prepare import Evaluation, build_recipe, build_setup
 
 def main(target, address):
     data = [Sample(f"s{i}", f"word {i}", f"WORD {i}") for i in range(16)]
     told = Evaluation(target, data, ["exact_match"], name="exam", options={"concurrency": 4})
-    place = OnRay(recipe_of(told), setup_from, address)
+    place = RayBackend(build_recipe(told), build_setup, address)
     return asyncio.run(
-        execute(told, SQLiteHistory(Path("h.db")), Conduct(place=place))
+        execute(told, SQLiteHistory(Path("h.db")), RunControls(place=place))
     )
 
 if __name__ == "__main__":
@@ -266,10 +266,12 @@ def test_the_trials_of_a_killed_actor_are_run_again(cluster: str) -> None:
     assert report.pass_rate == 1.0
     again = [r for r in report.results if r.delivery and r.delivery.count == 2]
     assert len(again) >= 1
-    assert warnings(report) == (
-        "ray: 1 actors died and were replaced",
-        f"ray: {len(again)} trials were run again because their actor had died",
+    repeated = (
+        "1 trial was run again because its actor had died"
+        if len(again) == 1
+        else f"{len(again)} trials were run again because their actors had died"
     )
+    assert warnings(report) == ("ray: 1 actor died and was replaced", f"ray: {repeated}")
 
 
 def test_a_sample_that_kills_every_actor_is_given_up_and_takes_no_other_with_it(cluster: str) -> None:
@@ -282,7 +284,7 @@ def test_a_sample_that_kills_every_actor_is_given_up_and_takes_no_other_with_it(
     assert error.kind == "ActorDied"
     assert error.message.startswith("3 Ray actors died while they ran it; the last: ")
     assert "ray: 3 actors died and were replaced" in warnings(report)
-    assert "ray: 1 trials failed because 3 actors died while running each" in warnings(report)
+    assert "ray: 1 trial failed because 3 actors died while running it" in warnings(report)
 
 
 def in_actors(does: str) -> None:
@@ -423,7 +425,7 @@ def test_fewer_actors_than_possible_are_told(cluster: str) -> None:
     report = sit(exam("shout", dataset=samples(3), options={"concurrency": 1}))
     assert {result.delivery.worker for result in report.results if result.delivery}
     (warning,) = warnings(report)
-    assert warning.startswith("ray: 1 of 2 possible actors were used")
+    assert warning.startswith("ray: only 1 of 2 possible actors ran")
 
 
 @contextlib.contextmanager
@@ -478,8 +480,8 @@ def test_without_a_cluster_ray_is_started_here_and_ended_with_the_run(tmp_path: 
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_what_makes_no_sense_is_refused_at_once() -> None:
-    """No actor, half a GPU too much, a function that cannot be named, a cache: each says why."""
+def test_invalid_settings_are_refused_at_once() -> None:
+    """No actor, one and a half GPUs, a function without an importable name, a cache: each error says why."""
     recipe = build_recipe(exam("shout"))
     with pytest.raises(ConfigError, match="at least one actor"):
         RayBackend(recipe, build_setup, actors=0)
@@ -488,5 +490,5 @@ def test_what_makes_no_sense_is_refused_at_once() -> None:
             RayBackend(recipe, build_setup, gpus=gpus)
     with pytest.raises(ConfigError, match="cannot be found by its name on another machine"):
         RayBackend(recipe, lambda data: build_setup(data))
-    with pytest.raises(ConfigError, match="nothing to reuse"):
+    with pytest.raises(ConfigError, match="workers do not cache outputs"):
         sit(exam("shout", options={"cache": True}))

@@ -58,7 +58,7 @@ def _exam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def actor_of(target: str, **options: Any) -> TrialActor:
     evaluation = Evaluation(f"exam.py:{target}", (), ["exact_match"], options=options)
-    return TrialActor("proctor.wiring.prepare:setup_from", build_recipe(evaluation))
+    return TrialActor("proctor.wiring.prepare:build_setup", build_recipe(evaluation))
 
 
 async def introduced(actor: TrialActor) -> ActorInfo:

@@ -91,7 +91,7 @@ def test_the_output_of_a_ray_actor_arrives_as_the_target_returned_it(
     (tmp_path / "exam.py").write_text("def pair(text):\n    return (text, float('nan'))\n")
     monkeypatch.chdir(tmp_path)
     evaluation = Evaluation("exam.py:pair", (), ["exact_match"])
-    actor = TrialActor("proctor.wiring.prepare:setup_from", build_recipe(evaluation))
+    actor = TrialActor("proctor.wiring.prepare:build_setup", build_recipe(evaluation))
 
     async def answer() -> bytes:
         await actor.prepare()

@@ -160,8 +160,8 @@ def test_a_message_cannot_be_settled_through_a_closed_mailbox() -> None:
     assert second.receive(wait_time_seconds=10)[0].delivery_count == 2
 
 
-def test_dead_letters_tell_what_was_sent() -> None:
-    """Also for objects that were never written, and for those that cannot be."""
+def test_dead_letters_show_the_body_that_was_sent() -> None:
+    """An object is shown as JSON, or with the reason why it cannot be encoded."""
     box: InMemoryMailbox[Any] = InMemoryMailbox("box")
     ring: list[Any] = []
     ring.append(ring)
@@ -170,7 +170,7 @@ def test_dead_letters_tell_what_was_sent() -> None:
         message.reject("no")
     second, first = box.dead_letters()
     assert first.body == '{"number":1}'
-    assert second.body.startswith("<list, which cannot be written: ")
+    assert second.body.startswith("<list, which cannot be encoded: ")
 
 
 def test_bytes_that_are_no_text_are_told_as_well_as_may_be() -> None:
@@ -239,11 +239,11 @@ def test_a_mailbox_given_for_answers_is_known_by_its_name_from_then() -> None:
     assert results.receive()[0].body == "from a worker"
 
 
-def test_two_mailboxes_of_one_name_cannot_be_told_apart_and_are_refused() -> None:
-    """An answer would go astray, so that the question is not sent at all."""
+def test_two_mailboxes_with_the_same_name_are_refused() -> None:
+    """A reply could go to the wrong mailbox, so the message is not sent."""
     requests: InMemoryMailbox[str] = InMemoryMailbox()
     results: InMemoryMailbox[str] = InMemoryMailbox()
-    with pytest.raises(ConfigError, match="by the name 'mailbox'"):
+    with pytest.raises(ConfigError, match="another mailbox is already named 'mailbox'"):
         requests.send("a", reply_to=results)
     assert requests.approximate_count() == 0
 

@@ -223,16 +223,16 @@ NOTHING = """
 import asyncio, sys
 from datetime import UTC, datetime
 from proctor.records.run import RunMetadata
-from proctor.sessions.telemetry import observing
+from proctor.sessions.telemetry import observe_run
 
 class Runner:
-    hands = None
+    max_concurrency = None
     async def run(self, *asked):
         return "result"
 
 async def work():
     runner = Runner()
-    async with observing(RunMetadata("r", "n", datetime.now(UTC))) as observed:
+    async with observe_run(RunMetadata("r", "n", datetime.now(UTC))) as observed:
         wrapped = observed.runner(runner)
         assert await wrapped.run(None, None, None, 0) == "result"
         assert observed.evaluators([]) == ()

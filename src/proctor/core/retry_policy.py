@@ -1,6 +1,6 @@
 """The one retry policy: which failures are retried, and how long to wait before the next attempt.
 
-Model providers, SDK clients and HTTP targets use it; docs/running.md describes it.
+Targets, models and SDK clients use it; docs/running.md describes it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ FINAL_SERVER_ERRORS = frozenset({501, 505})
 RATE_LIMITED = 429
 # Statuses that ask for fewer concurrent requests: rate limited, unavailable, overloaded.
 OVERLOADED = frozenset({429, 503, 529})
+# The longest wait between two requests of a model, and between two attempts of a trial.
 MAX_BACKOFF_SECONDS = 30.0
+MAX_TRIAL_BACKOFF_SECONDS = 60.0
 # Seconds for one request where neither the model's `timeout` nor the caller allows more.
 REQUEST_SECONDS = 120.0
 _CONNECTION_ERRORS = (ConnectionError, TimeoutError, socket.gaierror)
@@ -89,22 +91,46 @@ def is_retryable_error(error: BaseException) -> bool:
     >>> is_retryable_error(ConnectionResetError()), is_retryable_error(ValueError())
     (True, False)
     """
-    retryable = getattr(error, "retryable", None)
+    try:
+        retryable, status = getattr(error, "retryable", None), getattr(error, "status_code", None)
+    except Exception:
+        # An attribute of a user's exception may be a property that fails.
+        return False
     if isinstance(retryable, bool):
         return retryable
-    status = getattr(error, "status_code", None)
     if isinstance(status, int):
         return is_retryable_status(status)
     # The SDKs of OpenAI and Anthropic raise this where no response arrived; it has no status.
     is_sdk_error = any(base.__name__ == "APIConnectionError" for base in type(error).__mro__)
-    return is_sdk_error or isinstance(error, _CONNECTION_ERRORS)
+    # isinstance would read __class__ of a user's exception.
+    return is_sdk_error or issubclass(type(error), _CONNECTION_ERRORS)
 
 
-def backoff_seconds(attempt: int, delay: float, chance: random.Random) -> float:
-    """Return the seconds to wait after an attempt: doubled each time, with jitter, at most 30.
+def backoff_seconds(
+    attempt: int, delay: float, chance: random.Random, longest: float = MAX_BACKOFF_SECONDS
+) -> float:
+    """Return the seconds to wait after an attempt: doubled each time, with jitter, at most `longest`.
 
     >>> 1.0 <= backoff_seconds(3, 0.5, random.Random(0)) <= 2.0
     True
     """
-    longest = min(MAX_BACKOFF_SECONDS, delay * 2.0 ** (attempt - 1))
-    return chance.uniform(longest / 2, longest)
+    # Powers above 1023 do not fit into a float.
+    most = min(longest, delay * 2.0 ** min(attempt - 1, 1000))
+    return chance.uniform(most / 2, most)
+
+
+def trial_backoff_seconds(attempt: int, delay: float, error: BaseException, chance: random.Random) -> float:
+    """Return the seconds to wait before a trial is tried again: at least the error's `retry_after`.
+
+    >>> 0.5 <= trial_backoff_seconds(1, 1.0, ConnectionError(), random.Random(0)) <= 1.0
+    True
+    """
+    seconds = backoff_seconds(attempt, delay, chance, MAX_TRIAL_BACKOFF_SECONDS)
+    try:
+        retry_after = getattr(error, "retry_after", None)
+        if isinstance(retry_after, int | float) and math.isfinite(retry_after):
+            return max(seconds, min(retry_after, MAX_TRIAL_BACKOFF_SECONDS))
+    except Exception:
+        # A property that fails, or a number that does not fit into a float.
+        return seconds
+    return seconds

@@ -58,7 +58,7 @@ def decode_body(body: Any, body_type: type[BodyT]) -> BodyT:
     """Convert a message body to its type; raise a ValueError that says what does not fit.
 
     >>> from proctor.records.mail import EvalRequest
-    >>> as_record({"sample": {"id": "1", "input": "2 + 2"}}, EvalRequest).sample.input
+    >>> decode_body({"sample": {"id": "1", "input": "2 + 2"}}, EvalRequest).sample.input
     '2 + 2'
     """
     if isinstance(body, body_type):

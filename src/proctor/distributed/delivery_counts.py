@@ -36,19 +36,49 @@ class DeliveryCounts:
 
     def warnings(self) -> list[str]:
         """Describe everything unusual for the report."""
-        dead = "ended as a dead letter: delivered too often, or rejected"
-        lost = "have no result that could be read"
+        dead = f"delivered too often, or rejected ({join_labels(self._dead)})"
+        lost = f"no readable result ({join_labels(self._lost)})"
+        later = "came from a later delivery: an earlier one was lost or returned"
+        # The count, and the texts for one and for several.
         counts = (
-            (self.redelivered, "came from a later delivery: an earlier one was lost or returned"),
-            (len(self._dead), f"{dead} ({join_labels(self._dead)})"),
-            (len(self._lost), f"{lost} ({join_labels(self._lost)})"),
-            (self.repeated, "came a second time and were not counted again"),
-            (self.resent, "requests had vanished from the mailbox and were sent again"),
-            (self.strangers, "were of other runs or other samples and were left out"),
-            (self.unreadable, "messages in the mailbox could not be read and were set aside"),
-            (self.unreadable_results, "results could not be read and were set aside"),
+            (self.redelivered, f"result {later}", f"results {later}"),
+            (
+                len(self._dead),
+                f"request ended as a dead letter: {dead}",
+                f"requests ended as dead letters: {dead}",
+            ),
+            (len(self._lost), f"request has {lost}", f"requests have {lost}"),
+            (
+                self.repeated,
+                "result came a second time and was not counted again",
+                "results came a second time and were not counted again",
+            ),
+            (
+                self.resent,
+                "request had vanished from the mailbox and was sent again",
+                "requests had vanished from the mailbox and were sent again",
+            ),
+            (
+                self.strangers,
+                "result belonged to another run or sample and was ignored",
+                "results belonged to other runs or samples and were ignored",
+            ),
+            (
+                self.unreadable,
+                "message in the mailbox could not be read and was set aside",
+                "messages in the mailbox could not be read and were set aside",
+            ),
+            (
+                self.unreadable_results,
+                "result could not be read and was set aside",
+                "results could not be read and were set aside",
+            ),
         )
-        texts = [f"workers: {count} {text}" for count, text in counts if count]
+        texts = [
+            f"workers: {count} {single if count == 1 else plural}"
+            for count, single, plural in counts
+            if count
+        ]
         return [*texts, *self.workers.warnings()]
 
 

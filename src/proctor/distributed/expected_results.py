@@ -68,14 +68,14 @@ def refuse_cache(run: RunMetadata) -> None:
     """Refuse the output cache, which workers cannot reach."""
     if run.options.cache:
         raise ConfigError(
-            "workers do not cache outputs", where="cache", fix="turn the cache off, or run without workers"
+            "workers do not cache outputs", where="cache", fix="turn the cache off, or run locally"
         )
 
 
 def failed_result(request: EvalRequest[Any, Any], error: Failure, count: int = 1) -> EvalResult:
     """Create the error result of a request that no worker answers.
 
-    >>> failed(EvalRequest(Sample("1", "2 + 2")), Failure("DeadLetter", "no memory")).error
+    >>> failed_result(EvalRequest(Sample("1", "2 + 2")), Failure("DeadLetter", "no memory")).error
     'DeadLetter: no memory'
     """
     return EvalResult(

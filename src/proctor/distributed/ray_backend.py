@@ -344,7 +344,7 @@ class RayBackend:
         limit = plan.options.concurrency
         if self.actors is None and possible > limit:
             progress.warnings.append(
-                f"ray: {limit} of {possible} possible actors were used, because concurrency={limit}; "
+                f"ray: only {limit} of {possible} possible actors ran, because concurrency={limit}; "
                 f"set concurrency={possible} to use all"
             )
         remaining = limit if progress.total is None else progress.total - progress.done
@@ -402,12 +402,20 @@ class RayRunner:
 
     def warnings(self) -> list[str]:
         """Describe everything unusual for the report."""
+        died = f"failed because {MAX_DEATHS} actors died while running"
+        # The count, and the texts for one and for several.
         counts = (
-            (self._pool.deaths, "actors died and were replaced"),
-            (self._repeated, "trials were run again because their actor had died"),
-            (self._failed, f"trials failed because {MAX_DEATHS} actors died while running each"),
+            (self._pool.deaths, "actor died and was replaced", "actors died and were replaced"),
+            (
+                self._repeated,
+                "trial was run again because its actor had died",
+                "trials were run again because their actors had died",
+            ),
+            (self._failed, f"trial {died} it", f"trials {died} each"),
         )
-        return [f"ray: {count} {text}" for count, text in counts if count]
+        return [
+            f"ray: {count} {single if count == 1 else plural}" for count, single, plural in counts if count
+        ]
 
     async def _request_result(self, slot: WorkerSlot, request: EvalRequest[Any, Any]) -> EvalResult:
         try:

@@ -432,8 +432,9 @@ class RemoteRunner:
         if not self._awaited or quiet < QUIET_SECONDS:
             return
         if self._progress.notice in ("", self._waiting_notice):
-            requests = f"{len(self._awaited):,} requests"
-            self._waiting_notice = f"no worker has answered for {quiet:.0f} s; {requests} are waiting"
+            count = len(self._awaited)
+            waiting = "1 request is waiting" if count == 1 else f"{count:,} requests are waiting"
+            self._waiting_notice = f"no worker has answered for {quiet:.0f} s; {waiting}"
             self._notice(self._waiting_notice)
         if quiet > self._resend_after and await asyncio.to_thread(self._have_all_vanished):
             self._resend_after *= 2

@@ -17,6 +17,7 @@ from proctor.core import stopwatch
 from proctor.core.clock import Clock
 from proctor.core.isolation import UserCall, outside_task, without_task
 from proctor.core.private_copy import private_copies
+from proctor.core.retry_policy import is_retryable_error, trial_backoff_seconds
 from proctor.core.threads import CallThreads
 from proctor.engine import timeouts as limits
 from proctor.engine.cache import CachedReply, Call, OutputCache, is_data, may_hold_messages, read_reply
@@ -35,46 +36,6 @@ from proctor.records.session import ModelCall, Session, Usage
 from proctor.records.trial import Configuration, EvalResult, Failure, Reply, Trial
 from proctor.sessions import current as sessions
 
-MAX_BACKOFF = 60.0
-RETRYABLE_STATUS = (408, 425, 429)
-
-
-def is_retryable(error: BaseException) -> bool:
-    """True for transient errors: connection errors, timeouts, and errors that say so themselves
-    (`retryable`, or an HTTP `status_code` of 408, 425, 429 or 5xx).
-
-    >>> is_retryable(ConnectionResetError()), is_retryable(ValueError())
-    (True, False)
-    """
-    try:
-        retryable, status = getattr(error, "retryable", None), getattr(error, "status_code", None)
-        if isinstance(retryable, bool):
-            return retryable
-        if isinstance(status, int):
-            return status in RETRYABLE_STATUS or status >= 500
-    except Exception:
-        # An attribute of a user-defined exception raised an error.
-        return False
-    return isinstance(error, ConnectionError | TimeoutError)
-
-
-def backoff_seconds(attempt: int, base: float, error: BaseException, rng: random.Random) -> float:
-    """Seconds to wait before the next attempt: exponential with jitter, at least Retry-After.
-
-    >>> 0.5 <= backoff_seconds(1, 1.0, ConnectionError(), random.Random(0)) <= 1.0
-    True
-    """
-    longest = min(MAX_BACKOFF, base * 2 ** (attempt - 1))
-    jittered = rng.uniform(longest / 2, longest)
-    try:
-        retry_after = getattr(error, "retry_after", None)
-    except Exception:
-        return jittered
-    if isinstance(retry_after, int | float) and math.isfinite(retry_after):
-        return max(jittered, min(retry_after, MAX_BACKOFF))
-    return jittered
-
-
 # A target cannot modify inputs of these types.
 _IMMUTABLE = frozenset((str, int, float, bool, bytes, type(None)))
 MESSAGE_LENGTH = 2_000
@@ -83,7 +44,7 @@ BLOCKED = "it blocked the event loop past its timeout"
 
 
 class Runner(Protocol):
-    """Runs jobs for the workers; `max_concurrency` limits how many run at once, if set."""
+    """Runs jobs for the workers, at most `max_concurrency` at once if that is set."""
 
     @property
     def max_concurrency(self) -> int | None: ...
@@ -195,7 +156,7 @@ class TrialRunner:
             if failure is None:
                 break
             reply = None
-            if attempt > self._options.retries or not is_retryable(failure):
+            if attempt > self._options.retries or not is_retryable_error(failure):
                 break
             await self._back_off(slot, attempt, failure)
             attempt += 1
@@ -263,7 +224,7 @@ class TrialRunner:
         return reply if call.expired or call.error is not None else call.value
 
     async def _back_off(self, slot: WorkerSlot, attempt: int, failure: BaseException) -> None:
-        delay = backoff_seconds(attempt, self._options.retry_delay, failure, self._rng)
+        delay = trial_backoff_seconds(attempt, self._options.retry_delay, failure, self._rng)
         slot.is_idle = True
         if self._progress.stopping and slot.task is not None:
             # The run is stopping and cancels jobs that wait before a retry.

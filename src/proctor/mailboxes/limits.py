@@ -152,7 +152,7 @@ def full_error(where: str, capacity: int) -> MailboxFull:
 def history_line(delivery: int, reason: str) -> str:
     """One line of the history of a message.
 
-    >>> history_line(2, LEASE_RAN_OUT)
+    >>> history_line(2, LEASE_EXPIRED)
     'delivery 2: its lease ran out'
     """
     return f"delivery {delivery}: {reason}"
@@ -161,7 +161,7 @@ def history_line(delivery: int, reason: str) -> str:
 def describe_deliveries(deliveries: int) -> str:
     """The reason of a dead letter that was delivered too often.
 
-    >>> too_often(3)
+    >>> describe_deliveries(3)
     'it was delivered 3 times and never acknowledged'
     """
     times = "once" if deliveries == 1 else f"{deliveries} times"
@@ -179,9 +179,9 @@ class BodyCodec(Generic[BodyT]):
     mapping or union of them. Evaluation results keep values that JSON lacks (tuples, sets, NaN): they
     are tagged as in the history.
 
-    >>> Bodies(dict[str, int]).read(b'{"a": 1}')
+    >>> BodyCodec(dict[str, int]).read(b'{"a": 1}')
     {'a': 1}
-    >>> Bodies(list[int]).read(b'["one"]')
+    >>> BodyCodec(list[int]).read(b'["one"]')
     Traceback (most recent call last):
     ValueError: Expected `int`, got `str` - at `$[0]`
     """

@@ -31,8 +31,8 @@ _MAX_MILLISECONDS = 253_402_300_799_999
 class StoredMessage(NamedTuple):
     """A message as it is stored, with its encoded body.
 
-    >>> Letter.read(b"7f 1735689600000 results\\n[1]")
-    Letter(id='7f', sent_ms=1735689600000, reply_to='results', body=b'[1]')
+    >>> StoredMessage.read(b"7f 1735689600000 results\\n[1]")
+    StoredMessage(id='7f', sent_ms=1735689600000, reply_to='results', body=b'[1]')
     """
 
     id: str
@@ -50,7 +50,7 @@ class StoredMessage(NamedTuple):
 def read_dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
     """Read an entry of the stream of dead letters; its key contains the time of death.
 
-    >>> dead_letter(b"1735689600000-0", [b"letter", b"junk", b"id", b"7f"]).reason
+    >>> read_dead_letter(b"1735689600000-0", [b"letter", b"junk", b"id", b"7f"]).reason
     'unreadable: its record has no valid header'
     """
     entry = dict(zip(fields[::2], fields[1::2], strict=False))
@@ -98,7 +98,7 @@ def _history_line(line: str) -> str:
 def split_chunks(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
     """Split bodies into chunks for one command each.
 
-    >>> [len(chunk) for chunk in chunked([b"1"] * 120)]
+    >>> [len(chunk) for chunk in split_chunks([b"1"] * 120)]
     [100, 20]
     """
     chunk: list[bytes] = []
@@ -116,7 +116,7 @@ def split_chunks(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
 def to_datetime(ms: int) -> datetime:
     """Convert milliseconds of the server.
 
-    >>> moment(1735689600250).isoformat()
+    >>> to_datetime(1735689600250).isoformat()
     '2025-01-01T00:00:00.250000+00:00'
     """
     return datetime.fromtimestamp(ms / 1000, UTC)

@@ -441,7 +441,7 @@ def _check_deliveries(max_deliveries: int | None, where: str) -> None:
 def _parse_url(url: str) -> tuple[str | None, str | None]:
     """The endpoint in the URL of a queue, or the region if it is an endpoint of Amazon.
 
-    >>> _place_of("https://sqs.eu-west-1.amazonaws.com/123456789012/letters")
+    >>> _parse_url("https://sqs.eu-west-1.amazonaws.com/123456789012/letters")
     (None, 'eu-west-1')
     """
     parts = urlsplit(url)

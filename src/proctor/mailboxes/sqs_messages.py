@@ -208,7 +208,7 @@ def whole_seconds(name: str, seconds: float, where: str, maximum: float = limits
 def to_datetime(milliseconds: str) -> datetime:
     """Convert a timestamp of SQS.
 
-    >>> moment("1500")
+    >>> to_datetime("1500")
     datetime.datetime(1970, 1, 1, 0, 0, 1, 500000, tzinfo=datetime.timezone.utc)
     """
     return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)

@@ -41,7 +41,7 @@ _FIXES = {
 def translate_error(error: Exception, where: str) -> MailboxError:
     """Translate an error of boto3.
 
-    >>> print(explained(ValueError("Invalid endpoint: nowhere"), "queue 'a'"))
+    >>> print(translate_error(ValueError("Invalid endpoint: nowhere"), "queue 'a'"))
     queue 'a': Invalid endpoint: nowhere
     Fix: write the endpoint as in AWS_ENDPOINT_URL_SQS=http://localhost:9324
     """
@@ -316,7 +316,7 @@ class Queue:
 def split_batches(entries: Iterable[tuple[Entry, int]], largest: int) -> Iterator[list[Entry]]:
     """Split entries with their sizes into as few batches as SQS accepts, in order.
 
-    >>> [len(one) for one in batches([({}, 4), ({}, 4), ({}, 4)], largest=10)]
+    >>> [len(batch) for batch in split_batches([({}, 4), ({}, 4), ({}, 4)], largest=10)]
     [2, 1]
     """
     batch: list[Entry] = []
@@ -334,7 +334,7 @@ def split_batches(entries: Iterable[tuple[Entry, int]], largest: int) -> Iterato
 def encode_entry(body: str, attributes: Mapping[str, str]) -> tuple[Entry, int]:
     """Build the entry of a message, and its size in bytes as SQS counts it.
 
-    >>> written('"hi"', {"reply_to": "results"})[1]
+    >>> encode_entry('"hi"', {"reply_to": "results"})[1]
     25
     """
     entry: Entry = {"MessageBody": body}
