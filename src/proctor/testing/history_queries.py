@@ -297,8 +297,8 @@ class HistoryQueries(HistoryHooks):
             history.drop_baseline("main")
             assert ids(history.prune(short, now=now.astimezone(UTC)).gone) == ["base"]
 
-    def test_it_is_told_what_stays_though_no_limit_keeps_it(self) -> None:
-        """And why; of the others, with `only` no more than those are deleted."""
+    def test_pruning_reports_the_old_runs_that_stay(self) -> None:
+        """Each with its reason; with `only`, no other runs are deleted."""
         with self.history() as history:
             for run_id in ("base", "busy", "r", "s"):
                 history.begin(a_run(run_id))
@@ -307,7 +307,7 @@ class HistoryQueries(HistoryHooks):
             with history.hold("busy"):
                 found = history.prune(short, now=now, only=["s", "base"])
             assert ids(found.gone) == ["s"]
-            assert found.staying == {"base": "the baseline main", "busy": "somebody works on it"}
+            assert found.staying == {"base": "the baseline main", "busy": "a process is working on it"}
             assert sorted(ids(history.runs())) == ["base", "busy", "r"]
 
     def test_a_baseline_that_is_set_meanwhile_is_not_pruned(self) -> None:
