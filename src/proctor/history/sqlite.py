@@ -159,9 +159,9 @@ class SQLiteDatabase:
         return claim(self._locks, run_id)
 
     def assure_hold(self, run_id: str) -> None:
-        """A lock on a file lasts as long as its process."""
+        """Do nothing: a lock on a file lasts as long as its process."""
 
-    def is_held(self, run_id: str, ask: Ask) -> bool:  # noqa: ARG002 - files tell it here
+    def is_held(self, run_id: str, ask: Ask) -> bool:  # noqa: ARG002 - the lock files show it
         return is_claimed(self._locks, run_id)
 
     def measure(self, ask: Ask) -> tuple[int, int]:
@@ -228,8 +228,8 @@ def _connect(path: Path) -> SQLiteConnection:
     except BaseException:
         connection.close()
         raise
-    found: SQLiteConnection = connection
-    return found
+    typed: SQLiteConnection = connection
+    return typed
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:

@@ -46,16 +46,16 @@ from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
-# The figures of a result as they lie in a block; its sample's id and cluster; what it spent.
-Beside = tuple[tuple[Any, ...], str, str | None, Sequence[Any] | None]
+# The figures of a result, the id and cluster of its sample, and its model usage.
+ResultRow = tuple[tuple[Any, ...], str, str | None, Sequence[Any] | None]
 
 _COUNTS = {MARK_OF[outcome]: worth for outcome, worth in PASS_VALUES.items()}
 
 
-def together(evaluators: Sequence[str], rows: Iterable[Beside]) -> Figures:
+def build_figures(evaluators: Sequence[str], rows: Iterable[ResultRow]) -> Figures:
     """Return the figures of all results as columns."""
-    held: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [(), (), (), ()]
-    figures, ids, clusters, spent = held
+    transposed: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [(), (), (), ()]
+    figures, ids, clusters, spent = transposed
     columns = list(zip(*figures, strict=True)) or [()] * (FIRST_NUMBER + len(evaluators))
     costs = [each[0] if each else None for each in spent]
     return Figures(
@@ -90,17 +90,17 @@ class ResultReader:
     def __init__(self, ask: Ask, run_id: str) -> None:
         self._ask = ask
         self._run_id = run_id
-        self._at_hand: OrderedDict[int, list[bytes]] = OrderedDict()
+        self._cached_blocks: OrderedDict[int, list[bytes]] = OrderedDict()
 
     def read(self, place: int) -> EvalResult:
         """Return the result at a place."""
         key = place >> OFFSET_BITS
-        lines = self._at_hand.get(key)
+        lines = self._cached_blocks.get(key)
         if lines is None:
             ((_, lines),) = self._lines([key])
-            self._at_hand[key] = lines
-            if len(self._at_hand) > BLOCKS_AT_HAND:
-                self._at_hand.popitem(last=False)
+            self._cached_blocks[key] = lines
+            if len(self._cached_blocks) > BLOCKS_AT_HAND:
+                self._cached_blocks.popitem(last=False)
         return self._result(lines, place)
 
     def all(self, places: array[int]) -> Iterator[EvalResult]:
@@ -108,34 +108,34 @@ class ResultReader:
         start = 0
         while start < len(places):
             part: Sequence[int] = places[start : start + NEAR]
-            if not _scattered(part):
+            if not _is_scattered(part):
                 yield from map(self.read, part)
             else:
-                found = self._gathered(places[start : start + GATHERED])
-                part = list(found)
+                lines = self._gather_lines(places[start : start + GATHERED])
+                part = list(lines)
                 for place in part:
-                    line = found.pop(place)
+                    line = lines.pop(place)
                     yield decode_stored(self._run_id, "a result", partial(read, line))
             start += len(part)
 
-    def _gathered(self, places: Sequence[int]) -> dict[int, bytes]:
+    def _gather_lines(self, places: Sequence[int]) -> dict[int, bytes]:
         """Return the lines of the first places, as many as fit in memory and at least one."""
-        wanted: dict[int, list[int]] = {}
+        by_block: dict[int, list[int]] = {}
         for place in places:
-            wanted.setdefault(place >> OFFSET_BITS, []).append(place)
-        found: dict[int, bytes] = {}
+            by_block.setdefault(place >> OFFSET_BITS, []).append(place)
+        gathered: dict[int, bytes] = {}
         size, ranks = 0, {place: rank for rank, place in enumerate(places)}
         end = len(places)
-        for key, lines in self._lines(sorted(wanted)):
-            for place in wanted[key]:
+        for key, lines in self._lines(sorted(by_block)):
+            for place in by_block[key]:
                 if ranks[place] < end:
-                    found[place] = self._line(lines, place)
-                    size += len(found[place])
+                    gathered[place] = self._line(lines, place)
+                    size += len(gathered[place])
             while size > GATHERED_BYTES and end > 1:
                 end //= 2
-                found = {place: line for place, line in found.items() if ranks[place] < end}
-                size = sum(map(len, found.values()))
-        return {place: found[place] for place in places[:end]}
+                gathered = {place: line for place, line in gathered.items() if ranks[place] < end}
+                size = sum(map(len, gathered.values()))
+        return {place: gathered[place] for place in places[:end]}
 
     def _lines(self, keys: Sequence[int]) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the lines of blocks by their ids."""
@@ -157,7 +157,7 @@ class ResultReader:
     def _line(self, lines: list[bytes], place: int) -> bytes:
         offset = place & OFFSET
         if offset >= len(lines):
-            raise damage_error(self._run_id, f"a block has {len(lines)} results, and needs {offset + 1}")
+            raise damage_error(self._run_id, f"a block has {len(lines)} results, but needs {offset + 1}")
         return lines[offset]
 
     def _result(self, lines: list[bytes], place: int) -> EvalResult:
@@ -165,18 +165,18 @@ class ResultReader:
         return decode_stored(self._run_id, "a result", partial(read, line))
 
 
-def _scattered(places: Sequence[int]) -> bool:
+def _is_scattered(places: Sequence[int]) -> bool:
     """Tell whether reading the places one by one would decompress blocks repeatedly."""
-    at_hand: dict[int, None] = {}
+    cached: dict[int, None] = {}
     unpacked, blocks = 0, set()
     for place in places:
         key = place >> OFFSET_BITS
-        if key not in at_hand:
+        if key not in cached:
             unpacked += 1
             blocks.add(key)
-            at_hand[key] = None
-            if len(at_hand) > BLOCKS_AT_HAND:
-                del at_hand[next(iter(at_hand))]
+            cached[key] = None
+            if len(cached) > BLOCKS_AT_HAND:
+                del cached[next(iter(cached))]
     return unpacked > 2 * len(blocks)
 
 
@@ -307,9 +307,9 @@ class StoredResults:
         return usages if any(usages) else None
 
     def figures(self) -> Figures:
-        return together([spec.name for spec in self._run.evaluators], self._joined_rows())
+        return build_figures([spec.name for spec in self._run.evaluators], self._joined_rows())
 
-    def _joined_rows(self) -> Iterator[Beside]:
+    def _joined_rows(self) -> Iterator[ResultRow]:
         for figures, names, clusters, spent in self._blocks("figures, sample_ids, clusters, spent"):
             ids = _list(names)
             for row in zip(
