@@ -16,7 +16,7 @@ import msgspec
 from proctor.errors import HistoryError, ResumeRefused, RunNotFound
 from proctor.history import finding
 from proctor.history.block import RESULTS_A_BLOCK, STORED, Packed, packer, record_of, rows, without_errors
-from proctor.history.damage import BlockChecker, decode_stored
+from proctor.history.damage import BlockChecker, damage_error, decode_stored
 from proctor.history.database import Connection, Database, first_line
 from proctor.history.stored_results import StoredResults
 from proctor.history.writer import INSERT, GroupWriter
@@ -214,6 +214,10 @@ class StoredRuns:
         if not stored:
             raise RunNotFound(f"there is no run {run_id!r}: it was deleted meanwhile")
         results = self.results(metadata.run_id)
+        is_whole = metadata.status == "completed" and metadata.stopped_early is None
+        if is_whole and metadata.total and not len(results):
+            # A damaged index hides rows without an error.
+            raise damage_error(metadata.run_id, f"all {metadata.total:,} results are missing")
         return EvalReport(results, metadata, *decode_metrics(stored[0][0]))
 
     def metrics_of(self, run_ids: Sequence[str]) -> dict[str, MetricTables]:
