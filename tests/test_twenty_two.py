@@ -72,10 +72,11 @@ def test_editors_know_their_names() -> None:
 
 
 def test_each_is_a_public_name() -> None:
-    """Importable from the package, and the very thing that its name stands for."""
+    """Exported by the package and callable; the short `proctor.__all__` lists only some of them."""
+    exported = {name for names in proctor.EXPORTS.values() for name in names}
     for name in NAMES:
         assert callable(getattr(proctor, name))
-        assert name in proctor.__all__
+        assert name in exported
 
 
 NEEDED: dict[str, dict[str, Any]] = {
