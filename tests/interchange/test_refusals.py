@@ -239,7 +239,7 @@ def test_a_baseline_that_is_taken_moves_if_that_is_wanted(tmp_path: Path) -> Non
         ),
         ({'"n":2': '"n":3'}, "pass_rate is 0.5 (n=3), but the results give 0.5 (n=2)"),
         ({'"configuration":"b"': '"configuration":"a"'}, "pass_rate of a is 1 (n=1), but the results"),
-        ({'"pass_rate":{"value":0.5': '"pass_rate":{"value":null'}, "pass_rate is no value (n=2)"),
+        ({'"pass_rate":{"value":0.5': '"pass_rate":{"value":null'}, "pass_rate is none (n=2)"),
     ],
 )
 def test_results_that_do_not_match_their_metrics_are_refused(

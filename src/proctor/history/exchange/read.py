@@ -119,7 +119,7 @@ def _difference(stored: MetricValue, totals: list[float]) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "no value" if value is None else f"{value:.4g}"
+    return "none" if value is None else f"{value:.4g}"
 
 
 READERS: dict[Format, Callable[[Path], Iterator[LocatedPart]]] = {
