@@ -137,7 +137,9 @@ def test_loop_ruling_within_tolerance_at_its_edge() -> None:
     """Loop ruling: a difference equal to the tolerance passes with the value 0, as documented."""
     score = within_tolerance(0.5)(1.5, 1.0)
     assert (score.passed, score.value) == (True, 0.0)
-    assert "passes with value 0" in " ".join((within_tolerance.__doc__ or "").split())
+    assert "to 0 (a difference equal to the tolerance, which still passes)" in " ".join(
+        (within_tolerance.__doc__ or "").split()
+    )
 
 
 def test_runner_ruling_several_numbers_are_flattened() -> None:
@@ -321,7 +323,7 @@ def test_field_ruling_blocks_merge_and_combinations_may_not_contradict() -> None
     found = checks.evaluate({"output": "x", "n": 1, "expected": "y"}).field_results["output"]
     assert list(found.evaluators) == ["fine", "contains"]
     assert found.passed
-    with pytest.raises(ConfigError, match="combined by 'or' already"):
+    with pytest.raises(ConfigError, match="the field is already combined by 'or'"):
         checks.evaluate_field("output", combine_with="and")
 
 
@@ -347,7 +349,7 @@ def test_field_ruling_missing_raises_and_null_is_a_value() -> None:
     ]  # fmt: skip
 
 
-def test_field_ruling_every_configuration_is_run_anew() -> None:
+def test_field_ruling_every_configuration_needs_results() -> None:
     """Field ruling: a target, or recorded results for each; several with neither is an error."""
     checks = define().evaluate_field("output", fine)
     both: Any = {"a": {"add": 1}, "b": {"add": 2}}
@@ -355,7 +357,7 @@ def test_field_ruling_every_configuration_is_run_anew() -> None:
     assert [result.output for result in anew.results] == [2, 3]
     recorded = {name: {"output": name} for name in both}
     assert checks.evaluate({"input": 1}, recorded=recorded).rank_by("output.score").best == "a"
-    with pytest.raises(ConfigError, match="nothing was recorded"):
+    with pytest.raises(ConfigError, match="the configurations a, b have no recorded results"):
         checks.evaluate({"output": 1}, configurations=both)
 
 

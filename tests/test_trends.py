@@ -86,7 +86,7 @@ def test_runs_of_several_names_are_told_apart(history: SQLiteHistory) -> None:
 @pytest.mark.parametrize(
     ("metric", "configurations", "said"),
     [
-        ("pass_rat", None, "no run has a number for 'pass_rat'.*did you mean 'pass_rate'"),
+        ("pass_rat", None, "no run has a metric 'pass_rat'.*did you mean 'pass_rate'"),
         ("token", None, "did you mean 'tokens'"),
         ("pass_rate", ["smal"], "no run has a configuration 'smal'.*did you mean 'small'"),
     ],

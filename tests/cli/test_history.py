@@ -352,7 +352,7 @@ def test_runs_go_out_and_come_in(project: Project, month: SQLiteHistory, ending:
 def test_what_cannot_be_exported_is_refused(project: Project, month: SQLiteHistory) -> None:
     """And no file is written; runs at work are left out, or refused if they were named."""
     for args, said in [
-        (("out.txt",), "says no format"),
+        (("out.txt",), "the format cannot be derived from the extension"),
         (("out.csv", "nothing"), "there is no run 'nothing'"),
         (("out.csv", "--name", "exma"), "did you mean 'exam'?"),
         (("out.csv", "r0", "--name", "exam"), "run names and filters cannot be combined"),
@@ -361,7 +361,7 @@ def test_what_cannot_be_exported_is_refused(project: Project, month: SQLiteHisto
         told = project.proctor("history", "export", *args)
         assert (told.code, said in told.err) == (2, True), told
     with month.hold("r0"):
-        assert "r0 is being worked on" in project.proctor("history", "export", "out.csv", "r0").err
+        assert "r0 is still running" in project.proctor("history", "export", "out.csv", "r0").err
         only = project.proctor("history", "export", "out.csv", "--since", "1h")
         assert (only.code, "skipped: run r0 (exam)" in only.err) == (2, True)
         assert not (project.folder / "out.csv").exists()
@@ -379,8 +379,8 @@ def test_what_cannot_be_imported_is_refused(project: Project, month: SQLiteHisto
     told = project.proctor("history", "import", "runs.jsonl")
     assert told.code == 2
     assert told.err == snapshot("""\
-error: runs.jsonl:1: run r0 is in the history already, and not the same: what is known of it
-Fix: if the file is right, `proctor delete r0` and import again
+error: runs.jsonl:1: the history has a different run r0; they differ in its metadata
+Fix: to replace the stored run, delete it and import again: proctor delete r0
 """)
     project.write("runs.jsonl", text.splitlines()[0])
     cut = project.proctor("history", "import", "runs.jsonl", "--history", "new.db")

@@ -130,7 +130,7 @@ def test_a_trend_is_told_run_by_run(tmp_path: Path) -> None:
     assert trend.data[0]["date"] < trend.data[1]["date"]
     assert len(definition.history.trend("tokens").points) == 4
     assert [one.value for one in definition.history.trend("pass_rate").points] == [1.0] * 4
-    with pytest.raises(ConfigError, match="no run has a number for 'nothing'"):
+    with pytest.raises(ConfigError, match="no run has a metric 'nothing'"):
         definition.history.trend("nothing")
     single = checks(tmp_path, "single")
     single.evaluate(span(7))

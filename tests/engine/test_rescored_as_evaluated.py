@@ -238,8 +238,8 @@ def test_a_named_tuple_is_scored_again_as_a_tuple() -> None:
 
 def test_an_export_and_import_changes_no_value(tmp_path: Path) -> None:
     """A run that came from another history is rescored as it was there."""
-    from proctor.history.exchange.read import imported
-    from proctor.history.exchange.write import exported
+    from proctor.history.exchange.read import import_runs
+    from proctor.history.exchange.write import export_runs
 
     output = {"t": (1, 2), 3: float("nan"), "s": {"a"}, "b": b"x"}
     here, there = (SQLiteHistory(tmp_path / name) for name in ("a.db", "b.db"))
@@ -247,8 +247,8 @@ def test_an_export_and_import_changes_no_value(tmp_path: Path) -> None:
     assert first.metadata is not None
     for number, form in enumerate(("jsonl", "csv")):
         file = tmp_path / f"runs.{form}"
-        file.write_bytes(b"".join(exported(here, [first.metadata], form)))  # type: ignore[arg-type]
-        (found,) = imported(there, file)
+        file.write_bytes(b"".join(export_runs(here, [first.metadata], form)))  # type: ignore[arg-type]
+        (found,) = import_runs(there, file)
         assert found.new is (number == 0)
         assert same(there.results(first.run_id)[0].output, output)
 

@@ -194,6 +194,18 @@ def test_a_wrong_digit_is_not_taken_for_a_number(whole: Path, tmp_path: Path) ->
         results.column("contains")
 
 
+def test_a_completed_run_without_results_is_damaged(whole: Path, tmp_path: Path) -> None:
+    """A damaged index can hide all rows of a run; the run is not reported as empty."""
+    path = Path(shutil.copy(whole, tmp_path / "h.db"))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM blocks WHERE run = (SELECT id FROM runs WHERE name = 'run 0')")
+    history = SQLiteHistory(path)
+    with pytest.raises(HistoryError, match="all 24 results are missing"):
+        history.report("run 0")
+    assert len(history.report("run 1").results) == 24
+    history.close()
+
+
 def test_blocks_of_older_versions_are_read_without_checksums(whole: Path, tmp_path: Path) -> None:
     """They have none; what they hold is looked at as far as it can be."""
     path = tmp_path / "h.db"

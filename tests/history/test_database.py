@@ -78,7 +78,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     error = refusal(path)
-    assert "schema version 99; this Proctor knows up to" in error.what
+    assert "schema version 99; this version of Proctor supports up to" in error.what
     assert "newer Proctor" in error.fix
 
 

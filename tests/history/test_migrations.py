@@ -56,7 +56,7 @@ def written_by(version: int, path: Path) -> None:
     database.execute(f"PRAGMA user_version = {version}")
     for key, run in enumerate(runs(), start=1):
         if version >= 3:
-            run_rows.begin(database, run_rows.values_of(run), run)  # type: ignore[arg-type]
+            run_rows.begin(database, run_rows.run_values(run), run)  # type: ignore[arg-type]
             continue
         database.execute(
             "INSERT INTO runs (run_id, name, status, started_at, metadata) VALUES (?, ?, ?, ?, ?)",

@@ -121,7 +121,7 @@ def test_a_newer_schema_is_refused(history: PostgresHistory) -> None:
     history.begin(run_of("r"))
     history._connection.execute("UPDATE schema_version SET version = 99")
     history.close()
-    with pytest.raises(HistoryError, match="schema version 99; this Proctor knows up to"):
+    with pytest.raises(HistoryError, match="schema version 99; this version of Proctor supports up to"):
         history.begin(run_of("r2"))
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from proctor.history.finding import moment
+from proctor.history.finding import to_microseconds
 from proctor.history.postgres import PostgresHistory
 from proctor.history.sqlite import SQLiteHistory
 from proctor.history.stored_runs import StoredRuns
@@ -35,7 +35,10 @@ def fill(history: StoredRuns, runs: list[RunMetadata]) -> None:
     with history._changing() as connection:
         connection.executemany(
             "INSERT INTO runs (run_id, name, status, began, metadata) VALUES (?, ?, ?, ?, ?)",
-            [(run.run_id, run.name, run.status, moment(run.started_at), encode(run)) for run in runs],
+            [
+                (run.run_id, run.name, run.status, to_microseconds(run.started_at), encode(run))
+                for run in runs
+            ],
         )
         keys = dict(connection.execute("SELECT run_id, id FROM runs").fetchall())
         connection.executemany(

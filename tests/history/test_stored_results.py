@@ -174,7 +174,7 @@ def test_one_result_that_is_larger_than_the_room_is_read_all_the_same(
 
 def test_large_columns_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond a size the answers are read anew, and are the same."""
-    monkeypatch.setattr(stored_results, "KEPT_UP_TO", 1)
+    monkeypatch.setattr(stored_results, "MAX_CACHED_RESULTS", 1)
     history = SQLiteHistory(tmp_path / "h.db")
     results = [scored("a", 1.0), scored("b", 0.0)]
     assert_same_answers(stored(history, (run_of(), results)), ResultList(results))

@@ -9,8 +9,8 @@ import msgspec
 
 from proctor import JSONReporter, MarkdownReporter
 from proctor.history.exchange.parts import Format
-from proctor.history.exchange.read import Imported, imported
-from proctor.history.exchange.write import exported
+from proctor.history.exchange.read import ImportedRun, import_runs
+from proctor.history.exchange.write import export_runs
 from proctor.history.sqlite import SQLiteHistory
 from proctor.ports import History
 from proctor.records.metric import MetricValue
@@ -125,12 +125,12 @@ def filled(path: Path) -> SQLiteHistory:
 
 def write(history: History, path: Path, as_: Format) -> Path:
     """All runs of a history in a file, the oldest first."""
-    path.write_bytes(b"".join(exported(history, list(reversed(history.runs(limit=1000))), as_)))
+    path.write_bytes(b"".join(export_runs(history, list(reversed(history.runs(limit=1000))), as_)))
     return path
 
 
-def take(history: History, path: Path) -> list[Imported]:
-    return list(imported(history, path))
+def take(history: History, path: Path) -> list[ImportedRun]:
+    return list(import_runs(history, path))
 
 
 def everything(history: History) -> dict[str, object]:

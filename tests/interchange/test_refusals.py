@@ -14,7 +14,7 @@ import pytest
 
 from proctor.errors import UsageError
 from proctor.history.exchange.parts import FORMATS, Format
-from proctor.history.exchange.read import imported
+from proctor.history.exchange.read import import_runs
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.metric import MetricValue
 from proctor.testing.history_queries import a_result, a_run, ids, store
@@ -36,20 +36,20 @@ def parts(tmp_path: Path) -> list[Any]:
 
 
 def refusal(tmp_path: Path, lines: list[str]) -> tuple[str, list[str]]:
-    """What is said of a file of these lines, and which runs were taken in."""
+    """The error for a file of these lines without its fix, and the runs that were imported."""
     file = tmp_path / "bad.jsonl"
     file.write_text("\n".join(lines) + "\n")
     history = SQLiteHistory(tmp_path / "into.db")
     with pytest.raises(UsageError) as error:
         take(history, file)
-    return str(error.value).partition("\nTo mend")[0].replace(str(tmp_path) + "/", ""), ids(history.runs())
+    return str(error.value).partition("\nFix: ")[0].replace(str(tmp_path) + "/", ""), ids(history.runs())
 
 
-DAMAGE = "the file is damaged, or no export of runs: "
+DAMAGE = "the file is damaged, or not an export of runs: "
 
 
-def test_every_kind_of_damage_is_told_with_its_line(tmp_path: Path, parts: list[Any]) -> None:
-    """Cut, swapped, left out, repeated, misspelt: the run before is in, that run is not."""
+def test_every_kind_of_damage_is_reported_with_its_line(tmp_path: Path, parts: list[Any]) -> None:
+    """Truncated, swapped, missing, repeated, misspelled: only the runs before are imported."""
     good = [json.dumps(part) for part in parts]
     head, first, second, end, head2, third, end2 = parts
     trial = second["result"]["trial"]
@@ -57,17 +57,17 @@ def test_every_kind_of_damage_is_told_with_its_line(tmp_path: Path, parts: list[
     assert told.startswith(f"bad.jsonl:5: {DAMAGE}JSON is malformed")
     assert runs == ["r1"]
     told, runs = refusal(tmp_path, [*good[:4], good[4], good[6]])
-    assert told.endswith("run r2 has 0 results here, and its end tells of 1 of run r2")
+    assert told.endswith("run r2 has 0 results here, but its end is for run r2 with 1 result")
     assert runs == ["r1"]
     (tmp_path / "into.db").unlink()
     for lines, line, said in [
         (good[:3], 3, "it ends in the middle of run r1"),
-        ([good[0], good[2], good[1], good[3]], 3, "the result at place 0 is not where it belongs"),
-        ([good[0], good[1], good[1], good[3]], 3, "the result at place 0 is not where it belongs"),
-        (good[1:], 1, "this belongs to no run"),
+        ([good[0], good[2], good[1], good[3]], 3, "the result has the position 0, which is repeated"),
+        ([good[0], good[1], good[1], good[3]], 3, "the result has the position 0, which is repeated"),
+        (good[1:], 1, "this line belongs to no run"),
         ([good[0], good[4]], 2, "run r1 has no end"),
         ([good[0], *good[4:]], 2, "run r1 has no end"),
-        ([good[0], good[1], good[6]], 3, "run r1 has 1 results here, and its end tells of 1 of run r2"),
+        ([good[0], good[1], good[6]], 3, "run r1 has 1 result here, but its end is for run r2 with 1 result"),
         (["hello"], 1, "JSON is malformed"),
         (['{"a": 1}'], 1, "Object missing required field `part`"),
         ([changed(head, part="runs")], 1, "Invalid value 'runs'"),
@@ -77,9 +77,13 @@ def test_every_kind_of_damage_is_told_with_its_line(tmp_path: Path, parts: list[
             2,
             "the run has no configuration 'x'",
         ),
-        ([good[0], changed(second, result={"trial": {**trial, "epoch": -1}})], 2, "-1 is no epoch"),
-        ([good[0], changed(second, position=10**9)], 2, "the result at place 1000000000 is not where"),
-        ([good[0], changed(first, position=-1)], 2, "the result at place -1 is not where"),
+        (
+            [good[0], changed(second, result={"trial": {**trial, "epoch": -1}})],
+            2,
+            "the epoch -1 is not valid",
+        ),
+        ([good[0], changed(second, position=10**9)], 2, "the result has the position 1000000000"),
+        ([good[0], changed(first, position=-1)], 2, "the result has the position -1"),
         ([good[0], changed(first, position=1.5)], 2, "Expected `int`, got `float`"),
         ([good[0], changed(first, more=1)], 2, "Object contains unknown field `more`"),
         ([good[0], "[" * 100_000], 2, ""),
@@ -96,12 +100,12 @@ def test_an_id_that_could_be_a_path_is_refused(tmp_path: Path, parts: list[Any],
     parts[0]["metadata"]["run_id"] = run_id
     told, runs = refusal(tmp_path, [json.dumps(part) for part in parts])
     assert told.startswith("bad.jsonl:1: ")
-    assert "cannot be the id of a run" in told
+    assert "is not a valid run id" in told
     assert runs == []
 
 
 def test_a_file_of_a_newer_proctor_is_refused(tmp_path: Path, parts: list[Any]) -> None:
-    """With the version it has and the one that is read."""
+    """The error names the version of the file and the supported version."""
     told, _ = refusal(tmp_path, [changed(parts[0], proctor_run=2)])
     assert told == "bad.jsonl:1: the file has version 2; this version of Proctor reads 1"
 
@@ -120,7 +124,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path, name: str) -> None:
         ("a.jsonl", b"\n \n", "it is empty"),
         ("a.csv", b"", "there is no column 'record'"),
         ("a.csv", b"id,record\n1,x\n", "there is no column 'run_record'"),
-        ("a.csv", b"record,run_record\n1\n", "a.csv:2: .*this row has 1 cells, the header has 2"),
+        ("a.csv", b"record,run_record\n1\n", "a.csv:2: .*this row has 1 cells; the header has 2"),
         ("a.csv", b"record,run_record\n{,\n", "a.csv:2: .*Input data was truncated"),
         ("a.csv", b'record,run_record\n"\n', "a.csv:2: .*unexpected end of data"),
         ("a.csv", b"record,run_record\n\xff\xfe,\n", "a.csv:2: .*can't decode"),
@@ -159,7 +163,7 @@ def test_a_table_whose_rows_were_cut_off_is_refused(tmp_path: Path, as_: Format)
         kept = parts[:4] if as_ == "jsonl" else parts[:3]
         file.write_bytes((b"\n" if as_ == "jsonl" else b"\n2026").join(kept) + b"\n")
     other = SQLiteHistory(tmp_path / "other.db")
-    with pytest.raises(UsageError, match=r"results here, and its end tells|in the middle of run"):
+    with pytest.raises(UsageError, match=r"results? here, but its end is for|in the middle of run"):
         take(other, file)
     assert ids(other.runs()) == ([RUN.run_id] if as_ == "parquet" else [])
 
@@ -170,8 +174,8 @@ def test_another_run_under_the_same_id_is_refused(tmp_path: Path) -> None:
     file = write(history, tmp_path / "runs.jsonl", "jsonl")
     text = file.read_text()
     for before, after, what in [
-        ('"attempts":3', '"attempts":4', "its result at place 0"),
-        ('"duration_seconds":9.000001', '"duration_seconds":9.5', "what is known of it"),
+        ('"attempts":3', '"attempts":4', "its result at position 0"),
+        ('"duration_seconds":9.000001', '"duration_seconds":9.5', "its metadata"),
         ('"interval":[0.06,0.79]', '"interval":[0.07,0.79]', "its metrics"),
     ]:
         assert before in text
@@ -179,7 +183,7 @@ def test_another_run_under_the_same_id_is_refused(tmp_path: Path) -> None:
         state = everything(history)
         with pytest.raises(UsageError) as error:
             take(history, file)
-        assert f"run {RUN.run_id} is in the history already, and not the same: {what}" in str(error.value)
+        assert f"the history has a different run {RUN.run_id}; they differ in {what}" in str(error.value)
         assert f"proctor delete {RUN.run_id}" in error.value.fix
         assert everything(history) == state
 
@@ -191,7 +195,7 @@ def test_a_run_with_fewer_results_than_the_stored_one_is_another(tmp_path: Path)
     file = write(history, tmp_path / "runs.jsonl", "jsonl")
     with history.writer("r1") as writer:
         writer.add(1, a_result("b"))
-    with pytest.raises(UsageError, match="not the same: how many results it has"):
+    with pytest.raises(UsageError, match="they differ in the number of results"):
         take(history, file)
 
 
@@ -217,7 +221,7 @@ def test_a_baseline_that_is_taken_moves_if_that_is_wanted(tmp_path: Path) -> Non
     store(other, a_run("mine"))
     other.set_baseline("main", "mine")
     file = write(history, tmp_path / "runs.csv", "csv")
-    told = list(imported(other, file, move_baselines=True))
+    told = list(import_runs(other, file, move_baselines=True))
     assert (told[0].baselines, told[0].taken) == (["größer", "main"], [])
     assert told[0].moved == {"main": "mine"}
     assert other.baseline("main").run_id == RUN.run_id
@@ -226,22 +230,22 @@ def test_a_baseline_that_is_taken_moves_if_that_is_wanted(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({'"passed":false': '"passed":true'}, "pass_rate 0.5 over 2, its results come to 1 over 2"),
-        ({'"value":0.0': '"value":0.4'}, "mean_score 0.5 over 2, its results come to 0.7 over 2"),
-        ({'"exact.mean"': '"exact.was"', '"value":0.0': '"value":0.4'}, "mean_score 0.5 over 2"),
+        ({'"passed":false': '"passed":true'}, "pass_rate is 0.5 (n=2), but the results give 1 (n=2)"),
+        ({'"value":0.0': '"value":0.4'}, "mean_score is 0.5 (n=2), but the results give 0.7 (n=2)"),
+        ({'"exact.mean"': '"exact.was"', '"value":0.0': '"value":0.4'}, "mean_score is 0.5 (n=2)"),
         (
             {'"mean_score"': '"was"', '"value":0.0': '"value":0.4'},
-            "exact.mean 0.5 over 2, its results come to 0.7 over 2",
+            "exact.mean is 0.5 (n=2), but the results give 0.7 (n=2)",
         ),
-        ({'"n":2': '"n":3'}, "pass_rate 0.5 over 3, its results come to 0.5 over 2"),
-        ({'"configuration":"b"': '"configuration":"a"'}, "pass_rate of a 1 over 1, its results"),
-        ({'"pass_rate":{"value":0.5': '"pass_rate":{"value":null'}, "pass_rate no value over 2"),
+        ({'"n":2': '"n":3'}, "pass_rate is 0.5 (n=3), but the results give 0.5 (n=2)"),
+        ({'"configuration":"b"': '"configuration":"a"'}, "pass_rate of a is 1 (n=1), but the results"),
+        ({'"pass_rate":{"value":0.5': '"pass_rate":{"value":null'}, "pass_rate is none (n=2)"),
     ],
 )
-def test_results_that_do_not_come_to_their_metrics_are_refused(
+def test_results_that_do_not_match_their_metrics_are_refused(
     tmp_path: Path, changes: dict[str, str], said: str
 ) -> None:
-    """Whoever edits verdicts or scores would have two truths in one run."""
+    """A file with edited verdicts or scores contradicts its own metrics."""
     history = SQLiteHistory(tmp_path / "h.db")
     run = a_run("r1", configurations=("a", "b"))
     store(history, run, [a_result("x", configuration="a"), a_result("x", 0.0, configuration="b")])
@@ -259,17 +263,17 @@ def test_results_that_do_not_come_to_their_metrics_are_refused(
         where = text.rindex('"part":"end"') if before.startswith(('"n"', '"pass_rate"')) else 0
         text = text[:where] + text[where:].replace(before, after, 1 if where else -1)
     told, runs = refusal(tmp_path, text.splitlines())
-    assert f"its end tells of {said}" in told
+    assert f"the stored {said}" in told
     assert runs == []
 
 
-def test_it_is_told_what_to_do_with_a_file(tmp_path: Path, parts: list[Any]) -> None:
-    """Runs before the fault are spoken of only where there are any."""
+def test_the_fix_mentions_runs_that_were_imported(tmp_path: Path, parts: list[Any]) -> None:
+    """Only if there are any before the damaged line."""
     good = [json.dumps(part) for part in parts]
     for lines, fix in [
-        (["hello"], "take a file that `proctor history export` wrote, or export the run again"),
-        ([*good[:4], "hello"], "export the run again; the run before this place can stay"),
-        ([*good, "hello"], "export the run again; the 2 runs before this place can stay"),
+        (["hello"], "use a file that `proctor history export` wrote, or export the run again"),
+        ([*good[:4], "hello"], "export the run again; the run before this line is already imported"),
+        ([*good, "hello"], "export the run again; the 2 runs before this line are already imported"),
     ]:
         file = tmp_path / "bad.jsonl"
         file.write_text("\n".join(lines))
@@ -293,7 +297,7 @@ def killing(path):
         yield part
 
 importing.READERS["jsonl"] = killing
-list(importing.imported(SQLiteHistory(sys.argv[1]), Path(sys.argv[2])))
+list(importing.import_runs(SQLiteHistory(sys.argv[1]), Path(sys.argv[2])))
 """
 
 
@@ -320,6 +324,6 @@ def test_a_run_without_a_zone_or_configuration_is_refused(tmp_path: Path, parts:
     for change in changes:
         metadata = {**parts[0]["metadata"], **change}
         told, runs = refusal(tmp_path, [changed(parts[0], metadata=metadata)])
-        assert "the run has no configuration, or began in no time zone" in told
+        assert "the run has no configuration, or its start has no time zone" in told
         assert runs == []
     assert msgspec.json.encode(a_run("r1"))

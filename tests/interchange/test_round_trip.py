@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from proctor.errors import HistoryError, MissingExtra, UsageError
 from proctor.history.block import lines_of
 from proctor.history.exchange import table_csv
-from proctor.history.exchange.parts import FORMATS, Format, format_of
-from proctor.history.exchange.write import exported
+from proctor.history.exchange.parts import FORMATS, Format, detect_format
+from proctor.history.exchange.write import export_runs
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -100,7 +100,7 @@ def test_whatever_a_result_holds_comes_back(tmp_path: Path, given: list[Any]) ->
 def test_lines_of_json_are_a_run_its_results_and_its_metrics(tmp_path: Path) -> None:
     """A line each, each telling which part it is."""
     history = filled(tmp_path / "h.db")
-    text = b"".join(exported(history, [history.find(RUN.run_id)], "jsonl")).decode()
+    text = b"".join(export_runs(history, [history.find(RUN.run_id)], "jsonl")).decode()
     starts = [line[:22] for line in text.split("\n")]
     assert starts == ['{"part":"run","proctor', *['{"part":"result","posi'] * 4, '{"part":"end","run_id"', ""]
 
@@ -108,7 +108,7 @@ def test_lines_of_json_are_a_run_its_results_and_its_metrics(tmp_path: Path) -> 
 def test_a_table_has_the_columns_people_want(tmp_path: Path) -> None:
     """A row for each result, numbers as numbers, and a column for each evaluator's score."""
     history = filled(tmp_path / "h.db")
-    text = b"".join(exported(history, [history.find(RUN.run_id)], "csv")).decode()
+    text = b"".join(export_runs(history, [history.find(RUN.run_id)], "csv")).decode()
     found = list(csv.DictReader(io.StringIO(text, newline="")))
     assert list(found[0]) == [
         "run_id", "run_name", "run_began", "configuration", "sample_id", "epoch", "outcome",
@@ -130,13 +130,13 @@ def test_a_table_has_the_columns_people_want(tmp_path: Path) -> None:
 def test_no_cell_is_run_by_a_spreadsheet(tmp_path: Path) -> None:
     """What begins like a formula has an apostrophe before it; the record has it as it was."""
     history = filled(tmp_path / "h.db")
-    text = b"".join(exported(history, [history.find(RUN.run_id)], "csv")).decode()
+    text = b"".join(export_runs(history, [history.find(RUN.run_id)], "csv")).decode()
     second = list(csv.DictReader(io.StringIO(text, newline="")))[1]
     assert second["sample_id"] == "'=1+1"
     assert second["input"] == "'=cmd|'/c calc'!A1"
     assert (second["expected"], second["output"]) == ("'-5", "'@SUM(A1)")
     for row in csv.reader(io.StringIO(text, newline="")):
-        assert not [cell for cell in row if cell.startswith(table_csv.FORMULA)]
+        assert not [cell for cell in row if cell.startswith(table_csv.FORMULA_STARTS)]
 
 
 def test_parquet_is_read_by_other_programs(tmp_path: Path) -> None:
@@ -183,22 +183,22 @@ def test_a_run_that_changes_meanwhile_is_not_half_exported(tmp_path: Path) -> No
     """Somebody resumed or deleted it: it is told, and to be exported again."""
     history: Any = Shrinking(filled(tmp_path / "h.db"))
     with pytest.raises(HistoryError, match="have changed while they were read"):
-        b"".join(exported(history, [history.find("gaps")], "jsonl"))
+        b"".join(export_runs(history, [history.find("gaps")], "jsonl"))
 
 
 def test_a_run_at_work_is_not_exported(tmp_path: Path) -> None:
     """It would be half of it."""
     history = filled(tmp_path / "h.db")
-    with history.hold("killed"), pytest.raises(UsageError, match="killed is being worked on"):
-        exported(history, history.runs(), "jsonl")
+    with history.hold("killed"), pytest.raises(UsageError, match="killed is still running"):
+        export_runs(history, history.runs(), "jsonl")
 
 
 def test_the_format_is_said_or_seen() -> None:
     """By the ending of the name, whatever its case; what is said goes before it."""
-    assert [format_of(Path(name)) for name in ("a.ndjson", "b.CSV", "c.pq")] == list(FORMATS)
-    assert format_of(Path("a.csv"), "jsonl") == "jsonl"
-    with pytest.raises(UsageError, match=r"the ending '\.xlsx' says no format"):
-        format_of(Path("runs.xlsx"))
+    assert [detect_format(Path(name)) for name in ("a.ndjson", "b.CSV", "c.pq")] == list(FORMATS)
+    assert detect_format(Path("a.csv"), "jsonl") == "jsonl"
+    with pytest.raises(UsageError, match=r"the format cannot be derived from the extension '\.xlsx'"):
+        detect_format(Path("runs.xlsx"))
 
 
 def test_parquet_without_its_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +208,7 @@ def test_parquet_without_its_package_names_the_extra(tmp_path: Path, monkeypatch
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     history = filled(tmp_path / "h.db")
     with pytest.raises(MissingExtra, match=r"proctor\[parquet\]"):
-        b"".join(exported(history, history.runs(), "parquet"))
+        b"".join(export_runs(history, history.runs(), "parquet"))
 
 
 @pytest.mark.parametrize("as_", ["jsonl", "csv"])
@@ -220,11 +220,11 @@ def test_memory_stays_flat(tmp_path: Path, as_: Format) -> None:
     runs = history.runs()
     # What is loaded only once is no part of it.
     file = tmp_path / f"runs.{as_}"
-    list(exported(history, [], as_))
+    list(export_runs(history, [], as_))
     tracemalloc.start()
     try:
         with file.open("wb") as out:
-            out.writelines(exported(history, runs, as_))
+            out.writelines(export_runs(history, runs, as_))
         take(SQLiteHistory(tmp_path / "other.db"), file)
         peak = tracemalloc.get_traced_memory()[1]
     finally:

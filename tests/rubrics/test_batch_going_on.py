@@ -213,8 +213,8 @@ def test_a_resumed_batch_finds_its_file_names_again(batch: Project) -> None:
 
 
 def test_the_report_of_a_batch_begins_with_its_score(batch: Project) -> None:
-    """Nobody asked whether sessions pass."""
+    """The average score comes first, because a batch has no threshold."""
     batch.proctor(*BATCH, "--output-dir", "out")
     told = batch.proctor("show", "logs", "--output", "report")
     assert "Average score 4.00 of 5 over 3 sessions\n" in told.out
-    assert "- **Result**: Scored 4.00 of 5 on average" in Path("report/report.md").read_text()
+    assert "- **Result**: Average score 4.00 of 5 over 3 sessions\n" in Path("report/report.md").read_text()

@@ -131,14 +131,14 @@ def test_a_result_is_not_written_over_what_is_read(batch: Project) -> None:
     assert batch.proctor(*ONE, "--output", "starter").code == 0
 
 
-def test_rubrics_are_not_written_over_what_they_are_learned_from(batch: Project) -> None:
-    """Neither the manifest nor a session of it, though --overwrite is there."""
+def test_learned_rubrics_do_not_overwrite_their_input(batch: Project) -> None:
+    """Neither the manifest nor one of its sessions, even with --overwrite."""
     entries = [{"path": f"logs/s00{number}.json", "score": number} for number in range(3)]
     Path("scored.json").write_text(json.dumps(entries))
     learn = ("sessions", "learn", "--manifest", "scored.json", "--model", "judge:four")
     told = batch.proctor(*learn, "--overwrite", "--output", "./scored.json")
     assert (told.code, calls()) == (2, Counter())
-    assert "it is what --manifest reads" in told.err
+    assert "--manifest reads this file; it would be overwritten" in told.err
     told = batch.proctor(*learn, "--overwrite", "--output", "logs/s001.json")
     assert (told.code, calls()) == (2, Counter())
     assert "a JSON file exists here and is not overwritten, because it is not a rubric file" in told.err
@@ -236,7 +236,7 @@ def test_ctrl_c_in_the_middle_of_a_session_says_to_repeat_it(batch: Project) -> 
     """Two of its rubrics are scored; the command again asks for the others."""
     code, said = interrupted("--output", "r.json", "--max-concurrent", "1", when=1)
     assert code == 130
-    assert "repeat the command to go on" in said
+    assert "repeat the command to continue" in said
     assert "--resume" not in said
     assert not Path("r.json").exists()
     assert batch.proctor(*ONE, "--output", "r.json").code == 0

@@ -40,8 +40,8 @@ def test_a_few_good_sessions_among_bad_ones_are_learned_from(good: int, bad: int
     assert not goods & {text for one in found for text in one.worse}
 
 
-def test_sessions_that_read_alike_are_shown_once_with_their_mean() -> None:
-    """Else one text would stand among the better and among the worse."""
+def test_sessions_with_equal_texts_are_shown_once_with_their_mean() -> None:
+    """Otherwise one text could be among the better and among the worse sessions."""
     sessions = [
         session("a", "same", 5),
         session("b", "same", 1),
@@ -52,7 +52,7 @@ def test_sessions_that_read_alike_are_shown_once_with_their_mean() -> None:
     assert ("best" in found.better[0], "worst" in found.worse[0]) == (True, True)
     assert len(found.better) == len(found.worse) == 1
     alike = [session(f"s{n}", "same", n) for n in range(20)]
-    with pytest.raises(ConfigError, match="nothing tells the sessions apart"):
+    with pytest.raises(ConfigError, match="the sessions have no contrast"):
         learned(alike, Teacher())
 
 

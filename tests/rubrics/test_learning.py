@@ -288,7 +288,7 @@ def test_the_command_has_output_for_programs_and_tells_what_it_took(
     assert tuple(run.evaluators[0].parameters["scale"]) == (0, 10)
 
 
-def test_a_learning_that_was_ended_goes_on_with_what_was_proposed(
+def test_an_interrupted_learning_resumes_with_the_proposed_rubrics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The budget ends it after the proposals; resumed, nothing is proposed again."""
@@ -296,10 +296,10 @@ def test_a_learning_that_was_ended_goes_on_with_what_was_proposed(
     write_logs(tmp_path, 60)
     assert run_cli([*COMMAND, "--budget", "calls=8"]) != 0
     said = capsys.readouterr().err
-    assert "the budget is spent: 3 of 3 calls, which is what the proposals (5 calls) had left" in said
+    assert "the budget is spent: 3 of 3 calls, after 5 calls for the proposals" in said
     assert "raise the budget and add --resume to the same command" in said
     assert run_cli(COMMAND) == 2
-    assert "--output rubrics.json: it is there already" in capsys.readouterr().err
+    assert "--output rubrics.json: the file already exists" in capsys.readouterr().err
     assert "validation" not in load_rubrics("rubrics.json").metadata["learned"]
     before = len(TEACHER.asked)
     assert run_cli([*COMMAND, "--resume"]) == 0
@@ -307,29 +307,29 @@ def test_a_learning_that_was_ended_goes_on_with_what_was_proposed(
     assert " of 36 answers reused" in capsys.readouterr().out
     assert load_rubrics("rubrics.json").metadata["learned"]["validation"]["n"] == 18
     assert run_cli([*COMMAND, "--resume", "--seed", "9"]) == 2
-    assert "were not learned like this" in capsys.readouterr().err
+    assert "were learned with other settings" in capsys.readouterr().err
 
 
-def test_rubrics_go_on_only_with_the_sessions_and_the_scale_they_were_learned_from() -> None:
-    """Else they would be checked with sessions that they were made of, or on a foreign scale."""
+def test_rubrics_resume_only_with_their_own_sessions_and_scale() -> None:
+    """Otherwise they could be checked on sessions that they were learned from, or on another scale."""
     first = learned(known(100), Teacher())
     assert learned(known(100), Teacher(), proposed=first.rubrics).total == first.total
     others = [
         ScoredSession(msgspec.structs.replace(one.sample, id=f"z{one.sample.id}"), one.score)
         for one in known(100)
     ]
-    with pytest.raises(ConfigError, match="were not learned like this"):
+    with pytest.raises(ConfigError, match="were learned with other settings"):
         learned(others, Teacher(), proposed=first.rubrics)
     with pytest.raises(ConfigError, match="learned for a scale from 1 to 5"):
         learned(known(100), Teacher(), proposed=first.rubrics, scale=(1, 10))
 
 
 def test_a_budget_that_the_proposals_use_up_leaves_the_rubrics(tmp_path: Path) -> None:
-    """They are kept before anything is said of the budget."""
-    kept: list[Any] = []
+    """They are saved before the error about the budget."""
+    saved: list[Any] = []
     with pytest.raises(StopRun, match="the budget is spent"):
-        learned(known(100), Teacher(), keep=kept.append, scoring=Scoring(budget={"calls": 5}))
-    assert [one.id for one in kept[0]] == ["evidence", "brevity"]
+        learned(known(100), Teacher(), save=saved.append, scoring=Scoring(budget={"calls": 5}))
+    assert [one.id for one in saved[0]] == ["evidence", "brevity"]
 
 
 def test_sessions_that_belong_together_have_no_p(tmp_path: Path) -> None:

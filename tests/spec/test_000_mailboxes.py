@@ -521,7 +521,10 @@ def test_a_run_that_loses_a_trial_to_a_dead_letter_names_it(make: Make, tmp_path
     assert (report.total, report.errors) == (3, 1)
     [lost] = [result.sample_id for result in report.results if not result.success]
     assert report.metadata is not None
-    assert any(f"set aside ({lost})" in warning for warning in report.metadata.warnings)
+    assert any(
+        f"dead letter: delivered too often, or rejected ({lost})" in warning
+        for warning in report.metadata.warnings
+    )
 
 
 @clause("000.MAILBOX.36", "EvalLoop", ruling="Evaluating and delivering are separate steps")

@@ -211,7 +211,7 @@ def test_blocks_of_one_field_merge_in_order() -> None:
 def test_two_combinations_of_one_field_are_refused() -> None:
     """A field that is combined with "and" cannot be combined with "or" as well."""
     checks = define().evaluate_field("output", passes, combine_with="and")
-    with pytest.raises(ConfigError, match="combined by 'and' already"):
+    with pytest.raises(ConfigError, match="the field is already combined by 'and'"):
         checks.evaluate_field("output", half, combine_with="or")
 
 

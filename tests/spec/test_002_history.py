@@ -288,9 +288,9 @@ def test_a_trend_can_be_of_some_configurations(tmp_path: Path) -> None:
 
 @clause("002.HISTORY.25", "Automatic Historical Storage", ruling="fields: history needs a name")
 def test_a_history_needs_a_name(tmp_path: Path) -> None:
-    """A definition without a name cannot keep its runs."""
+    """A definition without a name cannot store its runs."""
     checks = define().evaluate_field("output", passes).history(where=tmp_path / "h.db")
-    with pytest.raises(ConfigError, match="runs are kept under a name"):
+    with pytest.raises(ConfigError, match="a definition needs a name to store runs"):
         checks.evaluate(SPAN)
 
 

@@ -123,9 +123,9 @@ def test_an_alias_is_checked_when_it_is_defined(alias: str) -> None:
 
 @clause("002.FIELD.13", "Field Selection System", ruling="fields: aliases are checked")
 def test_two_fields_cannot_have_one_alias() -> None:
-    """An alias that stands for another path already is refused."""
+    """An alias that already names another path is refused."""
     checks = define().select("usage.total_tokens", as_="tokens")
-    with pytest.raises(ConfigError, match="the name 'tokens' is taken"):
+    with pytest.raises(ConfigError, match="already has the name 'tokens'"):
         checks.select("usage.input_tokens", as_="tokens")
 
 

@@ -104,7 +104,7 @@ def test_an_iterator_is_a_dataset() -> None:
 def test_the_length_of_an_iterator_is_optional() -> None:
     """An iterator may declare its length; without one it is unknown before it is read."""
     assert len(IteratorDataset(iter([{"id": "1", "input": "a"}]), length=1)) == 1
-    with pytest.raises(TypeError, match="not known"):
+    with pytest.raises(TypeError, match="is unknown until it is read"):
         len(IteratorDataset(iter([{"id": "1", "input": "a"}])))
 
 

@@ -15,7 +15,7 @@ from proctor.cli.options import PATH, CommandGroup, complain, display_name, hist
 from proctor.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from proctor.history.exchange.read import Imported
+    from proctor.history.exchange.read import ImportedRun
     from proctor.records.run import PruneResult, RunMetadata
 
 MAX_RUNS = 10
@@ -55,14 +55,14 @@ def export(
     """
     from proctor.cli.outputs import EXPORTS, check_file
     from proctor.core.clock import SystemClock
-    from proctor.history.exchange.parts import format_of
-    from proctor.history.exchange.write import exported
+    from proctor.history.exchange.parts import detect_format
+    from proctor.history.exchange.write import export_runs
     from proctor.records import codec
     from proctor.reports import files
     from proctor.reports.format import format_count
     from proctor.wiring.open_history import open_history
 
-    file_format = format_of(file, file_format)
+    file_format = detect_format(file, file_format)
     check_file(file, EXPORTS[file_format], "FILE", history)
     store = open_history(history)
     selected = select_runs(store, runs, filters, SystemClock().now())
@@ -73,7 +73,7 @@ def export(
         selected = [run for run in selected if run not in running]
     if not selected:
         raise UsageError("there is no finished run to export", fix="wait until a run has ended")
-    files.write_file(file, exported(store, selected, file_format), what="the export")
+    files.write_file(file, export_runs(store, selected, file_format), what="the export")
     if as_json:
         content = {"file": file, "format": file_format, "runs": [run.run_id for run in selected]}
         click.echo(codec.encode_pretty(content))
@@ -97,14 +97,14 @@ def import_(
     identical, and rejected if it differs. Baselines are imported with their runs; a baseline that
     names another run here does not move, unless you add --move-baselines.
     """
-    from proctor.history.exchange.read import imported
+    from proctor.history.exchange.read import import_runs
     from proctor.records import codec
     from proctor.wiring.open_history import open_history
 
     store = open_history(history)
     runs = []
     for file in files:
-        for run in imported(store, file, file_format, move_baselines=move_baselines):
+        for run in import_runs(store, file, file_format, move_baselines=move_baselines):
             runs.append(run)
             if not as_json:
                 _show_imported(run)
@@ -112,7 +112,7 @@ def import_(
         click.echo(codec.encode_pretty({"runs": runs}))
 
 
-def _show_imported(run: Imported) -> None:
+def _show_imported(run: ImportedRun) -> None:
     description = f"run {run.run_id} ({display_name(run.name)}), {run.results:,} results"
     click.echo(f"imported {description}" if run.new else f"already stored: {description}")
     for name in run.baselines:

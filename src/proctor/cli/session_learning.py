@@ -114,7 +114,7 @@ def _check_output(output: Path, manifest: Path, history: str | None, *, overwrit
     check_file(output, RUBRICS, "--output", history)
     if output.exists() and output.stat().st_size and not overwrite:
         raise ConfigError(
-            "the file exists",
+            "the file already exists",
             where=f"--output {output}",
             fix="name another file; --overwrite replaces it, --resume checks the rubrics in it",
         )

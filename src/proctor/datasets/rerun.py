@@ -25,8 +25,8 @@ def recorded_configurations(source: SampleSource) -> tuple[str, ...]:
     Reading stops if the first sample has no recorded results; iterators are not read.
 
     >>> samples = [Sample("1", "q", metadata={"recorded": {"low": {"output": "x"}}})]
-    >>> from proctor.datasets.source import as_source
-    >>> recorded_configurations(as_source(samples))
+    >>> from proctor.datasets.source import make_source
+    >>> recorded_configurations(make_source(samples))
     ('low',)
     """
     names: dict[str, None] = {}

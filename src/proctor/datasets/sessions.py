@@ -185,7 +185,7 @@ def make_sample(imported: ImportedSession, name: str) -> Sample[Any, Any]:
     """Make a sample with an id from a recorded session.
 
     >>> from proctor.records.session import Session
-    >>> imported = Imported("s1", Session(), "openai", "a.json", "Hello", "Hi", {"reward": 1.0})
+    >>> imported = ImportedSession("s1", Session(), "openai", "a.json", "Hello", "Hi", {"reward": 1.0})
     >>> make_sample(imported, "s1").metadata["reward"]
     1.0
     """

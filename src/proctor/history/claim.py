@@ -29,7 +29,7 @@ def claim(folder: Path, run_id: str) -> Iterator[None]:
     path = folder / f"{run_id}.lock"
     handle = _take(path)
     if handle is None:
-        raise refused(run_id)
+        raise claimed_error(run_id)
     try:
         yield
     finally:
@@ -52,7 +52,7 @@ def is_claimed(folder: Path, run_id: str) -> bool:
         os.close(handle)
 
 
-def refused(run_id: str) -> ResumeRefused:
+def claimed_error(run_id: str) -> ResumeRefused:
     """Return the error for a run that another process has claimed."""
     return ResumeRefused(
         f"run {run_id} is being worked on by another process",

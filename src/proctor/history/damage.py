@@ -17,8 +17,8 @@ from proctor.records.trial import OUTCOMES
 
 T = TypeVar("T")
 
-# What decoding damaged bytes raises.
-BROKEN = (
+# The errors that decoding damaged bytes raises.
+DECODE_ERRORS = (
     ArithmeticError,
     LookupError,
     MemoryError,
@@ -29,31 +29,31 @@ BROKEN = (
     zlib.error,
 )
 # No plan has more trials than this: a damaged position must not allocate a lot of memory.
-MOST_POSITIONS = 20_000_000
+MAX_POSITIONS = 20_000_000
 
 
-def damaged(run_id: str, what: str) -> HistoryError:
-    """Make the error for stored results that differ from what was written."""
+def damage_error(run_id: str, reason: str) -> HistoryError:
+    """Return the error for stored results that are damaged."""
     return HistoryError(
-        f"the history is damaged: the results of run {run_id} cannot be read ({what})",
+        f"the history is damaged: the results of run {run_id} cannot be read ({reason})",
         fix=f"restore the history from a backup, or delete the run: proctor delete {run_id}",
     )
 
 
-def sound(run_id: str, what: str, read: Callable[[], T]) -> T:
-    """Return what `read` returns; raise `HistoryError` with what is damaged if it fails."""
+def decode_stored(run_id: str, what: str, decode: Callable[[], T]) -> T:
+    """Call `decode`; an error becomes a `HistoryError` that names `what` is damaged."""
     try:
-        return read()
-    except BROKEN as error:
-        raise damaged(run_id, f"{what}: {_said(error)}") from None
+        return decode()
+    except DECODE_ERRORS as error:
+        raise damage_error(run_id, f"{what}: {_first_line(error)}") from None
 
 
-def _said(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0][:200]
 
 
-class BlockCheck:
+class BlockChecker:
     """Check the columns of a run's blocks as they are read."""
 
     def __init__(self, run: RunMetadata) -> None:
@@ -61,78 +61,77 @@ class BlockCheck:
         self._configurations = len(run.configurations)
         size = block.record_of(len(run.evaluators)).size
         self._size = size
-        self._places = struct.Struct(f"<IH{size - 6}x")
+        self._position_record = struct.Struct(f"<IH{size - 6}x")
 
-    def row(self, columns: Sequence[str], row: Sequence[Any], checksums: Any) -> None:
+    def check_row(self, columns: Sequence[str], row: Sequence[Any], checksums: Any) -> None:
         """Raise `HistoryError` unless the columns of a block are intact and consistent."""
         if checksums is not None:
             for name, value in zip(columns, row, strict=True):
                 if name != "id":
-                    self.intact(checksums, name, value)
+                    self.check_checksum(checksums, name, value)
             return
         # Older blocks have no checksums, so their content is checked.
         count: int | None = None
         for name, value in zip(columns, row, strict=True):
             if value is None and name in ("clusters", "error_kinds", "spent"):
                 continue
-            found = self._count(name, value)
-            if found is not None and count is not None and found != count:
-                raise damaged(self._run_id, f"{name} has {found} entries instead of {count}")
-            count = count if found is None else found
+            entries = self._count_entries(name, value)
+            if entries is not None and count is not None and entries != count:
+                raise damage_error(self._run_id, f"{name} has {entries} entries instead of {count}")
+            count = count if entries is None else entries
 
-    def intact(self, checksums: Any, name: str, value: Any) -> None:
+    def check_checksum(self, checksums: Any, name: str, value: Any) -> None:
         """Raise `HistoryError` unless a column has the checksum that was stored with it."""
-        if not sound(self._run_id, name, partial(block.is_intact, checksums, name, value)):
-            raise damaged(self._run_id, f"the checksum of its {name.replace('_', ' ')} is wrong")
+        if not decode_stored(self._run_id, name, partial(block.is_intact, checksums, name, value)):
+            raise damage_error(self._run_id, f"the checksum of its {name.replace('_', ' ')} is wrong")
 
-    def counts(self, rows: Sequence[Sequence[Any]]) -> tuple[int, ...]:
+    def sum_counts(self, rows: Sequence[Sequence[Any]]) -> tuple[int, ...]:
         """Add up the outcomes of all blocks, after checking their checksums."""
         totals = [0] * len(OUTCOMES)
         for *counts, checksums in rows:
-            stored = sound(self._run_id, "counts", partial(block.counts_as_stored, counts))
-            self.intact(checksums, "counts", stored)
+            stored = decode_stored(self._run_id, "counts", partial(block.counts_as_stored, counts))
+            self.check_checksum(checksums, "counts", stored)
             totals = [total + count for total, count in zip(totals, counts, strict=True)]
-        if sum(totals) >= MOST_POSITIONS:
-            raise damaged(self._run_id, "the number of results is too large")
+        if sum(totals) >= MAX_POSITIONS:
+            raise damage_error(self._run_id, "the number of results is too large")
         return tuple(totals)
 
-    def lines(self, stored: bytes, size_of_figures: int) -> list[bytes]:
+    def read_lines(self, stored: bytes, size_of_figures: int) -> list[bytes]:
         """Return the results of a block as lines of JSON, one per record of figures."""
-        lines = sound(self._run_id, "the results", lambda: block.lines_of(stored))
+        lines = decode_stored(self._run_id, "the results", lambda: block.lines_of(stored))
         count = size_of_figures // self._size
         if len(lines) != count:
-            raise damaged(self._run_id, f"a block has {len(lines)} results instead of {count}")
+            raise damage_error(self._run_id, f"a block has {len(lines)} results instead of {count}")
         return lines
 
-    def _count(self, name: str, value: Any) -> int | None:
-        """Count the results that a column describes; None if it does not tell."""
+    def _count_entries(self, name: str, value: Any) -> int | None:
+        """Return the number of results in a column; None if the column alone does not show it."""
         if name == "id":
             return None
         if not isinstance(value, bytes):
-            raise damaged(self._run_id, f"{name} is not a block of bytes")
+            raise damage_error(self._run_id, f"{name} is not a block of bytes")
         if name == "figures":
-            return self._figures(value)
+            return self._count_figures(value)
         if name == "results":
             return None
-        entries = sound(self._run_id, name, lambda: block.listed(value, 0))
-        wrong = [entry for entry in entries if not _fits(name, entry)]
-        if wrong:
-            raise damaged(self._run_id, f"{name} has an entry of the wrong type")
+        entries = decode_stored(self._run_id, name, lambda: block.listed(value, 0))
+        if not all(_has_valid_type(name, entry) for entry in entries):
+            raise damage_error(self._run_id, f"{name} has an entry of the wrong type")
         return len(entries)
 
-    def _figures(self, figures: bytes) -> int:
+    def _count_figures(self, figures: bytes) -> int:
         count, rest = divmod(len(figures), self._size)
         if rest:
-            raise damaged(self._run_id, "the figures are truncated")
+            raise damage_error(self._run_id, "the figures are truncated")
         if max(figures[block.OUTCOME_BYTE :: self._size], default=0) >= len(OUTCOMES):
-            raise damaged(self._run_id, "an outcome is unknown")
-        for position, configuration in self._places.iter_unpack(figures):
-            if configuration >= self._configurations or position >= MOST_POSITIONS:
-                raise damaged(self._run_id, "a result is not part of the plan")
+            raise damage_error(self._run_id, "an outcome is unknown")
+        for position, configuration in self._position_record.iter_unpack(figures):
+            if configuration >= self._configurations or position >= MAX_POSITIONS:
+                raise damage_error(self._run_id, "a result is not part of the plan")
         return count
 
 
-def _fits(name: str, entry: Any) -> bool:
+def _has_valid_type(name: str, entry: Any) -> bool:
     if name == "sample_ids":
         return isinstance(entry, str)
     if entry is None:

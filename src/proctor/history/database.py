@@ -97,7 +97,7 @@ class Database(Protocol):
         """Tell whether a process has claimed the run."""
         ...
 
-    def measured(self, ask: Ask) -> tuple[int, int]:
+    def measure(self, ask: Ask) -> tuple[int, int]:
         """Return the size in bytes and the schema version."""
         ...
 
@@ -113,24 +113,24 @@ def migrations(kind: str) -> tuple[tuple[int, str], ...]:
     return tuple((int(file.name.partition("_")[0]), file.read_text(encoding="utf-8")) for file in files)
 
 
-def bring_forward(
+def migrate(
     connection: Connection,
     steps: Sequence[tuple[int, str]],
-    version: Callable[[], int],
-    note: Callable[[int], object],
+    read_version: Callable[[], int],
+    store_version: Callable[[int], object],
     *,
-    alone: AbstractContextManager[object],
+    exclusive: AbstractContextManager[object],
     where: str,
 ) -> None:
-    """Apply the missing migrations in one exclusive transaction (`alone`)."""
+    """Apply the missing migrations in one transaction, inside the lock `exclusive`."""
     newest = steps[-1][0]
-    if version() == newest:
+    if read_version() == newest:
         return
-    with alone:
-        current = version()
+    with exclusive:
+        current = read_version()
         if current > newest:
             raise HistoryError(
-                f"the history has schema version {current}; this Proctor knows up to {newest}",
+                f"the history has schema version {current}; this version of Proctor supports up to {newest}",
                 where=where,
                 fix="use the newer Proctor that wrote it, or choose another history",
             )
@@ -138,7 +138,7 @@ def bring_forward(
             if number > current:
                 for statement in _statements(sql):
                     connection.execute(statement)
-                note(number)
+                store_version(number)
 
 
 def first_line(error: BaseException) -> str:

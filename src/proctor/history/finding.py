@@ -19,9 +19,9 @@ LATEST = "latest"
 PREFIX = "baseline:"
 NEWEST_FIRST = "ORDER BY began DESC, id DESC"
 # PostgreSQL indexes this many characters of a tag's value.
-INDEXED = 200
+INDEXED_CHARACTERS = 200
 # The number of recent runs searched for a suggestion.
-LOOKED_AT = 500
+SEARCHED_RUNS = 500
 # Ids sort by their bytes, so ids with a prefix lie between the prefix and the prefix plus this.
 LAST_CHARACTER = "\U0010ffff"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -29,7 +29,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _decode = msgspec.json.Decoder(RunMetadata).decode
 
 
-def read(data: bytes) -> RunMetadata:
+def decode_run(data: bytes) -> RunMetadata:
     """Decode a stored run."""
     try:
         return _decode(data)
@@ -40,7 +40,7 @@ def read(data: bytes) -> RunMetadata:
         ) from None
 
 
-class Wanted(NamedTuple):
+class RunFilter(NamedTuple):
     """A filter for runs; all conditions that are set must hold."""
 
     name: str | None = None
@@ -53,81 +53,80 @@ class Wanted(NamedTuple):
     def condition(self) -> tuple[str, list[Any]]:
         """Return an SQL condition on the table of runs, and its values.
 
-        >>> Wanted(name="exam").condition()
+        >>> RunFilter(name="exam").condition()
         (' WHERE name = ?', ['exam'])
         """
         parts: list[tuple[str, tuple[Any, ...]]] = []
         if self.name is not None:
             parts.append(("name = ?", (self.name,)))
         if self.since is not None:
-            parts.append(("began >= ?", (moment(self.since),)))
+            parts.append(("began >= ?", (to_microseconds(self.since),)))
         if self.until is not None:
-            parts.append(("began <= ?", (moment(self.until),)))
-        for table, wanted in (("configurations", self.configuration), ("evaluators", self.evaluator)):
-            if wanted is not None:
-                parts.append((f"id IN (SELECT run FROM {table} WHERE name = ?)", (wanted,)))
-        tagged = (
-            f"id IN (SELECT run FROM tags WHERE key = ? AND value = ? AND substr(value, 1, {INDEXED}) = ?)"
-        )
+            parts.append(("began <= ?", (to_microseconds(self.until),)))
+        for table, name in (("configurations", self.configuration), ("evaluators", self.evaluator)):
+            if name is not None:
+                parts.append((f"id IN (SELECT run FROM {table} WHERE name = ?)", (name,)))
+        prefix = f"substr(value, 1, {INDEXED_CHARACTERS})"
+        has_tag = f"id IN (SELECT run FROM tags WHERE key = ? AND value = ? AND {prefix} = ?)"
         for key, value in check_tags(self.tags or {}).items():
-            parts.append((tagged, (key, value, value[:INDEXED])))
+            parts.append((has_tag, (key, value, value[:INDEXED_CHARACTERS])))
         if not parts:
             return "", []
         conditions = " AND ".join(condition for condition, _ in parts)
         return f" WHERE {conditions}", [value for _, values in parts for value in values]
 
 
-def listed(ask: Ask, wanted: Wanted, limit: int, offset: int) -> list[RunMetadata]:
+def list_runs(ask: Ask, filters: RunFilter, limit: int, offset: int) -> list[RunMetadata]:
     """Return the runs that match a filter, newest first."""
-    condition, values = wanted.condition()
+    condition, values = filters.condition()
     rows = ask(
         f"SELECT metadata FROM runs{condition} {NEWEST_FIRST} LIMIT ? OFFSET ?",
         (*values, max(0, limit), max(0, offset)),
     )
-    return [read(row[0]) for row in rows]
+    return [decode_run(row[0]) for row in rows]
 
 
-def over(ask: Ask, retention: Retention, now: datetime, name: str | None = None) -> list[RunMetadata]:
+def expired_runs(ask: Ask, retention: Retention, now: datetime, name: str | None = None) -> list[RunMetadata]:
     """Return the runs beyond the retention limits, with one name or all, newest first."""
-    condition, values = Wanted(name).condition()
+    condition, values = RunFilter(name).condition()
     rows = ask(f"SELECT run_id, name, began FROM runs{condition} {NEWEST_FIRST}", values)
-    places: Counter[str] = Counter()
-    found = []
+    newer: Counter[str] = Counter()
+    expired = []
     for run_id, run_name, began in rows:
-        if not retention.keeps(places[run_name], date_of(began), now):
+        if not retention.keeps(newer[run_name], from_microseconds(began), now):
             # Another process may have deleted the run meanwhile.
-            found += ask("SELECT metadata FROM runs WHERE run_id = ?", (run_id,))
-        places[run_name] += 1
-    return [read(row[0]) for row in found]
+            expired += ask("SELECT metadata FROM runs WHERE run_id = ?", (run_id,))
+        newer[run_name] += 1
+    return [decode_run(row[0]) for row in expired]
 
 
 def find(ask: Ask, reference: str, where: str = "") -> RunMetadata:
     """Find a run by id, "latest", name (the newest), baseline, or a unique prefix of an id, in this order."""
-    found = ask("SELECT metadata FROM runs WHERE run_id = ?", (reference,))
-    if not found and reference == LATEST:
-        found = ask(f"SELECT metadata FROM runs {NEWEST_FIRST} LIMIT 1", ())
-    if not found and reference.startswith(PREFIX):
+    rows = ask("SELECT metadata FROM runs WHERE run_id = ?", (reference,))
+    if not rows and reference == LATEST:
+        rows = ask(f"SELECT metadata FROM runs {NEWEST_FIRST} LIMIT 1", ())
+    if not rows and reference.startswith(PREFIX):
         return baseline(ask, reference.removeprefix(PREFIX))
-    if not found:
-        found = ask(f"SELECT metadata FROM runs WHERE name = ? {NEWEST_FIRST} LIMIT 1", (reference,))
-    if not found:
-        found = _baseline(ask, reference)
-    return read(found[0][0]) if found else _begun_with(ask, reference, where)
+    if not rows:
+        rows = ask(f"SELECT metadata FROM runs WHERE name = ? {NEWEST_FIRST} LIMIT 1", (reference,))
+    if not rows:
+        rows = _baseline(ask, reference)
+    return decode_run(rows[0][0]) if rows else _find_by_prefix(ask, reference, where)
 
 
-def _begun_with(ask: Ask, reference: str, where: str) -> RunMetadata:
-    found = ask(
+def _find_by_prefix(ask: Ask, reference: str, where: str) -> RunMetadata:
+    rows = ask(
         f"SELECT run_id, metadata FROM runs WHERE run_id BETWEEN ? AND ? {NEWEST_FIRST} LIMIT 50",
         (reference, reference + LAST_CHARACTER),
     )
-    if reference and len(found) == 1:
-        return read(found[0][1])
-    if reference and found:
+    if reference and len(rows) == 1:
+        return decode_run(rows[0][1])
+    if reference and rows:
         raise RunNotFound(
-            f"{reference!r} matches {len(found)} runs",
-            fix="use a longer prefix: " + ", ".join(row[0] for row in found[:5]),
+            f"{reference!r} matches {len(rows)} runs",
+            fix="use a longer prefix: " + ", ".join(row[0] for row in rows[:5]),
         )
-    recent = ask(f"SELECT name, run_id FROM runs {NEWEST_FIRST} LIMIT {LOOKED_AT}", ())
+    recent = ask(f"SELECT name, run_id FROM runs {NEWEST_FIRST} LIMIT {SEARCHED_RUNS}", ())
     if not recent:
         raise RunNotFound(f"there is no run {reference!r}: the history is empty", where=where)
     # People remember names; an id is suggested only if it is very similar.
@@ -139,18 +138,18 @@ def _begun_with(ask: Ask, reference: str, where: str) -> RunMetadata:
 
 def baseline(ask: Ask, name: str) -> RunMetadata:
     """Return the run of a baseline."""
-    found = _baseline(ask, name)
-    if not found:
+    rows = _baseline(ask, name)
+    if not rows:
         known = [row[0] for row in ask("SELECT name FROM baselines", ())]
         fix = suggest_name(name, known) if known else "set one: proctor baseline set NAME RUN"
         raise RunNotFound(f"there is no baseline {name!r}", fix=fix)
-    return read(found[0][0])
+    return decode_run(rows[0][0])
 
 
 def baselines(ask: Ask) -> dict[str, RunMetadata]:
     """Return the runs of all baselines by name."""
     rows = ask("SELECT baselines.name, metadata FROM baselines JOIN runs ON runs.id = baselines.run", ())
-    return {name: read(metadata) for name, metadata in sorted(rows)}
+    return {name: decode_run(metadata) for name, metadata in sorted(rows)}
 
 
 def _baseline(ask: Ask, name: str) -> list[tuple[Any, ...]]:
@@ -160,7 +159,7 @@ def _baseline(ask: Ask, name: str) -> list[tuple[Any, ...]]:
     )
 
 
-def refuse_name(name: str) -> None:
+def check_baseline_name(name: str) -> None:
     """Raise an error if a baseline's name could be confused with another reference."""
     if not name.strip() or name == LATEST or name.startswith(PREFIX) or "@" in name:
         raise UsageError(
@@ -169,10 +168,10 @@ def refuse_name(name: str) -> None:
         )
 
 
-def moment(when: datetime) -> int:
+def to_microseconds(when: datetime) -> int:
     """Return a time in microseconds since 1970, by which runs are sorted.
 
-    >>> moment(datetime(1970, 1, 1, 0, 0, 1, 5, tzinfo=UTC))
+    >>> to_microseconds(datetime(1970, 1, 1, 0, 0, 1, 5, tzinfo=UTC))
     1000005
     """
     if when.tzinfo is None:
@@ -182,6 +181,6 @@ def moment(when: datetime) -> int:
     return (when - EPOCH) // timedelta(microseconds=1)
 
 
-def date_of(began: int) -> datetime:
+def from_microseconds(began: int) -> datetime:
     """Return the time for stored microseconds."""
     return EPOCH + timedelta(microseconds=began)

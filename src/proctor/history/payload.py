@@ -19,7 +19,7 @@ from proctor.sessions import current as sessions
 
 T = TypeVar("T")
 
-LONGEST_REPR = 10_000
+MAX_REPR_LENGTH = 10_000
 
 _read_tagged = msgspec.json.Decoder(EvalResult).decode
 
@@ -58,17 +58,17 @@ def written(result: EvalResult) -> tuple[bytes, EvalResult]:
         if trial.latency_ms is not None and not isfinite(trial.latency_ms):
             raise ValueError("the latency is not finite")
         data = codec.encode(tag_result(result))
-        by_hand = trial.usage is not None or trial.session is not None or result.sessions
-        if by_hand:
+        is_user_made = trial.usage is not None or trial.session is not None or result.sessions
+        if is_user_made:
             # Users create these records, and nothing has checked their types yet.
             read(data)
     except (*UNWRITABLE, AttributeError):
-        result = _sound(result)
+        result = _replace_unstorable(result)
         return codec.encode(tag_result(result)), result
     return data, result
 
 
-def _sound(result: EvalResult) -> EvalResult:
+def _replace_unstorable(result: EvalResult) -> EvalResult:
     """Replace every value that cannot be stored."""
     trial = result.trial
     sample = trial.sample
@@ -80,24 +80,24 @@ def _sound(result: EvalResult) -> EvalResult:
         output=_value(trial.output),
         error=None if trial.error is None else _failure(trial.error),
         latency_ms=_finite(trial.latency_ms),
-        usage=_kept(trial.usage, Usage),
+        usage=_if_storable(trial.usage, Usage),
         session=None if trial.session is None else _session(trial.session),
         raw_output=_value(trial.raw_output),
     )
     scores = {name: _score(score) for name, score in result.scores.items()}
-    heard = {name: _session(session) for name, session in result.sessions.items()}
-    return EvalResult(trial, scores, heard, result.delivery, result.skipped)
+    sessions_by_evaluator = {name: _session(session) for name, session in result.sessions.items()}
+    return EvalResult(trial, scores, sessions_by_evaluator, result.delivery, result.skipped)
 
 
 def _session(session: Session) -> Session:
     """Replace the events of a session that cannot be stored."""
-    if _kept(session, Session) is not None:
+    if _if_storable(session, Session) is not None:
         return session
     return Session([_event(event) for event in session])
 
 
 def _event(event: Event) -> Event:
-    if _kept(Session([event]), Session) is not None:
+    if _if_storable(Session([event]), Session) is not None:
         return event
     kind = event.kind if isinstance(event, CustomEvent) else type(event).__name__
     sessions.warn(
@@ -111,7 +111,7 @@ def _event(event: Event) -> Event:
 
 
 def _score(score: Score) -> Score:
-    if _kept(score, Score) is not None:
+    if _if_storable(score, Score) is not None:
         return score
     details = {key: _plain(value) for key, value in _mapping(score.details).items()}
     return Score(score.value, score.passed, _text(score.reason), details, score.status)
@@ -125,7 +125,7 @@ def _failure(failure: Failure) -> Failure:
     return Failure(*map(_text, (failure.kind, failure.message, failure.traceback)))
 
 
-def _kept(part: T | None, kind: type[T]) -> T | None:
+def _if_storable(part: T | None, kind: type[T]) -> T | None:
     """Return the value if it can be written and read back, else None."""
     try:
         stored = tag_session(part) if isinstance(part, Session) else part
@@ -156,11 +156,11 @@ def _if_written(value: Any, prepare: Callable[[Any], Any]) -> Any:
     try:
         codec.encode(prepare(value))
     except UNWRITABLE:
-        return {"$repr": _text(_shown(value))[:LONGEST_REPR], "$type": type(value).__qualname__}
+        return {"$repr": _text(_repr(value))[:MAX_REPR_LENGTH], "$type": type(value).__qualname__}
     return value
 
 
-def _shown(value: Any) -> str:
+def _repr(value: Any) -> str:
     try:
         return repr(value)
     except Exception as error:

@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from proctor.errors import HistoryError
 from proctor.history.claim import claim, is_claimed
-from proctor.history.database import Ask, Connection, bring_forward, migrations
+from proctor.history.database import Ask, Connection, migrate, migrations
 from proctor.history.stored_runs import StoredRuns
 
 BUSY_SECONDS = 30.0
@@ -46,7 +46,7 @@ class SQLiteConnection(sqlite3.Connection):
 
 def may_be_read_only(error: BaseException, path: Path) -> bool:
     """Tell whether a file that could not be opened normally may be readable."""
-    if not path.is_file() or not os.access(path, os.R_OK, effective_ids=_effective()):
+    if not path.is_file() or not os.access(path, os.R_OK, effective_ids=_has_effective_ids()):
         return False
     if isinstance(error, OSError):
         return True
@@ -63,13 +63,13 @@ def open_read_only(path: Path, open_normally: Callable[[Path], SQLiteConnection]
     log = path.with_name(f"{path.name}-wal")
     has_log = log.exists() and log.stat().st_size > 0
     for options in ("mode=ro",) if has_log else ("mode=ro", "mode=ro&immutable=1"):
-        connection = _opened(path, options)
+        connection = _try_open(path, options)
         if connection is not None:
             return connection
-    return _copied(path, log if has_log else None, open_normally)
+    return _open_copy(path, log if has_log else None, open_normally)
 
 
-def _opened(path: Path, options: str) -> SQLiteConnection | None:
+def _try_open(path: Path, options: str) -> SQLiteConnection | None:
     connection: Any = None
     try:
         connection = sqlite3.connect(
@@ -100,7 +100,7 @@ def shown_path(path: Path) -> str:
         return str(path)
 
 
-def _copied(
+def _open_copy(
     path: Path, log: Path | None, open_normally: Callable[[Path], SQLiteConnection]
 ) -> SQLiteConnection:
     """Open a copy in a temporary folder, which is deleted with the connection."""
@@ -114,9 +114,9 @@ def _copied(
         connection.execute("PRAGMA query_only = ON")
     except (OSError, sqlite3.Error, HistoryError) as error:
         shutil.rmtree(folder, ignore_errors=True)
-        said = error.what if isinstance(error, HistoryError) else str(error)
+        reason = error.what if isinstance(error, HistoryError) else str(error)
         raise HistoryError(
-            f"the history is on a read-only disk and cannot be copied for reading: {said}",
+            f"the history is on a read-only disk and cannot be copied for reading: {reason}",
             where=shown_path(path),
             fix="copy it to a writable folder and use the copy: --history FILE",
         ) from error
@@ -124,7 +124,7 @@ def _copied(
     return connection
 
 
-def _effective() -> bool:
+def _has_effective_ids() -> bool:
     return os.access in os.supports_effective_ids
 
 
@@ -159,12 +159,12 @@ class SQLiteDatabase:
         return claim(self._locks, run_id)
 
     def assure_hold(self, run_id: str) -> None:
-        """A lock on a file lasts as long as its process."""
+        """Do nothing: a lock on a file lasts as long as its process."""
 
-    def is_held(self, run_id: str, ask: Ask) -> bool:  # noqa: ARG002 - files tell it here
+    def is_held(self, run_id: str, ask: Ask) -> bool:  # noqa: ARG002 - the lock files show it
         return is_claimed(self._locks, run_id)
 
-    def measured(self, ask: Ask) -> tuple[int, int]:
+    def measure(self, ask: Ask) -> tuple[int, int]:
         log = self.path.with_name(f"{self.path.name}-wal")
         size = sum(file.stat().st_size for file in (self.path, log) if file.exists())
         return size, int(ask("PRAGMA user_version", ())[0][0])
@@ -193,12 +193,12 @@ def open_database(path: Path) -> SQLiteConnection:
             path.parent.mkdir(parents=True, exist_ok=True)
         connection = _connect(path)
         try:
-            bring_forward(
+            migrate(
                 connection,
                 migrations("sqlite"),
                 lambda: _version(connection),
                 lambda number: connection.execute(f"PRAGMA user_version = {number}"),
-                alone=connection.transaction(),
+                exclusive=connection.transaction(),
                 where=shown_path(path),
             )
         except BaseException:
@@ -228,8 +228,8 @@ def _connect(path: Path) -> SQLiteConnection:
     except BaseException:
         connection.close()
         raise
-    found: SQLiteConnection = connection
-    return found
+    typed: SQLiteConnection = connection
+    return typed
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:

@@ -28,7 +28,7 @@ from proctor.history.block import (
     TOKENS,
     VALUE,
 )
-from proctor.history.damage import BlockCheck, damaged, sound
+from proctor.history.damage import BlockChecker, damage_error, decode_stored
 from proctor.history.database import Ask
 from proctor.history.payload import read, sample_in
 from proctor.records.results import (
@@ -46,16 +46,16 @@ from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
-# The figures of a result as they lie in a block; its sample's id and cluster; what it spent.
-Beside = tuple[tuple[Any, ...], str, str | None, Sequence[Any] | None]
+# The figures of a result, the id and cluster of its sample, and its model usage.
+ResultRow = tuple[tuple[Any, ...], str, str | None, Sequence[Any] | None]
 
 _COUNTS = {MARK_OF[outcome]: worth for outcome, worth in PASS_VALUES.items()}
 
 
-def together(evaluators: Sequence[str], rows: Iterable[Beside]) -> Figures:
+def build_figures(evaluators: Sequence[str], rows: Iterable[ResultRow]) -> Figures:
     """Return the figures of all results as columns."""
-    held: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [(), (), (), ()]
-    figures, ids, clusters, spent = held
+    transposed: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [(), (), (), ()]
+    figures, ids, clusters, spent = transposed
     columns = list(zip(*figures, strict=True)) or [()] * (FIRST_NUMBER + len(evaluators))
     costs = [each[0] if each else None for each in spent]
     return Figures(
@@ -90,17 +90,17 @@ class ResultReader:
     def __init__(self, ask: Ask, run_id: str) -> None:
         self._ask = ask
         self._run_id = run_id
-        self._at_hand: OrderedDict[int, list[bytes]] = OrderedDict()
+        self._cached_blocks: OrderedDict[int, list[bytes]] = OrderedDict()
 
     def read(self, place: int) -> EvalResult:
         """Return the result at a place."""
         key = place >> OFFSET_BITS
-        lines = self._at_hand.get(key)
+        lines = self._cached_blocks.get(key)
         if lines is None:
             ((_, lines),) = self._lines([key])
-            self._at_hand[key] = lines
-            if len(self._at_hand) > BLOCKS_AT_HAND:
-                self._at_hand.popitem(last=False)
+            self._cached_blocks[key] = lines
+            if len(self._cached_blocks) > BLOCKS_AT_HAND:
+                self._cached_blocks.popitem(last=False)
         return self._result(lines, place)
 
     def all(self, places: array[int]) -> Iterator[EvalResult]:
@@ -108,42 +108,42 @@ class ResultReader:
         start = 0
         while start < len(places):
             part: Sequence[int] = places[start : start + NEAR]
-            if not _scattered(part):
+            if not _is_scattered(part):
                 yield from map(self.read, part)
             else:
-                found = self._gathered(places[start : start + GATHERED])
-                part = list(found)
+                lines = self._gather_lines(places[start : start + GATHERED])
+                part = list(lines)
                 for place in part:
-                    line = found.pop(place)
-                    yield sound(self._run_id, "a result", partial(read, line))
+                    line = lines.pop(place)
+                    yield decode_stored(self._run_id, "a result", partial(read, line))
             start += len(part)
 
-    def _gathered(self, places: Sequence[int]) -> dict[int, bytes]:
+    def _gather_lines(self, places: Sequence[int]) -> dict[int, bytes]:
         """Return the lines of the first places, as many as fit in memory and at least one."""
-        wanted: dict[int, list[int]] = {}
+        by_block: dict[int, list[int]] = {}
         for place in places:
-            wanted.setdefault(place >> OFFSET_BITS, []).append(place)
-        found: dict[int, bytes] = {}
+            by_block.setdefault(place >> OFFSET_BITS, []).append(place)
+        gathered: dict[int, bytes] = {}
         size, ranks = 0, {place: rank for rank, place in enumerate(places)}
         end = len(places)
-        for key, lines in self._lines(sorted(wanted)):
-            for place in wanted[key]:
+        for key, lines in self._lines(sorted(by_block)):
+            for place in by_block[key]:
                 if ranks[place] < end:
-                    found[place] = self._line(lines, place)
-                    size += len(found[place])
+                    gathered[place] = self._line(lines, place)
+                    size += len(gathered[place])
             while size > GATHERED_BYTES and end > 1:
                 end //= 2
-                found = {place: line for place, line in found.items() if ranks[place] < end}
-                size = sum(map(len, found.values()))
-        return {place: found[place] for place in places[:end]}
+                gathered = {place: line for place, line in gathered.items() if ranks[place] < end}
+                size = sum(map(len, gathered.values()))
+        return {place: gathered[place] for place in places[:end]}
 
     def _lines(self, keys: Sequence[int]) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the lines of blocks by their ids."""
         for start in range(0, len(keys), BLOCKS_AT_HAND):
             part = keys[start : start + BLOCKS_AT_HAND]
             marks = ", ".join("?" * len(part))
-            asked = f"SELECT id, results, checksums FROM blocks WHERE id IN ({marks})"
-            rows = self._ask(asked, part)
+            query = f"SELECT id, results, checksums FROM blocks WHERE id IN ({marks})"
+            rows = self._ask(query, part)
             if len(rows) < len(part):
                 raise HistoryError(
                     f"the results of run {self._run_id} have changed while they were read",
@@ -151,37 +151,37 @@ class ResultReader:
                 )
             for key, stored, checksums in rows:
                 if not block.is_intact(checksums, "results", stored):
-                    raise damaged(self._run_id, "the checksum of its results is wrong")
-                yield key, sound(self._run_id, "the results", partial(block.lines_of, stored))
+                    raise damage_error(self._run_id, "the checksum of its results is wrong")
+                yield key, decode_stored(self._run_id, "the results", partial(block.lines_of, stored))
 
     def _line(self, lines: list[bytes], place: int) -> bytes:
         offset = place & OFFSET
         if offset >= len(lines):
-            raise damaged(self._run_id, f"a block has {len(lines)} results, and needs {offset + 1}")
+            raise damage_error(self._run_id, f"a block has {len(lines)} results, but needs {offset + 1}")
         return lines[offset]
 
     def _result(self, lines: list[bytes], place: int) -> EvalResult:
         line = self._line(lines, place)
-        return sound(self._run_id, "a result", partial(read, line))
+        return decode_stored(self._run_id, "a result", partial(read, line))
 
 
-def _scattered(places: Sequence[int]) -> bool:
+def _is_scattered(places: Sequence[int]) -> bool:
     """Tell whether reading the places one by one would decompress blocks repeatedly."""
-    at_hand: dict[int, None] = {}
+    cached: dict[int, None] = {}
     unpacked, blocks = 0, set()
     for place in places:
         key = place >> OFFSET_BITS
-        if key not in at_hand:
+        if key not in cached:
             unpacked += 1
             blocks.add(key)
-            at_hand[key] = None
-            if len(at_hand) > BLOCKS_AT_HAND:
-                del at_hand[next(iter(at_hand))]
+            cached[key] = None
+            if len(cached) > BLOCKS_AT_HAND:
+                del cached[next(iter(cached))]
     return unpacked > 2 * len(blocks)
 
 
 # Up to this many results, columns stay in memory after the first read.
-KEPT_UP_TO = 100_000
+MAX_CACHED_RESULTS = 100_000
 BLOCKS_AT_ONCE = 512
 # These values stay in memory for runs of any size, because they are small.
 SMALL = ("small", "outcomes")
@@ -189,7 +189,7 @@ NO_CONFIGURATION = -1
 
 # The marks of results by their index in OUTCOMES, and the marks of an evaluator that the run lacks.
 WHOLE = bytes(MARK_OF[outcome] for outcome in OUTCOMES).ljust(256)
-STRANGER = bytes(MARK_OF["error" if o == "error" else "skipped"] for o in OUTCOMES)
+UNKNOWN_EVALUATOR = bytes(MARK_OF["error" if o == "error" else "skipped"] for o in OUTCOMES)
 MISSING = bytes(MARK_OF[outcome] for outcome in ("error", "unscored", "skipped"))
 PASSES = bytes.maketrans(bytes([MARK_OF["passed"], MARK_OF["failed"]]), bytes([1, 0]))
 
@@ -209,8 +209,8 @@ class StoredResults:
         self._run = run
         self._configuration = configuration
         self._record = block.record_of(len(run.evaluators))
-        self._known: dict[Any, Any] = {}
-        self._check = BlockCheck(run)
+        self._cache: dict[Any, Any] = {}
+        self._check = BlockChecker(run)
         self._reader = ResultReader(ask, run.run_id)
 
     def __len__(self) -> int:
@@ -246,17 +246,17 @@ class StoredResults:
         def read() -> bytes:
             return bytes(chain.from_iterable(map(self._letters, self._packed())))
 
-        return self._kept("outcomes", read, however_large=True)
+        return self._cached("outcomes", read, however_large=True)
 
     def clusters(self) -> list[str] | None:
-        return self._kept("clusters", self._read_clusters)
+        return self._cached("clusters", self._read_clusters)
 
     def column(self, evaluator: str | None = None) -> Column:
         name = ("column", evaluator)
-        if name not in self._known:
+        if name not in self._cache:
             self._forget_large()
         # Several metrics use the same column in succession, so the last one stays in memory.
-        return self._kept(name, lambda: self._read_column(evaluator), however_large=True)
+        return self._cached(name, lambda: self._read_column(evaluator), however_large=True)
 
     def _read_column(self, evaluator: str | None) -> Column:
         marks, numbers = self._scores(evaluator)
@@ -276,19 +276,19 @@ class StoredResults:
 
     def latencies(self) -> Column:
         self._forget_large()
-        return self._told(LATENCY)
+        return self._number_column(LATENCY)
 
     def tokens(self) -> Column:
         self._forget_large()
-        return self._told(TOKENS)
+        return self._number_column(TOKENS)
 
-    def _told(self, place: int) -> Column:
+    def _number_column(self, place: int) -> Column:
         """Return a number of each trial; trials without it count as skipped."""
         parts = (self._numbers(figures, place) for figures in self._packed())
-        told, clusters = array("d", chain.from_iterable(parts)), self.clusters()
-        known = bytes(map(eq, told, told))
+        numbers, clusters = array("d", chain.from_iterable(parts)), self.clusters()
+        known = bytes(map(eq, numbers, numbers))
         return Column(
-            array("d", compress(told, known)),
+            array("d", compress(numbers, known)),
             skipped=known.count(0),
             clusters=None if clusters is None else list(compress(clusters, known)),
         )
@@ -296,7 +296,7 @@ class StoredResults:
     def spent(self) -> list[ModelUsage | None] | None:
         if not self._has("spent"):
             return None
-        found = [
+        usages = [
             each and ModelUsage(*each)
             for figures, ids, spent in self._blocks("figures, sample_ids, spent")
             for figure, each in zip(
@@ -304,12 +304,12 @@ class StoredResults:
             )
             if self._is_mine(figure)
         ]
-        return found if any(found) else None
+        return usages if any(usages) else None
 
     def figures(self) -> Figures:
-        return together([spec.name for spec in self._run.evaluators], self._beside())
+        return build_figures([spec.name for spec in self._run.evaluators], self._joined_rows())
 
-    def _beside(self) -> Iterator[Beside]:
+    def _joined_rows(self) -> Iterator[ResultRow]:
         for figures, names, clusters, spent in self._blocks("figures, sample_ids, clusters, spent"):
             ids = _list(names)
             for row in zip(
@@ -324,9 +324,9 @@ class StoredResults:
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
         for figures, stored in self._blocks("figures, results"):
-            lines = self._check.lines(stored, len(figures))
+            lines = self._check.read_lines(stored, len(figures))
             for line in self._mine(figures, lines):
-                yield sound(self._run.run_id, "a sample", partial(sample_in, line))
+                yield decode_stored(self._run.run_id, "a sample", partial(sample_in, line))
 
     def error_kinds(self) -> dict[str, int]:
         tally: dict[str, int] = {}
@@ -344,29 +344,29 @@ class StoredResults:
         offset: int = 0,
         limit: int = 50,
     ) -> Sequence[EvalResult]:
-        wanted = self._chooser(outcome, evaluator)
+        matches = self._outcome_filter(outcome, evaluator)
         first, last = max(0, offset), max(0, offset) + max(0, limit)
         # Results without a score come first.
-        found = nsmallest(
+        worst = nsmallest(
             last,
             (
                 (figure[VALUE] if figure[VALUE] == figure[VALUE] else -1.0, figure[POSITION], place)
                 for place, figure in self._placed()
-                if wanted(figure)
+                if matches(figure)
             ),
         )
-        return [self._reader.read(place) for _, _, place in found[first:]]
+        return [self._reader.read(place) for _, _, place in worst[first:]]
 
     def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
         needle = msgspec.json.encode(sample_id)
-        found = []
+        matches = []
         for key, figures, ids in self._blocks("id, figures, sample_ids"):
             if needle not in ids:
                 continue
             for offset, (figure, name) in enumerate(zip(self._unpacked(figures), _list(ids), strict=True)):
                 if name == sample_id and self._is_mine(figure):
-                    found.append((figure[POSITION], key << OFFSET_BITS | offset))
-        return [self._reader.read(place) for _, place in sorted(found)]
+                    matches.append((figure[POSITION], key << OFFSET_BITS | offset))
+        return [self._reader.read(place) for _, place in sorted(matches)]
 
     def done(self) -> Iterator[tuple[int, str, str, int]]:
         """Yield the finished trials: position, sample id, configuration, epoch."""
@@ -375,7 +375,9 @@ class StoredResults:
             for figure, sample_id in zip(self._unpacked(figures), _list(ids), strict=True):
                 yield figure[POSITION], sample_id, names[figure[CONFIGURATION]], figure[EPOCH]
 
-    def _chooser(self, outcome: Outcome | None, evaluator: str | None) -> Callable[[tuple[Any, ...]], bool]:
+    def _outcome_filter(
+        self, outcome: Outcome | None, evaluator: str | None
+    ) -> Callable[[tuple[Any, ...]], bool]:
         """Return a filter for figures by outcome, overall or of one evaluator."""
         if outcome is None:
             return lambda _figure: True
@@ -384,7 +386,7 @@ class StoredResults:
             return lambda figure: figure[OUTCOME] == place
         mark, names = MARK_OF[outcome], [spec.name for spec in self._run.evaluators]
         if evaluator not in names:
-            return lambda figure: STRANGER[figure[OUTCOME]] == mark
+            return lambda figure: UNKNOWN_EVALUATOR[figure[OUTCOME]] == mark
         which = names.index(evaluator)
         return lambda figure: figure[MARKS][which] == mark
 
@@ -392,7 +394,7 @@ class StoredResults:
         """Return the marks and numbers of an evaluator, or of the results; NaN for missing numbers."""
         names = [spec.name for spec in self._run.evaluators]
         if evaluator is not None and evaluator not in names:
-            return bytes(STRANGER[outcome] for outcome in self.outcomes()), array("d")
+            return bytes(UNKNOWN_EVALUATOR[outcome] for outcome in self.outcomes()), array("d")
         at, place = OUTCOME_BYTE, VALUE
         if evaluator is not None:
             which = names.index(evaluator)
@@ -418,12 +420,12 @@ class StoredResults:
     def _packed(self) -> Iterable[bytes]:
         """Return the packed figures of all results, in one or several pieces."""
         parts = (figures for (figures,) in self._blocks("figures"))
-        return (self._kept("packed", lambda: b"".join(parts)),) if self._may_keep() else parts
+        return (self._cached("packed", lambda: b"".join(parts)),) if self._may_cache() else parts
 
     def _placed(self) -> Iterable[tuple[int, tuple[Any, ...]]]:
         """Return every result's place on disk (block and offset) and its figures."""
-        if self._may_keep():
-            return self._kept("placed", lambda: list(self._read_figures()))
+        if self._may_cache():
+            return self._cached("placed", lambda: list(self._read_figures()))
         return self._read_figures()
 
     def _read_figures(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
@@ -441,7 +443,7 @@ class StoredResults:
 
     def _places(self) -> array[int]:
         """Return the place of each result, in the order of the plan."""
-        return self._kept("places", self._read_places)
+        return self._cached("places", self._read_places)
 
     def _read_places(self) -> array[int]:
         by_position = array("q")
@@ -458,15 +460,15 @@ class StoredResults:
         )
         if not (repeated or self._has("clusters")):
             return None
-        found = []
+        names_of_clusters = []
         for figures, ids, clusters in self._blocks("figures, sample_ids, clusters"):
             names = _list(ids)
             for figure, name, cluster in zip(
                 self._unpacked(figures), names, block.listed(clusters, len(names)), strict=True
             ):
                 if self._is_mine(figure):
-                    found.append(cluster or name)
-        return list_shared_clusters(found)
+                    names_of_clusters.append(cluster or name)
+        return list_shared_clusters(names_of_clusters)
 
     def _blocks(self, columns: str, condition: str = "TRUE") -> Iterator[tuple[Any, ...]]:
         """Yield the run's blocks in order; they are read in groups to limit memory."""
@@ -475,7 +477,7 @@ class StoredResults:
         while True:
             rows = self._ask(f"{sql} ORDER BY id LIMIT {BLOCKS_AT_ONCE}", (self._run_key, last))
             for row in rows:
-                self._check.row(names, row[2:], row[1])
+                self._check.check_row(names, row[2:], row[1])
                 yield row[2:]
             if len(rows) < BLOCKS_AT_ONCE:
                 return
@@ -483,36 +485,36 @@ class StoredResults:
 
     def _has(self, column: str) -> bool:
         """Tell whether any block has a value in a column."""
-        found = f"SELECT 1 FROM blocks WHERE run = ? AND {column} IS NOT NULL LIMIT 1"
-        return bool(self._ask(found, (self._run_key,)))
+        query = f"SELECT 1 FROM blocks WHERE run = ? AND {column} IS NOT NULL LIMIT 1"
+        return bool(self._ask(query, (self._run_key,)))
 
     def _sums(self) -> tuple[int, ...]:
         """Count the results of each outcome."""
         columns = ", ".join(OUTCOMES)
-        asked = f"SELECT {columns}, checksums FROM blocks WHERE run = ?"
-        return self._check.counts(self._ask(asked, (self._run_key,)))
+        query = f"SELECT {columns}, checksums FROM blocks WHERE run = ?"
+        return self._check.sum_counts(self._ask(query, (self._run_key,)))
 
-    def _kept(self, name: object, read: Callable[[], T], *, however_large: bool = False) -> T:
+    def _cached(self, name: object, read: Callable[[], T], *, however_large: bool = False) -> T:
         """Return a cached value, or read it and cache it if the run has ended and is not too large."""
-        if name in self._known:
-            found: T = self._known[name]
-            return found
-        found = read()
-        if self._may_keep() or (however_large and self._run.status != "running"):
-            self._known[name] = found
-        return found
+        if name in self._cache:
+            cached: T = self._cache[name]
+            return cached
+        value = read()
+        if self._may_cache() or (however_large and self._run.status != "running"):
+            self._cache[name] = value
+        return value
 
     def _forget_large(self) -> None:
         """Free memory: of a large run only one column is in memory at a time."""
-        if not self._may_keep():
-            self._known = {key: kept for key, kept in self._known.items() if key in SMALL}
+        if not self._may_cache():
+            self._cache = {key: value for key, value in self._cache.items() if key in SMALL}
 
-    def _may_keep(self) -> bool:
+    def _may_cache(self) -> bool:
         if self._run.status == "running":
             return False
-        if "small" not in self._known:
-            self._known["small"] = sum(self._sums()) <= KEPT_UP_TO
-        return bool(self._known["small"])
+        if "small" not in self._cache:
+            self._cache["small"] = sum(self._sums()) <= MAX_CACHED_RESULTS
+        return bool(self._cache["small"])
 
 
 def _list(data: bytes) -> list[Any]:

@@ -16,7 +16,7 @@ import msgspec
 from proctor.errors import HistoryError, ResumeRefused, RunNotFound
 from proctor.history import finding
 from proctor.history.block import RESULTS_A_BLOCK, STORED, Packed, packer, record_of, rows, without_errors
-from proctor.history.damage import BlockCheck, sound
+from proctor.history.damage import BlockChecker, damage_error, decode_stored
 from proctor.history.database import Connection, Database, first_line
 from proctor.history.stored_results import StoredResults
 from proctor.history.writer import INSERT, GroupWriter
@@ -65,7 +65,7 @@ class _Metrics(msgspec.Struct):
     by_configuration: dict[str, dict[str, MetricValue]] = {}
 
 
-def tables_of(stored: bytes | None) -> MetricTables:
+def decode_metrics(stored: bytes | None) -> MetricTables:
     """Decode stored metrics; a run that has not ended has none."""
     try:
         tables = msgspec.json.decode(stored, type=_Metrics) if stored else _Metrics()
@@ -77,9 +77,9 @@ def tables_of(stored: bytes | None) -> MetricTables:
     return tables.metrics, tables.by_configuration
 
 
-def values_of(run: RunMetadata) -> tuple[Any, ...]:
+def run_values(run: RunMetadata) -> tuple[Any, ...]:
     """Return a run as a row; raise an error for values that cannot be stored."""
-    return run.run_id, run.name, run.status, finding.moment(run.started_at), encoded(run)
+    return run.run_id, run.name, run.status, finding.to_microseconds(run.started_at), encode_run(run)
 
 
 def begin(connection: Connection, values: Sequence[Any], run: RunMetadata) -> int:
@@ -87,19 +87,19 @@ def begin(connection: Connection, values: Sequence[Any], run: RunMetadata) -> in
     (run_key,) = connection.execute(
         "INSERT INTO runs (run_id, name, status, began, metadata) VALUES (?, ?, ?, ?, ?) RETURNING id", values
     ).fetchone()
-    describe(connection, run_key, run)
+    store_properties(connection, run_key, run)
     return int(run_key)
 
 
-def described(run: RunMetadata) -> tuple[dict[str, str], set[str], set[str]]:
+def searchable_properties(run: RunMetadata) -> tuple[dict[str, str], set[str], set[str]]:
     """Return the searchable properties of a run: tags, evaluators and configurations."""
     evaluators = {name for spec in run.evaluators for name in (spec.name, spec.uses)}
     return run.tags, evaluators, {configuration.name for configuration in run.configurations}
 
 
-def describe(connection: Connection, run_key: int, run: RunMetadata) -> None:
+def store_properties(connection: Connection, run_key: int, run: RunMetadata) -> None:
     """Store the searchable properties of a run."""
-    tags, evaluators, configurations = described(run)
+    tags, evaluators, configurations = searchable_properties(run)
     _insert(connection, "tags (run, key, value)", ((run_key, *tag) for tag in tags.items()))
     _insert(connection, "evaluators (run, name)", ((run_key, name) for name in evaluators))
     _insert(connection, "configurations (run, name)", ((run_key, name) for name in configurations))
@@ -110,7 +110,7 @@ def _insert(connection: Connection, into: str, values: Iterable[tuple[Any, ...]]
     connection.executemany(f"INSERT INTO {into} VALUES ({marks})", values)
 
 
-def encoded(metadata: RunMetadata) -> bytes:
+def encode_run(metadata: RunMetadata) -> bytes:
     """Encode a run's metadata and check that it can be decoded, because one bad value would hide the run."""
     data = codec.encode(metadata)
     codec.decode(data, RunMetadata, where=metadata.run_id)
@@ -118,8 +118,8 @@ def encoded(metadata: RunMetadata) -> bytes:
 
 
 # The number of values in one SQL statement is limited.
-ASKED_AT_ONCE = 500
-AT_WORK = "a process is working on it"
+IDS_PER_QUERY = 500
+IN_USE = "a process is working on it"
 
 
 class StoredRuns:
@@ -133,7 +133,7 @@ class StoredRuns:
 
     def begin(self, metadata: RunMetadata) -> None:
         """Store a new run."""
-        values = values_of(metadata)
+        values = run_values(metadata)
         with self._changing() as connection:
             begin(connection, values, metadata)
 
@@ -143,7 +143,7 @@ class StoredRuns:
 
         The run is visible only after the block; other writers wait until then.
         """
-        values = values_of(metadata)
+        values = run_values(metadata)
         with self._changing() as connection:
             run_key = begin(connection, values, metadata)
             restored = Restoration(connection, run_key, metadata)
@@ -161,7 +161,7 @@ class StoredRuns:
         self._update(metadata, codec.encode({"metrics": metrics, "by_configuration": by_configuration}))
 
     def _update(self, metadata: RunMetadata, metrics: bytes | None) -> None:
-        data = encoded(metadata)
+        data = encode_run(metadata)
         with self._changing() as connection:
             row = connection.execute(
                 "SELECT id, metadata FROM runs WHERE run_id = ?", (metadata.run_id,)
@@ -172,10 +172,10 @@ class StoredRuns:
                 "UPDATE runs SET status = ?, metadata = ?, metrics = ? WHERE id = ?",
                 (metadata.status, data, metrics, row[0]),
             )
-            if described(finding.read(row[1])) != described(metadata):
+            if searchable_properties(finding.decode_run(row[1])) != searchable_properties(metadata):
                 for table in ("tags", "evaluators", "configurations"):
                     connection.execute(f"DELETE FROM {table} WHERE run = ?", (row[0],))
-                describe(connection, row[0], metadata)
+                store_properties(connection, row[0], metadata)
 
     def hold(self, run_id: str) -> AbstractContextManager[None]:
         """Claim a run for this process; raises an error while another process works on it."""
@@ -214,17 +214,21 @@ class StoredRuns:
         if not stored:
             raise RunNotFound(f"there is no run {run_id!r}: it was deleted meanwhile")
         results = self.results(metadata.run_id)
-        return EvalReport(results, metadata, *tables_of(stored[0][0]))
+        is_whole = metadata.status == "completed" and metadata.stopped_early is None
+        if is_whole and metadata.total and not len(results):
+            # A damaged index hides rows without an error.
+            raise damage_error(metadata.run_id, f"all {metadata.total:,} results are missing")
+        return EvalReport(results, metadata, *decode_metrics(stored[0][0]))
 
     def metrics_of(self, run_ids: Sequence[str]) -> dict[str, MetricTables]:
         """Return the stored metrics of runs: overall, and by configuration."""
-        found: dict[str, MetricTables] = {}
-        for start in range(0, len(run_ids), ASKED_AT_ONCE):
-            part = run_ids[start : start + ASKED_AT_ONCE]
+        tables: dict[str, MetricTables] = {}
+        for start in range(0, len(run_ids), IDS_PER_QUERY):
+            part = run_ids[start : start + IDS_PER_QUERY]
             marks = ", ".join("?" * len(part))
             rows = self._ask(f"SELECT run_id, metrics FROM runs WHERE run_id IN ({marks})", part)
-            found |= {run_id: tables_of(metrics) for run_id, metrics in rows}
-        return found
+            tables |= {run_id: decode_metrics(metrics) for run_id, metrics in rows}
+        return tables
 
     def results(self, run_id: str, metadata: RunMetadata | None = None) -> StoredResults:
         """Return a run's results, which are read on demand; pass `metadata` if you have it."""
@@ -247,11 +251,12 @@ class StoredRuns:
                 *stored, checksums = connection.execute(
                     f"SELECT {', '.join(STORED)}, checksums FROM blocks WHERE id = ?", (key,)
                 ).fetchone()
-                BlockCheck(metadata).row(STORED, stored, checksums)
-                left = sound(run_id, "the results", partial(without_errors, stored, len(metadata.evaluators)))
-                if len(left) < len(stored[0]) // size:
+                BlockChecker(metadata).check_row(STORED, stored, checksums)
+                decode = partial(without_errors, stored, len(metadata.evaluators))
+                remaining = decode_stored(run_id, "the results", decode)
+                if len(remaining) < len(stored[0]) // size:
                     connection.execute("DELETE FROM blocks WHERE id = ?", (key,))
-                    connection.executemany(INSERT, rows(run_key, left))
+                    connection.executemany(INSERT, rows(run_key, remaining))
 
     def runs(
         self,
@@ -269,12 +274,12 @@ class StoredRuns:
 
         `evaluator` is the name of a score, or of the evaluator that computed it.
         """
-        wanted = finding.Wanted(name, configuration, evaluator, since, until, tags)
-        return finding.listed(self._ask, wanted, limit, offset)
+        filters = finding.RunFilter(name, configuration, evaluator, since, until, tags)
+        return finding.list_runs(self._ask, filters, limit, offset)
 
     def set_baseline(self, name: str, run_id: str) -> RunMetadata:
         """Make a run a baseline, by any reference that `find` accepts; an existing name moves to it."""
-        finding.refuse_name(name)
+        finding.check_baseline_name(name)
         run = self.find(run_id)
         with self._changing() as connection:
             changed = connection.execute(
@@ -319,52 +324,52 @@ class StoredRuns:
         Baselines and runs that a process works on stay. A dry run deletes nothing. `only` restricts the
         deletion to these ids.
         """
-        over = finding.over(self._ask, retention, now, name)
-        baselines = {run.run_id: called for called, run in self.baselines().items()} if over else {}
-        going, staying = [], {}
-        for run in over:
+        expired = finding.expired_runs(self._ask, retention, now, name)
+        baselines = {run.run_id: each for each, run in self.baselines().items()} if expired else {}
+        deleted, staying = [], {}
+        for run in expired:
             if run.run_id in baselines:
                 staying[run.run_id] = f"the baseline {baselines[run.run_id]}"
             elif self.is_held(run.run_id):
-                staying[run.run_id] = AT_WORK
+                staying[run.run_id] = IN_USE
             elif only is None or run.run_id in only:
-                going.append(run)
+                deleted.append(run)
         if not dry_run:
-            going = [run for run in going if self._may_go(run, staying)]
-        if going and not dry_run:
+            deleted = [run for run in deleted if self._delete_unless_needed(run, staying)]
+        if deleted and not dry_run:
             self._database.scrub(self._connection)
-        return PruneResult(tuple(going), staying)
+        return PruneResult(tuple(deleted), staying)
 
-    def _may_go(self, run: RunMetadata, staying: dict[str, str]) -> bool:
+    def _delete_unless_needed(self, run: RunMetadata, staying: dict[str, str]) -> bool:
         """Delete a run, unless it has become a baseline or a process works on it."""
         try:
             with self.hold(run.run_id), self._changing() as connection:
-                named = self._named(connection, run.run_id)
-                if named:
-                    staying[run.run_id] = f"the baseline {named[0]}"
+                baselines = self._lock_and_list_baselines(connection, run.run_id)
+                if baselines:
+                    staying[run.run_id] = f"the baseline {baselines[0]}"
                     return False
                 connection.execute("DELETE FROM runs WHERE run_id = ?", (run.run_id,))
         except ResumeRefused:
-            staying[run.run_id] = AT_WORK
+            staying[run.run_id] = IN_USE
             return False
         return True
 
     def _delete(self, run_id: str) -> list[str]:
         with self._changing() as connection:
-            named = self._named(connection, run_id)
+            baselines = self._lock_and_list_baselines(connection, run_id)
             connection.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
         self._database.scrub(self._connection)
-        return named
+        return baselines
 
-    def _named(self, connection: Connection, run_id: str) -> list[str]:
+    def _lock_and_list_baselines(self, connection: Connection, run_id: str) -> list[str]:
         """Return the baselines of a run, and lock the run until the transaction ends."""
-        locked = f"SELECT id FROM runs WHERE run_id = ?{self._database.locking}"
-        connection.execute(locked, (run_id,)).fetchone()
-        found = connection.execute(
+        lock = f"SELECT id FROM runs WHERE run_id = ?{self._database.locking}"
+        connection.execute(lock, (run_id,)).fetchone()
+        rows = connection.execute(
             "SELECT baselines.name FROM baselines JOIN runs ON runs.id = baselines.run WHERE run_id = ?",
             (run_id,),
         ).fetchall()
-        return sorted(row[0] for row in found)
+        return sorted(row[0] for row in rows)
 
     def forget_outputs(self, *, before: datetime | None = None, dry_run: bool = False) -> int:
         """Delete cached outputs and answers, or those older than a time; return their number.
@@ -378,22 +383,22 @@ class StoredRuns:
         if dry_run or not counted or not counted[0][0]:
             return int(counted[0][0]) if counted else 0
         with self._changing() as connection:
-            gone = connection.execute(f"DELETE FROM outputs{condition}", values).rowcount
+            deleted = connection.execute(f"DELETE FROM outputs{condition}", values).rowcount
         self._database.scrub(self._connection)
-        return gone
+        return deleted
 
     def holdings(self) -> HistoryInfo:
         """Return the location of the history and the size of its content."""
         where = self._database.where
         if not self._database.exists():
             return HistoryInfo(where)
-        everything = " + ".join(OUTCOMES)
+        all_outcomes = " + ".join(OUTCOMES)
         counted = self._ask(
             "SELECT (SELECT count(*) FROM runs), "
-            f"(SELECT CAST(coalesce(sum({everything}), 0) AS BIGINT) FROM blocks), "
+            f"(SELECT CAST(coalesce(sum({all_outcomes}), 0) AS BIGINT) FROM blocks), "
             "(SELECT count(*) FROM outputs)"
         )
-        (runs, results, outputs), (size, schema) = counted[0], self._database.measured(self._ask)
+        (runs, results, outputs), (size, schema) = counted[0], self._database.measure(self._ask)
         return HistoryInfo(where, runs, results, size, schema, outputs)
 
     def cached(self, key: str) -> bytes | None:
@@ -401,8 +406,8 @@ class StoredRuns:
         # In this order, an output that is stored between the two lookups is not missed.
         if (waiting := self._on_their_way.get(key)) is not None:
             return waiting or None
-        found = self._ask("SELECT reply FROM outputs WHERE key = ?", (key,))
-        return bytes(found[0][0]) if found else None
+        rows = self._ask("SELECT reply FROM outputs WHERE key = ?", (key,))
+        return bytes(rows[0][0]) if rows else None
 
     def close(self) -> None:
         """Close the connections; they reopen when needed."""
@@ -447,15 +452,15 @@ class StoredRuns:
     @property
     def _connection(self) -> Connection:
         thread = threading.get_ident()
-        found = self._opened.get(thread)
-        if found is None or not found.usable:
-            found = self._opened[thread] = self._database.connect()
+        connection = self._opened.get(thread)
+        if connection is None or not connection.usable:
+            connection = self._opened[thread] = self._database.connect()
             # If nobody closes the history, the connection closes with its last reference.
-            weakref.finalize(self, found.close)
-        return found
+            weakref.finalize(self, connection.close)
+        return connection
 
     def _row(self, run_id: str) -> tuple[int, RunMetadata]:
-        found = self._ask("SELECT id, metadata FROM runs WHERE run_id = ?", (run_id,))
-        if not found:
+        rows = self._ask("SELECT id, metadata FROM runs WHERE run_id = ?", (run_id,))
+        if not rows:
             raise RunNotFound(f"there is no run {run_id!r}")
-        return found[0][0], finding.read(found[0][1])
+        return rows[0][0], finding.decode_run(rows[0][1])

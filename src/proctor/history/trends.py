@@ -1,4 +1,4 @@
-"""How a number went from run to run, read from the metrics that were stored with the runs."""
+"""The trend of a metric over runs, read from the metrics that are stored with the runs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from proctor.records.run import RunMetadata
 
 __all__ = ["Trend", "TrendPoint", "trend"]
 
-ALL = 2**31
+NO_LIMIT = 2**31
 FIELD = "field."
 
-Table = Mapping[str, MetricValue]
-Told = tuple[RunMetadata, str, Table]
+MetricTable = Mapping[str, MetricValue]
+# A run, the name of a configuration, and the metrics of that configuration.
+ConfigurationMetrics = tuple[RunMetadata, str, MetricTable]
 
 
 def trend(
@@ -29,21 +30,21 @@ def trend(
     until: datetime | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> Trend:
-    """A metric, or the mean of a field or evaluator, run by run, the oldest first.
+    """Return a metric, or the mean of a field or evaluator, for each run, oldest first.
 
-    Only what was stored with the runs is read, no results; a run that was killed before its
-    metrics were stored is not in it.
+    Only the stored metrics are read, not the results; a run that was killed before its metrics were
+    stored is missing.
     """
-    runs = history.runs(limit=ALL, name=name, since=since, until=until, tags=tags)
+    runs = history.runs(limit=NO_LIMIT, name=name, since=since, until=until, tags=tags)
     stored = history.metrics_of([run.run_id for run in runs])
-    told = [one for run in reversed(runs) for one in _tables(run, stored)]
-    found = [
+    tables = [table for run in reversed(runs) for table in _configuration_metrics(run, stored)]
+    matches = [
         (run, configuration, value)
-        for run, configuration, table in told
+        for run, configuration, table in tables
         if configurations is None or configuration in configurations
-        if (value := _called(metric, table)) is not None
+        if (value := _find_metric(metric, table)) is not None
     ]
-    _refuse_unknown(metric, configurations, told, known=bool(found))
+    _check_names(metric, configurations, tables, has_metric=bool(matches))
     points = tuple(
         TrendPoint(
             run.started_at,
@@ -53,33 +54,36 @@ def trend(
             value.n,
             value.interval,
             run.name,
-            _unfinished(run),
+            _incomplete_status(run),
         )
-        for run, configuration, value in found
+        for run, configuration, value in matches
         if value.value is not None
     )
-    if not found:
+    if not matches:
         return Trend(metric, ())
-    return Trend(metric, points, found[-1][2].kind, found[-1][2].unit)
+    newest = matches[-1][2]
+    return Trend(metric, points, newest.kind, newest.unit)
 
 
-def _called(metric: str, table: Table) -> MetricValue | None:
-    """A metric by its name; the name of a field or of an evaluator alone means its mean."""
+def _find_metric(metric: str, table: MetricTable) -> MetricValue | None:
+    """Return a metric by its name; the name of a field or evaluator means its mean."""
     for name in (FIELD + metric, metric, f"{metric}.mean", f"{FIELD}{metric}.mean"):
         if name in table:
             return table[name]
     return None
 
 
-def _unfinished(run: RunMetadata) -> str:
-    """How a run ended that did not run all that was planned."""
+def _incomplete_status(run: RunMetadata) -> str:
+    """Describe how a run ended that did not complete its plan; empty if it did."""
     if run.stopped_early is not None:
         return "stopped early"
     return "" if run.status == "completed" else run.status
 
 
-def _tables(run: RunMetadata, stored: Mapping[str, tuple[Table, Mapping[str, Table]]]) -> Iterator[Told]:
-    """A run's metrics by configuration; of a run with one configuration, all there are."""
+def _configuration_metrics(
+    run: RunMetadata, stored: Mapping[str, tuple[MetricTable, Mapping[str, MetricTable]]]
+) -> Iterator[ConfigurationMetrics]:
+    """Yield a run's metrics by configuration; a run with one configuration has only overall metrics."""
     metrics, by_configuration = stored.get(run.run_id, ({}, {}))
     tables = by_configuration or {run.configurations[0].name: metrics}
     for configuration, table in tables.items():
@@ -87,22 +91,24 @@ def _tables(run: RunMetadata, stored: Mapping[str, tuple[Table, Mapping[str, Tab
             yield run, configuration, table
 
 
-def _refuse_unknown(
-    metric: str, configurations: Sequence[str] | None, told: Sequence[Told], *, known: bool
+def _check_names(
+    metric: str,
+    configurations: Sequence[str] | None,
+    tables: Sequence[ConfigurationMetrics],
+    *,
+    has_metric: bool,
 ) -> None:
-    """A misspelt name would look like a number that nobody ever took."""
-    if not told:
+    """Raise `ConfigError` for an unknown name, which would otherwise give an empty trend."""
+    if not tables:
         return
-    seen = {configuration for _, configuration, _ in told}
+    known = {configuration for _, configuration, _ in tables}
     for configuration in configurations or ():
-        if configuration not in seen:
+        if configuration not in known:
             raise ConfigError(
                 f"no run has a configuration {configuration!r}",
                 where="trend",
-                fix=suggest_name(configuration, seen),
+                fix=suggest_name(configuration, known),
             )
-    if not known:
-        names = {name.removeprefix(FIELD) for _, _, table in told for name in table}
-        raise ConfigError(
-            f"no run has a number for {metric!r}", where="trend", fix=suggest_name(metric, names)
-        )
+    if not has_metric:
+        names = {name.removeprefix(FIELD) for _, _, table in tables for name in table}
+        raise ConfigError(f"no run has a metric {metric!r}", where="trend", fix=suggest_name(metric, names))

@@ -325,7 +325,7 @@ def find_rubric_problems(data: Any, at: Path = ()) -> Iterator[RubricProblem]:
         yield from _check_text(data, key, at)
     weight = data.get("weight", 1.0)
     if not is_number(weight) or weight <= 0:
-        yield (*at, "weight"), f"a weight is a number above 0, got {weight!r}"
+        yield (*at, "weight"), f"a weight must be a number above 0, got {weight!r}"
     yield from _check_scale(data.get("scale"), (*at, "scale"))
     yield from _check_metadata(data.get("metadata"), (*at, "metadata"))
 

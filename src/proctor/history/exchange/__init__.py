@@ -1,1 +1,1 @@
-"""Runs as files, to be looked at elsewhere or taken into another history; nothing is lost."""
+"""Export runs to files and import them into another history, without loss."""

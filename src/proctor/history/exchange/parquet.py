@@ -1,4 +1,4 @@
-"""Runs as Parquet, for data frames and warehouses: a row for each result; needs an extra."""
+"""Runs as Parquet, for data frames and warehouses: one row per result. Needs an extra."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from typing import Any
 
 from proctor.core import optional as extras
 from proctor.history.exchange import rows
-from proctor.history.exchange.parts import Placed, WholeRun, damaged
-from proctor.history.exchange.rows import RECORD, RUN_RECORD, Row
+from proctor.history.exchange.parts import LocatedPart, WholeRun, damaged_file
+from proctor.history.exchange.rows import RECORD, RUN_RECORD, Row, StoredRow
 
-# A group of rows is in memory at once, on writing and on reading.
-ROWS_A_GROUP, CHARACTERS_A_GROUP = 5_000, 8_000_000
+# One group of rows is in memory at a time, for writing and for reading.
+ROWS_PER_GROUP, CHARACTERS_PER_GROUP = 5_000, 8_000_000
 
 
-class _Drain:
-    """A file that keeps what is written until somebody takes it."""
+class _ChunkBuffer:
+    """A writable file that holds its content until `take` returns it."""
 
     closed = False
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        self._chunks: list[bytes] = []
 
     def write(self, data: Any) -> int:
-        piece = bytes(data)
-        self._pieces.append(piece)
-        return len(piece)
+        chunk = bytes(data)
+        self._chunks.append(chunk)
+        return len(chunk)
 
-    def taken(self) -> bytes:
-        pieces, self._pieces = self._pieces, []
-        return b"".join(pieces)
+    def take(self) -> bytes:
+        chunks, self._chunks = self._chunks, []
+        return b"".join(chunks)
 
 
-def written(runs: Iterable[WholeRun], columns: Mapping[str, str]) -> Iterator[bytes]:
-    """The file, in pieces."""
-    arrow, parquet = _arrow()
+def encode_runs(runs: Iterable[WholeRun], columns: Mapping[str, str]) -> Iterator[bytes]:
+    """Yield the content of the file in chunks."""
+    arrow, parquet = _import_arrow()
     types = {
         "string": arrow.string(),
         "double": arrow.float64(),
@@ -43,52 +43,52 @@ def written(runs: Iterable[WholeRun], columns: Mapping[str, str]) -> Iterator[by
         "timestamp": arrow.timestamp("us", tz="UTC"),
     }
     schema = arrow.schema([(name, types[kind]) for name, kind in columns.items()])
-    drain = _Drain()
-    with parquet.ParquetWriter(drain, schema, compression="zstd") as writer:
-        for group in _groups(runs):
+    buffer = _ChunkBuffer()
+    with parquet.ParquetWriter(buffer, schema, compression="zstd") as writer:
+        for group in _group_rows(runs):
             cells = {name: [row.get(name) for row in group] for name in columns}
             writer.write_table(arrow.table(cells, schema=schema))
-            yield drain.taken()
-    yield drain.taken()
+            yield buffer.take()
+    yield buffer.take()
 
 
-def read(path: Path) -> Iterator[Placed]:
-    """The parts of every run in a file, in order."""
-    return rows.parts(_records(path))
+def read_parts(path: Path) -> Iterator[LocatedPart]:
+    """Yield the parts of every run in a file, in order."""
+    return rows.parse_rows(_read_rows(path))
 
 
-def _records(path: Path) -> Iterator[tuple[str, str | None, str | None]]:
-    arrow, parquet = _arrow()
+def _read_rows(path: Path) -> Iterator[StoredRow]:
+    arrow, parquet = _import_arrow()
     number = 0
     try:
         with parquet.ParquetFile(path) as file:
             for name in (RECORD, RUN_RECORD):
                 if name not in file.schema_arrow.names:
-                    raise damaged(f"there is no column {name!r}", str(path))
-            for batch in file.iter_batches(ROWS_A_GROUP, columns=[RECORD, RUN_RECORD]):
+                    raise damaged_file(f"there is no column {name!r}", str(path))
+            for batch in file.iter_batches(ROWS_PER_GROUP, columns=[RECORD, RUN_RECORD]):
                 for row in batch.to_pylist():
                     number += 1
                     yield f"{path}, row {number}", row[RECORD], row[RUN_RECORD]
     except (arrow.ArrowException, OSError) as error:
-        what = str(error).partition("\n")[0]
-        raise damaged(what, f"{path}, row {number + 1}") from None
+        reason = str(error).partition("\n")[0]
+        raise damaged_file(reason, f"{path}, row {number + 1}") from None
 
 
-def _groups(runs: Iterable[WholeRun]) -> Iterator[list[Row]]:
+def _group_rows(runs: Iterable[WholeRun]) -> Iterator[list[Row]]:
     group: list[Row] = []
     size = 0
     for run in runs:
-        for row in rows.rows(run):
+        for row in rows.run_rows(run):
             group.append(row)
             size += sum(len(cell) for cell in row.values() if isinstance(cell, str))
-            if len(group) >= ROWS_A_GROUP or size >= CHARACTERS_A_GROUP:
+            if len(group) >= ROWS_PER_GROUP or size >= CHARACTERS_PER_GROUP:
                 yield group
                 group, size = [], 0
     if group:
         yield group
 
 
-def _arrow() -> tuple[Any, Any]:
+def _import_arrow() -> tuple[Any, Any]:
     return (
         extras.require("pyarrow", extra="parquet", why="Parquet"),
         extras.require("pyarrow.parquet", extra="parquet", why="Parquet"),

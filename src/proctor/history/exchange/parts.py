@@ -1,4 +1,4 @@
-"""What a run is made of in a file: how it begins, each of its results, and what it amounts to."""
+"""The parts of a run in a file: its start, each of its results, and its end with the metrics."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from proctor.records.trial import EvalResult
 
 Format = Literal["jsonl", "csv", "parquet"]
 FORMATS: tuple[Format, ...] = get_args(Format)
-ENDINGS: dict[str, Format] = {
+EXTENSIONS: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".csv": "csv",
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-# Of the files, not of the program: it grows when an older Proctor could not read them any more.
+# The version of the file format; it increases when an older Proctor can no longer read the files.
 VERSION = 1
 
 
 class RunPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="part", tag="run"):
-    """The beginning of a run: everything about it, and the baselines that it is."""
+    """The start of a run: its metadata, and the baselines that name it."""
 
     proctor_run: int
     metadata: RunMetadata
@@ -35,14 +35,14 @@ class RunPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 
 
 class ResultPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="part", tag="result"):
-    """One result, at its place in the run's plan."""
+    """One result, with its position in the run's plan."""
 
     position: int
     result: EvalResult
 
 
 class EndPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="part", tag="end"):
-    """The end of a run: how many results it has, and what they amount to."""
+    """The end of a run: its number of results, and their metrics."""
 
     run_id: str
     results: int
@@ -51,7 +51,7 @@ class EndPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 
 
 class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Both ends of a run, as a table has them beside the first of its results."""
+    """The start and the end of a run; a table stores both in the row of the run's first result."""
 
     run: RunPart
     end: EndPart
@@ -60,52 +60,52 @@ class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Part = RunPart | ResultPart | EndPart
 
 
-class Placed(NamedTuple):
-    """A part, and where in which file it stands."""
+class LocatedPart(NamedTuple):
+    """A part, with its file and line."""
 
     where: str
     part: Part
 
 
 class WholeRun(NamedTuple):
-    """A stored run on its way into a file; its results are read as they are written."""
+    """A stored run to export; its results are read while they are written."""
 
     frame: Frame
     results: Iterator[ResultPart]
 
 
-def format_of(path: Path, given: Format | None = None) -> Format:
-    """The format that is meant: the one that is given, else that of the file's ending.
+def detect_format(path: Path, chosen: Format | None = None) -> Format:
+    """Return the chosen format, or else the format that the file's extension implies.
 
-    >>> format_of(Path("runs.csv"))
+    >>> detect_format(Path("runs.csv"))
     'csv'
     """
-    found = given or ENDINGS.get(path.suffix.lower())
-    if found is None:
+    file_format = chosen or EXTENSIONS.get(path.suffix.lower())
+    if file_format is None:
         raise UsageError(
-            f"the ending {path.suffix!r} says no format",
+            f"the format cannot be derived from the extension {path.suffix!r}",
             where=str(path),
-            fix=f"let the name end in {', '.join(f'.{name}' for name in FORMATS)}, or say --format",
+            fix=f"use one of {', '.join(f'.{name}' for name in FORMATS)}, or add --format",
         )
-    return found
+    return file_format
 
 
-class Damaged(UsageError):
-    """A file does not hold what an export has."""
+class DamagedFile(UsageError):
+    """A file is damaged, or not an export of runs."""
 
 
-def damaged(what: str, where: str) -> Damaged:
-    """What one is told of a file that does not hold what an export has."""
-    return Damaged(
-        f"the file is damaged, or no export of runs: {what}",
+def damaged_file(reason: str, where: str) -> DamagedFile:
+    """Return the error for a file that is damaged, or not an export of runs."""
+    return DamagedFile(
+        f"the file is damaged, or not an export of runs: {reason}",
         where=where,
-        fix="take a file that `proctor history export` wrote, or export the run again",
+        fix="use a file that `proctor history export` wrote, or export the run again",
     )
 
 
 def read_part(data: bytes | str, kind: Any, where: str) -> Any:
-    """A part of a run from JSON, or what is wrong with it and where."""
+    """Decode a part of a run from JSON; raise `DamagedFile` if that fails."""
     try:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise damaged(str(error), where) from None
+        raise damaged_file(str(error), where) from None

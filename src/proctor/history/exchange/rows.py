@@ -1,17 +1,17 @@
-"""A result as a row of a table: the columns people want, and beside them the whole of it."""
+"""A result as a row of a table: readable columns, and columns with the complete records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from proctor.history.exchange.parts import EndPart, Frame, Placed, ResultPart, WholeRun, read_part
+from proctor.history.exchange.parts import EndPart, Frame, LocatedPart, ResultPart, WholeRun, read_part
 from proctor.records import codec
 from proctor.records.lossless import restore_result
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
 
-# What stands in each column, as a type of Parquet's.
+# The readable columns and their Parquet types.
 COLUMNS = {
     "run_id": "string",
     "run_name": "string",
@@ -31,49 +31,51 @@ COLUMNS = {
 }
 SCORE = "score."
 RECORD, RUN_RECORD = "record", "run_record"
-LARGEST = 2**63 - 1
+LARGEST_INT = 2**63 - 1
 
 Row = dict[str, Any]
+# The location of a row in a file, its record, and the run's record if it is the first of a run.
+StoredRow = tuple[str, str | None, str | None]
 
 
-def columns(runs: Iterable[RunMetadata]) -> dict[str, str]:
-    """The columns of a table of these runs, with their types; one for each evaluator's score."""
+def table_columns(runs: Iterable[RunMetadata]) -> dict[str, str]:
+    """Return the columns of a table of these runs and their types, with one column per evaluator."""
     names = dict.fromkeys(SCORE + spec.name for run in runs for spec in run.evaluators)
     return {**COLUMNS, **dict.fromkeys(names, "double"), RECORD: "string", RUN_RECORD: "string"}
 
 
-def rows(run: WholeRun) -> Iterator[Row]:
-    """A row for each result; the first holds the run too, and stands without results."""
+def run_rows(run: WholeRun) -> Iterator[Row]:
+    """Yield a row for each result; the first row also has the run's record, even without a result."""
     frame, results = run
     metadata = frame.run.metadata
-    about = {"run_id": metadata.run_id, "run_name": metadata.name, "run_began": metadata.started_at}
-    whole: str | None = codec.encode(frame).decode()
+    run_cells = {"run_id": metadata.run_id, "run_name": metadata.name, "run_began": metadata.started_at}
+    run_record: str | None = codec.encode(frame).decode()
     for part in results:
-        row = about | _readable(restore_result(part.result))
-        yield {**row, RECORD: codec.encode(part).decode(), RUN_RECORD: whole}
-        whole = None
-    if whole is not None:
-        yield {**about, RUN_RECORD: whole}
+        row = run_cells | _result_cells(restore_result(part.result))
+        yield {**row, RECORD: codec.encode(part).decode(), RUN_RECORD: run_record}
+        run_record = None
+    if run_record is not None:
+        yield {**run_cells, RUN_RECORD: run_record}
 
 
-def parts(found: Iterable[tuple[str, str | None, str | None]]) -> Iterator[Placed]:
-    """The parts of every run, from where each row stands, its record, and that of the run."""
+def parse_rows(stored_rows: Iterable[StoredRow]) -> Iterator[LocatedPart]:
+    """Yield the parts of every run in the rows of a file."""
     end: EndPart | None = None
     where = ""
-    for where, record, run_record in found:
+    for where, record, run_record in stored_rows:
         if run_record:
             frame: Frame = read_part(run_record, Frame, where)
             if end is not None:
-                yield Placed(where, end)
-            yield Placed(where, frame.run)
+                yield LocatedPart(where, end)
+            yield LocatedPart(where, frame.run)
             end = frame.end
         if record:
-            yield Placed(where, read_part(record, ResultPart, where))
+            yield LocatedPart(where, read_part(record, ResultPart, where))
     if end is not None:
-        yield Placed(where, end)
+        yield LocatedPart(where, end)
 
 
-def _readable(result: EvalResult) -> Row:
+def _result_cells(result: EvalResult) -> Row:
     trial = result.trial
     usage = trial.usage
     tokens = None if usage is None else usage.total_tokens
@@ -85,7 +87,7 @@ def _readable(result: EvalResult) -> Row:
         "outcome": outcome,
         "value": value,
         "latency_ms": trial.latency_ms,
-        "tokens": None if tokens is None or abs(tokens) > LARGEST else tokens,
+        "tokens": None if tokens is None or abs(tokens) > LARGEST_INT else tokens,
         "cost": None if usage is None else usage.cost,
         "error": result.error,
         "input": _text(trial.sample.input),
@@ -96,12 +98,12 @@ def _readable(result: EvalResult) -> Row:
 
 
 def _text(value: Any) -> str | None:
-    """A text as it is, anything else as JSON; nothing where there is nothing."""
+    """Return a text unchanged and any other value as JSON; None stays None."""
     if value is None or isinstance(value, str):
         return value
     return codec.encode(value).decode()
 
 
-def in_order(row: Row, names: Sequence[str]) -> list[Any]:
-    """A row's cells, in the order of the columns."""
+def ordered_cells(row: Row, names: Sequence[str]) -> list[Any]:
+    """Return a row's cells in the order of the columns."""
     return [row.get(name) for name in names]

@@ -1,4 +1,4 @@
-"""Runs as CSV, for spreadsheets: a row for each result, and no cell that would be run there."""
+"""Runs as CSV, for spreadsheets: one row per result, without cells that run as formulas."""
 
 from __future__ import annotations
 
@@ -9,88 +9,88 @@ from pathlib import Path
 from typing import Any
 
 from proctor.history.exchange import rows
-from proctor.history.exchange.parts import Placed, WholeRun, damaged
-from proctor.history.exchange.rows import RECORD, RUN_RECORD
+from proctor.history.exchange.parts import LocatedPart, WholeRun, damaged_file
+from proctor.history.exchange.rows import RECORD, RUN_RECORD, StoredRow
 
-ROWS_AT_ONCE = 100
-# What a spreadsheet takes for the beginning of a formula.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-# A record may be long; without this a cell could not have more than 131,072 characters.
-LONGEST_CELL = 2**31 - 1
-# Cells are put into quotes that hold any of this, for each would end a row where it is read.
-END = "\r\n"
+ROWS_PER_CHUNK = 100
+# Spreadsheets treat a cell that starts with one of these as a formula.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# Records can be longer than the default limit of 131,072 characters.
+MAX_CELL_LENGTH = 2**31 - 1
+# The csv writer quotes cells that contain any character of its line terminator; both end a row for readers.
+TERMINATOR = "\r\n"
 
 
-class _Lines:
-    """A file that keeps lines until somebody takes them."""
+class _LineBuffer:
+    """A writable file that holds its lines until `take` returns them."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
 
     def write(self, line: str) -> None:
-        self._lines.append(f"{line.removesuffix(END)}\n")
+        self._lines.append(f"{line.removesuffix(TERMINATOR)}\n")
 
-    def taken(self) -> bytes:
+    def take(self) -> bytes:
         lines, self._lines = self._lines, []
         return "".join(lines).encode()
 
 
-def written(runs: Iterable[WholeRun], columns: Iterable[str]) -> Iterator[bytes]:
-    """The file, in pieces."""
+def encode_runs(runs: Iterable[WholeRun], columns: Iterable[str]) -> Iterator[bytes]:
+    """Yield the content of the file in chunks."""
     names = list(columns)
-    lines = _Lines()
-    writer = csv.writer(lines, lineterminator=END)
+    buffer = _LineBuffer()
+    writer = csv.writer(buffer, lineterminator=TERMINATOR)
     writer.writerow(names)
     number = 0
     for run in runs:
-        for row in rows.rows(run):
-            writer.writerow([harmless(cell) for cell in rows.in_order(row, names)])
+        for row in rows.run_rows(run):
+            writer.writerow([escape_formula(cell) for cell in rows.ordered_cells(row, names)])
             number += 1
-            if number % ROWS_AT_ONCE == 0:
-                yield lines.taken()
-    yield lines.taken()
+            if number % ROWS_PER_CHUNK == 0:
+                yield buffer.take()
+    yield buffer.take()
 
 
-def harmless(cell: Any) -> Any:
-    """A cell that no spreadsheet runs: such a text gets an apostrophe in front, as they do it.
+def escape_formula(cell: Any) -> Any:
+    """Return a cell that no spreadsheet runs: a text like a formula gets a leading apostrophe.
 
-    The record beside it has the text as it is.
+    The record in the same row has the original text.
 
-    >>> harmless("=1+1"), harmless("two"), harmless(-1.5)
+    >>> escape_formula("=1+1"), escape_formula("two"), escape_formula(-1.5)
     ("'=1+1", 'two', -1.5)
     """
     if isinstance(cell, datetime):
         return cell.isoformat()
-    if isinstance(cell, str) and cell.startswith(FORMULA):
+    if isinstance(cell, str) and cell.startswith(FORMULA_STARTS):
         return f"'{cell}"
     return cell
 
 
-def read(path: Path) -> Iterator[Placed]:
-    """The parts of every run in a file, in order."""
-    return rows.parts(_records(path))
+def read_parts(path: Path) -> Iterator[LocatedPart]:
+    """Yield the parts of every run in a file, in order."""
+    return rows.parse_rows(_read_rows(path))
 
 
-def _records(path: Path) -> Iterator[tuple[str, str | None, str | None]]:
-    csv.field_size_limit(LONGEST_CELL)
+def _read_rows(path: Path) -> Iterator[StoredRow]:
+    csv.field_size_limit(MAX_CELL_LENGTH)
     line = 1
     with path.open(encoding="utf-8-sig", newline="") as file:
         table = csv.reader(file, strict=True)
         try:
             header = next(table, [])
-            wanted = [_place(header, name, path) for name in (RECORD, RUN_RECORD)]
+            indexes = [_column_index(header, name, path) for name in (RECORD, RUN_RECORD)]
             for cells in table:
                 first, line = line + 1, table.line_num
                 if len(cells) != len(header):
-                    what = f"this row has {len(cells)} cells, the header has {len(header)}"
-                    raise damaged(what, f"{path}:{first}")
-                record, run_record = (cells[place] for place in wanted)
+                    reason = f"this row has {len(cells)} cells; the header has {len(header)}"
+                    raise damaged_file(reason, f"{path}:{first}")
+                record, run_record = (cells[index] for index in indexes)
                 yield f"{path}:{first}", record, run_record
         except (csv.Error, UnicodeDecodeError) as error:
-            raise damaged(str(error), f"{path}:{line + 1}") from None
+            raise damaged_file(str(error), f"{path}:{line + 1}") from None
 
 
-def _place(header: list[str], name: str, path: Path) -> int:
+def _column_index(header: list[str], name: str, path: Path) -> int:
     if name not in header:
-        raise damaged(f"there is no column {name!r}", f"{path}:1")
+        raise damaged_file(f"there is no column {name!r}", f"{path}:1")
     return header.index(name)

@@ -1,4 +1,4 @@
-"""Out of a history: runs with everything that belongs to them, as the bytes of a file."""
+"""Export complete runs from a history as the content of a file."""
 
 from __future__ import annotations
 
@@ -13,38 +13,40 @@ from proctor.records.lossless import tag_result
 from proctor.records.run import RunMetadata
 
 
-def exported(history: History, runs: Sequence[RunMetadata], as_: Format) -> Iterator[bytes]:
-    """Stored runs as a file, in pieces; its results are read and written one by one.
+def export_runs(history: History, runs: Sequence[RunMetadata], file_format: Format) -> Iterator[bytes]:
+    """Return the content of a file with stored runs, in chunks; results are read one at a time.
 
-    What was redacted before it was stored is not in the history, and so not in the file.
+    The history has no redacted values, so the file has none either.
     """
     for run in runs:
         if history.is_held(run.run_id):
-            raise UsageError(f"run {run.run_id} is being worked on", fix="export it when it has ended")
+            raise UsageError(f"run {run.run_id} is still running", fix="export it after it has ended")
     baselines = {name: run.run_id for name, run in history.baselines().items()}
-    whole = (_whole(history, run, baselines) for run in runs)
-    if as_ == "jsonl":
-        return jsonl.written(whole)
-    columns = rows.columns(runs)
-    return table_csv.written(whole, columns) if as_ == "csv" else parquet.written(whole, columns)
+    whole_runs = (_read_run(history, run, baselines) for run in runs)
+    if file_format == "jsonl":
+        return jsonl.encode_runs(whole_runs)
+    columns = rows.table_columns(runs)
+    if file_format == "csv":
+        return table_csv.encode_runs(whole_runs, columns)
+    return parquet.encode_runs(whole_runs, columns)
 
 
-def _whole(history: History, run: RunMetadata, baselines: dict[str, str]) -> WholeRun:
+def _read_run(history: History, run: RunMetadata, baselines: dict[str, str]) -> WholeRun:
     report = history.report(run.run_id)
-    places = array("Q", sorted(place for place, *_ in history.done(run.run_id)))
+    positions = array("Q", sorted(position for position, *_ in history.done(run.run_id)))
     names = tuple(name for name, run_id in baselines.items() if run_id == run.run_id)
-    end = EndPart(run.run_id, len(places), report.metrics, report.by_configuration)
+    end = EndPart(run.run_id, len(positions), report.metrics, report.by_configuration)
     frame = Frame(RunPart(VERSION, report.metadata or run, names), end)
-    return WholeRun(frame, _results(history, run, places))
+    return WholeRun(frame, _read_results(history, run, positions))
 
 
-def _results(history: History, run: RunMetadata, places: array[int]) -> Iterator[ResultPart]:
+def _read_results(history: History, run: RunMetadata, positions: array[int]) -> Iterator[ResultPart]:
     try:
-        for place, result in zip(places, history.results(run.run_id), strict=True):
-            # Tagged: JSON would make a list of a tuple, and null of NaN.
-            yield ResultPart(place, tag_result(result))
+        for position, result in zip(positions, history.results(run.run_id), strict=True):
+            # Tags preserve values that JSON lacks, such as tuples and NaN.
+            yield ResultPart(position, tag_result(result))
     except ValueError:
         raise HistoryError(
             f"the results of run {run.run_id} have changed while they were read",
-            fix="export it again when nobody works on it",
+            fix="export the run again when no process works on it",
         ) from None

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from proctor.comparison.report import FieldReport
 from proctor.core.clock import Clock, SystemClock
 from proctor.errors import ConfigError, Problem, UsageError
-from proctor.history.trends import ALL, Trend, trend
+from proctor.history.trends import NO_LIMIT, Trend, trend
 from proctor.ports import History
 from proctor.records.run import Retention
 from proctor.records.sample import tag_problems
@@ -90,7 +90,7 @@ class DefinitionHistory(Generic[OwnerT]):
     ) -> list[FieldReport]:
         """Return the runs that match all filters, newest first; both dates are included."""
         filters = _check_filters(date_range, tags)
-        return self._load_reports(limit=ALL, configuration=configuration, **filters)
+        return self._load_reports(limit=NO_LIMIT, configuration=configuration, **filters)
 
     def trend(
         self,

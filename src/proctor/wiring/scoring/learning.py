@@ -151,7 +151,7 @@ async def learn_rubrics(
 ) -> Learned:
     """Propose rubrics from some sessions, and check on the others whether the order agrees.
 
-    `keep` receives the rubrics as soon as they are proposed; passed again as `proposed`, they are
+    `save` receives the rubrics as soon as they are proposed; passed again as `proposed`, they are
     only checked. The budget covers proposals and check together.
     """
     known = cluster_duplicates(known)
@@ -255,8 +255,8 @@ async def _run_check(check: Evaluation, history: History, how: RunControls, spen
         return await execute(check, history, how)
     except RunStopped as stopped:
         if spent.calls and check.options["budget"] is not None:
-            proposals = format_count(spent.calls, "call")
-            stopped.what += f", which is what the proposals ({proposals}) left of it"
+            calls = format_count(spent.calls, "call")
+            stopped.what += f", after {calls} for the proposals"
         raise
 
 
