@@ -1,4 +1,4 @@
-"""The floors of ARCHITECTURE.md hold: no upward import, no door between rooms, no circle."""
+"""The layers of ARCHITECTURE.md hold: no upward import, no import between siblings, no cycle."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ SOURCE = ROOT / "src"
 pytestmark = pytest.mark.no_cover  # nothing of the package runs here
 
 
-def floors() -> dict[str, tuple[int, int]]:
-    """Every room's floor, and its step within the floor (higher steps see lower ones)."""
-    block = re.search(r"```floors\n(.*?)```", (ROOT / "ARCHITECTURE.md").read_text(), re.DOTALL)
+def layers() -> dict[str, tuple[int, int]]:
+    """Every folder's layer, and its step within the layer (higher steps import lower ones)."""
+    block = re.search(r"```layers\n(.*?)```", (ROOT / "ARCHITECTURE.md").read_text(), re.DOTALL)
     assert block is not None
-    found: dict[str, tuple[int, int]] = {}
+    steps: dict[str, tuple[int, int]] = {}
     for line in block[1].splitlines():
         number, _, *rest = line.split()
         for step, group in enumerate(reversed(" ".join(rest).split("<"))):
-            found |= {room: (int(number), step) for room in group.split()}
-    return found
+            steps |= {name: (int(number), step) for name in group.split()}
+    return steps
 
 
 def modules() -> dict[str, Path]:
@@ -60,36 +60,36 @@ def imports(file: Path, known: dict[str, Path]) -> set[str]:
     return {name for name in found if name in known}
 
 
-def room(module: str) -> str:
-    """The room a module belongs to."""
+def folder(module: str) -> str:
+    """The top-level folder or module that a module belongs to."""
     return module.split(".")[1] if "." in module else "__init__"
 
 
-def test_every_room_has_a_floor() -> None:
-    """The drawing names every room that exists, and none that does not."""
-    assert {room(name) for name in modules()} == set(floors()) | {"__init__"}
+def test_every_folder_has_a_layer() -> None:
+    """The block names every folder that exists, and no other."""
+    assert {folder(name) for name in modules()} == set(layers()) | {"__init__"}
 
 
-def test_no_import_goes_up_or_through_a_wall() -> None:
-    """A file sees lower floors, its own folder, and what its floor's line allows."""
-    known, level = modules(), floors()
+def test_no_import_goes_up_or_sideways() -> None:
+    """A file imports lower layers, its own folder, and what its layer's line allows."""
+    known, level = modules(), layers()
     wrong = [
         f"{name} imports {other}"
         for name, file in known.items()
         for other in imports(file, known)
-        if room(other) != room(name) and not level[room(other)] < level[room(name)]
+        if folder(other) != folder(name) and not level[folder(other)] < level[folder(name)]
     ]
     assert wrong == []
 
 
-def test_there_is_no_circle() -> None:
-    """Imports of modules form no circle, those inside functions counted."""
+def test_there_is_no_import_cycle() -> None:
+    """Imports form no cycle, including those inside functions."""
     known = modules()
     graph = {name: imports(file, known) - {name} for name, file in known.items()}
     try:
         tuple(TopologicalSorter(graph).static_order())
     except CycleError as error:
-        pytest.fail(f"a circle: {error.args[1]}")
+        pytest.fail(f"an import cycle: {error.args[1]}")
 
 
 def test_files_and_functions_stay_small() -> None:
@@ -107,7 +107,7 @@ def test_files_and_functions_stay_small() -> None:
     assert too_long == []
 
 
-def test_no_room_has_a_name_that_says_nothing() -> None:
+def test_no_module_has_an_empty_name() -> None:
     """Nothing is called utils, common, base, helpers or manager."""
     empty_words = {"utils", "util", "common", "base", "helpers", "helper", "manager", "misc"}
     assert not [name for name in modules() if empty_words & set(name.split("."))]

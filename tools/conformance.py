@@ -19,9 +19,9 @@ SPECS = {
 }
 HEAD = """
 Proctor implements five specifications. Each clause has one test; the tests are in `tests/spec/` and
-run with `make test`. A clause that follows a ruling differs from the letter of its specification,
-or settles what it leaves open. "Holds" means that the test is part of every run and must pass; a
-test of a clause that is not met must fail.
+run with `make test`. A clause with a ruling differs from the text of its specification, or decides
+a point that the text leaves open. "Holds" means that the test is part of every test run and must
+pass; the test of a clause that is not met must fail.
 """
 
 
