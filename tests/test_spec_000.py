@@ -39,7 +39,7 @@ from proctor import (
     llm_judge,
     submit_dataset,
 )
-from proctor.testing import Asked, ModelServer, RedisServer
+from proctor.testing import ModelServer, RecordedRequest, RedisServer
 
 ANSWERS = {
     "What is the capital of France?": "Paris",
@@ -50,7 +50,7 @@ ANSWERS = {
 LONG = 60.0
 
 
-def answer(asked: Asked) -> str:
+def answer(asked: RecordedRequest) -> str:
     """A model that knows some answers, one of them wrong, and judges what contains `Paris`."""
     if asked.schema is not None:
         good = "Paris" in asked.text

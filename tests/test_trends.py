@@ -14,7 +14,7 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.history.trends import Trend, trend
 from proctor.records.metric import MetricValue
 from proctor.records.run import StoppedEarly
-from proctor.testing.history_queries import NOON, a_result, a_run, store
+from proctor.testing.history_contract import NOON, make_result, make_run, store_run
 
 
 def rate(value: float | None, n: int = 10) -> dict[str, MetricValue]:
@@ -27,14 +27,14 @@ def history(tmp_path: Path) -> SQLiteHistory:
     """Three runs of an exam in two configurations, one of a quiz, one that was killed."""
     made = SQLiteHistory(tmp_path / "h.db")
     for number in range(3):
-        run = a_run(f"r{number}", hours=number, configurations=("small", "large"), tags={"n": str(number)})
-        store(made, run, [a_result("a", configuration="small")])
+        run = make_run(f"r{number}", hours=number, configurations=("small", "large"), tags={"n": str(number)})
+        store_run(made, run, [make_result("a", configuration="small")])
         tables = {"small": rate(0.5 + number / 10), "large": rate(None if number == 1 else 0.9)}
         made.finish(msgspec.structs.replace(run, status="completed"), rate(0.7), tables)
-    quiz = a_run("q", "quiz", hours=5)
+    quiz = make_run("q", "quiz", hours=5)
     made.begin(quiz)
     made.finish(quiz, rate(0.25), {})
-    made.begin(a_run("killed", hours=6, configurations=("small", "large")))
+    made.begin(make_run("killed", hours=6, configurations=("small", "large")))
     return made
 
 
@@ -104,7 +104,7 @@ def test_a_misspelt_name_is_told(
 
 def test_an_evaluator_means_its_mean(history: SQLiteHistory) -> None:
     """As it does where runs are compared; its pass rate is asked for by its full name."""
-    run = a_run("e", hours=9)
+    run = make_run("e", hours=9)
     history.begin(run)
     metrics = {"exact.pass_rate": MetricValue(1.0, 1), "exact.mean": MetricValue(0.75, 1)}
     history.finish(run, metrics, {})
@@ -120,7 +120,7 @@ def test_a_run_that_left_trials_out_is_marked(history: SQLiteHistory) -> None:
         ("whole", {"status": "completed"}),
     ]
     for run_id, changes in kinds:
-        run = msgspec.structs.replace(a_run(run_id, "marks"), **changes)
+        run = msgspec.structs.replace(make_run(run_id, "marks"), **changes)
         history.begin(run)
         history.finish(run, rate(0.5), {})
     points = trend(history, "pass_rate", name="marks").points
@@ -145,6 +145,6 @@ def test_a_thousand_runs_are_gone_through_without_reading_a_result(tmp_path: Pat
     history = Unread(tmp_path / "h.db")
     table = {f"metric{number}": MetricValue(0.5, 100, interval=(0.4, 0.6)) for number in range(30)}
     for number in range(1_000):
-        with history.restoring(a_run(f"r{number}", hours=number)) as run:
+        with history.restoring(make_run(f"r{number}", hours=number)) as run:
             run.finish(table, {"small": table, "large": table})
     assert len(trend(history, "metric7").points) == 2_000

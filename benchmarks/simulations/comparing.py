@@ -11,7 +11,7 @@ from benchmarks.simulations.finding import near
 from benchmarks.simulations.made_up import UNEQUAL, coin, flips, graded, in_clusters, named
 from proctor.comparison.compare import compare
 from proctor.comparison.sides import Side
-from proctor.core.stats.power import Aim, flips_needed, power_of, samples_needed
+from proctor.core.stats.power import StudyDesign, flips_needed, power_of_test, samples_needed
 from proctor.records.comparison import Comparison, MetricDelta
 
 Columns = tuple[Sequence[float], Sequence[float]]
@@ -70,7 +70,7 @@ def unequal_sides() -> Iterator[Claim]:
     yield Claim(
         f"compare, power .80, yes/no, n = {n}", partial(flips_alarm, n=n, up=0.125, down=0.075), near(0.8)
     )
-    predicted = power_of(0.05, GRADED_VARIANCE, 300, Aim(level=0.05 / 5))
+    predicted = power_of_test(0.05, GRADED_VARIANCE, 300, StudyDesign(level=0.05 / 5))
     yield Claim(
         "compare, power of one that differs among 5, n = 300",
         partial(one_of_five, n=300, gap=0.05),

@@ -10,11 +10,11 @@ from statistics import median
 from benchmarks.simulations.claim import COVERED, Chance, Claim
 from benchmarks.simulations.made_up import UNEQUAL, coin, epochs, flips, graded, holds, in_clusters, named
 from proctor.comparison.evidence import Evidence, estimate_interval
-from proctor.core.stats.differences import paired, welch
-from proctor.core.stats.effects import clustered_groups, clustered_pairs, effect_of_pairs
+from proctor.core.stats.differences import paired_t, welch_t
+from proctor.core.stats.effects import clustered_paired_t, clustered_welch_t, measure_paired_effect
 from proctor.core.stats.intervals import clustered_mean_interval, mean_interval, wilson_interval
 from proctor.core.stats.ranks import Method, bootstrap, bootstrap_mean
-from proctor.core.stats.reliability import passes, prediction_powered, rogan_gladen
+from proctor.core.stats.reliability import pass_probability, prediction_powered, rogan_gladen
 
 
 def covered() -> Iterator[Claim]:
@@ -114,18 +114,18 @@ def epochs_cover(chance: Chance, n: int, of: int, p: float, q: float) -> float:
 
 
 def pairs_cover(chance: Chance, n: int, up: float, down: float) -> float:
-    found = paired(*flips(chance, n, up, down))
+    found = paired_t(*flips(chance, n, up, down))
     return holds(found and found.interval(), up - down)
 
 
 def welch_covers(chance: Chance, n: int, m: int) -> float:
-    found = welch(coin(chance, n, 0.8), coin(chance, m, 0.6))
+    found = welch_t(coin(chance, n, 0.8), coin(chance, m, 0.6))
     return holds(found and found.interval(), 0.2)
 
 
 def clustered_pairs_cover(chance: Chance, sizes: Sequence[int]) -> float:
     first, second = in_clusters(chance, sizes), in_clusters(chance, sizes)
-    found = clustered_pairs(first, second, named(sizes))
+    found = clustered_paired_t(first, second, named(sizes))
     return holds(found and found.interval(), 0.0)
 
 
@@ -135,7 +135,7 @@ def clustered_groups_cover(chance: Chance, sizes: Sequence[int], shared: bool) -
     names = named([*sizes, *sizes])
     half = sum(sizes)
     cut = (slice(0, None, 2), slice(1, None, 2)) if shared else (slice(half), slice(half, None))
-    found = clustered_groups(values[cut[0]], names[cut[0]], values[cut[1]], names[cut[1]])
+    found = clustered_welch_t(values[cut[0]], names[cut[0]], values[cut[1]], names[cut[1]])
     return holds(found and found.interval(), 0.0)
 
 
@@ -167,13 +167,13 @@ def bootstrap_median_covers(chance: Chance, n: int) -> float:
 def passes_cover(chance: Chance, n: int, tries: int, k: int) -> float:
     """Samples whose rate of passing is spread evenly over 0 to 1: pass^k is then 1 / (k + 1)."""
     counts = [(tries, int(sum(coin(chance, tries, chance.random())))) for _ in range(n)]
-    found = passes(counts, k, "all")
+    found = pass_probability(counts, k, "all")
     return holds(found and found.interval, 1 / (k + 1))
 
 
 def effect_covers(chance: Chance, n: int) -> float:
     """Hedges' g of pairs: a gap of .1 beside a spread of .2 * sqrt 2."""
-    found = effect_of_pairs(*graded(chance, n, 0.1))
+    found = measure_paired_effect(*graded(chance, n, 0.1))
     return holds(found and found.interval, 0.1 / (0.2 * math.sqrt(2)))
 
 

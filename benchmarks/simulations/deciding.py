@@ -7,7 +7,7 @@ from functools import partial
 
 from benchmarks.simulations.claim import AT_MOST, Chance, Claim
 from benchmarks.simulations.made_up import flips
-from proctor.core.stats.differences import paired
+from proctor.core.stats.differences import paired_t
 from proctor.core.stats.intervals import mean_interval
 from proctor.core.stats.sequential import (
     Betting,
@@ -109,7 +109,7 @@ def naive_alarm(chance: Chance, n: int, every: int, share: float) -> float:
 
 
 def falsely_red(chance: Chance, n: int, margin: float, share: float, sides: Sides = 2) -> float:
-    found = paired(*flips(chance, n, share, share))
+    found = paired_t(*flips(chance, n, share, share))
     if found is None:
         return 0.0
     return float(non_inferiority(interval_for_gate(found, sides=sides), margin) == "fail")
@@ -117,7 +117,7 @@ def falsely_red(chance: Chance, n: int, margin: float, share: float, sides: Side
 
 def falsely_green(chance: Chance, n: int, margin: float, share: float) -> float:
     """A system that is worse by exactly the margin, and passes."""
-    found = paired(*flips(chance, n, share - margin / 2, share + margin / 2))
+    found = paired_t(*flips(chance, n, share - margin / 2, share + margin / 2))
     return float(found is not None and non_inferiority(interval_for_gate(found), margin) == "pass")
 
 

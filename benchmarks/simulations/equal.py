@@ -7,8 +7,8 @@ from functools import partial
 
 from benchmarks.simulations.claim import AT_MOST, FALSE_ALARMS, Chance, Claim
 from benchmarks.simulations.made_up import UNEQUAL, coin, flips, graded, in_clusters, named
-from proctor.core.stats.differences import difference_of, paired
-from proctor.core.stats.effects import benjamini_hochberg, clustered_pairs, holm
+from proctor.core.stats.differences import compare_groups, paired_t
+from proctor.core.stats.effects import benjamini_hochberg, clustered_paired_t, holm
 from proctor.core.stats.permutations import sign_test
 
 # Leaving out whole clusters may take more than it must.
@@ -41,12 +41,12 @@ def equal_systems() -> Iterator[Claim]:
 
 
 def paired_alarm(chance: Chance, n: int) -> float:
-    found = difference_of(*graded(chance, n), pairs=True)
+    found = compare_groups(*graded(chance, n), pairs=True)
     return float(found is not None and found.p <= 0.05)
 
 
 def flips_alarm(chance: Chance, n: int, share: float) -> float:
-    found = difference_of(*flips(chance, n, share, share), pairs=True)
+    found = compare_groups(*flips(chance, n, share, share), pairs=True)
     return float(found is not None and found.p <= 0.05)
 
 
@@ -61,13 +61,13 @@ def mcnemar_alarm(chance: Chance, n: int, up: float, down: float) -> float:
 
 
 def welch_alarm(chance: Chance, n: int, m: int) -> float:
-    found = difference_of(coin(chance, n, 0.7), coin(chance, m, 0.7))
+    found = compare_groups(coin(chance, n, 0.7), coin(chance, m, 0.7))
     return float(found is not None and found.p <= 0.05)
 
 
 def clustered_alarm(chance: Chance, sizes: Sequence[int]) -> float:
     first, second = in_clusters(chance, sizes), in_clusters(chance, sizes)
-    found = clustered_pairs(first, second, named(sizes))
+    found = clustered_paired_t(first, second, named(sizes))
     return float(found is not None and found.p() <= 0.05)
 
 
@@ -84,5 +84,5 @@ def false_share(chance: Chance, equal: int, different: int) -> float:
 
 
 def paired_p(chance: Chance, gap: float) -> float:
-    found = paired(*graded(chance, 60, gap))
+    found = paired_t(*graded(chance, 60, gap))
     return 1.0 if found is None else found.p()

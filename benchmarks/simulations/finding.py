@@ -9,11 +9,11 @@ from functools import partial
 from benchmarks.simulations.claim import Chance, Claim
 from benchmarks.simulations.equal import mcnemar_alarm
 from benchmarks.simulations.made_up import coin, flips
-from proctor.core.stats.differences import paired, welch
+from proctor.core.stats.differences import paired_t, welch_t
 from proctor.core.stats.power import (
-    Aim,
+    StudyDesign,
     flips_needed,
-    power_of,
+    power_of_test,
     rates_needed,
     samples_needed,
     variance_of_flips,
@@ -33,7 +33,7 @@ def power() -> Iterator[Claim]:
     yield Claim(
         "power of the same with n = 300",
         partial(pairs_found, n=300, up=0.125, down=0.075),
-        near(power_of(0.05, variance, 300)),
+        near(power_of_test(0.05, variance, 300)),
     )
     n = flips_needed(0.125, 0.075) or 0
     yield Claim(
@@ -41,7 +41,7 @@ def power() -> Iterator[Claim]:
         partial(mcnemar_alarm, n=n, up=0.125, down=0.075),
         near(0.8),
     )
-    n = flips_needed(0.2, 0.05, Aim(power=0.9)) or 0
+    n = flips_needed(0.2, 0.05, StudyDesign(power=0.9)) or 0
     yield Claim(
         f"power .90, 20 % up 5 % down by McNemar, n = {n}",
         partial(mcnemar_alarm, n=n, up=0.2, down=0.05),
@@ -61,12 +61,12 @@ def power() -> Iterator[Claim]:
 
 
 def pairs_found(chance: Chance, n: int, up: float, down: float) -> float:
-    found = paired(*flips(chance, n, up, down))
+    found = paired_t(*flips(chance, n, up, down))
     return float(found is not None and found.p() <= 0.05)
 
 
 def rates_found(chance: Chance, n: int, p: float, q: float) -> float:
-    found = welch(coin(chance, n, p), coin(chance, n, q))
+    found = welch_t(coin(chance, n, p), coin(chance, n, q))
     return float(found is not None and found.p() <= 0.05)
 
 
@@ -76,7 +76,7 @@ def epochs_found(chance: Chance, n: int, epochs: int, gap: float) -> float:
     for _ in range(n):
         noise = chance.gauss(0, 0.3 / math.sqrt(epochs)) - chance.gauss(0, 0.3 / math.sqrt(epochs))
         apart.append(chance.gauss(gap, 0.2) + noise)
-    found = paired(apart, [0.0] * n)
+    found = paired_t(apart, [0.0] * n)
     return float(found is not None and found.p() <= 0.05)
 
 

@@ -9,7 +9,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from proctor import SQLiteHistory
-from proctor.testing.history_queries import a_failure, a_result, a_run, store
+from proctor.testing.history_contract import make_failure, make_result, make_run, store_run
 from tests.cli.project import Project
 
 
@@ -18,8 +18,8 @@ def history(project: Project) -> SQLiteHistory:
     """Three runs: two that came to their end, and one that was killed."""
     made = SQLiteHistory(project.folder / ".proctor/history.db")
     for number, run_id in enumerate(("r1", "r2", "killed")):
-        run = a_run(run_id, hours=number)
-        store(made, run, [a_result("a"), a_result("b", 0.0)])
+        run = make_run(run_id, hours=number)
+        store_run(made, run, [make_result("a"), make_result("b", 0.0)])
         if run_id != "killed":
             made.finish(msgspec.structs.replace(run, status="completed"), {}, {})
     return made
@@ -71,8 +71,8 @@ Fix: resume the run first, or add --force
 
 def test_a_run_without_any_verdict_is_no_baseline(project: Project, history: SQLiteHistory) -> None:
     """All of it failed, so nothing can be compared with it; unless one insists."""
-    run = msgspec.structs.replace(a_run("boom", hours=9), status="completed")
-    store(history, run, [a_failure("a"), a_result("b", None)])
+    run = msgspec.structs.replace(make_run("boom", hours=9), status="completed")
+    store_run(history, run, [make_failure("a"), make_result("b", None)])
     told = project.proctor("baseline", "set", "main", "boom")
     assert (told.code, "no result of run boom has a verdict" in told.err) == (2, True)
     assert project.proctor("baseline", "set", "main", "boom", "--force").code == 0

@@ -20,7 +20,7 @@ from proctor import SQLiteHistory
 from proctor.cli.filters import parse_date
 from proctor.errors import ConfigError
 from proctor.records.metric import MetricValue
-from proctor.testing.history_queries import a_result, a_run, ids, store
+from proctor.testing.history_contract import make_result, make_run, run_ids, store_run
 from tests.cli.project import Project
 
 NOW = datetime.now(UTC)
@@ -33,11 +33,11 @@ def kept(
     """A run that began so many days ago, in the project's history."""
     history = SQLiteHistory(project.folder / WHERE)
     run = msgspec.structs.replace(
-        a_run(run_id, name, tags={"branch": "main" if days < 10 else "old"}),
+        make_run(run_id, name, tags={"branch": "main" if days < 10 else "old"}),
         started_at=NOW - timedelta(days=days),
         status="completed",
     )
-    store(history, run, [a_result("a", value), a_result("b", value)])
+    store_run(history, run, [make_result("a", value), make_result("b", value)])
     metric = MetricValue(value, 2, interval=(value / 2, (1 + value) / 2), kind="rate")
     history.finish(run, {"mean_score": metric}, {})
     return history
@@ -162,7 +162,7 @@ deleted 1 run: r5 (exam)
 kept although it is old: r20 (a process is working on it)
 kept although it is old: r40 (the baseline main)
 """)
-    assert ids(month.runs()) == ["r0", "other", "r20", "r40"]
+    assert run_ids(month.runs()) == ["r0", "other", "r20", "r40"]
     again = project.proctor("history", "prune", "--days", "1", "--count", "2", "--yes", "--json")
     assert again.json == {
         "dry_run": False, "deleted": [], "outputs": 0, "kept": {"r40": "the baseline main"}
@@ -211,7 +211,7 @@ def test_prune_deletes_no_more_than_it_showed(
 deleted 1 run: r40 (exam)
 kept although it is old: r20 (the baseline main)
 """)
-    assert ids(month.runs()) == ["late", "r0", "other", "r5", "r20"]
+    assert run_ids(month.runs()) == ["late", "r0", "other", "r5", "r20"]
 
 
 def test_outputs_in_the_cache_are_deleted_on_demand(project: Project) -> None:
@@ -242,8 +242,8 @@ def test_several_configurations_have_no_rate_together(project: Project) -> None:
     history = SQLiteHistory(project.folder / WHERE)
     for run_id, rates in (("far", (0.5, 0.97, 0.74)), ("same", (0.5, 0.5)), ("none", (None, None))):
         names = [f"c{number}" for number in range(len(rates))]
-        run = msgspec.structs.replace(a_run(run_id, configurations=names), status="completed")
-        store(history, run, [a_result("a", configuration="c0")])
+        run = msgspec.structs.replace(make_run(run_id, configurations=names), status="completed")
+        store_run(history, run, [make_result("a", configuration="c0")])
         tables = {n: {"pass_rate": MetricValue(rate, 2)} for n, rate in zip(names, rates, strict=True)}
         history.finish(run, {"pass_rate": MetricValue(0.7, 2)}, tables)
     told = {row.split()[0]: row for row in project.proctor("runs").out.splitlines()}
@@ -445,7 +445,7 @@ def test_an_eval_module_says_it_too(project: Project) -> None:
     history = kept(project, "old", days=5)
     project.write("e1.py", f"{text}history = {{'retention_days': 2.5}}\n")
     assert project.proctor("run", "e1.py", "-q").code == 0
-    assert "old" not in ids(history.runs())
+    assert "old" not in run_ids(history.runs())
     project.write("e2.py", f"{text}history = [1, 2]\n")
     assert project.proctor("run", "e2.py", "-q").code == 0
     project.write("e3.py", f"{text}history = {{'days': 2}}\n")

@@ -13,7 +13,7 @@ from scipy import stats
 
 from proctor.comparison.compare import compare
 from proctor.comparison.sides import Reading, Side, average_by_sample
-from proctor.core.stats.effects import clustered_pairs
+from proctor.core.stats.effects import clustered_paired_t
 from proctor.records.comparison import Comparison
 from tests.comparison.made_up import numbers, of_field, of_score, sides_of_field
 
@@ -207,7 +207,7 @@ def test_clusters_that_samples_name_widen_the_interval() -> None:
     clusters = [f"d{at // 5}" for at in range(40)]
     zeros = [0.0] * 40
     delta = of_field(numbers(*mine), numbers(*zeros), clusters=clusters)
-    expected = clustered_pairs(mine, zeros, clusters)
+    expected = clustered_paired_t(mine, zeros, clusters)
     assert expected is not None
     assert expected.df == 7
     assert delta.interval == pytest.approx(expected.interval())

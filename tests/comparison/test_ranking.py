@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from proctor.comparison.ranking import RankingEntry, rank
-from proctor.core.stats.ranks import chances_of_best
+from proctor.core.stats.ranks import best_probabilities
 from proctor.errors import ConfigError
 from proctor.records.comparison import Ranking
 from tests.comparison.made_up import numbers
@@ -153,11 +153,11 @@ def test_the_chance_of_being_best_is_that_of_the_difference() -> None:
     for n in (300, 1500):
         first = [chance.gauss(0, 1) for _ in range(n)]
         ahead = sum(first) / n / (stats.tstd(first) / n**0.5)
-        [found, _] = chances_of_best([first, [0.0] * n])
+        [found, _] = best_probabilities([first, [0.0] * n])
         assert found == pytest.approx(stats.norm.cdf(ahead), abs=0.05)
-    assert chances_of_best([]) == []
-    assert chances_of_best([[], []]) == [0.0, 0.0]
-    assert chances_of_best([[1.0, 2.0], [1.0, 2.0]]) == [0.5, 0.5]
+    assert best_probabilities([]) == []
+    assert best_probabilities([[], []]) == [0.0, 0.0]
+    assert best_probabilities([[1.0, 2.0], [1.0, 2.0]]) == [0.5, 0.5]
 
 
 def test_a_lead_that_the_common_samples_contradict_is_none() -> None:

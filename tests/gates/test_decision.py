@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from proctor.comparison.gates.decision import GateConfig, decide, require_known_metrics, resolve_margins
 from proctor.comparison.gates.describe import describe_early
 from proctor.comparison.sides import Numbers, Side
-from proctor.core.stats.differences import paired
+from proctor.core.stats.differences import paired_t
 from proctor.errors import ConfigError
 from proctor.records.gate import Check, Early, GateResult
 from proctor.records.metric import MetricValue
@@ -155,7 +155,7 @@ def test_a_margin_in_percent_is_known_no_better_than_the_baseline() -> None:
     old = [100.0 + 10 * (at % 7) for at in range(40)]
     new = [120.0 + 10 * (at % 11) for at in range(40)]
     check = gate((timed("new", new), timed("main", old)), "latency_ms.mean", 0.5)
-    expected = paired(new, [1.5 * one for one in old])
+    expected = paired_t(new, [1.5 * one for one in old])
     assert expected is not None
     half = 0.5 * sum(old) / 40
     assert check.margin == pytest.approx(half)
@@ -163,7 +163,7 @@ def test_a_margin_in_percent_is_known_no_better_than_the_baseline() -> None:
     higher = GateConfig({"words": 0.5}, better={"words": True})
     pair = timed("new", new, "words"), timed("main", old, "words")
     [check] = decide([pair], higher).checks
-    expected = paired(new, [0.5 * one for one in old])
+    expected = paired_t(new, [0.5 * one for one in old])
     assert expected is not None
     assert check.interval == pytest.approx([end - half for end in expected.interval()])
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from proctor.comparison.compare import compare
 from proctor.comparison.gates.decision import GateConfig, decide
 from proctor.comparison.sides import Side
-from proctor.core.stats.differences import difference_interval, paired_interval
+from proctor.core.stats.differences import paired_rate_interval, rate_difference_interval
 from proctor.core.stats.sequential import non_inferiority
 from proctor.records.gate import Check
 
@@ -34,11 +34,11 @@ def test_a_side_without_spread_is_known_no_better_than_it_is_long(n: int) -> Non
     check = groups(yes(n, n), yes(76, 80))
     assert (check.verdict, check.more_samples is not None) == ("inconclusive", True)
     more = check.more_samples or 0
-    fewer = difference_interval(n + 1, n + 1, 77, 81)
+    fewer = rate_difference_interval(n + 1, n + 1, 77, 81)
     assert fewer is not None
     assert non_inferiority(fewer, 0.02) == "inconclusive"
     share = 76 / 80 * (80 + more)
-    grown = difference_interval(n + more, n + more, share, 80 + more)
+    grown = rate_difference_interval(n + more, n + more, share, 80 + more)
     assert grown is not None
     assert non_inferiority(grown, 0.02) == "pass"
     delta = compare(side("new", yes(n, n), "n"), side("old", yes(76, 80), "o")).scores["it"]
@@ -80,7 +80,7 @@ def test_what_two_groups_are_promised_is_what_their_interval_needs(
     if check.more_samples is None or check.more_samples > 10**8:
         return
     grown, its_own = n + check.more_samples, its_n + check.more_samples
-    interval = difference_interval(passed / n * grown, grown, other / its_n * its_own, its_own)
+    interval = rate_difference_interval(passed / n * grown, grown, other / its_n * its_own, its_own)
     assert interval is not None
     assert non_inferiority(interval, margin) != "inconclusive"
 
@@ -100,7 +100,7 @@ def test_what_pairs_are_promised_is_what_their_interval_needs(
     if check.more_samples is None or check.more_samples > 10**8:
         return
     grown = n + check.more_samples
-    interval = paired_interval(up / n * grown, down / n * grown, grown)
+    interval = paired_rate_interval(up / n * grown, down / n * grown, grown)
     assert interval is not None
     assert non_inferiority(interval, margin) != "inconclusive"
 

@@ -10,7 +10,7 @@ import pytest
 from proctor.comparison.gates.decision import GateConfig, decide
 from proctor.comparison.gates.gaps import find_worst_gap
 from proctor.comparison.sides import Side, make_side
-from proctor.core.stats.differences import difference_interval
+from proctor.core.stats.differences import rate_difference_interval
 from proctor.errors import ConfigError
 from proctor.records.gate import Check, GateResult
 from proctor.records.metric import MetricValue
@@ -42,7 +42,7 @@ def test_two_groups_of_yes_and_no_are_held_against_the_margin() -> None:
     """Newcombe's interval of 95 of 100 against 190 of 200, and no pair in sight."""
     check = groups([0.0] * 5 + [1.0] * 95, [0.0] * 10 + [1.0] * 190)
     assert check.verdict == "pass"
-    assert check.interval == difference_interval(95, 100, 190, 200)
+    assert check.interval == rate_difference_interval(95, 100, 190, 200)
     assert (check.n, check.baseline_n) == (100, 200)
     assert "two groups of 100 and 200 samples" in check.sentence
     assert groups([0.0] * 40 + [1.0] * 60, [1.0] * 100).verdict == "fail"

@@ -13,7 +13,7 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
-from proctor.testing.history_queries import a_run, ids, store
+from proctor.testing.history_contract import make_run, run_ids, store_run
 from tests.interchange.examples import everything, filled, take, write
 
 
@@ -33,13 +33,13 @@ def test_a_damaged_file_leaves_nothing_on_a_server(tmp_path: Path, url: str) -> 
     """The run it breaks off in is not there, and comes in whole later."""
     here, there = SQLiteHistory(tmp_path / "h.db"), PostgresHistory(url)
     results = [EvalResult(Trial(Sample(f"s{n}", n), n), {"exact": Score(1.0, True)}) for n in range(700)]
-    store(here, a_run("r1"), results)
+    store_run(here, make_run("r1"), results)
     file = write(here, tmp_path / "runs.jsonl", "jsonl")
     whole = file.read_bytes()
     file.write_bytes(whole[:-500])
     with pytest.raises(UsageError, match="damaged"):
         take(there, file)
-    assert ids(there.runs()) == []
+    assert run_ids(there.runs()) == []
     file.write_bytes(whole)
     assert [one.results for one in take(there, file)] == [700]
     assert everything(there) == everything(here)

@@ -16,7 +16,7 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.history.stored_runs import StoredRuns
 from proctor.records.codec import encode
 from proctor.records.run import RunMetadata
-from proctor.testing.history_queries import NOON, a_run
+from proctor.testing.history_contract import NOON, make_run
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ def history(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     else:
         made = PostgresHistory(request.getfixturevalue("postgres").database())
     runs = [
-        a_run(
+        make_run(
             f"run-{number:05}",
             f"exam {number % 20}",
             hours=number,
@@ -77,7 +77,7 @@ def history(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         )
         for number in range(COUNT)
     ]
-    runs.append(a_run("single", "alone", hours=-1))
+    runs.append(make_run("single", "alone", hours=-1))
     fill(made, runs)
     yield made
     made.close()

@@ -17,7 +17,7 @@ from proctor.history.exchange.parts import FORMATS, Format
 from proctor.history.exchange.read import import_runs
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.metric import MetricValue
-from proctor.testing.history_queries import a_result, a_run, ids, store
+from proctor.testing.history_contract import make_result, make_run, run_ids, store_run
 from tests.interchange.examples import RUN, everything, filled, take, write
 
 
@@ -29,8 +29,8 @@ def changed(line: dict[str, Any], /, **values: Any) -> str:
 def parts(tmp_path: Path) -> list[Any]:
     """The lines of an export of one small run and another."""
     history = SQLiteHistory(tmp_path / "first.db")
-    store(history, a_run("r1"), [a_result("a"), a_result("b")])
-    store(history, a_run("r2"), [a_result("c")])
+    store_run(history, make_run("r1"), [make_result("a"), make_result("b")])
+    store_run(history, make_run("r2"), [make_result("c")])
     text = write(history, tmp_path / "first.jsonl", "jsonl").read_text()
     return [json.loads(line) for line in text.splitlines()]
 
@@ -42,7 +42,7 @@ def refusal(tmp_path: Path, lines: list[str]) -> tuple[str, list[str]]:
     history = SQLiteHistory(tmp_path / "into.db")
     with pytest.raises(UsageError) as error:
         take(history, file)
-    return str(error.value).partition("\nFix: ")[0].replace(str(tmp_path) + "/", ""), ids(history.runs())
+    return str(error.value).partition("\nFix: ")[0].replace(str(tmp_path) + "/", ""), run_ids(history.runs())
 
 
 DAMAGE = "the file is damaged, or not an export of runs: "
@@ -165,7 +165,7 @@ def test_a_table_whose_rows_were_cut_off_is_refused(tmp_path: Path, as_: Format)
     other = SQLiteHistory(tmp_path / "other.db")
     with pytest.raises(UsageError, match=r"results? here, but its end is for|in the middle of run"):
         take(other, file)
-    assert ids(other.runs()) == ([RUN.run_id] if as_ == "parquet" else [])
+    assert run_ids(other.runs()) == ([RUN.run_id] if as_ == "parquet" else [])
 
 
 def test_another_run_under_the_same_id_is_refused(tmp_path: Path) -> None:
@@ -191,10 +191,10 @@ def test_another_run_under_the_same_id_is_refused(tmp_path: Path) -> None:
 def test_a_run_with_fewer_results_than_the_stored_one_is_another(tmp_path: Path) -> None:
     """It was exported before it was finished, for example."""
     history = SQLiteHistory(tmp_path / "h.db")
-    store(history, a_run("r1"), [a_result("a")])
+    store_run(history, make_run("r1"), [make_result("a")])
     file = write(history, tmp_path / "runs.jsonl", "jsonl")
     with history.writer("r1") as writer:
-        writer.add(1, a_result("b"))
+        writer.add(1, make_result("b"))
     with pytest.raises(UsageError, match="they differ in the number of results"):
         take(history, file)
 
@@ -203,7 +203,7 @@ def test_a_baseline_that_is_taken_stays_where_it_is(tmp_path: Path) -> None:
     """The others come with their run, and both are told."""
     history = filled(tmp_path / "h.db")
     other = SQLiteHistory(tmp_path / "other.db")
-    store(other, a_run("mine"))
+    store_run(other, make_run("mine"))
     other.set_baseline("main", "mine")
     told = take(other, write(history, tmp_path / "runs.csv", "csv"))
     assert (told[0].baselines, told[0].taken) == (["größer"], ["main"])
@@ -218,7 +218,7 @@ def test_a_baseline_that_is_taken_moves_if_that_is_wanted(tmp_path: Path) -> Non
     """And it is told which run it was."""
     history = filled(tmp_path / "h.db")
     other = SQLiteHistory(tmp_path / "other.db")
-    store(other, a_run("mine"))
+    store_run(other, make_run("mine"))
     other.set_baseline("main", "mine")
     file = write(history, tmp_path / "runs.csv", "csv")
     told = list(import_runs(other, file, move_baselines=True))
@@ -247,8 +247,8 @@ def test_results_that_do_not_match_their_metrics_are_refused(
 ) -> None:
     """A file with edited verdicts or scores contradicts its own metrics."""
     history = SQLiteHistory(tmp_path / "h.db")
-    run = a_run("r1", configurations=("a", "b"))
-    store(history, run, [a_result("x", configuration="a"), a_result("x", 0.0, configuration="b")])
+    run = make_run("r1", configurations=("a", "b"))
+    store_run(history, run, [make_result("x", configuration="a"), make_result("x", 0.0, configuration="b")])
     names = ("pass_rate", "mean_score", "exact.pass_rate", "exact.mean", "my.own")
     tables = {
         of: {name: MetricValue(value, n) for name in names}
@@ -305,13 +305,13 @@ def test_a_killed_import_leaves_no_half_run(tmp_path: Path) -> None:
     """Killed in the middle of the second run: the first is there, the second comes in later."""
     history = SQLiteHistory(tmp_path / "h.db")
     for run_id in ("r1", "r2"):
-        store(history, a_run(run_id), [a_result(f"s{n}") for n in range(1_000)])
+        store_run(history, make_run(run_id), [make_result(f"s{n}") for n in range(1_000)])
     file = write(history, tmp_path / "runs.jsonl", "jsonl")
     into = tmp_path / "into.db"
     ended = subprocess.run([sys.executable, "-c", KILLED, str(into), str(file)], check=False)
     assert ended.returncode == -signal.SIGKILL
     other = SQLiteHistory(into)
-    assert ids(other.runs()) == ["r1"]
+    assert run_ids(other.runs()) == ["r1"]
     assert other.report("r1").total == 1_000
     assert other._ask("SELECT count(*) FROM blocks WHERE run NOT IN (SELECT id FROM runs)") == [(0,)]
     assert [one.new for one in take(other, file)] == [False, True]
@@ -326,4 +326,4 @@ def test_a_run_without_a_zone_or_configuration_is_refused(tmp_path: Path, parts:
         told, runs = refusal(tmp_path, [changed(parts[0], metadata=metadata)])
         assert "the run has no configuration, or its start has no time zone" in told
         assert runs == []
-    assert msgspec.json.encode(a_run("r1"))
+    assert msgspec.json.encode(make_run("r1"))

@@ -21,7 +21,7 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial
-from proctor.testing.history_queries import a_result, a_run, store
+from proctor.testing.history_contract import make_result, make_run, store_run
 from tests.interchange.examples import ODD, RUN, everything, filled, take, write
 
 
@@ -81,9 +81,9 @@ def test_whatever_a_result_holds_comes_back(tmp_path: Path, given: list[Any]) ->
     folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
     folder.mkdir()
     history = SQLiteHistory(folder / "h.db")
-    store(
+    store_run(
         history,
-        a_run("r1"),
+        make_run("r1"),
         [
             EvalResult(Trial(Sample(name, asked, wanted), said), {"exact": Score(value, True, why)})
             for name, asked, said, value, why, wanted in given
@@ -156,8 +156,8 @@ def test_many_rows_are_written_in_groups(tmp_path: Path) -> None:
     """Of so many rows, or of so much text; all of them come back."""
     parquet = pytest.importorskip("pyarrow.parquet")
     history = SQLiteHistory(tmp_path / "h.db")
-    store(history, a_run("r1"), [a_result(f"s{n}") for n in range(5_001)])
-    store(history, a_run("r2"), [a_result(f"s{n}", text="x" * 2_000_000) for n in range(3)])
+    store_run(history, make_run("r1"), [make_result(f"s{n}") for n in range(5_001)])
+    store_run(history, make_run("r2"), [make_result(f"s{n}", text="x" * 2_000_000) for n in range(3)])
     file = write(history, tmp_path / "runs.parquet", "parquet")
     groups = parquet.ParquetFile(file).metadata
     assert [groups.row_group(n).num_rows for n in range(groups.num_row_groups)] == [5_000, 3, 1]
@@ -216,7 +216,7 @@ def test_memory_stays_flat(tmp_path: Path, as_: Format) -> None:
     """Some results are in memory at a time, not all: 10 MB of them take less."""
     history = SQLiteHistory(tmp_path / "h.db")
     text = "an output that is long enough to be seen " * 25
-    store(history, a_run("r1"), [a_result(f"s{n}", text=text) for n in range(9_000)])
+    store_run(history, make_run("r1"), [make_result(f"s{n}", text=text) for n in range(9_000)])
     runs = history.runs()
     # What is loaded only once is no part of it.
     file = tmp_path / f"runs.{as_}"

@@ -17,7 +17,7 @@ from proctor import (
     Usage,
 )
 from proctor.targets.main_loop.loop import MainLoop
-from proctor.testing import Asked, ModelServer, Said
+from proctor.testing import ModelServer, RecordedRequest, ScriptedReply
 
 OutputT = TypeVar("OutputT")
 QUESTION: MarkdownSection[Any] = MarkdownSection("", "Answer: $question", key="q")
@@ -38,28 +38,28 @@ class QALoop(MainLoop[str, str]):
         return Prompt(self.template).bind(question=request), Session()
 
 
-def calls(*wanted: ToolCall, text: str = "") -> Said:
+def calls(*wanted: ToolCall, text: str = "") -> ScriptedReply:
     """An answer that calls tools, for 10 tokens and 2."""
-    return Said(text, tool_calls=wanted, usage=Usage(10, 2))
+    return ScriptedReply(text, tool_calls=wanted, usage=Usage(10, 2))
 
 
-def says(text: str) -> Said:
+def says(text: str) -> ScriptedReply:
     """An answer in words, for 10 tokens and 2."""
-    return Said(text, usage=Usage(10, 2))
+    return ScriptedReply(text, usage=Usage(10, 2))
 
 
-def script(*turns: Said) -> Callable[[Asked], Said]:
+def script(*turns: ScriptedReply) -> Callable[[RecordedRequest], ScriptedReply]:
     """The first answer first, whatever is asked; the last one is repeated."""
     left = list(turns)
     return lambda _: left.pop(0) if len(left) > 1 else left[0]
 
 
-def by_rounds(*turns: Said) -> Callable[[Asked], Said]:
+def by_rounds(*turns: ScriptedReply) -> Callable[[RecordedRequest], ScriptedReply]:
     """The answer for as many rounds of tools as the conversation has, for loops side by side."""
     return lambda asked: turns[sum(1 for each in asked.messages if each.tool_calls)]
 
 
-def told(asked: Asked) -> list[Any]:
+def told(asked: RecordedRequest) -> list[Any]:
     """What the tools have answered so far, as the model was told."""
     return [each.content for each in asked.messages if each.role == "tool"]
 

@@ -35,7 +35,7 @@ from proctor.targets.main_loop.bus import EventBus, LoopEnded, ToolInvoked
 from proctor.targets.main_loop.loop import MainLoop
 from proctor.targets.main_loop.tools import tool
 from proctor.targets.resolve import as_target
-from proctor.testing import Asked, Fault, ModelServer, Said
+from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
 from tests.mainloop.scripted import WIRES, QALoop, calls, says
 
 
@@ -45,7 +45,7 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-def arithmetic(asked: Asked) -> Said:
+def arithmetic(asked: RecordedRequest) -> ScriptedReply:
     """Calls `add` for "What is 2 + 3?", then answers with the result it was told."""
     results = [each.content for each in asked.messages if each.role == "tool"]
     if results:

@@ -30,7 +30,7 @@ from proctor.sessions import current as sessions
 from proctor.targets.main_loop.bus import EventBus, LoopEnded, ModelAnswered, PromptRendered, ToolInvoked
 from proctor.targets.main_loop.loop import MainLoop, Response
 from proctor.targets.main_loop.tools import tool
-from proctor.testing import ModelServer, Said
+from proctor.testing import ModelServer, ScriptedReply
 from tests.mainloop.scripted import QUESTION, WIRES, QALoop, by_rounds, calls, kinds, says, script, told
 
 
@@ -219,7 +219,7 @@ def test_a_loop_that_names_no_type_gives_text() -> None:
 
 def test_what_a_model_refused_to_say_is_its_output(wire: str, server: ModelServer) -> None:
     """In plain text, a refusal is an answer; for a typed one it is an error."""
-    server.answer = script(Said(refusal="I will not."))
+    server.answer = script(ScriptedReply(refusal="I will not."))
     assert QALoop(adapter=WIRES[wire](server)).execute("?")[0].output
     with pytest.raises(Unreadable, match="refused"):
         CityLoop(adapter=WIRES[wire](server)).execute("?")

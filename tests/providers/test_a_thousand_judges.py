@@ -12,7 +12,7 @@ from proctor import llm_judge
 from proctor.core import lifetimes
 from proctor.models.openai import OpenAIAdapter
 from proctor.records.score import Score
-from proctor.testing import Asked, Fault, ModelServer
+from proctor.testing import Fault, ModelServer, RecordedRequest
 
 CALLS = 1_000
 
@@ -25,7 +25,7 @@ def test_all_are_answered_and_the_rate_adapts() -> None:
     """
     chance, lock = random.Random(7), threading.Lock()
 
-    def misbehave(_asked: Asked) -> Fault | None:
+    def misbehave(_asked: RecordedRequest) -> Fault | None:
         with lock:
             drawn = chance.random()
         return Fault.status(429) if drawn < 0.05 else Fault.status(500) if drawn < 0.06 else None

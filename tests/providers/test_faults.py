@@ -15,8 +15,8 @@ from proctor.ports import ProviderAdapter
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message, Usage
 from proctor.sessions.current import warnings
-from proctor.testing import Asked, Fault, ModelServer, Said
-from proctor.testing.provider_contract import QUESTION, asked_once, failed_once
+from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
+from proctor.testing.provider_contract import QUESTION, complete, complete_failing
 from tests.providers.wires import KEY, WIRES, adapter_for
 
 every_wire = pytest.mark.parametrize("wire", WIRES)
@@ -28,12 +28,12 @@ PASSING = {
     "409": Fault.status(409),
     "425": Fault.status(425),
     "429": Fault.status(429),
-    "429, wait 0.05 s": Fault.limited(0.05),
-    "429, wait 50 ms": Fault.limited(0.05, "milliseconds"),
+    "429, wait 0.05 s": Fault.rate_limit(0.05),
+    "429, wait 50 ms": Fault.rate_limit(0.05, "milliseconds"),
     "429, wait until a moment that is over": Fault.status(429, retry_after=PAST),
     "429, wait for something unreadable": Fault.status(429, retry_after="soon"),
-    "429, OpenAI's headers": Fault.limited(0.05, "openai"),
-    "429, Anthropic's headers": Fault.limited(0.05, "anthropic"),
+    "429, OpenAI's headers": Fault.rate_limit(0.05, "openai"),
+    "429, Anthropic's headers": Fault.rate_limit(0.05, "anthropic"),
     "500": Fault.status(500),
     "500, an empty body": Fault.status(500, body=b""),
     "500, half an error": Fault.status(500, body=b'{"error": {"mess'),
@@ -41,10 +41,10 @@ PASSING = {
     "503": Fault.status(503),
     "504": Fault.status(504),
     "529": Fault.status(529),
-    "connection closed": Fault.closed(),
-    "connection reset": Fault.dropped(),
-    "cut before the body": Fault.cut(0),
-    "cut in the body": Fault.cut(40),
+    "connection closed": Fault.close(),
+    "connection reset": Fault.reset_connection(),
+    "cut before the body": Fault.truncate(0),
+    "cut in the body": Fault.truncate(40),
     "fewer bytes than promised": Fault.wrong_length(7),
     "200, an empty body": Fault.body(b""),
     "200, half of the JSON": Fault.body(b'{"id": "1", "choices": [{"mes'),
@@ -60,7 +60,7 @@ def test_what_may_pass_is_asked_again(wire: str, fault: Fault) -> None:
     """The second request gets the answer, and it was made with the same body."""
     with ModelServer(lambda _: "Paris") as server:
         server.faults.append(fault)
-        response = asked_once(adapter_for(wire, server.url), QUESTION)
+        response = complete(adapter_for(wire, server.url), QUESTION)
         assert (response.text, response.attempts) == ("Paris", 2)
         first, second = server.calls
         assert first.body == second.body
@@ -72,7 +72,7 @@ def test_what_does_not_pass_is_told(wire: str, fault: Fault) -> None:
     """After three requests it is a failure that may pass later: who, what, and how often."""
     with ModelServer(misbehave=lambda _: fault) as server:
         adapter = adapter_for(wire, server.url)
-        error = failed_once(adapter, QUESTION)
+        error = complete_failing(adapter, QUESTION)
         assert error.retryable
         assert adapter.model in str(error)
         assert "(3 attempts)" in str(error)
@@ -87,7 +87,7 @@ FINAL = (400, 401, 402, 403, 404, 405, 413, 422, 501, 505)
 def test_what_will_not_pass_is_not_asked_again(wire: str, code: int) -> None:
     """One request, and a failure that is final and tells the status."""
     with ModelServer(misbehave=lambda _: Fault.status(code)) as server:
-        error = failed_once(adapter_for(wire, server.url), QUESTION)
+        error = complete_failing(adapter_for(wire, server.url), QUESTION)
         assert not error.retryable
         assert str(code) in str(error)
         assert len(server.calls) == 1
@@ -98,7 +98,7 @@ def test_a_redirect_is_not_followed(wire: str) -> None:
     """A server that sends us elsewhere gets no second request: the key is for itself alone."""
     with ModelServer() as other, ModelServer() as server:
         server.faults.append(Fault(code=307, headers={"location": other.url}, content=b""))
-        failed_once(adapter_for(wire, server.url), QUESTION)
+        complete_failing(adapter_for(wire, server.url), QUESTION)
         assert other.calls == []
 
 
@@ -135,7 +135,7 @@ ANYWHERE = ["{}", "[]", "null", "7", '"Paris"', '{"error": {"message": "busy"}}'
 def test_an_answer_of_another_shape_is_no_answer(wire: str, body: str) -> None:
     """JSON that does not hold an answer is a failure that is told, never an empty answer."""
     with ModelServer(misbehave=lambda _: Fault.body(body)) as server:
-        error = failed_once(adapter_for(wire, server.url), QUESTION)
+        error = complete_failing(adapter_for(wire, server.url), QUESTION)
         assert not error.retryable
         assert "response" in str(error)
         assert len(server.calls) == 1
@@ -163,7 +163,7 @@ def test_a_count_that_cannot_be_true_is_not_known(wire: str, count: Any) -> None
         told: list[str] = []
         token = warnings.set(told)
         try:
-            response = asked_once(adapter_for(wire, server.url), QUESTION)
+            response = complete(adapter_for(wire, server.url), QUESTION)
         finally:
             warnings.reset(token)
         assert len(server.calls) == 1
@@ -186,7 +186,7 @@ def test_bytes_that_are_no_text_are_asked_for_again(wire: str, body: bytes) -> N
     """A letter that was damaged on the way makes the whole answer unreadable, wherever it is."""
     with ModelServer(lambda _: "Paris") as server:
         server.faults.append(Fault.body(body))
-        response = asked_once(adapter_for(wire, server.url), QUESTION)
+        response = complete(adapter_for(wire, server.url), QUESTION)
         assert (response.text, response.attempts) == ("Paris", 2)
 
 
@@ -200,8 +200,8 @@ def test_what_was_not_told_is_not_known(wire: str) -> None:
                 part.pop(name, None)
 
     with ModelServer(lambda _: "Paris") as server:
-        server.faults.append(Fault.changed(forget))
-        response = asked_once(adapter_for(wire, server.url), QUESTION)
+        server.faults.append(Fault.edit_json(forget))
+        response = complete(adapter_for(wire, server.url), QUESTION)
     assert response.text == "Paris"
     assert response.usage == Usage()
     assert response.finish_reason is None
@@ -211,8 +211,8 @@ def test_what_was_not_told_is_not_known(wire: str) -> None:
 def test_fields_that_are_new_are_passed_over(wire: str) -> None:
     """A provider may add to its answers what it likes."""
     with ModelServer(lambda _: "Paris") as server:
-        server.faults.append(Fault.changed(lambda answer: answer.update(brand_new={"a": [1]})))
-        assert asked_once(adapter_for(wire, server.url), QUESTION).text == "Paris"
+        server.faults.append(Fault.edit_json(lambda answer: answer.update(brand_new={"a": [1]})))
+        assert complete(adapter_for(wire, server.url), QUESTION).text == "Paris"
 
 
 @every_wire
@@ -221,7 +221,7 @@ def test_a_slow_answer_is_waited_for(wire: str, fault: Fault) -> None:
     """An answer that is late but in time is taken at the first request."""
     with ModelServer(lambda _: "Paris") as server:
         server.faults.append(fault)
-        response = asked_once(adapter_for(wire, server.url), QUESTION)
+        response = complete(adapter_for(wire, server.url), QUESTION)
     assert (response.text, response.attempts) == ("Paris", 1)
     assert response.latency_ms is not None
     assert response.latency_ms >= 10
@@ -233,7 +233,7 @@ def test_a_request_that_takes_too_long_is_made_again(wire: str, fault: Fault) ->
     """A request is given up after its own time-out, also while bytes still come."""
     with ModelServer(lambda _: "Paris") as server:
         server.faults.append(fault)
-        response = asked_once(adapter_for(wire, server.url, timeout=0.3), QUESTION)
+        response = complete(adapter_for(wire, server.url, timeout=0.3), QUESTION)
     assert (response.text, response.attempts) == ("Paris", 2)
 
 
@@ -244,7 +244,7 @@ def test_the_whole_call_ends_in_time(wire: str, fault: Fault) -> None:
     with ModelServer(misbehave=lambda _: fault) as server:
         adapter = adapter_for(wire, server.url)
         began = time.perf_counter()
-        error = failed_once(adapter, QUESTION, timeout=0.3)
+        error = complete_failing(adapter, QUESTION, timeout=0.3)
         assert time.perf_counter() - began < 10
     assert error.retryable
     assert "0.3 s" in str(error)
@@ -255,7 +255,7 @@ def test_a_wait_that_is_too_long_is_not_begun(wire: str) -> None:
     """Told to come back in an hour, a call with 10 s fails at once and says when to come back."""
     with ModelServer(misbehave=lambda _: Fault.status(429, retry_after=3600)) as server:
         began = time.perf_counter()
-        error = failed_once(adapter_for(wire, server.url), QUESTION, timeout=10)
+        error = complete_failing(adapter_for(wire, server.url), QUESTION, timeout=10)
         assert time.perf_counter() - began < 5
         assert len(server.calls) == 1
     assert error.retryable
@@ -267,14 +267,14 @@ def test_a_date_is_waited_for(wire: str) -> None:
     """A wait that ends at a moment of the wall clock is kept (to the second, as dates are)."""
     times: list[float] = []
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: RecordedRequest) -> str:
         times.append(time.time())
         return "Paris"
 
     until = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=2)
     with ModelServer(answer) as server:
         server.faults.append(Fault.status(503, retry_after=until))
-        assert asked_once(adapter_for(wire, server.url), QUESTION).text == "Paris"
+        assert complete(adapter_for(wire, server.url), QUESTION).text == "Paris"
     assert times[0] >= until.timestamp()
 
 
@@ -292,10 +292,10 @@ def test_all_who_use_an_endpoint_wait(wire: str) -> None:
     told_at: list[float] = []
     sent_at: list[float] = []
 
-    def misbehave(asked: Asked) -> Fault | None:
+    def misbehave(asked: RecordedRequest) -> Fault | None:
         if not told_at:
             told_at.append(time.perf_counter())
-            return Fault.limited(0.3)
+            return Fault.rate_limit(0.3)
         sent_at.append(time.perf_counter())
         return None
 
@@ -321,10 +321,10 @@ def test_an_answer_may_say_that_it_was_the_last(wire: str, told: Any) -> None:
     """Headers of a good answer that leave no request make the next one wait."""
     with ModelServer(lambda _: "Paris") as server:
         adapter = adapter_for(wire, server.url)
-        server.faults.append(Fault(headers=Fault.limited(0.25, told).headers))
-        assert asked_once(adapter, QUESTION).attempts == 1
+        server.faults.append(Fault(headers=Fault.rate_limit(0.25, told).headers))
+        assert complete(adapter, QUESTION).attempts == 1
         began = time.perf_counter()
-        assert asked_once(adapter, QUESTION).text == "Paris"
+        assert complete(adapter, QUESTION).text == "Paris"
         assert time.perf_counter() - began >= 0.15
 
 
@@ -333,7 +333,7 @@ def test_nobody_listens(wire: str) -> None:
     """A server that is not there is a failure that may pass."""
     with ModelServer() as server:
         url = server.url
-    error = failed_once(adapter_for(wire, url), QUESTION)
+    error = complete_failing(adapter_for(wire, url), QUESTION)
     assert error.retryable
     assert "ConnectError" in str(error)
 
@@ -361,7 +361,7 @@ def test_a_server_that_comes_back_is_found(wire: str) -> None:
 def test_a_connection_that_went_stale_is_no_failure(wire: str) -> None:
     """A kept connection that the server closed meanwhile does not lose the next call."""
     with ModelServer(lambda _: "Paris") as server:
-        server.faults.append(Fault.farewell())
+        server.faults.append(Fault.close_after_response())
         adapter = adapter_for(wire, server.url)
 
         async def main() -> list[str]:
@@ -377,7 +377,7 @@ def test_an_endless_body_is_not_read_to_its_end() -> None:
     """More bytes than any answer has are refused."""
     with ModelServer() as server:
         server.faults.append(Fault.huge(65 * 1024 * 1024))
-        error = failed_once(adapter_for("openai", server.url), QUESTION)
+        error = complete_failing(adapter_for("openai", server.url), QUESTION)
     assert "bytes" in str(error)
 
 
@@ -388,7 +388,7 @@ def test_the_key_is_not_told(wire: str, code: int) -> None:
     quoting = f'{{"error": {{"message": "no such key: {KEY}"}}}}'.encode()
     with ModelServer(misbehave=lambda _: Fault.status(code, body=quoting)) as server:
         adapter = adapter_for(wire, server.url)
-        error = failed_once(adapter, QUESTION)
+        error = complete_failing(adapter, QUESTION)
     assert "no such key" in str(error)
     assert KEY not in f"{error} {error!r} {adapter!r} {adapter.model}"
 
@@ -398,7 +398,7 @@ def test_a_burst_of_refusals_is_lived_through(wire: str) -> None:
     """Of 60 calls at once a third is refused at first; all are answered, each once."""
     refused: set[str] = set()
 
-    def misbehave(asked: Asked) -> Fault | None:
+    def misbehave(asked: RecordedRequest) -> Fault | None:
         if int(asked.text) % 3 or asked.text in refused:
             return None
         refused.add(asked.text)
@@ -440,7 +440,7 @@ def test_calls_that_are_given_up_make_room(wire: str) -> None:
 @every_wire
 def test_a_refusal_is_not_a_failure(wire: str) -> None:
     """A refusal is an answer at the first request."""
-    with ModelServer(lambda _: Said(refusal="No.")) as server:
-        response = asked_once(adapter_for(wire, server.url), QUESTION)
+    with ModelServer(lambda _: ScriptedReply(refusal="No.")) as server:
+        response = complete(adapter_for(wire, server.url), QUESTION)
         assert (response.finish_reason, response.text) == ("refusal", "")
         assert len(server.calls) == 1

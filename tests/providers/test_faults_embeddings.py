@@ -45,9 +45,9 @@ PASSING = {
     "500": Fault.status(500),
     "502, a page": Fault.body("<h1>no</h1>", "text/html", 502),
     "503": Fault.status(503),
-    "closed": Fault.closed(),
-    "reset": Fault.dropped(),
-    "cut": Fault.cut(30),
+    "closed": Fault.close(),
+    "reset": Fault.reset_connection(),
+    "cut": Fault.truncate(30),
     "fewer bytes than promised": Fault.wrong_length(3),
     "half of the JSON": Fault.body(b'{"data": ['),
     "a page": Fault.body("<h1>no</h1>", "text/html"),
@@ -68,20 +68,22 @@ def test_what_passes_is_lived_through(fault: Fault) -> None:
 
 LASTING = {
     **{str(code): Fault.status(code) for code in (400, 401, 403, 404, 413, 429, 500, 503)},
-    "reset": Fault.dropped(),
+    "reset": Fault.reset_connection(),
     "hang": Fault.hang(),
     "endless drip": Fault.drip(1, 0.1),
     "no data": Fault.body(b'{"object": "list"}'),
-    "too few": Fault.changed(lambda answer: answer["data"].pop()),
-    "too many": Fault.changed(lambda answer: answer["data"].append(answer["data"][0])),
-    "none": Fault.changed(lambda answer: answer["data"].clear()),
-    "the same twice": Fault.changed(lambda answer: answer["data"][1].update(index=0)),
-    "words": Fault.changed(lambda answer: answer["data"][0].update(embedding=["a", "b"])),
-    "null": Fault.changed(lambda answer: answer["data"][0].update(embedding=None)),
-    "empty": Fault.changed(lambda answer: answer["data"][0].update(embedding=[])),
-    "no index": Fault.changed(lambda answer: answer["data"][0].pop("index")),
-    "another length": Fault.changed(lambda answer: answer["data"][2]["embedding"].append(1.0)),
-    "too large to be finite": Fault.changed(lambda answer: answer["data"][0].update(embedding=[1e300, 1.0])),
+    "too few": Fault.edit_json(lambda answer: answer["data"].pop()),
+    "too many": Fault.edit_json(lambda answer: answer["data"].append(answer["data"][0])),
+    "none": Fault.edit_json(lambda answer: answer["data"].clear()),
+    "the same twice": Fault.edit_json(lambda answer: answer["data"][1].update(index=0)),
+    "words": Fault.edit_json(lambda answer: answer["data"][0].update(embedding=["a", "b"])),
+    "null": Fault.edit_json(lambda answer: answer["data"][0].update(embedding=None)),
+    "empty": Fault.edit_json(lambda answer: answer["data"][0].update(embedding=[])),
+    "no index": Fault.edit_json(lambda answer: answer["data"][0].pop("index")),
+    "another length": Fault.edit_json(lambda answer: answer["data"][2]["embedding"].append(1.0)),
+    "too large to be finite": Fault.edit_json(
+        lambda answer: answer["data"][0].update(embedding=[1e300, 1.0])
+    ),
 }
 
 
@@ -96,7 +98,7 @@ def test_what_lasts_is_an_error(fault: Fault) -> None:
 def test_the_order_is_that_of_the_texts() -> None:
     """Vectors that come in another order are put right by their index."""
     with ModelServer(embed=lengths) as server:
-        server.faults.append(Fault.changed(lambda answer: answer["data"].reverse()))
+        server.faults.append(Fault.edit_json(lambda answer: answer["data"].reverse()))
         assert embedded(server) == VECTORS
 
 

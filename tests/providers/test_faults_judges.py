@@ -14,7 +14,7 @@ from proctor.core import bridge
 from proctor.errors import Unreadable
 from proctor.evaluators.llm import llm_judge
 from proctor.models.model_calls import aask
-from proctor.testing import Asked, Fault, ModelServer, Said
+from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
 from tests.providers.wires import WIRES, adapter_for
 
 GOOD = '{"reason": "polite", "rating": "good"}'
@@ -36,11 +36,11 @@ def judged(wire: str, server: ModelServer, **options: Any) -> Score:
 
 PASSING = {
     "429": Fault.status(429),
-    "429, wait": Fault.limited(0.05),
+    "429, wait": Fault.rate_limit(0.05),
     "500": Fault.status(500),
     "502, a page": Fault.body("<h1>no</h1>", "text/html", 502),
-    "reset": Fault.dropped(),
-    "cut": Fault.cut(30),
+    "reset": Fault.reset_connection(),
+    "cut": Fault.truncate(30),
     "half of the JSON": Fault.body(b'{"choices": ['),
     "hang": Fault.hang(),
     "slow": Fault.slow(0.05),
@@ -66,8 +66,8 @@ LASTING = {
     "429": Fault.status(429),
     "429 for an hour": Fault.status(429, retry_after=3600),
     "500": Fault.status(500),
-    "reset": Fault.dropped(),
-    "cut": Fault.cut(30),
+    "reset": Fault.reset_connection(),
+    "cut": Fault.truncate(30),
     "hang": Fault.hang(),
     "a page": Fault.body("<h1>excellent</h1>", "text/html"),
     "no answer in it": Fault.body(b'{"rating": "excellent", "reason": "so they say"}'),
@@ -85,11 +85,11 @@ def test_a_judge_that_cannot_be_asked_gives_no_number(wire: str, fault: Fault) -
     assert score.details["judge"]["error"] in ("CallFailed", "RequestRejected")
 
 
-UNREADABLE: dict[str, Callable[[Asked], str | Said]] = {
-    "nothing": lambda _: Said("", finish_reason="stop"),
+UNREADABLE: dict[str, Callable[[RecordedRequest], str | ScriptedReply]] = {
+    "nothing": lambda _: ScriptedReply("", finish_reason="stop"),
     "prose": lambda _: "I find it excellent!",
     "no JSON": lambda _: "{rating: excellent}",
-    "half of the JSON": lambda _: Said('{"reason": "poli', finish_reason="length"),
+    "half of the JSON": lambda _: ScriptedReply('{"reason": "poli', finish_reason="length"),
     "no such rating": lambda _: '{"reason": "", "rating": "superb"}',
     "a number": lambda _: '{"reason": "", "rating": 5}',
     "null": lambda _: '{"reason": "", "rating": null}',
@@ -102,7 +102,9 @@ UNREADABLE: dict[str, Callable[[Asked], str | Said]] = {
 
 @every_wire
 @pytest.mark.parametrize("answer", UNREADABLE.values(), ids=UNREADABLE)
-def test_a_verdict_that_cannot_be_read_is_none(wire: str, answer: Callable[[Asked], str | Said]) -> None:
+def test_a_verdict_that_cannot_be_read_is_none(
+    wire: str, answer: Callable[[RecordedRequest], str | ScriptedReply]
+) -> None:
     """The judge is asked exactly twice; then it is an error that quotes the answer."""
     with ModelServer(answer) as server:
         score = judged(wire, server)
@@ -113,7 +115,7 @@ def test_a_verdict_that_cannot_be_read_is_none(wire: str, answer: Callable[[Aske
 
 @every_wire
 @pytest.mark.parametrize("answer", UNREADABLE.values(), ids=UNREADABLE)
-def test_a_reminder_can_mend_it(wire: str, answer: Callable[[Asked], str | Said]) -> None:
+def test_a_reminder_can_mend_it(wire: str, answer: Callable[[RecordedRequest], str | ScriptedReply]) -> None:
     """A judge that answers properly when reminded gives its score, and both calls are counted."""
     with ModelServer(lambda asked: GOOD if asked.number else answer(asked)) as server:
         score = judged(wire, server)
@@ -124,7 +126,7 @@ def test_a_reminder_can_mend_it(wire: str, answer: Callable[[Asked], str | Said]
 @every_wire
 def test_a_judge_that_refuses_is_asked_once(wire: str) -> None:
     """A refusal is an error at once; nobody is pressed."""
-    with ModelServer(lambda _: Said(refusal="I would rather not.")) as server:
+    with ModelServer(lambda _: ScriptedReply(refusal="I would rather not.")) as server:
         score = judged(wire, server)
         assert len(server.calls) == 1
     assert (score.status, score.value) == ("error", None)
@@ -146,8 +148,8 @@ def test_a_number_off_the_scale_is_none(wire: str, number: str) -> None:
 def test_faults_and_reminders_have_separate_budgets(wire: str) -> None:
     """Two lost requests before each of two answers do not use up the reminder, or the retries."""
     with ModelServer(lambda asked: GOOD if asked.number == 5 else "well …") as server:
-        server.faults.extend([Fault.dropped(), Fault.status(500), None])
-        server.faults.extend([Fault.dropped(), Fault.status(500), None])
+        server.faults.extend([Fault.reset_connection(), Fault.status(500), None])
+        server.faults.extend([Fault.reset_connection(), Fault.status(500), None])
         score = judged(wire, server)
         assert len(server.calls) == 6
     assert (score.status, score.value) == ("ok", 0.75)
@@ -170,10 +172,10 @@ def test_an_answer_of_another_type_is_told(wire: str) -> None:
 def test_a_bad_judge_call_harms_no_other_sample(wire: str, tmp_path: Path) -> None:
     """In a run, samples whose judge failed are unscored, and the others have their scores."""
 
-    def misbehave(asked: Asked) -> Fault | None:
+    def misbehave(asked: RecordedRequest) -> Fault | None:
         return Fault.status(500) if "sample 3" in asked.text else None
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: RecordedRequest) -> str:
         asked_about = [message for message in asked.messages if "sample 5" in message.content]
         return "no verdict" if asked_about else GOOD
 

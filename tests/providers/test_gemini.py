@@ -19,7 +19,7 @@ from proctor.models.http.endpoint import UnexpectedBody
 from proctor.models.model_calls import call_key
 from proctor.records.model import ModelRequest, ModelResponse, TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
-from proctor.testing import Fault, ModelServer, Said
+from proctor.testing import Fault, ModelServer, ScriptedReply
 
 KEY = "key-only-for-tests-0123"
 HELLO = ModelRequest((Message("user", "Hello"),))
@@ -190,7 +190,7 @@ def test_settings_are_written_only_where_they_are_set() -> None:
 
 def test_an_answer_is_read_whole(server: ModelServer) -> None:
     """100 in, of which 60 cached, 7 out, at 0.30, 0.03 and 2.50 for a million."""
-    server.answer = lambda asked: Said("Paris", usage=Usage(100, 7, cached_tokens=60))
+    server.answer = lambda asked: ScriptedReply("Paris", usage=Usage(100, 7, cached_tokens=60))
     found = ask(adapter(server))
     assert (found.text, found.model, found.finish_reason) == ("Paris", "gemini-2.5-flash", "stop")
     assert msgspec.structs.replace(found.usage, cost=None) == Usage(100, 7, 60)

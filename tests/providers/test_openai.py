@@ -18,7 +18,7 @@ from proctor.models.openai import OpenAIAdapter, connect
 from proctor.models.wire.openai import UNLIKELY, OpenAIWire
 from proctor.records.model import ModelRequest, ModelResponse, TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
-from proctor.testing import Fault, ModelServer, Said
+from proctor.testing import Fault, ModelServer, ScriptedReply
 
 KEY = "sk-only-for-tests-0123"
 HELLO = ModelRequest((Message("user", "Hello"),))
@@ -259,7 +259,7 @@ def test_a_schema_is_strict_where_it_can_be() -> None:
 
 def test_an_answer_is_read_whole(server: ModelServer) -> None:
     """Text, model, usage with its cached part, reason, time, and the provider's own JSON."""
-    server.answer = lambda asked: Said("Paris", usage=Usage(100, 7, cached_tokens=60))
+    server.answer = lambda asked: ScriptedReply("Paris", usage=Usage(100, 7, cached_tokens=60))
     found = ask(adapter(server))
     assert (found.text, found.model, found.finish_reason) == ("Paris", "gpt-4o-mini", "stop")
     assert found.usage == Usage(100, 7, 60)
@@ -270,13 +270,13 @@ def test_an_answer_is_read_whole(server: ModelServer) -> None:
 
 def test_a_server_that_does_not_say_which_model_it_was_is_taken_at_its_word(server: ModelServer) -> None:
     """Then the answer is from the model that was asked."""
-    server.faults.append(Fault.changed(lambda answer: answer.pop("model")))
+    server.faults.append(Fault.edit_json(lambda answer: answer.pop("model")))
     assert ask(adapter(server)).model == "gpt-4o-mini"
 
 
 def test_the_cost_is_that_of_the_table(server: ModelServer) -> None:
     """100 tokens in at 10 and 7 out at 20 for a million: 0.00114; unknown servers have no price."""
-    server.answer = lambda asked: Said("Paris", usage=Usage(100, 7))
+    server.answer = lambda asked: ScriptedReply("Paris", usage=Usage(100, 7))
     address = server.url + "/v1#gpt-4o-mini"
     priced = adapter(server, prices={address: {"input": 10, "output": 20}})
     assert ask(priced).cost == pytest.approx(0.00114)

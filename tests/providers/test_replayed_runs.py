@@ -16,7 +16,7 @@ from proctor.models.connect import provider
 from proctor.models.model_calls import aask
 from proctor.reports.json import JSONReporter
 from proctor.reports.markdown import MarkdownReporter
-from proctor.testing import Asked, Fault, ModelServer, Said
+from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
 from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
 from tests.surroundings import ManualClock, samples
@@ -29,19 +29,19 @@ async def target(text: str) -> str:
     return (await aask(MODELS["target"], f"Shout {text}", temperature=0.0)).text
 
 
-def _answer(asked: Asked) -> Said:
+def _answer(asked: RecordedRequest) -> ScriptedReply:
     if asked.schema is None:
-        return Said(asked.text.removeprefix("Shout ").upper())
+        return ScriptedReply(asked.text.removeprefix("Shout ").upper())
     rating = "poor" if "WORD 3" in asked.text else "excellent"
-    return Said(f'{{"reason": "as expected", "rating": "{rating}"}}')
+    return ScriptedReply(f'{{"reason": "as expected", "rating": "{rating}"}}')
 
 
-def _misbehave(asked: Asked) -> Fault | None:
+def _misbehave(asked: RecordedRequest) -> Fault | None:
     # Sample 4 cannot be answered; sample 5 has no readable verdict.
     if asked.text == "Shout word 4":
         return Fault.status(400)
     if asked.schema is not None and "WORD 5" in str(asked.messages):
-        return Fault.changed(lambda answer: _say(answer, "no verdict at all"))
+        return Fault.edit_json(lambda answer: _say(answer, "no verdict at all"))
     return None
 
 

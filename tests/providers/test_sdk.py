@@ -18,20 +18,20 @@ from proctor.models.connect import provider
 from proctor.models.prices import Price, Prices
 from proctor.records.model import ModelRequest, ModelResponse, TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
-from proctor.testing import Asked, Fault, ModelServer, Said
+from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
 from tests.providers.scripted import asked
 
 SECRET = "sk-this-is-a-secret-0123456789"
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
 
-def _said(asked: Asked) -> Said:
+def _said(asked: RecordedRequest) -> ScriptedReply:
     if asked.schema is not None:
-        return Said('{"a":1}', usage=Usage(10, 5))
+        return ScriptedReply('{"a":1}', usage=Usage(10, 5))
     if asked.tools and asked.messages[-1].role != "tool":
-        return Said(tool_calls=(ToolCall("add", {"a": 2}, call_id="c1"),), usage=Usage(10, 5))
+        return ScriptedReply(tool_calls=(ToolCall("add", {"a": 2}, call_id="c1"),), usage=Usage(10, 5))
     chances = (TokenLogprobs("Paris", -0.1, {"Rome": -3.0}),)
-    return Said("Paris", usage=Usage(10, 5), logprobs=chances)
+    return ScriptedReply("Paris", usage=Usage(10, 5), logprobs=chances)
 
 
 @pytest.fixture
@@ -124,12 +124,12 @@ def test_probabilities_of_tokens_come_back(kind: str, server: ModelServer) -> No
 @pytest.mark.parametrize(
     ("fault", "retryable", "retry_after"),
     [
-        (Fault.limited(7), True, 7.0),
-        (Fault.limited(1.5, "milliseconds"), True, 1.5),
+        (Fault.rate_limit(7), True, 7.0),
+        (Fault.rate_limit(1.5, "milliseconds"), True, 1.5),
         (Fault.status(500), True, None),
         (Fault.status(400), False, None),
         (Fault.status(401), False, None),
-        (Fault.dropped(), True, None),
+        (Fault.reset_connection(), True, None),
     ],
 )
 def test_errors_become_failed_calls(
@@ -185,7 +185,7 @@ def test_a_setting_that_the_model_refuses_is_left_out(server: ModelServer) -> No
 
 def test_an_answer_of_another_shape_is_an_error(server: ModelServer) -> None:
     """No choices, no answer."""
-    server.faults.append(Fault.changed(lambda answer: answer.update(choices=[])))
+    server.faults.append(Fault.edit_json(lambda answer: answer.update(choices=[])))
     with pytest.raises(CallFailed, match="choices"):
         complete("openai async", server, asked())
 
@@ -201,7 +201,9 @@ def test_what_it_cost_is_told_where_the_price_is_known(server: ModelServer) -> N
 
 def test_the_price_of_putting_input_by_is_not_guessed(server: ModelServer) -> None:
     """Anthropic charges more for input that goes into its cache; the table does not know it."""
-    server.faults.append(Fault.changed(lambda answer: answer["usage"].update(cache_creation_input_tokens=5)))
+    server.faults.append(
+        Fault.edit_json(lambda answer: answer["usage"].update(cache_creation_input_tokens=5))
+    )
     prices = Prices({"some-model": Price(input=1.0, output=2.0)})
     assert complete("anthropic", server, asked(), prices=prices).cost is None
 

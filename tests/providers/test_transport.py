@@ -64,7 +64,7 @@ def ask(
 
 def test_an_answer_tells_how_many_requests_it_took_and_how_long_the_last_one(server: ModelServer) -> None:
     """Two failures that pass and then an answer are three requests."""
-    server.faults.extend([Fault.status(500), Fault.closed(), Fault.slow(0.05)])
+    server.faults.extend([Fault.status(500), Fault.close(), Fault.slow(0.05)])
     answer = ask(server, made(server))
     assert answer.attempts == 3
     assert 0.05 <= answer.seconds < 2

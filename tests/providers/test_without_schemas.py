@@ -17,7 +17,7 @@ from proctor.models.wrappers.limits import Paced
 from proctor.ports import ProviderAdapter
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message
-from proctor.testing import Asked, Fault, ModelServer
+from proctor.testing import Fault, ModelServer, RecordedRequest
 from tests.providers.scripted import asked
 from tests.providers.wires import WIRES, adapter_for
 
@@ -38,7 +38,7 @@ def _unknowing(wire: str) -> ModelServer:
     """A server that refuses every request with a schema, and answers all others."""
     body = json.dumps({"error": {"message": NAMED[wire], "type": "invalid_request_error"}}).encode()
 
-    def misbehave(asked: Asked) -> Fault | None:
+    def misbehave(asked: RecordedRequest) -> Fault | None:
         return Fault.status(400, body=body) if asked.schema is not None else None
 
     told = "It must fit this JSON Schema"

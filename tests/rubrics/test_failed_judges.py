@@ -18,7 +18,7 @@ from proctor.evaluators.rubric_files import load_rubrics
 from proctor.evaluators.rubrics import rubric_evaluators
 from proctor.models.wrappers.limits import Paced
 from proctor.records.model import ModelRequest, ModelResponse
-from proctor.testing import Asked, Fault, ModelServer, Said
+from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
 from proctor.wiring.evaluate import execute
 from proctor.wiring.open_history import open_history
 from proctor.wiring.scoring.manifest import Scoring, build_scoring
@@ -62,15 +62,15 @@ def judged(judge: Any, sessions: int, timeout: float) -> tuple[list[Score], floa
     return bridge.run(main()), time.monotonic() - began
 
 
-def four(asked: Asked) -> Said:
+def four(asked: RecordedRequest) -> ScriptedReply:
     line = asked.text.rpartition("\n")[2].partition("<")[0]
-    return Said(f"So it is.\n{line}4")
+    return ScriptedReply(f"So it is.\n{line}4")
 
 
 def test_waiting_for_the_limiter_is_not_the_rubrics_time() -> None:
     """A pause of 0.6 s before a rubric that has 1 s, twice, and each gets its verdict."""
     with ModelServer(four) as server:
-        server.faults += [Fault.limited(0.6), Fault.limited(0.6)]
+        server.faults += [Fault.rate_limit(0.6), Fault.rate_limit(0.6)]
         judge = adapter_for("openai", server.url, fits_schema=False, retry_delay=0.01)
         (score,), took = judged(judge, 1, 1.0)
     assert score.details.get("score") == 4, score.reason
@@ -109,7 +109,7 @@ def test_a_time_out_names_what_the_endpoint_answered_last() -> None:
 
 def test_what_failed_before_an_answer_is_not_blamed_for_a_later_time_out() -> None:
     """The first request fails, the second is answered, and the reminder is what hangs."""
-    with ModelServer(lambda _: Said("Lovely.")) as server:
+    with ModelServer(lambda _: ScriptedReply("Lovely.")) as server:
         server.faults += [Fault.status(500), Fault(), Fault.hang(20)]
         judge = adapter_for("openai", server.url, fits_schema=False)
         (score,), _ = judged(judge, 1, 0.5)
@@ -119,7 +119,7 @@ def test_what_failed_before_an_answer_is_not_blamed_for_a_later_time_out() -> No
 def test_who_is_too_early_is_asked_again_as_long_as_there_is_time() -> None:
     """Six refusals are more than the retries, but the time is not up."""
     with ModelServer(four) as server:
-        server.faults += [Fault.status(429)] * 3 + [Fault.limited(0.01)] * 3
+        server.faults += [Fault.status(429)] * 3 + [Fault.rate_limit(0.01)] * 3
         judge = adapter_for("openai", server.url, fits_schema=False)
         (score,), _ = judged(judge, 1, 10.0)
         assert len(server.calls) == 7
@@ -128,7 +128,7 @@ def test_who_is_too_early_is_asked_again_as_long_as_there_is_time() -> None:
 
 def test_who_is_always_too_early_fails_in_time_and_says_why() -> None:
     """The stopwatch stands still while the server wants a pause; that does not go on for ever."""
-    with ModelServer(misbehave=lambda _: Fault.limited(0.05)) as server:
+    with ModelServer(misbehave=lambda _: Fault.rate_limit(0.05)) as server:
         (score,), took = judged(adapter_for("openai", server.url), 1, 0.5)
     assert took < 5
     assert "answered 429 Too Many Requests" in score.reason

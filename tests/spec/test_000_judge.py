@@ -23,7 +23,7 @@ from proctor import (
 )
 from proctor.errors import ModelError
 from proctor.evaluators.llm import JudgeParams
-from proctor.testing import Asked, ModelServer
+from proctor.testing import ModelServer, RecordedRequest
 from tests.evaluators.judging.rehearsed import Scripted, rates
 from tests.spec.clauses import clause
 
@@ -127,7 +127,7 @@ def test_a_judge_is_called_in_one_line_or_awaited() -> None:
 def test_an_adapter_asks_a_real_server() -> None:
     """`OpenAIAdapter(model=...)` sends the model's name and asks for a structured answer."""
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: RecordedRequest) -> str:
         assert asked.schema is not None
         return '{"reason": "clear", "rating": "good"}'
 

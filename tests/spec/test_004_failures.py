@@ -22,7 +22,7 @@ from proctor import (
     load_rubrics,
 )
 from proctor.errors import ConfigError
-from proctor.testing import Asked, Fault, ModelServer, Said
+from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
 from tests.evaluators.judging.rehearsed import Scripted
 from tests.providers.wires import adapter_for
 from tests.spec.chats import CHAT, CLARITY, EFFICIENCY, Chats, prompts
@@ -55,9 +55,9 @@ def a_chat(said: str) -> Session:
     return Session([Message("user", "Count the files."), Message("assistant", said)])
 
 
-def four(asked: Asked) -> Said:
+def four(asked: RecordedRequest) -> ScriptedReply:
     """A model server's answer with the score 4."""
-    return Said(asked.text.rpartition("\n")[2].partition("<")[0] + "4")
+    return ScriptedReply(asked.text.rpartition("\n")[2].partition("<")[0] + "4")
 
 
 @clause("004.INVALID.1", "Error Handling", ruling="all faults at once")
@@ -169,7 +169,7 @@ def test_the_pause_that_the_provider_asks_for_is_kept() -> None:
     """Where the provider says how long to wait, the next request is not sent before that."""
     times: list[float] = []
 
-    def note(asked: Asked) -> Fault | None:
+    def note(asked: RecordedRequest) -> Fault | None:
         times.append(time.monotonic())
         return Fault.status(429, retry_after=1) if len(times) == 1 else None
 

@@ -10,7 +10,7 @@ import pytest
 
 from proctor import ChatSession, EvaluationConfig, ModelRequest, ModelResponse, Rubric, RubricScorer, Score
 from proctor.errors import EvaluatorError
-from proctor.testing import Asked, ModelServer, Said
+from proctor.testing import ModelServer, RecordedRequest, ScriptedReply
 from tests.evaluators.judging.rehearsed import Scripted, scores
 from tests.providers.wires import adapter_for
 from tests.spec.chats import CHAT, CLARITY, EFFICIENCY, Chats, Crowd, crowd
@@ -125,8 +125,8 @@ def test_a_score_off_the_scale_is_no_verdict(number: str) -> None:
 def test_the_judge_is_gemini_or_another_provider(provider: str) -> None:
     """The scorer takes any model: Gemini, OpenAI, Anthropic, an address or a function."""
 
-    def answer(asked: Asked) -> Said:
-        return Said(asked.text.rpartition("\n")[2].partition("<")[0] + "4")
+    def answer(asked: RecordedRequest) -> ScriptedReply:
+        return ScriptedReply(asked.text.rpartition("\n")[2].partition("<")[0] + "4")
 
     with ModelServer(answer) as server:
         judge = adapter_for(provider, server.url, fits_schema=False)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proctor.core.stats.differences import paired, welch
-from proctor.core.stats.effects import clustered_groups, clustered_mean_t, clustered_pairs
+from proctor.core.stats.differences import paired_t, welch_t
+from proctor.core.stats.effects import clustered_mean_t, clustered_paired_t, clustered_welch_t
 from proctor.core.stats.intervals import clustered_mean_interval, too_few_clusters
 
 SCORES = st.lists(st.integers(0, 20).map(lambda twentieths: twentieths / 20), min_size=6, max_size=24)
@@ -30,7 +30,7 @@ def test_a_clustered_mean_by_hand() -> None:
 def test_pairs_of_one_cluster_each_are_plain_pairs() -> None:
     """Where every pair is a cluster of its own, it is the paired t."""
     first, second = [0.9, 0.4, 0.7, 0.6, 0.1, 1.0], [0.5, 0.5, 0.2, 0.6, 0.0, 0.3]
-    clustered, plain = clustered_pairs(first, second, range(6)), paired(first, second)
+    clustered, plain = clustered_paired_t(first, second, range(6)), paired_t(first, second)
     assert clustered is not None
     assert plain is not None
     assert tuple(clustered) == pytest.approx(tuple(plain))
@@ -39,8 +39,8 @@ def test_pairs_of_one_cluster_each_are_plain_pairs() -> None:
 def test_copies_of_pairs_tell_nothing_new() -> None:
     """Every pair three times over, clustered: the same difference, error and p."""
     first, second = [0.9, 0.4, 0.7, 0.6, 0.1, 1.0], [0.5, 0.5, 0.2, 0.6, 0.0, 0.3]
-    once = clustered_pairs(first, second, range(6))
-    thrice = clustered_pairs(first * 3, second * 3, [*range(6)] * 3)
+    once = clustered_paired_t(first, second, range(6))
+    thrice = clustered_paired_t(first * 3, second * 3, [*range(6)] * 3)
     assert once is not None
     assert thrice is not None
     assert tuple(thrice) == pytest.approx(tuple(once))
@@ -49,12 +49,12 @@ def test_copies_of_pairs_tell_nothing_new() -> None:
 @given(SCORES, SCORES)
 def test_groups_without_clusters_are_welch(first: list[float], second: list[float]) -> None:
     """Where every value is its own cluster, it is Welch's t, degrees of freedom and all."""
-    plain = welch(first, second)
+    plain = welch_t(first, second)
     assume(plain is not None)
     assert plain is not None
     n, m = len(first), len(second)
     names = range(n), range(n, n + m)
-    found = clustered_groups(first, names[0], second, names[1])
+    found = clustered_welch_t(first, names[0], second, names[1])
     assert found is not None
     assert tuple(found) == pytest.approx(tuple(plain), rel=1e-6, abs=1e-12)
 
@@ -75,7 +75,7 @@ def test_groups_that_share_unequal_clusters_leave_them_out_of_both() -> None:
     """The jackknife of a difference, of clusters that have values in both groups."""
     first, second = [0.1, 0.9, 0.4, 0.8, 0.3, 0.6, 0.7], [0.3, 0.5, 0.9, 0.1, 0.8, 0.2]
     mine, theirs = "aabcdef", "abcdef"
-    found = clustered_groups(first, mine, second, theirs)
+    found = clustered_welch_t(first, mine, second, theirs)
     assert found is not None
     apart = [
         np.mean([v for v, c in zip(first, mine, strict=True) if c != one])
@@ -96,15 +96,15 @@ def test_one_cluster_that_holds_most_tells_nothing() -> None:
     assert too_few_clusters("abcd") == "fewer than 5 clusters"
     assert too_few_clusters("aabbccdde") == ""
     assert clustered_mean_t(values, names) is None
-    assert clustered_pairs(values, values[::-1], names) is None
-    assert clustered_groups(values, names, [0.0, 1.0, 0.0, 1.0, 0.5], "abcde") is None
+    assert clustered_paired_t(values, values[::-1], names) is None
+    assert clustered_welch_t(values, names, [0.0, 1.0, 0.0, 1.0, 0.5], "abcde") is None
 
 
 def test_what_clusters_share_is_taken_out_of_groups() -> None:
     """Values that only differ by cluster, and a constant gap: hardly any error is left."""
     hard = [0.0, 0.2, 0.4, 0.6, 0.8, 0.9]
-    found = clustered_groups([h + 0.1 for h in hard], "abcdef", [*hard[:5], 0.91], "abcdef")
-    apart = clustered_groups([h + 0.1 for h in hard], "abcdef", [*hard[:5], 0.91], "uvwxyz")
+    found = clustered_welch_t([h + 0.1 for h in hard], "abcdef", [*hard[:5], 0.91], "abcdef")
+    apart = clustered_welch_t([h + 0.1 for h in hard], "abcdef", [*hard[:5], 0.91], "uvwxyz")
     assert found is not None
     assert apart is not None
     assert found.difference == apart.difference == pytest.approx(0.1 - 0.01 / 6)
@@ -115,6 +115,6 @@ def test_what_cannot_be_told_is_none() -> None:
     """Four clusters, clusters that do not differ, groups without spread, too few in one group."""
     assert clustered_mean_t([0.1, 0.2, 0.3, 0.4], "abcd") is None
     assert clustered_mean_t([0.5] * 6, "abcdef") is None
-    assert clustered_pairs([0.3] * 5, [0.1] * 5, "abcde") is None
-    assert clustered_groups([1.0] * 5, "abcde", [0.0] * 5, "abcde") is None
-    assert clustered_groups([1.0, 0.0, 1.0, 1.0], "abcd", [0.0, 1.0] * 3, "abcdef") is None
+    assert clustered_paired_t([0.3] * 5, [0.1] * 5, "abcde") is None
+    assert clustered_welch_t([1.0] * 5, "abcde", [0.0] * 5, "abcde") is None
+    assert clustered_welch_t([1.0, 0.0, 1.0, 1.0], "abcd", [0.0, 1.0] * 3, "abcdef") is None

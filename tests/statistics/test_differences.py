@@ -14,7 +14,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.core.stats.differences import difference_of, differences, paired, spread, welch
+from proctor.core.stats.differences import (
+    compare_groups,
+    paired_differences,
+    paired_t,
+    sample_moments,
+    welch_t,
+)
 from proctor.core.stats.permutations import (
     GRID,
     Direction,
@@ -37,7 +43,7 @@ SCIPYS = {"any": "two-sided", "higher": "greater", "lower": "less"}
 def test_welch_agrees_with_scipy(first: list[float], second: list[float], direction: Direction) -> None:
     """t, degrees of freedom, p in each direction and the interval are scipy's."""
     assume(len(set(first)) > 1 or len(set(second)) > 1)
-    mine = welch(first, second)
+    mine = welch_t(first, second)
     theirs = stats.ttest_ind(first, second, equal_var=False, alternative=SCIPYS[direction])
     assert mine is not None
     assert mine.t == pytest.approx(theirs.statistic, rel=1e-9, abs=1e-12)
@@ -53,7 +59,7 @@ def test_the_paired_t_agrees_with_scipy(pairs: list[tuple[float, float]], direct
     """The paired test is scipy's."""
     first, second = (list(side) for side in zip(*pairs, strict=True))
     assume(len({one - other for one, other in pairs}) > 1)
-    mine = paired(first, second)
+    mine = paired_t(first, second)
     theirs = stats.ttest_rel(first, second, alternative=SCIPYS[direction])
     assert mine is not None
     assert mine.t == pytest.approx(theirs.statistic, rel=1e-9, abs=1e-12)
@@ -118,11 +124,11 @@ def test_shift_and_scale_change_no_p(
     """Other units have the same p, and the groups swapped have the opposite difference."""
     if by_pairs:
         first, second = first[: len(second)], second[: len(first)]
-    mine = difference_of(first, second, pairs=by_pairs)
-    moved = difference_of(
+    mine = compare_groups(first, second, pairs=by_pairs)
+    moved = compare_groups(
         [scale * v + shift for v in first], [scale * v + shift for v in second], pairs=by_pairs
     )
-    swapped = difference_of(second, first, pairs=by_pairs)
+    swapped = compare_groups(second, first, pairs=by_pairs)
     assert mine is not None
     assert moved is not None
     assert swapped is not None
@@ -136,7 +142,7 @@ def test_shift_and_scale_change_no_p(
 
 def test_three_against_three_can_never_be_below_a_tenth() -> None:
     """Of the 20 ways to split six numbers two are the furthest: p is 2 / 20 at least."""
-    found = difference_of([10.0, 11.0, 12.0], [1.0, 2.0, 3.0])
+    found = compare_groups([10.0, 11.0, 12.0], [1.0, 2.0, 3.0])
     assert found is not None
     assert (found.p, found.smallest_p) == (0.1, 0.1)
     assert found.method == "exact permutation test"
@@ -145,18 +151,18 @@ def test_three_against_three_can_never_be_below_a_tenth() -> None:
 
 def test_a_group_of_one_is_one_of_n_plus_one_places() -> None:
     """A single baseline beyond 19 values has p = 1 / 20; one against one says nothing."""
-    found = difference_of([float(v) for v in range(1, 20)], [60.0])
+    found = compare_groups([float(v) for v in range(1, 20)], [60.0])
     assert found is not None
     assert found.p == pytest.approx(1 / 20)
     assert found.interval is None
-    assert difference_of([1.0], [2.0]) is None
-    assert difference_of([], [1.0, 2.0, 3.0]) is None
+    assert compare_groups([1.0], [2.0]) is None
+    assert compare_groups([], [1.0, 2.0, 3.0]) is None
 
 
 def test_constant_groups_are_counted_and_not_infinite() -> None:
     """Ten 1s against ten 0s: 2 of the 184,756 splits; against ten 1s: p is 1."""
-    found = difference_of([1.0] * 10, [0.0] * 10)
-    same = difference_of([0.3] * 10, [0.1 + 0.2] * 10)
+    found = compare_groups([1.0] * 10, [0.0] * 10)
+    same = compare_groups([0.3] * 10, [0.1 + 0.2] * 10)
     assert found is not None
     assert same is not None
     assert found.p == pytest.approx(2 / math.comb(20, 10))
@@ -172,29 +178,29 @@ def test_constant_groups_are_counted_and_not_infinite() -> None:
 def test_pairs_that_all_differ_by_the_same_are_a_sign_test() -> None:
     """Ten pairs that all rose by one: p = 2 / 2**10, whatever they started from."""
     before = [float(v) for v in range(10)]
-    found = difference_of([v + 1 for v in before], before, pairs=True)
+    found = compare_groups([v + 1 for v in before], before, pairs=True)
     assert found is not None
     assert found.p == 2 / 1024
     assert found.method == "exact sign test"
-    unmoved = difference_of(before, before, pairs=True)
+    unmoved = compare_groups(before, before, pairs=True)
     assert unmoved is not None
     assert unmoved.p == 1.0
-    assert paired([1.0], [2.0]) is None
-    assert difference_of([1.0], [2.0], pairs=True) is None
+    assert paired_t([1.0], [2.0]) is None
+    assert compare_groups([1.0], [2.0], pairs=True) is None
 
 
 def test_methods_can_be_insisted_on() -> None:
     """t on three values is scipy's; where t has no spread to go by, there is no answer."""
     first, second = [10.0, 11.0, 12.0], [1.0, 2.0, 3.5]
-    found = difference_of(first, second, method="t")
+    found = compare_groups(first, second, method="t")
     assert found is not None
     assert found.p == pytest.approx(stats.ttest_ind(first, second, equal_var=False).pvalue)
     assert found.method == "Welch's t-test"
-    assert difference_of([1.0, 1.0], [2.0, 2.0], method="t") is None
-    many = difference_of(list(map(float, range(31))), list(map(float, range(5, 50))))
+    assert compare_groups([1.0, 1.0], [2.0, 2.0], method="t") is None
+    many = compare_groups(list(map(float, range(31))), list(map(float, range(5, 50))))
     assert many is not None
     assert many.method == "Welch's t-test"
-    pairs = difference_of([float(v) ** 2 for v in range(31)], [0.0] * 31, pairs=True)
+    pairs = compare_groups([float(v) ** 2 for v in range(31)], [0.0] * 31, pairs=True)
     assert pairs is not None
     assert pairs.method == "paired t-test"
 
@@ -205,11 +211,11 @@ def test_drawn_rearrangements_come_near_the_exact_ones_and_keep_to_their_seed() 
     first = [chance.gauss(0.8, 1) for _ in range(12)]
     second = [chance.gauss(0, 1) for _ in range(12)]
     one, again, other = (permutation_test(first, second, seed=seed).p for seed in (1, 1, 2))
-    student = welch(first, second)
+    student = welch_t(first, second)
     assert student is not None
     assert one == again != other
     assert one == pytest.approx(student.p(), abs=0.02)
-    pairs = [*differences(first, second), 0.5, -0.25, 1.5, 2.0]
+    pairs = [*paired_differences(first, second), 0.5, -0.25, 1.5, 2.0]
     drawn = sign_flip_test(pairs, "higher", seed=3)
     assert drawn.p == sign_flip_test(pairs, "higher", seed=3).p
     assert drawn.p == pytest.approx(stats.ttest_1samp(pairs, 0, alternative="greater").pvalue, abs=0.02)
@@ -222,7 +228,7 @@ def test_the_exact_test_keeps_its_promise() -> None:
     for _ in range(400):
         first, second = ([chance.gauss(0, 1) for _ in range(5)] for _ in range(2))
         for method in ("permutation", "t"):
-            found = difference_of(first, second, method=method)
+            found = compare_groups(first, second, method=method)
             assert found is not None
             wrong[method] += found.p <= 0.05
     assert all(count / 400 < 0.075 for count in wrong.values())
@@ -259,7 +265,7 @@ def test_equal_groups_are_seldom_called_different(
     alarms, methods = 0, set()
     for seed in range(replicates):
         first, second = ([draw(chance) for _ in range(size)] for size in (n, m))
-        found = difference_of(first, second, seed=seed)
+        found = compare_groups(first, second, seed=seed)
         assert found is not None
         alarms += found.p <= 0.05
         methods.add(found.method)
@@ -313,11 +319,11 @@ def test_groups_swapped_are_the_opposite_where_rearrangements_are_drawn() -> Non
 
 def test_the_spread_of_equal_values_is_nothing() -> None:
     """What rounding leaves of equal numbers is no spread, whatever their size."""
-    assert spread([0.1] * 7) == (0.1, 0.0)
-    assert spread([1e9, 1e9 + 1e-7])[1] == 0.0
-    assert spread([5.0]) == (5.0, 0.0)
-    assert spread([0.0, 0.0]) == (0.0, 0.0)
-    assert spread([1.0, 3.0]) == (2.0, 2.0)
+    assert sample_moments([0.1] * 7) == (0.1, 0.0)
+    assert sample_moments([1e9, 1e9 + 1e-7])[1] == 0.0
+    assert sample_moments([5.0]) == (5.0, 0.0)
+    assert sample_moments([0.0, 0.0]) == (0.0, 0.0)
+    assert sample_moments([1.0, 3.0]) == (2.0, 2.0)
 
 
 @given(st.lists(st.floats(-1, 1).filter(lambda one: abs(one) > 1e-6), min_size=2, max_size=11))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import gamma
 
-from proctor.core.stats.effects import effect_of, effect_of_pairs, hedges_correction
+from proctor.core.stats.effects import hedges_correction, measure_effect, measure_paired_effect
 
 NUMBER = st.integers(-400, 400).map(lambda eighths: eighths / 8)
 GROUP = st.lists(NUMBER, min_size=2, max_size=12)
@@ -24,7 +24,7 @@ def test_d_is_the_difference_in_pooled_deviations(first: list[float], second: li
     """d follows from scipy's pooled t: d = t * sqrt(1/n + 1/m); g is smaller by Hedges' factor."""
     assume(len(set(first)) > 1 or len(set(second)) > 1)
     n, m = len(first), len(second)
-    mine = effect_of(first, second)
+    mine = measure_effect(first, second)
     theirs = stats.ttest_ind(first, second).statistic * math.sqrt(1 / n + 1 / m)
     df = n + m - 2
     factor = gamma(df / 2) / (math.sqrt(df / 2) * gamma((df - 1) / 2))
@@ -42,7 +42,7 @@ def test_d_of_pairs_is_the_mean_in_deviations_of_the_differences(pairs: list[tup
     first, second = (list(side) for side in zip(*pairs, strict=True))
     apart = np.subtract(first, second)
     assume(len(set(apart)) > 1)
-    mine = effect_of_pairs(first, second)
+    mine = measure_paired_effect(first, second)
     assert mine is not None
     assert mine.d == pytest.approx(apart.mean() / apart.std(ddof=1), rel=1e-9, abs=1e-12)
 
@@ -50,8 +50,8 @@ def test_d_of_pairs_is_the_mean_in_deviations_of_the_differences(pairs: list[tup
 @given(GROUP, GROUP, st.integers(-50, 50), st.sampled_from([0.5, 2.0, 4.0]))
 def test_effects_have_no_unit(first: list[float], second: list[float], shift: int, scale: float) -> None:
     """Shift and scale change nothing, and swapping the groups changes the sign."""
-    mine, swapped = effect_of(first, second), effect_of(second, first)
-    moved = effect_of([scale * v + shift for v in first], [scale * v + shift for v in second])
+    mine, swapped = measure_effect(first, second), measure_effect(second, first)
+    moved = measure_effect([scale * v + shift for v in first], [scale * v + shift for v in second])
     assume(mine is not None)
     assert mine is not None
     assert moved is not None
@@ -63,7 +63,7 @@ def test_effects_have_no_unit(first: list[float], second: list[float], shift: in
 
 def test_by_hand() -> None:
     """4, 5, 6 against 1, 2, 3: d = 3 / 1; with df = 4 the factor is 1 / (sqrt(2) * 0.886227)."""
-    found = effect_of([4.0, 5.0, 6.0], [1.0, 2.0, 3.0])
+    found = measure_effect([4.0, 5.0, 6.0], [1.0, 2.0, 3.0])
     assert found is not None
     assert found.d == 3.0
     assert hedges_correction(4) == pytest.approx(1 / (math.sqrt(2) * 0.88622693), rel=1e-7)
@@ -72,22 +72,22 @@ def test_by_hand() -> None:
 
 def test_what_has_no_spread_has_no_effect_or_no_size() -> None:
     """Equal constants have the effect 0; different ones none that can be told."""
-    same, different = effect_of([0.3] * 3, [0.1 + 0.2] * 3), effect_of([1.0] * 3, [0.0] * 3)
+    same, different = measure_effect([0.3] * 3, [0.1 + 0.2] * 3), measure_effect([1.0] * 3, [0.0] * 3)
     assert same is not None
     assert (same.d, same.g) == (0.0, 0.0)
     assert different is None
-    still = effect_of_pairs([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    still = measure_paired_effect([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
     assert still is not None
     assert still.g == 0.0
-    assert effect_of_pairs([2.0, 3.0, 4.0], [1.0, 2.0, 3.0]) is None
+    assert measure_paired_effect([2.0, 3.0, 4.0], [1.0, 2.0, 3.0]) is None
 
 
 def test_too_few_values_have_no_effect() -> None:
     """Three values have one degree of freedom, of which Hedges' correction leaves nothing."""
-    assert effect_of([1.0, 2.0], [3.0]) is None
-    assert effect_of([], [1.0, 2.0, 3.0, 4.0]) is None
-    assert effect_of_pairs([1.0, 2.0], [3.0, 5.0]) is None
-    single = effect_of([1.0, 2.0, 3.0], [5.0])
+    assert measure_effect([1.0, 2.0], [3.0]) is None
+    assert measure_effect([], [1.0, 2.0, 3.0, 4.0]) is None
+    assert measure_paired_effect([1.0, 2.0], [3.0, 5.0]) is None
+    single = measure_effect([1.0, 2.0, 3.0], [5.0])
     assert single is not None
     assert single.d == pytest.approx(-3.0)
 
@@ -98,7 +98,7 @@ def test_intervals_hold_the_true_effect_about_as_often_as_they_say(n: int) -> No
     chance, held = random.Random(n), 0
     for _ in range(1500):
         first = [chance.gauss(0.8, 1) for _ in range(n)]
-        found = effect_of(first, [chance.gauss(0, 1) for _ in range(n)])
+        found = measure_effect(first, [chance.gauss(0, 1) for _ in range(n)])
         assert found is not None
         held += found.interval[0] <= 0.8 <= found.interval[1]
     assert 0.93 < held / 1500 < 0.98

@@ -12,7 +12,7 @@ from scipy import stats
 from proctor.core.stats.intervals import (
     clustered_mean_interval,
     mean_interval,
-    skewed_interval,
+    skew_adjusted_interval,
     wilson_interval,
 )
 
@@ -147,7 +147,7 @@ def _holds(interval: tuple[float, float] | None, truth: float) -> bool:
 @given(st.lists(st.integers(-20, 20).map(lambda tenths: tenths / 10), min_size=3, max_size=40))
 def test_room_for_what_is_rare_only_widens(values: list[float]) -> None:
     """It holds Student's interval, is the same where nothing is skewed, and turns with the sign."""
-    found, student = skewed_interval(values), mean_interval(values)
+    found, student = skew_adjusted_interval(values), mean_interval(values)
     if len(set(values)) == 1:
         assert found is None
         return
@@ -155,15 +155,15 @@ def test_room_for_what_is_rare_only_widens(values: list[float]) -> None:
     assert student is not None
     assert found[0] <= student[0] + 1e-9
     assert found[1] >= student[1] - 1e-9
-    turned = skewed_interval([-value for value in values])
+    turned = skew_adjusted_interval([-value for value in values])
     assert turned == pytest.approx((-found[1], -found[0]))
-    even = skewed_interval([*values, *(-value for value in values)])
+    even = skew_adjusted_interval([*values, *(-value for value in values)])
     assert even == pytest.approx(mean_interval([*values, *(-value for value in values)]))
 
 
 def test_two_that_fell_of_two_hundred_may_be_four_percent() -> None:
     """As Wilson's interval says of 2 in 200 (0.3 to 3.6 %), where Student's t ends at 2.4 %."""
-    low, _ = skewed_interval([0.0] * 198 + [-1.0] * 2) or (0.0, 0.0)
+    low, _ = skew_adjusted_interval([0.0] * 198 + [-1.0] * 2) or (0.0, 0.0)
     wilson = wilson_interval(2, 200)
     assert wilson is not None
     assert low == pytest.approx(-wilson[1], abs=0.002)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.stats.differences import Student
+from proctor.core.stats.differences import TEstimate
 from proctor.core.stats.sequential import inferiority_p_value, interval_for_gate, non_inferiority
 
 NUMBER = st.floats(-1, 1)
@@ -49,7 +49,7 @@ def test_a_negative_margin_is_refused() -> None:
 
 def test_one_side_decides_where_two_do_not() -> None:
     """-.01 ± .006: 1.96 errors reach below -.02, 1.645 do not."""
-    found = Student(-0.01, 0.0058, 1000)
+    found = TEstimate(-0.01, 0.0058, 1000)
     assert non_inferiority(interval_for_gate(found), 0.02) == "inconclusive"
     assert non_inferiority(interval_for_gate(found, sides=1), 0.02) == "pass"
 
@@ -57,12 +57,12 @@ def test_one_side_decides_where_two_do_not() -> None:
 @given(NUMBER, st.floats(0.01, 1), st.floats(0, 1))
 def test_p_and_interval_say_the_same(difference: float, error: float, margin: float) -> None:
     """p is below half the level where the two-sided interval passes, the level where one does."""
-    found = Student(difference, error, 50)
+    found = TEstimate(difference, error, 50)
     p = inferiority_p_value(found, margin)
     if abs(p - 0.025) > 1e-9:
         assert (non_inferiority(interval_for_gate(found), margin) == "pass") == (p < 0.025)
     if abs(p - 0.05) > 1e-9:
         one_sided = interval_for_gate(found, sides=1)
         assert (non_inferiority(one_sided, margin) == "pass") == (p < 0.05)
-    mirrored = Student(-difference, error, 50)
+    mirrored = TEstimate(-difference, error, 50)
     assert inferiority_p_value(mirrored, margin, better="lower") == p

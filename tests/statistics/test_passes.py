@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.stats.reliability import PassRule, pass_at_k, pass_hat_k, passes
+from proctor.core.stats.reliability import PassRule, pass_at_k, pass_hat_k, pass_probability
 
 TRIES = st.integers(1, 8).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n)))
 
@@ -40,7 +40,7 @@ def test_more_tries_than_there_were_tell_nothing() -> None:
 
 def test_over_samples_by_hand() -> None:
     """pass^2 of (4,4) (4,2) (4,0): 1, 1/6, 0; mean 7/18, and its error from their spread."""
-    found = passes([(4, 4), (4, 2), (4, 0), (1, 1)], 2, "all")
+    found = pass_probability([(4, 4), (4, 2), (4, 0), (1, 1)], 2, "all")
     assert found is not None
     assert found.value == pytest.approx(7 / 18)
     assert (found.n, found.too_few) == (3, 1)
@@ -54,19 +54,19 @@ def test_over_samples_by_hand() -> None:
 def test_samples_of_one_document_count_less(kind: PassRule) -> None:
     """Twins in one cluster: as if each sample were there once; below five clusters no error."""
     counts = [(3, 3), (3, 1), (3, 0), (3, 2), (3, 2), (2, 2)]
-    once = passes(counts, 3 if kind == "any" else 2, kind, clusters="abcdef")
-    twice = passes(counts * 2, 3 if kind == "any" else 2, kind, clusters="abcdef" * 2)
+    once = pass_probability(counts, 3 if kind == "any" else 2, kind, clusters="abcdef")
+    twice = pass_probability(counts * 2, 3 if kind == "any" else 2, kind, clusters="abcdef" * 2)
     assert once is not None
     assert twice is not None
     assert twice.error == pytest.approx(once.error)
     assert twice.interval == pytest.approx(once.interval)
-    few = passes(counts[:4], 2, kind, clusters="abcd")
+    few = pass_probability(counts[:4], 2, kind, clusters="abcd")
     assert few is not None
     assert (few.error, few.interval) == (None, None)
 
 
 def test_of_nothing_and_of_one() -> None:
     """No sample with k tries: None. One sample: a value without an error."""
-    assert passes([], 1) is None
-    assert passes([(2, 1)], 3) is None
-    assert passes([(2, 1)], 1) == (0.5, None, None, 1, 0)
+    assert pass_probability([], 1) is None
+    assert pass_probability([(2, 1)], 3) is None
+    assert pass_probability([(2, 1)], 1) == (0.5, None, None, 1, 0)

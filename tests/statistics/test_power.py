@@ -11,13 +11,13 @@ from scipy import stats
 
 from proctor.core.stats.permutations import sign_test
 from proctor.core.stats.power import (
-    Aim,
+    StudyDesign,
     binomial,
     binomial_cdf,
     flips_needed,
     more_samples,
-    power_of,
     power_of_flips,
+    power_of_test,
     rates_needed,
     samples_needed,
     smallest_effect,
@@ -32,23 +32,23 @@ def test_five_points_of_pairs() -> None:
     """(1.95996 + .84162)^2 = 7.8489; times .198 over .0025 is 621.6: 622 pairs."""
     assert samples_needed(0.05, variance=0.198) == 622
     assert samples_needed(-0.05, variance=0.198) == 622
-    assert power_of(0.05, 0.198, 622) == pytest.approx(0.8, abs=1e-3)
+    assert power_of_test(0.05, 0.198, 622) == pytest.approx(0.8, abs=1e-3)
 
 
 def test_one_side_and_more_power() -> None:
     """(1.64485 + 1.28155)^2 = 8.5639 for one side and 90 %."""
-    aim = Aim(power=0.9, sides=1)
+    aim = StudyDesign(power=0.9, sides=1)
     assert samples_needed(0.1, 0.25, aim) == math.ceil(8.5639 * 25)
-    assert power_of(0.1, 0.25, 215, aim) == pytest.approx(0.9, abs=2e-3)
+    assert power_of_test(0.1, 0.25, 215, aim) == pytest.approx(0.9, abs=2e-3)
 
 
 @given(st.integers(2, 5000), st.floats(0.01, 4), st.sampled_from([0.7, 0.8, 0.95]))
 def test_size_effect_and_power_are_one_relation(n: int, variance: float, power: float) -> None:
     """The smallest effect of n needs n samples and is found with the power asked for."""
-    aim = Aim(power=power)
+    aim = StudyDesign(power=power)
     effect = smallest_effect(n, variance, aim)
     assert abs((samples_needed(effect, variance, aim) or 0) - n) <= 1
-    assert power_of(effect, variance, n, aim) == pytest.approx(power, abs=1e-3)
+    assert power_of_test(effect, variance, n, aim) == pytest.approx(power, abs=1e-3)
 
 
 def test_no_difference_needs_no_end_of_samples() -> None:
@@ -62,7 +62,7 @@ def test_no_difference_needs_no_end_of_samples() -> None:
 def test_no_variance_needs_next_to_nothing() -> None:
     """What always differs is found with two, what never does is never found."""
     assert samples_needed(0.1, 0.0) == 2
-    assert (power_of(0.1, 0.0, 5), power_of(0.0, 0.0, 5)) == (1.0, 0.0)
+    assert (power_of_test(0.1, 0.0, 5), power_of_test(0.0, 0.0, 5)) == (1.0, 0.0)
 
 
 def test_how_many_more() -> None:
@@ -86,8 +86,8 @@ def test_the_variance_of_flips_is_that_of_the_differences(up: float, down: float
 
 @pytest.mark.no_cover
 @settings(max_examples=40, deadline=None)
-@given(SHARE, SHARE, st.sampled_from([Aim(), Aim(power=0.9), Aim(sides=1)]))
-def test_flips_needed_are_enough_for_the_exact_test(up: float, down: float, aim: Aim) -> None:
+@given(SHARE, SHARE, st.sampled_from([StudyDesign(), StudyDesign(power=0.9), StudyDesign(sides=1)]))
+def test_flips_needed_are_enough_for_the_exact_test(up: float, down: float, aim: StudyDesign) -> None:
     """The exact power of the number of pairs lies within 3 points of what was asked, or above."""
     if abs(up - down) < 0.06:
         return
@@ -97,8 +97,8 @@ def test_flips_needed_are_enough_for_the_exact_test(up: float, down: float, aim:
     assert power_of_flips(up, down, 2 * n, aim) > aim.power + 0.04
 
 
-@pytest.mark.parametrize("aim", [Aim(), Aim(sides=1)])
-def test_the_exact_power_is_that_of_the_test_itself(aim: Aim) -> None:
+@pytest.mark.parametrize("aim", [StudyDesign(), StudyDesign(sides=1)])
+def test_the_exact_power_is_that_of_the_test_itself(aim: StudyDesign) -> None:
     """Every number up and down of 25 pairs, its likelihood, and whether the test then rejects."""
     up, down, n = 0.3, 0.1, 25
     rejected = 0.0
@@ -124,7 +124,7 @@ def test_the_edges_of_flips() -> None:
 def test_independent_rates() -> None:
     """.6 against .7: 356 in each group, the textbook figure; out of bounds is refused."""
     assert rates_needed(0.6, 0.7) == rates_needed(0.7, 0.6) == 356
-    assert rates_needed(0.1, 0.2, Aim(power=0.9)) == 266
+    assert rates_needed(0.1, 0.2, StudyDesign(power=0.9)) == 266
     with pytest.raises(ValueError, match="between 0 and 1"):
         rates_needed(0.6, 1.2)
 

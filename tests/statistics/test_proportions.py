@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.stats.differences import difference_interval, paired_interval
+from proctor.core.stats.differences import paired_rate_interval, rate_difference_interval
 
 
 @pytest.mark.parametrize(
@@ -20,24 +20,24 @@ from proctor.core.stats.differences import difference_interval, paired_interval
 )
 def test_newcombes_table(counts: tuple[int, int, int, int], low: float, high: float) -> None:
     """The intervals of his method 10, as he printed them."""
-    assert difference_interval(*counts) == pytest.approx((low, high), abs=5e-5)
+    assert rate_difference_interval(*counts) == pytest.approx((low, high), abs=5e-5)
 
 
 def test_pairs_by_hand() -> None:
     """Nothing of 10 differs: 0 ± 1.96 √2 / 12; 1 up, 5 down of 30: -4/32 ± 1.96 √(15/64) / √32."""
-    assert paired_interval(0, 0, 10) == pytest.approx((-0.23098, 0.23098), abs=1e-5)
-    assert paired_interval(1, 5, 30) == pytest.approx((-0.29274, 0.04274), abs=1e-5)
-    assert paired_interval(0, 0, 0) is None
-    assert difference_interval(0, 0, 1, 2) is None
+    assert paired_rate_interval(0, 0, 10) == pytest.approx((-0.23098, 0.23098), abs=1e-5)
+    assert paired_rate_interval(1, 5, 30) == pytest.approx((-0.29274, 0.04274), abs=1e-5)
+    assert paired_rate_interval(0, 0, 0) is None
+    assert rate_difference_interval(0, 0, 1, 2) is None
     with pytest.raises(ValueError, match="discordant pairs"):
-        paired_interval(3, 3, 5)
+        paired_rate_interval(3, 3, 5)
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
 def test_swapping_turns_the_interval(up: int, down: int, same: int) -> None:
     """It lies within -1 … 1, holds something, and its opposite is that of the counts swapped."""
     n = up + down + same
-    found, back = paired_interval(up, down, n), paired_interval(down, up, n)
+    found, back = paired_rate_interval(up, down, n), paired_rate_interval(down, up, n)
     if found is None or back is None:
         assert n == 0
         return
@@ -52,6 +52,6 @@ def test_pairs_may_weigh_any_number(up: int, down: int, weight: float) -> None:
     if not n:
         return
     whole = weight * n
-    found = paired_interval(whole * (up / n), whole * (down / n), whole)
+    found = paired_rate_interval(whole * (up / n), whole * (down / n), whole)
     assert found is not None
     assert -1 <= found[0] < found[1] <= 1

@@ -9,11 +9,11 @@ from fractions import Fraction
 import pytest
 
 from proctor.core.stats.descriptive import mean_and_variance
-from proctor.core.stats.differences import paired
+from proctor.core.stats.differences import paired_t
 from proctor.core.stats.effects import clustered_mean_t
 from proctor.core.stats.intervals import clustered_mean_interval, wilson_interval
 from proctor.core.stats.permutations import sign_test
-from proctor.core.stats.reliability import anova, passes, split_variance
+from proctor.core.stats.reliability import anova, pass_probability, split_variance
 from tests.statistics.published import alpaca, gsm8k, nist_anova, nist_univariate, tau_bench
 
 
@@ -40,7 +40,7 @@ def test_gsm8k_pairs() -> None:
     down = sum(a < b for a, b in zip(new, old, strict=True))
     assert (up, down) == (152, 209)
     assert round(sign_test(up, down), 6) == 0.003151
-    found = paired(new, old)
+    found = paired_t(new, old)
     assert found is not None
     assert (round(100 * found.difference, 2), round(100 * found.error, 3)) == (-4.32, 1.436)
 
@@ -52,7 +52,7 @@ def test_tau_bench_passes_and_clustered_error() -> None:
     """
     tasks = tau_bench()
     counts = [(len(rewards), int(sum(rewards))) for rewards in tasks.values()]
-    found = [passes(counts, k, "all") for k in (1, 2, 3, 4)]
+    found = [pass_probability(counts, k, "all") for k in (1, 2, 3, 4)]
     assert [one and round(one.value, 3) for one in found] == [0.42, 0.273, 0.22, 0.2]
     rewards = [reward for all_of_task in tasks.values() for reward in all_of_task]
     names = [task for task, all_of_task in tasks.items() for _ in all_of_task]

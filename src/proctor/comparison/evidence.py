@@ -12,23 +12,28 @@ from functools import cached_property
 
 from proctor.core.stats.descriptive import mean
 from proctor.core.stats.differences import (
-    Student,
-    chance_of_pairs,
-    difference_interval,
-    difference_of,
-    differences,
+    TEstimate,
+    compare_groups,
     is_binary,
-    paired_interval,
-    student_of,
-    welch,
+    paired_differences,
+    paired_rate_interval,
+    paired_test,
+    rate_difference_interval,
+    t_of_differences,
+    welch_t,
 )
-from proctor.core.stats.effects import clustered_groups, clustered_pairs, effect_of, effect_of_pairs
+from proctor.core.stats.effects import (
+    clustered_paired_t,
+    clustered_welch_t,
+    measure_effect,
+    measure_paired_effect,
+)
 from proctor.core.stats.intervals import (
     Interval,
     clustered_mean_interval,
     effective_clusters,
     mean_interval,
-    skewed_interval,
+    skew_adjusted_interval,
     too_few_clusters,
     wilson_interval,
 )
@@ -94,7 +99,7 @@ class Evidence:
         if self.pairs:
             return mean(self._differences)
         first, second = mean(self.first), mean(self.second)
-        return None if first is None or second is None else differences([first], [second])[0]
+        return None if first is None or second is None else paired_differences([first], [second])[0]
 
     def interval(self, confidence: float = 0.95) -> Interval | None:
         """Return the confidence interval of the difference; None if there are too few numbers.
@@ -113,13 +118,13 @@ class Evidence:
         if self._is_binary_by_unit:
             if self.pairs:
                 up, down = (min(self.units, self.units * f / len(first)) for f in self._flips)
-                return paired_interval(up, down, self.units, confidence)
-            return difference_interval(sum(first), len(first), sum(second), len(second), confidence)
+                return paired_rate_interval(up, down, self.units, confidence)
+            return rate_difference_interval(sum(first), len(first), sum(second), len(second), confidence)
         has_spread = self.pairs or (_has_spread(first) and _has_spread(second))
         if not has_spread or self._student is None:
             return None
         if self.pairs and self.are_scores:
-            return skewed_interval(self._unit_differences, confidence)
+            return skew_adjusted_interval(self._unit_differences, confidence)
         return self._student.interval(confidence)
 
     def probability(self) -> tuple[float | None, str]:
@@ -137,9 +142,9 @@ class Evidence:
         if self.pairs and self._is_binary_by_unit:
             return sign_test(*self._flips), MCNEMAR
         if self.pairs:
-            p, _, method = chance_of_pairs(self._unit_differences, self._student)
+            p, _, method = paired_test(self._unit_differences, self._student)
             return p, method
-        test = difference_of(first, second)
+        test = compare_groups(first, second)
         return (None, "") if test is None else (test.p, test.method)
 
     @cached_property
@@ -157,16 +162,16 @@ class Evidence:
     @property
     def effect(self) -> float | None:
         """The difference in standard deviations (Hedges' g)."""
-        effect = (effect_of_pairs if self.pairs else effect_of)(self.first, self.second)
+        effect = (measure_paired_effect if self.pairs else measure_effect)(self.first, self.second)
         return None if effect is None else effect.g
 
     @cached_property
     def _differences(self) -> list[float]:
-        return differences(self.first, self.second)
+        return paired_differences(self.first, self.second)
 
     @cached_property
     def _unit_differences(self) -> list[float]:
-        return self._differences if self.clusters is None else differences(*self._units)
+        return self._differences if self.clusters is None else paired_differences(*self._units)
 
     @cached_property
     def _is_binary_by_unit(self) -> bool:
@@ -178,19 +183,19 @@ class Evidence:
         return self._unit_differences.count(1), self._unit_differences.count(-1)
 
     @cached_property
-    def _student(self) -> Student | None:
-        return student_of(self._unit_differences) if self.pairs else welch(*self._units)
+    def _student(self) -> TEstimate | None:
+        return t_of_differences(self._unit_differences) if self.pairs else welch_t(*self._units)
 
     @cached_property
-    def _clustered(self) -> Student | None:
+    def _clustered(self) -> TEstimate | None:
         """The estimate for clustered samples; None without clusters, or if they do not differ."""
         if self.clusters is None:
             return None
         if self.pairs:
-            return clustered_pairs(self.first, self.second, self.clusters)
+            return clustered_paired_t(self.first, self.second, self.clusters)
         if self.second_clusters is None:
             return None
-        return clustered_groups(self.first, self.clusters, self.second, self.second_clusters)
+        return clustered_welch_t(self.first, self.clusters, self.second, self.second_clusters)
 
     @cached_property
     def _units(self) -> tuple[Sequence[float], Sequence[float]]:
@@ -226,7 +231,7 @@ def estimate_interval(values: Sequence[float], clusters: Sequence[str] | None = 
 
 
 def _has_spread(values: Sequence[float]) -> bool:
-    return any(differences(values, [values[0]] * len(values)))
+    return any(paired_differences(values, [values[0]] * len(values)))
 
 
 def _average_clusters(values: Sequence[float], clusters: Sequence[str]) -> list[float]:

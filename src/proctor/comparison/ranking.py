@@ -17,7 +17,7 @@ from proctor.core.stats.descriptive import mean
 from proctor.core.stats.differences import ROUNDING
 from proctor.core.stats.effects import holm
 from proctor.core.stats.intervals import too_few_clusters
-from proctor.core.stats.ranks import chances_of_best
+from proctor.core.stats.ranks import best_probabilities
 from proctor.errors import ConfigError, suggest_name
 from proctor.records.comparison import Order, RankedPlace, Ranking
 
@@ -146,7 +146,7 @@ def _find_chances(
             return {}
         # The samples of a cluster are resampled together.
         columns = [_sum_by_cluster(column, clusters) for column in columns]
-    return dict(zip(names, chances_of_best(columns, highest=highest), strict=True))
+    return dict(zip(names, best_probabilities(columns, highest=highest), strict=True))
 
 
 def _sum_by_cluster(values: Sequence[float], clusters: Sequence[str]) -> list[float]:

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from proctor.core.stats.differences import TestMethod, difference_of, differences, spread
-from proctor.core.stats.effects import effect_of, effect_of_pairs
+from proctor.core.stats.differences import TestMethod, compare_groups, paired_differences, sample_moments
+from proctor.core.stats.effects import measure_effect, measure_paired_effect
 from proctor.core.stats.permutations import Direction
 from proctor.errors import EvaluatorError
 from proctor.evaluators.decorator import evaluator
@@ -79,7 +79,7 @@ def consistency(field_context: FieldContext, *, std_dev: float = 0.1) -> Score:
     if isinstance(numbers, str):
         variation, method = _share_of_differing_pairs(values), "share of pairs that differ"
     else:
-        details["mean"], variance = spread(numbers)
+        details["mean"], variance = sample_moments(numbers)
         variation, method = math.sqrt(variance), "standard deviation"
     details |= {"method": method, "varied": variation, "limit": std_dev}
     measured, allowed = format_number(variation), format_number(std_dev)
@@ -117,7 +117,7 @@ def statistical_significance(
     groups = _read_groups(field_context, paired)
     if isinstance(groups, Score):
         return groups
-    result = difference_of(
+    result = compare_groups(
         groups.values, groups.baseline, pairs=paired, direction=direction, method=method, seed=seed
     )
     if result is None:
@@ -168,7 +168,7 @@ def effect_size(
     groups = _read_groups(field_context, paired)
     if isinstance(groups, Score):
         return groups
-    effect = (effect_of_pairs if paired else effect_of)(groups.values, groups.baseline)
+    effect = (measure_paired_effect if paired else measure_effect)(groups.values, groups.baseline)
     if effect is None:
         return Score.skipped(_explain_no_result(groups, paired), groups.details)
     size = {"any": abs(effect.g), "higher": effect.g, "lower": -effect.g}[direction]
@@ -249,7 +249,7 @@ def _read_groups(context: FieldContext, paired: bool) -> Groups | Score:
 def _explain_no_result(groups: Groups, paired: bool) -> str:
     sides = [groups.values, groups.baseline]
     if paired:
-        sides = [differences(groups.values, groups.baseline)]
-    if len(groups.values) + len(groups.baseline) > 3 and not any(spread(side)[1] for side in sides):
+        sides = [paired_differences(groups.values, groups.baseline)]
+    if len(groups.values) + len(groups.baseline) > 3 and not any(sample_moments(side)[1] for side in sides):
         return f"{groups} have no spread to measure a difference by"
     return f"{groups}: too few to measure a difference"

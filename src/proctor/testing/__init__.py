@@ -15,11 +15,11 @@ EXPORTS = {
     "testing.provider_contract": ("EndpointContract", "ProviderContract"),
     "testing.redis_server": ("RedisServer",),
     "testing.sqs_server": ("SQSServer",),
-    "testing.wire_format": ("Asked", "RecordedRequest", "Said", "ScriptedReply"),
+    "testing.wire_format": ("RecordedRequest", "ScriptedReply"),
 }
 
 __all__ = [
-    "Asked",
+    "RecordedRequest",
     "EndpointContract",
     "Fault",
     "HistoryContract",
@@ -28,10 +28,8 @@ __all__ = [
     "ModelServer",
     "PostgresServer",
     "ProviderContract",
-    "RecordedRequest",
     "RedisServer",
     "SQSServer",
-    "Said",
     "ScriptedReply",
 ]
 

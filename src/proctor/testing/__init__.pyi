@@ -9,9 +9,7 @@ from proctor.testing.provider_contract import EndpointContract as EndpointContra
 from proctor.testing.provider_contract import ProviderContract as ProviderContract
 from proctor.testing.redis_server import RedisServer as RedisServer
 from proctor.testing.sqs_server import SQSServer as SQSServer
-from proctor.testing.wire_format import Asked as Asked
 from proctor.testing.wire_format import RecordedRequest as RecordedRequest
-from proctor.testing.wire_format import Said as Said
 from proctor.testing.wire_format import ScriptedReply as ScriptedReply
 
 __all__: list[str]

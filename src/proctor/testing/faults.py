@@ -142,13 +142,6 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         """Send the correct response with a Content-Length that is `extra` bytes too large."""
         return cls(extra_length=extra)
 
-    limited = rate_limit  # TEMPORARY ALIAS
-    cut = truncate  # TEMPORARY ALIAS
-    closed = close  # TEMPORARY ALIAS
-    farewell = close_after_response  # TEMPORARY ALIAS
-    dropped = reset_connection  # TEMPORARY ALIAS
-    changed = edit_json  # TEMPORARY ALIAS
-
 
 def _format_duration(seconds: float) -> str:
     """Format seconds as OpenAI does: 6m0s, 1.5s, 120ms."""

@@ -45,9 +45,6 @@ def complete_failing(
     return error
 
 
-asked_once, failed_once = complete, complete_failing  # TEMPORARY ALIAS
-
-
 class ProviderContract:
     """Tests that every model adapter must pass. Inherit from it and implement `connected`.
 

@@ -71,10 +71,6 @@ class ScriptedReply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
         return "tool_calls" if self.tool_calls else "stop"
 
 
-Asked = RecordedRequest  # TEMPORARY ALIAS
-Said = ScriptedReply  # TEMPORARY ALIAS
-
-
 class HttpRequest(NamedTuple):
     """A request as it arrived over HTTP."""
 

@@ -48,7 +48,7 @@ from proctor.comparison.verdicts import (
     widen_for_rare_samples,
 )
 from proctor.core.stats.descriptive import mean
-from proctor.core.stats.differences import difference_interval, differences, paired_interval
+from proctor.core.stats.differences import paired_differences, paired_rate_interval, rate_difference_interval
 from proctor.core.stats.distributions import normal_quantile
 from proctor.core.stats.intervals import mean_interval, wilson_interval
 from proctor.core.stats.sequential import Better, non_inferiority
@@ -105,8 +105,8 @@ def estimate_bounds(evidence: Evidence, kind: Kind, confidence: float = 1 - LEVE
         # Rare samples may make it worse than it looks; they cannot make it better.
         means = mean(evidence.first) or 0.0, mean(evidence.second) or 0.0
         return widen_for_rare_samples(interval, means, units, confidence)[0], interval[1]
-    apart = differences(evidence.first, evidence.second)
-    if units < 2 or any(differences(apart, apart[:1] * len(apart))):
+    apart = paired_differences(evidence.first, evidence.second)
+    if units < 2 or any(paired_differences(apart, apart[:1] * len(apart))):
         return None
     if kind == "number":
         return (apart[0], apart[0]) if units >= MIN_EQUAL_SAMPLES else None
@@ -238,10 +238,10 @@ def _find_spread(delta: MetricDelta, evidence: Evidence, margin: float, confiden
 def _project_rates(evidence: Evidence, more: int, confidence: float) -> Interval:
     (a, n), (b, b_n) = ((mean(side) or 0.0, len(side) + more) for side in (evidence.first, evidence.second))
     if not evidence.pairs:
-        return difference_interval(a * n, n, b * b_n, b_n, confidence) or (-1.0, 1.0)
-    apart = differences(evidence.first, evidence.second)
+        return rate_difference_interval(a * n, n, b * b_n, b_n, confidence) or (-1.0, 1.0)
+    apart = paired_differences(evidence.first, evidence.second)
     up, down = (n * apart.count(direction) / len(apart) for direction in (1, -1))
-    return paired_interval(up, down, n, confidence) or (-1.0, 1.0)
+    return paired_rate_interval(up, down, n, confidence) or (-1.0, 1.0)
 
 
 class GateConfig(msgspec.Struct, frozen=True):

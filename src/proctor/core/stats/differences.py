@@ -27,12 +27,12 @@ ENOUGH_VARIED_UNEQUAL, UNEQUAL_RATIO = 100, 2
 ENOUGH_TO_STUDENTISE = 7
 
 
-def difference_interval(
+def rate_difference_interval(
     passed: float, n: int, other_passed: float, other_n: int, confidence: float = 0.95
 ) -> Interval | None:
     """Return Newcombe's interval of the difference of two independent rates; None if an n is 0.
 
-    >>> low, high = difference_interval(56, 70, 48, 80)
+    >>> low, high = rate_difference_interval(56, 70, 48, 80)
     >>> round(low, 4), round(high, 4)
     (0.0524, 0.3339)
     """
@@ -47,13 +47,13 @@ def difference_interval(
     return max(-1.0, difference - below), min(1.0, difference + above)
 
 
-def paired_interval(up: float, down: float, n: float, confidence: float = 0.95) -> Interval | None:
+def paired_rate_interval(up: float, down: float, n: float, confidence: float = 0.95) -> Interval | None:
     """Return Bonett and Price's interval of the difference of two rates of the same n samples.
 
     `up` counts the samples where only the first passes, `down` those where only the second does. None
     if n is 0.
 
-    >>> low, high = paired_interval(1, 5, 30)
+    >>> low, high = paired_rate_interval(1, 5, 30)
     >>> round(low, 3), round(high, 3)
     (-0.293, 0.043)
     """
@@ -85,7 +85,7 @@ class Difference(NamedTuple):
     method: str
 
 
-class Student(NamedTuple):
+class TEstimate(NamedTuple):
     """A difference with its standard error and degrees of freedom."""
 
     difference: float
@@ -109,10 +109,10 @@ class Student(NamedTuple):
         return self.difference - half, self.difference + half
 
 
-def spread(values: Sequence[float]) -> tuple[float, float]:
+def sample_moments(values: Sequence[float]) -> tuple[float, float]:
     """Return the mean and the variance of at least one value; values equal up to rounding have 0.
 
-    >>> spread([0.1, 0.1, 0.1])
+    >>> sample_moments([0.1, 0.1, 0.1])
     (0.1, 0.0)
     """
     low, high = min(values), max(values)
@@ -122,60 +122,60 @@ def spread(values: Sequence[float]) -> tuple[float, float]:
     return moments
 
 
-def welch(first: Sequence[float], second: Sequence[float]) -> Student | None:
+def welch_t(first: Sequence[float], second: Sequence[float]) -> TEstimate | None:
     """Return Welch's t of two independent groups; None below two values in a group or without variance.
 
-    >>> result = welch([20.0, 22.0, 19.0, 20.0], [22.0, 26.0, 23.0, 25.0, 24.0])
+    >>> result = welch_t([20.0, 22.0, 19.0, 20.0], [22.0, 26.0, 23.0, 25.0, 24.0])
     >>> round(result.t, 3), round(result.df, 2), round(result.p(), 4)
     (-3.962, 6.99, 0.0055)
     """
     if min(len(first), len(second)) < 2:
         return None
-    (centre, variance), (other_centre, other_variance) = spread(first), spread(second)
+    (centre, variance), (other_centre, other_variance) = sample_moments(first), sample_moments(second)
     share, other_share = variance / len(first), other_variance / len(second)
     total = share + other_share
     if total == 0:
         return None
     # Divide before squaring, so that tiny variances do not underflow.
     df = 1 / ((share / total) ** 2 / (len(first) - 1) + (other_share / total) ** 2 / (len(second) - 1))
-    return Student(centre - other_centre, math.sqrt(total), df)
+    return TEstimate(centre - other_centre, math.sqrt(total), df)
 
 
-def paired(first: Sequence[float], second: Sequence[float]) -> Student | None:
+def paired_t(first: Sequence[float], second: Sequence[float]) -> TEstimate | None:
     """Return the paired t; None below two pairs, or if all pairs differ by the same amount.
 
-    >>> result = paired([1.0, 3.0, 5.0], [0.0, 1.0, 2.0])
+    >>> result = paired_t([1.0, 3.0, 5.0], [0.0, 1.0, 2.0])
     >>> round(result.t, 3), round(result.p(), 4)
     (3.464, 0.0742)
     """
-    return student_of(differences(first, second))
+    return t_of_differences(paired_differences(first, second))
 
 
-def student_of(differences: Sequence[float]) -> Student | None:
+def t_of_differences(differences: Sequence[float]) -> TEstimate | None:
     """Return Student's t of the differences of pairs; None below two, or if all are equal.
 
-    >>> student_of([1.0, 2.0, 3.0]).difference
+    >>> t_of_differences([1.0, 2.0, 3.0]).difference
     2.0
     """
     if len(differences) < 2:
         return None
-    centre, variance = spread(differences)
+    centre, variance = sample_moments(differences)
     n = len(differences)
-    return Student(centre, math.sqrt(variance / n), n - 1) if variance else None
+    return TEstimate(centre, math.sqrt(variance / n), n - 1) if variance else None
 
 
-def chance_of_pairs(
+def paired_test(
     differences: Sequence[float],
-    student: Student | None,
+    student: TEstimate | None,
     direction: Direction = "any",
     method: TestMethod = "auto",
     seed: int = 0,
 ) -> PValue:
     """Test the differences of pairs: by t if they vary enough, otherwise by sign flips.
 
-    `student` is the t of the differences, as `student_of` returns it.
+    `student` is the t of the differences, as `t_of_differences` returns it.
 
-    >>> chance_of_pairs([1.0, 2.0, 3.0], None).p
+    >>> paired_test([1.0, 2.0, 3.0], None).p
     0.25
     """
     use_t = method == "t" or (method == "auto" and _count_varied(differences) >= ENOUGH_VARIED)
@@ -184,10 +184,10 @@ def chance_of_pairs(
     return sign_flip_test(differences, direction, seed)
 
 
-def differences(first: Sequence[float], second: Sequence[float]) -> list[float]:
+def paired_differences(first: Sequence[float], second: Sequence[float]) -> list[float]:
     """Return first minus second for each pair; differences within rounding are 0.
 
-    >>> differences([0.3, 2.0], [0.1 + 0.2, 1.0])
+    >>> paired_differences([0.3, 2.0], [0.1 + 0.2, 1.0])
     [0.0, 1.0]
     """
     # A difference above the rounding of the largest value needs no check of its own.
@@ -215,13 +215,13 @@ def paired_difference_interval(first: Sequence[float], second: Sequence[float]) 
     True
     """
     if len(first) > 1 and is_binary(first, second):
-        deltas = differences(first, second)
-        return paired_interval(deltas.count(1), deltas.count(-1), len(deltas))
-    student = paired(first, second)
+        deltas = paired_differences(first, second)
+        return paired_rate_interval(deltas.count(1), deltas.count(-1), len(deltas))
+    student = paired_t(first, second)
     return None if student is None else student.interval()
 
 
-def difference_of(
+def compare_groups(
     first: Sequence[float],
     second: Sequence[float],
     *,
@@ -237,22 +237,22 @@ def difference_of(
     similar, or if the smaller group has a hundred; otherwise a permutation test, studentised if the
     sizes differ. None below three values in total, or if the `method` does not apply.
 
-    >>> result = difference_of([5.0, 6.0, 7.0, 8.0], [1.0, 2.0, 3.0, 4.0])
+    >>> result = compare_groups([5.0, 6.0, 7.0, 8.0], [1.0, 2.0, 3.0, 4.0])
     >>> result.difference, round(result.p, 4), result.method
     (4.0, 0.0286, 'exact permutation test')
     """
     if not first or not second or len(first) + len(second) < 3:
         return None
-    student = paired(first, second) if pairs else welch(first, second)
+    student = paired_t(first, second) if pairs else welch_t(first, second)
     if method == "t" and student is None:
         return None
     if pairs:
         interval = paired_difference_interval(first, second)
-        result = chance_of_pairs(differences(first, second), student, direction, method, seed)
+        result = paired_test(paired_differences(first, second), student, direction, method, seed)
     else:
         interval = _independent_interval(first, second, student)
         result = _compare_independent(first, second, student, direction, method, seed)
-    means = spread(first)[0], spread(second)[0]
+    means = sample_moments(first)[0], sample_moments(second)[0]
     return Difference((len(first), len(second)), means, means[0] - means[1], interval, *result)
 
 
@@ -273,7 +273,7 @@ def _count_varied(values: Sequence[float]) -> int:
 def _compare_independent(
     first: Sequence[float],
     second: Sequence[float],
-    student: Student | None,
+    student: TEstimate | None,
     direction: Direction,
     method: TestMethod,
     seed: int,
@@ -289,10 +289,10 @@ def _compare_independent(
 
 
 def _independent_interval(
-    first: Sequence[float], second: Sequence[float], student: Student | None
+    first: Sequence[float], second: Sequence[float], student: TEstimate | None
 ) -> Interval | None:
     if is_binary(first, second):
-        return difference_interval(sum(first), len(first), sum(second), len(second))
+        return rate_difference_interval(sum(first), len(first), sum(second), len(second))
     # A group without variance says nothing about its standard error.
-    has_variance = spread(first)[1] and spread(second)[1]
+    has_variance = sample_moments(first)[1] and sample_moments(second)[1]
     return student.interval() if student is not None and has_variance else None

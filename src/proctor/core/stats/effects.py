@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from proctor.core.stats.descriptive import mean
-from proctor.core.stats.differences import Student, differences, spread
+from proctor.core.stats.differences import TEstimate, paired_differences, sample_moments
 from proctor.core.stats.distributions import normal_quantile
 from proctor.core.stats.intervals import (
     COUNT_ROUNDING,
@@ -31,13 +31,15 @@ class EffectSize(NamedTuple):
     interval: Interval
 
 
-def effect_of(first: Sequence[float], second: Sequence[float], confidence: float = 0.95) -> EffectSize | None:
+def measure_effect(
+    first: Sequence[float], second: Sequence[float], confidence: float = 0.95
+) -> EffectSize | None:
     """Return the difference of two independent groups in pooled standard deviations.
 
     Equal groups without variance have effect 0. None below four values in total, or if groups without
     variance differ.
 
-    >>> effect = effect_of([4.0, 5.0, 6.0], [1.0, 2.0, 3.0])
+    >>> effect = measure_effect([4.0, 5.0, 6.0], [1.0, 2.0, 3.0])
     >>> effect.d, round(effect.g, 3)
     (3.0, 2.394)
     """
@@ -45,27 +47,27 @@ def effect_of(first: Sequence[float], second: Sequence[float], confidence: float
     df = n + m - 2
     if min(n, m) < 1 or df < 2:
         return None
-    (centre, variance), (other_centre, other_variance) = spread(first), spread(second)
+    (centre, variance), (other_centre, other_variance) = sample_moments(first), sample_moments(second)
     deviation = math.sqrt(((n - 1) * variance + (m - 1) * other_variance) / df)
-    difference = differences([centre], [other_centre])[0]
+    difference = paired_differences([centre], [other_centre])[0]
     return _standardise(difference, deviation, df, (n + m) / (n * m), n + m, confidence)
 
 
-def effect_of_pairs(
+def measure_paired_effect(
     first: Sequence[float], second: Sequence[float], confidence: float = 0.95
 ) -> EffectSize | None:
     """Return the mean difference of pairs in standard deviations of the differences.
 
     None below three pairs, or if all pairs differ by the same amount.
 
-    >>> effect_of_pairs([1.0, 3.0, 5.0], [0.0, 1.0, 2.0]).d
+    >>> measure_paired_effect([1.0, 3.0, 5.0], [0.0, 1.0, 2.0]).d
     2.0
     """
-    deltas = differences(first, second)
+    deltas = paired_differences(first, second)
     n = len(deltas)
     if n < 3:
         return None
-    centre, variance = spread(deltas)
+    centre, variance = sample_moments(deltas)
     return _standardise(centre, math.sqrt(variance), n - 1, 1 / n, n, confidence)
 
 
@@ -132,7 +134,7 @@ def _ascending_order(probabilities: Sequence[float], level: float) -> list[int]:
     return sorted(range(len(probabilities)), key=lambda i: probabilities[i])
 
 
-def clustered_mean_t(values: Sequence[float], clusters: Sequence[Hashable]) -> Student | None:
+def clustered_mean_t(values: Sequence[float], clusters: Sequence[Hashable]) -> TEstimate | None:
     """Return the t of the mean of clustered values; None for too few clusters or without variance.
 
     >>> result = clustered_mean_t([0.0, 1.0, 0.0, 1.0, 1.0, 1.0], "abcdde")
@@ -140,33 +142,33 @@ def clustered_mean_t(values: Sequence[float], clusters: Sequence[Hashable]) -> S
     (0.667, 0.24, 3.5)
     """
     estimate = clustered_standard_error(values, clusters)
-    return None if estimate is None or estimate[1] == 0 else Student(*estimate)
+    return None if estimate is None or estimate[1] == 0 else TEstimate(*estimate)
 
 
-def clustered_pairs(
+def clustered_paired_t(
     first: Sequence[float], second: Sequence[float], clusters: Sequence[Hashable]
-) -> Student | None:
+) -> TEstimate | None:
     """Return the paired t of clustered pairs; None for too few clusters or without variance.
 
-    >>> result = clustered_pairs([1, 1, 1, 0, 1, 1], [0, 1, 0, 1, 0, 1], "aabcde")
+    >>> result = clustered_paired_t([1, 1, 1, 0, 1, 1], [0, 1, 0, 1, 0, 1], "aabcde")
     >>> round(result.difference, 3), round(result.p(), 3)
     (0.333, 0.347)
     """
-    return clustered_mean_t(differences(first, second), clusters)
+    return clustered_mean_t(paired_differences(first, second), clusters)
 
 
-def clustered_groups(
+def clustered_welch_t(
     first: Sequence[float],
     first_clusters: Sequence[Hashable],
     second: Sequence[float],
     second_clusters: Sequence[Hashable],
-) -> Student | None:
+) -> TEstimate | None:
     """Return the t of the difference of two unpaired groups of clustered values.
 
     A cluster may have values in both groups; their covariance is then removed. Without a shared cluster
     it is Welch's t of clustered means. None for too few clusters in a group, or without variance.
 
-    >>> result = clustered_groups([1, 1, 0, 1, 1, 1], "aabcde", [0, 1, 0, 1, 0], "abcde")
+    >>> result = clustered_welch_t([1, 1, 0, 1, 1, 1], "aabcde", [0, 1, 0, 1, 0], "abcde")
     >>> round(result.difference, 3), result.df
     (0.433, 3.5)
     """
@@ -185,7 +187,7 @@ def clustered_groups(
     if not influences.keys() & others.keys():
         shares = (_norm([*group.values()]) / error for group in (influences, others))
         df = 1 / sum(share**4 / group_df for share, group_df in zip(shares, dfs, strict=True))
-    return Student(first_mean - second_mean, error, df)
+    return TEstimate(first_mean - second_mean, error, df)
 
 
 def _norm(vector: Sequence[float]) -> float:

@@ -139,13 +139,13 @@ def too_few_clusters(clusters: Sequence[Hashable]) -> str:
     return ONE_LARGE_CLUSTER if 2 * max(sizes.values()) > len(clusters) else SOME_LARGE_CLUSTERS
 
 
-def skewed_interval(values: Sequence[float], confidence: float = 0.95) -> Interval | None:
+def skew_adjusted_interval(values: Sequence[float], confidence: float = 0.95) -> Interval | None:
     """Return the confidence interval of the mean of independent values, adjusted for skewness.
 
     The interval extends further to the side of rare extreme values, because a mean further out there
     implies a larger variance (as in Wilson's interval). None below two values, or if all are equal.
 
-    >>> low, high = skewed_interval([0.0] * 9 + [-1.0])
+    >>> low, high = skew_adjusted_interval([0.0] * 9 + [-1.0])
     >>> round(low, 3), round(high, 3)
     (-0.61, 0.126)
     """

@@ -17,7 +17,7 @@ Sides = Literal[1, 2]
 NEGLIGIBLE = 1e-15
 
 
-class Aim(NamedTuple):
+class StudyDesign(NamedTuple):
     """The significance `level`, the `power` and the number of `sides` of a test."""
 
     level: float = 0.05
@@ -35,10 +35,10 @@ class Aim(NamedTuple):
         return self.critical_value + normal_quantile(self.power)
 
 
-DEFAULT_DESIGN = Aim()
+DEFAULT_DESIGN = StudyDesign()
 
 
-def samples_needed(effect: float, variance: float, design: Aim = DEFAULT_DESIGN) -> int | None:
+def samples_needed(effect: float, variance: float, design: StudyDesign = DEFAULT_DESIGN) -> int | None:
     """Return how many pairs (or samples per group) detect a difference of `effect`; None for 0.
 
     >>> samples_needed(0.05, variance=0.198)
@@ -49,7 +49,7 @@ def samples_needed(effect: float, variance: float, design: Aim = DEFAULT_DESIGN)
     return max(2, math.ceil(variance * (design.detectable_errors / effect) ** 2))
 
 
-def smallest_effect(n: int, variance: float, design: Aim = DEFAULT_DESIGN) -> float:
+def smallest_effect(n: int, variance: float, design: StudyDesign = DEFAULT_DESIGN) -> float:
     """Return the smallest difference that n pairs (or n samples per group) detect.
 
     >>> round(smallest_effect(622, variance=0.198), 4)
@@ -58,10 +58,10 @@ def smallest_effect(n: int, variance: float, design: Aim = DEFAULT_DESIGN) -> fl
     return design.detectable_errors * math.sqrt(variance / n)
 
 
-def power_of(effect: float, variance: float, n: int, design: Aim = DEFAULT_DESIGN) -> float:
+def power_of_test(effect: float, variance: float, n: int, design: StudyDesign = DEFAULT_DESIGN) -> float:
     """Return the probability that n pairs (or n samples per group) detect a true `effect`.
 
-    >>> round(power_of(0.05, variance=0.198, n=622), 3)
+    >>> round(power_of_test(0.05, variance=0.198, n=622), 3)
     0.8
     """
     if not variance:
@@ -71,7 +71,7 @@ def power_of(effect: float, variance: float, n: int, design: Aim = DEFAULT_DESIG
     return normal_cdf(errors - design.critical_value) + other_side
 
 
-def more_samples(n: int, difference: float, error: float, design: Aim = DEFAULT_DESIGN) -> int | None:
+def more_samples(n: int, difference: float, error: float, design: StudyDesign = DEFAULT_DESIGN) -> int | None:
     """Return about how many more samples are needed, extrapolating from the first n.
 
     `error` is the observed standard error. `difference` is the one to detect: the observed difference,
@@ -107,7 +107,7 @@ def variance_of_flips(up: float, down: float) -> float:
     return up + down - (up - down) ** 2
 
 
-def flips_needed(up: float, down: float, design: Aim = DEFAULT_DESIGN) -> int | None:
+def flips_needed(up: float, down: float, design: StudyDesign = DEFAULT_DESIGN) -> int | None:
     """Return how many pass/fail pairs McNemar's test needs to detect these shares; None if equal.
 
     Connor (1987), plus one flip for the exact test (as with a continuity correction).
@@ -123,7 +123,7 @@ def flips_needed(up: float, down: float, design: Aim = DEFAULT_DESIGN) -> int | 
     return max(2, math.ceil((needed / difference) ** 2 + 1 / difference))
 
 
-def power_of_flips(up: float, down: float, n: int, design: Aim = DEFAULT_DESIGN) -> float:
+def power_of_flips(up: float, down: float, n: int, design: StudyDesign = DEFAULT_DESIGN) -> float:
     """Return the exact power of McNemar's exact test with n pairs, given the shares of flips.
 
     >>> round(power_of_flips(0.2, 0.05, 100), 3)
@@ -147,7 +147,7 @@ def power_of_flips(up: float, down: float, n: int, design: Aim = DEFAULT_DESIGN)
     return power
 
 
-def rates_needed(first: float, second: float, design: Aim = DEFAULT_DESIGN) -> int | None:
+def rates_needed(first: float, second: float, design: StudyDesign = DEFAULT_DESIGN) -> int | None:
     """Return how many samples per group the pooled two-rate test needs; None for equal rates.
 
     >>> rates_needed(0.6, 0.7)

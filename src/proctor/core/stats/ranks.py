@@ -32,7 +32,7 @@ EXACT_UP_TO = 50
 FEWEST_WITH_TIES = 10
 
 
-def chances_of_best(
+def best_probabilities(
     columns: Sequence[Sequence[float]], *, highest: bool = True, resamples: int = 1000, seed: int = 0
 ) -> list[float]:
     """Return for each column the share of bootstrap resamples in which its mean is the best.
@@ -40,7 +40,7 @@ def chances_of_best(
     Columns have one number per sample, in the same order. Each resample draws the same samples for all
     columns. Ties share.
 
-    >>> chances_of_best([[1.0, 1.0, 0.5, 1.0], [0.0, 0.0, 0.0, 0.0]])
+    >>> best_probabilities([[1.0, 1.0, 0.5, 1.0], [0.0, 0.0, 0.0, 0.0]])
     [1.0, 0.0]
     """
     rng = random.Random(seed)

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from proctor.core.stats.descriptive import mean, mean_and_variance
-from proctor.core.stats.differences import spread
+from proctor.core.stats.differences import sample_moments
 from proctor.core.stats.distributions import log_incomplete_beta, normal_quantile, student_t_quantile
 from proctor.core.stats.intervals import (
     Interval,
@@ -58,7 +58,7 @@ def pass_hat_k(trials: int, passed: int, k: int) -> float | None:
     return None if ways is None else math.comb(passed, k) / ways
 
 
-def passes(
+def pass_probability(
     samples: Iterable[tuple[int, int]],
     k: int,
     require: PassRule = "any",
@@ -70,7 +70,7 @@ def passes(
 
     Samples with fewer than k trials are left out and counted. None without samples.
 
-    >>> result = passes([(4, 4), (4, 2), (4, 0), (3, 3)], 4, "all")
+    >>> result = pass_probability([(4, 4), (4, 2), (4, 0), (3, 3)], 4, "all")
     >>> round(result.value, 3), result.n, result.too_few
     (0.333, 3, 1)
     """
@@ -80,7 +80,7 @@ def passes(
     if not values:
         return None
     n, too_few = len(values), len(all_values) - len(values)
-    centre, variance = spread(values)
+    centre, variance = sample_moments(values)
     if clusters is None:
         error = math.sqrt(variance / n) if n > 1 else None
         return PassProbability(centre, error, mean_interval(values, confidence), n, too_few)

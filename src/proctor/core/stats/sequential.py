@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from operator import mul
 from typing import Literal
 
-from proctor.core.stats.differences import ROUNDING, Student
+from proctor.core.stats.differences import ROUNDING, TEstimate
 from proctor.core.stats.intervals import Interval
 
 # The number of candidate means; the ends of the interval are rounded outward to the next one.
@@ -208,7 +208,7 @@ def non_inferiority(interval: Interval, margin: float, better: Better = "higher"
     return "fail" if high < threshold else "inconclusive"
 
 
-def interval_for_gate(difference: Student, level: float = 0.05, sides: Sides = 2) -> Interval:
+def interval_for_gate(difference: TEstimate, level: float = 0.05, sides: Sides = 2) -> Interval:
     """Return the interval of a difference to compare with a margin.
 
     With two sides it is the 1 - level interval (95 %): each verdict is wrong in at most 2.5 % of cases.
@@ -224,7 +224,7 @@ def interval_for_gate(difference: Student, level: float = 0.05, sides: Sides = 2
     return difference.interval(1 - level if sides == 2 else 1 - 2 * level)
 
 
-def inferiority_p_value(difference: Student, margin: float, better: Better = "higher") -> float:
+def inferiority_p_value(difference: TEstimate, margin: float, better: Better = "higher") -> float:
     """Return the p-value of the null hypothesis that new is worse than old by the margin.
 
     At most 2.5 % exactly if the two-sided 95 % interval passes, 5 % if the one-sided interval does.
@@ -233,4 +233,4 @@ def inferiority_p_value(difference: Student, margin: float, better: Better = "hi
     0.159
     """
     value = difference.difference if better == "higher" else -difference.difference
-    return Student(value + margin, difference.error, difference.df).p("higher")
+    return TEstimate(value + margin, difference.error, difference.df).p("higher")
