@@ -335,7 +335,8 @@ def test_while_a_large_output_is_looked_through_the_loop_goes_on(tmp_path: Path)
     ]
     assert report.metadata is not None
     assert report.metadata.redacted == {"aws access key": 2}
-    assert max(gaps) < whole / 2
+    # Held up for each large output, it would come round three or four times.
+    assert len(gaps) > 10
     assert KEY.encode() not in saved(tmp_path)
 
 

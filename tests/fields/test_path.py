@@ -282,10 +282,10 @@ def test_two_stars_give_one_flat_list(rows: list[list[int]]) -> None:
 
 
 def test_a_hundred_fields_are_extracted_quickly() -> None:
-    """The claim is 100 µs for 100 fields; five times that is allowed, in the best of rounds."""
+    """About 100 µs for 100 fields on a quiet machine; the best of ten rounds takes at most 5 ms."""
     if sys.gettrace() is not None:
         pytest.skip("every line is being traced")
-    assert min(seconds_per_round() for _ in range(10)) < 500e-6
+    assert min(seconds_per_round() for _ in range(10)) < 5e-3
 
 
 @dataclass

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,10 @@ from proctor.wiring import registry
 
 # Each of the tests' processes has a core of its own to itself, at best.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# A shell that starts the tests in the background ignores Ctrl-C for them; tests of Ctrl-C need it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("proctor", deadline=None)
 settings.register_profile("traced", deadline=None, max_examples=30)
