@@ -12,7 +12,7 @@ from proctor import evaluate, llm_judge
 from proctor.core import retry_policy
 from proctor.core.retry_policy import RetryPolicy
 from proctor.core.stopwatch import Stopwatch, paused
-from proctor.engine.timeouts import CallWatch, WorkerSlot
+from proctor.engine.timeouts import CallScope, WorkerSlot
 from proctor.models.openai import OpenAIAdapter
 from proctor.testing import Fault, ModelServer
 from tests.surroundings import ManualClock
@@ -98,24 +98,25 @@ def test_stopwatches_inside_each_other_stand_still_together() -> None:
 
 def test_a_slot_has_as_much_time_after_waiting_as_before() -> None:
     """Ten seconds, three of them used, then an hour of waiting: seven are left."""
-    clock, slot = ManualClock(), WorkerSlot()
-    watch = CallWatch(slot, clock.monotonic(), 10.0, clock.monotonic)
+    clock = ManualClock()
+    slot = WorkerSlot(10.0, clock.monotonic)
+    scope = CallScope(slot)
     clock.seconds += 3.0
-    watch.halt()
-    watch.halt()
+    scope.halt()
+    scope.halt()
     assert slot.left == 7.0
     clock.seconds += 3600.0
-    watch.resume()
-    watch.resume()
-    assert (slot.until - clock.monotonic(), watch.waited) == (7.0, 3600.0)
+    scope.resume()
+    scope.resume()
+    assert (slot.until - clock.monotonic(), scope.waited) == (7.0, 3600.0)
 
 
 def test_an_abandoned_call_does_not_touch_the_next_one() -> None:
-    """A thread that was given up may wait for its turn, and go on, whenever it likes."""
-    clock, slot = ManualClock(), WorkerSlot()
-    given_up = CallWatch(slot, clock.monotonic(), 10.0, clock.monotonic)
-    given_up.halt()
-    CallWatch(slot, clock.monotonic(), 10.0, clock.monotonic)
-    given_up.resume()
-    given_up.halt()
+    """A thread that was abandoned may wait for its turn, and continue, at any time."""
+    slot = WorkerSlot(10.0, ManualClock().monotonic)
+    abandoned = CallScope(slot)
+    abandoned.halt()
+    CallScope(slot)
+    abandoned.resume()
+    abandoned.halt()
     assert slot.until == 10.0

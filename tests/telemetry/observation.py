@@ -71,13 +71,14 @@ def observe(
             runner = observed.runner(TrialRunner(setup, clock, threads, progress))
             assert runner.max_concurrency is None
 
-            async def labour(sample: Sample[Any, Any]) -> EvalResult:
+            async def run_one(sample: Sample[Any, Any]) -> EvalResult:
                 async with limit:
                     slot = WorkerSlot()
                     slot.task = asyncio.current_task()
-                    return await runner.run(slot, sample, Configuration(), 0)
+                    result = runner.run(slot, sample, Configuration(), 0)
+                    return result if isinstance(result, EvalResult) else await result
 
-            results = await asyncio.gather(*map(labour, samples))
+            results = await asyncio.gather(*map(run_one, samples))
         threads.close()
         return results
 

@@ -13,9 +13,10 @@ from typing import Any, Protocol
 class Watch(Protocol):
     """Measures the time of some work and can be paused."""
 
-    seconds: float
     last_failure: str
 
+    @property
+    def seconds(self) -> float: ...
     def halt(self) -> None: ...
     def resume(self) -> None: ...
 

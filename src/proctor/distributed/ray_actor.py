@@ -84,7 +84,7 @@ class TrialActor:
         progress = Progress(name, self._clock, total=None)
         self._options = setup.options
         self._runner = observed.runner(TrialRunner(traced, self._clock, CallThreads(), progress))
-        timeout = setup.options.timeout
+        self._timeout = timeout = setup.options.timeout
         self._deadlines = None if timeout is None else Deadlines(timeout, self._clock.monotonic)
         return codec.encode(ActorInfo(name, describe_setup(setup)))
 
@@ -118,13 +118,14 @@ class TrialActor:
         await self._open.aclose()
 
     async def _run_with_timeout(self, request: EvalRequest[Any, Any]) -> EvalResult:
-        slot = WorkerSlot()
+        slot = WorkerSlot(self._timeout, self._clock.monotonic)
         sample, configuration, epoch = request.sample, request.configuration, request.epoch
         slot.job = (0, sample, configuration, epoch, self._clock.monotonic())
         if self._deadlines is not None:
             self._deadlines.watch(slot)
         try:
-            return await self._runner.run(slot, sample, configuration, epoch)
+            result = self._runner.run(slot, sample, configuration, epoch)
+            return result if isinstance(result, EvalResult) else await result
         finally:
             if self._deadlines is not None:
                 self._deadlines.forget(slot)

@@ -231,7 +231,8 @@ class _ReturningRunner:
         assert slot.job is not None
         telemetry.current_run_id.set(self._leased.get(slot.job[0]).request.run_id)
         try:
-            return await self._run(slot, sample, configuration, epoch)
+            result = self._run(slot, sample, configuration, epoch)
+            return result if isinstance(result, EvalResult) else await result
         except asyncio.CancelledError:
             if slot.job is not None:
                 self._outbox.give_back(slot.job[0])

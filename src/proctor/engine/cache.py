@@ -86,13 +86,13 @@ def is_data(returned: Any) -> bool:
     return False
 
 
-def read_reply(returned: Any, sample: Sample[Any, Any]) -> Any:
+def read_reply(returned: Any, sample: Sample[Any, Any], live: Session | None = None) -> Any:
     """Replace a returned conversation by its last answer, with the conversation as the session.
 
     The output is None if the conversation does not end with an answer, so that messages of the
     user or of tools are not judged as the agent's. It is unchanged if the sample expects a
     conversation, or if it is a state (a mapping with more than messages) and the sample expects a
-    mapping. A `Reply` with a session is unchanged.
+    mapping. A `Reply` with a session is unchanged. `live` is what was recorded during the call.
 
     >>> chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}]
     >>> reply = read_reply({"messages": chat}, Sample("1", "Hi"))
@@ -102,7 +102,6 @@ def read_reply(returned: Any, sample: Sample[Any, Any]) -> Any:
     if not may_hold_messages(returned):
         return returned
     output = returned.output if issubclass(type(returned), Reply) else returned
-    live = sessions.current_session()
     if issubclass(type(returned), StoredReply):
         live = returned.session
         returned = msgspec.structs.replace(returned, unread=False)

@@ -73,22 +73,26 @@ def _cached_outputs(results: Results, run: RunMetadata) -> CachedOutputs | None:
 
 
 def _no_verdict_warnings(results: Results, run: RunMetadata, table: MetricTable) -> Iterator[str]:
-    first = next((result for result in results if result.success), None) if results else None
-    if first is None:
+    """Warn about evaluators, or parts of them, that gave no verdict, with what they said first."""
+    labels = {
+        spec.name: f"{FIELD_PREFIX}.{spec.name}" if spec.uses == FIELD_PREFIX else spec.name
+        for spec in run.evaluators
+    }
+    rates = {name: table.get(f"{label}.pass_rate") for name, label in labels.items()}
+    silent = {name for name, rate in rates.items() if rate is not None and not rate.n}
+    # Parts have separate metrics only where fields were selected.
+    fields = {spec.name for spec in run.evaluators if run.fields and spec.uses == FIELD_PREFIX}
+    if not silent and not fields:
         return
-    for spec in run.evaluators:
-        label = f"{FIELD_PREFIX}.{spec.name}" if spec.uses == FIELD_PREFIX else spec.name
-        rate, score = table.get(f"{label}.pass_rate"), first.scores.get(spec.name)
-        if score is None:
-            continue
-        if rate is not None and not rate.n:
-            yield _describe_no_verdict(spec.name, score)
-        elif spec.uses == FIELD_PREFIX and run.fields:
-            # Parts have separate metrics only where fields were selected.
+    first = next((result for result in results if result.success), None) if results else None
+    for name, score in {} if first is None else first.scores.items():
+        if name in silent:
+            yield _describe_no_verdict(name, score)
+        elif name in fields:
             for part, part_score in read_parts(score).items():
-                metric = table.get(f"{label}.{part}")
+                metric = table.get(f"{labels[name]}.{part}")
                 if metric is None or not metric.n:
-                    yield _describe_no_verdict(f"{spec.name}.{part}", part_score)
+                    yield _describe_no_verdict(f"{name}.{part}", part_score)
 
 
 def _missing_field_warnings(results: Results, run: RunMetadata) -> Iterator[str]:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from proctor.core import stopwatch
 from proctor.core.isolation import UserCall
 from proctor.records.sample import Sample
+from proctor.records.session import Session
 from proctor.records.trial import Configuration
+from proctor.sessions import current as sessions
+
+T = TypeVar("T")
 
 # How long a call may continue after it was cancelled before the run abandons it.
 GRACE_SECONDS = 5.0
@@ -99,48 +105,78 @@ class WorkerSlot:
     `left` is the remaining time of a call whose clock is paused by a rate limit.
     """
 
-    __slots__ = ("call", "is_idle", "job", "left", "task", "until", "watch")
+    __slots__ = ("call", "is_idle", "job", "left", "monotonic", "scope", "seconds", "task", "until")
 
-    def __init__(self) -> None:
+    def __init__(
+        self, seconds: float | None = None, monotonic: Callable[[], float] = time.perf_counter
+    ) -> None:
+        # The timeout of each call, and the clock that measures it.
+        self.seconds = math.inf if seconds is None else seconds
+        self.monotonic = monotonic
         self.task: asyncio.Task[Any] | None = None
         self.job: RunningJob | None = None
         self.call: UserCall | None = None
-        self.watch: CallWatch | None = None
+        self.scope: CallScope | None = None
         self.until = self.left = math.inf
         # True while it waits before a retry, or for further jobs.
         self.is_idle = False
 
+    def end_call(self) -> None:
+        self.call = self.scope = None
+        self.until = self.left = math.inf
 
-class CallWatch:
-    """Measures the time of one call of a target; pauses while the call waits for a rate limit.
 
-    `waited` counts the paused seconds. From `since`, the end of the call's first step, other code
-    may block the loop; `credit` counts the seconds given back for that. An abandoned call cannot
-    change the deadline of the slot's current call.
+class CallScope:
+    """The session and the timer of one call of a target, for the code inside the call.
+
+    The timer pauses while the call waits for a rate limit; `waited` counts the paused seconds. From
+    `since`, the end of the call's first step, other code may block the loop; `credit` counts the
+    seconds given back for that. An abandoned call cannot change the deadline of the slot's current call.
     """
 
-    __slots__ = (
-        "_monotonic", "_paused_at", "_pauses", "_slot", "credit", "last_failure", "seconds", "since",
-        "waited",
-    )  # fmt: skip
+    last_failure = ""
+    since = waited = credit = _paused_at = 0.0
+    _pauses = 0
+    _session: Session | None = None
 
-    def __init__(
-        self, slot: WorkerSlot, began: float, seconds: float, monotonic: Callable[[], float]
-    ) -> None:
-        self._slot, self._monotonic = slot, monotonic
-        self.seconds = seconds
-        self.last_failure = ""
-        self._pauses, self.waited = 0, 0.0
-        self.since, self.credit = began, 0.0
-        slot.watch = self
-        slot.until = began + seconds
+    def __init__(self, slot: WorkerSlot) -> None:
+        self._slot = slot
+        slot.scope = self
+        self.began = began = slot.monotonic()
+        slot.until = began + slot.seconds
+
+    def call(self, function: Callable[..., T], *args: Any) -> T:
+        """Call a function whose events go to this session and whose pauses go to this timer.
+
+        The variables stay set, so this must run in a context of its own.
+        """
+        sessions.current.set(self)
+        stopwatch.set_stopwatch(self)
+        return function(*args)
+
+    @property
+    def seconds(self) -> float:
+        """The timeout of the call."""
+        return self._slot.seconds
+
+    @property
+    def session(self) -> Session:
+        """The session, created by the first access from any thread."""
+        if self._session is None:
+            return self.__dict__.setdefault("_session", Session())  # type: ignore[no-any-return]
+        return self._session
+
+    @property
+    def recorded(self) -> Session | None:
+        """The session if it has events."""
+        return self._session or None
 
     def halt(self) -> None:
         """Pause; may be called from any thread."""
         self._pauses += 1
         slot = self._slot
         if self._pauses == 1 and self._is_active():
-            self._paused_at = self._monotonic()
+            self._paused_at = slot.monotonic()
             slot.left, slot.until = slot.until - self._paused_at, math.inf
 
     def resume(self) -> None:
@@ -148,17 +184,13 @@ class CallWatch:
         self._pauses -= 1
         slot = self._slot
         if self._pauses == 0 and self._is_active():
-            now = self._monotonic()
+            now = slot.monotonic()
             self.waited += now - self._paused_at
             slot.until, slot.left = now + slot.left, math.inf
 
-    def end(self) -> None:
-        slot = self._slot
-        slot.watch, slot.until, slot.left = None, math.inf, math.inf
-
     def _is_active(self) -> bool:
         slot = self._slot
-        return slot.watch is self and (slot.call is None or not slot.call.expired)
+        return slot.scope is self and (slot.call is None or not slot.call.expired)
 
 
 class CallTimer:
@@ -317,12 +349,12 @@ class Deadlines:
 
     def _extend(self, slot: WorkerSlot, call: UserCall) -> bool:
         """Give a call the time for which other code blocked the loop; False if there is none."""
-        watch = slot.watch
-        if self._lag is None or watch is None or call.expired:
+        scope = slot.scope
+        if self._lag is None or scope is None or call.expired:
             return False
-        credit = self._lag.blocked(watch.since, asyncio.get_running_loop().time()) - watch.credit
+        credit = self._lag.blocked(scope.since, asyncio.get_running_loop().time()) - scope.credit
         if credit <= 0.0:
             return False
-        watch.credit += credit
+        scope.credit += credit
         slot.until += credit
         return True

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextvars import copy_context
+from datetime import datetime
 from time import monotonic
 from typing import Any, NamedTuple, Protocol
 
@@ -25,7 +25,7 @@ from proctor.engine.output_limits import OutputLimits
 from proctor.engine.peer_trials import PeerTrials, configuration_only
 from proctor.engine.plan import Setup
 from proctor.engine.progress import Progress
-from proctor.engine.timeouts import CallTimer, CallWatch, RunningJob, WorkerSlot
+from proctor.engine.timeouts import CallScope, CallTimer, RunningJob, WorkerSlot
 from proctor.errors import StopRun
 from proctor.evaluators.score_conversion import as_error
 from proctor.models.model_calls import call_context
@@ -49,9 +49,9 @@ class Runner(Protocol):
     @property
     def max_concurrency(self) -> int | None: ...
 
-    async def run(
+    def run(
         self, slot: WorkerSlot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
-    ) -> EvalResult: ...
+    ) -> EvalResult | Awaitable[EvalResult]: ...
 
 
 class TrialRunner:
@@ -73,11 +73,9 @@ class TrialRunner:
         self._peers = peers or configuration_only(plan.evaluators)
         self._is_replay = plan.target.spec.kind == "recorded"
         self._clock = clock
-        self._monotonic = clock.monotonic
         self._progress = progress
         self._options = plan.options
         self._timeout = plan.options.timeout
-        self._seconds = math.inf if self._timeout is None else self._timeout
         call: Call = plan.target.call
         if plan.target.blocking:
             call = _call_in_thread(call, threads)
@@ -87,25 +85,60 @@ class TrialRunner:
         self._score = Scorer(plan.evaluators, plan.options.evaluator_timeout, threads, progress, responses)
         self._rng = rng or random.Random()
 
-    async def run(
+    def run(
         self, slot: WorkerSlot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
-    ) -> EvalResult:
-        """Run one sample in one configuration, and score the output."""
-        if self._peers is None:
-            trial, stored = await self._trial(slot, sample, configuration, epoch)
-            if trial.session is not None and trial.error is None:
-                sessions.note_cut_off(trial.session)
-            if trial is stored and trial.error is None and self._score.is_inline:
+    ) -> EvalResult | Awaitable[EvalResult]:
+        """Run one sample in one configuration, and score the output.
+
+        Returns the result if nothing had to wait, which saves most of the overhead of a fast target.
+        """
+        if self._peers is not None:
+            return self._run_with_peers(self._peers, slot, sample, configuration, epoch)
+        started_at = self._clock.now()
+        call, scope = self._start(slot, sample, configuration, epoch)
+        reply = call.value
+        if (
+            call.ended
+            and type(reply) is str
+            and len(reply) <= self._limits.short
+            and scope.recorded is None
+            and self._score.is_inline
+            and not may_hold_messages(reply)
+        ):
+            slot.end_call()
+            seconds = slot.monotonic() - scope.began
+            if seconds <= slot.seconds:
+                trial = Trial(sample, reply, None, seconds * 1000.0, started_at, configuration.name, epoch)
                 result = EvalResult(trial, self._score.score_inline(trial))
-                if not self._limits.needs_check(result):
-                    return result
-                return await self._limits.limit_result(result)
-            return await self._scored(stored, trial)
-        peer_slot = self._peers.open_slot(sample.id, configuration, epoch)
+                return self._limits.limit_result(result) if self._limits.needs_check(result) else result
+        return self._run(slot, sample, configuration, epoch, started_at, call, scope)
+
+    async def _run(
+        self,
+        slot: WorkerSlot,
+        sample: Sample[Any, Any],
+        configuration: Configuration,
+        epoch: int,
+        started_at: datetime,
+        call: UserCall,
+        scope: CallScope,
+    ) -> EvalResult:
+        trial, stored = await self._trial(slot, sample, configuration, epoch, started_at, call, scope)
+        return await self._scored(stored, trial)
+
+    async def _run_with_peers(
+        self,
+        peers: PeerTrials,
+        slot: WorkerSlot,
+        sample: Sample[Any, Any],
+        configuration: Configuration,
+        epoch: int,
+    ) -> EvalResult:
+        peer_slot = peers.open_slot(sample.id, configuration, epoch)
         try:
-            trial, stored = await self._trial(slot, sample, configuration, epoch)
-            if trial.session is not None and trial.error is None:
-                sessions.note_cut_off(trial.session)
+            started_at = self._clock.now()
+            call, scope = self._start(slot, sample, configuration, epoch)
+            trial, stored = await self._trial(slot, sample, configuration, epoch, started_at, call, scope)
             return await self._scored(stored, await peer_slot.add_peers(trial))
         finally:
             peer_slot.close()
@@ -121,65 +154,79 @@ class TrialRunner:
             result = EvalResult(stored, *await self._score(visible, in_threads=in_threads))
         return await self._limits.limit_result(result) if self._limits.needs_check(result) else result
 
-    async def _trial(
+    def _start(
         self, slot: WorkerSlot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
+    ) -> tuple[UserCall, CallScope]:
+        """Call the target; the call may have ended when this returns."""
+        private = sample if type(sample.input) in _IMMUTABLE else _copy_input(sample)
+        scope = CallScope(slot)
+        return UserCall(scope.call, self._call, private, configuration.options, epoch), scope
+
+    async def _trial(
+        self,
+        slot: WorkerSlot,
+        sample: Sample[Any, Any],
+        configuration: Configuration,
+        epoch: int,
+        started_at: datetime,
+        call: UserCall,
+        scope: CallScope,
     ) -> tuple[Trial, Trial]:
-        """Call the target, with retries; return the trial for evaluators and the one to store."""
-        started_at = self._clock.now()
+        """Wait for the target, with retries; return the trial for evaluators and the one to store."""
         attempt, usage = 1, None
-        latency: float | None
-        failure: BaseException | None
         while True:
-            session = Session()
-            sessions.current.set(session)
-            began = self._monotonic()
-            watch = CallWatch(slot, began, self._seconds, self._monotonic)
-            stopwatch.set_stopwatch(watch)
-            private = sample if type(sample.input) in _IMMUTABLE else _copy_input(sample)
-            call = UserCall(self._call, private, configuration.options, epoch)
-            if not call.ended:
-                watch.since = monotonic()
-                await self._wait(slot, call)
-            watch.end()
-            seconds = self._monotonic() - began
-            latency = seconds * 1000.0
-            in_time = seconds - watch.waited <= self._seconds or self._was_delayed(call, watch, seconds)
-            if call.error is None and not call.expired and in_time:
-                reply = call.value
-                failure = None if type(reply) is str else _check_reply(reply)
-                if failure is None and may_hold_messages(reply):
-                    reply = await self._read_messages(reply, sample)
-            else:
-                reply, failure = None, self._get_failure(call)
-            if len(session):
-                usage = _add_usage(usage, session)
-            if failure is None:
-                break
-            reply = None
-            if attempt > self._options.retries or not is_retryable_error(failure):
+            reply, failure, seconds = await self._finish_call(slot, sample, call, scope)
+            if scope.recorded is not None:
+                usage = _add_usage(usage, scope.recorded)
+            if failure is None or attempt > self._options.retries or not is_retryable_error(failure):
                 break
             await self._back_off(slot, attempt, failure)
             attempt += 1
-        sessions.current.set(None)
-        stopwatch.set_stopwatch(None)
+            call, scope = self._start(slot, sample, configuration, epoch)
         trial = Trial(
             sample,
             reply,
             None if failure is None else describe_failure(failure, self._timeout),
-            latency,
+            seconds * 1000.0,
             started_at,
             configuration.name,
             epoch,
             attempt,
             usage,
-            session if len(session) else None,
+            scope.recorded,
         )
-        if type(reply) is str and len(reply) <= self._limits.short:
-            return trial, trial
-        # isinstance would read __class__ of the user's object.
-        if issubclass(type(reply), Reply):
-            trial = self._apply_reply(trial, reply)
-        return await self._limits.limit_output(trial)
+        if type(reply) is not str or len(reply) > self._limits.short:
+            # isinstance would read __class__ of the user's object.
+            if issubclass(type(reply), Reply):
+                trial = self._apply_reply(trial, reply)
+            trial, stored = await self._limits.limit_output(trial)
+        else:
+            stored = trial
+        if trial.session is not None and trial.error is None:
+            sessions.note_cut_off(trial.session)
+        return trial, stored
+
+    async def _finish_call(
+        self, slot: WorkerSlot, sample: Sample[Any, Any], call: UserCall, scope: CallScope
+    ) -> tuple[Any, BaseException | None, float]:
+        """Wait for a call; return the reply or the failure, and the duration in seconds."""
+        try:
+            slot.call = call
+            scope.since = monotonic()
+            await call.wait()
+        finally:
+            slot.end_call()
+        seconds = slot.monotonic() - scope.began
+        in_time = seconds - scope.waited <= slot.seconds or self._was_delayed(call, scope, seconds)
+        if call.error is not None or call.expired or not in_time:
+            return None, self._get_failure(call), seconds
+        reply = call.value
+        failure = None if type(reply) is str else _check_reply(reply)
+        if failure is not None:
+            return None, failure, seconds
+        if may_hold_messages(reply):
+            reply = await self._read_messages(reply, sample, scope.recorded)
+        return reply, None, seconds
 
     def _apply_reply(self, trial: Trial, reply: Reply) -> Trial:
         if reply.usage is not None:
@@ -200,19 +247,19 @@ class TrialRunner:
             raw_output=reply.raw_output,
         )
 
-    def _was_delayed(self, call: UserCall, watch: CallWatch, seconds: float) -> bool:
+    def _was_delayed(self, call: UserCall, scope: CallScope, seconds: float) -> bool:
         """True if a call was late only because other code blocked the event loop."""
-        blocked = limits.loop_lag().blocked(watch.since, call.ended_at)
-        return seconds - watch.waited - blocked <= self._seconds
+        blocked = limits.loop_lag().blocked(scope.since, call.ended_at)
+        return seconds - scope.waited - blocked <= scope.seconds
 
-    async def _read_messages(self, reply: Any, sample: Sample[Any, Any]) -> Any:
+    async def _read_messages(self, reply: Any, sample: Sample[Any, Any], recorded: Session | None) -> Any:
         """Turn the messages in an output into a session.
 
         User objects are read in a thread and within the timeout: reading an attribute may run any code.
         """
         if is_data(reply):
-            return outside_task(read_reply, reply, sample)
-        call = UserCall(self._threads.run, read_reply, reply, sample)
+            return outside_task(read_reply, reply, sample, recorded)
+        call = UserCall(self._threads.run, read_reply, reply, sample, recorded)
         if self._timeout is not None:
             call.limit(self._timeout, limits.GRACE_SECONDS)
         await call.wait()
@@ -231,13 +278,6 @@ class TrialRunner:
             slot.task.cancel()
         await self._clock.sleep(delay)
         slot.is_idle = False
-
-    async def _wait(self, slot: WorkerSlot, call: UserCall) -> None:
-        slot.call = call
-        try:
-            await call.wait()
-        finally:
-            slot.call = None
 
     def _get_failure(self, call: UserCall) -> BaseException:
         if isinstance(call.error, StopRun):

@@ -125,7 +125,9 @@ class WorkerPool:
             if progress.has_listeners:
                 progress.trial_start(configuration.name)
             try:
-                result = await run(slot, sample, configuration, epoch)
+                outcome = run(slot, sample, configuration, epoch)
+                has_waited = not isinstance(outcome, EvalResult)
+                result = outcome if isinstance(outcome, EvalResult) else await outcome
             except StopRun as error:
                 # The trial has no result and is left for a resumed run. The first error is the
                 # reason; later ones follow from it.
@@ -136,8 +138,9 @@ class WorkerPool:
             self._store(position, result)
             if began - self._yielded_at > YIELD_SECONDS:
                 self._yielded_at = began
+                has_waited = True
                 await asyncio.sleep(0)
-            while self._writer.behind() and not self.stopped:
+            while has_waited and self._writer.behind() and not self.stopped:
                 await asyncio.sleep(WRITER_WAIT_SECONDS)
         self._remove_worker(slot)
 
@@ -191,7 +194,7 @@ class WorkerPool:
             self.stopped, self.decision = "decided", decision
 
     def _start_worker(self) -> None:
-        slot = WorkerSlot()
+        slot = WorkerSlot(self._options.timeout, self._monotonic)
         slot.task = asyncio.ensure_future(self._work(slot))
         hide(slot.task)
         slot.task.add_done_callback(self._on_worker_end)

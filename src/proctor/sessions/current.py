@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 from proctor.records.session import ModelCall, Session, Usage, impossible_counts, plausible_usage
 
-current: ContextVar[Session | None] = ContextVar("proctor_session", default=None)
+
+class HasSession(Protocol):
+    """Creates its session when the first event is recorded."""
+
+    @property
+    def session(self) -> Session: ...
+
+
+current: ContextVar[Session | HasSession | None] = ContextVar("proctor_session", default=None)
 warnings: ContextVar[list[str] | None] = ContextVar("proctor_warnings", default=None)
 # One entry for each output of the running run that was cut off.
 cut_off: ContextVar[list[None] | None] = ContextVar("proctor_cut_off", default=None)
@@ -24,12 +32,13 @@ def current_session() -> Session | None:
     >>> current_session() is None
     True
     """
-    return current.get()
+    session = current.get()
+    return session if session is None or isinstance(session, Session) else session.session
 
 
 def record(event: Any) -> None:
     """Add an event to the session of the running trial; do nothing outside of one."""
-    session = current.get()
+    session = current_session()
     if session is not None:
         session.append(event)
 

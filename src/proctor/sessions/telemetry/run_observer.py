@@ -219,9 +219,9 @@ def _has_service_name(environment: Mapping[str, str]) -> bool:
 class Runner(Protocol):
     """Runs trials."""
 
-    async def run(
+    def run(
         self, slot: Any, sample: Sample[Any, Any], configuration: Configuration, epoch: int
-    ) -> EvalResult: ...
+    ) -> EvalResult | Awaitable[EvalResult]: ...
 
 
 RunnerT = TypeVar("RunnerT", bound=Runner)
@@ -357,7 +357,7 @@ class _ObservedRunner:
 
     def run(
         self, slot: Any, sample: Sample[Any, Any], configuration: Configuration, epoch: int
-    ) -> Awaitable[EvalResult]:
+    ) -> EvalResult | Awaitable[EvalResult]:
         # Not async: without observation a trial has no overhead.
         observation = self._observed.start_trial()
         if observation is None:
@@ -378,7 +378,8 @@ class _ObservedRunner:
             current_recorder.set(recorder)
             _current_trial.set(observation)
             try:
-                results.append(await self._runner.run(slot, sample, configuration, epoch))
+                result = self._run(slot, sample, configuration, epoch)
+                results.append(result if isinstance(result, EvalResult) else await result)
             finally:
                 recorder.close()
         current_recorder.set(None)
@@ -421,7 +422,7 @@ def _observe_evaluation(
     spec: EvaluatorSpec, trial: Trial, recorder: TrialRecorder, tracer: RunTracer
 ) -> Iterator[list[Score]]:
     """Record the calls of an evaluator in its own session, if it has one."""
-    session = sessions.current.get()
+    session = sessions.current_session()
     own = None if session is trial.session else session
     recorder.start_evaluation(own)
     try:

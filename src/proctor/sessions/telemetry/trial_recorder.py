@@ -119,7 +119,8 @@ class SpanListener:
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:  # noqa: ARG002
         """Called by the SDK when a span starts."""
-        recorder, session, scope = current_recorder.get(), sessions.current.get(), span.instrumentation_scope
+        recorder, session = current_recorder.get(), sessions.current_session()
+        scope = span.instrumentation_scope
         if recorder is None or session is None or (scope is not None and scope.name == SCOPE):
             return
         key, parent = _get_key(span.context), span.parent
