@@ -31,6 +31,16 @@ def test_a_verdict_that_cannot_be_read_is_no_agreement() -> None:
     )
 
 
+def test_a_measurement_that_was_stopped_says_that_its_interval_is_a_rough_guide() -> None:
+    """The stop may have depended on the verdicts, which a 95 % interval does not allow for."""
+    stopped = JudgeMeasurement("D", 10, 9, 1, 10, 4, 2, planned=60)
+    assert stopped.summary.endswith(
+        "could not be read. The measurement was stopped by hand after 20 of 60 answers, so the interval "
+        "is only a rough guide"
+    )
+    assert all("stopped by hand after 14" in measured.summary for measured in MEASUREMENTS.values())
+
+
 @pytest.mark.parametrize(
     ("right_passed", "wrong_passed", "beats_constant"),
     [(10, 10, False), (0, 0, False), (8, 2, True), (7, 4, False), (0, 10, False)],

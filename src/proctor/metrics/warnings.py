@@ -22,7 +22,7 @@ class JudgeMeasurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Verdicts of `llm_judge` on answers that people labelled right or wrong, half of each.
 
     A verdict that could not be read counts as a disagreement. A constant verdict agrees with people
-    on half of the answers.
+    on half of the answers. `planned` is set if the run was stopped before that many answers.
     """
 
     data: str
@@ -32,6 +32,7 @@ class JudgeMeasurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wrong: int
     wrong_passed: int
     wrong_unread: int
+    planned: int = 0
 
     @property
     def n(self) -> int:
@@ -72,13 +73,23 @@ class JudgeMeasurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             f"({100 * self.agreed / self.n:.0f} %, 95 % interval {low:.0f}–{high:.0f} %; "
             f"a constant verdict: 50 %): {conclusion}. "
             f"It passed {self.right_passed} of {self.right} right answers and {self.wrong_passed} "
-            f"of {self.wrong} wrong ones; {self.unread} of {self.n} verdicts could not be read"
+            f"of {self.wrong} wrong ones; {self.unread} of {self.n} verdicts could not be read{self._caveat}"
+        )
+
+    @property
+    def _caveat(self) -> str:
+        """A stop with the verdicts in view biases the interval, so it must not stand alone."""
+        if self.planned <= self.n:
+            return ""
+        return (
+            f". The measurement was stopped by hand after {self.n} of {self.planned} answers, so the "
+            "interval is only a rough guide"
         )
 
 
 MEASUREMENTS: Mapping[str, JudgeMeasurement] = {
-    "smollm2": JudgeMeasurement("EVOUNA TQ", 7, 4, 2, 7, 2, 2),
-    "qwen-judge": JudgeMeasurement("EVOUNA TQ", 7, 7, 0, 7, 4, 0),
+    "smollm2": JudgeMeasurement("EVOUNA TQ", 7, 4, 2, 7, 2, 2, planned=60),
+    "qwen-judge": JudgeMeasurement("EVOUNA TQ", 7, 7, 0, 7, 4, 0, planned=40),
 }
 
 
