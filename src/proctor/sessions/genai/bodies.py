@@ -31,11 +31,7 @@ _TOOL_DATA = ("args", "arguments", "response", "result")
 
 
 def parse_request(body: Any) -> ParsedMessages | None:
-    """The messages of a request; None if its format is unknown.
-
-    >>> parse_request('{"prompt": "Hello", "system": "Be brief."}').messages
-    [Message(role='system', content='Be brief.'), Message(role='user', content='Hello')]
-    """
+    """The messages of a request; None if its format is unknown."""
     value = _wrap_parts(to_camel_case(decode_json(body)), "user")
     if is_message(value):
         return parse_messages([value])
@@ -63,11 +59,7 @@ def _find_system(body: Mapping[str, Any]) -> list[Any]:
 
 
 def parse_response(body: Any) -> ParsedMessages | None:
-    """The messages of a response; None if its format is unknown.
-
-    >>> parse_response({"choices": [{"message": {"role": "assistant", "content": "Hi"}}]}).messages
-    [Message(role='assistant', content='Hi')]
-    """
+    """The messages of a response; None if its format is unknown."""
     value = _wrap_parts(to_camel_case(decode_json(body)), "assistant")
     if is_message(value):
         return parse_messages([value], "assistant")
@@ -132,11 +124,7 @@ def _is_gemini_part(part: Any) -> bool:
 
 
 def to_camel_case(value: Any) -> Any:
-    """Lowercase the first letter of keys that C# clients capitalize.
-
-    >>> to_camel_case({"Role": "model", "Parts": [{"Text": "Hi", "FunctionCall": None}]})
-    {'role': 'model', 'parts': [{'text': 'Hi', 'functionCall': None}]}
-    """
+    """Lowercase the first letter of keys that C# clients capitalize."""
     first = value[0] if isinstance(value, list) and value else value
     if not isinstance(first, Mapping) or _PASCAL_CASE.isdisjoint(first):
         return value

@@ -25,49 +25,29 @@ _FAILURES = ("failed", "incomplete")
 
 
 def is_tool_call_type(kind: Any) -> bool:
-    """True for the type of a part or item that is a tool call.
-
-    >>> is_tool_call_type("server_tool_use"), is_tool_call_type("web_search_call"), is_tool_call_type("text")
-    (True, True, False)
-    """
+    """True for the type of a part or item that is a tool call."""
     return isinstance(kind, str) and (kind in _CALL_PARTS or kind in _ITEMS)
 
 
 def is_tool_result_type(kind: Any) -> bool:
-    """True for the type of a part or item that is a tool result.
-
-    >>> is_tool_result_type("web_search_tool_result"), is_tool_result_type("computer_call_output")
-    (True, True)
-    """
+    """True for the type of a part or item that is a tool result."""
     return isinstance(kind, str) and (kind.endswith(_RESULT) or kind in _OUTPUTS)
 
 
 def get_tool_name(item: Mapping[str, Any]) -> str:
-    """The tool name in the type of an item.
-
-    >>> get_tool_name({"type": "web_search_call"}), get_tool_name({"type": "function_call"})
-    ('web_search', '')
-    """
+    """The tool name in the type of an item."""
     return str(item["type"]).removesuffix("_call") if _is_item(item) else ""
 
 
 def get_tool_arguments(item: Mapping[str, Any]) -> Any:
-    """The arguments of an item that does not call them `arguments`.
-
-    >>> get_tool_arguments({"type": "web_search_call", "action": {"type": "search", "query": "Rome"}})
-    {'type': 'search', 'query': 'Rome'}
-    """
+    """The arguments of an item that does not call them `arguments`."""
     if not _is_item(item):
         return None
     return item.get("action") or {name: item[name] for name in _ARGUMENT_KEYS if name in item}
 
 
 def get_hosted_result(item: Any) -> Any:
-    """The result inside a call item, or None.
-
-    >>> get_hosted_result({"type": "web_search_call", "status": "completed"})
-    'completed'
-    """
+    """The result inside a call item, or None."""
     if not isinstance(item, Mapping) or item.get("type") not in _HOSTED_ITEMS:
         return None
     return next((item[name] for name in _RESULT_KEYS if item.get(name) is not None), None)
@@ -100,10 +80,6 @@ def join_fragments(answer: Sequence[Any]) -> Sequence[Any]:
     """Join the messages of one answer that are pieces of one message.
 
     Pieces share an id or break in the middle of sentences; other messages stay unchanged.
-
-    >>> pieces = [{"role": "assistant", "id": "m1", "content": text} for text in ("Par", "is")]
-    >>> join_fragments(pieces)
-    [{'role': 'assistant', 'id': 'm1', 'content': 'Paris'}]
     """
     runs: list[list[Any]] = []
     for message in answer:

@@ -68,11 +68,7 @@ class ParsedMessages(NamedTuple):
 
 
 def parse_messages(items: Sequence[Any], default_role: str = "user") -> ParsedMessages:
-    """Parse messages; `default_role` applies to those without a role.
-
-    >>> parse_messages([{"role": "model", "parts": [{"text": "Hi"}]}]).messages
-    [Message(role='assistant', content='Hi')]
-    """
+    """Parse messages; `default_role` applies to those without a role."""
     parsed = ParsedMessages([], [], [], [], set(), [])
     called: set[str] = set()
     for item in join_fragments(items) if default_role == "assistant" else items:
@@ -89,11 +85,7 @@ def parse_messages(items: Sequence[Any], default_role: str = "user") -> ParsedMe
 
 
 def is_message(value: Any) -> bool:
-    """True for a mapping in the shape of a message.
-
-    >>> is_message({"role": "user", "content": "Hi"}), is_message({"content": "role"})
-    (True, False)
-    """
+    """True for a mapping in the shape of a message."""
     if not isinstance(value, Mapping):
         return False
     fields = _unwrap(value)
@@ -138,11 +130,7 @@ def _restore_tool_role(fields: Mapping[str, Any], called: Collection[str]) -> Ma
 
 
 def is_bare_message(value: Any) -> bool:
-    """True for a LangChain message that lost its role: an unnamed tool result.
-
-    >>> is_bare_message({"content": "sunny", "additional_kwargs": {}})
-    True
-    """
+    """True for a LangChain message that lost its role: an unnamed tool result."""
     if not isinstance(value, Mapping) or value.get("role") is not None:
         return False
     return {"content", "additional_kwargs"} <= value.keys() and _read_type_role(value) is None
@@ -233,11 +221,7 @@ def _read_role(fields: Mapping[str, Any], default_role: str) -> Role:
 
 
 def parse_role(name: str) -> Role | None:
-    """The role that a name means, or None if it is none of the four.
-
-    >>> parse_role("Human"), parse_role("bot"), parse_role("critic")
-    ('user', 'assistant', None)
-    """
+    """The role that a name means, or None if it is none of the four."""
     name = name.casefold()
     return _ROLES.get(name) or _OTHER_ROLES.get(name)
 

@@ -58,12 +58,7 @@ class SpanCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 def read_span(span: SpanData) -> SpanCall | None:
-    """Read the model or tool call of a span; None for any other span.
-
-    >>> span = SpanData("chat", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "small"})
-    >>> read_span(span).call.model
-    'small'
-    """
+    """Read the model or tool call of a span; None for any other span."""
     call_type = classify_span(span.attributes)
     if call_type is None:
         return None
@@ -81,11 +76,7 @@ def read_span(span: SpanData) -> SpanCall | None:
 
 
 def classify_span(attributes: Mapping[str, Any]) -> CallType | None:
-    """Whether a span is a model call, a tool call or neither.
-
-    >>> classify_span({"openinference.span.kind": "LLM"}), classify_span({"http.request.method": "POST"})
-    ('model', None)
-    """
+    """Whether a span is a model call, a tool call or neither."""
     operation = get_operation(attributes)
     if operation is not None:
         return names.OPERATIONS.get(operation)
@@ -96,21 +87,13 @@ def classify_span(attributes: Mapping[str, Any]) -> CallType | None:
 
 
 def get_operation(attributes: Mapping[str, Any]) -> str | None:
-    """The operation name of a span in lower case, or None.
-
-    >>> get_operation({"openinference.span.kind": "CHAIN"})
-    'chain'
-    """
+    """The operation name of a span in lower case, or None."""
     values = (attributes.get(name) for name in names.OPERATION_ATTRIBUTES)
     return next((it.casefold() for it in values if isinstance(it, str) and it), None)
 
 
 def is_container_span(attributes: Mapping[str, Any]) -> bool:
-    """True for spans of agents, chains and the like, which contain calls.
-
-    >>> is_container_span({"gen_ai.operation.name": "invoke_agent"})
-    True
-    """
+    """True for spans of agents, chains and the like, which contain calls."""
     return get_operation(attributes) in names.CONTAINER_OPERATIONS
 
 

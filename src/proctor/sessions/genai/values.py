@@ -14,11 +14,7 @@ _MAX_SPACE = 40
 
 
 def decode_json(value: Any) -> Any:
-    """The value of an attribute; decodes texts that contain a JSON object, list or string.
-
-    >>> decode_json('{"city": "Paris"}'), decode_json('"Paris"'), decode_json("42"), decode_json("[draft]")
-    ({'city': 'Paris'}, 'Paris', '42', '[draft]')
-    """
+    """The value of an attribute; decodes texts that contain a JSON object, list or string."""
     if isinstance(value, str) and value[:_MAX_SPACE].lstrip()[:1] in ("{", "[", '"'):
         try:
             decoded = msgspec.json.decode(value)
@@ -30,11 +26,7 @@ def decode_json(value: Any) -> Any:
 
 
 def is_too_deep(value: Any) -> bool:
-    """True if a value is nested deeper than `MAX_DEPTH`.
-
-    >>> is_too_deep([[1], {"a": [2]}])
-    False
-    """
+    """True if a value is nested deeper than `MAX_DEPTH`."""
     level = _get_children([value])
     for _ in range(MAX_DEPTH):
         level = [inner for outer in level for inner in _get_children(outer)]
@@ -49,11 +41,7 @@ def _get_children(value: dict[str, Any] | list[Any]) -> list[Any]:
 
 
 def parse_arguments(value: Any) -> dict[str, Any]:
-    """The arguments of a tool as a mapping; other values get an empty name.
-
-    >>> parse_arguments('{"q": "Paris"}'), parse_arguments("Paris"), parse_arguments(None)
-    ({'q': 'Paris'}, {'': 'Paris'}, {})
-    """
+    """The arguments of a tool as a mapping; other values get an empty name."""
     arguments = decode_json(value)
     if isinstance(arguments, Mapping):
         return {str(key): to_plain(item) for key, item in arguments.items()}
@@ -61,22 +49,14 @@ def parse_arguments(value: Any) -> dict[str, Any]:
 
 
 def to_plain(value: Any) -> Any:
-    """A copy with plain dicts and lists in place of SDK types.
-
-    >>> to_plain(({"a": (1,)},))
-    [{'a': [1]}]
-    """
+    """A copy with plain dicts and lists in place of SDK types."""
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
     return [to_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def text_or_none(value: Any) -> str | None:
-    """An id or a name as text; None if it is empty.
-
-    >>> text_or_none(7), text_or_none(""), text_or_none(None)
-    ('7', None, None)
-    """
+    """An id or a name as text; None if it is empty."""
     return None if value is None or value == "" else str(value)
 
 
@@ -197,20 +177,12 @@ _KNOWN = (
 
 
 def holds_content(name: str) -> bool:
-    """True for an attribute with messages, or arguments or results of a tool.
-
-    >>> holds_content("gen_ai.prompt.0.content"), holds_content("gen_ai.usage.input_tokens")
-    (True, False)
-    """
+    """True for an attribute with messages, or arguments or results of a tool."""
     return name in _CONTENT or name.startswith(_NUMBERED)
 
 
 def is_known_attribute(name: str) -> bool:
-    """True for an attribute of a known convention.
-
-    >>> is_known_attribute("gen_ai.response.id"), is_known_attribute("acme.blob")
-    (True, False)
-    """
+    """True for an attribute of a known convention."""
     return name.startswith(_KNOWN) or holds_content(name)
 
 
@@ -223,21 +195,12 @@ def get_separator(role: str) -> str:
 
     Models split one answer into several texts (at citations, or while streaming), and their clients
     join them without a separator. Users and tools send separate texts, one per line.
-
-    >>> get_separator("assistant"), get_separator("user")
-    ('', '\\n')
     """
     return "" if role == "assistant" else "\n"
 
 
 def join_texts(texts: Iterable[Any], role: str) -> str:
-    """Join texts; `BREAK` begins a new line for every role.
-
-    >>> join_texts(["The capital is ", "Paris."], "assistant")
-    'The capital is Paris.'
-    >>> join_texts(["Let me look.", BREAK, "It is Paris."], "assistant")
-    'Let me look.\\nIt is Paris.'
-    """
+    """Join texts; `BREAK` begins a new line for every role."""
     groups: list[list[str]] = [[]]
     for text in texts:
         if text is not BREAK:

@@ -53,16 +53,7 @@ _QUEUED = "queued_command"
 
 
 class TokenTotals:
-    """Token sums of a log: once per message, and over all lines.
-
-    >>> totals = TokenTotals()
-    >>> for n in (1, 5):
-    ...     message = {"usage": {"output_tokens": n}}
-    ...     totals.add_line(message)
-    ...     totals.set_message("m1", message)
-    >>> totals.summarize()
-    {'once_a_message': {'output_tokens': 5}, 'of_all_lines': {'output_tokens': 6}}
-    """
+    """Token sums of a log: once per message, and over all lines."""
 
     def __init__(self) -> None:
         self._by_message: dict[Hashable, dict[str, int]] = {}
@@ -88,11 +79,7 @@ class TokenTotals:
 
 
 def read_usage(fields: Mapping[str, Any]) -> Usage:
-    """The usage of a message; tokens read from or written to the cache count as input.
-
-    >>> read_usage({"input_tokens": 10, "cache_read_input_tokens": 40, "output_tokens": 2})
-    Usage(input_tokens=50, output_tokens=2, cached_tokens=40)
-    """
+    """The usage of a message; tokens read from or written to the cache count as input."""
     uncached, output, cache_read, cache_write = (as_count(fields.get(name)) for name in COUNTS)
     if uncached is None and cache_read is None and cache_write is None:
         return Usage(None, output)

@@ -84,13 +84,7 @@ class MessageContent(NamedTuple):
 
 
 def parse_content(content: str | list[Any]) -> MessageContent:
-    """Parse the content of a message.
-
-    >>> image = {"type": "input_image", "image_url": "x"}
-    >>> marked = [{"type": "input_text", "text": "<image>"}, image]
-    >>> parse_content([*marked, {"type": "input_text", "text": "What is it?"}]).texts[0]
-    'What is it?'
-    """
+    """Parse the content of a message."""
     if isinstance(content, str):
         return MessageContent(content, [], [content.strip()])
     marks = [part for index, part in enumerate(content) if _is_image_mark(content, index)]
@@ -119,15 +113,7 @@ def get_part_text(part: Any) -> str | None:
 
 
 class EchoMatcher:
-    """Finds the events that repeat no item: only these contain their message.
-
-    >>> matcher = EchoMatcher()
-    >>> matcher.add_item("user", parse_content("Go on."), 5)
-    >>> for index in (4, 20):
-    ...     matcher.add_event("user", "Go on.", index)
-    >>> list(matcher.unmatched())
-    [(20, 'user', 'Go on.')]
-    """
+    """Finds the events that repeat no item: only these contain their message."""
 
     def __init__(self) -> None:
         self._items: list[tuple[int, Role, Sequence[str]]] = []
@@ -184,16 +170,7 @@ class _Turn(NamedTuple):
 
 
 class TurnLog:
-    """The lines of a session without the turns that were rolled back.
-
-    >>> log = TurnLog()
-    >>> for text in ("One?", "Two?"):
-    ...     log.add_line(1, {"type": "message", "role": "user", "content": text})
-    >>> event = {"type": "thread_rolled_back", "num_turns": 1}
-    >>> log.add_line(3, {"type": "event_msg", "payload": event})
-    >>> [len(line.rolled_back or ()) for line in log.lines()]
-    [0, 1]
-    """
+    """The lines of a session without the turns that were rolled back."""
 
     def __init__(self) -> None:
         self._lines: list[LogLine] = []
@@ -500,11 +477,7 @@ class _SessionReader:
 
 
 def read_usage(fields: Mapping[str, Any]) -> Usage:
-    """The usage of a call; cached tokens are part of the input.
-
-    >>> read_usage({"input_tokens": 100, "cached_input_tokens": 60, "output_tokens": 10})
-    Usage(input_tokens=100, output_tokens=10, cached_tokens=60)
-    """
+    """The usage of a call; cached tokens are part of the input."""
     names = ("input_tokens", "output_tokens", "cached_input_tokens")
     return Usage(*(first_count(fields, name) for name in names))
 
@@ -530,11 +503,7 @@ def _parse_output(output: Any) -> tuple[Any, int | None, float | None, dict[str,
 
 
 def _find_exit_code(output: str) -> int | None:
-    """The exit code that the program wrote; the output of the command is not searched.
-
-    >>> _find_exit_code("Exit code: 0\\nWall time: 1 seconds\\nOutput:\\nExit code: 1")
-    0
-    """
+    """The exit code that the program wrote; the output of the command is not searched."""
     start = _OUTPUT.search(output)
     codes = _EXIT.findall(output, 0, start.start()) if start else []
     codes = codes or _LAST_LINE.findall(output)

@@ -93,10 +93,6 @@ class ContentMatcher:
     A value matches if the events have each of its lines under the same keys, in the same order.
     Each line of the events matches once. Speakers and calls are not compared, so pass only values
     that these events were read from.
-
-    >>> matcher = ContentMatcher([Message("user", "Hi")])
-    >>> matcher.consume('[{"role": "user", "content": "Hi"}]'), matcher.consume("Hi")
-    (True, False)
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
@@ -183,11 +179,7 @@ def _is_text(part: Any) -> bool:
 
 
 def matches_source(name: str, sources: Sequence[str]) -> bool:
-    """True if a name is one of the sources; a source that ends with a dot is a prefix.
-
-    >>> matches_source("gen_ai.prompt.0.role", ["gen_ai.prompt."])
-    True
-    """
+    """True if a name is one of the sources; a source that ends with a dot is a prefix."""
     return any(name == it or (it.endswith(".") and name.startswith(it)) for it in sources)
 
 
@@ -207,10 +199,6 @@ def iterate_content(value: Any) -> Iterator[ContentLine]:
     """The content lines of a value in order, also of JSON in texts, without message structure.
 
     Below a key that is not part of a message format everything is content.
-
-    >>> value = {"role": "user", "content": "Hi\\nyou", "a": {"role": "user", "b": ['{"c": 2}']}}
-    >>> [(".".join(path), line) for path, line in iterate_content(value)]
-    [('', 'Hi'), ('', 'you'), ('a.role', 'user'), ('a.b.c', '2')]
     """
     stack: list[tuple[tuple[str, ...], Any]] = [((), value)]
     while stack:
@@ -245,11 +233,7 @@ def _split_lines(value: Any, path: tuple[str, ...]) -> Sequence[str]:
 
 
 def is_structural(name: Any, value: Any) -> bool:
-    """True for a field that describes the structure of a message, such as its role.
-
-    >>> is_structural("gen_ai.prompt.0.role", "user"), is_structural("gen_ai.prompt.0.content", "user")
-    (True, False)
-    """
+    """True for a field that describes the structure of a message, such as its role."""
     last = str(name).rpartition(".")[2]
     if last == "index":
         return value == 0 and isinstance(value, int)
@@ -259,13 +243,7 @@ def is_structural(name: Any, value: Any) -> bool:
 
 
 def read_phase(name: str, attributes: Mapping[str, Any]) -> str:
-    """The phase of a call that a span describes, with its target; empty if it is none.
-
-    >>> read_phase("start", {"target": "tool.weather.start", "name": "start"})
-    'tool.weather.start'
-    >>> read_phase("start", {}), read_phase("start", {"tool.name": "start"})
-    ('start', '')
-    """
+    """The phase of a call that a span describes, with its target; empty if it is none."""
     target = attributes.get("target")
     if isinstance(target, str) and attributes.get("name") in _PHASES:
         return target

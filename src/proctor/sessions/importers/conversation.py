@@ -69,12 +69,6 @@ def read_conversation(output: Any, given: Any = None) -> Conversation | None:
 
     `given` is the input of the target. Messages up to the end of the input are history: they are
     in the session, but their tool calls do not belong to this trial.
-
-    >>> read_conversation([{"role": "user", "content": "Hi"},
-    ...     {"role": "assistant", "content": "Hello!"}]).answer
-    'Hello!'
-    >>> read_conversation({"answer": "Hello!"}) is None
-    True
     """
     parsed = _find_messages(output)
     if parsed is None:
@@ -104,20 +98,12 @@ def read_conversation(output: Any, given: Any = None) -> Conversation | None:
 
 
 def has_messages(value: Any) -> bool:
-    """True if a value is or contains a conversation.
-
-    >>> has_messages({"messages": [{"role": "user", "content": "Hi"}]}), has_messages("Hi")
-    (True, False)
-    """
+    """True if a value is or contains a conversation."""
     return _find_messages(value) is not None
 
 
 def list_state_names(output: Any) -> tuple[str, ...]:
-    """The other keys or fields of a mapping or object with `messages`.
-
-    >>> list_state_names({"messages": [], "category": "refund"}), list_state_names({"category": "refund"})
-    (('category',), ())
-    """
+    """The other keys or fields of a mapping or object with `messages`."""
     if _get_field(output, MESSAGES) is None:
         return ()
     if isinstance(output, Mapping):
@@ -218,11 +204,7 @@ def _find_messages(output: Any) -> _Messages | None:
 
 
 def is_langchain_json(output: str) -> bool:
-    """True for a text that LangChain's `dumps` may have written.
-
-    >>> is_langchain_json('[{"lc": 1, "type": "constructor"}]'), is_langchain_json("Paris")
-    (True, False)
-    """
+    """True for a text that LangChain's `dumps` may have written."""
     return output[:1] in ("[", "{") and '"lc"' in output[:200]
 
 

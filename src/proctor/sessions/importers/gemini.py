@@ -355,11 +355,7 @@ def _parse_result(result: Any) -> tuple[Any, str | None, dict[str, Any]]:
 
 
 def read_usage(tokens: Mapping[str, Any]) -> Usage:
-    """The usage of a message; thoughts count as output, tool tokens as input.
-
-    >>> read_usage({"input": 40, "output": 3, "cached": 8, "thoughts": 5, "tool": 0, "total": 48})
-    Usage(input_tokens=40, output_tokens=8, cached_tokens=8)
-    """
+    """The usage of a message; thoughts count as output, tool tokens as input."""
     inputs, outputs = _add_counts(tokens, "input", "tool"), _add_counts(tokens, "output", "thoughts")
     return Usage(inputs, outputs, as_count(tokens.get("cached")))
 

@@ -173,11 +173,7 @@ def _add_usage(builder: SessionBuilder, number: int, fields: Mapping[str, Any]) 
 
 
 def read_usage(fields: Mapping[str, Any]) -> Usage:
-    """The usage of a message; cached tokens are part of the input.
-
-    >>> read_usage({"input_tokens": 9, "output_tokens": 2, "input_token_details": {"cache_read": 4}})
-    Usage(input_tokens=9, output_tokens=2, cached_tokens=4)
-    """
+    """The usage of a message; cached tokens are part of the input."""
     details = as_mapping(fields.get("input_token_details"))
     return Usage(
         first_count(fields, "input_tokens"),

@@ -102,14 +102,7 @@ class TraceMessages(NamedTuple):
 
 
 def read_trace_messages(trace_input: Any, trace_output: Any, events: Iterable[Event]) -> TraceMessages:
-    """The input and output of a trace, if no event contains them.
-
-    >>> messages = read_trace_messages({"question": "Where?"}, {"answer": "There.", "sources": 2}, [])
-    >>> messages.before
-    [Message(role='user', content='Where?')]
-    >>> messages.after
-    [Message(role='assistant', content={'answer': 'There.', 'sources': 2})]
-    """
+    """The input and output of a trace, if no event contains them."""
     roles = {event.role for event in events if isinstance(event, Message)}
     trace_input, trace_output = _unwrap_arguments(decode_value(trace_input)), decode_value(trace_output)
     request, response = parse_request(trace_input), parse_response(trace_output)

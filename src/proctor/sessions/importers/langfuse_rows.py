@@ -75,11 +75,7 @@ _TRACE_FIELDS = ("timestamp", "userId", "sessionId", "tags", "htmlPath", "scores
 
 
 def read_usage(observation: Mapping[str, Any]) -> Usage | None:
-    """The usage of an observation; None if it has no counts.
-
-    >>> read_usage({"usageDetails": {"input": 5, "input_cache_read": 40, "output": 2, "total": 47}})
-    Usage(input_tokens=45, output_tokens=2, cached_tokens=40)
-    """
+    """The usage of an observation; None if it has no counts."""
     details = as_mapping(decode_json(observation.get("usageDetails")))
     legacy = as_mapping(decode_json(observation.get("usage")))
     if not details and legacy.get("unit") in (None, "TOKENS"):
@@ -147,11 +143,7 @@ class ObservationCall(NamedTuple):
 
 
 def read_observation(observation: Mapping[str, Any]) -> ObservationCall:
-    """Read the model or tool call of an observation.
-
-    >>> read_observation({"type": "GENERATION", "model": "small", "input": "Hi"}).span_call.call.model
-    'small'
-    """
+    """Read the model or tool call of an observation."""
     attributes = get_attributes(observation)
     call_type = _classify(observation, attributes)
     if call_type is None:
@@ -182,11 +174,7 @@ def read_observation(observation: Mapping[str, Any]) -> ObservationCall:
 
 
 def read_observation_messages(observation: Mapping[str, Any]) -> CallMessages:
-    """The messages of an observation, from its input and output or its span attributes.
-
-    >>> read_observation_messages({"input": [{"role": "user", "content": "Hi"}], "output": "Hello"}).inputs
-    [Message(role='user', content='Hi')]
-    """
+    """The messages of an observation, from its input and output or its span attributes."""
     return _read_messages(observation, get_attributes(observation))[0]
 
 
@@ -276,11 +264,7 @@ def _read_model_call(call: ModelCall, observation: Mapping[str, Any]) -> ModelCa
 
 
 def get_duration_ms(row: Mapping[str, Any]) -> float | None:
-    """The duration of a row, from its times or its latency in seconds.
-
-    >>> get_duration_ms({"startTime": "2026-01-01T00:00:00Z", "endTime": "2026-01-01T00:00:01.5Z"})
-    1500.0
-    """
+    """The duration of a row, from its times or its latency in seconds."""
     began, ended = parse_time(row.get("startTime")), parse_time(row.get("endTime"))
     if began is not None and ended is not None and ended >= began:
         return (ended - began).total_seconds() * 1e3
@@ -365,20 +349,12 @@ def _merge_rows(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str
 
 
 def normalize_keys(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with the key names of the API.
-
-    >>> normalize_keys({"trace_id": "t", "name": "a"})
-    {'traceId': 't', 'name': 'a'}
-    """
+    """A row with the key names of the API."""
     return {key if (name := _API_NAMES.get(key, key)) in row else name: value for key, value in row.items()}
 
 
 def classify_row(value: Any) -> str | None:
-    """The type of a row: `export`, `page`, `session`, `trace`, `observation`, `score` or None.
-
-    >>> classify_row({"id": "o", "traceId": "t", "type": "SPAN", "startTime": "2026-01-01"})
-    'observation'
-    """
+    """The type of a row: `export`, `page`, `session`, `trace`, `observation`, `score` or None."""
     if not isinstance(value, dict):
         return None
     row = normalize_keys(value)

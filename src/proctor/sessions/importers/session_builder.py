@@ -246,11 +246,7 @@ def _first_text(events: Sequence[Event], role: Role) -> str | None:
 
 
 def merge_distinct(recorded: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two mappings; rename keys of `extra` that exist.
-
-    >>> merge_distinct({"log": "theirs"}, {"log": "ours", "started_at": "now"})
-    {'log': 'theirs', 'imported log': 'ours', 'started_at': 'now'}
-    """
+    """Merge two mappings; rename keys of `extra` that exist."""
     merged = dict(recorded)
     for name, value in extra.items():
         while name in merged:

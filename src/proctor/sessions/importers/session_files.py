@@ -59,14 +59,7 @@ class _FileProblems(NamedTuple):
 
 
 class ReadProblems:
-    """What could not be read, in the order of the files.
-
-    >>> problems = ReadProblems()
-    >>> for line in (3, 4):
-    ...     problems.add(Path("notes.json"), "it is not JSON", line)
-    >>> [str(problem) for problem in problems.by_file]
-    ['notes.json: 2 lines that cannot be read as they are, such as line 3: it is not JSON']
-    """
+    """What could not be read, in the order of the files."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -139,11 +132,7 @@ class Format(Protocol):
 
 
 def load_format(name: str) -> Format:
-    """Load a format by its name.
-
-    >>> load_format("claude-code").NAME
-    'claude-code'
-    """
+    """Load a format by its name."""
     if name not in FORMATS:
         raise ConfigError(
             f"there is no format {name!r}", where="format", fix=suggest_name(name, [AUTO, *FORMATS])
@@ -153,13 +142,7 @@ def load_format(name: str) -> Format:
 
 
 def detect_format(values: Sequence[Any]) -> Format | None:
-    """Detect the format from the first values of a file; None if it is unknown.
-
-    >>> detect_format([{"role": "user", "content": "Hello"}]).NAME
-    'openai'
-    >>> detect_format([{"id": "1", "input": "2 + 2"}]) is None
-    True
-    """
+    """Detect the format from the first values of a file; None if it is unknown."""
     return next((it for it in map(load_format, FORMATS) if it.looks_like(values)), None)
 
 
@@ -366,11 +349,7 @@ def _decode_stream(stream: BinaryIO) -> Iterator[tuple[int, tuple[Any, str | Non
 
 
 def _find_document_error(data: bytes) -> int | None:
-    """The line offset at which a document is damaged; None if the data is one value per line.
-
-    >>> _find_document_error(b'[\\n {"role": "user",\\n  "con'), _find_document_error(b'{"cut\\n{"a": 1}\\n')
-    (2, None)
-    """
+    """The line offset at which a document is damaged; None if the data is one value per line."""
     first, _, rest = data.partition(b"\n")
     text = data.decode("utf-8", "replace")
     position = len(text)
@@ -391,11 +370,7 @@ def _find_document_error(data: bytes) -> int | None:
 
 
 def decode_line(line: bytes) -> tuple[Any, str | None]:
-    """The value of a line and its problem; a repaired value has both.
-
-    >>> decode_line(b'{"a": 1}'), decode_line(b'{"a": ')[1]
-    (({'a': 1}, None), 'it is not JSON: expecting value, at character 7')
-    """
+    """The value of a line and its problem; a repaired value has both."""
     try:
         value = msgspec.json.decode(line)
         return (None, TOO_DEEP) if _is_deep(line, value) else (value, None)

@@ -53,11 +53,6 @@ class ToolSpanMatcher:
 
     `requested` are all calls that messages contain: a call in the history must not take, by name
     alone, the span of another call.
-
-    >>> call = ToolCall("weather", call_id="c1")
-    >>> matcher = ToolSpanMatcher([(7, ToolCall("weather", call_id="c1"))], [call])
-    >>> matcher.find(call), matcher.find(call)
-    (7, None)
     """
 
     def __init__(self, spans: Iterable[tuple[int, ToolCall]], requested: Iterable[ToolCall]) -> None:
@@ -93,11 +88,6 @@ class ToolResultMatcher:
     """Finds the call of each tool result that a model received.
 
     Models reuse ids, so a result belongs to the call before it in its own conversation.
-
-    >>> matcher = ToolResultMatcher()
-    >>> matcher.add_call(3, ToolCall("weather", call_id="c1"))
-    >>> matcher.find_call(Message("tool", "Sunny", call_id="c1"), None)
-    3
     """
 
     def __init__(self) -> None:
@@ -126,12 +116,7 @@ class ToolResultMatcher:
 
 
 def match_results(messages: Sequence[Message]) -> list[ToolCall | None]:
-    """For each message of a conversation, the call it answers, if it is a tool result.
-
-    >>> call = ToolCall("weather", call_id="c1")
-    >>> match_results([Message("assistant", "", None, (call,)), Message("tool", "!", call_id="c1")])
-    [None, ToolCall(name='weather', call_id='c1')]
-    """
+    """For each message of a conversation, the call it answers, if it is a tool result."""
     by_id: dict[str, deque[ToolCall]] = {}
     # None holds all calls: a result may have neither an id nor a name.
     by_name: defaultdict[str | None, deque[ToolCall]] = defaultdict(deque)
@@ -474,21 +459,13 @@ def _get_depths(steps: Sequence[Step]) -> list[int]:
 
 
 def merge_source_fields(record: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
-    """A span record plus the remaining fields of its source; conflicting names get a prefix.
-
-    >>> merge_source_fields({"id": "s1"}, {"id": 7, "flags": 1})
-    {'id': 's1', 'their id': 7, 'flags': 1}
-    """
+    """A span record plus the remaining fields of its source; conflicting names get a prefix."""
     merged = {**record, **rename_conflicts(_RECORD_FIELDS, source)}
     return {name: value for name, value in merged.items() if value not in (None, {}, [], "")}
 
 
 def rename_conflicts(reserved: Collection[str], source: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename source fields whose name is reserved, without overwriting another.
-
-    >>> rename_conflicts(["id"], {"id": 7, "their id": 8})
-    {'their id 2': 7, 'their id': 8}
-    """
+    """Rename source fields whose name is reserved, without overwriting another."""
     names = UniqueNames(" ")
     for name in source:
         if name not in reserved:

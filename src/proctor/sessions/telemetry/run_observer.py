@@ -59,13 +59,7 @@ def get_program_provider() -> Any:
 
 
 def list_exporters(environment: Mapping[str, str]) -> list[str]:
-    """List the exporters in OpenTelemetry's environment variables.
-
-    >>> list_exporters({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"})
-    ['otlp_proto_http']
-    >>> list_exporters({"OTEL_TRACES_EXPORTER": "none"})
-    []
-    """
+    """List the exporters in OpenTelemetry's environment variables."""
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return []
     configured = environment.get("OTEL_TRACES_EXPORTER") or ""
@@ -332,11 +326,6 @@ def observe_run(
     """Observe a run: `async with observe_run(run) as observer`, then wrap its runner and evaluators.
 
     With `for_others` the trials belong to runs of other processes, named by `current_run_id`.
-
-    >>> from datetime import UTC, datetime
-    >>> run = RunMetadata("r1", "capitals", datetime(2026, 1, 1, tzinfo=UTC))
-    >>> type(observe_run(run, {})).__name__
-    'RunObserver'
     """
     return RunObserver(run, environment, for_others=for_others)
 

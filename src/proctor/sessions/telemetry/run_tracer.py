@@ -322,11 +322,7 @@ class RunTracer:
 
 
 def truncate(text: str) -> str:
-    """Limit a text to `MAX_LENGTH` characters.
-
-    >>> truncate("short"), len(truncate("x" * 10_000))
-    ('short', 8192)
-    """
+    """Limit a text to `MAX_LENGTH` characters."""
     return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - len(CUT_MARK)] + CUT_MARK
 
 
