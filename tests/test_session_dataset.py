@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from proctor.sessions.importers.json_values import ImportedSession
 from proctor.wiring.prepare import Evaluation, prepare
 from proctor.wiring.registry import Registry
 from tests.importers.examples import CLAUDE, OPENAI
+from tests.importers.growth import assert_linear
 from tests.importers.logs import only, real
 
 
@@ -51,14 +52,20 @@ def test_ids_that_clash_get_a_suffix(tmp_path: Path) -> None:
     assert data.info == data.inspect()
 
 
-def test_ten_thousand_of_one_name_are_told_apart_in_no_time() -> None:
-    """The next number is not searched for from the beginning."""
-    before = time.process_time()
-    found = (ImportedSession("chat", Session(), "openai", "f") for _ in range(20_000))
-    names = [name for name, _ in name_sessions_uniquely(found)]
-    assert (names[:2], names[-1]) == (["chat", "chat-2"], "chat-20000")
-    assert len(set(names)) == 20_000
-    assert time.process_time() - before < 5
+def test_the_work_for_unique_names_is_linear() -> None:
+    """The search for the next number does not start from the beginning."""
+
+    def prepare(count: int) -> Callable[[], object]:
+        sessions = [ImportedSession("chat", Session(), "openai", "f") for _ in range(count)]
+
+        def assign_names() -> None:
+            names = [name for name, _ in name_sessions_uniquely(sessions)]
+            assert (names[:2], names[-1]) == (["chat", "chat-2"], f"chat-{count}")
+            assert len(set(names)) == count
+
+        return assign_names
+
+    assert_linear(prepare, 300)
 
 
 def test_one_session_can_be_chosen(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from typing import Any
 
 from proctor.records.session import CustomEvent, Message, ToolCall, Usage
 from proctor.sessions.importers import claude_code
 from proctor.sessions.importers.json_values import ImportedSession
+from tests.importers.growth import assert_linear
 from tests.importers.logs import only
 
 
@@ -106,12 +107,17 @@ def test_other_forks_are_no_branches() -> None:
         assert [one for one in words if isinstance(one, str) and one not in told] == []
 
 
-def test_a_long_log_with_many_branches_is_read_in_time() -> None:
-    """Deep chains and wide forks are walked once."""
-    deep = [linked(str(n), str(n - 1) if n else None, f"Q{n}") for n in range(8_000)]
-    wide = [linked(f"w{n}", "7999", f"W{n}") for n in range(8_000)]
-    wide.append(answer("last", "w7999", "A"))
-    began = time.perf_counter()
-    found = only(claude_code, *deep, *wide)
-    assert time.perf_counter() - began < 10
-    assert len(contents(found)) == 8_002
+def test_the_work_for_many_branches_is_linear() -> None:
+    """Each line of deep chains and wide forks is read once."""
+
+    def prepare(count: int) -> Callable[[], object]:
+        deep = [linked(str(n), str(n - 1) if n else None, f"Q{n}") for n in range(count)]
+        wide = [linked(f"w{n}", str(count - 1), f"W{n}") for n in range(count)]
+        last = answer("last", f"w{count - 1}", "A")
+
+        def read() -> None:
+            assert len(contents(only(claude_code, *deep, *wide, last))) == count + 2
+
+        return read
+
+    assert_linear(prepare, 150)

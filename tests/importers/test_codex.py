@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from proctor.evaluators.session import tool_called
@@ -12,6 +13,7 @@ from proctor.records.session_events import UNANSWERED
 from proctor.sessions.importers import codex
 from proctor.sessions.importers.json_values import ImportedSession
 from tests.importers.examples import CODEX
+from tests.importers.growth import assert_linear
 from tests.importers.logs import kinds, only, read, real, values_in
 
 
@@ -299,15 +301,16 @@ def test_turns_are_rolled_back_time_and_again() -> None:
         assert found.passed_over == {"event: thread_rolled_back": 1}
 
 
-def test_many_rollbacks_take_no_longer_than_their_lines() -> None:
-    """Each line is looked at once, however often turns are taken back."""
-    many = 20_000
+def test_the_work_for_many_rollbacks_is_linear() -> None:
+    """Each line is read once, however many turns are rolled back."""
     used = event(type="token_count", info=None)
-    lines = [*[asked("Q"), used] * many, *[rolled_back(1)] * many]
-    began = time.perf_counter()
-    found = only(codex, *lines)
-    assert time.perf_counter() - began < 10
-    assert contents(found) == []
+
+    def prepare(count: int) -> Callable[[], object]:
+        lines = [*[asked("Q"), used] * count, *[rolled_back(1)] * count]
+        return partial(only, codex, *lines)
+
+    assert_linear(prepare, 200)
+    assert contents(only(codex, *[asked("Q"), used] * 10, *[rolled_back(1)] * 10)) == []
 
 
 def test_a_framed_picture_is_asked_about_once() -> None:

@@ -23,7 +23,7 @@ import pytest
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall
 from proctor.sessions.importers import langfuse, otlp
 from proctor.sessions.importers.json_values import ImportedSession
-from proctor.sessions.importers.langfuse_rows import read_observation_messages
+from proctor.sessions.importers.langfuse_rows import get_attributes, read_observation_messages
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
@@ -120,7 +120,7 @@ def test_the_messages_of_every_observation_are_those_of_the_gold(framework: str)
     rows = {row["id"]: row for row in load(framework, "trace")["observations"]}
     for identity, side, gold in gold_of(framework):
         row = rows[identity]
-        spoken = read_observation_messages(row)
+        spoken, _ = read_observation_messages(row, get_attributes(row))
         found = ours(spoken.inputs if side == "input" else spoken.outputs)
         theirs, instead = DIFFERENCES.get((identity, side), ([], []))
         if not gold:

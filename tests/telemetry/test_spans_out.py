@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import json
-import time
 from typing import Any
 
 import msgspec
@@ -208,7 +207,7 @@ def test_what_json_cannot_hold_is_named() -> None:
     """A span is no reason to fail."""
     endless: list[Any] = []
     endless.append(endless)
-    assert as_text(endless) == "(list, which cannot be written)"
+    assert as_text(endless) == '"(list, which cannot be written)"'
 
 
 def test_models_that_we_asked_are_spans_below_the_trial(
@@ -437,8 +436,7 @@ def test_evaluators_keep_what_they_are(provider: TracerProvider) -> None:
 def test_unsampled_runs_cost_no_spans(exported: InMemorySpanExporter) -> None:
     """A program that samples away all its traces is left in peace."""
     api.set_tracer_provider(TracerProvider(sampler=ALWAYS_OFF, shutdown_on_exit=False))
-    began = time.perf_counter()
     watched = observe(lambda text: text, ["a"] * 50, [same])
     assert all(result.passed for result in watched.results)
     assert watched.warnings == []
-    assert time.perf_counter() - began < 10
+    assert exported.get_finished_spans() == ()

@@ -19,13 +19,10 @@ _PART_CONTENT: dict[str, Any] = {
     **dict.fromkeys(("functionCall", "function_call", "functionResponse"), Mapping),
     **dict.fromkeys(("function_response", "inlineData", "inline_data", "fileData"), Mapping),
 }
-_PART_KEYS = frozenset(
-    (
-        *_PART_CONTENT,
-        *("type", "$type", "thought", "thoughtSignature", "thought_signature", "file_data"),
-        *("videoMetadata", "video_metadata", "executableCode", "codeExecutionResult"),
-    )
-)
+_PART_KEYS = frozenset((
+    *_PART_CONTENT, "type", "$type", "thought", "thoughtSignature", "thought_signature", "file_data",
+    "videoMetadata", "video_metadata", "executableCode", "codeExecutionResult",
+))  # fmt: skip
 _PASCAL_CASE = frozenset(("Role", "Parts", "Candidates", "Contents", "Choices", "Messages", "Text"))
 _TOOL_DATA = ("args", "arguments", "response", "result")
 

@@ -13,9 +13,8 @@ _CALL_PARTS = ("server_tool_use", "mcp_tool_use")
 _RESULT = "_tool_result"
 # Call items of OpenAI's responses; hosted ones contain their result.
 _HOSTED_ITEMS = (
-    *("web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call"),
-    "mcp_call",
-)
+    "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call",
+)  # fmt: skip
 _LOCAL_ITEMS = ("computer_call", "local_shell_call", "shell_call", "apply_patch_call")
 _ITEMS = frozenset((*_HOSTED_ITEMS, *_LOCAL_ITEMS))
 _OUTPUTS = frozenset(f"{item}_output" for item in _LOCAL_ITEMS)

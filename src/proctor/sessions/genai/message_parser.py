@@ -141,7 +141,8 @@ def _parse_message(
 ) -> Iterator[tuple[Message, bool]]:
     """Yield the messages of one item with a failure flag; tool results are separate messages."""
     item_type = None if fields.get("role") else _classify_part(fields)
-    role = "assistant" if item_type else _read_role(fields, default_role)
+    role_name = str(fields.get("role") or _read_type_role(fields) or default_role)
+    role = "assistant" if item_type else parse_role(role_name) or "user"
     if _is_tool_offer(fields, role):
         parsed.tools.append(to_plain(fields["content"]))
         return
@@ -214,10 +215,6 @@ class _MessageSplitter:
             )
             yield message, role == "tool" and _is_failure(fields)
         self._results, self.parts, self._calls, self._has_output = [], [], [], True
-
-
-def _read_role(fields: Mapping[str, Any], default_role: str) -> Role:
-    return parse_role(str(fields.get("role") or _read_type_role(fields) or default_role)) or "user"
 
 
 def parse_role(name: str) -> Role | None:

@@ -23,13 +23,13 @@ from proctor.sessions.importers.json_values import (
     as_mapping,
     as_number,
     as_text,
-    default_session_id,
     describe_type,
     extract_text,
     first_count,
     flatten_lists,
     join_parts,
     omit_keys,
+    plain_text,
     unread_fields,
 )
 from proctor.sessions.importers.session_builder import SessionBuilder
@@ -90,26 +90,18 @@ def parse_content(content: str | list[Any]) -> MessageContent:
     marks = [part for index, part in enumerate(content) if _is_image_mark(content, index)]
     own = [part for index, part in enumerate(content) if not _is_image_mark(content, index)]
     part_texts = [text for part in own if (text := as_text(as_mapping(part).get("text")))]
-    joined = join_parts(own, get_part_text)
+    joined = join_parts(own, types=_TEXT_TYPES)
     texts = ((extract_text(joined) or ""), "".join(part_texts), *part_texts)
     return MessageContent(joined, marks, [*dict.fromkeys(text.strip() for text in texts)])
 
 
 def _is_image_mark(parts: Sequence[Any], index: int) -> bool:
     """True for the text before or after an image that names it."""
-    text = get_part_text(parts[index]) or ""
+    text = plain_text(parts[index], _TEXT_TYPES) or ""
     if text == _IMAGE_END:
         return index > 0 and as_mapping(parts[index - 1]).get("type") == _IMAGE_TYPE
     following = as_mapping(parts[index + 1]) if index + 1 < len(parts) else {}
     return following.get("type") == _IMAGE_TYPE and _IMAGE_START.fullmatch(text) is not None
-
-
-def get_part_text(part: Any) -> str | None:
-    """The text of a part that contains nothing else."""
-    fields = as_mapping(part)
-    text = fields.get("text")
-    is_text = len(fields) == 2 and fields.get("type") in _TEXT_TYPES and isinstance(text, str)
-    return text if is_text else None
 
 
 class EchoMatcher:
@@ -330,7 +322,7 @@ class _SessionReader:
                     builder.add_time(as_mapping(it).get("timestamp"))
         for index, role, text in self._echoes.unmatched():
             builder.insert_message(index, role, text)
-        return builder.build(self._id or default_session_id(source), NAME, source)
+        return builder.build(self._id, NAME, source)
 
     def _read_line(self, line: int, value: Any) -> None:
         fields, builder = as_mapping(value), self._builder
@@ -485,7 +477,7 @@ def read_usage(fields: Mapping[str, Any]) -> Usage:
 def _parse_output(output: Any) -> tuple[Any, int | None, float | None, dict[str, Any]]:
     """The output of a tool, its exit code, its seconds, and the remaining fields."""
     if isinstance(output, list):
-        return join_parts(output, get_part_text), None, None, {}
+        return join_parts(output, types=_TEXT_TYPES), None, None, {}
     if not isinstance(output, str):
         return output, None, None, {}
     decoded: Any = None

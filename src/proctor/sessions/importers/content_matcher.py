@@ -19,17 +19,14 @@ from proctor.sessions.genai.values import TOOL, decode_json
 from proctor.sessions.importers.trace import Step
 
 # Keys of message formats: sessions have their own names for these.
-_STRUCTURE_KEYS = frozenset(
-    (
-        *("role", "type", "index", "event.name", "content", "contents", "parts", "part", "text"),
-        *("message", "messages", "choices", "candidates", "generations", "prompt", "system"),
-        *("input", "output", "args", "arguments", "tool_call", "tool_calls", "toolCalls", ""),
-        *("function", "function_call", "functionCall", "function_response", "functionResponse"),
-        *("response", "result", "value", "additional_kwargs"),
-        *("kwargs", "data", "instructions", "system_instruction", "systemInstruction", "config"),
-        *("custom", "thinking", "reasoning"),
-    )
-)
+_STRUCTURE_KEYS = frozenset((
+    "role", "type", "index", "event.name", "content", "contents", "parts", "part", "text", "message",
+    "messages", "choices", "candidates", "generations", "prompt", "system", "input", "output", "args",
+    "arguments", "tool_call", "tool_calls", "toolCalls", "", "function", "function_call",
+    "functionCall", "function_response", "functionResponse", "response", "result", "value",
+    "additional_kwargs", "kwargs", "data", "instructions", "system_instruction", "systemInstruction",
+    "config", "custom", "thinking", "reasoning",
+))  # fmt: skip
 # Names and ids: they never match content, even if the text is the same.
 _NAME_KEYS = {
     **dict.fromkeys(("name", "toolName"), "name"),
@@ -37,14 +34,11 @@ _NAME_KEYS = {
     **dict.fromkeys(("finish_reason", "finishReason"), "finish_reason"),
 }
 _ROLES = frozenset(("user", "assistant", "system", "tool", "model", "human", "ai"))
-_TYPES = frozenset(
-    (
-        *("human", "ai", "system", "tool"),
-        *("text", "tool_call", "tool_use", "tool_call_response", "tool_result", "function_call"),
-        *("function_call_output", "tool-call", "tool-result", "output_text", "input_text", "json"),
-        *("message", "reasoning", "thinking", "function"),
-    )
-)
+_TYPES = frozenset((
+    "human", "ai", "system", "tool", "text", "tool_call", "tool_use", "tool_call_response",
+    "tool_result", "function_call", "function_call_output", "tool-call", "tool-result", "output_text",
+    "input_text", "json", "message", "reasoning", "thinking", "function",
+))  # fmt: skip
 _CONTENT_KEYS = ("content", "parts", "contents", "tool_calls")
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 _STRUCTURE_VALUES = {"role": _ROLES, "type": _TYPES}
@@ -124,10 +118,11 @@ class ContentMatcher:
 
     def strip_content(self, attributes: Mapping[str, Any], sources: Sequence[str]) -> dict[str, Any]:
         """The attributes without those of the sources whose content the events have."""
+        prefixes = tuple(source for source in sources if source.endswith("."))
         return {
             name: value
             for name, value in attributes.items()
-            if not (matches_source(name, sources) and self.consume_field(name, value))
+            if not ((name in sources or name.startswith(prefixes)) and self.consume_field(name, value))
         }
 
     def consume_field(self, name: str, value: Any) -> bool:
@@ -176,11 +171,6 @@ def _is_text(part: Any) -> bool:
     if not isinstance(part, dict) or not isinstance(part.get("text"), str):
         return False
     return part.get("type", "text") in ("text", "output_text") and part.keys() <= {"type", "text"}
-
-
-def matches_source(name: str, sources: Sequence[str]) -> bool:
-    """True if a name is one of the sources; a source that ends with a dot is a prefix."""
-    return any(name == it or (it.endswith(".") and name.startswith(it)) for it in sources)
 
 
 def _get_event_content(event: Event) -> Any:

@@ -18,7 +18,6 @@ from proctor.sessions.importers.json_values import (
     as_list,
     as_mapping,
     as_text,
-    default_session_id,
     describe_type,
     flatten_lists,
     join_parts,
@@ -69,7 +68,7 @@ def add_parts(
         content.append(BREAK)
     if calls or any(part is not BREAK for part in content):
         speaker: Role = "user" if role == "user" else "assistant"
-        builder.add_message(speaker, join_parts(content, _get_text, speaker), name=name, calls=calls)
+        builder.add_message(speaker, join_parts(content, speaker, ()), name=name, calls=calls)
     return {"parts": rest} if rest else {}
 
 
@@ -95,12 +94,6 @@ def _add_response(builder: SessionBuilder, part: Mapping[str, Any], status: str 
 
 def _note_call(call_id: str | None, fields: dict[str, Any]) -> list[Any]:
     return [{"of": call_id, **fields}] if fields else []
-
-
-def _get_text(part: Any) -> str | None:
-    fields = as_mapping(part)
-    text = fields.get("text")
-    return text if len(fields) == 1 and isinstance(text, str) else None
 
 
 def looks_like(values: Sequence[Any]) -> bool:
@@ -233,7 +226,7 @@ class _SessionReader:
         if (title := as_text(header.get("summary"))) is not None:
             builder.recorded["title"] = title
         builder.add_time(header.get("startTime"))
-        return builder.build(as_text(header.get("sessionId")) or default_session_id(source), NAME, source)
+        return builder.build(as_text(header.get("sessionId")), NAME, source)
 
     def _read_value(self, line: int, value: Any) -> None:
         fields, builder = as_mapping(value), self._builder

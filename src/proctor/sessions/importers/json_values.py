@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePath
 from typing import Any
@@ -37,14 +37,12 @@ class ImportedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
 
 _EXTENSIONS = (".gz", ".jsonl", ".ndjson", ".json")
 # Known types of content parts that are not plain text.
-_PART_TYPES = frozenset(
-    (
-        *("text", "output_text", "input_text", "refusal", "document", "json"),
-        *("search_result", "web_search_result", "web_fetch_result"),
-        *("image", "image_url", "input_image", "image-data", "image-url", "media", "blob", "uri"),
-        *("audio", "input_audio", "video", "video_url", "file", "input_file", "file-data"),
-    )
-)
+_PART_TYPES = frozenset((
+    "text", "output_text", "input_text", "refusal", "document", "json", "search_result",
+    "web_search_result", "web_fetch_result", "image", "image_url", "input_image", "image-data",
+    "image-url", "media", "blob", "uri", "audio", "input_audio", "video", "video_url", "file",
+    "input_file", "file-data",
+))  # fmt: skip
 _MEDIA_KEYS = frozenset(("text", "inlineData", "inline_data", "fileData", "file_data", "image_url"))
 _EMPTY: Mapping[str, Any] = {}
 
@@ -133,13 +131,17 @@ def _describe_field(key: str, value: Any) -> str:
     return f'{key} "{value[:20]}"' if is_type else key[:20]
 
 
-def join_parts(parts: Iterable[Any], get_text: Callable[[Any], str | None], role: str = "user") -> Any:
-    """The content of a message: one text, or the list of parts if some are not text.
+def plain_text(part: Any, types: Sequence[str] = ("text",)) -> str | None:
+    """The text of a part that contains nothing else; without `types`, parts have no type."""
+    fields = as_mapping(part)
+    text = fields.get("text")
+    is_plain = (len(fields) == 2 and fields.get("type") in types) if types else len(fields) == 1
+    return text if is_plain and isinstance(text, str) else None
 
-    `get_separator` explains the separator between texts. `BREAK` marks a part that was taken out.
-    """
-    parts = list(parts)
-    texts = [BREAK if part is BREAK else get_text(part) for part in parts]
+
+def join_parts(parts: Sequence[Any], role: str = "user", types: Sequence[str] = ("text",)) -> Any:
+    """The content of a message: one text, or the list of parts if some are not text."""
+    texts = [BREAK if part is BREAK else plain_text(part, types) for part in parts]
     if all(text is not None for text in texts):
         return join_texts(texts, role)
     return [part for part in parts if part is not BREAK]

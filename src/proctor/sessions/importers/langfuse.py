@@ -50,8 +50,7 @@ from proctor.sessions.importers.trace import (
     Step,
     assemble_trace,
     count_unknown_parts,
-    first_user_text,
-    last_assistant_text,
+    find_input_and_output,
     list_models,
     rename_conflicts,
 )
@@ -76,20 +75,18 @@ _ARGUMENTS = frozenset(("args", "kwargs"))
 # Recorded for the whole session; each trace keeps its other fields.
 _SESSION_FIELDS = ("scores", "score_rows", "observations", "model", "models")
 _MAX_TIME = datetime.max.replace(tzinfo=UTC)
-_OBSERVATION_FIELDS = frozenset(
-    (
-        *("id", "traceId", "parentObservationId", "type", "name", "level", "statusMessage"),
-        *("startTime", "endTime", "completionStartTime", "createdAt", "updatedAt", "latency"),
-        *("input", "output", "metadata", "model", "modelId", "modelParameters", "environment"),
-        *("usage", "usageDetails", "costDetails", "providedCostDetails", "providedUsageDetails"),
-        *("inputCost", "outputCost", "totalCost", "inputUsage", "outputUsage", "totalUsage"),
-        *("calculatedInputCost", "calculatedOutputCost", "calculatedTotalCost", "unit"),
-        *("promptTokens", "completionTokens", "totalTokens", "inputPrice", "outputPrice"),
-        *("totalPrice", "timeToFirstToken", "promptId", "promptName", "promptVersion", "version"),
-        *("internalModel", "internalModelId", "projectId", "usagePricingTierId", "also"),
-        *("usagePricingTierName", "toolDefinitions", "toolCalls", "toolCallNames", "bookmarked"),
-    )
-)
+_OBSERVATION_FIELDS = frozenset((
+    "id", "traceId", "parentObservationId", "type", "name", "level", "statusMessage", "startTime",
+    "endTime", "completionStartTime", "createdAt", "updatedAt", "latency", "input", "output",
+    "metadata", "model", "modelId", "modelParameters", "environment", "usage", "usageDetails",
+    "costDetails", "providedCostDetails", "providedUsageDetails", "inputCost", "outputCost",
+    "totalCost", "inputUsage", "outputUsage", "totalUsage", "calculatedInputCost",
+    "calculatedOutputCost", "calculatedTotalCost", "unit", "promptTokens", "completionTokens",
+    "totalTokens", "inputPrice", "outputPrice", "totalPrice", "timeToFirstToken", "promptId",
+    "promptName", "promptVersion", "version", "internalModel", "internalModelId", "projectId",
+    "usagePricingTierId", "also", "usagePricingTierName", "toolDefinitions", "toolCalls",
+    "toolCallNames", "bookmarked",
+))  # fmt: skip
 _CONTAINER_TYPES = ("SPAN", "AGENT", "CHAIN")
 
 
@@ -194,7 +191,7 @@ def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[ImportedSessi
         "traces": traces,
         "session_row": dict(row),
     }
-    first_input, last_output = first_user_text(session), last_assistant_text(session)
+    first_input, last_output = find_input_and_output(session)
     return ImportedSession(
         name,
         session,
@@ -431,7 +428,7 @@ class _TraceReader:
             "trace": omit_keys(rest, "id", "name", "tags", "userId", "sessionId"),
             "observations": observations,
         }
-        first_input, last_output = first_user_text(session), last_assistant_text(session)
+        first_input, last_output = find_input_and_output(session)
         use_input = first_input is None and parse_request(trace_input) is None
         use_output = last_output is None and parse_response(trace_output) is None
         return ImportedSession(

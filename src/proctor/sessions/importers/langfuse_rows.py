@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -40,33 +40,21 @@ _INPUT_WORDS = ("input", "prompt", "cache")
 _OUTPUT_WORDS = ("output", "completion", "reasoning")
 _CALL_TYPES: dict[str, CallType] = {"GENERATION": "model", "EMBEDDING": "embeddings", "TOOL": "tool"}
 _OPERATIONS: dict[CallType, str] = {"model": "chat", "embeddings": "embeddings", "tool": "execute_tool"}
-OBSERVATION_TYPES = frozenset(
-    (
-        *("SPAN", "EVENT", "GENERATION", "AGENT", "TOOL", "CHAIN"),
-        *("RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"),
-    )
-)
+OBSERVATION_TYPES = frozenset((
+    "SPAN", "EVENT", "GENERATION", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING",
+    "GUARDRAIL",
+))  # fmt: skip
 # Lists of observations have these in place of long values.
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", "[]", "null")
 # File exports use underscores.
 _API_NAMES = {
-    "trace_id": "traceId",
-    "parent_observation_id": "parentObservationId",
-    "observation_id": "observationId",
-    "session_id": "sessionId",
-    "user_id": "userId",
-    "start_time": "startTime",
-    "end_time": "endTime",
-    "completion_start_time": "completionStartTime",
-    "status_message": "statusMessage",
-    "model_parameters": "modelParameters",
-    "provided_model_name": "model",
-    "usage_details": "usageDetails",
-    "cost_details": "costDetails",
-    "total_cost": "totalCost",
-    "string_value": "stringValue",
-    "data_type": "dataType",
-}
+    "trace_id": "traceId", "parent_observation_id": "parentObservationId",
+    "observation_id": "observationId", "session_id": "sessionId", "user_id": "userId",
+    "start_time": "startTime", "end_time": "endTime", "completion_start_time": "completionStartTime",
+    "status_message": "statusMessage", "model_parameters": "modelParameters",
+    "provided_model_name": "model", "usage_details": "usageDetails", "cost_details": "costDetails",
+    "total_cost": "totalCost", "string_value": "stringValue", "data_type": "dataType",
+}  # fmt: skip
 # A session without traces has only these fields.
 _SESSION_FIELDS = frozenset(
     ("id", "traces", "createdAt", "updatedAt", "projectId", "environment", "public", "bookmarked")
@@ -135,19 +123,12 @@ def _read_cost(observation: Mapping[str, Any]) -> float | None:
     return cost
 
 
-class ObservationCall(NamedTuple):
-    """The call of an observation; `is_text_only` if its messages are known as one text only."""
-
-    span_call: SpanCall | None
-    is_text_only: bool = False
-
-
-def read_observation(observation: Mapping[str, Any]) -> ObservationCall:
-    """Read the model or tool call of an observation."""
+def read_observation(observation: Mapping[str, Any]) -> tuple[SpanCall | None, bool]:
+    """The model or tool call of an observation, and whether its messages are known as one text only."""
     attributes = get_attributes(observation)
     call_type = _classify(observation, attributes)
     if call_type is None:
-        return ObservationCall(None)
+        return None, False
     message = observation.get("statusMessage")
     error = ("" if message is None else str(message)) if observation.get("level") == "ERROR" else None
     span = SpanData(
@@ -160,27 +141,22 @@ def read_observation(observation: Mapping[str, Any]) -> ObservationCall:
     assert span_call is not None
     if isinstance(span_call.call, ToolCall):
         call = _read_tool_call(span_call.call, observation, attributes)
-        return ObservationCall(SpanCall("tool", call, sources=("input", "output", *span_call.sources)))
+        return SpanCall("tool", call, sources=("input", "output", *span_call.sources)), False
     model_call = _read_model_call(span_call.call, observation)
     if call_type == "embeddings":
-        return ObservationCall(SpanCall(call_type, model_call))
-    messages, is_text_only = _read_messages(observation, attributes)
+        return SpanCall(call_type, model_call), False
+    messages, is_text_only = read_observation_messages(observation, attributes)
     if messages.finish_reason is not None and model_call.finish_reason is None:
         model_call = msgspec.structs.replace(model_call, finish_reason=messages.finish_reason)
     inputs, outputs = tuple(messages.inputs), tuple(messages.outputs)
     sources = (*messages.input_sources, *messages.output_sources)
-    span_call = SpanCall(call_type, model_call, inputs, outputs, messages.thoughts, sources)
-    return ObservationCall(span_call, is_text_only)
+    return SpanCall(call_type, model_call, inputs, outputs, messages.thoughts, sources), is_text_only
 
 
-def read_observation_messages(observation: Mapping[str, Any]) -> CallMessages:
-    """The messages of an observation, from its input and output or its span attributes."""
-    return _read_messages(observation, get_attributes(observation))[0]
-
-
-def _read_messages(
+def read_observation_messages(
     observation: Mapping[str, Any], attributes: Mapping[str, Any]
 ) -> tuple[CallMessages, bool]:
+    """The messages of an observation, from its input and output or its span attributes."""
     raw_input, raw_output = observation.get("input"), observation.get("output")
     request, response = parse_request(raw_input), parse_response(raw_output)
     is_complete = request is not None and response is not None
@@ -296,10 +272,10 @@ class TraceRows:
     def add_trace(self, row: Mapping[str, Any]) -> None:
         """Add the row of the trace with its observations and scores."""
         self.trace = _merge_rows(self.trace, omit_keys(row, "observations", "scores"))
-        self._add_rows(row, "observations", self.add_observation)
-        self._add_rows(row, "scores", self.add_score)
+        self._add_rows(row, "observations", self.observations)
+        self._add_rows(row, "scores", self.scores)
 
-    def _add_rows(self, row: Mapping[str, Any], name: str, add: Callable[[Mapping[str, Any]], None]) -> None:
+    def _add_rows(self, row: Mapping[str, Any], name: str, rows: dict[str | int, dict[str, Any]]) -> None:
         value = row.get(name)
         items = value if isinstance(value, list) else [value] if value else []
         # Lists of traces contain only the ids of their observations.
@@ -308,20 +284,13 @@ class TraceRows:
             self.trace = _merge_rows(self.trace, {name: ids})
         for item in items:
             if isinstance(item, dict):
-                add(normalize_keys(item))
+                _add_row(rows, normalize_keys(item))
             elif item not in ids:
                 self.unknown.append({name: item})
 
-    def add_observation(self, row: Mapping[str, Any]) -> None:
-        """Add an observation; rows with the same id are merged."""
-        _add_row(self.observations, row)
-
-    def add_score(self, row: Mapping[str, Any]) -> None:
-        """Add a score; rows with the same id are merged."""
-        _add_row(self.scores, row)
-
 
 def _add_row(rows: dict[str | int, dict[str, Any]], row: Mapping[str, Any]) -> None:
+    """Add an observation or a score; rows with the same id are merged."""
     key = as_text(row.get("id")) or len(rows)
     rows[key] = _merge_rows(rows.get(key, {}), row)
 
@@ -423,10 +392,8 @@ def _add_to_group(value: Any, line: int, grouped: GroupedRows, strays: list[tupl
         rows.add_trace(omit_keys(row, "trace"))
     elif row_type == "trace":
         rows.add_trace(row)
-    elif row_type == "observation":
-        rows.add_observation(row)
     else:
-        rows.add_score(row)
+        _add_row(rows.observations if row_type == "observation" else rows.scores, row)
 
 
 def _add_session(

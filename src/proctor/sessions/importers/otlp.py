@@ -36,8 +36,7 @@ from proctor.sessions.importers.trace import (
     Step,
     assemble_trace,
     count_unknown_parts,
-    first_user_text,
-    last_assistant_text,
+    find_input_and_output,
     list_models,
     merge_source_fields,
 )
@@ -178,7 +177,7 @@ class Trace:
             "resources": _deduplicate(r.resource for r in records),
             "spans": spans,
         }
-        first_input, last_output = first_user_text(session), last_assistant_text(session)
+        first_input, last_output = find_input_and_output(session)
         return ImportedSession(
             name,
             session,

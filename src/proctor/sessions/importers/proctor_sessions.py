@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -21,22 +21,13 @@ from proctor.sessions.importers.json_values import (
     omit_keys,
     unread_fields,
 )
-from proctor.sessions.importers.session_builder import SessionBuilder, merge_distinct
+from proctor.sessions.importers.session_builder import SessionBuilder, group_items, merge_distinct
 
 NAME = "proctor"
 
 _TAGS = ("message", "tool_call", "model_call", "custom")
 _IDS = ("id", "session_id")
 _EVENT_TYPES: Any = Message | ToolCall | ModelCall | CustomEvent
-
-
-class _PendingSession(NamedTuple):
-    """An object, the session in it, and stray values to keep with it."""
-
-    value: Any
-    session: Mapping[str, Any]
-    line: int
-    strays: list[Any]
 
 
 def looks_like(values: Sequence[Any]) -> bool:
@@ -46,24 +37,20 @@ def looks_like(values: Sequence[Any]) -> bool:
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the sessions of a file; values that are none go to the next or previous session."""
-    strays: list[Any] = []
-    pending: _PendingSession | None = None
-    is_only = True
-    for line, value in flatten_lists(values):
-        session = _find_session(value)
-        session = _find_empty_session(value) if session is None else session
-        if session is None:
-            strays.append(value)
-            continue
-        if pending is not None:
-            is_only = False
-            yield _build(pending, f"{source}:{pending.line}")
-        pending, strays = _PendingSession(value, session, line, strays), []
-    if pending is not None:
-        # A single session is named after its file.
-        yield _add_strays(_build(pending, source if is_only else f"{source}:{pending.line}"), strays)
-    elif strays:
-        yield _add_strays(SessionBuilder().build(default_session_id(source), NAME, source), strays)
+    items = (
+        (value, None if _find_any_session(value) is None else f"{source}:{line}")
+        for line, value in flatten_lists(values)
+    )
+    for pending in group_items(items, source, lambda _: False):
+        yield _add_strays(_build(pending.value, pending.place), pending.strays)
+
+
+def _find_any_session(value: Any) -> Mapping[str, Any] | None:
+    """The session in an object; one without events may be written without the key `events`."""
+    session = _find_session(value)
+    outer = as_mapping(value)
+    candidates = (outer.get("session"), as_mapping(outer.get("trial")).get("session"))
+    return session if session is not None else next((it for it in candidates if it == {}), None)
 
 
 def _find_session(value: Any) -> Mapping[str, Any] | None:
@@ -78,15 +65,10 @@ def _find_session(value: Any) -> Mapping[str, Any] | None:
     return next((session for session in (inner, of_trial) if session.get("events") == []), None)
 
 
-def _find_empty_session(value: Any) -> Mapping[str, Any] | None:
-    """A session without events, which is written without the key `events`."""
-    outer = as_mapping(value)
-    candidates = (outer.get("session"), as_mapping(outer.get("trial")).get("session"))
-    return next((session for session in candidates if session == {}), None)
-
-
-def _build(pending: _PendingSession, place: str) -> ImportedSession:
-    value, session, _, strays = pending
+def _build(value: Any, place: str) -> ImportedSession:
+    session = _find_any_session(value)
+    if session is None:
+        return SessionBuilder().build(None, NAME, place)
     outer = value if session is not value else {}
     trial = as_mapping(outer.get("trial"))
     sample = as_mapping(trial.get("sample"))
@@ -106,7 +88,7 @@ def _build(pending: _PendingSession, place: str) -> ImportedSession:
         recorded["recorded"] = previous
     first_input = outer.get("input", sample.get("input"))
     last_output = outer.get("output", trial.get("output"))
-    imported = ImportedSession(
+    return ImportedSession(
         name,
         Session(events),
         NAME,
@@ -117,7 +99,6 @@ def _build(pending: _PendingSession, place: str) -> ImportedSession:
         unknown,
         is_named=bool(own_id) and not session.get("events"),
     )
-    return _add_strays(imported, strays)
 
 
 def _get_rest(outer: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,10 +62,7 @@ def _add_message(builder: SessionBuilder, message: Message) -> None:
 
 def _add_result(builder: SessionBuilder, message: Message, *, has_failed: bool) -> Message:
     """Add a tool result; return it with the name of the called tool."""
-    content, error = message.content, None
-    if has_failed:
-        error = content if isinstance(content, str) and content else "it failed"
-    name = builder.add_result(message.call_id, content, error=error, name=message.name)
+    name = builder.add_result(message.call_id, message.content, has_failed=has_failed, name=message.name)
     return msgspec.structs.replace(message, name=name, tool_calls=())
 
 

@@ -18,22 +18,17 @@ import msgspec
 from proctor.core.resources import UNREADABLE, open_gzip
 from proctor.errors import ConfigError, DatasetError, Problem, suggest_name
 from proctor.records.session import CustomEvent
+from proctor.sessions.genai.values import is_too_deep
 from proctor.sessions.importers.json_values import ImportedSession, describe_value
 
 MAX_PROBLEMS = 1000
 # Format names and their modules, in order of detection: a format that another one could claim
 # comes before that one.
 FORMATS = {
-    "otlp": "otlp",
-    "langfuse": "langfuse",
-    "codex": "codex",
-    "qwen": "qwen",
-    "gemini": "gemini",
-    "claude-code": "claude_code",
-    "langchain": "langchain_messages",
-    "proctor": "proctor_sessions",
+    "otlp": "otlp", "langfuse": "langfuse", "codex": "codex", "qwen": "qwen", "gemini": "gemini",
+    "claude-code": "claude_code", "langchain": "langchain_messages", "proctor": "proctor_sessions",
     "openai": "openai_messages",
-}
+}  # fmt: skip
 AUTO = "auto"
 # How many values decide the format: a log may begin with many lines that are not messages.
 DETECTION_VALUES = 50
@@ -124,11 +119,9 @@ class Format(Protocol):
 
     def looks_like(self, values: Sequence[Any], /) -> bool:
         """True if the first values of a file have this format."""
-        ...
 
     def read(self, values: Iterable[tuple[int, Any]], source: str, /) -> Iterator[ImportedSession]:
         """Read the sessions from the values of a file and their line numbers."""
-        ...
 
 
 def load_format(name: str) -> Format:
@@ -372,19 +365,18 @@ def _find_document_error(data: bytes) -> int | None:
 def decode_line(line: bytes) -> tuple[Any, str | None]:
     """The value of a line and its problem; a repaired value has both."""
     try:
-        value = msgspec.json.decode(line)
-        return (None, TOO_DEEP) if _is_deep(line, value) else (value, None)
+        value, problem = msgspec.json.decode(line), None
     except (ValueError, RecursionError):
-        pass
-    try:
-        value = _repair(json.loads(line.decode("utf-8", "replace").rstrip("\r\n")))
-        return (None, TOO_DEEP) if _is_deep(line, value) else (value, REPAIRED)
-    except json.JSONDecodeError as error:
-        return None, f"it is not JSON: {error.msg.lower()}, at character {error.colno}"
-    except RecursionError:
-        return None, TOO_DEEP
-    except ValueError:
-        return None, "a number in it is too long"
+        try:
+            value, problem = _repair(json.loads(line.decode("utf-8", "replace").rstrip("\r\n"))), REPAIRED
+        except json.JSONDecodeError as error:
+            return None, f"it is not JSON: {error.msg.lower()}, at character {error.colno}"
+        except RecursionError:
+            return None, TOO_DEEP
+        except ValueError:
+            return None, "a number in it is too long"
+    is_deep = line.count(b"[") + line.count(b"{") > MAX_DEPTH and is_too_deep(value, MAX_DEPTH)
+    return (None, TOO_DEEP) if is_deep else (value, problem)
 
 
 def _repair(value: Any) -> Any:
@@ -412,16 +404,3 @@ def _open(file: Path) -> BinaryIO:
 
 def _number_lines(lines: Iterable[bytes], first: int) -> Iterator[tuple[int, bytes]]:
     return ((number, line) for number, line in enumerate(lines, start=first) if line.strip())
-
-
-def _is_deep(line: bytes, value: Any) -> bool:
-    """True if a value is nested too deep to be written again."""
-    if line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
-        return False
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        children = (it.values() if isinstance(it, dict) else it for it in level)
-        level = [item for it in children for item in it if isinstance(item, dict | list)]
-        if not level:
-            return False
-    return True

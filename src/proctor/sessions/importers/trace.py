@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,39 +13,14 @@ from proctor.records.session import CustomEvent, Event, Message, ModelCall, Sess
 from proctor.sessions.genai.spans import SpanCall
 from proctor.sessions.genai.transcript import Transcript
 from proctor.sessions.importers.json_values import describe_type, extract_text, find_unknown_parts
-from proctor.sessions.importers.session_builder import unanswered_event
+from proctor.sessions.importers.session_builder import KeyedQueue, unanswered_event
 
 THINKING = "thinking"
 # Field names of a recorded span.
-_RECORD_FIELDS = frozenset(
-    (
-        *("id", "parent", "name", "began", "ended", "attributes", "body", "events", "scope", "odd"),
-        *("at", "observed", "asked", "event"),
-    )
-)
-
-
-class _KeyedQueue:
-    """Numbers in queues by key; each number is taken once, from any of its queues."""
-
-    def __init__(self) -> None:
-        self._queues: defaultdict[Hashable, deque[int]] = defaultdict(deque)
-        self._taken: set[int] = set()
-
-    def put(self, number: int, *keys: Hashable) -> None:
-        for key in keys:
-            self._queues[key].append(number)
-
-    def take(self, *keys: Hashable) -> int | None:
-        """Take the first number, trying the keys in order."""
-        for key in keys:
-            queue = self._queues.get(key, ())
-            while queue:
-                number = queue.popleft()
-                if number not in self._taken:
-                    self._taken.add(number)
-                    return number
-        return None
+_RECORD_FIELDS = frozenset((
+    "id", "parent", "name", "began", "ended", "attributes", "body", "events", "scope", "odd", "at",
+    "observed", "asked", "event",
+))  # fmt: skip
 
 
 class ToolSpanMatcher:
@@ -56,7 +31,7 @@ class ToolSpanMatcher:
     """
 
     def __init__(self, spans: Iterable[tuple[int, ToolCall]], requested: Iterable[ToolCall]) -> None:
-        self._queue = _KeyedQueue()
+        self._queue = KeyedQueue()
         self._exact: dict[Hashable, int] = {}
         for number, call in spans:
             key = _content_key(call)
@@ -91,7 +66,7 @@ class ToolResultMatcher:
     """
 
     def __init__(self) -> None:
-        self._queue = _KeyedQueue()
+        self._queue = KeyedQueue()
         self._id_counts: Counter[str] = Counter()
 
     def add_call(self, number: int, call: ToolCall) -> None:
@@ -117,31 +92,27 @@ class ToolResultMatcher:
 
 def match_results(messages: Sequence[Message]) -> list[ToolCall | None]:
     """For each message of a conversation, the call it answers, if it is a tool result."""
-    by_id: dict[str, deque[ToolCall]] = {}
-    # None holds all calls: a result may have neither an id nor a name.
-    by_name: defaultdict[str | None, deque[ToolCall]] = defaultdict(deque)
-    answered: set[int] = set()
+    open_calls = KeyedQueue()
+    last_message: dict[str, int] = {}
+    calls: list[ToolCall] = []
     matches: list[ToolCall | None] = []
-    for message in messages:
+    for number, message in enumerate(messages):
         match = None
-        if message.role == "tool" and message.call_id is not None:
-            waiting = by_id.get(message.call_id)
-            match = waiting.popleft() if waiting else None
-        elif message.role == "tool":
-            calls = by_name[message.name]
-            while calls and match is None:
-                call = calls.popleft()
-                match = None if id(call) in answered else call
-        if match is not None:
-            answered.add(id(match))
-        matches.append(match)
-        # A later message that reuses an id gets its own results.
-        by_id |= {call.call_id: deque() for call in message.tool_calls if call.call_id is not None}
+        if message.role == "tool":
+            call_id = message.call_id
+            if call_id is None:
+                match = open_calls.take(("name", message.name))
+            else:
+                match = open_calls.take(("id", call_id, last_message.get(call_id)))
+        matches.append(None if match is None else calls[match])
         for call in message.tool_calls:
-            by_name[call.name].append(call)
-            by_name[None].append(call)
+            # A result may have neither an id nor a name.
+            open_calls.put(len(calls), ("name", call.name), ("name", None))
             if call.call_id is not None:
-                by_id[call.call_id].append(call)
+                # A later message that reuses an id gets its own results.
+                last_message[call.call_id] = number
+                open_calls.put(len(calls), ("id", call.call_id, number))
+            calls.append(call)
     return matches
 
 
@@ -473,16 +444,16 @@ def rename_conflicts(reserved: Collection[str], source: Mapping[str, Any]) -> di
     return {names.of(f"their {name}") if name in reserved else name: it for name, it in source.items()}
 
 
-def first_user_text(session: Session) -> Any:
-    """The first nonempty user content, or None."""
-    contents = (it.content for it in session[Message] if it.role == "user")
-    return next((_simplify(content, "user") for content in contents if content), None)
-
-
-def last_assistant_text(session: Session) -> Any:
-    """The last nonempty assistant content, or None."""
-    contents = [it.content for it in session[Message] if it.role == "assistant"]
-    return next((_simplify(content, "assistant") for content in reversed(contents) if content), None)
+def find_input_and_output(session: Session) -> tuple[Any, Any]:
+    """The first nonempty user content and the last nonempty assistant content, or None."""
+    messages = [message for message in session[Message] if message.content]
+    users = (it for it in messages if it.role == "user")
+    assistants = (it for it in reversed(messages) if it.role == "assistant")
+    first, last = next(users, None), next(assistants, None)
+    return (
+        None if first is None else _simplify(first.content, "user"),
+        None if last is None else _simplify(last.content, "assistant"),
+    )
 
 
 def _simplify(content: Any, role: str) -> Any:

@@ -126,13 +126,6 @@ def _encode_message(message: Message, shorten: Truncate) -> dict[str, Any]:
     return {"role": message.role, "parts": parts}
 
 
-def _to_json(value: Any) -> str:
-    try:
-        return codec.encode(value).decode()
-    except codec.UNWRITABLE:
-        return f'"({type(value).__name__}, which cannot be written)"'
-
-
 def _drop_none(attributes: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attributes.items() if value is not None}
 
@@ -328,12 +321,14 @@ def truncate(text: str) -> str:
 
 def as_text(value: Any) -> str:
     """A value for an attribute: text unchanged, anything else as JSON."""
-    if isinstance(value, str):
-        return value
+    return value if isinstance(value, str) else _to_json(value)
+
+
+def _to_json(value: Any) -> str:
     try:
         return codec.encode(value).decode()
     except codec.UNWRITABLE:
-        return f"({type(value).__name__}, which cannot be written)"
+        return f'"({type(value).__name__}, which cannot be written)"'
 
 
 def _describe_run(run: RunMetadata) -> dict[str, Any]:
