@@ -73,7 +73,7 @@ def test_the_work_for_many_results_is_linear() -> None:
 
         return add_results
 
-    assert_linear(prepare, 500)
+    assert_linear(prepare, 200)
 
 
 def test_what_was_said_earlier_stands_there() -> None:

@@ -140,7 +140,7 @@ def test_the_work_for_a_trace_is_linear(shape: str) -> None:
             return {"resourceSpans": alone}
         return spans(*{"nested": nested, "texts": texts, "chats": chats}[shape])
 
-    assert_linear(lambda count: partial(only, otlp, document(count)), 100)
+    assert_linear(lambda count: partial(only, otlp, document(count)), 40)
 
 
 def test_a_long_resource_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:

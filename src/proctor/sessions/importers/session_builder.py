@@ -284,14 +284,12 @@ def group_items(
             is_only = False
             yield pending
         pending, strays = PendingSession(item, place, strays), []
-    if pending is None:
-        if messages or strays:
-            yield PendingSession(messages, source, strays)
-        return
-    if messages:
-        yield PendingSession(messages, source, ())
-    place = source if is_only and not messages else pending.place
-    yield PendingSession(pending.value, place, [*pending.strays, *strays])
+    if pending is not None:
+        place = source if is_only and not messages else pending.place
+        yield PendingSession(pending.value, place, [*pending.strays, *strays])
+        strays = []
+    if messages or strays:
+        yield PendingSession(messages, source, strays)
 
 
 def _first_text(events: Sequence[Event], role: Role) -> str | None:
