@@ -30,7 +30,7 @@ def folder(tmp_path: Path, **files: Any) -> Path:
     return logs
 
 
-def test_samples_hold_what_was_left_behind(tmp_path: Path) -> None:
+def test_samples_contain_the_recorded_data(tmp_path: Path) -> None:
     """Input, output, session, usage and recorded scores; a task is a cluster."""
     first, second = SessionDataset(folder(tmp_path, chat=OPENAI))
     assert (first.id, first.input, first.metadata["output"]) == ("7-1", "Weather in Rome?", "Sunny.")
@@ -42,7 +42,7 @@ def test_samples_hold_what_was_left_behind(tmp_path: Path) -> None:
     assert second.metadata["recorded_id"] == "second"
 
 
-def test_ids_that_clash_get_a_suffix(tmp_path: Path) -> None:
+def test_duplicate_ids_get_a_suffix(tmp_path: Path) -> None:
     """Each sample has an id of its own, the same at every pass."""
     logs = folder(tmp_path, a=CLAUDE, b=CLAUDE, c=[{"id": "cc-1-2", "messages": [
         {"role": "user", "content": "x"}]}])  # fmt: skip
@@ -84,7 +84,7 @@ def test_one_session_can_be_chosen(tmp_path: Path) -> None:
     assert len(list(SessionDataset.one(logs / "a.jsonl", format="claude-code"))) == 1
 
 
-def test_whoever_iterates_is_told_what_could_not_be_read(tmp_path: Path) -> None:
+def test_iterating_warns_about_unreadable_files(tmp_path: Path) -> None:
     """Without a description made before: by the dataset, and as warnings of the run."""
     logs = folder(tmp_path, a=[*CLAUDE, {"type": "hologram"}])
     (logs / "b.jsonl").write_text("{")
@@ -119,7 +119,7 @@ def test_a_warning_names_every_file_that_could_not_be_read(tmp_path: Path) -> No
     assert data.warnings[0].endswith(", c23.json and 36 more")
 
 
-def test_names_of_results_are_not_taken() -> None:
+def test_names_of_results_are_not_used() -> None:
     """What was recorded under a name that means something else here gets another."""
     recorded = {"recorded": 1, "tags": "a b", "error": "x", "task_id": True, "model": "m"}
     metadata = make_sample(ImportedSession("s", Session(), "openai", "f", recorded=recorded), "s").metadata
@@ -131,7 +131,7 @@ def test_names_of_results_are_not_taken() -> None:
     assert make_sample(ImportedSession(" ", Session(), "openai", "f"), "s").input == ""
 
 
-def test_sessions_of_one_conversation_belong_together() -> None:
+def test_sessions_of_one_conversation_are_grouped() -> None:
     """By the id of a task, a conversation, a session or a thread, or whose sub-agent it is."""
 
     def cluster(name: str = "s", **recorded: Any) -> str | None:
@@ -176,7 +176,7 @@ def test_the_file_of_a_sub_agent_belongs_to_its_session(tmp_path: Path) -> None:
     assert found == {"cc-1": None, "cc-1/helper": "cc-1"}
 
 
-def test_names_that_clash_lose_nothing() -> None:
+def test_conflicting_names_lose_nothing() -> None:
     """What keeps its name has it; what would get the same gets a number."""
     recorded = {"output": 1, "recorded_output": 2, "recorded_output_2": 3, "usage": 4}
     metadata = make_sample(ImportedSession("s", Session(), "openai", "f", recorded=recorded), "s").metadata
@@ -208,7 +208,7 @@ def test_sessions_need_no_target_and_with_one_are_the_baseline(tmp_path: Path) -
     assert sample.metadata["baseline"]["output"] == "Two files."
 
 
-def test_nothing_readable_is_an_error(tmp_path: Path) -> None:
+def test_no_readable_session_is_an_error(tmp_path: Path) -> None:
     """A dataset without one session is refused before the run."""
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(DatasetError, match="no session"):
@@ -223,7 +223,7 @@ def test_tau_bench_rewards_are_fields(tmp_path: Path) -> None:
     assert len({sample.cluster for sample in data}) == 50
 
 
-def test_usage_is_told_by_name() -> None:
+def test_usage_is_read_by_name() -> None:
     """Tokens of the session, the cache's included."""
     metadata = make_sample(only(claude_code, *CLAUDE), "x").metadata
     assert metadata["usage"] == {

@@ -54,9 +54,7 @@ def tool_call(attributes: dict[str, Any], name: str = "execute_tool x", **about:
         ({}, None),
     ],
 )
-def test_calls_of_models_and_tools_are_told_from_all_others(
-    attributes: dict[str, Any], kind: str | None
-) -> None:
+def test_spans_are_classified(attributes: dict[str, Any], kind: str | None) -> None:
     """Agents and chains are made of calls: counting them too would count everything twice."""
     assert classify_span(attributes) == kind
     assert (read_span(SpanData("a span", attributes)) is None) == (kind is None)
@@ -71,19 +69,19 @@ def test_calls_of_models_and_tools_are_told_from_all_others(
     ],
 )
 @pytest.mark.parametrize("write", [int, float, str])
-def test_tokens_are_found_under_all_their_names(names: tuple[str, str], write: Any) -> None:
+def test_token_counts_are_found_under_all_names(names: tuple[str, str], write: Any) -> None:
     """The names have changed over the years, and OTLP writes numbers as text."""
     call = model_call(chat() | dict(zip(names, (write(12) if write is not str else "12", 3), strict=True)))
     assert (call.usage.input_tokens, call.usage.output_tokens) == (12, 3)
 
 
 @pytest.mark.parametrize("odd", [True, -1, "many", None, [3]])
-def test_tokens_that_are_no_number_are_unknown(odd: Any) -> None:
+def test_invalid_token_counts_are_unknown(odd: Any) -> None:
     """Unknown is not zero."""
     assert model_call(chat(gen_ai__usage__input_tokens=odd)).usage == Usage()
 
 
-def test_a_model_call_has_all_that_is_told() -> None:
+def test_a_model_call_has_all_attributes() -> None:
     """Cached tokens, cost, latency, why it ended, and which model answered in the end."""
     attributes = chat(
         gen_ai__response__model="small-2026",
@@ -98,7 +96,7 @@ def test_a_model_call_has_all_that_is_told() -> None:
     assert model_call({"openinference.span.kind": "LLM"}).model == "unknown"
 
 
-def test_a_call_that_failed_says_why() -> None:
+def test_a_failed_call_has_its_error() -> None:
     """The kind of the error and the words of the status; the one will do without the other."""
     kind = chat(error__type="NotFoundError")
     assert model_call(kind, error="404").details == {"error": "NotFoundError: 404"}
@@ -106,13 +104,13 @@ def test_a_call_that_failed_says_why() -> None:
     assert model_call(chat(), error="").details == {"error": "it failed without a message"}
 
 
-def test_messages_that_cannot_be_read_are_named_in_the_call() -> None:
+def test_unreadable_messages_are_named_in_the_call() -> None:
     """Nobody takes a conversation that was cut off for none."""
     call = model_call(chat() | {"gen_ai.input.messages": '[{"role": "us'})
     assert call.details == {"unreadable": ["gen_ai.input.messages"]}
 
 
-def test_messages_stand_before_their_call() -> None:
+def test_messages_come_before_their_call() -> None:
     """As our own models write it: what was asked, what was said, the call."""
     span = SpanData(
         "chat small",
@@ -180,7 +178,7 @@ def test_a_tool_call_is_the_same_in_every_convention(attributes: dict[str, Any])
 
 
 @pytest.mark.parametrize("name", ["execute_tool search", "running tool: search", "search"])
-def test_the_name_of_a_tool_may_be_that_of_its_span(name: str) -> None:
+def test_a_tool_may_be_named_by_its_span(name: str) -> None:
     """Where no attribute has it."""
     assert tool_call({"gen_ai.operation.name": "execute_tool"}, name).name == "search"
 

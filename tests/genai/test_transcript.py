@@ -35,7 +35,7 @@ def test_each_call_adds_only_its_turn() -> None:
     assert transcript.add(again, [said("d")]) == [user("c"), said("d")]
 
 
-def test_the_same_words_said_again_are_new() -> None:
+def test_a_repeated_message_is_new() -> None:
     """Agents say "continue" more than once."""
     transcript = Transcript()
     transcript.add([user("go on")], [said("one")])
@@ -45,14 +45,14 @@ def test_the_same_words_said_again_are_new() -> None:
     ]
 
 
-def test_asking_the_same_twice_adds_only_the_second_answer() -> None:
+def test_a_repeated_request_adds_only_its_answer() -> None:
     """Several samples of one prompt."""
     transcript = Transcript()
     transcript.add([user("a")], [said("b")])
     assert transcript.add([user("a")], [said("c")]) == [said("c")]
 
 
-def test_a_history_that_was_cut_is_still_known() -> None:
+def test_a_shortened_history_is_recognized() -> None:
     """Agents drop old turns when the window is full."""
     transcript = Transcript()
     transcript.add([SYSTEM, user("a")], [said("b")])
@@ -81,7 +81,7 @@ def test_tool_calls_may_be_repeated_one_by_one() -> None:
     assert transcript.add(again, []) == [user("c")]
 
 
-def test_ids_that_are_used_again_tell_new_calls() -> None:
+def test_reused_ids_are_new_calls() -> None:
     """Some servers number the calls of each answer from the start."""
     transcript = Transcript()
     transcript.add([user("a")], [calling("0")])
@@ -90,7 +90,7 @@ def test_ids_that_are_used_again_tell_new_calls() -> None:
     assert transcript.add(again, [said("b")]) == [result("0"), said("b")]
 
 
-def test_tool_calls_without_ids_are_told_by_what_they_ask() -> None:
+def test_tool_calls_without_ids_are_compared_by_arguments() -> None:
     """Gemini's have none."""
     transcript = Transcript()
     asking = Message("assistant", "", tool_calls=(ToolCall("go", {"to": "Rome"}),))
@@ -104,7 +104,7 @@ def test_a_call_without_messages_adds_none() -> None:
     assert Transcript().add([], []) == []
 
 
-def test_only_so_many_conversations_are_kept() -> None:
+def test_the_number_of_conversations_is_limited() -> None:
     """Memory stays small however often an agent begins anew; what is forgotten is told again."""
     transcript = Transcript()
     for number in range(MAX_CONVERSATIONS + 1):
@@ -117,7 +117,7 @@ TURN = st.sampled_from(["a", "b", "go on", ""])
 
 
 @given(st.lists(st.tuples(TURN, TURN), min_size=1, max_size=12))
-def test_one_conversation_comes_out_as_it_went_in(turns: list[tuple[str, str]]) -> None:
+def test_one_conversation_is_returned_unchanged(turns: list[tuple[str, str]]) -> None:
     """However its words repeat, every message of it is there once, in order."""
     transcript = Transcript()
     history: list[Message] = [SYSTEM]

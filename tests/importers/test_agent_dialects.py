@@ -148,7 +148,7 @@ def test_beeai_streams_one_answer_and_calls_one_tool(streamed: bool, ids: bool) 
     assert [call.model for call in told.session[ModelCall]] == ["small", "small"]
 
 
-def test_older_beeai_writes_only_the_moments_of_calls() -> None:
+def test_older_beeai_writes_only_the_phases_of_calls() -> None:
     """A start, a success and a finish beside each other are one call, with its tokens once."""
 
     def moment(number: int, target: str, kind: str, **more: Any) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def test_older_beeai_writes_only_the_moments_of_calls() -> None:
     )
 
 
-def test_a_tool_that_fails_in_a_later_moment_has_failed() -> None:
+def test_a_tool_that_fails_in_a_later_phase_has_failed() -> None:
     """The error of a call stands on its last moment."""
     start = {"target": "tool.weather.start", "name": "start", "openinference.span.kind": "TOOL"}
     error = {**start, "target": "tool.weather.error", "name": "error"}
@@ -244,7 +244,7 @@ def test_langgraph_js_results_of_tools_are_not_messages_of_the_user(role: str | 
     sound(told)
 
 
-def test_a_role_that_no_tool_has_stays_what_it_was() -> None:
+def test_a_role_that_is_no_tool_name_is_unchanged() -> None:
     """Who speaks in a role of their own is not taken for a tool that nobody asked for."""
     told = found(rows({"type": "GENERATION", "input": [{"role": "weather", "content": QUESTION}]}))
     assert [message.role for message in told.session[Message]] == ["user"]
@@ -269,7 +269,7 @@ def test_a_role_that_no_tool_has_stays_what_it_was() -> None:
     ],
     ids=str,
 )
-def test_parts_of_gemini_are_a_text(answer: Any) -> None:
+def test_gemini_parts_are_joined_to_a_text(answer: Any) -> None:
     """As the output of a generation, and of a trace without one."""
     asked = {"contents": [{"role": "user", "parts": [{"text": QUESTION}]}]}
     one = found(rows({"type": "GENERATION", "input": asked, "output": answer}))
@@ -281,7 +281,7 @@ def test_parts_of_gemini_are_a_text(answer: Any) -> None:
 @pytest.mark.parametrize(
     "answer", [[{"text": "a", "score": 0.5}], [{"title": "a"}], [{"text": 3}], [{"Id": 1}]]
 )
-def test_data_with_a_text_in_it_is_not_taken_for_parts(answer: Any) -> None:
+def test_data_with_a_text_is_not_a_list_of_parts(answer: Any) -> None:
     """Documents that were found are what they are."""
     told = found(rows({"type": "SPAN", "name": "main"}, input=QUESTION, output=answer))
     assert told.output == answer
@@ -415,7 +415,7 @@ def every_trace() -> Iterator[Any]:
 
 
 @pytest.mark.skipif(not DATA.exists(), reason=f"the data is not at {DATA} (set PROCTOR_DATA)")
-def test_no_trace_of_the_data_makes_one_of_these_mistakes() -> None:
+def test_no_real_trace_has_one_of_these_mistakes() -> None:
     """Calls are counted once, results are of tools, ends are texts, and nothing is in pieces."""
     faults: list[Any] = []
     count = 0

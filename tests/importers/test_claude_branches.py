@@ -31,7 +31,7 @@ def contents(found: ImportedSession) -> list[Any]:
 ASKED = [linked("1", None, "Hello"), answer("2", "1", "Hi")]
 
 
-def test_a_branch_that_was_left_is_kept_and_not_told() -> None:
+def test_a_rewound_branch_is_kept_outside_the_conversation() -> None:
     """The user said it in another way: calls, answers and system lines go, their tokens count."""
     call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
     result = [{"type": "tool_result", "tool_use_id": "t", "content": "x"}]
@@ -58,7 +58,7 @@ def test_a_branch_that_was_left_is_kept_and_not_told() -> None:
     assert (again.session.usage, contents(again)) == (found.session.usage, contents(found))
 
 
-def test_branches_are_left_in_branches() -> None:
+def test_branches_are_rewound_inside_branches() -> None:
     """Of several ways the last one holds, and a branch in a branch goes with it."""
     lines = [
         *ASKED,

@@ -20,7 +20,7 @@ def said(content: Any, kind: str = "user", **more: Any) -> dict[str, Any]:
     return {"type": kind, "message": {"role": kind, "content": content}, **more}
 
 
-def test_a_session_is_told_in_order() -> None:
+def test_a_session_is_read_in_order() -> None:
     """Lines of one message are one message; a tool's answer is in its call."""
     found = only(claude_code, *CLAUDE)
     assert kinds(found) == [
@@ -50,7 +50,7 @@ def test_usage_is_counted_once_a_message() -> None:
     assert found.recorded["tokens"]["of_all_lines"]["input_tokens"] == 25
 
 
-def test_a_side_chain_bears_the_name_of_its_agent() -> None:
+def test_a_side_chain_has_the_name_of_its_agent() -> None:
     """What sub-agents say is no answer to the user; what they call is called."""
     found = only(
         claude_code,
@@ -75,7 +75,7 @@ def test_the_file_of_a_sub_agent_is_its_own_session() -> None:
     assert {m.name for m in found.session[Message]} == {None}
 
 
-def test_progress_of_an_agent_is_told() -> None:
+def test_the_progress_of_an_agent_is_read() -> None:
     """Lines inside lines of progress are messages; other progress is kept and counted."""
     inner = said([{"type": "tool_use", "id": "g", "name": "Grep", "input": {}}], "assistant")
     found = only(
@@ -88,7 +88,7 @@ def test_progress_of_an_agent_is_told() -> None:
     assert found.passed_over == {"progress": 1}
 
 
-def test_progress_told_again_is_told_and_paid_for_once() -> None:
+def test_repeated_progress_is_read_and_counted_once() -> None:
     """The same part of the same message is said once; what is recorded is what the session used."""
 
     def progress(*parts: Any, used: int, **more: Any) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def test_progress_told_again_is_told_and_paid_for_once() -> None:
     assert [line["more"] for line in found.recorded["log"] if "more" in line] == [[8]]
 
 
-def test_what_the_program_says_is_not_what_the_user_asked() -> None:
+def test_messages_of_the_program_are_not_user_messages() -> None:
     """Commands, caveats, summaries and synthetic errors are named, and no input or output."""
     found = only(
         claude_code,
@@ -142,7 +142,7 @@ def test_what_the_program_says_is_not_what_the_user_asked() -> None:
     assert found.session[ModelCall] == ()
 
 
-def test_calls_and_answers_without_each_other_are_kept() -> None:
+def test_unmatched_calls_and_results_are_kept() -> None:
     """An unanswered call is no success, and an answer to nothing is counted."""
     found = only(
         claude_code,
@@ -156,7 +156,7 @@ def test_calls_and_answers_without_each_other_are_kept() -> None:
     assert found.passed_over == {ORPHAN_RESULT: 1}
 
 
-def test_a_part_that_is_not_understood_is_no_tool_call() -> None:
+def test_an_unknown_part_is_no_tool_call() -> None:
     """Even if it has a name and an input, as calls have; what it held is kept."""
     part = {"type": "hologram", "name": "Bash", "input": {"command": "ls"}}
     found = only(claude_code, said("Hello"), said([part], "assistant"))
@@ -164,7 +164,7 @@ def test_a_part_that_is_not_understood_is_no_tool_call() -> None:
     assert found.session[CustomEvent][0].data == {"found": part}
 
 
-def test_a_resumed_session_goes_on_and_others_are_apart() -> None:
+def test_a_resumed_session_continues_and_others_are_separate() -> None:
     """A new id that hangs on a known line goes on; one that hangs on nothing is another session."""
     one = said("A", sessionId="s1", uuid="u1", parentUuid=None)
     again = {**one, "sessionId": "s2", "parentUuid": "u1"}
@@ -264,7 +264,7 @@ def test_the_real_document_keeps_its_turns() -> None:
     assert len(told) == len(spoken)
 
 
-def test_what_the_program_knows_is_kept_without_a_result_too() -> None:
+def test_details_without_a_result_are_kept() -> None:
     """`toolUseResult` of a line that holds no result, or that the assistant says, is noted."""
     for kind, content in (("user", []), ("user", "Hi"), ("assistant", [])):
         line = {"type": kind, "toolUseResult": {"stdout": 7}, "message": {"content": content}}
@@ -275,7 +275,7 @@ def test_what_the_program_knows_is_kept_without_a_result_too() -> None:
     assert (noted["message"], noted["toolUseResult"]) == (7, 8)
 
 
-def test_what_the_user_said_while_the_model_was_at_work_is_told() -> None:
+def test_messages_queued_while_the_model_works_are_read() -> None:
     """A line of its own kind holds it; what tasks and other agents put there bears a name."""
 
     def queued(prompt: Any, **more: Any) -> Any:

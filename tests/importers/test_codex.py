@@ -30,7 +30,7 @@ def output(text: Any, call_id: str = "c") -> list[Any]:
     return [call, item(type="function_call_output", call_id=call_id, output=text)]
 
 
-def test_a_session_is_told_in_order() -> None:
+def test_a_session_is_read_in_order() -> None:
     """Items are told once, though events repeat them; the context is not what the user asked."""
     found = only(codex, *CODEX)
     assert kinds(found) == [
@@ -53,7 +53,7 @@ def test_the_same_total_is_the_same_call() -> None:
     assert [call.usage for call in found.session[ModelCall]] == [Usage(10, 1), Usage(20, 2)]
 
 
-def test_how_a_command_ended() -> None:
+def test_the_exit_code_of_a_command_is_read() -> None:
     """By its own event, before or after; by the line the program writes; or by a failed status."""
     end = event(type="exec_command_end", call_id="c", exit_code=2, duration={"secs": 1, "nanos": 0})
     before = only(codex, *output("x")[:1], end, output("x")[1])
@@ -73,7 +73,7 @@ def test_how_a_command_ended() -> None:
     assert no.session[ToolCall][0].error == "it failed"
 
 
-def test_what_a_command_prints_is_not_how_it_ended() -> None:
+def test_an_exit_code_in_the_output_of_a_command_is_ignored() -> None:
     """The program's own words stand above "Output:", or in the last line; all else is printed."""
     for printed in (
         "Exit code: 0\nOutput:\nlog of CI:\nExit code: 1\n",
@@ -84,7 +84,7 @@ def test_what_a_command_prints_is_not_how_it_ended() -> None:
         assert only(codex, *output(printed)).session[ToolCall][0].error is None, printed
 
 
-def test_what_stands_beside_an_output_is_noted() -> None:
+def test_other_fields_of_an_output_are_recorded() -> None:
     """The text of an output may be JSON that tells more than the output and how it ended."""
     told = {"output": "ok", "metadata": {"exit_code": 0, "odd": "x"}, "more": 7}
     found = only(codex, *output(json.dumps(told)))
@@ -94,7 +94,7 @@ def test_what_stands_beside_an_output_is_noted() -> None:
     }  # fmt: skip
 
 
-def test_what_only_an_event_tells_stands_where_it_was_said() -> None:
+def test_a_message_that_only_an_event_has_keeps_its_position() -> None:
     """A question that no item holds comes before what was done about it."""
     found = only(
         codex,
@@ -115,7 +115,7 @@ def test_what_only_an_event_tells_stands_where_it_was_said() -> None:
     ]  # fmt: skip
 
 
-def test_a_question_with_a_picture_is_told_once() -> None:
+def test_a_question_with_an_image_is_read_once() -> None:
     """The event repeats its text alone."""
     parts = [{"type": "input_text", "text": "What is it?"}, {"type": "input_image", "image_url": "x"}]
     asked = item(type="message", role="user", content=parts)
@@ -123,7 +123,7 @@ def test_a_question_with_a_picture_is_told_once() -> None:
     assert [message.content for message in found.session[Message]] == [parts]
 
 
-def test_what_only_an_event_tells_is_said_too() -> None:
+def test_a_message_that_only_an_event_has_is_added() -> None:
     """A message that no item holds is taken from the event."""
     found = only(codex, CODEX[0], event(type="agent_message", message="Only here."))
     assert found.output == "Only here."
@@ -147,7 +147,7 @@ def test_older_logs_have_no_envelope() -> None:
     assert found.session[ToolCall][0].result == "a"
 
 
-def test_another_head_is_another_session_unless_forked() -> None:
+def test_another_header_starts_another_session_unless_forked() -> None:
     """A file with two sessions gives two; a fork holds the head of what it was forked from."""
     other = {"type": "session_meta", "payload": {"id": "cx-2"}}
     assert [found.id for found in read(codex, [*CODEX, other])] == ["cx-1", "cx-2"]
@@ -179,7 +179,7 @@ def test_real_codex_logs() -> None:
     assert [one.passed_over for one in found] == [{}, {}, {}]
 
 
-def test_an_id_that_is_used_again_ends_anew() -> None:
+def test_each_call_with_a_reused_id_gets_its_own_outcome() -> None:
     """How a call ended is told of that one, and not of the next or the one before."""
     end = event(type="exec_command_end", call_id="c", exit_code=1, duration={"secs": 2, "nanos": 0})
     again = item(type="message", role="assistant", content="Again.")
@@ -197,7 +197,7 @@ def test_an_id_that_is_used_again_ends_anew() -> None:
         assert [one.duration_ms == 2000.0 for one in calls] == failed
 
 
-def test_the_same_words_twice_are_said_twice() -> None:
+def test_a_repeated_text_is_two_messages() -> None:
     """An event repeats one item, the one that it stands by; without one it tells of its own."""
     asked, heard = item(type="message", role="user", content="Go on."), "Go on."
     echo = event(type="user_message", message=heard)
@@ -213,7 +213,7 @@ def test_the_same_words_twice_are_said_twice() -> None:
         assert [message.content for message in said] == [heard, "Yes.", heard, "Yes."]
 
 
-def test_totals_that_begin_anew_are_new() -> None:
+def test_totals_that_were_reset_count_again() -> None:
     """Where a count falls, all of it was used since."""
     totals = [{"input_tokens": asked, "output_tokens": said} for asked, said in ((100, 10), (30, 4), (60, 9))]
     told = [event(type="token_count", info={"total_token_usage": total}) for total in totals]
@@ -238,7 +238,7 @@ def contents(found: ImportedSession) -> list[Any]:
     return [message.content for message in found.session[Message]]
 
 
-def test_what_was_rolled_back_is_kept_and_not_told() -> None:
+def test_rolled_back_turns_are_kept_outside_the_conversation() -> None:
     """So many turns of the user are taken back, with calls and echoes; their tokens count."""
     used = {"total_token_usage": {"input_tokens": 10, "output_tokens": 1}}
     found = only(
@@ -266,7 +266,7 @@ def test_what_was_rolled_back_is_kept_and_not_told() -> None:
     assert len(rewound["taken"]) == 7
 
 
-def test_the_first_question_is_the_one_that_was_not_taken_back() -> None:
+def test_the_first_question_was_not_rolled_back() -> None:
     """All turns can go, also more than there are; what the program said before them stays."""
     for turns in (1, 9):
         context = asked("<environment_context>x</environment_context>")
@@ -276,7 +276,7 @@ def test_the_first_question_is_the_one_that_was_not_taken_back() -> None:
         assert [message.name for message in found.session[Message]] == ["context", None]
 
 
-def test_an_echo_in_other_words_is_the_same_turn() -> None:
+def test_an_event_with_other_words_is_the_same_turn() -> None:
     """Right beside the item, or after what the model only thought: both go, or both stay."""
     thought = item(type="reasoning", summary=[])
     first = (asked("A"), replied("a"))
@@ -286,7 +286,7 @@ def test_an_echo_in_other_words_is_the_same_turn() -> None:
         assert contents(found) == ["A", "a"]
 
 
-def test_turns_are_rolled_back_time_and_again() -> None:
+def test_turns_are_rolled_back_repeatedly() -> None:
     """What is gone is not counted again, and questions that only events tell are turns too."""
     echo = event(type="user_message", message="Again?")
     lines = [asked("A"), replied("a"), echo, replied("b"), echo, asked("Again?"), replied("c")]
@@ -313,7 +313,7 @@ def test_the_work_for_many_rollbacks_is_linear() -> None:
     assert contents(only(codex, *[asked("Q"), used] * 10, *[rolled_back(1)] * 10)) == []
 
 
-def test_a_framed_picture_is_asked_about_once() -> None:
+def test_a_question_with_a_marked_image_is_read_once() -> None:
     """The program names each picture in a part of its own, which the event does not repeat."""
     parts = [
         {"type": "input_text", "text": '<image name=[Image #1] path="/tmp/a.png">'},
@@ -340,7 +340,7 @@ def test_an_event_may_repeat_one_part_of_a_question() -> None:
     assert contents(only(codex, asked("Why?"), echo, asked(parts))) == ["Why?", "See here.\nWhy?"]
 
 
-def test_tools_of_the_provider_are_called() -> None:
+def test_calls_of_hosted_tools_are_read() -> None:
     """A search is a call that went well, or not; one that does not tell is not answered."""
     action = {"type": "search", "query": "weather Paris"}
     lines = [

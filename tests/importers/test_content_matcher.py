@@ -25,7 +25,7 @@ SEARCH = ToolCall("search", {"query": "topics"}, FOUND, call_id="c1")
     ],
     ids=["result", "as text", "with its id", "call"],
 )
-def test_what_a_call_says_is_held(value: Any) -> None:
+def test_the_content_of_a_call_matches(value: Any) -> None:
     """In whatever form: as a value, as JSON in a text, as a part of a message."""
     held = ContentMatcher([SEARCH])
     assert held.consume(value)
@@ -46,12 +46,12 @@ def test_what_a_call_says_is_held(value: Any) -> None:
     ],
     ids=["name", "id", "order", "keys", "argument", "other id", "wrapped", "empty"],
 )
-def test_equal_words_elsewhere_are_something_else(value: Any) -> None:
+def test_the_same_words_in_other_places_do_not_match(value: Any) -> None:
     """A title that reads like the tool's name, results in another order, values changed about."""
     assert not ContentMatcher([SEARCH]).consume(value)
 
 
-def test_lines_are_held_in_their_order_and_with_what_is_between_them() -> None:
+def test_lines_match_in_order_with_the_empty_lines_between_them() -> None:
     """Parts of a message are joined by lines; an empty line is a line."""
     said = Message("user", "one\ntwo\n\nthree")
     assert ContentMatcher([said]).consume([{"text": "one"}, {"text": "two\n\nthree"}])
@@ -59,14 +59,14 @@ def test_lines_are_held_in_their_order_and_with_what_is_between_them() -> None:
     assert not ContentMatcher([said]).consume("one\ntwo\nthree\n\n")
 
 
-def test_why_a_call_ended_is_nothing_that_was_said() -> None:
+def test_a_finish_reason_does_not_match_a_text() -> None:
     """A message that reads "stop" is another thing than a call that came to its end."""
     held = ContentMatcher([ModelCall("small", finish_reason="stop")])
     assert not held.consume("stop")
     assert held.consume([{"finish_reason": "stop"}])
 
 
-def test_thoughts_stand_where_spans_have_them() -> None:
+def test_thoughts_match_in_the_order_of_spans() -> None:
     """Before what was said: what a span tells in its order is held in its order."""
     told: list[Event] = [CustomEvent("thinking", "Easy."), Message("assistant", "4")]
     assert ContentMatcher(told).consume([{"type": "reasoning", "content": "Easy."}, {"content": "4"}])

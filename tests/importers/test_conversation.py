@@ -79,7 +79,7 @@ def test_the_same_conversation_in_every_shape_gives_the_same_session(shape: str,
     ],
     ids=lambda output: "object" if type(output) is object else str(output),
 )
-def test_other_outputs_are_left_alone(output: Any) -> None:
+def test_other_outputs_are_not_conversations(output: Any) -> None:
     """Only what clearly is a conversation in which an agent spoke or acted is read as one."""
     assert read_conversation(output) is None
 
@@ -97,14 +97,14 @@ def test_a_conversation_that_does_not_end_with_an_answer_has_none() -> None:
 
 
 @pytest.mark.parametrize("messages", [[], chat()[:1], chat()[:2]], ids=len)
-def test_a_state_in_which_no_agent_spoke_is_a_conversation(messages: list[Any]) -> None:
+def test_a_state_without_an_answer_is_a_conversation(messages: list[Any]) -> None:
     """What is under `messages` is read as messages, although nobody has answered them."""
     state = read({"messages": messages})
     assert (state.answer, state.has_answer) == (None, False)
     assert len(state.session) == len(messages)
 
 
-def test_what_was_called_before_the_input_ended_is_not_called_again() -> None:
+def test_tool_calls_before_the_end_of_the_input_are_history() -> None:
     """History is in the session in its order, but its calls and tokens are not this trial's."""
     more = [
         {"role": "user", "content": "And of Italy?"},
@@ -197,7 +197,7 @@ def test_a_response_of_a_model_is_a_conversation_of_one_message(answer: Any, cal
     assert asked.session.usage == Usage(10, 5)
 
 
-def test_recorded_events_win_over_those_of_the_conversation() -> None:
+def test_recorded_events_take_precedence_over_the_conversation() -> None:
     """Nothing is there twice, and nothing that was not recorded is lost."""
     conversation = read(chat()).session
     search = ToolCall("search", {"q": "France"}, result="live", call_id="c1")
@@ -222,13 +222,13 @@ def test_recorded_events_win_over_those_of_the_conversation() -> None:
     assert merge_sessions(asked, conversation) == asked
 
 
-def test_two_calls_of_one_tool_are_not_taken_for_one() -> None:
+def test_two_calls_of_one_tool_stay_two_calls() -> None:
     """A recorded call without an id stands for one call of that name, not for all."""
     calls = Session([ToolCall("search", call_id="c1"), ToolCall("search", call_id="c2")])
     assert len(merge_sessions(Session([ToolCall("search")]), calls)[ToolCall]) == 2
 
 
-def test_tokens_that_one_answer_does_not_tell_are_unknown() -> None:
+def test_an_answer_without_usage_makes_the_total_unknown() -> None:
     """A sum of some of the calls must not pass for the sum of all."""
     partly: list[Any] = chat()
     del partly[2]["usage"]
@@ -251,7 +251,7 @@ SPLIT = [{"type": "text", "text": "The capital is "}, {"type": "text", "text": "
         ([SPLIT[0], {"type": "thinking", "thinking": "Hm."}, SPLIT[1]], "The capital is \nParis."),
     ],
 )
-def test_an_answer_in_several_texts_is_the_answer_that_was_given(content: list[Any], expected: str) -> None:
+def test_the_texts_of_one_answer_are_joined(content: list[Any], expected: str) -> None:
     """Anthropic splits an answer where a citation begins: a line end there would be another text.
 
     Texts that another part stands between stay on lines of their own.
@@ -267,7 +267,7 @@ def test_an_answer_in_several_texts_is_the_answer_that_was_given(content: list[A
     assert report.pass_rate == 1.0
 
 
-def test_texts_of_a_user_stay_on_lines_of_their_own() -> None:
+def test_each_text_of_a_user_begins_a_line() -> None:
     """A document and a question were written separately; words must not run together."""
     messages = [
         {"role": "user", "content": [{"type": "text", "text": "Paris is big."},

@@ -13,7 +13,7 @@ from tests.importers.examples import GEMINI, QWEN
 from tests.importers.logs import kinds, only, read, real, values_in, written
 
 
-def test_later_lines_amend_earlier_ones() -> None:
+def test_later_lines_update_earlier_ones() -> None:
     """The same id is the same message: its tokens count once, its tools are those of the last."""
     found = only(gemini, *GEMINI)
     assert kinds(found) == [
@@ -31,7 +31,7 @@ def test_later_lines_amend_earlier_ones() -> None:
     assert found.recorded["about"]["lastUpdated"] == "2026-01-02T10:00:01.000Z"
 
 
-def test_a_whole_document_is_read_too() -> None:
+def test_a_document_is_read() -> None:
     """The older form, one JSON with messages, gives the same."""
     head, *rest = GEMINI
     messages = [line for line in rest if "$set" not in line]
@@ -39,7 +39,7 @@ def test_a_whole_document_is_read_too() -> None:
     assert found.session == only(gemini, *GEMINI).session
 
 
-def test_what_is_rewound_is_kept_aside() -> None:
+def test_rewound_messages_are_kept_as_an_event() -> None:
     """Messages that were taken back are no part of the conversation, but are not lost."""
     found = only(gemini, *GEMINI, {"$rewindTo": "2", "why": "x"}, {"$rewindTo": "nowhere"})
     assert kinds(found) == [
@@ -52,7 +52,7 @@ def test_what_is_rewound_is_kept_aside() -> None:
     assert found.session.usage == only(gemini, *GEMINI).session.usage  # it was spent
 
 
-def test_what_is_rewound_again_and_again_does_not_nest() -> None:
+def test_repeated_rewinds_do_not_nest() -> None:
     """A thousand messages taken back one by one from the end are kept, with their tokens."""
     said = [
         {"id": f"{n}", "type": "gemini", "content": "", "model": "m", "tokens": {"output": 1}}
@@ -68,7 +68,7 @@ def _said(id_: str, kind: str, words: str) -> dict[str, Any]:
     return {"id": id_, "type": kind, "content": [{"text": words}]}
 
 
-def test_a_history_that_was_compressed_is_the_programs() -> None:
+def test_a_compressed_history_is_named_summary() -> None:
     """What was said before took place; nobody said what stands in its stead."""
     start = [GEMINI[0], _said("1", "user", "Why?"), _said("2", "gemini", "So.")]
     short = [_said("8", "user", "They talked."), _said("9", "gemini", "I see.")]
@@ -85,7 +85,7 @@ def test_a_history_that_was_compressed_is_the_programs() -> None:
     assert [m.content for m in back.session[Message]] == ["Why?", "So.", "They talked."]
 
 
-def test_a_history_that_goes_on_is_the_conversation() -> None:
+def test_a_history_that_continues_is_the_conversation() -> None:
     """Messages that only a `$set` tells are said, also behind those that it still knows."""
     said = [_said("1", "user", "Why?"), _said("2", "gemini", "So."), _said("3", "user", "And?")]
     sets = [{"$set": {"messages": part}} for part in (said[:1], said[:2], said[1:], [])]
@@ -95,7 +95,7 @@ def test_a_history_that_goes_on_is_the_conversation() -> None:
     ]  # fmt: skip
 
 
-def test_calls_and_results_that_a_history_repeats_are_told_once() -> None:
+def test_calls_and_results_that_a_history_repeats_are_read_once() -> None:
     """It has them as parts of messages; `toolCalls` has them too."""
     answer = {"id": "c1", "name": "ls", "response": {"output": "a"}}
     result = {"functionResponse": answer}
@@ -113,7 +113,7 @@ def test_calls_and_results_that_a_history_repeats_are_told_once() -> None:
     assert found.passed_over == {"tool result without its call": 1}
 
 
-def test_ids_that_look_like_ours_are_the_logs() -> None:
+def test_ids_like_our_keys_do_not_collide() -> None:
     """No id of a message can take the place of a line that has none."""
     odd = [f"#{n}" for n in range(4)] + ["0", "1", "#rewind 2 2", "(1, 0)"]
     lines = [
@@ -143,7 +143,7 @@ def test_a_checkpoint_is_read() -> None:
     assert (found.output, found.passed_over) == ("Done", {"part: mapping with odd": 1})
 
 
-def test_two_heads_are_two_sessions() -> None:
+def test_two_headers_are_two_sessions() -> None:
     """A file may hold several sessions after each other."""
     other = {**GEMINI[0], "sessionId": "g-2"}
     user = {"type": "user", "id": "9", "content": "Hi"}
@@ -168,7 +168,7 @@ def test_the_real_gemini_log_adds_up() -> None:
     assert (found.passed_over, len(found.session[ToolCall])) == ({}, 12)
 
 
-def test_qwen_tells_thoughts_calls_and_what_was_declined() -> None:
+def test_qwen_thoughts_calls_and_declined_calls_are_read() -> None:
     """A cancelled tool failed; thoughts that are counted in the answer are not counted twice."""
     found = only(qwen, *QWEN)
     assert kinds(found) == [
@@ -189,7 +189,7 @@ def test_qwen_lines_before_the_first_id_belong_to_it() -> None:
     assert only(qwen, *QWEN[:3], cancelled).session[ToolCall][0].error == "it ended with cancelled"
 
 
-def test_qwen_lines_keep_the_model_that_they_name() -> None:
+def test_qwen_lines_keep_their_model() -> None:
     """Also where no model speaks, or where a line is told again with another."""
     user = {**QWEN[0], "model": "user-model"}
     again = {**QWEN[-1], "model": "other-model"}
@@ -197,7 +197,7 @@ def test_qwen_lines_keep_the_model_that_they_name() -> None:
     assert noted == ["user-model", "qwen-x", "other-model"]
 
 
-def test_thoughts_are_output() -> None:
+def test_thoughts_count_as_output() -> None:
     """Beside the answer they are added, unless the total says that they are inside."""
     told = {"promptTokenCount": 1, "thoughtsTokenCount": 5}
     assert read_gemini_usage(told) == Usage(1, 5)

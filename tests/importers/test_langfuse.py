@@ -45,7 +45,7 @@ def test_an_export_becomes_a_session() -> None:
     assert [entry["event"] for entry in told["observations"]] == [0, 3, 4]
 
 
-def test_an_odd_kind_of_a_call_is_not_taken_for_a_word_that_was_said() -> None:
+def test_an_odd_call_type_is_not_a_message() -> None:
     """The type of a call without a name is kept, also where the same word was said."""
     told = []
     for kind in ("function", "Weather "):
@@ -104,7 +104,7 @@ def test_rows_of_several_traces_are_several_sessions() -> None:
     assert len(first.session[ToolCall]) == 1
 
 
-def test_an_observation_that_is_told_twice_is_one() -> None:
+def test_a_repeated_observation_counts_once() -> None:
     """Each fills what the other lacks; where they differ both are kept."""
     short = [{**one, "input": None, "output": None, "metadata": "{}"} for one in ROWS]
     short[1] = {**short[1], "model": "large"}
@@ -179,7 +179,7 @@ def test_all_tokens_are_counted_and_none_twice(details: dict[str, int], usage: U
     assert only(langfuse, generation(usageDetails=details)).session.usage == usage
 
 
-def test_texts_are_what_was_said() -> None:
+def test_texts_become_messages() -> None:
     """A generation whose input is no list of messages; anything else is kept, and told as data."""
     found = only(langfuse, generation(input="Hi", output='"Hello"'))
     assert [(m.role, m.content) for m in found.session[Message]] == [("user", "Hi"), ("assistant", "Hello")]
@@ -189,7 +189,7 @@ def test_texts_are_what_was_said() -> None:
     assert odd.recorded["observations"][0]["input"] == {"question": "Hi"}
 
 
-def test_messages_of_a_framework_beat_the_text_of_its_client() -> None:
+def test_messages_of_a_framework_replace_the_text_of_its_client() -> None:
     """The inner generation is the call, the outer one has what was said."""
     outer = row("outer", "GENERATION", 1, input=[{"role": "user", "content": "Hi"}], model="x")
     plain = {"input": "user: Hi", "usageDetails": {"input": 3}, "model": "small"}
@@ -199,7 +199,7 @@ def test_messages_of_a_framework_beat_the_text_of_its_client() -> None:
     assert found.session[Message] == (Message("user", "Hi"),)
 
 
-def test_a_trace_without_calls_has_what_it_was_given() -> None:
+def test_a_trace_without_calls_has_its_input_and_output() -> None:
     """As functions under observation leave it: texts, data and messages are what was said."""
     spans = [row("f", "SPAN", 0)]
     found = only(langfuse, {"trace": {"id": "t", "input": '"2 + 2"', "output": "4"}, "observations": spans})
@@ -219,7 +219,7 @@ def test_a_trace_without_calls_has_what_it_was_given() -> None:
     assert kinds(found) == ["user", "assistant"]
 
 
-def test_tools_of_langchain_are_known_by_what_they_give_back() -> None:
+def test_langchain_tools_are_recognized_by_their_output() -> None:
     """A message of the tool's own, with its id; the arguments stand beside as they are."""
     given = {
         "type": "tool",
@@ -243,7 +243,7 @@ def test_embeddings_are_calls_without_messages() -> None:
     assert found.session.usage == Usage(4)
 
 
-def test_a_generation_that_failed_says_why() -> None:
+def test_a_failed_generation_has_its_error() -> None:
     """By its level and its words."""
     found = only(langfuse, generation(level="ERROR", statusMessage="429", latency=0.25, endTime=None))
     (call,) = found.session[ModelCall]
@@ -253,7 +253,7 @@ def test_a_generation_that_failed_says_why() -> None:
     assert silent.session[ModelCall][0].details == {"error": "it failed without a message"}
 
 
-def test_scores_may_be_words() -> None:
+def test_scores_may_be_texts() -> None:
     """Categories, and numbers with a word beside them."""
     scores = [
         {"name": "tone", "dataType": "CATEGORICAL", "value": 1, "stringValue": "kind"},
@@ -264,7 +264,7 @@ def test_scores_may_be_words() -> None:
     assert only(langfuse, document).recorded["scores"] == {"tone": "kind", "safe": "yes", "n": 0.5}
 
 
-def test_a_trace_may_name_its_observations_and_scores_by_their_ids() -> None:
+def test_a_trace_may_list_only_ids_of_observations_and_scores() -> None:
     """As lists of traces do: that is understood, and kept with the trace."""
     about = {"id": "t", "timestamp": "2026-01-01T00:00:00Z", "input": "Hi", "output": "Ho"}
     document = {**about, "observations": ["o1", "o2"], "scores": ["s1"]}
@@ -274,7 +274,7 @@ def test_a_trace_may_name_its_observations_and_scores_by_their_ids() -> None:
     assert (kept["observations"], kept["scores"]) == (["o1", "o2"], ["s1"])
 
 
-def test_what_is_not_understood_is_kept_and_counted() -> None:
+def test_unknown_values_are_kept_and_counted() -> None:
     """Kinds of observations, fields, numbers among them, and lines that are no rows."""
     odd = row("new", "HOLOGRAM", 0, shade="blue")
     document = {"trace": {"id": "t", "observations": [5]}, "observations": [odd]}

@@ -41,27 +41,27 @@ def said(found: ImportedSession) -> list[tuple[str, Any]]:
         (7, 7),
     ],
 )
-def test_what_is_no_message_is_told(given: Any, words: Any) -> None:
+def test_other_values_become_messages(given: Any, words: Any) -> None:
     """The one text that there is, else all of the data; nothing of it counts as not understood."""
     found = trace(given, {"answer": "There."})
     assert said(found) == [("user", words), ("assistant", "There.")]
     assert (found.input, found.output, found.passed_over) == (words, "There.", {})
 
 
-def test_a_text_that_is_taken_out_is_still_recorded_as_it_stood() -> None:
+def test_an_unwrapped_text_is_still_recorded_as_logged() -> None:
     """Under which name it stood is part of the record."""
     found = trace({"question": "Where?"}, {"answer": "There."})
     assert found.recorded["trace"] == {"input": {"question": "Where?"}, "output": {"answer": "There."}}
 
 
-def test_a_function_that_was_called_with_nothing_asked_nothing() -> None:
+def test_a_function_without_arguments_has_no_input() -> None:
     """Its empty arguments stay in the record."""
     found = trace({"args": [], "kwargs": {}}, "There.")
     assert said(found) == [("assistant", "There.")]
     assert found.recorded["trace"] == {"input": {"args": [], "kwargs": {}}}
 
 
-def test_the_side_that_the_parts_do_not_tell_is_told_by_the_whole() -> None:
+def test_the_trace_adds_the_side_that_its_observations_lack() -> None:
     """A generation that has its answer only, or its question only; places are counted anew."""
     answered = row("ask", "GENERATION", 1, input={"k": 1}, output="There.")
     found = trace({"args": [], "kwargs": {"q": "Where?"}}, "other", answered)
@@ -75,14 +75,14 @@ def test_the_side_that_the_parts_do_not_tell_is_told_by_the_whole() -> None:
     assert [found.session.events[place] for place in entry["asked"]] == [Message("system", "Be kind.")]
 
 
-def test_a_graph_that_gives_back_the_conversation_tells_it_once() -> None:
+def test_a_conversation_that_a_graph_returns_is_read_once() -> None:
     """What comes back begins with what went in."""
     asked, answer = {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}
     found = trace({"messages": [asked]}, {"messages": [asked, answer]})
     assert said(found) == [("user", "Hi"), ("assistant", "Yo")]
 
 
-def test_without_a_row_of_the_trace_its_outermost_observation_tells() -> None:
+def test_the_outermost_observation_replaces_a_missing_trace_row() -> None:
     """Exports of observations alone: a span around all; a tool's arguments nobody said."""
     outer = row("run", "SPAN", 0, input={"question": "Where?"}, output={"answer": "There."})
     inner = row("step", "SPAN", 1, parentObservationId="run", input="inner", output="inner")
@@ -93,7 +93,7 @@ def test_without_a_row_of_the_trace_its_outermost_observation_tells() -> None:
     assert kinds(found) == ["ToolCall weather"]
 
 
-def test_whatever_has_a_trace_id_is_a_session(tmp_path: Path) -> None:
+def test_every_row_with_a_trace_id_is_in_a_session(tmp_path: Path) -> None:
     """Also one with data only, and one in which nothing was said; none is called empty."""
     about = {"timestamp": "2026-01-01T00:00:00Z", "sessionId": "s", "userId": "u", "tags": []}
     data = {"id": "t1", **about, "input": {"question": "Where?"}, "output": {"answer": "There."}}

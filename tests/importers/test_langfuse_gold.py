@@ -115,7 +115,7 @@ def ours(messages: list[Message]) -> list[Said]:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_the_messages_of_every_observation_are_those_of_the_gold(framework: str) -> None:
+def test_the_messages_of_every_observation_match_the_gold_data(framework: str) -> None:
     """In order and word by word, but for the differences that are written down above."""
     rows = {row["id"]: row for row in load(framework, "trace")["observations"]}
     for identity, side, gold in gold_of(framework):
@@ -132,7 +132,7 @@ def test_the_messages_of_every_observation_are_those_of_the_gold(framework: str)
         assert all(said in gold for said in theirs)
 
 
-def test_the_gold_is_not_empty() -> None:
+def test_the_gold_data_is_not_empty() -> None:
     """So many messages are compared in each framework, 76 in all."""
     assert {name: sum(len(gold) for *_, gold in gold_of(name)) for name in FRAMEWORKS} == {
         "agno-2025-06-11": 2,
@@ -148,7 +148,7 @@ def test_the_gold_is_not_empty() -> None:
     }
 
 
-def test_where_the_gold_has_lost_the_words_we_have_them() -> None:
+def test_we_have_the_messages_that_the_gold_data_lacks() -> None:
     """Agno's messages are Python in texts, PydanticAI's answer stands in a choice: the viewer shows
     four messages without role and words, and one answer as JSON. Both are in the session."""
     said = [(m.role, m.content) for m in imported("agno-2025-06-11").session[Message]]
@@ -175,7 +175,7 @@ SESSIONS = {
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_a_session_tells_everything_once_and_in_order(framework: str) -> None:
+def test_a_session_has_everything_once_and_in_order(framework: str) -> None:
     """What calls repeat, and what a framework's span says of a client's, is not told again."""
     document = load(framework, "trace")
     assert langfuse.looks_like([document])
@@ -220,7 +220,7 @@ def test_tokens_costs_latencies_scores_and_tags_are_recorded(framework: str) -> 
     ]
 
 
-def test_what_is_not_understood_is_counted() -> None:
+def test_unknown_values_are_counted() -> None:
     """Three frameworks have attributes of their own, which nobody else knows."""
     counted = {name: imported(name).passed_over for name in FRAMEWORKS}
     assert {name: found for name, found in counted.items() if found} == {

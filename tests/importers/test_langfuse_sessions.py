@@ -50,14 +50,14 @@ def test_a_session_is_one_conversation() -> None:
 
 
 @pytest.mark.parametrize("values", [[[SESSION]], [{"data": [SESSION], "meta": {}}], [7, SESSION]])
-def test_a_session_stands_in_lists_pages_and_lines(values: list[Any]) -> None:
+def test_sessions_are_read_from_lists_pages_and_lines(values: list[Any]) -> None:
     """As traces do."""
     (found,) = read(langfuse, values)
     assert found.id == "s1"
     assert len(found.session[Message]) == 5
 
 
-def test_equal_words_of_two_turns_are_both_told() -> None:
+def test_equal_messages_of_two_turns_are_both_kept() -> None:
     """Only what stands before the user's last words can be what was said before."""
     found = only(langfuse, session(turn(1, "yes", "OK."), turn(2, "yes", "OK.")))
     assert said(found) == [("user", "yes"), ("assistant", "OK.")] * 2
@@ -67,7 +67,7 @@ def test_equal_words_of_two_turns_are_both_told() -> None:
     assert [words for _, words in said(found)] == ["yes", "OK.", "b", "OK.", "c", "Done."]
 
 
-def test_instructions_that_change_do_not_make_the_rest_new() -> None:
+def test_changed_instructions_do_not_repeat_the_history() -> None:
     """A system message with the time of day in it is told each time, and nothing else is."""
     second = [{"role": "system", "content": "It is noon."}, *SECOND[1:]]
     found = only(langfuse, session(turn(1, SECOND[:2], REPLY), turn(2, second, "Shipped!")))
@@ -77,7 +77,7 @@ def test_instructions_that_change_do_not_make_the_rest_new() -> None:
     ]
 
 
-def test_observations_of_all_turns_know_their_places() -> None:
+def test_observations_of_all_turns_have_event_indexes() -> None:
     """Their own, and those of the messages that their models were given."""
     ask = {"model": "small", "usageDetails": {"input": 3, "output": 1}}
     first = row("g1", "GENERATION", 1, input=SECOND[:2], output=REPLY, **ask)
@@ -97,7 +97,7 @@ def test_observations_of_all_turns_know_their_places() -> None:
     assert len(found.session[Message]) == 5
 
 
-def test_rows_beside_a_session_belong_to_its_traces() -> None:
+def test_rows_outside_a_session_belong_to_its_traces() -> None:
     """Scores and observations on lines of their own; other traces are sessions of their own."""
     score = {"id": "x", "traceId": "t2", "name": "tone", "value": 1}
     other = {**turn(3, "Hi", "Yo"), "userId": "u"}
@@ -106,7 +106,7 @@ def test_rows_beside_a_session_belong_to_its_traces() -> None:
     assert (second.id, second.recorded["session_id"]) == ("t3", "s1")
 
 
-def test_what_is_no_trace_in_a_session_is_kept() -> None:
+def test_other_values_in_a_session_are_kept() -> None:
     """As a stray, which is counted; so is a second session that has the same traces."""
     document = copy.deepcopy(SESSION)
     document["traces"].append({"odd": "one"})
@@ -118,7 +118,7 @@ def test_what_is_no_trace_in_a_session_is_kept() -> None:
     assert not langfuse.looks_like([{"id": "s1", "traces": ["t1"]}])
 
 
-def test_a_session_without_traces_is_one_in_which_nothing_took_place() -> None:
+def test_a_session_without_traces_is_empty() -> None:
     """It is named by its log, unless its traces stand elsewhere or it is somebody else's."""
     about = {"createdAt": "2026-01-01T00:00:00Z", "projectId": "p"}
     empty = {"id": "s9", **about, "traces": []}
@@ -141,7 +141,7 @@ def test_turns_without_times_stay_in_their_order_after_those_with() -> None:
 
 
 @pytest.mark.parametrize("spans", [False, True], ids=["without spans", "with spans"])
-def test_a_tool_is_called_once_however_often_later_turns_tell_of_it(spans: bool) -> None:
+def test_a_tool_call_that_later_turns_repeat_is_one_call(spans: bool) -> None:
     """Each turn repeats the calls before it; its own span belongs to its own call."""
     traces, history = [], list[dict[str, Any]]()
     for number in (1, 2, 3):

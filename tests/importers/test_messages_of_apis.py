@@ -54,7 +54,7 @@ def test_every_way_to_write_a_list_of_messages() -> None:
     assert (found.output, found.passed_over) == ("Hi", {"a number": 1})
 
 
-def test_what_is_no_session_stays_with_a_neighbour() -> None:
+def test_stray_values_are_stored_with_a_neighbouring_session() -> None:
     """Odd values before, between and after sessions are kept and counted; alone, too."""
     first, second = read(openai_messages, [1, {"messages": [HELLO]}, 2, {"messages": [HELLO]}, "3"])
     assert first.passed_over == {"a number": 1}
@@ -82,7 +82,7 @@ def test_old_and_odd_tool_calls() -> None:
     assert found.passed_over == {"tool call without a name": 2, "message: narrator": 1}
 
 
-def test_roles_by_other_names_are_told_and_noted() -> None:
+def test_other_role_names_are_mapped_and_recorded() -> None:
     """A model, a bot or an agent is the assistant, a human or a customer the user."""
     spoken = [("human", "a"), ("model", "b"), ("Customer", "c"), ("agent", "d"), ("user", "e")]
     found = only(openai_messages, [{"role": role, "content": said} for role, said in spoken])
@@ -94,7 +94,7 @@ def test_roles_by_other_names_are_told_and_noted() -> None:
 
 
 @pytest.mark.parametrize("form", ["openai", "langchain", "codex"])
-def test_what_is_said_in_another_role_reaches_the_judge(form: str) -> None:
+def test_a_judge_sees_messages_of_unknown_roles(form: str) -> None:
     """It stands in its place, as what it is; what else stood in the message is kept."""
     other = {"role": "critic", "content": "That was wrong.", "mood": "sour"}
     if form == "openai":
@@ -112,7 +112,7 @@ def test_what_is_said_in_another_role_reaches_the_judge(form: str) -> None:
     assert "sour" in codec.encode(found).decode()
 
 
-def test_the_system_beside_the_messages_is_told_first() -> None:
+def test_a_separate_system_prompt_comes_first() -> None:
     """As Anthropic's API has it, a text or parts; where the messages have it too, it is once."""
     parts = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
     for system in ("Be brief.", parts[:1]):
@@ -211,7 +211,7 @@ def test_parallel_calls_with_one_id_are_answered_in_order() -> None:
     assert [(call.name, call.result) for call in found.session[ToolCall]] == [("a", "A"), ("b", "B")]
 
 
-def test_fields_and_parts_beside_what_is_said_are_kept() -> None:
+def test_other_fields_and_parts_of_messages_are_kept() -> None:
     """A word of the message in another field is noted; parts of no known kind are counted."""
     found = only(
         openai_messages,
@@ -228,7 +228,7 @@ def test_fields_and_parts_beside_what_is_said_are_kept() -> None:
     assert found.passed_over == {"part: smell": 1}
 
 
-def test_what_looks_like_a_call_in_an_answer_is_noted() -> None:
+def test_a_malformed_call_in_an_answer_is_recorded() -> None:
     """A tool asks for no tools."""
     odd = {"role": "tool", "tool_call_id": "t1", "content": TOOL_USE}
     found = only(openai_messages, [HELLO, odd])
@@ -236,7 +236,7 @@ def test_what_looks_like_a_call_in_an_answer_is_noted() -> None:
     assert found.recorded["log"] == [{"line": 2, "content": TOOL_USE}]
 
 
-def test_calls_that_langchain_tells_in_other_places() -> None:
+def test_langchain_calls_in_other_places_are_read() -> None:
     """As OpenAI had them (additional_kwargs), and among the parts as well as beside them: once."""
     function = {"name": "weather", "arguments": '{"city": "Rome"}'}
     older = {"tool_calls": [{"id": "t1", "type": "function", "function": function}]}
@@ -331,7 +331,7 @@ def test_langchain_sessions_in_objects_and_lines() -> None:
     assert only(langchain_messages, [message]).session.usage == Usage(3, 1)
 
 
-def test_sessions_of_our_own_come_back_whole() -> None:
+def test_proctor_sessions_are_read_back_unchanged() -> None:
     """A result, a recording and a bare session are read back event by event."""
     session = Session(
         [Message("user", "Hi"), ToolCall("f", {"a": 1}, error="x"), ModelCall("m", Usage(1, 2)),
@@ -346,7 +346,7 @@ def test_sessions_of_our_own_come_back_whole() -> None:
     assert bare.session == session
 
 
-def test_our_own_sessions_with_faults() -> None:
+def test_damaged_proctor_sessions_are_read() -> None:
     """Events that are not ours are kept and counted, and values beside sessions too."""
     odd: Any = {"id": "x", "events": [{"type": "message", "role": "ghost"}, 3], "recorded": 4}
     first, second = read(proctor_sessions, [1, PROCTOR[0], odd, None])

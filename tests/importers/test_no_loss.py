@@ -103,7 +103,7 @@ def _paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 @pytest.mark.parametrize("path", REAL, ids=lambda path: f"{path.parent.name}/{path.name}")
 @given(data=st.data())
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-def test_what_is_changed_in_a_real_log_is_still_there(path: Path, data: st.DataObject) -> None:
+def test_changes_of_a_real_log_are_kept(path: Path, data: st.DataObject) -> None:
     """A word put anywhere into a real log, in the place of anything, is found in the record."""
     values = copy.deepcopy(values_in(path))
     form = detect_format(values)
@@ -117,7 +117,7 @@ def test_what_is_changed_in_a_real_log_is_still_there(path: Path, data: st.DataO
 @pytest.mark.parametrize("path", REAL, ids=lambda path: f"{path.parent.name}/{path.name}")
 @given(data=st.data())
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-def test_a_damaged_file_gives_what_is_left_of_it(path: Path, data: st.DataObject) -> None:
+def test_the_rest_of_a_damaged_file_is_read(path: Path, data: st.DataObject) -> None:
     """Cut off anywhere, with bytes changed: each line is in a session or named as damaged."""
     raw = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(0, 3))):

@@ -27,7 +27,7 @@ from tests.importers.traces import (
 )
 
 
-def test_an_odd_role_is_not_taken_for_what_was_thought() -> None:
+def test_an_odd_role_is_not_a_thought() -> None:
     """Also where the reasoning of the same span is the same word; in JSON, or numbered."""
     for name, shape in (("gen_ai.input.messages", json.dumps), ("gen_ai.prompt.0", None)):
         told = []
@@ -72,7 +72,7 @@ def test_an_agent_becomes_a_session() -> None:
     assert found.recorded["spans"][1]["attributes"]["acme.blob"] == {"a": [1, True, 0.5]}
 
 
-def test_what_was_said_may_stand_in_log_records() -> None:
+def test_messages_in_log_records_are_read() -> None:
     """Records go to their span; those whose span is not here are a call of their own."""
     (found,) = read(otlp, OTLP_LOGS)
     assert kinds(found) == [
@@ -93,7 +93,7 @@ def test_what_was_said_may_stand_in_log_records() -> None:
     assert "a line of the program" in str(found.recorded["spans"][0]["events"])
 
 
-def test_the_newest_event_holds_a_whole_call_and_needs_no_span() -> None:
+def test_an_event_may_describe_a_complete_call_without_a_span() -> None:
     """`gen_ai.client.inference.operation.details`, as a log record alone."""
     about: dict[str, Any] = {**CHAT, "gen_ai.input.messages": ASKED}
     about["gen_ai.usage.input_tokens"] = 12
@@ -104,7 +104,7 @@ def test_the_newest_event_holds_a_whole_call_and_needs_no_span() -> None:
     assert found.session.usage == Usage(12)
 
 
-def test_log_records_that_say_nothing_are_kept() -> None:
+def test_other_log_records_are_kept() -> None:
     """With a trace they are its own; without one they go to the first session there is."""
     lonely = log("gen_ai.unheard_of", 1, "x", of="lost")
     stray = {"body": {"stringValue": "no trace"}, "severityText": "INFO"}
@@ -149,7 +149,7 @@ def test_a_model_inside_a_tool_is_another_call() -> None:
     ]
 
 
-def test_parents_in_a_circle_and_times_that_are_none_do_no_harm() -> None:
+def test_cyclic_parents_and_invalid_times_are_read() -> None:
     """Each is a call; who stands inside of whom cannot be told."""
     one = span("one", 0, {}, parent="two")
     two = span("two", 0, CHAT, parent="one")
@@ -159,7 +159,7 @@ def test_parents_in_a_circle_and_times_that_are_none_do_no_harm() -> None:
     assert found.session[ModelCall][0].latency_ms is None
 
 
-def test_a_span_that_was_sent_twice_is_one() -> None:
+def test_a_repeated_span_counts_once() -> None:
     """Exporters try again; another span with the same id is kept all the same."""
     sent = span("chat", 0, CHAT)
     other = span("chat", 1, {**CHAT, "gen_ai.request.model": "large"})
@@ -169,7 +169,7 @@ def test_a_span_that_was_sent_twice_is_one() -> None:
     assert found.passed_over == {"span that was sent twice": 1, "span whose id another has": 1}
 
 
-def test_tools_that_no_span_tells_of() -> None:
+def test_requested_tools_without_a_span_are_calls() -> None:
     """What the model asked for and was given is a call; what it was not given is unanswered."""
     later = [*ASKED, *CALLED, *GIVEN]
     messages = {"gen_ai.input.messages": later, "gen_ai.output.messages": ANSWER}
@@ -181,7 +181,7 @@ def test_tools_that_no_span_tells_of() -> None:
     assert asked.output is None
 
 
-def test_the_span_of_a_tool_gets_the_id_under_which_it_was_asked_for() -> None:
+def test_a_tool_span_gets_the_id_of_its_request() -> None:
     """By its arguments where two tools have one name, else by the name alone."""
     calls = [
         {"type": "tool_call", "id": str(n), "name": "go", "arguments": {"to": to}}
@@ -214,14 +214,14 @@ def test_scores_ids_and_tags_are_recorded() -> None:
     assert found.passed_over == {}
 
 
-def test_a_trace_without_messages_has_what_its_root_was_given() -> None:
+def test_a_trace_without_messages_has_the_input_of_its_root() -> None:
     """So that evaluators of inputs and outputs have something to look at."""
     root = {"openinference.span.kind": "CHAIN", "input.value": "2 + 2", "output.value": '{"n": 4}'}
     found = only(otlp, spans(span("root", 0, root)))
     assert (found.input, found.output) == ("2 + 2", {"n": 4})
 
 
-def test_an_error_is_told_by_the_status_or_by_the_exception() -> None:
+def test_an_error_comes_from_the_status_or_the_exception() -> None:
     """A status without words, and what the span noted."""
     raised = [{"name": "exception", "attributes": pairs({"exception.message": "no answer"})}]
     failed = span("chat", 0, CHAT, events=raised, status={"code": "STATUS_CODE_ERROR"})
@@ -229,7 +229,7 @@ def test_an_error_is_told_by_the_status_or_by_the_exception() -> None:
     assert call.details == {"error": "no answer"}
 
 
-def test_a_conversation_that_repeats_itself_is_told_once() -> None:
+def test_a_repeated_conversation_is_read_once() -> None:
     """Every call has the whole history; the session has it once."""
     one = {"gen_ai.input.messages": ASKED, "gen_ai.output.messages": [said("assistant", words("Hm"))]}
     two = {
@@ -245,7 +245,7 @@ def test_a_conversation_that_repeats_itself_is_told_once() -> None:
     ]
 
 
-def test_answers_without_ids_go_to_the_tools_of_their_names() -> None:
+def test_results_without_ids_go_to_the_tools_of_their_names() -> None:
     """Gemini's have none; each answer is given once."""
     parts: list[Any] = [{"functionCall": {"name": name, "args": {}}} for name in ("go", "stop", "go", "wait")]
     given = [

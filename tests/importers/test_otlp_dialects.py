@@ -109,7 +109,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("dialect", [VERCEL, LANGSMITH, GEMINI, BODIES])
-def test_other_dialects_tell_the_same(dialect: dict[str, Any]) -> None:
+def test_other_dialects_give_the_same_session(dialect: dict[str, Any]) -> None:
     """The Vercel AI SDK, LangSmith, Google's ADK, and whole bodies of OpenAI's responses."""
     found = only(otlp, spans(span("call", 0, dialect)))
     (call,) = found.session[ModelCall]
@@ -134,7 +134,7 @@ def test_a_tool_of_the_vercel_sdk() -> None:
     assert found.session[ToolCall] == (ToolCall("weather", {"city": 1}, "Sunny", None, 5.0, "c1"),)
 
 
-def test_a_tool_that_the_provider_ran_is_told_once_with_its_result() -> None:
+def test_a_hosted_tool_is_one_call_with_its_result() -> None:
     """A later call repeats it; where an answer has other choices, those stay in the span."""
     parts = [
         {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "Rome"}},

@@ -112,7 +112,7 @@ def test_every_span_its_tokens_and_its_messages() -> None:
     assert (len(documents()), seen, said) == (138, 146, 85)
 
 
-def test_what_is_no_message_and_no_figure_is_recorded() -> None:
+def test_other_attributes_are_recorded() -> None:
     """Ids, times, settings and the resource: all attributes but those that hold what was said.
 
     A call has one reason why it ended: where each of several answers has its own, they stay.
@@ -133,7 +133,7 @@ def test_what_is_no_message_and_no_figure_is_recorded() -> None:
             assert kept["flags"] == span["flags"]
 
 
-def test_tools_that_were_asked_for_are_calls_with_their_answers() -> None:
+def test_requested_tools_are_calls_with_their_results() -> None:
     """With what a later call shows that they gave; where none does, the session says so."""
     file = "test_chat_completions__test_chat_completion_tool_calls_with_content_content_mode0.otlp"
     document = json.loads((FOLDER / f"{file}.json").read_text(encoding="utf-8"))

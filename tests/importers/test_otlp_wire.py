@@ -49,7 +49,7 @@ def test_attributes_may_be_a_mapping_and_may_clash() -> None:
     assert parse_attributes("odd") == ({}, ["odd"])
 
 
-def test_older_words_and_underscores() -> None:
+def test_older_names_and_underscores() -> None:
     """Instrumentation libraries became scopes; some writers of JSON do not use camels."""
     chat = {"trace_id": "t", "span_id": "s", "parent_span_id": "0" * 16, "name": "c"}
     one = {"batches": [{"instrumentationLibrarySpans": [{"spans": [{**chat, "attributes": CHAT}]}]}]}
@@ -60,7 +60,7 @@ def test_older_words_and_underscores() -> None:
         assert (found.id, kinds(found)) == ("t", ["ModelCall small"])
 
 
-def test_what_is_no_trace_is_counted() -> None:
+def test_other_documents_are_counted() -> None:
     """Metrics, documents of other kinds, and spans without a trace."""
     metrics: dict[str, Any] = {"resourceMetrics": [{"scopeMetrics": []}]}
     nameless = spans({"name": "chat", "attributes": pairs(CHAT), "kind": 3})
@@ -71,7 +71,7 @@ def test_what_is_no_trace_is_counted() -> None:
     assert not otlp.looks_like([{"spans": []}, [], 7])
 
 
-def test_fields_of_resources_and_scopes_with_one_name_are_all_kept() -> None:
+def test_resource_and_scope_fields_with_the_same_name_are_all_kept() -> None:
     """What stands around a resource, in it, and among its attributes."""
     one = spans(span("chat", 0, CHAT))["resourceSpans"][0]
     one["resource"] = {"attributes": pairs({"schemaUrl": "a"}), "schemaUrl": "b"}
@@ -82,7 +82,7 @@ def test_fields_of_resources_and_scopes_with_one_name_are_all_kept() -> None:
     assert found.recorded["spans"][0]["scope"] == {"name": "d", "imported name": "c"}
 
 
-def test_fields_that_are_no_fields_are_kept_and_counted() -> None:
+def test_malformed_fields_are_kept_and_counted() -> None:
     """Times, names, events and attributes in no shape that OTLP has."""
     odd = span("chat", 0, CHAT, events=["odd", {"name": 7}], startTimeUnixNano="noon")
     odd["attributes"].append({"key": 3})

@@ -44,7 +44,7 @@ def put(folder: Path, name: str, data: bytes | str) -> Path:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_every_format_is_known_by_its_content(name: str, tmp_path: Path) -> None:
+def test_every_format_is_detected_by_its_content(name: str, tmp_path: Path) -> None:
     """Each example is taken for what it is, from lines and from a document."""
     found = detect_format(EXAMPLES[name])
     assert found is not None
@@ -63,14 +63,14 @@ def test_every_format_has_a_module() -> None:
         load_format("claude_code")
 
 
-def test_what_is_no_log_is_none() -> None:
+def test_other_files_have_no_format() -> None:
     """Samples, settings and numbers are no sessions."""
     assert detect_format([{"id": "1", "input": "2 + 2", "expected": "4"}]) is None
     assert detect_format([{"name": "proctor", "version": "1"}, 4, None, []]) is None
     assert detect_format([]) is None
 
 
-def test_a_document_and_lines_are_told_apart(tmp_path: Path) -> None:
+def test_documents_and_lines_are_distinguished(tmp_path: Path) -> None:
     """By content, whatever the name: pretty JSON, one line, a byte order mark, compressed."""
     document = json.dumps(CHAT, indent=2).encode()
     for name, data in {
@@ -86,7 +86,7 @@ def test_a_document_and_lines_are_told_apart(tmp_path: Path) -> None:
         assert (session.input, session.output) == ("Hello", "Hi"), name
 
 
-def test_damaged_lines_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_damaged_lines_are_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     """Each with its file and line, the first and the last too."""
     data = b'{"cut\n\n' + lines(OPENAI) + b"nonsense\n" + lines(OPENAI)[:20]
     path = put(tmp_path, "log.jsonl", data)
@@ -131,7 +131,7 @@ def test_a_folder_is_walked_in_order(tmp_path: Path) -> None:
     assert files.damaged == 2
 
 
-def test_a_folder_that_cannot_be_looked_into_is_told(tmp_path: Path) -> None:
+def test_an_unreadable_folder_is_reported(tmp_path: Path) -> None:
     """One that is gone when its turn comes is a problem with its name."""
     put(tmp_path, "a.json", json.dumps(CHAT))
     gone = put(tmp_path, "gone/b.json", json.dumps(CHAT))
@@ -147,7 +147,7 @@ def test_a_folder_that_cannot_be_looked_into_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is closed to root")
-def test_a_closed_folder_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_permission_is_reported(tmp_path: Path) -> None:
     """Whether its names may be read or not; if it is the only one, that is the error."""
     closed = put(tmp_path / "logs", "closed/b.json", json.dumps(CHAT)).parent
     try:
@@ -159,7 +159,7 @@ def test_a_closed_folder_is_told(tmp_path: Path) -> None:
         closed.chmod(0o700)
 
 
-def test_where_nothing_can_be_read_the_error_says_why(tmp_path: Path) -> None:
+def test_an_error_explains_why_nothing_can_be_read(tmp_path: Path) -> None:
     """No such file, an empty folder, a pattern that fits nothing, a file without a session."""
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -181,7 +181,7 @@ def test_where_nothing_can_be_read_the_error_says_why(tmp_path: Path) -> None:
         list(SessionFiles(put(tmp_path / "x", "o.json", '{"a": 1}'), "codex"))
 
 
-def test_a_document_that_is_cut_is_one_problem(tmp_path: Path) -> None:
+def test_a_truncated_document_is_one_problem(tmp_path: Path) -> None:
     """It is named with the line at which it breaks off, and not line by line."""
     pretty = json.dumps([*CHAT, *CHAT], indent=2)[:-30]
     one_a_line = "[\n" + ",\n".join(map(json.dumps, [*CHAT, *CHAT]))
@@ -193,7 +193,7 @@ def test_a_document_that_is_cut_is_one_problem(tmp_path: Path) -> None:
         assert [problem.where for problem in files.problems] == [f"{path}:{line + 1}"]
 
 
-def test_a_first_line_that_breaks_off_costs_no_other(tmp_path: Path) -> None:
+def test_a_truncated_first_line_loses_no_other_line(tmp_path: Path) -> None:
     """Lines stay lines, wherever the first of them is cut."""
     first = json.dumps(OPENAI[0]).encode()
     for cut in range(1, len(first)):
@@ -201,7 +201,7 @@ def test_a_first_line_that_breaks_off_costs_no_other(tmp_path: Path) -> None:
         assert [session.id for session in SessionFiles(path)] == ["second"], first[:cut]
 
 
-def test_a_session_without_a_message_is_named(tmp_path: Path) -> None:
+def test_a_session_without_messages_is_reported(tmp_path: Path) -> None:
     """It is told to be empty, with its place, and does not go into the one beside it."""
     rows = [{"id": "a", "messages": []}, {"id": "b", "messages": CHAT}]
     path = put(tmp_path, "chats.json", json.dumps(rows))
@@ -216,7 +216,7 @@ def test_a_session_without_a_message_is_named(tmp_path: Path) -> None:
         list(SessionFiles(alone))
 
 
-def test_what_is_not_understood_is_described(tmp_path: Path) -> None:
+def test_an_unknown_format_is_described(tmp_path: Path) -> None:
     """Keys and roles of the first item tell what a file holds, and which format it looks like."""
     for data, told in (
         ([{"role": "critic", "text": "x"}], 'a list of 1, first a mapping with role "critic", text'),
@@ -255,7 +255,7 @@ def test_problems_are_counted_by_file(tmp_path: Path) -> None:
     assert told[3] == "d.json: it is empty"
 
 
-def test_what_is_wrong_with_all_files_is_told_once(tmp_path: Path) -> None:
+def test_a_problem_of_all_files_is_reported_once(tmp_path: Path) -> None:
     """A folder read as the wrong format has one line for all of it."""
     for name in "abc":
         put(tmp_path, f"{name}.json", json.dumps(CHAT))
@@ -268,7 +268,7 @@ def test_what_is_wrong_with_all_files_is_told_once(tmp_path: Path) -> None:
     assert empty.what == "there is no session of otlp in it"
 
 
-def test_a_link_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+def test_a_broken_link_is_reported(tmp_path: Path) -> None:
     """A log that is no longer there is missing, and nobody would notice."""
     put(tmp_path, "chat.json", json.dumps(CHAT))
     (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
@@ -279,7 +279,7 @@ def test_a_link_that_leads_nowhere_is_told(tmp_path: Path) -> None:
     assert problem.what == "it cannot be read: No such file or directory"
 
 
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     """What can be read only once, or not at all, is named; in a folder it is no file."""
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(DatasetError, match="not a regular file"):
@@ -308,7 +308,7 @@ def test_a_fault_of_an_importer_does_not_stop_a_folder(
     assert problem.what == f"{IMPORTER_FAILED}: AttributeError: there is no such thing"
 
 
-def test_a_forced_format_is_taken_at_its_word(tmp_path: Path) -> None:
+def test_a_forced_format_is_used(tmp_path: Path) -> None:
     """Even where the content looks like another; `auto` is the same as none."""
     path = put(tmp_path, "a.json", json.dumps(EXAMPLES["gemini"]))
     assert {session.format for session in SessionFiles(path, "auto")} == {"gemini"}
@@ -317,7 +317,7 @@ def test_a_forced_format_is_taken_at_its_word(tmp_path: Path) -> None:
     assert repr(SessionFiles(path)) == f"SessionFiles({str(path)!r})"
 
 
-def test_a_trace_without_a_span_is_told(tmp_path: Path) -> None:
+def test_a_trace_without_spans_is_reported(tmp_path: Path) -> None:
     """A file that is known and holds nothing is not passed over in silence."""
     put(tmp_path, "empty.json", '{"resourceSpans": []}')
     put(tmp_path, "chat.json", '[{"role": "user", "content": "Hello"}]')

@@ -64,7 +64,7 @@ RESPONSES: dict[str, tuple[Any, Usage]] = {
 
 
 @pytest.mark.parametrize("api", RESPONSES)
-def test_the_answer_of_every_api_is_told(api: str) -> None:
+def test_the_answer_of_every_api_is_read(api: str) -> None:
     """Whichever API was asked, the answer is the last message, and its tokens are the session's."""
     response, usage = RESPONSES[api]
     logged = {"model": "m", "messages": [ASKED], "response": response}
@@ -94,7 +94,7 @@ def test_an_answer_may_ask_for_tools_and_think() -> None:
     assert found.session[ModelCall] == (ModelCall("m", finish_reason="tool_use"),)
 
 
-def test_a_response_that_nobody_knows_is_counted() -> None:
+def test_an_unknown_response_is_counted() -> None:
     """It is passed over, so that a run warns of it; one that only tells the tokens is not."""
     odd = {"error": {"message": "overloaded"}, "model": "m"}
     found = only(openai_messages, {"messages": [ASKED], "response": odd})
@@ -105,7 +105,7 @@ def test_a_response_that_nobody_knows_is_counted() -> None:
     assert (found.passed_over, found.session.usage) == ({}, Usage(5, 1))
 
 
-def test_tokens_that_single_messages_tell_are_counted_once() -> None:
+def test_the_usage_of_single_messages_is_counted_once() -> None:
     """They are the session's; what stands beside the messages is their sum and not counted too."""
     used = {"prompt_tokens": 5, "completion_tokens": 2, "cost": 0.5}
     answer = {**SAID, "usage": used, "model": "m"}
@@ -160,7 +160,7 @@ def test_a_response_logged_with_its_input_is_a_session() -> None:
 @pytest.mark.parametrize(
     ("asked", "before"), [("Weather in Rome?", ["user"]), ([ASKED, SAID], ["user", "assistant"]), (None, [])]
 )
-def test_the_input_of_a_response_may_be_a_text_or_lack(asked: Any, before: list[str]) -> None:
+def test_the_input_of_a_response_may_be_a_text_or_missing(asked: Any, before: list[str]) -> None:
     """A text is what the user said; a response alone is what the model said."""
     output = [{"type": "message", "role": "assistant", "content": "Sunny."}]
     given = {"object": "response", "output": output}
@@ -168,13 +168,13 @@ def test_the_input_of_a_response_may_be_a_text_or_lack(asked: Any, before: list[
     assert kinds(found) == [*before, "assistant"]
 
 
-def test_what_has_an_input_and_no_items_is_no_response() -> None:
+def test_an_object_with_an_input_but_no_items_is_no_response() -> None:
     """Rows of a dataset are not taken for logs."""
     for row in ({"input": "2 + 2", "output": "4"}, {"input": [ASKED]}, {"output": [4], "input": ""}):
         assert detect_format([row]) is None
 
 
-def test_a_batch_gives_a_session_a_line() -> None:
+def test_each_line_of_a_batch_is_a_session() -> None:
     """Each has the id by which it was asked for; a request that failed is told, with its reason."""
     first, second = read(openai_messages, EXCHANGES["openai"][1:3])
     assert (
@@ -190,7 +190,7 @@ def test_a_batch_gives_a_session_a_line() -> None:
     assert third.session[Message][0] == Message("system", "Be brief.")
 
 
-def test_other_choices_are_counted_and_not_told_as_answers() -> None:
+def test_other_choices_are_counted_but_are_no_answers() -> None:
     """The first is the answer; a judge does not read a model that speaks twice."""
     choices = [{"index": n, "message": {**SAID, "content": it}} for n, it in enumerate("ab")]
     for given in ({"choices": choices}, {"response": {"choices": choices}}):

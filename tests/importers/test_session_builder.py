@@ -22,7 +22,7 @@ def outcomes(builder: SessionBuilder) -> list[tuple[str, object]]:
     return [(call.name, call.result) for call in build(builder)[ToolCall]]
 
 
-def test_calls_of_one_message_that_share_an_id_are_answered_in_order() -> None:
+def test_calls_of_one_message_with_the_same_id_get_their_results_in_order() -> None:
     """Each answer has its call; one too many is kept as an answer without a call."""
     builder = SessionBuilder()
     builder.add_message("assistant", "", calls=[ToolCall("a", call_id="c"), ToolCall("b", call_id="c")])
@@ -32,7 +32,7 @@ def test_calls_of_one_message_that_share_an_id_are_answered_in_order() -> None:
     assert builder.build("s", "openai", "f").passed_over == {ORPHAN_RESULT: 1}
 
 
-def test_an_id_that_is_used_again_belongs_to_the_later_message() -> None:
+def test_a_reused_id_belongs_to_the_later_message() -> None:
     """Its answer does not go to a call of before, answered or not."""
     builder = SessionBuilder()
     builder.add_message("assistant", "", calls=[ToolCall("a", call_id="c")])
@@ -76,7 +76,7 @@ def test_the_work_for_many_results_is_linear() -> None:
     assert_linear(prepare, 200)
 
 
-def test_what_was_said_earlier_stands_there() -> None:
+def test_an_inserted_message_comes_before_its_event() -> None:
     """Before the event of that number, in the order in which it is told."""
     builder = SessionBuilder()
     builder.add_event("one", {})
@@ -90,7 +90,7 @@ def test_what_was_said_earlier_stands_there() -> None:
     assert (found.input, found.output) == ("first", "last")
 
 
-def test_how_a_call_ended_is_not_told_of_the_one_before() -> None:
+def test_an_outcome_is_not_set_on_an_earlier_call() -> None:
     """While a later call of the same id waits, the end is its own; a stranger has none."""
     builder = SessionBuilder()
     builder.add_call(ToolCall("a", call_id="c"))
@@ -105,7 +105,7 @@ def test_how_a_call_ended_is_not_told_of_the_one_before() -> None:
     assert [call.error for call in build(builder)[ToolCall]] == [None, "it broke"]
 
 
-def test_a_message_goes_on_until_a_tool_answers() -> None:
+def test_a_message_continues_until_a_tool_result() -> None:
     """What is builder after an answer stands after it; calls belong to the message that asked."""
     builder = SessionBuilder()
     picture = {"type": "image"}
@@ -143,7 +143,7 @@ def test_the_lines_of_a_message_are_merged_once(monkeypatch: pytest.MonkeyPatch)
     assert len(message.tool_calls) == 2_000
 
 
-def test_no_name_of_ours_takes_the_place_of_theirs() -> None:
+def test_our_keys_never_replace_keys_of_the_log() -> None:
     """Not even if theirs is called what ours would be called then."""
     theirs = {"log": 1, "imported log": 2}
     assert merge_distinct(theirs, {"log": 3}) == theirs | {"imported imported log": 3}

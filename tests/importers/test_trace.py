@@ -42,7 +42,7 @@ def results(*given: dict[str, Any]) -> dict[str, Any]:
     return {str(call.arguments["city"]): call.result for call in calls}
 
 
-def test_an_id_that_is_used_again_has_an_answer_each_time() -> None:
+def test_each_call_with_a_reused_id_gets_its_own_result() -> None:
     """In the next turn of one talk each call has the answer that came after it."""
     later = [*ROME, FINE, *OSLO]
     first, second = asking("a", 0, ROME[:1], ROME[1]), asking("b", 1, ROME, FINE)
@@ -55,21 +55,21 @@ def test_an_id_that_is_used_again_has_an_answer_each_time() -> None:
     ]
 
 
-def test_an_id_that_two_agents_use_at_once_has_an_answer_each() -> None:
+def test_two_agents_with_the_same_call_id_get_their_own_results() -> None:
     """An answer goes to the call before it in its own talk, whichever comes first."""
     asked = [asking("a", 0, ROME[:1], ROME[1]), asking("b", 1, OSLO[:1], OSLO[1])]
     answered = [asking("c", 2, OSLO, FINE), asking("d", 3, ROME, FINE)]
     assert results(*asked, *answered) == {"Rome": "Rainy", "Oslo": "Snowy"}
 
 
-def test_an_answer_of_which_only_a_later_span_tells_after_a_cut() -> None:
+def test_a_result_in_a_later_span_is_found_after_the_history_was_cut() -> None:
     """A talk whose beginning is cut off looks like one that is known; the answer is found."""
     asked = [asking("a", 0, ROME[:1], ROME[1]), asking("b", 1, ROME, FINE)]
     later = asking("c", 2, [*ROME, FINE, OSLO[0]], OSLO[1])
     assert results(*asked, later, asking("d", 3, OSLO[1:], FINE)) == {"Rome": "Rainy", "Oslo": "Snowy"}
 
 
-def test_spans_of_tools_with_one_id_go_to_their_calls_in_order() -> None:
+def test_tool_spans_with_the_same_id_match_their_calls_in_order() -> None:
     """Each call has a span of its own, and an answer of a call with a span is nobody else's."""
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather"}
     tool["gen_ai.tool.call.id"] = "call_0"
@@ -87,7 +87,7 @@ def test_spans_of_tools_with_one_id_go_to_their_calls_in_order() -> None:
     assert open_["arguments"] == {"city": "Oslo"}
 
 
-def test_contents_of_a_span_stay_with_it_unless_they_were_read_from_it() -> None:
+def test_a_span_keeps_contents_that_the_session_lacks() -> None:
     """What a guardrail was given stays there, although a model was told the same."""
     guard = {"openinference.span.kind": "GUARDRAIL", "input.value": "Rome?", "output.value": "1"}
     found = only(otlp, spans(asking("a", 0, ROME[:1], FINE), span("guard", 1, guard)))
@@ -98,7 +98,7 @@ def test_contents_of_a_span_stay_with_it_unless_they_were_read_from_it() -> None
     assert [found.session.events[place] for place in chat["asked"]] == [Message("user", "Rome?")]
 
 
-def test_an_answer_that_cannot_be_read_is_not_taken_for_the_question() -> None:
+def test_an_unreadable_answer_does_not_replace_the_question() -> None:
     """The words of the question, in the place of messages, are kept and named as unreadable."""
     chat = asking("a", 0, ROME[:1], FINE)
     chat["attributes"][-1]["value"] = value("Rome?")
@@ -189,9 +189,7 @@ PART = {**CHAT, "gen_ai.usage.input_tokens": 60}
         ),
     ],
 )
-def test_what_only_a_span_around_a_call_tells_of_its_usage_counts(
-    given: list[dict[str, Any]], used: list[Usage]
-) -> None:
+def test_usage_that_only_an_outer_span_has_counts(given: list[dict[str, Any]], used: list[Usage]) -> None:
     """A framework that counts the tokens of a client's call, and the client does not."""
     for some in (given, given[::-1]):
         calls = only(otlp, spans(*some)).session[ModelCall]
@@ -199,7 +197,7 @@ def test_what_only_a_span_around_a_call_tells_of_its_usage_counts(
     assert [call.usage for call in only(otlp, spans(*given)).session[ModelCall]] == used
 
 
-def test_what_is_found_in_a_trace_and_is_no_call_is_not_counted_as_one() -> None:
+def test_other_spans_of_a_trace_are_not_counted_as_calls() -> None:
     """Spans with a name and an input, and rows that nobody knows, look like calls of tools."""
     plan = row("plan", "SPAN", 0, input={"goal": "x"}, output="y", error=True)
     stray = {"name": "go", "input": {}, "tool": "go"}
@@ -211,7 +209,7 @@ def test_what_is_found_in_a_trace_and_is_no_call_is_not_counted_as_one() -> None
     assert read_calls(only(otlp, {**spans(odd), "tool": stray}).session.view()) == []
 
 
-def test_fields_of_a_span_do_not_take_the_place_of_ours() -> None:
+def test_fields_of_a_span_do_not_replace_our_fields() -> None:
     """A field that has a name of the record's own stands beside it."""
     theirs = {"id": "x", "asked": [9], "event": 7, "scope": "y", "odd": 1}
     found = only(otlp, spans({**asking("a", 0, ROME[:1], FINE), **theirs}))
@@ -227,7 +225,7 @@ def test_fields_of_a_span_do_not_take_the_place_of_ours() -> None:
     assert (kept["their event"], kept["their event 2"]) == (8, 7)
 
 
-def test_rows_without_ids_are_nobody_elses() -> None:
+def test_rows_without_ids_have_no_children() -> None:
     """An id that looks like a number of ours is an id."""
     rows = [row("", "TOOL", 0, input={"a": 1}), row("#0", "TOOL", 1, input={"a": 2})]
     rows[0]["name"] = rows[1]["name"] = "go"
@@ -235,7 +233,7 @@ def test_rows_without_ids_are_nobody_elses() -> None:
     assert [call.arguments for call in found.session[ToolCall]] == [{"a": 1}, {"a": 2}]
 
 
-def test_a_tool_in_a_tool_of_its_name_is_one_call() -> None:
+def test_nested_spans_of_one_tool_are_one_call() -> None:
     """With nothing, or with spans that are no calls, between them; a tool in another is two."""
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather"}
     chain = span("chain", 1, {"openinference.span.kind": "CHAIN"}, parent="outer")

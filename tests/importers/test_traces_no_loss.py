@@ -123,7 +123,7 @@ def test_nothing_in_a_trace_can_be_lost(name: str, put: Any) -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 @pytest.mark.parametrize("put", ["Weather in Paris?", "Sunny", "c1", "user", 12])
-def test_a_word_that_stands_elsewhere_is_not_taken_for_another(name: str, put: Any) -> None:
+def test_the_same_word_in_another_place_is_kept(name: str, put: Any) -> None:
     """A word of the trace, put in the place of another text or number, makes another record."""
     form = FORMATS.get(name.partition(" ")[0], otlp)
     before = written(read(form, EXAMPLES[name]))
@@ -143,7 +143,7 @@ def test_a_word_that_stands_elsewhere_is_not_taken_for_another(name: str, put: A
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name[:60])
 @given(place=st.floats(0, 1, exclude_max=True), put=st.sampled_from(PUTS))
 @settings(lenient, max_examples=12)
-def test_what_is_changed_in_a_real_trace_is_still_there(path: Path, place: float, put: Any) -> None:
+def test_changes_of_a_real_trace_are_kept(path: Path, place: float, put: Any) -> None:
     """A word put anywhere into a real trace, in the place of anything, is found in the record."""
     values = opened([json.loads(path.read_text(encoding="utf-8"))])
     change(values, place, put)
@@ -154,9 +154,7 @@ def test_what_is_changed_in_a_real_trace_is_still_there(path: Path, place: float
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name[:60])
 @given(random=st.randoms(use_true_random=False), is_swapped=st.booleans())
 @settings(lenient, max_examples=20)
-def test_a_word_of_a_real_trace_is_not_taken_for_another(
-    path: Path, random: Random, is_swapped: bool
-) -> None:
+def test_the_same_word_in_a_real_trace_is_kept(path: Path, random: Random, is_swapped: bool) -> None:
     """A long text in the place of another one, or two that change places, make another record."""
     values = opened([json.loads(path.read_text(encoding="utf-8"))])
     form = otlp if "otlp" in path.name else langfuse
@@ -173,7 +171,7 @@ def test_a_word_of_a_real_trace_is_not_taken_for_another(
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name[:60])
 @given(changes=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), anything), max_size=5))
 @settings(lenient, max_examples=6)
-def test_odd_values_in_a_real_trace_do_no_harm(path: Path, changes: list[tuple[float, Any]]) -> None:
+def test_odd_values_in_a_real_trace_are_read(path: Path, changes: list[tuple[float, Any]]) -> None:
     """Several places of a real trace hold any JSON: what there is can be read, and written."""
     values = opened([json.loads(path.read_text(encoding="utf-8"))])
     for place, put in changes:
@@ -195,7 +193,7 @@ def change(values: list[Any], place: float, put: Any) -> None:
 
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
 @pytest.mark.parametrize("depth", [50, 150, 700])
-def test_nesting_has_an_end(form: Any, depth: int) -> None:
+def test_nesting_is_limited(form: Any, depth: int) -> None:
     """What is nested deeper than anybody means is kept as a text, wherever it stands."""
     deep: Any = MARK
     for _ in range(depth):

@@ -95,7 +95,7 @@ def test_every_kind_of_damage_is_reported_with_its_line(tmp_path: Path, parts: l
 
 
 @pytest.mark.parametrize("run_id", ["../../escape", "a/b", "", "latest", ".hidden", "-x", "a b", "x" * 300])
-def test_an_id_that_could_be_a_path_is_refused(tmp_path: Path, parts: list[Any], run_id: str) -> None:
+def test_an_id_that_is_a_path_is_refused(tmp_path: Path, parts: list[Any], run_id: str) -> None:
     """Ids become names of files, and must not be read as an option or another word."""
     parts[0]["metadata"]["run_id"] = run_id
     told, runs = refusal(tmp_path, [json.dumps(part) for part in parts])
@@ -111,7 +111,7 @@ def test_a_file_of_a_newer_proctor_is_refused(tmp_path: Path, parts: list[Any]) 
 
 
 @pytest.mark.parametrize("name", ["none.jsonl", "none.csv", "none.parquet"])
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path, name: str) -> None:
     """By name."""
     with pytest.raises(UsageError, match=f"{name}: there is no such file"):
         take(SQLiteHistory(tmp_path / "h.db"), tmp_path / name)
@@ -132,7 +132,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path, name: str) -> None:
         ("a.parquet", b"PAR1 and nothing more", "a.parquet, row 1: "),
     ],
 )  # fmt: skip
-def test_what_is_no_export_is_refused(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, name: str, content: bytes, said: str) -> None:
     """Empty, cut, of other columns, or not text at all."""
     file = tmp_path / name
     file.write_bytes(content)
@@ -151,7 +151,7 @@ def test_parquet_of_another_program_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("as_", FORMATS)
-def test_a_table_whose_rows_were_cut_off_is_refused(tmp_path: Path, as_: Format) -> None:
+def test_a_truncated_table_is_refused(tmp_path: Path, as_: Format) -> None:
     """The beginning tells how many results there should be; what is whole comes in."""
     history = filled(tmp_path / "h.db")
     file = write(history, tmp_path / f"runs.{as_}", as_)
@@ -199,7 +199,7 @@ def test_a_run_with_fewer_results_than_the_stored_one_is_another(tmp_path: Path)
         take(history, file)
 
 
-def test_a_baseline_that_is_taken_stays_where_it_is(tmp_path: Path) -> None:
+def test_an_existing_baseline_is_kept(tmp_path: Path) -> None:
     """The others come with their run, and both are told."""
     history = filled(tmp_path / "h.db")
     other = SQLiteHistory(tmp_path / "other.db")
@@ -214,7 +214,7 @@ def test_a_baseline_that_is_taken_stays_where_it_is(tmp_path: Path) -> None:
     }
 
 
-def test_a_baseline_that_is_taken_moves_if_that_is_wanted(tmp_path: Path) -> None:
+def test_an_existing_baseline_moves_on_request(tmp_path: Path) -> None:
     """And it is told which run it was."""
     history = filled(tmp_path / "h.db")
     other = SQLiteHistory(tmp_path / "other.db")
@@ -301,7 +301,7 @@ list(importing.import_runs(SQLiteHistory(sys.argv[1]), Path(sys.argv[2])))
 """
 
 
-def test_a_killed_import_leaves_no_half_run(tmp_path: Path) -> None:
+def test_a_killed_import_leaves_no_partial_run(tmp_path: Path) -> None:
     """Killed in the middle of the second run: the first is there, the second comes in later."""
     history = SQLiteHistory(tmp_path / "h.db")
     for run_id in ("r1", "r2"):

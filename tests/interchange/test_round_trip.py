@@ -54,7 +54,7 @@ def test_nothing_is_lost(tmp_path: Path, as_: Format) -> None:
 
 
 @pytest.mark.parametrize("as_", FORMATS)
-def test_what_is_there_already_is_passed_over(tmp_path: Path, as_: Format) -> None:
+def test_existing_runs_are_skipped(tmp_path: Path, as_: Format) -> None:
     """Equal runs stay as they are, and it is told; so a broken-off import is just repeated."""
     history = filled(tmp_path / "h.db")
     before = everything(history)
@@ -76,7 +76,7 @@ values = st.recursive(
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.text(), values, values, st.floats(0, 1), st.text(), values), max_size=4))
 @example([("\r", None, None, 0.0, "", None)])
-def test_whatever_a_result_holds_comes_back(tmp_path: Path, given: list[Any]) -> None:
+def test_every_result_is_read_back(tmp_path: Path, given: list[Any]) -> None:
     """Any text, number and nesting, in all three formats."""
     folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
     folder.mkdir()
@@ -97,7 +97,7 @@ def test_whatever_a_result_holds_comes_back(tmp_path: Path, given: list[Any]) ->
     history.close()
 
 
-def test_lines_of_json_are_a_run_its_results_and_its_metrics(tmp_path: Path) -> None:
+def test_json_lines_contain_a_run_its_results_and_its_metrics(tmp_path: Path) -> None:
     """A line each, each telling which part it is."""
     history = filled(tmp_path / "h.db")
     text = b"".join(export_runs(history, [history.find(RUN.run_id)], "jsonl")).decode()
@@ -105,7 +105,7 @@ def test_lines_of_json_are_a_run_its_results_and_its_metrics(tmp_path: Path) -> 
     assert starts == ['{"part":"run","proctor', *['{"part":"result","posi'] * 4, '{"part":"end","run_id"', ""]
 
 
-def test_a_table_has_the_columns_people_want(tmp_path: Path) -> None:
+def test_a_table_has_the_expected_columns(tmp_path: Path) -> None:
     """A row for each result, numbers as numbers, and a column for each evaluator's score."""
     history = filled(tmp_path / "h.db")
     text = b"".join(export_runs(history, [history.find(RUN.run_id)], "csv")).decode()
@@ -127,7 +127,7 @@ def test_a_table_has_the_columns_people_want(tmp_path: Path) -> None:
     assert [bool(row["run_record"]) for row in found] == [True, False, False, False]
 
 
-def test_no_cell_is_run_by_a_spreadsheet(tmp_path: Path) -> None:
+def test_no_cell_is_a_spreadsheet_formula(tmp_path: Path) -> None:
     """What begins like a formula has an apostrophe before it; the record has it as it was."""
     history = filled(tmp_path / "h.db")
     text = b"".join(export_runs(history, [history.find(RUN.run_id)], "csv")).decode()
@@ -139,7 +139,7 @@ def test_no_cell_is_run_by_a_spreadsheet(tmp_path: Path) -> None:
         assert not [cell for cell in row if cell.startswith(table_csv.FORMULA_STARTS)]
 
 
-def test_parquet_is_read_by_other_programs(tmp_path: Path) -> None:
+def test_other_programs_read_the_parquet_file(tmp_path: Path) -> None:
     """Typed columns: numbers, and a time with its zone."""
     parquet = pytest.importorskip("pyarrow.parquet")
     history = filled(tmp_path / "h.db")
@@ -179,21 +179,21 @@ class Shrinking:
         return list(self._history.results(run_id))[:-1]
 
 
-def test_a_run_that_changes_meanwhile_is_not_half_exported(tmp_path: Path) -> None:
+def test_a_run_that_changes_during_the_export_is_refused(tmp_path: Path) -> None:
     """Somebody resumed or deleted it: it is told, and to be exported again."""
     history: Any = Shrinking(filled(tmp_path / "h.db"))
     with pytest.raises(HistoryError, match="have changed while they were read"):
         b"".join(export_runs(history, [history.find("gaps")], "jsonl"))
 
 
-def test_a_run_at_work_is_not_exported(tmp_path: Path) -> None:
+def test_a_running_run_is_not_exported(tmp_path: Path) -> None:
     """It would be half of it."""
     history = filled(tmp_path / "h.db")
     with history.hold("killed"), pytest.raises(UsageError, match="killed is still running"):
         export_runs(history, history.runs(), "jsonl")
 
 
-def test_the_format_is_said_or_seen() -> None:
+def test_the_format_comes_from_the_option_or_the_file_name() -> None:
     """By the ending of the name, whatever its case; what is said goes before it."""
     assert [detect_format(Path(name)) for name in ("a.ndjson", "b.CSV", "c.pq")] == list(FORMATS)
     assert detect_format(Path("a.csv"), "jsonl") == "jsonl"

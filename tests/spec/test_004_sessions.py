@@ -215,7 +215,7 @@ def test_a_chat_session_is_a_session_with_an_id() -> None:
 
 
 @clause("004.CHATS.10", "3. Chat Session", ruling="no evidence, no verdict")
-def test_a_session_in_which_nothing_happened_is_skipped() -> None:
+def test_an_empty_session_is_skipped() -> None:
     """A session without messages and tool calls is skipped, and the judge is not asked."""
     judge = scores(3)
     found = asyncio.run(RubricScorer(judge).score(EFFICIENCY, Session()))

@@ -93,7 +93,7 @@ def environment(monkeypatch: pytest.MonkeyPatch, **settings: str) -> dict[str, s
     return settings
 
 
-def test_the_environment_is_enough(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_suffice(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run goes to the collector that the environment names, whole, when it is over."""
     told = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
     watched = observe(lambda text: text, [f"{i}" for i in range(40)], [lambda o, e: o == e], environment=told)
@@ -133,7 +133,7 @@ def test_the_programs_provider_comes_first(
     assert len(exported.get_finished_spans()) == 2
 
 
-def test_a_provider_that_is_set_later_is_listened_to(
+def test_a_provider_that_is_set_later_is_used(
     collector: Collector, exported: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Our spans go on to the collector; the program's come into the sessions and go its way."""
@@ -195,12 +195,12 @@ def test_a_collector_that_refuses_is_one_warning(monkeypatch: pytest.MonkeyPatch
         ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "smoke"}, ["otlp (smoke)"]),
     ],
 )
-def test_what_the_environment_asks_for(settings: dict[str, str], exporters: list[str]) -> None:
+def test_exporters_are_listed_from_the_environment(settings: dict[str, str], exporters: list[str]) -> None:
     """OpenTelemetry's own variables, and none of ours."""
     assert list_exporters(settings) == exporters
 
 
-def test_an_exporter_that_is_not_there_is_named() -> None:
+def test_a_missing_exporter_is_reported() -> None:
     """The run goes on without, and the report says what is missing."""
     watched = observe(lambda text: text, environment={"OTEL_TRACES_EXPORTER": "smoke"})
     (warning,) = watched.warnings
@@ -209,7 +209,7 @@ def test_an_exporter_that_is_not_there_is_named() -> None:
     assert 'pip install "proctor[otel]"' in warning
 
 
-def test_settings_that_are_wrong_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_settings_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the exporter makes of them is its own affair; a run does not fail for it."""
     told = environment(
         monkeypatch,
@@ -270,7 +270,7 @@ importlib.machinery.PathFinder.find_spec = classmethod(
 """
 
 
-def test_without_the_packages_everything_is_handed_on_as_it_is() -> None:
+def test_nothing_is_wrapped_without_the_packages() -> None:
     """A run that cannot be observed pays nothing for it."""
     assert python(ABSENT + NOTHING) == ["True", "[]"]
 

@@ -55,7 +55,7 @@ def test_a_run_is_one_trace(provider: TracerProvider, exported: InMemorySpanExpo
     assert "proctor.rescored_from" not in told
 
 
-def test_a_trial_says_what_went_in_and_came_out(
+def test_the_span_of_a_trial_has_its_input_and_output(
     provider: TracerProvider, exported: InMemorySpanExporter
 ) -> None:
     """Input, output, outcome, score and latency, in the words that backends read."""
@@ -113,7 +113,7 @@ def test_an_evaluation_follows_the_conventions(
     assert named(exported, "evaluate silent")[0].status.status_code is api.StatusCode.UNSET
 
 
-def test_a_trial_that_failed_is_an_error_with_its_exception(
+def test_a_failed_trial_has_an_error_and_its_exception(
     provider: TracerProvider, exported: InMemorySpanExporter
 ) -> None:
     """The status, the kind of the error, and where it was raised."""
@@ -133,7 +133,7 @@ def test_a_trial_that_failed_is_an_error_with_its_exception(
     assert named(exported, "evaluate same") == []
 
 
-def test_spans_of_the_program_stand_below_their_trial_and_evaluation(
+def test_spans_of_the_program_are_children_of_their_trial_and_evaluation(
     provider: TracerProvider, exported: InMemorySpanExporter
 ) -> None:
     """Async targets, evaluators in threads and in tasks."""
@@ -162,7 +162,7 @@ def test_spans_of_the_program_stand_below_their_trial_and_evaluation(
         assert parents == sorted(id_of(span) for span in named(exported, outer))
 
 
-def test_a_run_stands_below_the_span_of_its_caller(
+def test_a_run_is_a_child_of_its_callers_span(
     provider: TracerProvider, exported: InMemorySpanExporter
 ) -> None:
     """A pipeline that is traced shows its evaluations."""
@@ -172,9 +172,7 @@ def test_a_run_stands_below_the_span_of_its_caller(
     assert parent_of(root) == nightly.get_span_context().span_id
 
 
-def test_contents_are_left_out_where_they_are_not_wanted(
-    provider: TracerProvider, exported: InMemorySpanExporter
-) -> None:
+def test_contents_can_be_omitted(provider: TracerProvider, exported: InMemorySpanExporter) -> None:
     """No input, output, explanation, argument, result or message leaves the program."""
 
     def agent(text: str) -> str:
@@ -203,16 +201,14 @@ def test_long_contents_are_cut(provider: TracerProvider, exported: InMemorySpanE
     assert value.endswith(CUT_MARK)
 
 
-def test_what_json_cannot_hold_is_named() -> None:
+def test_values_that_json_cannot_represent_are_described() -> None:
     """A span is no reason to fail."""
     endless: list[Any] = []
     endless.append(endless)
     assert as_text(endless) == '"(list, which cannot be written)"'
 
 
-def test_models_that_we_asked_are_spans_below_the_trial(
-    provider: TracerProvider, exported: InMemorySpanExporter
-) -> None:
+def test_model_calls_are_spans_of_the_trial(provider: TracerProvider, exported: InMemorySpanExporter) -> None:
     """A call through our own adapter is a chat span with its messages and usage."""
     with ModelServer(answer=lambda asked: "Paris") as server:
         model = {"model": "openai:small", "base_url": server.url + "/v1", "api_key": "none"}
@@ -238,7 +234,7 @@ def test_models_that_we_asked_are_spans_below_the_trial(
     assert abs(call.start_time - trial.start_time) < 1e9
 
 
-def test_calls_that_came_in_as_spans_do_not_go_out_twice(
+def test_calls_recorded_from_spans_are_not_emitted_again(
     provider: TracerProvider, exported: InMemorySpanExporter
 ) -> None:
     """An instrumented call is in the trace already; one recorded by hand is not."""
@@ -269,7 +265,7 @@ def test_calls_that_came_in_as_spans_do_not_go_out_twice(
     assert about(own)["gen_ai.usage.output_tokens"] == 1
 
 
-def test_our_own_spans_are_not_heard(provider: TracerProvider, exported: InMemorySpanExporter) -> None:
+def test_our_own_spans_are_not_recorded(provider: TracerProvider, exported: InMemorySpanExporter) -> None:
     """The span of a judge's call does not come back as another call."""
 
     async def judge(output: Any, expected: Any) -> bool:
@@ -280,7 +276,7 @@ def test_our_own_spans_are_not_heard(provider: TracerProvider, exported: InMemor
     assert list(watched.results[0].sessions["judge"]) == [ModelCall("judge", Usage(3, 1))]
 
 
-def test_calls_of_another_time_are_not_emitted(
+def test_calls_of_an_earlier_run_are_not_emitted(
     provider: TracerProvider, exported: InMemorySpanExporter
 ) -> None:
     """A rescoring calls nothing that its sessions tell of."""
@@ -295,7 +291,7 @@ def test_calls_of_another_time_are_not_emitted(
     assert len(named(exported, "chat small")) == 1
 
 
-def test_calls_are_laid_end_to_end_where_there_is_time() -> None:
+def test_calls_follow_each_other_if_the_time_allows() -> None:
     """A session knows how long a call took, not when it began."""
     events: list[Event] = [
         Message("system", "Be brief."),
@@ -316,7 +312,7 @@ def test_calls_are_laid_end_to_end_where_there_is_time() -> None:
     assert [call.began for call in together] == [1_000, 1_000, 1_000]
 
 
-def test_messages_go_out_as_the_conventions_want_them() -> None:
+def test_messages_are_emitted_by_the_conventions() -> None:
     """Tool calls and results are parts; a call has the messages since the one before."""
     asked = ToolCall("search", {"q": "Paris"}, call_id="c1")
     events: list[Event] = [
@@ -341,7 +337,7 @@ def test_messages_go_out_as_the_conventions_want_them() -> None:
     assert tool.attributes["gen_ai.tool.call.result"] == '"(list, which cannot be written)"'
 
 
-def test_what_stops_a_run_passes_through_as_an_error(
+def test_an_exception_that_stops_a_run_is_recorded_and_raised(
     provider: TracerProvider, exported: InMemorySpanExporter
 ) -> None:
     """A budget that is used up is not data, but the span says what became of the trial."""
@@ -357,9 +353,7 @@ def test_what_stops_a_run_passes_through_as_an_error(
     assert len(named(exported, "proctor run capitals")) == 1
 
 
-def test_a_trial_that_was_given_up_has_a_span_too(
-    provider: TracerProvider, exported: InMemorySpanExporter
-) -> None:
+def test_an_abandoned_trial_has_a_span(provider: TracerProvider, exported: InMemorySpanExporter) -> None:
     """A worker that never comes back ends with the run, as an error."""
 
     class Stuck:
@@ -418,7 +412,7 @@ def test_an_evaluator_that_is_cancelled_leaves_an_error(
     assert about(span)["error.type"] == "CancelledError"
 
 
-def test_evaluators_keep_what_they_are(provider: TracerProvider) -> None:
+def test_wrapped_evaluators_keep_their_attributes(provider: TracerProvider) -> None:
     """The engine sees the same name, parameters and mode; outside of a trial nothing is added."""
 
     async def work() -> None:

@@ -11,7 +11,7 @@ from proctor import EvalLoop, EvalRequest, EvalResult, InMemoryMailbox, exact_ma
 from tests.telemetry.observation import about, id_of, named, parent_of
 
 
-def test_a_workers_trials_bear_the_id_of_their_run(
+def test_the_trials_of_a_worker_have_the_id_of_their_run(
     provider: TracerProvider, exported: InMemorySpanExporter
 ) -> None:
     """Two runs, one worker: each trial begins a trace, and no span waits for the worker's end."""
