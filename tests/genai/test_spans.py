@@ -26,7 +26,7 @@ def tool_call(attributes: dict[str, Any], name: str = "execute_tool x", **about:
     reading = read_span(SpanData(name, attributes, **about))
     assert reading is not None
     assert isinstance(reading.call, ToolCall)
-    assert reading.events == [reading.call]
+    assert [*reading.inputs, *reading.outputs, reading.call] == [reading.call]
     return reading.call
 
 
@@ -122,7 +122,7 @@ def test_messages_come_before_their_call() -> None:
     )
     reading = read_span(span)
     assert reading is not None
-    assert reading.events == [
+    assert [*reading.inputs, *reading.outputs, reading.call] == [
         Message("user", "Hi"),
         Message("assistant", "Hello"),
         ModelCall("small", finish_reason="stop"),
@@ -135,7 +135,9 @@ def test_embeddings_are_calls_without_messages() -> None:
     attributes["gen_ai.input.messages"] = '[{"role": "user", "content": "no"}]'
     reading = read_span(SpanData("embeddings vectors", attributes))
     assert reading is not None
-    assert reading.events == [ModelCall("vectors", details={"operation": "embeddings"})]
+    assert [*reading.inputs, *reading.outputs, reading.call] == [
+        ModelCall("vectors", details={"operation": "embeddings"})
+    ]
 
 
 @pytest.mark.parametrize(

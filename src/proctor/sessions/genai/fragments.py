@@ -16,8 +16,8 @@ _HOSTED_ITEMS = (
     "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call",
 )  # fmt: skip
 _LOCAL_ITEMS = ("computer_call", "local_shell_call", "shell_call", "apply_patch_call")
-_ITEMS = frozenset((*_HOSTED_ITEMS, *_LOCAL_ITEMS))
-_OUTPUTS = frozenset(f"{item}_output" for item in _LOCAL_ITEMS)
+_ITEMS = (*_HOSTED_ITEMS, *_LOCAL_ITEMS)
+_OUTPUTS = tuple(f"{item}_output" for item in _LOCAL_ITEMS)
 _ARGUMENT_KEYS = ("queries", "code", "operation")
 _RESULT_KEYS = ("output", "outputs", "results", "result", "error", "status")
 _FAILURES = ("failed", "incomplete")
@@ -25,22 +25,22 @@ _FAILURES = ("failed", "incomplete")
 
 def is_tool_call_type(kind: Any) -> bool:
     """True for the type of a part or item that is a tool call."""
-    return isinstance(kind, str) and (kind in _CALL_PARTS or kind in _ITEMS)
+    return kind in _CALL_PARTS or kind in _ITEMS
 
 
 def is_tool_result_type(kind: Any) -> bool:
     """True for the type of a part or item that is a tool result."""
-    return isinstance(kind, str) and (kind.endswith(_RESULT) or kind in _OUTPUTS)
+    return str(kind).endswith(_RESULT) or kind in _OUTPUTS
 
 
 def get_tool_name(item: Mapping[str, Any]) -> str:
     """The tool name in the type of an item."""
-    return str(item["type"]).removesuffix("_call") if _is_item(item) else ""
+    return str(item["type"]).removesuffix("_call") if item.get("type") in _ITEMS else ""
 
 
 def get_tool_arguments(item: Mapping[str, Any]) -> Any:
     """The arguments of an item that does not call them `arguments`."""
-    if not _is_item(item):
+    if item.get("type") not in _ITEMS:
         return None
     return item.get("action") or {name: item[name] for name in _ARGUMENT_KEYS if name in item}
 
@@ -55,15 +55,10 @@ def get_hosted_result(item: Any) -> Any:
 def has_failed(part: Mapping[str, Any]) -> bool:
     """True if a call item or a result is marked as failed."""
     kind, content = part.get("type"), part.get("content")
-    if isinstance(kind, str) and kind.endswith(_RESULT) and isinstance(content, Mapping):
+    if str(kind).endswith(_RESULT) and isinstance(content, Mapping):
         return str(content.get("type")).endswith("_error")
-    is_known = isinstance(kind, str) and (kind in _ITEMS or kind in _OUTPUTS)
+    is_known = kind in _ITEMS or kind in _OUTPUTS
     return is_known and (part.get("error") is not None or part.get("status") in _FAILURES)
-
-
-def _is_item(item: Mapping[str, Any]) -> bool:
-    kind = item.get("type")
-    return isinstance(kind, str) and kind in _ITEMS
 
 
 _CALLS = ("tool-call", "tool_call", "tool_use", "function_call", "tool_call_chunk")

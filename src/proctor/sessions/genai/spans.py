@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from proctor.records.numbers import MAX_COST, token_count
-from proctor.records.session import Event, Message, ModelCall, ToolCall, Usage
+from proctor.records.session import Message, ModelCall, ToolCall, Usage
 from proctor.sessions.genai import values as names
 from proctor.sessions.genai.messages import read_call_messages
 from proctor.sessions.genai.values import CallType, decode_json, parse_arguments, text_or_none
@@ -21,8 +21,6 @@ _MAX_DIGITS = 15
 
 
 class SpanEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An event that a span recorded."""
-
     name: str
     attributes: dict[str, Any] = {}
 
@@ -50,11 +48,6 @@ class SpanCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     outputs: tuple[Message, ...] = ()
     thoughts: tuple[Any, ...] = ()
     sources: tuple[str, ...] = ()
-
-    @property
-    def events(self) -> list[Event]:
-        """The messages and the call, in order."""
-        return [*self.inputs, *self.outputs, self.call]
 
 
 def read_span(span: SpanData) -> SpanCall | None:

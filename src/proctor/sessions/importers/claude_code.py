@@ -458,7 +458,6 @@ class _SessionReader:
 
 
 def _get_agent_line(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The line of a sub-agent inside a progress line."""
     inner = as_mapping(as_mapping(fields.get("data")).get("message"))
     return inner if inner.get("type") in SPEAKERS and "message" in inner else {}
 

@@ -84,7 +84,6 @@ class MessageContent(NamedTuple):
 
 
 def parse_content(content: str | list[Any]) -> MessageContent:
-    """Parse the content of a message."""
     if isinstance(content, str):
         return MessageContent(content, [], [content.strip()])
     marks = [part for index, part in enumerate(content) if _is_image_mark(content, index)]
@@ -112,11 +111,9 @@ class EchoMatcher:
         self._events: defaultdict[tuple[Role, str], list[int]] = defaultdict(list)
 
     def add_item(self, role: Role, content: MessageContent, index: int) -> None:
-        """Add a message of an item at an index of the session."""
         self._items.append((index, role, content.texts))
 
     def add_event(self, role: Role, text: str, index: int) -> None:
-        """Add a message of an event at an index of the session."""
         self._events[role, text].append(index)
 
     def unmatched(self) -> Iterator[tuple[int, Role, str]]:
@@ -172,11 +169,9 @@ class TurnLog:
         self._covered_from: dict[int, int] = {}
 
     def lines(self) -> Iterator[LogLine]:
-        """The remaining lines, in order."""
         return (line for index, line in enumerate(self._lines) if index not in self._removed)
 
     def add_line(self, number: int, value: Any) -> None:
-        """Add a line."""
         event, item = get_event(value), get_item(value)
         rolled_back = None
         if event.get("type") == ROLLED_BACK:
@@ -233,13 +228,11 @@ def _is_conversation(value: Any) -> bool:
 
 
 def get_event(value: Any) -> Mapping[str, Any]:
-    """The event in a line, if it has one."""
     line = as_mapping(value)
     return as_mapping(line.get("payload")) if line.get("type") == "event_msg" else {}
 
 
 def get_item(value: Any) -> Mapping[str, Any]:
-    """The conversation item in a line, if it has one."""
     line = as_mapping(value)
     if line.get("type") == "response_item":
         return as_mapping(line.get("payload"))

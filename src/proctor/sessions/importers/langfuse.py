@@ -57,20 +57,16 @@ from proctor.sessions.importers.trace import (
 
 NAME = "langfuse"
 # Keys under which programs log a single question or answer.
-_TEXT_KEYS: Mapping[Role, frozenset[str]] = {
-    "user": frozenset(
-        (
-            *("question", "query", "q", "input", "prompt", "message", "text", "content"),
-            *("user_input", "user_message", "user_query"),
-        )
+_TEXT_KEYS: Mapping[str, Sequence[str]] = {
+    "user": (
+        "question", "query", "q", "input", "prompt", "message", "text", "content",
+        "user_input", "user_message", "user_query",
     ),
-    "assistant": frozenset(
-        (
-            *("answer", "output", "result", "response", "text", "content", "message", "reply"),
-            *("completion", "final_answer"),
-        )
+    "assistant": (
+        "answer", "output", "result", "response", "text", "content", "message", "reply",
+        "completion", "final_answer",
     ),
-}
+}  # fmt: skip
 _ARGUMENTS = frozenset(("args", "kwargs"))
 # Recorded for the whole session; each trace keeps its other fields.
 _SESSION_FIELDS = ("scores", "score_rows", "observations", "model", "models")
@@ -299,18 +295,11 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
     Values without a trace go to the first session and are counted there.
     """
     strays: list[tuple[str, Any]] = []
-    line_count = 0
-
-    def count_lines() -> Iterator[tuple[int, Any]]:
-        nonlocal line_count
-        for line, value in values:
-            line_count += 1
-            yield line, value
+    traces, sessions, empty, lines = group_rows(values, strays)
 
     def get_place(line: int) -> str:
-        return f"{source}:{line}" if line_count > 1 else source
+        return f"{source}:{line}" if lines > 1 else source
 
-    traces, sessions, empty = group_rows(count_lines(), strays)
     groups: dict[tuple[str, str], list[TraceRows]] = {}
     for rows in traces.values():
         key = ("trace", rows.id) if rows.session is None else ("session", rows.session)

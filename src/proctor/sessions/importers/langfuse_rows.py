@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -298,12 +298,13 @@ def _add_row(rows: dict[str | int, dict[str, Any]], row: Mapping[str, Any]) -> N
 class GroupedRows(NamedTuple):
     """The rows of a file by trace, and its session rows by id.
 
-    `empty` are the sessions without traces, with their lines.
+    `empty` are the sessions without traces, with their lines, and `lines` is the number of lines.
     """
 
     traces: dict[str, TraceRows]
     sessions: dict[str, dict[str, Any]]
     empty: dict[str, int]
+    lines: int = 0
 
 
 def _merge_rows(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
@@ -353,13 +354,15 @@ def _has_traces(row: Mapping[str, Any]) -> bool:
     return as_text(first.get("id")) is not None and "timestamp" in first and has_content
 
 
-def group_rows(values: Iterator[tuple[int, Any]], strays: list[tuple[str, Any]]) -> GroupedRows:
+def group_rows(values: Iterable[tuple[int, Any]], strays: list[tuple[str, Any]]) -> GroupedRows:
     """Group the rows of a file by trace; append everything else to `strays`."""
     grouped = GroupedRows({}, {}, {})
+    lines = 0
     for line, value in values:
+        lines += 1
         for row in _flatten_rows(value):
             _add_to_group(row, line, grouped, strays)
-    return grouped
+    return grouped._replace(lines=lines)
 
 
 def _flatten_rows(value: Any) -> Iterator[Any]:

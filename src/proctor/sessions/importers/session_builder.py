@@ -107,7 +107,6 @@ class SessionBuilder:
             self.add_call(call)
 
     def insert_message(self, index: int, role: Role, content: str) -> None:
-        """Insert a message before the event with this index."""
         self._inserted[index].append(Message(role, content))
 
     def add_call(self, call: ToolCall) -> None:

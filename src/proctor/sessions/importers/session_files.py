@@ -82,7 +82,6 @@ class ReadProblems:
 
     @property
     def by_file(self) -> list[Problem]:
-        """One problem per file."""
         return [_summarize(file, problems) for file, problems in self._by_file.items()]
 
     @property
@@ -125,7 +124,6 @@ class Format(Protocol):
 
 
 def load_format(name: str) -> Format:
-    """Load a format by its name."""
     if name not in FORMATS:
         raise ConfigError(
             f"there is no format {name!r}", where="format", fix=suggest_name(name, [AUTO, *FORMATS])

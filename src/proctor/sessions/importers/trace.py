@@ -198,7 +198,6 @@ class _Assembler:
         self.indexes: dict[int, int] = {}
 
     def add_step(self, number: int) -> None:
-        """Append the messages and the call of a step."""
         step = self._steps[number]
         span_call = step.span_call
         if span_call is None:
@@ -291,7 +290,6 @@ class _Assembler:
         return [*inputs, *thoughts, *outputs, *call]
 
     def get_inputs(self, number: int) -> list[int]:
-        """The indexes of the messages that the model of a step received."""
         span_call = self._steps[number].span_call
         keys = () if span_call is None else map(repr, span_call.inputs)
         return [self._message_indexes[key] for key in keys if key in self._message_indexes]
@@ -322,7 +320,6 @@ class _NestedCalls:
         self._outer_usage = _collect_outer_usage(steps, outer, depths)
 
     def is_innermost(self, number: int) -> bool:
-        """True if no inner span describes the same call."""
         return number not in self._best_inside
 
     def complete_call(self, number: int, call: ModelCall | ToolCall) -> ModelCall | ToolCall:

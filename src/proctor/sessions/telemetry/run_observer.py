@@ -153,8 +153,6 @@ def build_pipeline(environment: Mapping[str, str]) -> tuple[ExportPipeline | Non
 
 
 class _SpanCounter:
-    """A span processor that counts finished spans."""
-
     def __init__(self) -> None:
         self.count = 0
 
@@ -172,8 +170,6 @@ class _SpanCounter:
 
 
 class _CountingExporter:
-    """An exporter that counts sent and failed spans."""
-
     def __init__(self, exporter: Any, results: Any) -> None:
         self._exporter = exporter
         self._results = results
@@ -211,8 +207,6 @@ def _has_service_name(environment: Mapping[str, str]) -> bool:
 
 
 class Runner(Protocol):
-    """Runs trials."""
-
     async def run(
         self, slot: Any, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult: ...
@@ -266,11 +260,9 @@ class RunObserver:
             sessions.warn(text)
 
     def runner(self, runner: RunnerT) -> RunnerT:
-        """Wrap a runner to observe its trials."""
         return cast("RunnerT", _ObservedRunner(runner, self)) if self._is_installed else runner
 
     def evaluators(self, evaluators: Sequence[AttachedEvaluator]) -> tuple[AttachedEvaluator, ...]:
-        """Wrap evaluators to observe their scores."""
         if not self._is_installed:
             return tuple(evaluators)
         return tuple(_ObservedEvaluator(evaluator) for evaluator in evaluators)
