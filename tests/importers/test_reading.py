@@ -92,7 +92,7 @@ def test_damaged_lines_are_reported_and_the_rest_is_read(tmp_path: Path) -> None
     path = put(tmp_path, "log.jsonl", data)
     files = SessionFiles(path)
     assert [session.id for session in files] == ["7-1", "second"]
-    assert files.damaged == 3
+    assert files.problem_count == 3
     assert [problem.where for problem in files.problems] == [f"{path}:{n}" for n in (1, 5, 6)]
     assert "it is not JSON" in files.problems[1].what
 
@@ -128,7 +128,7 @@ def test_a_folder_is_walked_in_order(tmp_path: Path) -> None:
     assert len(list(SessionFiles(tmp_path, pattern="b/*"))) == 1
     assert len(list(SessionFiles(tmp_path, pattern="*.jsonl"))) == 1
     assert len(list(files)) == 2  # a second pass starts anew
-    assert files.damaged == 2
+    assert files.problem_count == 2
 
 
 def test_an_unreadable_folder_is_reported(tmp_path: Path) -> None:
@@ -245,8 +245,8 @@ def test_problems_are_counted_by_file(tmp_path: Path) -> None:
     put(tmp_path, "d.json", "")
     files = SessionFiles(tmp_path)
     assert len(list(files)) == 1
-    assert files.damaged == MAX_PROBLEMS + 11
-    told = [str(problem).removeprefix(f"{tmp_path}/") for problem in files.damage.by_file]
+    assert files.problem_count == MAX_PROBLEMS + 11
+    told = [str(problem).removeprefix(f"{tmp_path}/") for problem in files.read_problems.by_file]
     assert told[0].startswith(
         "a.jsonl: 1,005 lines that cannot be read as they are, such as line 1: it is not JSON"
     )
@@ -336,7 +336,7 @@ def test_a_folder_of_thousands_streams(tmp_path: Path) -> None:
     count = sum(1 for _ in files)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert (count, files.damaged, len(files.problems)) == (1000, 1000, MAX_PROBLEMS)
+    assert (count, files.problem_count, len(files.problems)) == (1000, 1000, MAX_PROBLEMS)
     assert peak < 5_000_000
 
 

@@ -64,11 +64,11 @@ class _Messages(NamedTuple):
     is_state: bool = False
 
 
-def read_conversation(output: Any, given: Any = None) -> Conversation | None:
+def read_conversation(output: Any, target_input: Any = None) -> Conversation | None:
     """Read the conversation in an output; None if the output is something else.
 
-    `given` is the input of the target. Messages up to the end of the input are history: they are
-    in the session, but their tool calls do not belong to this trial.
+    Messages up to the end of `target_input` are history: they are in the session, but their tool
+    calls do not belong to this trial.
     """
     parsed = _find_messages(output)
     if parsed is None:
@@ -78,7 +78,7 @@ def read_conversation(output: Any, given: Any = None) -> Conversation | None:
     if parsed.response is not None:
         add_response(builder, {"response": parsed.response}, [])
     else:
-        start = _find_history_end(parsed.messages, given)
+        start = _find_history_end(parsed.messages, target_input)
         history = _read_history(parsed, start)
         for number, message in enumerate(parsed.messages[start:], start=1):
             add = add_openai_message if classify_message(message) is None else add_langchain_message
@@ -276,9 +276,9 @@ def _to_json(value: Any) -> Any:
     return msgspec.json.decode(codec.encode(value))
 
 
-def _find_history_end(messages: Sequence[dict[str, Any]], given: Any) -> int:
+def _find_history_end(messages: Sequence[dict[str, Any]], target_input: Any) -> int:
     """How many messages existed before the target began: up to the end of its input."""
-    inputs = parse_messages(_read_input(given)).messages
+    inputs = parse_messages(_read_input(target_input)).messages
     atoms = [[atom for it in parse_messages([m]).messages for atom in split_message(it)] for m in messages]
     users = [message for message in inputs if message.role == "user"]
     for candidates in (inputs, users[-1:]):
@@ -287,11 +287,11 @@ def _find_history_end(messages: Sequence[dict[str, Any]], given: Any) -> int:
     return 0
 
 
-def _read_input(given: Any) -> Sequence[Any]:
+def _read_input(target_input: Any) -> Sequence[Any]:
     """The messages of an input: a text, or messages as data, objects, or pairs of role and text."""
-    if isinstance(given, str):
-        return [{"role": "user", "content": given}]
-    items = given if isinstance(given, list | tuple) else _get_field(given, MESSAGES)
+    if isinstance(target_input, str):
+        return [{"role": "user", "content": target_input}]
+    items = target_input if isinstance(target_input, list | tuple) else _get_field(target_input, MESSAGES)
     if not isinstance(items, list | tuple):
         return ()
     return _read_list([_expand_item(item) for item in items]) or ()

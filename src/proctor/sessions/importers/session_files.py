@@ -142,8 +142,8 @@ class SessionFiles:
 
     Only the current file is in memory. `form` forces a format; otherwise the content of each file
     decides. In a folder, files with a JSON extension (also .gz) are read, or those that match
-    `pattern`. Unreadable lines and files are in `problems`, `damaged` counts them, and `damage`
-    groups them by file. They raise an error only if no session can be read.
+    `pattern`. `read_problems` lists unreadable lines and files, and `problem_count` counts them.
+    They raise an error only if no session can be read.
 
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
@@ -159,12 +159,12 @@ class SessionFiles:
         self._start = Path.cwd() if not self.path.is_absolute() else Path()
         self._format = None if form in (None, AUTO) else load_format(str(form))
         self._pattern = pattern
-        self.damage = ReadProblems()
+        self.read_problems = ReadProblems()
         self.files = 0
         self._values_read = 0
 
     def __iter__(self) -> Iterator[ImportedSession]:
-        self.damage, self.files, self._values_read = ReadProblems(), 0, 0
+        self.read_problems, self.files, self._values_read = ReadProblems(), 0, 0
         is_empty = True
         for file in self._list_files():
             self.files += 1
@@ -180,12 +180,12 @@ class SessionFiles:
     @property
     def problems(self) -> list[Problem]:
         """The first thousand problems of the last iteration."""
-        return self.damage.problems
+        return self.read_problems.problems
 
     @property
-    def damaged(self) -> int:
+    def problem_count(self) -> int:
         """How many lines and files the last iteration could not read."""
-        return self.damage.count
+        return self.read_problems.count
 
     def _list_files(self) -> Iterator[Path]:
         root = self._start / self.path
@@ -213,7 +213,7 @@ class SessionFiles:
         return is_match and _may_be_file(self._start / file)
 
     def _read_file(self, file: Path) -> Iterator[ImportedSession]:
-        previous_count, values = self.damaged, self._read_values(file)
+        previous_count, values = self.problem_count, self._read_values(file)
         first = list(islice(values, DETECTION_VALUES))
         form = self._format or detect_format([value for _, value in first])
         if form is not None:
@@ -221,13 +221,13 @@ class SessionFiles:
             for session in self._read_sessions(form, first, values, file):
                 is_empty = False
                 yield session
-            if is_empty and self.damaged == previous_count:
-                self.damage.add(file, f"there is no session of {form.NAME} in it")
+            if is_empty and self.problem_count == previous_count:
+                self.read_problems.add(file, f"there is no session of {form.NAME} in it")
         elif first:
             start = describe_value(first[0][1])
-            self.damage.add(file, f"its format is unknown: it begins with {start}")
-        elif self.damaged == previous_count:
-            self.damage.add(file, "it is empty")
+            self.read_problems.add(file, f"its format is unknown: it begins with {start}")
+        elif self.problem_count == previous_count:
+            self.read_problems.add(file, "it is empty")
 
     def _read_sessions(
         self, form: Format, first: list[tuple[int, Any]], values: Iterator[tuple[int, Any]], file: Path
@@ -237,7 +237,7 @@ class SessionFiles:
             try:
                 session = next(sessions, None)
             except Exception as error:  # one file must not stop a folder
-                self.damage.add(file, f"{IMPORTER_FAILED}: {type(error).__name__}: {error}")
+                self.read_problems.add(file, f"{IMPORTER_FAILED}: {type(error).__name__}: {error}")
                 return
             if session is None:
                 return
@@ -250,27 +250,27 @@ class SessionFiles:
             if other is not None and other.NAME != form.NAME:
                 text += f"; it looks like {other.NAME}"
             place = session.source.removeprefix(f"{file}:")
-            self.damage.add(file, text, int(place) if place.isdecimal() else None, "session")
+            self.read_problems.add(file, text, int(place) if place.isdecimal() else None, "session")
 
     def _read_values(self, file: Path) -> Iterator[tuple[int, Any]]:
         """The readable values of a file; if it breaks off, those before."""
         try:
             if not stat.S_ISREG((self._start / file).stat().st_mode):
-                self.damage.add(file, NOT_A_FILE)
+                self.read_problems.add(file, NOT_A_FILE)
                 return
             with _open(self._start / file) as stream:
                 for number, (value, problem) in _decode_stream(stream):
                     if problem is not None:
-                        self.damage.add(file, problem, number)
+                        self.read_problems.add(file, problem, number)
                     if problem in (None, REPAIRED):
                         self._values_read += 1
                         yield number, value
         except UNREADABLE as error:
-            self.damage.add(file, _explain(error))
+            self.read_problems.add(file, _explain(error))
 
     def _add_folder_problem(self, error: OSError) -> None:
         folder = Path(error.filename).relative_to(self._start / self.path)
-        self.damage.add(self.path / folder, _explain(error))
+        self.read_problems.add(self.path / folder, _explain(error))
 
     def _make_error(self) -> DatasetError:
         where = str(self.path)
@@ -281,13 +281,13 @@ class SessionFiles:
             if self._pattern is not None:
                 text = f"no file in this folder matches {self._pattern!r}"
             return DatasetError(text, where=where)
-        # A format helps only if there are values that nobody understood.
+        # A format helps only if there are values that no format understands.
         fix = f"choose a format with --format: {', '.join(FORMATS)}" if self._values_read else ""
-        by_file = self.damage.by_file
+        by_file = self.read_problems.by_file
         if len(by_file) == 1 and by_file[0].where == where:
             return DatasetError(by_file[0].what, where=where, fix=fix)
         text = "no session can be read"
-        return DatasetError(text, where=where, problems=self.damage.grouped, fix=fix)
+        return DatasetError(text, where=where, problems=self.read_problems.grouped, fix=fix)
 
 
 def read_first_values(path: Path) -> list[Any]:
@@ -354,7 +354,7 @@ def _find_document_error(data: bytes) -> int | None:
         return None
     lines = rest.split(b"\n", _MAX_LINES_CHECKED)[:_MAX_LINES_CHECKED]
     readable = sum(isinstance(decode_line(line)[0], dict | list) for line in lines)
-    # The last item of a list may be readable; otherwise no readable line is given up.
+    # The last item of a list may be readable; otherwise no readable line is dropped.
     if readable > (1 if first.strip() in (b"[", b"{") else 0):
         return None
     return text.count("\n", 0, position)
