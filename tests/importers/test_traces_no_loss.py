@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,7 +91,7 @@ def spots(value: Any) -> Iterator[tuple[Any, Any]]:
 @example(values=[[], {}, None, [[]], {"": []}])
 @example(values=[{"resourceSpans": [{"scopeSpans": [{"spans": [{}]}]}]}])
 @example(values=[{"trace": {"id": "t"}, "observations": [{"type": "GENERATION", "id": 1}]}])
-@settings(lenient, max_examples=80)
+@settings(lenient, max_examples=40)
 def test_any_json_is_kept(name: str, values: list[Any]) -> None:
     """Any JSON, read as a trace, neither fails nor loses a text, a number or a key."""
     marks: list[str] = []
@@ -110,14 +109,12 @@ def test_nothing_in_a_trace_can_be_lost(name: str, put: Any) -> None:
     """A word put into any place of a trace, instead of anything, is found in the record."""
     lost = []
     form = FORMATS.get(name.partition(" ")[0], otlp)
-    count = len(list(spots(opened(EXAMPLES[name]))))
-    for number in range(count):
-        values = opened(copy.deepcopy(EXAMPLES[name]))
-        container, key = list(spots(values))[number]
-        before = container[key]
-        container[key] = put
+    values = opened(EXAMPLES[name])
+    for container, key in list(spots(values)):
+        before, container[key] = container[key], put
         if MARK not in written(read(form, closed(values))):
             lost.append((key, before))
+        container[key] = before
     assert lost == []
 
 
@@ -128,21 +125,21 @@ def test_the_same_word_in_another_place_is_kept(name: str, put: Any) -> None:
     form = FORMATS.get(name.partition(" ")[0], otlp)
     before = written(read(form, EXAMPLES[name]))
     unseen = []
-    for number, (container, key) in enumerate(spots(opened(EXAMPLES[name]))):
+    values = opened(EXAMPLES[name])
+    for container, key in list(spots(values)):
         was = container[key]
         if str(was).strip('"') == str(put) or not isinstance(was, str | int | float):
             continue
-        values = opened(copy.deepcopy(EXAMPLES[name]))
-        place, same = list(spots(values))[number]
-        place[same] = put
+        container[key] = put
         if written(read(form, closed(values))) == before:
             unseen.append((key, was))
+        container[key] = was
     assert unseen == []
 
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name[:60])
 @given(place=st.floats(0, 1, exclude_max=True), put=st.sampled_from(PUTS))
-@settings(lenient, max_examples=12)
+@settings(lenient, max_examples=4)
 def test_changes_of_a_real_trace_are_kept(path: Path, place: float, put: Any) -> None:
     """A word put anywhere into a real trace, in the place of anything, is found in the record."""
     values = opened([json.loads(path.read_text(encoding="utf-8"))])
@@ -153,7 +150,7 @@ def test_changes_of_a_real_trace_are_kept(path: Path, place: float, put: Any) ->
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name[:60])
 @given(random=st.randoms(use_true_random=False), is_swapped=st.booleans())
-@settings(lenient, max_examples=20)
+@settings(lenient, max_examples=6)
 def test_the_same_word_in_a_real_trace_is_kept(path: Path, random: Random, is_swapped: bool) -> None:
     """A long text in the place of another one, or two that change places, make another record."""
     values = opened([json.loads(path.read_text(encoding="utf-8"))])
@@ -170,7 +167,7 @@ def test_the_same_word_in_a_real_trace_is_kept(path: Path, random: Random, is_sw
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name[:60])
 @given(changes=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), anything), max_size=5))
-@settings(lenient, max_examples=6)
+@settings(lenient, max_examples=3)
 def test_odd_values_in_a_real_trace_are_read(path: Path, changes: list[tuple[float, Any]]) -> None:
     """Several places of a real trace hold any JSON: what there is can be read, and written."""
     values = opened([json.loads(path.read_text(encoding="utf-8"))])
