@@ -43,7 +43,7 @@ def test_samples_contain_the_recorded_data(tmp_path: Path) -> None:
 
 
 def test_duplicate_ids_get_a_suffix(tmp_path: Path) -> None:
-    """Each sample has an id of its own, the same at every pass."""
+    """Each sample has a unique id, the same in every iteration."""
     logs = folder(tmp_path, a=CLAUDE, b=CLAUDE, c=[{"id": "cc-1-2", "messages": [
         {"role": "user", "content": "x"}]}])  # fmt: skip
     data = SessionDataset(logs)
@@ -104,7 +104,7 @@ def test_iterating_warns_about_unreadable_files(tmp_path: Path) -> None:
 
 
 def test_a_warning_names_every_file_that_could_not_be_read(tmp_path: Path) -> None:
-    """Of the first it says why; a file is named once, however many lines of it are damaged."""
+    """It explains the first problem; a file is named once, even with many damaged lines."""
     logs = folder(tmp_path, a=CLAUDE)
     for number in range(26):
         (logs / f"bad{number:02}.json").write_text("{\n{\n{\n{\n")
@@ -187,7 +187,7 @@ def test_conflicting_names_lose_nothing() -> None:
 
 
 def test_the_description_counts_what_could_not_be_read(tmp_path: Path) -> None:
-    """Formats, damaged lines and what is not understood stand with the run."""
+    """The run records formats, damaged lines and unknown values."""
     logs = folder(tmp_path, a=[*CLAUDE, {"type": "hologram"}])
     (logs / "b.jsonl").write_text("{")
     info = SessionDataset(logs).inspect()

@@ -1,4 +1,4 @@
-"""Whole bodies of requests and answers become messages."""
+"""Parse bodies of requests and responses into messages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_requests_of_all_apis_are_parsed(body: Any) -> None:
 
 
 def test_one_message_is_a_request() -> None:
-    """As ADK and LangSmith write what a user said."""
+    """As ADK and LangSmith write a user message."""
     for body in (HI, {"new_message": {"role": "user", "parts": [{"text": "Hi"}]}}):
         turns = parse_request(body)
         assert turns is not None
@@ -102,7 +102,7 @@ def test_responses_of_all_apis_are_parsed(body: Any) -> None:
     ],
 )
 def test_other_values_are_no_bodies(body: Any) -> None:
-    """It is kept by whoever asked, and not guessed at."""
+    """The caller keeps it; the parser does not guess."""
     assert parse_request(body) is None
     assert parse_response(body) is None
 
@@ -136,7 +136,7 @@ def test_nesting_is_limited() -> None:
     ],
 )
 def test_the_first_of_several_choices_is_the_answer(body: Any) -> None:
-    """Nobody went on with the others: they are alternatives, and not said one after the other."""
+    """The other choices are alternatives, not further messages."""
     turns = parse_response(body)
     assert turns is not None
     assert turns.messages == [Message("assistant", "a")]
@@ -145,7 +145,7 @@ def test_the_first_of_several_choices_is_the_answer(body: Any) -> None:
 
 
 def test_choices_with_the_same_index_are_one_answer() -> None:
-    """As some services tell text and calls; answers to several questions are no alternatives."""
+    """As some services split text and calls; answers to several prompts are no alternatives."""
     said = [{"index": 0, "message": {"role": "assistant", "content": it}} for it in "ab"]
     questions = [[{"message": {"type": "ai", "content": it}}] for it in "ab"]
     for body in ({"choices": said}, {"generations": questions}):

@@ -86,7 +86,7 @@ def in_openinference() -> dict[str, Any]:
 
 
 def in_one_attribute() -> dict[str, Any]:
-    """As LangSmith writes it, in the words of Anthropic."""
+    """As LangSmith writes it, in Anthropic's format."""
     asked = [
         {"role": "system", "content": "Be brief."},
         {"role": "human", "content": "Weather in Paris?"},
@@ -131,7 +131,7 @@ def events_in_an_attribute() -> dict[str, Any]:
     "write", [in_json, in_structures, numbered, in_openinference, in_one_attribute, events_in_an_attribute]
 )
 def test_every_convention_gives_the_same_messages(write: Any) -> None:
-    """System, user, a tool call, its result and the answer, told in six ways."""
+    """System, user, a tool call, its result and the answer, in six formats."""
     spoken = read_call_messages(write())
     assert spoken.inputs == CONVERSATION
     assert spoken.outputs == ANSWER
@@ -152,7 +152,7 @@ def test_messages_may_be_span_events() -> None:
     ],
 )
 def test_one_event_may_contain_a_conversation(name: str, keys: dict[str, Any]) -> None:
-    """The newest event holds the attributes themselves, one of the oldest the whole prompt."""
+    """The newest event has the attributes themselves, one of the oldest the complete prompt."""
     noise: list[tuple[str, dict[str, Any]]] = [
         ("exception", {"exception.message": "no"}),
         ("gen_ai.evaluation.result", {"gen_ai.evaluation.name": "relevance"}),
@@ -236,7 +236,7 @@ def test_json_parts_are_parsed_but_not_tool_outputs() -> None:
 
 
 def test_odd_shapes_are_parsed() -> None:
-    """Whatever an instrumentation writes, reading it gives messages or none."""
+    """Any attribute value gives messages or none, without an error."""
     odd = {
         "gen_ai.prompt.0": "flat",
         "gen_ai.prompt.0.role": "robot",
@@ -256,6 +256,6 @@ def test_odd_shapes_are_parsed() -> None:
 
 
 def test_a_name_and_a_speaker_are_kept() -> None:
-    """Agents with names are told apart."""
+    """Agents with different names stay separate."""
     given = {"gen_ai.input.messages": [{"role": "user", "name": "Bob", "content": "Hi"}]}
     assert read_call_messages(given).inputs == [Message("user", "Hi", "Bob")]

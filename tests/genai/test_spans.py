@@ -97,7 +97,7 @@ def test_a_model_call_has_all_attributes() -> None:
 
 
 def test_a_failed_call_has_its_error() -> None:
-    """The kind of the error and the words of the status; the one will do without the other."""
+    """The error type and the status message, or one of them."""
     kind = chat(error__type="NotFoundError")
     assert model_call(kind, error="404").details == {"error": "NotFoundError: 404"}
     assert model_call(kind).details == {"error": "NotFoundError"}
@@ -105,13 +105,13 @@ def test_a_failed_call_has_its_error() -> None:
 
 
 def test_unreadable_messages_are_named_in_the_call() -> None:
-    """Nobody takes a conversation that was cut off for none."""
+    """A truncated conversation is reported, not ignored."""
     call = model_call(chat() | {"gen_ai.input.messages": '[{"role": "us'})
     assert call.details == {"unreadable": ["gen_ai.input.messages"]}
 
 
 def test_messages_come_before_their_call() -> None:
-    """As our own models write it: what was asked, what was said, the call."""
+    """As our own models write it: request, answer, call."""
     span = SpanData(
         "chat small",
         chat(),
@@ -130,7 +130,7 @@ def test_messages_come_before_their_call() -> None:
 
 
 def test_embeddings_are_calls_without_messages() -> None:
-    """What was embedded was not said."""
+    """The embedded texts are no messages."""
     attributes = {"gen_ai.operation.name": "embeddings", "gen_ai.request.model": "vectors"}
     attributes["gen_ai.input.messages"] = '[{"role": "user", "content": "no"}]'
     reading = read_span(SpanData("embeddings vectors", attributes))

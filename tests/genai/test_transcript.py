@@ -61,7 +61,7 @@ def test_a_shortened_history_is_recognized() -> None:
 
 
 def test_two_agents_that_take_turns_are_not_mixed_up() -> None:
-    """Each goes on where it stopped, also where both are told the same."""
+    """Each conversation continues where it stopped, even after the same prompt."""
     transcript = Transcript()
     one, two = Message("system", "one"), Message("system", "two")
     transcript.add([one, user("a")], [said("1")])
@@ -105,7 +105,7 @@ def test_a_call_without_messages_adds_none() -> None:
 
 
 def test_the_number_of_conversations_is_limited() -> None:
-    """Memory stays small however often an agent begins anew; what is forgotten is told again."""
+    """Memory stays small when an agent starts many conversations; dropped ones are added again."""
     transcript = Transcript()
     for number in range(MAX_CONVERSATIONS + 1):
         transcript.add([user(f"question {number}")], [said("yes")])
@@ -118,7 +118,7 @@ TURN = st.sampled_from(["a", "b", "go on", ""])
 
 @given(st.lists(st.tuples(TURN, TURN), min_size=1, max_size=12))
 def test_one_conversation_is_returned_unchanged(turns: list[tuple[str, str]]) -> None:
-    """However its words repeat, every message of it is there once, in order."""
+    """Even with repeated texts, every message is there once, in order."""
     transcript = Transcript()
     history: list[Message] = [SYSTEM]
     told: list[Message] = []

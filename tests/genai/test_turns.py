@@ -117,7 +117,7 @@ def test_a_function_call_next_to_the_content_is_parsed() -> None:
     ],
 )
 def test_tool_results_are_parsed_in_every_shape(given: dict[str, Any], name: str | None) -> None:
-    """With the call that it answers, and the tool's name where that is told."""
+    """With the id of its call, and the tool name if there is one."""
     assert is_message(given)
     assert parse_messages([given]).messages == [Message("tool", "done", name, call_id="c1")]
 
@@ -131,7 +131,7 @@ def test_tool_results_are_parsed_in_every_shape(given: dict[str, Any], name: str
     ],
 )
 def test_thoughts_are_separate_from_messages(thought: dict[str, Any]) -> None:
-    """They were not said, and they are not lost."""
+    """They are no messages, but they are not lost."""
     turns = parse_messages([{"role": "assistant", "content": [thought, {"type": "text", "text": "Hi"}]}])
     assert turns.messages == [Message("assistant", "Hi")]
     assert turns.thoughts == [thought]
@@ -196,13 +196,13 @@ def test_odd_calls_and_names_are_parsed() -> None:
     ],
 )
 def test_a_refusal_or_transcript_replaces_a_missing_content(given: dict[str, Any]) -> None:
-    """A refusal and what was spoken aloud are what the model says, wherever they stand."""
+    """A refusal or an audio transcript is the text of the message."""
     assert is_message(given)
     assert parse_messages([given], "assistant").messages == [Message("assistant", "I cannot.")]
 
 
 def test_a_content_takes_precedence_over_a_refusal() -> None:
-    """What is said beside it is the message; a tool refuses nothing."""
+    """The content is the message; tools have no refusals."""
     both = {"role": "assistant", "content": "Yes.", "refusal": "No.", "audio": {"transcript": 7}}
     assert parse_messages([both]).messages == [Message("assistant", "Yes.")]
     tool = {"role": "tool", "tool_call_id": "c1", "content": None, "refusal": "No."}
@@ -210,7 +210,7 @@ def test_a_content_takes_precedence_over_a_refusal() -> None:
 
 
 def test_a_hosted_tool_is_a_call_with_its_result() -> None:
-    """Call, result and what the model says then are parts of one message; they become three."""
+    """A call, its result and the following text are parts of one message; they become three."""
     use = {"type": "server_tool_use", "id": "s1", "name": "go", "input": {"to": "Rome"}}
     result = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"url": "u"}]}
     before, after = {"type": "text", "text": "Wait."}, {"type": "text", "text": "Done."}
@@ -252,7 +252,7 @@ def test_a_hosted_tool_is_a_call_with_its_result() -> None:
 def test_response_items_contain_their_results(
     item: dict[str, Any], call: ToolCall, answer: Any, has_failed: bool
 ) -> None:
-    """Tools that OpenAI runs are named by their items, which tell the result or how it ended."""
+    """OpenAI's hosted tools are named by their items, which contain the result or a status."""
     turns = parse_messages([{"id": "i1", **item}])
     asked, answered = turns.messages
     assert asked == Message("assistant", "", tool_calls=(call,))
@@ -261,7 +261,7 @@ def test_response_items_contain_their_results(
 
 
 def test_local_tools_wait_for_their_output() -> None:
-    """A shell or a screen is asked for in one item, and answers in another."""
+    """A shell or computer call is one item, its output another."""
     asked = {"type": "local_shell_call", "call_id": "c1", "action": {"command": ["ls"]}}
     (message,) = parse_messages([asked]).messages
     assert message.tool_calls == (ToolCall("local_shell", {"command": ["ls"]}, call_id="c1"),)

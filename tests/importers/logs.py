@@ -20,7 +20,7 @@ DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 
 
 def real(name: str) -> Path:
-    """A file or folder of real logs, or the test is skipped and says why."""
+    """A file or folder of real logs; skips the test if it is missing."""
     found = DATA / "07_sessions" / name
     if not found.exists():
         pytest.skip(f"there are no real logs at {found} (set PROCTOR_DATA)")
@@ -53,7 +53,7 @@ def written(found: Any) -> str:
 
 
 def marked_in(value: Any, meaning: Container[Any], marks: list[str]) -> Any:
-    """A value in which each text, number and key that means nothing is one that stands nowhere."""
+    """The value with each meaningless text, number and key replaced by a unique one."""
     if isinstance(value, dict):
         return {
             key if key in meaning else _mark(marks): marked_in(it, meaning, marks)

@@ -56,7 +56,7 @@ def about(**attributes: Any) -> dict[str, Any]:
 
 
 def sound(told: ImportedSession, *, system: bool = True, answer: str = ANSWER) -> None:
-    """What holds for the same talk in any dialect."""
+    """The assertions for one conversation in any dialect."""
     said = [message for message in told.session[Message] if message.content]
     roles = [message.role for message in said]
     assert (told.input, told.output) == (QUESTION, answer)
@@ -149,7 +149,7 @@ def test_beeai_streams_one_answer_and_calls_one_tool(streamed: bool, ids: bool) 
 
 
 def test_older_beeai_writes_only_the_phases_of_calls() -> None:
-    """A start, a success and a finish beside each other are one call, with its tokens once."""
+    """Sibling spans start, success and finish are one call, with its tokens once."""
 
     def moment(number: int, target: str, kind: str, **more: Any) -> dict[str, Any]:
         name = target.rpartition(".")[2]
@@ -185,7 +185,7 @@ def test_older_beeai_writes_only_the_phases_of_calls() -> None:
 
 
 def test_a_tool_that_fails_in_a_later_phase_has_failed() -> None:
-    """The error of a call stands on its last moment."""
+    """The last phase of a call has its error."""
     start = {"target": "tool.weather.start", "name": "start", "openinference.span.kind": "TOOL"}
     error = {**start, "target": "tool.weather.error", "name": "error"}
     told = only(
@@ -203,7 +203,7 @@ def test_a_tool_that_fails_in_a_later_phase_has_failed() -> None:
 
 
 def test_a_tool_may_be_called_start() -> None:
-    """Where a span says which tool it is, its name is that of a tool, also inside another."""
+    """A span with a tool name is a tool call, even inside another tool."""
     told = only(
         otlp,
         spans(
@@ -245,7 +245,7 @@ def test_langgraph_js_results_of_tools_are_not_messages_of_the_user(role: str | 
 
 
 def test_a_role_that_is_no_tool_name_is_unchanged() -> None:
-    """Who speaks in a role of their own is not taken for a tool that nobody asked for."""
+    """An unknown role is not a tool that was never requested."""
     told = found(rows({"type": "GENERATION", "input": [{"role": "weather", "content": QUESTION}]}))
     assert [message.role for message in told.session[Message]] == ["user"]
 
@@ -288,7 +288,7 @@ def test_data_with_a_text_is_not_a_list_of_parts(answer: Any) -> None:
 
 
 def test_gemini_from_csharp_calls_a_tool() -> None:
-    """Arguments and results keep their names, whatever they begin with."""
+    """The keys of arguments and results are unchanged."""
     call = {"Role": "model", "Parts": [{"FunctionCall": {"Name": "weather", "Args": CITY}}]}
     result = {
         "Role": "user",

@@ -1,4 +1,4 @@
-"""Claude Code's branches: what the user went back on is kept, and other forks are told."""
+"""Claude Code's branches: rewound ones are kept as events, other forks are read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ASKED = [linked("1", None, "Hello"), answer("2", "1", "Hi")]
 
 
 def test_a_rewound_branch_is_kept_outside_the_conversation() -> None:
-    """The user said it in another way: calls, answers and system lines go, their tokens count."""
+    """The user rephrased a message: its calls, answers and system lines go, their tokens count."""
     call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
     result = [{"type": "tool_result", "tool_use_id": "t", "content": "x"}]
     inner = {"type": "assistant", "message": {"id": "p", "model": "m", "content": [], "usage": {
@@ -59,7 +59,7 @@ def test_a_rewound_branch_is_kept_outside_the_conversation() -> None:
 
 
 def test_branches_are_rewound_inside_branches() -> None:
-    """Of several ways the last one holds, and a branch in a branch goes with it."""
+    """The last of several branches stays, and nested branches go with their branch."""
     lines = [
         *ASKED,
         linked("3", "2", "One"),
@@ -76,7 +76,7 @@ def test_branches_are_rewound_inside_branches() -> None:
 
 
 def test_other_forks_are_no_branches() -> None:
-    """Results side by side, sub-agents, the program's words, other sessions, roots: all is told."""
+    """Parallel results, sub-agents, program messages, other sessions and roots are all read."""
     calls = [{"type": "tool_use", "id": it, "name": "Bash", "input": {}} for it in "xy"]
     results = [[{"type": "tool_result", "tool_use_id": it, "content": it}] for it in "xy"]
     forks = [

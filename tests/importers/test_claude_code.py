@@ -38,7 +38,7 @@ def test_a_session_is_read_in_order() -> None:
 
 
 def test_usage_is_counted_once_a_message() -> None:
-    """The last line of a message holds; the sums of all lines are recorded beside."""
+    """The last line of a message counts; the sums of all lines are recorded too."""
     found = only(claude_code, *CLAUDE)
     assert [call.usage for call in found.session[ModelCall]] == [
         Usage(125, 30, 100, cache_write_tokens=20),
@@ -64,7 +64,7 @@ def test_a_side_chain_has_the_name_of_its_agent() -> None:
 
 
 def test_the_file_of_a_sub_agent_is_its_own_session() -> None:
-    """All of it is a side chain: then it is the conversation, and says whose it is."""
+    """All lines are a side chain: they are the conversation, and the agent is recorded."""
     lines = [
         said("Look.", isSidechain=True, agentId="a1", sessionId="s1"),
         said([{"type": "text", "text": "Seen."}], "assistant", isSidechain=True, agentId="a1"),
@@ -89,7 +89,7 @@ def test_the_progress_of_an_agent_is_read() -> None:
 
 
 def test_repeated_progress_is_read_and_counted_once() -> None:
-    """The same part of the same message is said once; what is recorded is what the session used."""
+    """A repeated part of a message is read once; the recorded usage is that of the session."""
 
     def progress(*parts: Any, used: int, **more: Any) -> dict[str, Any]:
         usage = {"input_tokens": 7, "output_tokens": used}
@@ -157,7 +157,7 @@ def test_unmatched_calls_and_results_are_kept() -> None:
 
 
 def test_an_unknown_part_is_no_tool_call() -> None:
-    """Even if it has a name and an input, as calls have; what it held is kept."""
+    """Even with a name and an input, like a call; its data is kept."""
     part = {"type": "hologram", "name": "Bash", "input": {"command": "ls"}}
     found = only(claude_code, said("Hello"), said([part], "assistant"))
     assert tool_called("Bash")("", None, SessionView(found.session.events)).passed is False
@@ -187,7 +187,7 @@ def test_images_and_odd_parts() -> None:
 
 
 def test_the_real_log_adds_up() -> None:
-    """The expected sums count every line; once a message they are what the API was asked."""
+    """The expected sums count every line; counted once per message they match the API calls."""
     folder = real("vibecodingtracker")
     values = values_in(folder / "claude_code.jsonl")
     (found,) = read(claude_code, values)
@@ -222,7 +222,7 @@ def test_real_edge_cases() -> None:
 
 
 def test_a_document_of_lines_is_read_like_the_lines() -> None:
-    """`loglines` and a plain list give the same session; what stands around is kept."""
+    """`loglines` and a plain list give the same session; other fields are kept."""
     found = only(claude_code, {"loglines": CLAUDE, "more": 1})
     assert found.passed_over == {"about": 1}
     assert found.session.usage == only(claude_code, CLAUDE).session.usage
@@ -265,7 +265,7 @@ def test_the_real_document_keeps_its_turns() -> None:
 
 
 def test_details_without_a_result_are_kept() -> None:
-    """`toolUseResult` of a line that holds no result, or that the assistant says, is noted."""
+    """`toolUseResult` of a line without a result, or of the assistant, is recorded."""
     for kind, content in (("user", []), ("user", "Hi"), ("assistant", [])):
         line = {"type": kind, "toolUseResult": {"stdout": 7}, "message": {"content": content}}
         assert only(claude_code, line).recorded["log"][0]["toolUseResult"] == {"stdout": 7}
@@ -276,7 +276,7 @@ def test_details_without_a_result_are_kept() -> None:
 
 
 def test_messages_queued_while_the_model_works_are_read() -> None:
-    """A line of its own kind holds it; what tasks and other agents put there bears a name."""
+    """They are attachments; entries of tasks and other agents have a name."""
 
     def queued(prompt: Any, **more: Any) -> Any:
         return {"type": "attachment", "uuid": f"q-{prompt}-{more}", "attachment": {

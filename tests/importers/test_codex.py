@@ -31,7 +31,7 @@ def output(text: Any, call_id: str = "c") -> list[Any]:
 
 
 def test_a_session_is_read_in_order() -> None:
-    """Items are told once, though events repeat them; the context is not what the user asked."""
+    """Items that events repeat are read once; the context is not a user message."""
     found = only(codex, *CODEX)
     assert kinds(found) == [
         "CustomEvent turn_context", "user context", "user", "CustomEvent user_message",
@@ -46,7 +46,7 @@ def test_a_session_is_read_in_order() -> None:
 
 
 def test_the_same_total_is_the_same_call() -> None:
-    """Tokens told again count once; where only totals are told, the differences count."""
+    """Repeated totals count once; without single counts the differences of totals count."""
     first, more = {"input_tokens": 10, "output_tokens": 1}, {"input_tokens": 30, "output_tokens": 3}
     told = [event(type="token_count", info={"total_token_usage": total}) for total in (first, first, more)]
     found = only(codex, CODEX[0], *told, event(type="token_count", info=None))
@@ -74,7 +74,7 @@ def test_the_exit_code_of_a_command_is_read() -> None:
 
 
 def test_an_exit_code_in_the_output_of_a_command_is_ignored() -> None:
-    """The program's own words stand above "Output:", or in the last line; all else is printed."""
+    """The program writes the exit code above "Output:" or in the last line; the rest is output."""
     for printed in (
         "Exit code: 0\nOutput:\nlog of CI:\nExit code: 1\n",
         "Process exited with code 0\nOutput:\nProcess exited with code 1",
@@ -85,7 +85,7 @@ def test_an_exit_code_in_the_output_of_a_command_is_ignored() -> None:
 
 
 def test_other_fields_of_an_output_are_recorded() -> None:
-    """The text of an output may be JSON that tells more than the output and how it ended."""
+    """An output may be JSON with more fields than the output and its exit code."""
     told = {"output": "ok", "metadata": {"exit_code": 0, "odd": "x"}, "more": 7}
     found = only(codex, *output(json.dumps(told)))
     assert found.session[ToolCall][0].result == "ok"
@@ -95,7 +95,7 @@ def test_other_fields_of_an_output_are_recorded() -> None:
 
 
 def test_a_message_that_only_an_event_has_keeps_its_position() -> None:
-    """A question that no item holds comes before what was done about it."""
+    """A question without an item comes before the events that follow it."""
     found = only(
         codex,
         CODEX[0],
@@ -124,7 +124,7 @@ def test_a_question_with_an_image_is_read_once() -> None:
 
 
 def test_a_message_that_only_an_event_has_is_added() -> None:
-    """A message that no item holds is taken from the event."""
+    """A message without an item comes from its event."""
     found = only(codex, CODEX[0], event(type="agent_message", message="Only here."))
     assert found.output == "Only here."
 
@@ -148,7 +148,7 @@ def test_older_logs_have_no_envelope() -> None:
 
 
 def test_another_header_starts_another_session_unless_forked() -> None:
-    """A file with two sessions gives two; a fork holds the head of what it was forked from."""
+    """A file with two sessions gives two; a fork contains the header of its source."""
     other = {"type": "session_meta", "payload": {"id": "cx-2"}}
     assert [found.id for found in read(codex, [*CODEX, other])] == ["cx-1", "cx-2"]
     fork = {"type": "session_meta", "payload": {"id": "f", "forked_from_id": "cx-1"}}
@@ -180,7 +180,7 @@ def test_real_codex_logs() -> None:
 
 
 def test_each_call_with_a_reused_id_gets_its_own_outcome() -> None:
-    """How a call ended is told of that one, and not of the next or the one before."""
+    """An outcome belongs to one call, not to the next or previous one."""
     end = event(type="exec_command_end", call_id="c", exit_code=1, duration={"secs": 2, "nanos": 0})
     again = item(type="message", role="assistant", content="Again.")
     call, fine = output("fine")
@@ -198,7 +198,7 @@ def test_each_call_with_a_reused_id_gets_its_own_outcome() -> None:
 
 
 def test_a_repeated_text_is_two_messages() -> None:
-    """An event repeats one item, the one that it stands by; without one it tells of its own."""
+    """An event repeats the nearest item; without one it is a message."""
     asked, heard = item(type="message", role="user", content="Go on."), "Go on."
     echo = event(type="user_message", message=heard)
     reply = item(type="message", role="assistant", content="Yes.")
@@ -239,7 +239,7 @@ def contents(found: ImportedSession) -> list[Any]:
 
 
 def test_rolled_back_turns_are_kept_outside_the_conversation() -> None:
-    """So many turns of the user are taken back, with calls and echoes; their tokens count."""
+    """The last user turns are removed with their calls and events; their tokens count."""
     used = {"total_token_usage": {"input_tokens": 10, "output_tokens": 1}}
     found = only(
         codex,
@@ -267,7 +267,7 @@ def test_rolled_back_turns_are_kept_outside_the_conversation() -> None:
 
 
 def test_the_first_question_was_not_rolled_back() -> None:
-    """All turns can go, also more than there are; what the program said before them stays."""
+    """All turns can be rolled back, even more than there are; messages before them stay."""
     for turns in (1, 9):
         context = asked("<environment_context>x</environment_context>")
         lines = (context, asked("Tpyo?"), replied("?"), rolled_back(turns), asked("Typo?"))
@@ -277,7 +277,7 @@ def test_the_first_question_was_not_rolled_back() -> None:
 
 
 def test_an_event_with_other_words_is_the_same_turn() -> None:
-    """Right beside the item, or after what the model only thought: both go, or both stay."""
+    """An event next to its item, or after a thought, is rolled back together with the item."""
     thought = item(type="reasoning", summary=[])
     first = (asked("A"), replied("a"))
     echoes = (event(type="user_message", message="Fix it"), event(type="user_message", message="B"))
@@ -287,7 +287,7 @@ def test_an_event_with_other_words_is_the_same_turn() -> None:
 
 
 def test_turns_are_rolled_back_repeatedly() -> None:
-    """What is gone is not counted again, and questions that only events tell are turns too."""
+    """Removed turns are not counted again, and questions that only events have are turns too."""
     echo = event(type="user_message", message="Again?")
     lines = [asked("A"), replied("a"), echo, replied("b"), echo, asked("Again?"), replied("c")]
     back = rolled_back(1)
@@ -314,7 +314,7 @@ def test_the_work_for_many_rollbacks_is_linear() -> None:
 
 
 def test_a_question_with_a_marked_image_is_read_once() -> None:
-    """The program names each picture in a part of its own, which the event does not repeat."""
+    """The program marks each image with a separate part, which the event does not repeat."""
     parts = [
         {"type": "input_text", "text": '<image name=[Image #1] path="/tmp/a.png">'},
         {"type": "input_image", "image_url": "x"},
@@ -331,7 +331,7 @@ def test_a_question_with_a_marked_image_is_read_once() -> None:
 
 
 def test_an_event_may_repeat_one_part_of_a_question() -> None:
-    """It is the whole, its parts in a row, or one of them; a whole goes before a part."""
+    """It repeats the complete text, the joined parts, or one part, in this order of preference."""
     parts = [{"type": "input_text", "text": words} for words in ("See here.", "Why?")]
     for words in ("See here.\nWhy?", "See here.Why?", "Why?"):
         found = only(codex, asked(parts), event(type="user_message", message=words))
@@ -341,7 +341,7 @@ def test_an_event_may_repeat_one_part_of_a_question() -> None:
 
 
 def test_calls_of_hosted_tools_are_read() -> None:
-    """A search is a call that went well, or not; one that does not tell is not answered."""
+    """A search succeeded or failed; without a status it has no result."""
     action = {"type": "search", "query": "weather Paris"}
     lines = [
         item(type="web_search_call", status=status, action=action)

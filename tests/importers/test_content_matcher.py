@@ -1,4 +1,4 @@
-"""What a session holds of a span already: the same words in the same places, and nothing else."""
+"""Match the contents of spans to a session: the same texts under the same keys."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEARCH = ToolCall("search", {"query": "topics"}, FOUND, call_id="c1")
     ids=["result", "as text", "with its id", "call"],
 )
 def test_the_content_of_a_call_matches(value: Any) -> None:
-    """In whatever form: as a value, as JSON in a text, as a part of a message."""
+    """In every form: as a value, as JSON in a text, as a part of a message."""
     held = ContentMatcher([SEARCH])
     assert held.consume(value)
     assert not held.consume(value), "it is used up"
@@ -67,7 +67,7 @@ def test_a_finish_reason_does_not_match_a_text() -> None:
 
 
 def test_thoughts_match_in_the_order_of_spans() -> None:
-    """Before what was said: what a span tells in its order is held in its order."""
+    """Thoughts come before the message, as in the span."""
     told: list[Event] = [CustomEvent("thinking", "Easy."), Message("assistant", "4")]
     assert ContentMatcher(told).consume([{"type": "reasoning", "content": "Easy."}, {"content": "4"}])
 

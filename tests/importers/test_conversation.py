@@ -85,7 +85,7 @@ def test_other_outputs_are_not_conversations(output: Any) -> None:
 
 
 def test_a_conversation_that_does_not_end_with_an_answer_has_none() -> None:
-    """The calls are recorded all the same; what was only asked for has no result."""
+    """The calls are recorded; a requested call without a result stays open."""
     asked = read(chat()[:3])
     assert (asked.answer, asked.has_answer, asked.session[ToolCall]) == (None, False, ())
     assert [event.kind for event in asked.session[CustomEvent]] == ["unanswered tool call"] * 2
@@ -98,7 +98,7 @@ def test_a_conversation_that_does_not_end_with_an_answer_has_none() -> None:
 
 @pytest.mark.parametrize("messages", [[], chat()[:1], chat()[:2]], ids=len)
 def test_a_state_without_an_answer_is_a_conversation(messages: list[Any]) -> None:
-    """What is under `messages` is read as messages, although nobody has answered them."""
+    """The items under `messages` are messages, even without an answer."""
     state = read({"messages": messages})
     assert (state.answer, state.has_answer) == (None, False)
     assert len(state.session) == len(messages)
@@ -188,7 +188,7 @@ USED: Any = {**USAGE, "total_tokens": 15}
     ids=[*("chat", "ChatCompletion", "anthropic", "anthropic.Message", "response", "Response"), "AIMessage"],
 )
 def test_a_response_of_a_model_is_a_conversation_of_one_message(answer: Any, call: Any) -> None:
-    """As data and as the object of the SDK: the text is the answer, a call is asked for."""
+    """As data and as an SDK object: the text is the answer, a call is requested."""
     found = read(answer)
     assert (found.answer, found.session.usage) == (ANSWER, Usage(10, 5))
     asked = read(call)
@@ -223,7 +223,7 @@ def test_recorded_events_take_precedence_over_the_conversation() -> None:
 
 
 def test_two_calls_of_one_tool_stay_two_calls() -> None:
-    """A recorded call without an id stands for one call of that name, not for all."""
+    """A recorded call without an id matches one call of that name, not all."""
     calls = Session([ToolCall("search", call_id="c1"), ToolCall("search", call_id="c2")])
     assert len(merge_sessions(Session([ToolCall("search")]), calls)[ToolCall]) == 2
 
@@ -268,7 +268,7 @@ def test_the_texts_of_one_answer_are_joined(content: list[Any], expected: str) -
 
 
 def test_each_text_of_a_user_begins_a_line() -> None:
-    """A document and a question were written separately; words must not run together."""
+    """A document and a question are separate texts, so they are not joined into one line."""
     messages = [
         {"role": "user", "content": [{"type": "text", "text": "Paris is big."},
                                      {"type": "text", "text": "Is it?"}]},

@@ -66,7 +66,7 @@ def test_random_changes_are_read_or_reported(name: str, tmp_path: Path) -> None:
     ],
 )
 def test_faults_found_by_fuzzing_are_fixed(form: str, text: str, tmp_path: Path) -> None:
-    """Small inputs of which something was lost are kept whole."""
+    """Small inputs that once lost a value are read completely."""
     assert taken_apart(text.encode()) is not None
     assert fault_of(text.encode(), form, tmp_path / "chat.jsonl") is None
 

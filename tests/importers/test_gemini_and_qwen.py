@@ -69,7 +69,7 @@ def _said(id_: str, kind: str, words: str) -> dict[str, Any]:
 
 
 def test_a_compressed_history_is_named_summary() -> None:
-    """What was said before took place; nobody said what stands in its stead."""
+    """Earlier messages stay; their replacement is a summary."""
     start = [GEMINI[0], _said("1", "user", "Why?"), _said("2", "gemini", "So.")]
     short = [_said("8", "user", "They talked."), _said("9", "gemini", "I see.")]
     found = only(gemini, *start, {"$set": {"messages": short}}, _said("3", "user", "And?"))
@@ -86,7 +86,7 @@ def test_a_compressed_history_is_named_summary() -> None:
 
 
 def test_a_history_that_continues_is_the_conversation() -> None:
-    """Messages that only a `$set` tells are said, also behind those that it still knows."""
+    """Messages that only a `$set` contains are added, also after known ones."""
     said = [_said("1", "user", "Why?"), _said("2", "gemini", "So."), _said("3", "user", "And?")]
     sets = [{"$set": {"messages": part}} for part in (said[:1], said[:2], said[1:], [])]
     found = only(gemini, GEMINI[0], *sets)
@@ -190,7 +190,7 @@ def test_qwen_lines_before_the_first_id_belong_to_it() -> None:
 
 
 def test_qwen_lines_keep_their_model() -> None:
-    """Also where no model speaks, or where a line is told again with another."""
+    """Also on lines without an answer and on repeated lines."""
     user = {**QWEN[0], "model": "user-model"}
     again = {**QWEN[-1], "model": "other-model"}
     noted = [line.get("model") for line in only(qwen, user, QWEN[-1], again).recorded["log"]]
@@ -198,14 +198,14 @@ def test_qwen_lines_keep_their_model() -> None:
 
 
 def test_thoughts_count_as_output() -> None:
-    """Beside the answer they are added, unless the total says that they are inside."""
+    """They are added to the output, unless the total includes them."""
     told = {"promptTokenCount": 1, "thoughtsTokenCount": 5}
     assert read_gemini_usage(told) == Usage(1, 5)
     assert read_gemini_usage({}) == Usage()
 
 
 def test_real_qwen_logs() -> None:
-    """All three: what was asked and answered, and the tokens."""
+    """All three logs: questions, answers and tokens."""
     found = [read(qwen, values_in(path))[0] for path in sorted(real("mlflow/qwen-code").iterdir())]
     assert [one.session.usage.total_tokens for one in found] == [110, 250, 480]
     assert found[0].output == "4"

@@ -22,6 +22,7 @@ from proctor.sessions.importers import (
     session_files,
     trace,
 )
+from proctor.sessions.importers.session_builder import SessionBuilder
 
 
 @pytest.mark.parametrize(
@@ -269,7 +270,7 @@ def test_the_input_and_output_of_a_trace_become_messages() -> None:
 def test_fields_that_the_session_lacks_are_found() -> None:
     call = {"type": "tool_use", "id": "c1", "name": "find", "input": {"q": 1}}
     matcher = responses.add_parsed(
-        responses.SessionBuilder(), responses.parse_messages([{"role": "assistant", "content": [call]}])
+        SessionBuilder(), message_parser.parse_messages([{"role": "assistant", "content": [call]}])
     )
     assert matcher.unmatched_fields({"content": [call], "stop_reason": "tool_use"}) == {
         "stop_reason": "tool_use"

@@ -23,7 +23,7 @@ def generation(**about: Any) -> dict[str, Any]:
 
 
 def test_an_export_becomes_a_session() -> None:
-    """Messages, calls, scores and tags; the tool gets the id under which it was asked for."""
+    """Messages, calls, scores and tags; the tool call gets the id of its request."""
     found = only(langfuse, EXPORT)
     assert kinds(found) == [
         "CustomEvent observation: agent",
@@ -46,7 +46,7 @@ def test_an_export_becomes_a_session() -> None:
 
 
 def test_an_odd_call_type_is_not_a_message() -> None:
-    """The type of a call without a name is kept, also where the same word was said."""
+    """The type of a call without a name is kept, even if a message has the same text."""
     told = []
     for kind in ("function", "Weather "):
         asked = {"role": "us", "content": "Weather "}
@@ -86,7 +86,7 @@ API = {**EXPORT["trace"], "observations": ROWS, "htmlPath": "/trace/t1"}
     ids=["api", "list", "page", "rows", "list of rows", "pages of rows", "files"],
 )
 def test_every_shape_gives_the_same_session(values: list[Any]) -> None:
-    """Whole traces or rows, in lists, pages or lines, with camels or underscores."""
+    """Traces or rows, in lists, pages or lines, in camel case or snake case."""
     assert langfuse.looks_like(values)
     assert not otlp.looks_like(values)
     (found,) = read(langfuse, values)
@@ -180,7 +180,7 @@ def test_all_tokens_are_counted_and_none_twice(details: dict[str, int], usage: U
 
 
 def test_texts_become_messages() -> None:
-    """A generation whose input is no list of messages; anything else is kept, and told as data."""
+    """A generation whose input is no list of messages; other values are kept as data."""
     found = only(langfuse, generation(input="Hi", output='"Hello"'))
     assert [(m.role, m.content) for m in found.session[Message]] == [("user", "Hi"), ("assistant", "Hello")]
     odd = only(langfuse, generation(input={"question": "Hi"}, output=[1]))
@@ -190,7 +190,7 @@ def test_texts_become_messages() -> None:
 
 
 def test_messages_of_a_framework_replace_the_text_of_its_client() -> None:
-    """The inner generation is the call, the outer one has what was said."""
+    """The inner generation is the call, the outer one has the messages."""
     outer = row("outer", "GENERATION", 1, input=[{"role": "user", "content": "Hi"}], model="x")
     plain = {"input": "user: Hi", "usageDetails": {"input": 3}, "model": "small"}
     inner = row("inner", "GENERATION", 1, parentObservationId="outer", **plain)
@@ -200,7 +200,7 @@ def test_messages_of_a_framework_replace_the_text_of_its_client() -> None:
 
 
 def test_a_trace_without_calls_has_its_input_and_output() -> None:
-    """As functions under observation leave it: texts, data and messages are what was said."""
+    """As decorators log functions: texts, data and messages become messages."""
     spans = [row("f", "SPAN", 0)]
     found = only(langfuse, {"trace": {"id": "t", "input": '"2 + 2"', "output": "4"}, "observations": spans})
     assert kinds(found) == ["user", "CustomEvent observation: span", "assistant"]
@@ -220,7 +220,7 @@ def test_a_trace_without_calls_has_its_input_and_output() -> None:
 
 
 def test_langchain_tools_are_recognized_by_their_output() -> None:
-    """A message of the tool's own, with its id; the arguments stand beside as they are."""
+    """A tool message with its id; the arguments are separate."""
     given = {
         "type": "tool",
         "content": "no such page",
@@ -236,7 +236,7 @@ def test_langchain_tools_are_recognized_by_their_output() -> None:
 
 
 def test_embeddings_are_calls_without_messages() -> None:
-    """What was embedded was not said."""
+    """The embedded texts are no messages."""
     rows = [row("embed", "EMBEDDING", 0, input="a text", model="vectors", usageDetails={"input": 4})]
     found = only(langfuse, {"trace": {"id": "t"}, "observations": rows})
     assert kinds(found) == ["ModelCall vectors"]
@@ -244,7 +244,7 @@ def test_embeddings_are_calls_without_messages() -> None:
 
 
 def test_a_failed_generation_has_its_error() -> None:
-    """By its level and its words."""
+    """By its level and status message."""
     found = only(langfuse, generation(level="ERROR", statusMessage="429", latency=0.25, endTime=None))
     (call,) = found.session[ModelCall]
     assert call.details == {"error": "429"}
@@ -254,7 +254,7 @@ def test_a_failed_generation_has_its_error() -> None:
 
 
 def test_scores_may_be_texts() -> None:
-    """Categories, and numbers with a word beside them."""
+    """Categories, and numbers with a label."""
     scores = [
         {"name": "tone", "dataType": "CATEGORICAL", "value": 1, "stringValue": "kind"},
         {"name": "safe", "stringValue": "yes", "value": None},

@@ -1,4 +1,4 @@
-"""What a trace was asked and answered as a whole: texts, data, arguments of functions."""
+"""The input and output of a trace: texts, data, arguments of functions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_function_without_arguments_has_no_input() -> None:
 
 
 def test_the_trace_adds_the_side_that_its_observations_lack() -> None:
-    """A generation that has its answer only, or its question only; places are counted anew."""
+    """A generation with only its answer or only its question; event indexes are shifted."""
     answered = row("ask", "GENERATION", 1, input={"k": 1}, output="There.")
     found = trace({"args": [], "kwargs": {"q": "Where?"}}, "other", answered)
     assert said(found) == [("user", "Where?"), ("assistant", "There.")]
@@ -83,7 +83,7 @@ def test_a_conversation_that_a_graph_returns_is_read_once() -> None:
 
 
 def test_the_outermost_observation_replaces_a_missing_trace_row() -> None:
-    """Exports of observations alone: a span around all; a tool's arguments nobody said."""
+    """In exports without trace rows, an outer span has them; arguments of a tool are no message."""
     outer = row("run", "SPAN", 0, input={"question": "Where?"}, output={"answer": "There."})
     inner = row("step", "SPAN", 1, parentObservationId="run", input="inner", output="inner")
     (found,) = read(langfuse, [{**inner, "traceId": "t"}, {**outer, "traceId": "t"}])
@@ -94,7 +94,7 @@ def test_the_outermost_observation_replaces_a_missing_trace_row() -> None:
 
 
 def test_every_row_with_a_trace_id_is_in_a_session(tmp_path: Path) -> None:
-    """Also one with data only, and one in which nothing was said; none is called empty."""
+    """A trace with only data or without messages is not reported as empty."""
     about = {"timestamp": "2026-01-01T00:00:00Z", "sessionId": "s", "userId": "u", "tags": []}
     data = {"id": "t1", **about, "input": {"question": "Where?"}, "output": {"answer": "There."}}
     silent = {"id": "t2", **about, "input": None, "output": None}

@@ -133,7 +133,7 @@ def test_the_messages_of_every_observation_match_the_gold_data(framework: str) -
 
 
 def test_the_gold_data_is_not_empty() -> None:
-    """So many messages are compared in each framework, 76 in all."""
+    """76 messages are compared, in all frameworks."""
     assert {name: sum(len(gold) for *_, gold in gold_of(name)) for name in FRAMEWORKS} == {
         "agno-2025-06-11": 2,
         "claude-agent-2025-12-22": 5,
@@ -176,7 +176,7 @@ SESSIONS = {
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_session_has_everything_once_and_in_order(framework: str) -> None:
-    """What calls repeat, and what a framework's span says of a client's, is not told again."""
+    """Repeated history, and the outer span of a client's call, add nothing."""
     document = load(framework, "trace")
     assert langfuse.looks_like([document])
     assert not otlp.looks_like([document])
@@ -191,7 +191,7 @@ def test_a_session_has_everything_once_and_in_order(framework: str) -> None:
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_tokens_costs_latencies_scores_and_tags_are_recorded(framework: str) -> None:
-    """Of every observation as it was; the session counts those that no other stands inside of."""
+    """Each observation keeps its own; the session counts the innermost ones."""
     document = load(framework, "trace")
     found = imported(framework)
     rows = {row["id"]: row for row in document["observations"]}
@@ -221,7 +221,7 @@ def test_tokens_costs_latencies_scores_and_tags_are_recorded(framework: str) -> 
 
 
 def test_unknown_values_are_counted() -> None:
-    """Three frameworks have attributes of their own, which nobody else knows."""
+    """Three frameworks have attributes of no known convention."""
     counted = {name: imported(name).passed_over for name in FRAMEWORKS}
     assert {name: found for name, found in counted.items() if found} == {
         "agno-2025-06-11": {"attribute: agno{key_suffix}.tools": 1},

@@ -27,7 +27,7 @@ def session(*traces: Any, **more: Any) -> dict[str, Any]:
 
 
 def test_a_session_is_one_conversation() -> None:
-    """The turns in order of time; what the second was given of the first is told once."""
+    """Turns are in order of time; history that the second turn repeats is read once."""
     form = detect_format([SESSION])
     assert form is not None
     assert form.NAME == "langfuse"
@@ -58,7 +58,7 @@ def test_sessions_are_read_from_lists_pages_and_lines(values: list[Any]) -> None
 
 
 def test_equal_messages_of_two_turns_are_both_kept() -> None:
-    """Only what stands before the user's last words can be what was said before."""
+    """Only messages before the last user message can be history."""
     found = only(langfuse, session(turn(1, "yes", "OK."), turn(2, "yes", "OK.")))
     assert said(found) == [("user", "yes"), ("assistant", "OK.")] * 2
     several = [{"role": "user", "content": "b"}, {"role": "assistant", "content": "OK."}]
@@ -68,7 +68,7 @@ def test_equal_messages_of_two_turns_are_both_kept() -> None:
 
 
 def test_changed_instructions_do_not_repeat_the_history() -> None:
-    """A system message with the time of day in it is told each time, and nothing else is."""
+    """A changed system message is added each time, and nothing else is."""
     second = [{"role": "system", "content": "It is noon."}, *SECOND[1:]]
     found = only(langfuse, session(turn(1, SECOND[:2], REPLY), turn(2, second, "Shipped!")))
     assert [role for role, _ in said(found)] == [
@@ -98,7 +98,7 @@ def test_observations_of_all_turns_have_event_indexes() -> None:
 
 
 def test_rows_outside_a_session_belong_to_its_traces() -> None:
-    """Scores and observations on lines of their own; other traces are sessions of their own."""
+    """Scores and observations may have separate lines; other traces are separate sessions."""
     score = {"id": "x", "traceId": "t2", "name": "tone", "value": 1}
     other = {**turn(3, "Hi", "Yo"), "userId": "u"}
     first, second = read(langfuse, [SESSION, score, other])
@@ -119,7 +119,7 @@ def test_other_values_in_a_session_are_kept() -> None:
 
 
 def test_a_session_without_traces_is_empty() -> None:
-    """It is named by its log, unless its traces stand elsewhere or it is somebody else's."""
+    """The log names it, unless its traces are elsewhere or belong to another session."""
     about = {"createdAt": "2026-01-01T00:00:00Z", "projectId": "p"}
     empty = {"id": "s9", **about, "traces": []}
     assert langfuse.looks_like([empty])

@@ -33,7 +33,7 @@ HELLO = {"role": "user", "content": "Hello"}
 
 
 def test_sessions_of_messages() -> None:
-    """Calls find their answers; what stands beside is recorded, a reward as a score."""
+    """Calls get their results; other fields are recorded, a reward as a score."""
     first, second = read(openai_messages, OPENAI)
     assert kinds(first) == ["system", "user", "assistant", "ToolCall weather", "assistant"]
     (call,) = first.session[ToolCall]
@@ -95,7 +95,7 @@ def test_other_role_names_are_mapped_and_recorded() -> None:
 
 @pytest.mark.parametrize("form", ["openai", "langchain", "codex"])
 def test_a_judge_sees_messages_of_unknown_roles(form: str) -> None:
-    """It stands in its place, as what it is; what else stood in the message is kept."""
+    """It keeps its position and its role; other fields of the message are kept."""
     other = {"role": "critic", "content": "That was wrong.", "mood": "sour"}
     if form == "openai":
         found = only(openai_messages, [HELLO, other])
@@ -127,7 +127,7 @@ def test_a_separate_system_prompt_comes_first() -> None:
 
 
 def test_messages_made_of_typed_parts_are_read() -> None:
-    """As the Vercel AI SDK shows them: nobody takes them for Gemini's."""
+    """As in the Vercel AI SDK; they are not detected as Gemini's."""
     said = [
         {"id": role, "role": role, "parts": [{"type": "text", "text": role}]}
         for role in ("user", "assistant")
@@ -237,7 +237,7 @@ def test_a_malformed_call_in_an_answer_is_recorded() -> None:
 
 
 def test_langchain_calls_in_other_places_are_read() -> None:
-    """As OpenAI had them (additional_kwargs), and among the parts as well as beside them: once."""
+    """In additional_kwargs, in the parts, or in both: each call is read once."""
     function = {"name": "weather", "arguments": '{"city": "Rome"}'}
     older = {"tool_calls": [{"id": "t1", "type": "function", "function": function}]}
     beside = [{"name": "weather", "args": {"city": "Rome"}, "id": "t1", "type": "tool_call"}]
@@ -347,7 +347,7 @@ def test_proctor_sessions_are_read_back_unchanged() -> None:
 
 
 def test_damaged_proctor_sessions_are_read() -> None:
-    """Events that are not ours are kept and counted, and values beside sessions too."""
+    """Unknown events and values outside sessions are kept and counted."""
     odd: Any = {"id": "x", "events": [{"type": "message", "role": "ghost"}, 3], "recorded": 4}
     first, second = read(proctor_sessions, [1, PROCTOR[0], odd, None])
     assert first.recorded == {"latency_ms": 12.5}

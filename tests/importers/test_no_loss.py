@@ -1,4 +1,4 @@
-"""Whatever stands in a log is in the record: logs that are mutated, cut, or no logs at all."""
+"""Every value of a log is in the record: for mutated and truncated logs and for any JSON."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_an_agent_becomes_a_session() -> None:
 
 
 def test_messages_in_log_records_are_read() -> None:
-    """Records go to their span; those whose span is not here are a call of their own."""
+    """Records belong to their span; without the span in the file they are a separate call."""
     (found,) = read(otlp, OTLP_LOGS)
     assert kinds(found) == [
         "user",
@@ -130,7 +130,7 @@ def test_a_framework_around_a_client_is_one_call() -> None:
 
 
 def test_a_model_inside_a_tool_is_another_call() -> None:
-    """An agent that is a tool of another: both of their models were asked."""
+    """An agent that is a tool of another: both models were called."""
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "expert"}
     found = only(
         otlp,
@@ -150,7 +150,7 @@ def test_a_model_inside_a_tool_is_another_call() -> None:
 
 
 def test_cyclic_parents_and_invalid_times_are_read() -> None:
-    """Each is a call; who stands inside of whom cannot be told."""
+    """Each is a call; their nesting is unknown."""
     one = span("one", 0, {}, parent="two")
     two = span("two", 0, CHAT, parent="one")
     del two["startTimeUnixNano"]
@@ -170,7 +170,7 @@ def test_a_repeated_span_counts_once() -> None:
 
 
 def test_requested_tools_without_a_span_are_calls() -> None:
-    """What the model asked for and was given is a call; what it was not given is unanswered."""
+    """A requested tool with a result is a call; without a result it is unanswered."""
     later = [*ASKED, *CALLED, *GIVEN]
     messages = {"gen_ai.input.messages": later, "gen_ai.output.messages": ANSWER}
     found = only(otlp, spans(span("chat", 0, {**CHAT, **messages})))
@@ -201,7 +201,7 @@ def test_a_tool_span_gets_the_id_of_its_request() -> None:
 
 
 def test_scores_ids_and_tags_are_recorded() -> None:
-    """Evaluations that a span noted, and what its attributes tell of the whole."""
+    """Evaluation events and attributes that describe the trace."""
     score = {"gen_ai.evaluation.name": "tone", "gen_ai.evaluation.score.value": 0.5}
     label = {"gen_ai.evaluation.name": "safe", "gen_ai.evaluation.score.label": "yes"}
     events = [{"name": "gen_ai.evaluation.result", "attributes": pairs(about)} for about in (score, label)]
@@ -222,7 +222,7 @@ def test_a_trace_without_messages_has_the_input_of_its_root() -> None:
 
 
 def test_an_error_comes_from_the_status_or_the_exception() -> None:
-    """A status without words, and what the span noted."""
+    """A status without a message, and an exception event."""
     raised = [{"name": "exception", "attributes": pairs({"exception.message": "no answer"})}]
     failed = span("chat", 0, CHAT, events=raised, status={"code": "STATUS_CODE_ERROR"})
     (call,) = only(otlp, spans(failed)).session[ModelCall]
@@ -230,7 +230,7 @@ def test_an_error_comes_from_the_status_or_the_exception() -> None:
 
 
 def test_a_repeated_conversation_is_read_once() -> None:
-    """Every call has the whole history; the session has it once."""
+    """Every call repeats the history; the session has it once."""
     one = {"gen_ai.input.messages": ASKED, "gen_ai.output.messages": [said("assistant", words("Hm"))]}
     two = {
         "gen_ai.input.messages": [*ASKED, said("assistant", words("Hm")), said("user", words("Well?"))],

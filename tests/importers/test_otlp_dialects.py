@@ -110,7 +110,7 @@ BODIES = {
 
 @pytest.mark.parametrize("dialect", [VERCEL, LANGSMITH, GEMINI, BODIES])
 def test_other_dialects_give_the_same_session(dialect: dict[str, Any]) -> None:
-    """The Vercel AI SDK, LangSmith, Google's ADK, and whole bodies of OpenAI's responses."""
+    """The Vercel AI SDK, LangSmith, Google's ADK, and bodies of OpenAI's responses."""
     found = only(otlp, spans(span("call", 0, dialect)))
     (call,) = found.session[ModelCall]
     assert (call.model, call.usage, call.finish_reason) == ("small", Usage(12, 3), "tool_calls")
@@ -122,7 +122,7 @@ def test_other_dialects_give_the_same_session(dialect: dict[str, Any]) -> None:
 
 
 def test_a_tool_of_the_vercel_sdk() -> None:
-    """It has names of its own for everything."""
+    """It has its own attribute names."""
     attributes = {
         "ai.operationId": "ai.toolCall",
         "ai.toolCall.name": "weather",

@@ -41,7 +41,7 @@ def raw_spans(document: Any) -> list[dict[str, Any]]:
 
 
 def raw_attributes(span: dict[str, Any]) -> dict[str, Any]:
-    """Attributes with their one value, whatever its kind; whole numbers as numbers."""
+    """Attributes with their value of any type; integers as numbers."""
     found = {}
     for item in span["attributes"]:
         ((kind, value),) = item["value"].items()
@@ -50,7 +50,7 @@ def raw_attributes(span: dict[str, Any]) -> dict[str, Any]:
 
 
 def raw_messages(about: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Who says what, asks for which tools, and answers which call: by the words of the JSON."""
+    """Roles, texts, requested tools and results, as the JSON has them."""
     told: list[tuple[Any, ...]] = []
     if "gen_ai.system_instructions" in about:
         parts = json.loads(about["gen_ai.system_instructions"])
@@ -134,7 +134,7 @@ def test_other_attributes_are_recorded() -> None:
 
 
 def test_requested_tools_are_calls_with_their_results() -> None:
-    """With what a later call shows that they gave; where none does, the session says so."""
+    """With the results that a later call contains; otherwise they are unanswered."""
     file = "test_chat_completions__test_chat_completion_tool_calls_with_content_content_mode0.otlp"
     document = json.loads((FOLDER / f"{file}.json").read_text(encoding="utf-8"))
     asking, answering = otlp.read([(1, document)], file)
@@ -151,7 +151,7 @@ def test_requested_tools_are_calls_with_their_results() -> None:
 
 
 def test_a_file_of_a_collector_has_one_document_a_line() -> None:
-    """All files as the lines of one: a trace that several lines tell of is one session."""
+    """All files as lines of one: a trace on several lines is one session."""
     lines = [(number, document) for number, (_, document) in enumerate(documents(), 1)]
     together = list(otlp.read(lines, "traces.jsonl"))
     spans = [span for _, document in lines for span in raw_spans(document)]

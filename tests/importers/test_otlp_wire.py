@@ -1,4 +1,4 @@
-"""OTLP/JSON as it is written: kinds of values, older words, fields in no shape that it has."""
+"""The OTLP/JSON format: value types, older names, malformed fields."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_values_of_every_kind(given: Any, plain: Any) -> None:
 
 
 def test_attributes_may_be_a_mapping_and_may_clash() -> None:
-    """Of two attributes with one name the later holds, and the earlier is kept."""
+    """The later of two attributes with one name wins, and the earlier is kept."""
     assert parse_attributes({"a": {"intValue": "1"}, "b": "bare"}) == ({"a": 1, "b": "bare"}, [])
     twice = [*pairs({"a": 1}), *pairs({"a": 2}), *pairs({"a": 2})]
     assert parse_attributes(twice) == ({"a": 2}, [{"key": "a", "value": 1}])
@@ -72,7 +72,7 @@ def test_other_documents_are_counted() -> None:
 
 
 def test_resource_and_scope_fields_with_the_same_name_are_all_kept() -> None:
-    """What stands around a resource, in it, and among its attributes."""
+    """Fields around a resource, in it, and among its attributes."""
     one = spans(span("chat", 0, CHAT))["resourceSpans"][0]
     one["resource"] = {"attributes": pairs({"schemaUrl": "a"}), "schemaUrl": "b"}
     one["scopeSpans"][0] |= {"name": "c", "scope": {"name": "d"}}

@@ -1,4 +1,4 @@
-"""Files and folders of logs: any of them, in any state, told apart by their content."""
+"""Files and folders of logs in any state; the content decides the format."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def put(folder: Path, name: str, data: bytes | str) -> Path:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_format_is_detected_by_its_content(name: str, tmp_path: Path) -> None:
-    """Each example is taken for what it is, from lines and from a document."""
+    """Each example is detected, as lines and as a document."""
     found = detect_format(EXAMPLES[name])
     assert found is not None
     assert name == found.NAME
@@ -71,7 +71,7 @@ def test_other_files_have_no_format() -> None:
 
 
 def test_documents_and_lines_are_distinguished(tmp_path: Path) -> None:
-    """By content, whatever the name: pretty JSON, one line, a byte order mark, compressed."""
+    """By content, not by name: indented JSON, one line, a byte order mark, compressed."""
     document = json.dumps(CHAT, indent=2).encode()
     for name, data in {
         "pretty.jsonl": document,
@@ -98,7 +98,7 @@ def test_damaged_lines_are_reported_and_the_rest_is_read(tmp_path: Path) -> None
 
 
 def test_values_that_json_does_not_allow_are_repaired(tmp_path: Path) -> None:
-    """Half characters, NaN and endless numbers are put into words, and told."""
+    """Half characters, NaN and infinite numbers become texts, and are reported."""
     text = '{"messages": [{"role": "user", "content": "a\\ud83d"}], "x": NaN, "y": 1%s}' % ("0" * 30)
     files = SessionFiles(put(tmp_path, "odd.jsonl", text))
     (session,) = files
@@ -112,7 +112,7 @@ def test_values_that_json_does_not_allow_are_repaired(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_walked_in_order(tmp_path: Path) -> None:
-    """All files of known endings, or those that fit; others are told, and do not stop it."""
+    """Files with known extensions or that match; unreadable ones are reported and do not stop it."""
     put(tmp_path, "b/chat.json", json.dumps(CHAT))
     put(tmp_path, "a/chat.jsonl", lines(CHAT))
     put(tmp_path, "a/settings.json", "{}")
@@ -202,7 +202,7 @@ def test_a_truncated_first_line_loses_no_other_line(tmp_path: Path) -> None:
 
 
 def test_a_session_without_messages_is_reported(tmp_path: Path) -> None:
-    """It is told to be empty, with its place, and does not go into the one beside it."""
+    """It is reported as empty with its line, and not merged into its neighbour."""
     rows = [{"id": "a", "messages": []}, {"id": "b", "messages": CHAT}]
     path = put(tmp_path, "chats.json", json.dumps(rows))
     files = SessionFiles(path)
@@ -217,7 +217,7 @@ def test_a_session_without_messages_is_reported(tmp_path: Path) -> None:
 
 
 def test_an_unknown_format_is_described(tmp_path: Path) -> None:
-    """Keys and roles of the first item tell what a file holds, and which format it looks like."""
+    """Keys and roles of the first item describe the file and the likely format."""
     for data, told in (
         ([{"role": "critic", "text": "x"}], 'a list of 1, first a mapping with role "critic", text'),
         ([{"conversations": []}, 1], "a list of 2, first a mapping with conversations"),
@@ -238,7 +238,7 @@ def test_an_unknown_format_is_described(tmp_path: Path) -> None:
 
 
 def test_problems_are_counted_by_file(tmp_path: Path) -> None:
-    """A long damaged file is one thing to tell, and does not hide the others."""
+    """A long damaged file is one entry and does not hide the others."""
     put(tmp_path, "a.jsonl", "x\n" * (MAX_PROBLEMS + 5))
     put(tmp_path, "b.json", json.dumps([{"messages": []}, {"messages": []}, {"messages": CHAT}]))
     put(tmp_path, "c.jsonl", b"x\ny\n" + lines([{"messages": []}]))
@@ -269,7 +269,7 @@ def test_a_problem_of_all_files_is_reported_once(tmp_path: Path) -> None:
 
 
 def test_a_broken_link_is_reported(tmp_path: Path) -> None:
-    """A log that is no longer there is missing, and nobody would notice."""
+    """A missing log must not go unnoticed."""
     put(tmp_path, "chat.json", json.dumps(CHAT))
     (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
     files = SessionFiles(tmp_path)
@@ -318,7 +318,7 @@ def test_a_forced_format_is_used(tmp_path: Path) -> None:
 
 
 def test_a_trace_without_spans_is_reported(tmp_path: Path) -> None:
-    """A file that is known and holds nothing is not passed over in silence."""
+    """A file of a known format without sessions is reported."""
     put(tmp_path, "empty.json", '{"resourceSpans": []}')
     put(tmp_path, "chat.json", '[{"role": "user", "content": "Hello"}]')
     files = SessionFiles(tmp_path)

@@ -1,4 +1,4 @@
-"""Requests that are logged with their responses: the answer is told once, the tokens count once."""
+"""Requests that are logged with their responses: the answer and its tokens count once."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ RESPONSES: dict[str, tuple[Any, Usage]] = {
 
 @pytest.mark.parametrize("api", RESPONSES)
 def test_the_answer_of_every_api_is_read(api: str) -> None:
-    """Whichever API was asked, the answer is the last message, and its tokens are the session's."""
+    """For every API, the answer is the last message, and its tokens are those of the session."""
     response, usage = RESPONSES[api]
     logged = {"model": "m", "messages": [ASKED], "response": response}
     found = only(openai_messages, logged)
@@ -82,7 +82,7 @@ def test_the_answer_of_every_api_is_read(api: str) -> None:
 
 
 def test_an_answer_may_ask_for_tools_and_think() -> None:
-    """Anthropic's parts are told as what they are, and why the answer ended is known."""
+    """Anthropic's parts are read by type, and the finish reason is known."""
     parts = [
         {"type": "thinking", "thinking": "Look it up."},
         {"type": "tool_use", "id": "c1", "name": "search", "input": {"q": "France"}},
@@ -95,7 +95,7 @@ def test_an_answer_may_ask_for_tools_and_think() -> None:
 
 
 def test_an_unknown_response_is_counted() -> None:
-    """It is passed over, so that a run warns of it; one that only tells the tokens is not."""
+    """It is counted as unknown so that a run warns; a response with only a usage is not."""
     odd = {"error": {"message": "overloaded"}, "model": "m"}
     found = only(openai_messages, {"messages": [ASKED], "response": odd})
     assert found.passed_over == {"response": 1}
@@ -106,7 +106,7 @@ def test_an_unknown_response_is_counted() -> None:
 
 
 def test_the_usage_of_single_messages_is_counted_once() -> None:
-    """They are the session's; what stands beside the messages is their sum and not counted too."""
+    """They are the usage of the session; a sum next to the messages is not added."""
     used = {"prompt_tokens": 5, "completion_tokens": 2, "cost": 0.5}
     answer = {**SAID, "usage": used, "model": "m"}
     found = only(openai_messages, [ASKED, answer, ASKED, answer])
@@ -144,7 +144,7 @@ def test_the_only_session_of_a_file_is_named_after_it(values: list[Any], names: 
 
 
 def test_a_response_logged_with_its_input_is_a_session() -> None:
-    """What was asked, item by item, then what was answered; it is known by its content."""
+    """The input items come first, then the answer; the format is detected by its content."""
     response = EXCHANGES["openai"][0]
     assert detect_format([response]) is openai_messages
     found = only(openai_messages, response)
@@ -161,7 +161,7 @@ def test_a_response_logged_with_its_input_is_a_session() -> None:
     ("asked", "before"), [("Weather in Rome?", ["user"]), ([ASKED, SAID], ["user", "assistant"]), (None, [])]
 )
 def test_the_input_of_a_response_may_be_a_text_or_missing(asked: Any, before: list[str]) -> None:
-    """A text is what the user said; a response alone is what the model said."""
+    """A text is a user message; a response alone is an assistant message."""
     output = [{"type": "message", "role": "assistant", "content": "Sunny."}]
     given = {"object": "response", "output": output}
     found = only(openai_messages, given if asked is None else {"input": asked, "output": output})
@@ -169,13 +169,13 @@ def test_the_input_of_a_response_may_be_a_text_or_missing(asked: Any, before: li
 
 
 def test_an_object_with_an_input_but_no_items_is_no_response() -> None:
-    """Rows of a dataset are not taken for logs."""
+    """Dataset rows are not detected as logs."""
     for row in ({"input": "2 + 2", "output": "4"}, {"input": [ASKED]}, {"output": [4], "input": ""}):
         assert detect_format([row]) is None
 
 
 def test_each_line_of_a_batch_is_a_session() -> None:
-    """Each has the id by which it was asked for; a request that failed is told, with its reason."""
+    """Each has its request id; a failed request is counted with its error."""
     first, second = read(openai_messages, EXCHANGES["openai"][1:3])
     assert (
         detect_format(EXCHANGES["openai"][1:2]) is detect_format(EXCHANGES["openai"][2:3]) is openai_messages
@@ -201,7 +201,7 @@ def test_other_choices_are_counted_but_are_no_answers() -> None:
 
 
 def test_a_judge_reads_a_refusal() -> None:
-    """It is the answer; that it was a refusal stands in the record."""
+    """It is the answer, and the record says that it is a refusal."""
     no = {"role": "assistant", "content": None, "refusal": "I cannot."}
     found = only(openai_messages, [ASKED, no])
     assert (found.output, found.passed_over) == ("I cannot.", {})

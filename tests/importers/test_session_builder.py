@@ -1,4 +1,4 @@
-"""How calls and answers find each other, whatever ids a log gives them."""
+"""Match tool results to their calls, whatever ids a log has."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_work_for_many_results_is_linear() -> None:
 
 
 def test_an_inserted_message_comes_before_its_event() -> None:
-    """Before the event of that number, in the order in which it is told."""
+    """Several insertions at one index stay in order."""
     builder = SessionBuilder()
     builder.add_event("one", {})
     builder.add_event("two", {})
@@ -106,7 +106,7 @@ def test_an_outcome_is_not_set_on_an_earlier_call() -> None:
 
 
 def test_a_message_continues_until_a_tool_result() -> None:
-    """What is builder after an answer stands after it; calls belong to the message that asked."""
+    """Text after a result starts a new message; calls belong to the message that requested them."""
     builder = SessionBuilder()
     picture = {"type": "image"}
     builder.add_message("assistant", "A", calls=[ToolCall("a", call_id="1")], key="m")

@@ -1,4 +1,4 @@
-"""How spans are put together: answers find their calls, contents stay where they were told."""
+"""Assemble spans: results are matched to calls, and contents stay with their spans."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_result_in_a_later_span_is_found_after_the_history_was_cut() -> None:
 
 
 def test_tool_spans_with_the_same_id_match_their_calls_in_order() -> None:
-    """Each call has a span of its own, and an answer of a call with a span is nobody else's."""
+    """Each call has its own span, and the result of a call with a span goes to no other call."""
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather"}
     tool["gen_ai.tool.call.id"] = "call_0"
     ran = span("t", 1, {**tool, "gen_ai.tool.call.arguments": '{"city": "Rome"}'})
@@ -88,7 +88,7 @@ def test_tool_spans_with_the_same_id_match_their_calls_in_order() -> None:
 
 
 def test_a_span_keeps_contents_that_the_session_lacks() -> None:
-    """What a guardrail was given stays there, although a model was told the same."""
+    """The input of a guardrail stays with its span, even if a model received the same text."""
     guard = {"openinference.span.kind": "GUARDRAIL", "input.value": "Rome?", "output.value": "1"}
     found = only(otlp, spans(asking("a", 0, ROME[:1], FINE), span("guard", 1, guard)))
     (kept,) = [e.data["found"] for e in found.session[CustomEvent]]
@@ -99,7 +99,7 @@ def test_a_span_keeps_contents_that_the_session_lacks() -> None:
 
 
 def test_an_unreadable_answer_does_not_replace_the_question() -> None:
-    """The words of the question, in the place of messages, are kept and named as unreadable."""
+    """A question in place of the messages is kept and reported as unreadable."""
     chat = asking("a", 0, ROME[:1], FINE)
     chat["attributes"][-1]["value"] = value("Rome?")
     found = only(otlp, spans(chat))
@@ -108,14 +108,14 @@ def test_an_unreadable_answer_does_not_replace_the_question() -> None:
 
 
 def test_the_role_of_a_developer_is_kept() -> None:
-    """It is told as the system's, and the trace's own word stays."""
+    """It becomes a system message, and the original role is recorded."""
     found = only(otlp, spans(asking("a", 0, [said("developer", words("Be brief."))], FINE)))
     assert found.session[Message][0] == Message("system", "Be brief.")
     assert "developer" in found.recorded["spans"][0]["attributes"]["gen_ai.input.messages"]
 
 
 def test_parts_of_messages_that_are_not_understood_are_counted() -> None:
-    """They stand in the message as they are; pictures are known."""
+    """They stay in the message unchanged; images are known."""
     odd = said("user", words("See:"), {"type": "hologram", "x": 1}, {"type": "uri", "uri": "a"})
     found = only(otlp, spans(asking("a", 0, [odd], FINE)))
     assert found.passed_over == {"part: hologram": 1}
@@ -146,7 +146,7 @@ def test_the_work_for_a_trace_is_linear(shape: str) -> None:
 def test_a_long_resource_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The spans of one program share its resource, which may be long."""
     compared: list[Any] = []
-    monkeypatch.setattr(otlp, "repr", lambda it: compared.append(it) or repr(it), raising=False)
+    monkeypatch.setattr(otlp, "repr", compared.append, raising=False)
     document = spans(*(span(f"s{n}", n, {}) for n in range(200)))
     document["resourceSpans"][0]["resource"] = {"attributes": pairs({"k": "y" * 1_000_000})}
     found = only(otlp, document)
@@ -198,7 +198,7 @@ def test_usage_that_only_an_outer_span_has_counts(given: list[dict[str, Any]], u
 
 
 def test_other_spans_of_a_trace_are_not_counted_as_calls() -> None:
-    """Spans with a name and an input, and rows that nobody knows, look like calls of tools."""
+    """Spans with a name and an input, and unknown rows, look like tool calls."""
     plan = row("plan", "SPAN", 0, input={"goal": "x"}, output="y", error=True)
     stray = {"name": "go", "input": {}, "tool": "go"}
     found = only(langfuse, {"trace": {"id": "t"}, "observations": [plan]}, stray)
@@ -210,7 +210,7 @@ def test_other_spans_of_a_trace_are_not_counted_as_calls() -> None:
 
 
 def test_fields_of_a_span_do_not_replace_our_fields() -> None:
-    """A field that has a name of the record's own stands beside it."""
+    """A field whose name the record uses gets another name."""
     theirs = {"id": "x", "asked": [9], "event": 7, "scope": "y", "odd": 1}
     found = only(otlp, spans({**asking("a", 0, ROME[:1], FINE), **theirs}))
     (kept,) = found.recorded["spans"]

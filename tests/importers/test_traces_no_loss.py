@@ -1,4 +1,4 @@
-"""Whatever stands in a trace is in the record: traces that are changed, or none at all."""
+"""Every value of a trace is in the record: for changed traces and for any JSON."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ anything = st.recursive(
 
 
 class Text:
-    """JSON in a text: what stands in it can be changed too."""
+    """JSON inside a text, whose values can be changed too."""
 
     def __init__(self, value: Any) -> None:
         self.inside = [value]
@@ -182,7 +182,7 @@ def test_odd_values_in_a_real_trace_are_read(path: Path, changes: list[tuple[flo
 
 
 def change(values: list[Any], place: float, put: Any) -> None:
-    """Put something in the place of what stands so far into some values."""
+    """Replace one value by another."""
     places = list(spots(values))
     container, key = places[int(place * len(places))]
     container[key] = put
@@ -191,7 +191,7 @@ def change(values: list[Any], place: float, put: Any) -> None:
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
 @pytest.mark.parametrize("depth", [50, 150, 700])
 def test_nesting_is_limited(form: Any, depth: int) -> None:
-    """What is nested deeper than anybody means is kept as a text, wherever it stands."""
+    """Values that are nested too deep are kept as text, everywhere."""
     deep: Any = MARK
     for _ in range(depth):
         deep = [deep]

@@ -90,13 +90,13 @@ RUN = RunMetadata(
 
 
 def metrics(n: int) -> dict[str, MetricValue]:
-    """What so many verdicts amount to, none of which is a pass."""
+    """The counts of verdicts without a pass."""
     rate = MetricValue(0.0, n, errors=1, interval=(0.06, 0.79), kind="rate")
     return {"pass_rate": rate, "latency_ms.mean": MetricValue(None, 0, unit="ms", note=ODD)}
 
 
 def filled(path: Path) -> SQLiteHistory:
-    """A history of four runs: a whole one, one with gaps, one that was killed, one just begun."""
+    """A history of four runs: complete, with gaps, killed, just started."""
     history = SQLiteHistory(path)
     history.begin(RUN)
     with history.writer(RUN.run_id) as writer:

@@ -152,7 +152,7 @@ def test_parquet_of_another_program_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("as_", FORMATS)
 def test_a_truncated_table_is_refused(tmp_path: Path, as_: Format) -> None:
-    """The beginning tells how many results there should be; what is whole comes in."""
+    """The first line has the number of results; complete runs are imported."""
     history = filled(tmp_path / "h.db")
     file = write(history, tmp_path / f"runs.{as_}", as_)
     if as_ == "parquet":
@@ -169,7 +169,7 @@ def test_a_truncated_table_is_refused(tmp_path: Path, as_: Format) -> None:
 
 
 def test_another_run_under_the_same_id_is_refused(tmp_path: Path) -> None:
-    """Whatever differs is named, nothing is changed, and the runs before it are in."""
+    """Differences are named, nothing is changed, and the runs before it are imported."""
     history = filled(tmp_path / "h.db")
     file = write(history, tmp_path / "runs.jsonl", "jsonl")
     text = file.read_text()
@@ -200,7 +200,7 @@ def test_a_run_with_fewer_results_than_the_stored_one_is_another(tmp_path: Path)
 
 
 def test_an_existing_baseline_is_kept(tmp_path: Path) -> None:
-    """The others come with their run, and both are told."""
+    """The other baselines are imported with their run, and both are reported."""
     history = filled(tmp_path / "h.db")
     other = SQLiteHistory(tmp_path / "other.db")
     store_run(other, make_run("mine"))
@@ -215,7 +215,7 @@ def test_an_existing_baseline_is_kept(tmp_path: Path) -> None:
 
 
 def test_an_existing_baseline_moves_on_request(tmp_path: Path) -> None:
-    """And it is told which run it was."""
+    """The message names the earlier run."""
     history = filled(tmp_path / "h.db")
     other = SQLiteHistory(tmp_path / "other.db")
     store_run(other, make_run("mine"))

@@ -55,7 +55,7 @@ def test_nothing_is_lost(tmp_path: Path, as_: Format) -> None:
 
 @pytest.mark.parametrize("as_", FORMATS)
 def test_existing_runs_are_skipped(tmp_path: Path, as_: Format) -> None:
-    """Equal runs stay as they are, and it is told; so a broken-off import is just repeated."""
+    """Equal runs are reported and unchanged, so an interrupted import can be repeated."""
     history = filled(tmp_path / "h.db")
     before = everything(history)
     told = take(history, write(history, tmp_path / f"runs.{as_}", as_))
@@ -153,7 +153,7 @@ def test_other_programs_read_the_parquet_file(tmp_path: Path) -> None:
 
 
 def test_many_rows_are_written_in_groups(tmp_path: Path) -> None:
-    """Of so many rows, or of so much text; all of them come back."""
+    """Groups are limited by rows or by size; all rows are read back."""
     parquet = pytest.importorskip("pyarrow.parquet")
     history = SQLiteHistory(tmp_path / "h.db")
     store_run(history, make_run("r1"), [make_result(f"s{n}") for n in range(5_001)])
@@ -180,7 +180,7 @@ class Shrinking:
 
 
 def test_a_run_that_changes_during_the_export_is_refused(tmp_path: Path) -> None:
-    """Somebody resumed or deleted it: it is told, and to be exported again."""
+    """After a resume or a deletion, the error asks to export it again."""
     history: Any = Shrinking(filled(tmp_path / "h.db"))
     with pytest.raises(HistoryError, match="have changed while they were read"):
         b"".join(export_runs(history, [history.find("gaps")], "jsonl"))
@@ -194,7 +194,7 @@ def test_a_running_run_is_not_exported(tmp_path: Path) -> None:
 
 
 def test_the_format_comes_from_the_option_or_the_file_name() -> None:
-    """By the ending of the name, whatever its case; what is said goes before it."""
+    """By the file extension in any case; the option takes precedence."""
     assert [detect_format(Path(name)) for name in ("a.ndjson", "b.CSV", "c.pq")] == list(FORMATS)
     assert detect_format(Path("a.csv"), "jsonl") == "jsonl"
     with pytest.raises(UsageError, match=r"the format cannot be derived from the extension '\.xlsx'"):

@@ -94,7 +94,7 @@ def environment(monkeypatch: pytest.MonkeyPatch, **settings: str) -> dict[str, s
 
 
 def test_environment_variables_suffice(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run goes to the collector that the environment names, whole, when it is over."""
+    """A run is exported completely to the collector in the environment when it ends."""
     told = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
     watched = observe(lambda text: text, [f"{i}" for i in range(40)], [lambda o, e: o == e], environment=told)
     assert watched.warnings == []
@@ -109,7 +109,7 @@ def test_environment_variables_suffice(collector: Collector, monkeypatch: pytest
 
 
 def test_a_service_keeps_its_name(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever names the service in the environment finds it under that name."""
+    """A service name in the environment is used."""
     told = environment(
         monkeypatch,
         OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=collector.url + "/v1/traces",
@@ -201,7 +201,7 @@ def test_exporters_are_listed_from_the_environment(settings: dict[str, str], exp
 
 
 def test_a_missing_exporter_is_reported() -> None:
-    """The run goes on without, and the report says what is missing."""
+    """The run continues without it, and the report says what is missing."""
     watched = observe(lambda text: text, environment={"OTEL_TRACES_EXPORTER": "smoke"})
     (warning,) = watched.warnings
     assert "'smoke' is not installed" in warning

@@ -30,7 +30,7 @@ from tests.telemetry.observation import chat_span, observe, tool_span
 
 
 def durationless(events: list[Any]) -> list[Any]:
-    """The same without what the clock says."""
+    """The same without durations."""
     clocks = {"ModelCall": "latency_ms", "ToolCall": "duration_ms"}
     return [
         msgspec.structs.replace(event, **{clocks[name]: None}) if name in clocks else event
@@ -133,7 +133,7 @@ async def in_a_thread(question: str) -> None:
 
 
 def in_an_executor(question: str) -> None:
-    """A blocking target, which the engine calls in a thread, and threads of its own."""
+    """A blocking target, which the engine calls in a thread, and threads that it starts."""
 
     def ask() -> None:
         with chat_span(question, "yes"):
@@ -146,7 +146,7 @@ def in_an_executor(question: str) -> None:
 
 @pytest.mark.parametrize("target", [in_a_task, in_a_thread, in_an_executor])
 def test_each_span_is_recorded_in_its_trial(provider: TracerProvider, target: Any) -> None:
-    """Tasks and threads of many trials at once: two calls each, and nobody else's."""
+    """Tasks and threads of concurrent trials: each session has its own two calls."""
     watched = observe(target, [f"question {number}" for number in range(24)])
     for number, result in enumerate(watched.results):
         assert result.trial.session is not None
@@ -189,7 +189,7 @@ def test_spans_of_concurrent_trials_are_not_mixed(provider: TracerProvider, turn
 
 
 def test_a_failed_call_is_in_the_session(provider: TracerProvider) -> None:
-    """With the words of the exception, and the trial fails as it would have."""
+    """With the message of the exception, and the trial fails as usual."""
 
     def agent(question: str) -> str:
         with chat_span(question, ""):
@@ -203,7 +203,7 @@ def test_a_failed_call_is_in_the_session(provider: TracerProvider) -> None:
 
 
 def test_an_error_without_a_message_has_that_of_its_exception(provider: TracerProvider) -> None:
-    """A status may have no description, an exception event may stand for it."""
+    """A status without a description uses the exception event."""
 
     def agent(question: str) -> str:
         with tool_span("search", {}) as span:
@@ -217,7 +217,7 @@ def test_an_error_without_a_message_has_that_of_its_exception(provider: TracerPr
 
 
 def test_a_span_that_ends_after_its_trial_is_counted_and_not_recorded(provider: TracerProvider) -> None:
-    """Nothing changes a session that was judged; the report says so once."""
+    """A scored session does not change; the report has one warning."""
     lingering: list[api.Span] = []
 
     def agent(question: str) -> str:
@@ -265,7 +265,7 @@ def test_a_thread_that_outlives_its_trial_is_not_recorded(provider: TracerProvid
 
 
 def test_calls_of_a_judge_are_in_its_own_session(provider: TracerProvider) -> None:
-    """An evaluator that is instrumented has a session of its own, as its report has."""
+    """An instrumented evaluator has its own session."""
 
     async def judge(output: Any, expected: Any) -> bool:
         with chat_span("Is it right?", "yes"):
@@ -280,7 +280,7 @@ def test_calls_of_a_judge_are_in_its_own_session(provider: TracerProvider) -> No
 
 
 def test_a_framework_around_a_client_does_not_count_twice(provider: TracerProvider) -> None:
-    """Two instrumentations tell of one call: the inner one has it."""
+    """Two instrumentations describe one call: the inner span is recorded."""
 
     def agent(question: str) -> str:
         with chat_span(question, "yes", scope="framework"), chat_span(question, "yes"):
@@ -366,7 +366,7 @@ def test_open_spans_are_dropped_with_the_run(provider: TracerProvider) -> None:
 
 
 def test_a_provider_may_be_set_by_the_first_call(exported: InMemorySpanExporter) -> None:
-    """Trials that begin later are observed, and the report says which were not."""
+    """Later trials are observed, and the report says how many were not."""
 
     def agent(question: str) -> str:
         if not isinstance(api.get_tracer_provider(), TracerProvider):
@@ -386,7 +386,7 @@ def test_a_provider_may_be_set_by_the_first_call(exported: InMemorySpanExporter)
 
 
 def test_an_unreadable_span_is_counted(provider: TracerProvider) -> None:
-    """Whatever goes wrong in reading is ours, and the program does not feel it."""
+    """An error while reading a span does not reach the program."""
 
     def agent(question: str) -> str:
         with chat_span(question, "yes") as span:
@@ -417,7 +417,7 @@ def test_usage_includes_all_attempts(provider: TracerProvider) -> None:
 
 
 def test_evaluators_see_the_recorded_spans(provider: TracerProvider) -> None:
-    """The session is whole when the first evaluator looks at it."""
+    """The session is complete when the first evaluator runs."""
 
     def agent(question: str) -> str:
         with chat_span(question, "yes"):

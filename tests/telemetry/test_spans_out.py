@@ -58,7 +58,7 @@ def test_a_run_is_one_trace(provider: TracerProvider, exported: InMemorySpanExpo
 def test_the_span_of_a_trial_has_its_input_and_output(
     provider: TracerProvider, exported: InMemorySpanExporter
 ) -> None:
-    """Input, output, outcome, score and latency, in the words that backends read."""
+    """Input, output, outcome, score and latency, in attributes that backends read."""
     observe(lambda given: given["city"], [{"city": "Paris"}], [lambda output, _: output == "Paris"])
     (trial,) = named(exported, "proctor trial")
     told = about(trial)
@@ -279,7 +279,7 @@ def test_our_own_spans_are_not_recorded(provider: TracerProvider, exported: InMe
 def test_calls_of_an_earlier_run_are_not_emitted(
     provider: TracerProvider, exported: InMemorySpanExporter
 ) -> None:
-    """A rescoring calls nothing that its sessions tell of."""
+    """Rescoring does not repeat the calls of its sessions."""
 
     def agent(text: str) -> Reply:
         return Reply(text, session=Session([ModelCall("small")]))
@@ -340,7 +340,7 @@ def test_messages_are_emitted_by_the_conventions() -> None:
 def test_an_exception_that_stops_a_run_is_recorded_and_raised(
     provider: TracerProvider, exported: InMemorySpanExporter
 ) -> None:
-    """A budget that is used up is not data, but the span says what became of the trial."""
+    """An exhausted budget is no result, but the span has its error."""
 
     def agent(text: str) -> str:
         raise StopRun("the budget is used up", fix="raise it")
@@ -379,7 +379,7 @@ def test_an_abandoned_trial_has_a_span(provider: TracerProvider, exported: InMem
 def test_a_trial_that_is_dropped_with_its_loop_ends_its_span(
     provider: TracerProvider, exported: InMemorySpanExporter
 ) -> None:
-    """In whatever context it is dropped, that context stays as it is."""
+    """Dropping it in another context leaves that context unchanged."""
 
     class Waiting:
         async def run(self, *asked: Any) -> Any:
