@@ -7,7 +7,7 @@ import pytest
 
 from proctor.records.session import Message, Usage
 from proctor.sessions import current
-from proctor.sessions.genai import bodies, fragments, message_parser, messages, spans, values
+from proctor.sessions.genai import bodies, message_parser, messages, spans, values
 from proctor.sessions.importers import (
     codex,
     content_matcher,
@@ -41,34 +41,12 @@ from proctor.sessions.importers.session_builder import SessionBuilder
             {"role": "model", "parts": [{"text": "Hi", "functionCall": None}]},
         ),
         (
-            (
-                fragments.is_tool_call_type("server_tool_use"),
-                fragments.is_tool_call_type("web_search_call"),
-                fragments.is_tool_call_type("text"),
-            ),
-            (True, True, False),
-        ),
-        (
-            (
-                fragments.is_tool_result_type("web_search_tool_result"),
-                fragments.is_tool_result_type("computer_call_output"),
-            ),
-            (True, True),
-        ),
-        (
-            (
-                fragments.get_tool_name({"type": "web_search_call"}),
-                fragments.get_tool_name({"type": "function_call"}),
-            ),
-            ("web_search", ""),
-        ),
-        (
-            fragments.get_tool_arguments(
+            message_parser._get_item_arguments(
                 {"type": "web_search_call", "action": {"type": "search", "query": "Rome"}}
             ),
             {"type": "search", "query": "Rome"},
         ),
-        (fragments.get_hosted_result({"type": "web_search_call", "status": "completed"}), "completed"),
+        (message_parser._get_hosted_result({"type": "web_search_call", "status": "completed"}), "completed"),
         (message_parser.is_bare_message({"content": "sunny", "additional_kwargs": {}}), True),
         (
             (
@@ -248,7 +226,7 @@ def test_a_helper_of_the_importers_returns_this_value(actual: Any, expected: Any
 
 def test_pieces_of_a_streamed_answer_are_joined() -> None:
     pieces = [{"role": "assistant", "id": "m1", "content": text} for text in ("Par", "is")]
-    assert fragments.join_fragments(pieces) == [{"role": "assistant", "id": "m1", "content": "Paris"}]
+    assert message_parser._join_fragments(pieces) == [{"role": "assistant", "id": "m1", "content": "Paris"}]
 
 
 def test_content_lines_have_the_keys_above_them() -> None:
