@@ -54,12 +54,6 @@ class SessionBuilder:
     Results are put into their calls. Calls of one message that share an id are answered in order;
     a later message that reuses an id gets its own results. Lines with the same `key` form one
     message with one model call, but text after a tool result starts a new message.
-
-    >>> builder = SessionBuilder()
-    >>> builder.add_message("assistant", "", calls=[ToolCall("search", {"q": "France"}, call_id="1")])
-    >>> _ = builder.add_result("1", "Paris")
-    >>> builder.build("s1", "openai", "chat.json").session[ToolCall][0].result
-    'Paris'
     """
 
     def __init__(self) -> None:

@@ -144,13 +144,6 @@ class SessionFiles:
     decides. In a folder, files with a JSON extension (also .gz) are read, or those that match
     `pattern`. `read_problems` lists unreadable lines and files, and `problem_count` counts them.
     They raise an error only if no session can be read.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> folder = TemporaryDirectory()
-    >>> _ = Path(folder.name, "a.json").write_text('[{"role": "user", "content": "Hello"}]')
-    >>> [session.input for session in SessionFiles(folder.name)]
-    ['Hello']
-    >>> folder.cleanup()
     """
 
     def __init__(self, path: str | Path, form: str | None = None, *, pattern: str | None = None) -> None:
