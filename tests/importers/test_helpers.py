@@ -260,5 +260,5 @@ def test_problems_are_grouped_by_file() -> None:
     for line in (3, 4):
         problems.add(Path("notes.json"), "it is not JSON", line)
     assert [str(problem) for problem in problems.by_file] == [
-        "notes.json: 2 lines that cannot be read as they are, such as line 3: it is not JSON"
+        "notes.json: 2 lines with problems, such as line 3: it is not JSON"
     ]

@@ -209,7 +209,7 @@ def test_a_session_without_messages_is_reported(tmp_path: Path) -> None:
     (session,) = files
     assert (session.id, session.passed_over) == ("b", {})
     assert [str(problem) for problem in files.problems] == [
-        f"{path}:1: there is no session of openai in it (it is empty)"
+        f"{path}:1: it contains no openai session (it is empty)"
     ]
     alone = put(tmp_path, "alone.json", json.dumps(rows[0]))
     with pytest.raises(DatasetError, match=r"no session of openai in it \(it is empty\)"):
@@ -247,10 +247,8 @@ def test_problems_are_counted_by_file(tmp_path: Path) -> None:
     assert len(list(files)) == 1
     assert files.problem_count == MAX_PROBLEMS + 11
     told = [str(problem).removeprefix(f"{tmp_path}/") for problem in files.read_problems.by_file]
-    assert told[0].startswith(
-        "a.jsonl: 1,005 lines that cannot be read as they are, such as line 1: it is not JSON"
-    )
-    assert told[1].startswith("b.json: 2 sessions that cannot be read as they are, such as session 1")
+    assert told[0].startswith("a.jsonl: 1,005 lines with problems, such as line 1: it is not JSON")
+    assert told[1].startswith("b.json: 2 sessions with problems, such as session 1")
     assert told[2].startswith("c.jsonl: 3 parts")
     assert told[3] == "d.json: it is empty"
 
@@ -264,8 +262,8 @@ def test_a_problem_of_all_files_is_reported_once(tmp_path: Path) -> None:
         list(SessionFiles(tmp_path, "otlp"))
     same, empty = caught.value.problems
     assert same.where.endswith("a.json")
-    assert same.what.endswith("it looks like openai; the same of 2 other files")
-    assert empty.what == "there is no session of otlp in it"
+    assert same.what.endswith("it looks like openai; the same in 2 other files")
+    assert empty.what == "it contains no otlp session"
 
 
 def test_a_broken_link_is_reported(tmp_path: Path) -> None:
@@ -323,7 +321,7 @@ def test_a_trace_without_spans_is_reported(tmp_path: Path) -> None:
     put(tmp_path, "chat.json", '[{"role": "user", "content": "Hello"}]')
     files = SessionFiles(tmp_path)
     assert [session.input for session in files] == ["Hello"]
-    assert [problem.what for problem in files.problems] == ["there is no session of otlp in it"]
+    assert [problem.what for problem in files.problems] == ["it contains no otlp session"]
 
 
 def test_a_folder_of_thousands_streams(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ class ReadProblems:
 def _summarize(file: Path, problems: _FileProblems) -> Problem:
     if problems.number == 1:
         return problems.first
-    text = f"{problems.number:,} {problems.unit}s that cannot be read as they are"
+    text = f"{problems.number:,} {problems.unit}s with problems"
     return Problem(str(file), f"{text}, such as {problems.example}")
 
 
@@ -108,7 +108,7 @@ def _merge_problems(problems: list[Problem]) -> Problem:
     first, others = problems[0], len(problems) - 1
     if not others:
         return first
-    return Problem(first.where, f"{first.what}; the same of {others:,} other file{'s' if others > 1 else ''}")
+    return Problem(first.where, f"{first.what}; the same in {others:,} other file{'s' if others > 1 else ''}")
 
 
 class Format(Protocol):
@@ -215,7 +215,7 @@ class SessionFiles:
                 is_empty = False
                 yield session
             if is_empty and self.problem_count == previous_count:
-                self.read_problems.add(file, f"there is no session of {form.NAME} in it")
+                self.read_problems.add(file, f"it contains no {form.NAME} session")
         elif first:
             start = describe_value(first[0][1])
             self.read_problems.add(file, f"its format is unknown: it begins with {start}")
@@ -238,7 +238,7 @@ class SessionFiles:
                 yield session
                 continue
             types = ", ".join(f"{n} × {name}" for name, n in session.passed_over.items())
-            text = f"there is no session of {form.NAME} in it ({types or 'it is empty'})"
+            text = f"it contains no {form.NAME} session ({types or 'it is empty'})"
             other = detect_format([value for _, value in first])
             if other is not None and other.NAME != form.NAME:
                 text += f"; it looks like {other.NAME}"

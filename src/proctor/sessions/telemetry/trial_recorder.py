@@ -104,7 +104,7 @@ class TrialRecorder:
             parent = self._parents.get(parent)
 
 
-current_recorder: ContextVar[TrialRecorder | None] = ContextVar("proctor_hearing", default=None)
+current_recorder: ContextVar[TrialRecorder | None] = ContextVar("proctor_recorder", default=None)
 
 
 class SpanListener:
