@@ -111,6 +111,6 @@ def test_a_format_can_be_forced(project: Project) -> None:
     """A wrong one says that there is no such session; a misspelt one which it could be."""
     write(project)
     told = project.proctor("sessions", "show", "chat.json", "--format", "codex")
-    assert (told.code, "no session of codex" in told.err) == (2, True)
+    assert (told.code, "it contains no codex session" in told.err) == (2, True)
     told = project.proctor("sessions", "list", "chat.json", "--format", "openia")
     assert (told.code, "did you mean 'openai'" in told.err) == (2, True)

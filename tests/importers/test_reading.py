@@ -177,7 +177,7 @@ def test_an_error_explains_why_nothing_can_be_read(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="begins with an empty mapping") as raised:
         list(SessionFiles(put(tmp_path / "x", "braces.jsonl", "{}\n{}\n")))
     assert "with --format" in raised.value.fix
-    with pytest.raises(DatasetError, match=r"no session of codex in it \(1 × mapping with a\)"):
+    with pytest.raises(DatasetError, match=r"it contains no codex session \(1 × mapping with a\)"):
         list(SessionFiles(put(tmp_path / "x", "o.json", '{"a": 1}'), "codex"))
 
 
@@ -233,7 +233,7 @@ def test_an_unknown_format_is_described(tmp_path: Path) -> None:
             list(SessionFiles(path))
         assert caught.value.what.endswith(told)
     path = put(tmp_path, "b.jsonl", lines(EXAMPLES["codex"]))
-    with pytest.raises(DatasetError, match=r"no session of gemini in it .*; it looks like codex"):
+    with pytest.raises(DatasetError, match=r"it contains no gemini session .*; it looks like codex"):
         list(SessionFiles(path, "gemini"))
 
 
