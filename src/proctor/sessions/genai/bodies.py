@@ -84,7 +84,7 @@ def _split_choices(value: Any, key: str) -> tuple[Any, list[Any]]:
     if key != _GENERATIONS:
         return value, []
     # One list of choices per prompt.
-    pairs = [_split_first(it) if isinstance(it, list | tuple) else (it, []) for it in value]
+    pairs = [_split_first(item) if isinstance(item, list | tuple) else (item, []) for item in value]
     return [first for first, _ in pairs], [other for _, others in pairs for other in others]
 
 
@@ -116,7 +116,7 @@ def _is_gemini_part(part: Any) -> bool:
     if not isinstance(part, Mapping):
         return False
     fields = {key: value for key, value in part.items() if value is not None}
-    has_content = any(isinstance(fields.get(key), it) for key, it in _PART_CONTENT.items())
+    has_content = any(isinstance(fields.get(key), item) for key, item in _PART_CONTENT.items())
     return has_content and fields.keys() <= _PART_KEYS
 
 
@@ -135,8 +135,8 @@ def _lower_keys(value: Any) -> Any:
         return value
     # Arguments and results of tools have their own names.
     return {
-        (name := f"{key[:1].lower()}{key[1:]}"): it if name in _TOOL_DATA else _lower_keys(it)
-        for key, it in value.items()
+        (name := f"{key[:1].lower()}{key[1:]}"): entry if name in _TOOL_DATA else _lower_keys(entry)
+        for key, entry in value.items()
         if isinstance(key, str)
     }
 
@@ -155,7 +155,7 @@ def _flatten(value: Any) -> Sequence[Any] | None:
     for item in value:
         items.extend(item if isinstance(item, list | tuple) else [item])
     is_known = [is_message(item) or _is_wrapped(item) for item in items]
-    is_complete = all(known or is_bare_message(it) for known, it in zip(is_known, items, strict=True))
+    is_complete = all(known or is_bare_message(entry) for known, entry in zip(is_known, items, strict=True))
     return items if any(is_known) and is_complete else None
 
 

@@ -127,7 +127,7 @@ def _unwrap(value: Any) -> Mapping[str, Any]:
         fields = {"type": fields["type"], **data}
     content = fields.get("content")
     if isinstance(content, Mapping) and isinstance(content.get("parts"), list | tuple):
-        fields = {key: it for key, it in fields.items() if key != "content"} | dict(content)
+        fields = {key: item for key, item in fields.items() if key != "content"} | dict(content)
     return fields
 
 
@@ -344,12 +344,12 @@ def _parse_call(value: Any) -> ToolCall:
     return ToolCall(
         str(_read_tool_name(function) or hosted_name),
         parse_arguments(arguments),
-        call_id=next((str(it) for it in ids if text_or_none(it)), None),
+        call_id=next((str(item) for item in ids if text_or_none(item)), None),
     )
 
 
 def _get_inner(fields: Mapping[str, Any], keys: Sequence[str]) -> Mapping[str, Any]:
-    return next((it for key in keys if isinstance(it := fields.get(key), Mapping)), fields)
+    return next((item for key in keys if isinstance(item := fields.get(key), Mapping)), fields)
 
 
 def _read_tool_name(fields: Mapping[str, Any]) -> Any:
@@ -381,7 +381,7 @@ def _parse_result(part: Mapping[str, Any]) -> Message:
         "tool",
         to_plain(output),
         name if isinstance(name, str) else None,
-        call_id=next((str(it) for it in ids if text_or_none(it)), None),
+        call_id=next((str(item) for item in ids if text_or_none(item)), None),
     )
 
 
@@ -428,7 +428,7 @@ def _may_continue(previous: Any, message: Any) -> bool:
     """True if both are assistant messages with the same id and the first has no finish reason."""
     if not (isinstance(previous, Mapping) and isinstance(message, Mapping)):
         return False
-    roles = {str(it.get("role") or it.get("type")).casefold() for it in (previous, message)}
+    roles = {str(item.get("role") or item.get("type")).casefold() for item in (previous, message)}
     if not roles <= {"assistant", "model", "ai", "aimessagechunk"}:
         return False
     has_ended = any(previous.get(name) for name in _FINISHED)
@@ -453,9 +453,9 @@ def _join_run(run: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
     if calls:
         merged["tool_calls"] = calls
     texts = [part if isinstance(part, str) else part.get("text") for part in parts]
-    is_text = all(isinstance(it, str) or _is_text(it) for it in parts)
+    is_text = all(isinstance(item, str) or _is_text(item) for item in parts)
     content = "".join(text for text in texts if isinstance(text, str)) if is_text else parts
-    return [{**{key: it for key, it in merged.items() if key != "parts"}, "content": content}]
+    return [{**{key: item for key, item in merged.items() if key != "parts"}, "content": content}]
 
 
 def _is_streamed(run: Sequence[Mapping[str, Any]]) -> bool:

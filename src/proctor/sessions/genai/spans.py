@@ -56,7 +56,7 @@ def read_span(span: SpanData) -> SpanCall | None:
     if call_type is None:
         return None
     if call_type == "tool":
-        attributes = (_find_name(span.attributes, it) for it in (names.ARGUMENTS, names.RESULT))
+        attributes = (_find_name(span.attributes, item) for item in (names.ARGUMENTS, names.RESULT))
         return SpanCall("tool", _read_tool_call(span), sources=tuple(filter(None, attributes)))
     if call_type == "embeddings":
         return SpanCall(call_type, _read_model_call(span, details={"operation": "embeddings"}))
@@ -82,7 +82,7 @@ def classify_span(attributes: Mapping[str, Any]) -> CallType | None:
 def get_operation(attributes: Mapping[str, Any]) -> str | None:
     """The operation name of a span in lower case, or None."""
     values = (attributes.get(name) for name in names.OPERATION_ATTRIBUTES)
-    return next((it.casefold() for it in values if isinstance(it, str) and it), None)
+    return next((item.casefold() for item in values if isinstance(item, str) and item), None)
 
 
 def is_container_span(attributes: Mapping[str, Any]) -> bool:
@@ -141,7 +141,7 @@ def _read_error(span: SpanData) -> str | None:
     error_type = span.attributes.get("error.type")
     if span.error is None and error_type is None:
         return None
-    return ": ".join(str(it) for it in (error_type, span.error) if it) or "it failed without a message"
+    return ": ".join(str(item) for item in (error_type, span.error) if item) or "it failed without a message"
 
 
 def _find_value(attributes: Mapping[str, Any], names: Sequence[str]) -> Any:

@@ -29,8 +29,8 @@ def is_too_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
     """True if a value has more than `limit` levels of mappings and lists."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(limit):
-        children = (it.values() if isinstance(it, dict) else it for it in level)
-        level = [item for it in children for item in it if isinstance(item, dict | list)]
+        children = (entry.values() if isinstance(entry, dict) else entry for entry in level)
+        level = [item for entry in children for item in entry if isinstance(item, dict | list)]
         if not level:
             return False
     return True

@@ -141,7 +141,7 @@ class _LineTree:
         for uuid, line in self._lines.items():
             # After the history is compacted, the conversation continues from a new root.
             ids = (as_text(line.fields.get(name)) for name in ("parentUuid", "logicalParentUuid"))
-            if (parent := next((it for it in ids if it in self._lines), None)) is not None:
+            if (parent := next((item for item in ids if item in self._lines), None)) is not None:
                 self.parents[uuid] = parent
                 self.children[parent].append(uuid)
         self.order: list[str] = []
@@ -220,7 +220,7 @@ def _is_line(value: Any) -> bool:
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the session of a file; several if their lines are not linked."""
     numbered = enumerate(read_lines(values))
-    lines = [LogLine(number, index, it, as_mapping(it)) for index, (number, it) in numbered]
+    lines = [LogLine(number, index, item, as_mapping(item)) for index, (number, item) in numbered]
     for group in group_by_session(lines):
         yield _SessionReader(group).read(source)
 

@@ -241,7 +241,7 @@ def get_item(value: Any) -> Mapping[str, Any]:
 
 def looks_like(values: Sequence[Any]) -> bool:
     """True for the envelopes of a rollout, or for bare items after a header with an id."""
-    lines = [as_mapping(value) for _, value in flatten_lists((0, it) for it in values)]
+    lines = [as_mapping(value) for _, value in flatten_lists((0, item) for item in values)]
     if any(line.get("type") in _ENVELOPES and "payload" in line for line in lines):
         return True
     has_items = any(line.get("type") in ITEMS and "message" not in line for line in lines)
@@ -311,8 +311,8 @@ class _SessionReader:
                 self._read_line(number, value)
             else:
                 builder.add_event("rewound", {"line": value, "taken": rolled_back})
-                for it in (*rolled_back, value):
-                    builder.add_time(as_mapping(it).get("timestamp"))
+                for item in (*rolled_back, value):
+                    builder.add_time(as_mapping(item).get("timestamp"))
         for index, role, text in self._echoes.unmatched():
             builder.insert_message(index, role, text)
         return builder.build(self._id, NAME, source)
@@ -447,7 +447,7 @@ class _SessionReader:
         info = as_mapping(event.get("info"))
         total, last = as_mapping(info.get("total_token_usage")), as_mapping(info.get("last_token_usage"))
         self._builder.add_event("token_count", omit_keys(event, "type"))
-        counts = {name: n for name, it in total.items() if (n := as_count(it)) is not None}
+        counts = {name: n for name, item in total.items() if (n := as_count(item)) is not None}
         if counts and counts == self._totals:
             return
         if not last and counts:

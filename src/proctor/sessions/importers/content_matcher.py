@@ -195,10 +195,10 @@ def iterate_content(value: Any) -> Iterator[ContentLine]:
         path, item = stack.pop()
         item = decode_json(item)
         if isinstance(item, dict):
-            fields = [(key, it) for key, it in item.items() if path or not is_structural(key, it)]
-            stack.extend((_extend_path(path, str(key)), it) for key, it in reversed(fields))
+            fields = [(key, entry) for key, entry in item.items() if path or not is_structural(key, entry)]
+            stack.extend((_extend_path(path, str(key)), entry) for key, entry in reversed(fields))
         elif isinstance(item, list):
-            stack.extend((path, it) for it in reversed(item))
+            stack.extend((path, entry) for entry in reversed(item))
         yield from (ContentLine(path, line) for line in _split_lines(item, path))
 
 
@@ -237,7 +237,7 @@ def read_phase(name: str, attributes: Mapping[str, Any]) -> str:
     target = attributes.get("target")
     if isinstance(target, str) and attributes.get("name") in _PHASES:
         return target
-    return name if name in _PHASES and not any(attributes.get(it) for it in TOOL) else ""
+    return name if name in _PHASES and not any(attributes.get(item) for item in TOOL) else ""
 
 
 def add_instructions(steps: Sequence[Step], attributes: Iterable[Mapping[str, Any]]) -> list[Step]:
@@ -248,9 +248,9 @@ def add_instructions(steps: Sequence[Step], attributes: Iterable[Mapping[str, An
         for number, step in enumerate(completed)
         if step.span_call is not None and step.span_call.call_type == "model" and step.span_call.inputs
     ]
-    if not requests or any(it.role == "system" for _, _, call in requests for it in call.inputs):
+    if not requests or any(item.role == "system" for _, _, call in requests for item in call.inputs):
         return completed
-    system = next((it for fields in attributes if (it := read_instructions(fields))), None)
+    system = next((item for fields in attributes if (item := read_instructions(fields))), None)
     if system is not None:
         _, first, span_call = min(requests, key=lambda request: request[:2])
         span_call = msgspec.structs.replace(span_call, inputs=(*system, *span_call.inputs))

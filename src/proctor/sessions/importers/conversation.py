@@ -119,7 +119,7 @@ def list_state_names(output: Any) -> tuple[str, ...]:
 
 def select_state_names(names: Sequence[str], output: Any) -> list[str]:
     """The names whose value is neither None nor part of the session."""
-    return [it for it in names if it not in _EXTRA_FIELDS and _get_field(output, it) is not None]
+    return [item for item in names if item not in _EXTRA_FIELDS and _get_field(output, item) is not None]
 
 
 def is_fully_encoded(output: Any, written: Any) -> bool:
@@ -211,7 +211,7 @@ def is_langchain_json(output: str) -> bool:
 def _is_body(fields: dict[str, Any]) -> bool:
     """True for a response of one of OpenAI's APIs."""
     choices = as_list(fields.get("choices"))
-    if choices and all(isinstance(as_mapping(it).get("message"), dict) for it in choices):
+    if choices and all(isinstance(as_mapping(item).get("message"), dict) for item in choices):
         return True
     return fields.get("object") == "response" and is_response(fields)
 
@@ -279,10 +279,12 @@ def _to_json(value: Any) -> Any:
 def _find_history_end(messages: Sequence[dict[str, Any]], target_input: Any) -> int:
     """How many messages existed before the target began: up to the end of its input."""
     inputs = parse_messages(_read_input(target_input)).messages
-    atoms = [[atom for it in parse_messages([m]).messages for atom in split_message(it)] for m in messages]
+    atoms = [
+        [atom for item in parse_messages([m]).messages for atom in split_message(item)] for m in messages
+    ]
     users = [message for message in inputs if message.role == "user"]
     for candidates in (inputs, users[-1:]):
-        if candidates and (end := _find_end(atoms, [split_message(it) for it in candidates])):
+        if candidates and (end := _find_end(atoms, [split_message(item) for item in candidates])):
             return end
     return 0
 

@@ -98,7 +98,7 @@ def _note_call(call_id: str | None, fields: dict[str, Any]) -> list[Any]:
 
 def looks_like(values: Sequence[Any]) -> bool:
     """True for a session header, a line of Gemini, or `role` with `parts`."""
-    return any(_is_gemini(as_mapping(value)) for _, value in flatten_lists((0, it) for it in values))
+    return any(_is_gemini(as_mapping(value)) for _, value in flatten_lists((0, item) for item in values))
 
 
 def _is_gemini(fields: Mapping[str, Any]) -> bool:
@@ -176,12 +176,12 @@ class _SessionReader:
         if not messages:
             return set()
         ids = [as_text(as_mapping(message).get("id")) for message in messages]
-        turns = {key for key, (_, it) in self._values.items() if as_mapping(it).get("type") in _TURNS}
+        turns = {key for key, (_, item) in self._values.items() if as_mapping(item).get("type") in _TURNS}
         if turns <= set(ids):
             return set()
         known = [index for index, message_id in enumerate(ids) if message_id in self._values]
         candidates = ids[: known[-1]] if known else ids
-        return {it for it in candidates if it is not None and it not in self._values}
+        return {item for item in candidates if item is not None and item not in self._values}
 
     def _add_value(self, line: int, value: Any) -> None:
         key = as_text(as_mapping(value).get("id"))
@@ -189,7 +189,7 @@ class _SessionReader:
             self._add_unnamed(line, value)
         elif key in self._values:
             first_line, previous = self._values[key]
-            changed = {name: it for name, it in previous.items() if value.get(name, it) != it}
+            changed = {name: item for name, item in previous.items() if value.get(name, item) != item}
             self._amended += [{"id": key, **changed}] if changed else []
             self._values[key] = first_line, {**previous, **value}
         else:
@@ -324,7 +324,7 @@ class _SessionReader:
 
 def _get_read_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a message that the reader uses, if they have the expected type."""
-    lists = {key: it for key in ("thoughts", "toolCalls") if isinstance(it := fields.get(key), list)}
+    lists = {key: item for key in ("thoughts", "toolCalls") if isinstance(item := fields.get(key), list)}
     read = {"content": fields["content"], "displayContent": fields.get("displayContent")}
     return {**read, **lists, "model": as_text(fields.get("model"))}
 

@@ -79,7 +79,7 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
 
 
 def _split_items(values: Iterable[tuple[int, Any]], source: str) -> Iterator[tuple[Any, str | None]]:
-    """The values of a file and the items of lists that are not sessions; sessions have a place."""
+    """The values of a file and the items of lists that are not sessions; sessions have a location."""
     for line, value in values:
         items = [value]
         if isinstance(value, list) and value and not _is_list(value):
@@ -90,7 +90,7 @@ def _split_items(values: Iterable[tuple[int, Any]], source: str) -> Iterator[tup
 
 
 def _build(pending: PendingSession) -> ImportedSession:
-    value, place, strays = pending
+    value, location, strays = pending
     builder, fields = SessionBuilder(), as_mapping(value)
     key = _find_list(fields)
     extra = {} if key is None else omit_keys(fields, key)
@@ -100,7 +100,7 @@ def _build(pending: PendingSession) -> ImportedSession:
     for stray in strays:
         builder.add_unknown(None, stray)
     own_id = next((extra[key] for key in _IDS if as_text(extra.get(key))), None)
-    return builder.build(own_id, NAME, place)
+    return builder.build(own_id, NAME, location)
 
 
 def add_message(builder: SessionBuilder, number: int, message: Any) -> None:

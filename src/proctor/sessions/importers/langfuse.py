@@ -115,7 +115,7 @@ def decode_value(value: Any) -> Any:
 
 
 def _first_value(rows: Sequence[Mapping[str, Any]], name: str) -> Any:
-    return next((it for row in rows if decode_value(it := row.get(name)) is not None), None)
+    return next((item for row in rows if decode_value(item := row.get(name)) is not None), None)
 
 
 def _select_messages(
@@ -145,7 +145,7 @@ def _unwrap_arguments(value: Any) -> Any:
     """The single argument of a function that a decorator logged."""
     if not isinstance(value, dict) or not value or value.keys() - _ARGUMENTS:
         return value
-    arguments = [it for it in value.values() if not is_blank(it)]
+    arguments = [item for item in value.values() if not is_blank(item)]
     if len(arguments) != 1:
         return value if arguments else None
     (only,) = arguments
@@ -339,14 +339,14 @@ class _TraceReader:
             index = offset + indexes[number]
             entry = self._make_entry(row, step.span_call, ContentMatcher(contents[number]))
             if inputs[number]:
-                entry["asked"] = [offset + it for it in inputs[number]]
+                entry["asked"] = [offset + item for item in inputs[number]]
             if isinstance(events[index], CustomEvent):
                 events[index] = wrap_raw_event(step.label, entry)
                 if step.span_call is None and _get_type(row) not in OBSERVATION_TYPES:
                     self._unknown[step.label] += 1
                 entry = {key: row[key] for key in ("id", "name") if key in row}
             observations.append({**entry, "event": index})
-        for kind, value in (*strays, *(("odd row", it) for it in self._rows.unknown)):
+        for kind, value in (*strays, *(("odd row", item) for item in self._rows.unknown)):
             events.append(wrap_raw_event(kind, to_storable(value)))
             self._unknown[kind] += 1
         self._unknown.update(count_unknown_parts(Session([*assembled, *messages.parsed])))

@@ -87,7 +87,7 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
 
 
 def _split_sessions(values: Iterable[tuple[int, Any]], source: str) -> Iterator[tuple[Any, str | None]]:
-    """Each session with its place; other values have no place."""
+    """Each session with its location; other values have none."""
     for line, value in values:
         if _is_message_list(value):
             yield value, f"{source}:{line}" if line > 1 else source
@@ -102,7 +102,7 @@ def _split_sessions(values: Iterable[tuple[int, Any]], source: str) -> Iterator[
 def _build(pending: PendingSession) -> ImportedSession:
     builder, fields = SessionBuilder(), as_mapping(pending.value)
     messages, extra = _split_fields(pending.value)
-    scores = {name: it for name in _SCORES if isinstance(it := extra.get(name), bool | int | float)}
+    scores = {name: item for name in _SCORES if isinstance(item := extra.get(name), bool | int | float)}
     builder.recorded = merge_distinct(extra, {"scores": scores} if scores else {})
     _add_system(builder, _find_system(fields, extra), messages)
     for number, message in enumerate(messages, start=1):
@@ -110,7 +110,7 @@ def _build(pending: PendingSession) -> ImportedSession:
     add_response(builder, fields, messages)
     for stray in pending.strays:
         builder.add_unknown(None, stray)
-    return builder.build(_find_id(extra), NAME, pending.place)
+    return builder.build(_find_id(extra), NAME, pending.location)
 
 
 def _find_id(extra: Mapping[str, Any]) -> str | None:
@@ -160,7 +160,7 @@ def add_message(builder: SessionBuilder, number: int, message: Any) -> None:
 def _add_system(builder: SessionBuilder, content: Any, messages: Sequence[Any]) -> None:
     """Add the system prompt that a request has outside its messages."""
     content = as_mapping(content).get("parts", content)
-    known = [it.get("content") for it in map(as_mapping, messages) if it.get("role") in _SYSTEM_ROLES]
+    known = [item.get("content") for item in map(as_mapping, messages) if item.get("role") in _SYSTEM_ROLES]
     if isinstance(content, str | list) and content not in known:
         add_parsed(builder, parse_messages([{"role": "system", "content": content}]))
 

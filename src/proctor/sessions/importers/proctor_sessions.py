@@ -32,7 +32,7 @@ _EVENT_TYPES: Any = Message | ToolCall | ModelCall | CustomEvent
 
 def looks_like(values: Sequence[Any]) -> bool:
     """True for objects that are or contain a session with events."""
-    return any(_find_session(value) is not None for _, value in flatten_lists((0, it) for it in values))
+    return any(_find_session(value) is not None for _, value in flatten_lists((0, item) for item in values))
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
@@ -42,7 +42,7 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
         for line, value in flatten_lists(values)
     )
     for pending in group_items(items, source, lambda _: False):
-        yield _add_strays(_build(pending.value, pending.place), pending.strays)
+        yield _add_strays(_build(pending.value, pending.location), pending.strays)
 
 
 def _find_any_session(value: Any) -> Mapping[str, Any] | None:
@@ -50,7 +50,7 @@ def _find_any_session(value: Any) -> Mapping[str, Any] | None:
     session = _find_session(value)
     outer = as_mapping(value)
     candidates = (outer.get("session"), as_mapping(outer.get("trial")).get("session"))
-    return session if session is not None else next((it for it in candidates if it == {}), None)
+    return session if session is not None else next((item for item in candidates if item == {}), None)
 
 
 def _find_session(value: Any) -> Mapping[str, Any] | None:
@@ -65,17 +65,17 @@ def _find_session(value: Any) -> Mapping[str, Any] | None:
     return next((session for session in (inner, of_trial) if session.get("events") == []), None)
 
 
-def _build(value: Any, place: str) -> ImportedSession:
+def _build(value: Any, location: str) -> ImportedSession:
     session = _find_any_session(value)
     if session is None:
-        return SessionBuilder().build(None, NAME, place)
+        return SessionBuilder().build(None, NAME, location)
     outer = value if session is not value else {}
     trial = as_mapping(outer.get("trial"))
     sample = as_mapping(trial.get("sample"))
     events, unknown = _read_events(session)
-    ids = (as_text(it.get(key)) for it in (outer, sample, session) for key in _IDS)
+    ids = (as_text(item.get(key)) for item in (outer, sample, session) for key in _IDS)
     own_id = next(filter(None, ids), None)
-    name = own_id or default_session_id(place)
+    name = own_id or default_session_id(location)
     id_fields = dict.fromkeys(_IDS, name)
     read = {"output": outer.get("output"), "input": outer.get("input"), "format": NAME} | id_fields
     rest = unread_fields(omit_keys(outer, "session", "trial", "recorded"), read)
@@ -92,7 +92,7 @@ def _build(value: Any, place: str) -> ImportedSession:
         name,
         Session(events),
         NAME,
-        place,
+        location,
         _first_text(events, "user") if first_input is None else first_input,
         _first_text(events[::-1], "assistant") if last_output is None else last_output,
         recorded,
@@ -125,7 +125,7 @@ def _read_events(session: Mapping[str, Any]) -> tuple[list[Event], dict[str, int
 
 def _first_text(events: Sequence[Event], role: str) -> str | None:
     messages = (event for event in events if isinstance(event, Message) and event.role == role)
-    return next((text for it in messages if (text := extract_text(it.content, role))), None)
+    return next((text for item in messages if (text := extract_text(item.content, role))), None)
 
 
 def _add_strays(imported: ImportedSession, strays: Sequence[Any]) -> ImportedSession:

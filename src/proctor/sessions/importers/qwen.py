@@ -22,7 +22,7 @@ _SPEAKERS = ("user", "assistant", "tool_result")
 
 def looks_like(values: Sequence[Any]) -> bool:
     """True for lines whose `message` has `parts`."""
-    return any(_is_message(as_mapping(value)) for _, value in flatten_lists((0, it) for it in values))
+    return any(_is_message(as_mapping(value)) for _, value in flatten_lists((0, item) for item in values))
 
 
 def _is_message(line: Mapping[str, Any]) -> bool:

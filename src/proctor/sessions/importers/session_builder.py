@@ -250,17 +250,17 @@ class SessionBuilder:
 
 
 class PendingSession(NamedTuple):
-    """The value that contains a session, its place, and stray values to store with it."""
+    """The value that contains a session, its location, and stray values to store with it."""
 
     value: Any
-    place: str
+    location: str
     strays: Sequence[Any]
 
 
 def group_items(
     items: Iterable[tuple[Any, str | None]], source: str, is_message: Callable[[Any], bool]
 ) -> Iterator[PendingSession]:
-    """The sessions of a file from its items; only an item that is a session has a place.
+    """The sessions of a file from its items; only an item that is a session has a location.
 
     Messages outside of sessions form one session. Other items go to the next or previous session.
     A single session is named after its file.
@@ -269,17 +269,17 @@ def group_items(
     messages: list[Any] = []
     pending: PendingSession | None = None
     is_only = True
-    for item, place in items:
-        if place is None:
+    for item, location in items:
+        if location is None:
             (messages if is_message(item) else strays).append(item)
             continue
         if pending is not None:
             is_only = False
             yield pending
-        pending, strays = PendingSession(item, place, strays), []
+        pending, strays = PendingSession(item, location, strays), []
     if pending is not None:
-        place = source if is_only and not messages else pending.place
-        yield PendingSession(pending.value, place, [*pending.strays, *strays])
+        location = source if is_only and not messages else pending.location
+        yield PendingSession(pending.value, location, [*pending.strays, *strays])
         strays = []
     if messages or strays:
         yield PendingSession(messages, source, strays)
@@ -313,11 +313,11 @@ def unanswered_event(call: ToolCall) -> CustomEvent:
 
 def _merge_message(event: Event, continuations: Sequence[tuple[Any, list[ToolCall]]]) -> Message:
     assert isinstance(event, Message)
-    contents = [it for it in (event.content, *(content for content, _ in continuations)) if it]
+    contents = [item for item in (event.content, *(content for content, _ in continuations)) if item]
     if all(isinstance(content, str) for content in contents):
         merged: Any = "\n".join(contents)
     else:
-        lists = (it if isinstance(it, list) else [{"type": "text", "text": it}] for it in contents)
+        lists = (item if isinstance(item, list) else [{"type": "text", "text": item}] for item in contents)
         merged = [*chain.from_iterable(lists)]
     calls = (call for _, calls in continuations for call in calls)
     return msgspec.structs.replace(event, content=merged, tool_calls=(*event.tool_calls, *calls))

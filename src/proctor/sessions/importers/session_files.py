@@ -63,10 +63,10 @@ class ReadProblems:
         self._last: Path | None = None
         self._by_file: dict[Path, _FileProblems] = {}
 
-    def add(self, file: Path, text: str, place: int | None = None, unit: str = "line") -> None:
+    def add(self, file: Path, text: str, location: int | None = None, unit: str = "line") -> None:
         """Add a problem of a file, or of a line or session in it."""
         self.count += 1
-        problem = Problem(str(file) if place is None else f"{file}:{place}", text)
+        problem = Problem(str(file) if location is None else f"{file}:{location}", text)
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(problem)
         if file != self._last:
@@ -74,11 +74,11 @@ class ReadProblems:
             self.files += 1
         if file in self._by_file:
             previous = self._by_file[file]
-            same_unit = unit if unit == previous.unit and place is not None else "part"
+            same_unit = unit if unit == previous.unit and location is not None else "part"
             self._by_file[file] = previous._replace(number=previous.number + 1, unit=same_unit)
         elif self.files <= MAX_PROBLEMS:
-            example = text if place is None else f"{unit} {place}: {text}"
-            self._by_file[file] = _FileProblems(1, "part" if place is None else unit, problem, example)
+            example = text if location is None else f"{unit} {location}: {text}"
+            self._by_file[file] = _FileProblems(1, "part" if location is None else unit, problem, example)
 
     @property
     def by_file(self) -> list[Problem]:
@@ -134,7 +134,7 @@ def load_format(name: str) -> Format:
 
 def detect_format(values: Sequence[Any]) -> Format | None:
     """Detect the format from the first values of a file; None if it is unknown."""
-    return next((it for it in map(load_format, FORMATS) if it.looks_like(values)), None)
+    return next((item for item in map(load_format, FORMATS) if item.looks_like(values)), None)
 
 
 class SessionFiles:
@@ -242,8 +242,8 @@ class SessionFiles:
             other = detect_format([value for _, value in first])
             if other is not None and other.NAME != form.NAME:
                 text += f"; it looks like {other.NAME}"
-            place = session.source.removeprefix(f"{file}:")
-            self.read_problems.add(file, text, int(place) if place.isdecimal() else None, "session")
+            location = session.source.removeprefix(f"{file}:")
+            self.read_problems.add(file, text, int(location) if location.isdecimal() else None, "session")
 
     def _read_values(self, file: Path) -> Iterator[tuple[int, Any]]:
         """The readable values of a file; if it breaks off, those before."""

@@ -180,7 +180,7 @@ class _Assembler:
         self._message_indexes: dict[str, int] = {}
         self._thoughts: set[str] = set()
         span_calls = [step.span_call for step in steps if step.span_call is not None]
-        messages = (message for it in span_calls for message in (*it.inputs, *it.outputs))
+        messages = (message for item in span_calls for message in (*item.inputs, *item.outputs))
         requested = (call for message in messages for call in message.tool_calls)
         tool_spans = [
             (number, span_call.call)
@@ -296,7 +296,7 @@ class _Assembler:
 
 
 def _map_results(messages: Sequence[Message]) -> dict[int, ToolCall | None]:
-    return {id(it): call for it, call in zip(messages, match_results(messages), strict=True)}
+    return {id(item): call for item, call in zip(messages, match_results(messages), strict=True)}
 
 
 class _NestedCalls:
@@ -348,7 +348,7 @@ def _collect_outer_usage(
     usages: dict[int, dict[str, Any]] = {}
     for number in sorted({*outer, *outer.values()}, key=depths.__getitem__, reverse=True):
         inside, call = known.pop(number, {}), innermost.pop(number, number)
-        own = {name: it for name, it in _get_usage(steps[number]).items() if name not in inside}
+        own = {name: item for name, item in _get_usage(steps[number]).items() if name not in inside}
         if call != number and own:
             usages.setdefault(call, {}).update(own)
         parent = outer.get(number)
@@ -362,7 +362,7 @@ def _get_usage(step: Step) -> dict[str, Any]:
     call = None if step.span_call is None else step.span_call.call
     if not isinstance(call, ModelCall):
         return {}
-    return {name: it for name, it in msgspec.structs.asdict(call.usage).items() if it is not None}
+    return {name: item for name, item in msgspec.structs.asdict(call.usage).items() if item is not None}
 
 
 def _rate_detail(step: Step) -> int:
@@ -438,14 +438,14 @@ def rename_conflicts(reserved: Collection[str], source: Mapping[str, Any]) -> di
     for name in source:
         if name not in reserved:
             names.of(name)
-    return {names.of(f"their {name}") if name in reserved else name: it for name, it in source.items()}
+    return {names.of(f"their {name}") if name in reserved else name: item for name, item in source.items()}
 
 
 def find_input_and_output(session: Session) -> tuple[Any, Any]:
     """The first nonempty user content and the last nonempty assistant content, or None."""
     messages = [message for message in session[Message] if message.content]
-    users = (it for it in messages if it.role == "user")
-    assistants = (it for it in reversed(messages) if it.role == "assistant")
+    users = (item for item in messages if item.role == "user")
+    assistants = (item for item in reversed(messages) if item.role == "assistant")
     first, last = next(users, None), next(assistants, None)
     return (
         None if first is None else _simplify(first.content, "user"),

@@ -97,11 +97,11 @@ class ExportPipeline:
 
     async def close(self) -> str | None:
         """Export the remaining spans within a time limit; return a warning if some were not sent."""
-        has_failed = any(it.failed for it in self._exporters)
+        has_failed = any(item.failed for item in self._exporters)
         shutdown = asyncio.ensure_future(run_in_thread(self.provider.shutdown))
         waited, sent = 0.0, -1
         while not has_failed and not shutdown.done() and waited < CLOSE_SECONDS:
-            before, sent = sent, sum(it.sent for it in self._exporters)
+            before, sent = sent, sum(item.sent for item in self._exporters)
             if before == sent:
                 break
             await asyncio.wait({shutdown}, timeout=STALL_SECONDS)
@@ -119,7 +119,7 @@ class ExportPipeline:
 
     def _describe_missing(self) -> str | None:
         ended = self._counter.count
-        sent = min(it.sent for it in self._exporters)
+        sent = min(item.sent for item in self._exporters)
         if sent >= ended:
             return None
         return (
@@ -136,7 +136,7 @@ def build_pipeline(environment: Mapping[str, str]) -> tuple[ExportPipeline | Non
     try:
         importlib.import_module("opentelemetry.sdk.trace")
         entry_points = importlib.import_module("importlib.metadata").entry_points
-        installed = {it.name: it for it in entry_points(group="opentelemetry_traces_exporter")}
+        installed = {item.name: item for item in entry_points(group="opentelemetry_traces_exporter")}
         missing = [name for name in names if name not in installed]
         if missing:
             return None, (
