@@ -300,7 +300,7 @@ def test_calls_follow_each_other_if_the_time_allows() -> None:
         ToolCall("search", duration_ms=3.0, error="down"),
         ModelCall("small", details={"error": "no route"}),
     ]
-    in_turn = list(build_call_spans(events, 1_000, 10_000_000, None))
+    in_turn = list(build_call_spans(events, 1_000, 10_000_000, with_content=False))
     assert [(call.began, call.ended) for call in in_turn] == [
         (1_000, 2_001_000),
         (2_001_000, 5_001_000),
@@ -308,7 +308,7 @@ def test_calls_follow_each_other_if_the_time_allows() -> None:
     ]
     assert [call.error for call in in_turn] == [None, "down", "no route"]
     assert [call.attributes.get("error.type") for call in in_turn] == [None, "tool_failed", "call_failed"]
-    together = list(build_call_spans(events, 1_000, 4_000_000, None))
+    together = list(build_call_spans(events, 1_000, 4_000_000, with_content=False))
     assert [call.began for call in together] == [1_000, 1_000, 1_000]
 
 
@@ -322,7 +322,7 @@ def test_messages_are_emitted_by_the_conventions() -> None:
         Message("tool", "found", call_id="c1"),
         ModelCall("small", details={"operation": "embeddings"}),
     ]
-    first, second = build_call_spans(events, 0, 0, str)
+    first, second = build_call_spans(events, 0, 0, with_content=True)
     assert json.loads(first.attributes["gen_ai.input.messages"]) == [
         {"role": "user", "parts": [{"type": "text", "content": '["a","picture"]'}]}
     ]
@@ -333,7 +333,7 @@ def test_messages_are_emitted_by_the_conventions() -> None:
     assert second.name == "embeddings small"
     endless: list[Any] = []
     endless.append(endless)
-    (tool,) = build_call_spans([ToolCall("odd", result=endless)], 0, 0, str)
+    (tool,) = build_call_spans([ToolCall("odd", result=endless)], 0, 0, with_content=True)
     assert tool.attributes["gen_ai.tool.call.result"] == '"(list, which cannot be written)"'
 
 

@@ -85,10 +85,14 @@ class ExportPipeline:
         if not quiet.handlers:
             # Without a handler Python prints each failed attempt; the report has one warning.
             quiet.addHandler(logging.NullHandler())
-        own = {} if _has_service_name(environment) else {"service.name": "proctor"}
+        attributes = environment.get("OTEL_RESOURCE_ATTRIBUTES", "").replace(" ", "")
+        is_named = "OTEL_SERVICE_NAME" in environment or "service.name=" in attributes
+        own = {} if is_named else {"service.name": "proctor"}
         self.provider = sdk.TracerProvider(resource=resources.Resource.create(own), shutdown_on_exit=False)
-        self._counter = _SpanCounter()
-        self.provider.add_span_processor(self._counter)
+        self._ended = 0
+        counter = sdk.SpanProcessor()
+        counter.on_end = self._count_span
+        self.provider.add_span_processor(counter)
         self._exporters = [_CountingExporter(exporter, export.SpanExportResult) for exporter in exporters]
         queue = None if "OTEL_BSP_MAX_QUEUE_SIZE" in environment else QUEUE_SIZE
         for exporter in self._exporters:
@@ -97,7 +101,7 @@ class ExportPipeline:
 
     async def close(self) -> str | None:
         """Export the remaining spans within a time limit; return a warning if some were not sent."""
-        has_failed = any(item.failed for item in self._exporters)
+        has_failed = any(exporter.failed for exporter in self._exporters)
         shutdown = asyncio.ensure_future(run_in_thread(self.provider.shutdown))
         waited, sent = 0.0, -1
         while not has_failed and not shutdown.done() and waited < CLOSE_SECONDS:
@@ -113,17 +117,19 @@ class ExportPipeline:
         await asyncio.gather(shutdown, return_exceptions=True)
         return self._describe_missing()
 
+    def _count_span(self, span: Any) -> None:
+        self._ended += span.context.trace_flags.sampled
+
     def _shut_down_exporters(self) -> None:
         for exporter in self._exporters:
             exporter.shutdown()
 
     def _describe_missing(self) -> str | None:
-        ended = self._counter.count
-        sent = min(item.sent for item in self._exporters)
-        if sent >= ended:
+        missing = self._ended - min(exporter.sent for exporter in self._exporters)
+        if missing <= 0:
             return None
         return (
-            f"OpenTelemetry: {ended - sent} of {ended} spans could not be exported; "
+            f"OpenTelemetry: {missing} of {self._ended} spans could not be exported; "
             "check that the collector is reachable"
         )
 
@@ -150,23 +156,6 @@ def build_pipeline(environment: Mapping[str, str]) -> tuple[ExportPipeline | Non
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
         return None, f"OpenTelemetry: no spans are exported: its settings are wrong: {problem}"
-
-
-class _SpanCounter:
-    def __init__(self) -> None:
-        self.count = 0
-
-    def on_start(self, span: Any, parent_context: Any = None) -> None: ...
-
-    def _on_ending(self, span: Any) -> None: ...
-
-    def on_end(self, span: Any) -> None:
-        self.count += span.context.trace_flags.sampled
-
-    def shutdown(self) -> None: ...
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002
-        return True
 
 
 class _CountingExporter:
@@ -199,11 +188,6 @@ class _CountingExporter:
 
 def _first(environment: Mapping[str, str], names: Sequence[str]) -> str:
     return next((environment[name].strip() for name in names if environment.get(name)), "")
-
-
-def _has_service_name(environment: Mapping[str, str]) -> bool:
-    attributes = environment.get("OTEL_RESOURCE_ATTRIBUTES", "").replace(" ", "")
-    return "OTEL_SERVICE_NAME" in environment or "service.name=" in attributes
 
 
 class Runner(Protocol):
