@@ -90,11 +90,11 @@ def test_iterating_warns_about_unreadable_files(tmp_path: Path) -> None:
     (logs / "b.jsonl").write_text("{")
     data = SessionDataset(logs)
     notes: list[str] = []
-    heard = sessions.warnings.set(notes)
+    recorded = sessions.warnings.set(notes)
     try:
         assert len(list(data)) == 1
     finally:
-        sessions.warnings.reset(heard)
+        sessions.warnings.reset(recorded)
     assert [problem.where for problem in data.problems] == [str(logs / "b.jsonl:1")]
     assert notes == data.warnings
     assert "1 line or file of the dataset" in notes[0]
@@ -165,15 +165,15 @@ def test_traces_of_one_conversation_are_one_cluster(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(rows))
     otlp = {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
     (tmp_path / "b.json").write_text(json.dumps(otlp))
-    found = [(sample.metadata["format"], sample.cluster) for sample in SessionDataset(tmp_path)]
-    assert found == [("langfuse", None), *[("langfuse", "talk")] * 2, *[("otlp", "call")] * 2]
+    result = [(sample.metadata["format"], sample.cluster) for sample in SessionDataset(tmp_path)]
+    assert result == [("langfuse", None), *[("langfuse", "talk")] * 2, *[("otlp", "call")] * 2]
 
 
 def test_the_file_of_a_sub_agent_belongs_to_its_session(tmp_path: Path) -> None:
     """The session itself is called what the cluster of its sub-agents is called."""
     aside = [{**line, "isSidechain": True, "agentId": "helper"} for line in CLAUDE]
-    found = {one.id: one.cluster for one in SessionDataset(folder(tmp_path, a=CLAUDE, b=aside))}
-    assert found == {"cc-1": None, "cc-1/helper": "cc-1"}
+    result = {item.id: item.cluster for item in SessionDataset(folder(tmp_path, a=CLAUDE, b=aside))}
+    assert result == {"cc-1": None, "cc-1/helper": "cc-1"}
 
 
 def test_conflicting_names_lose_nothing() -> None:

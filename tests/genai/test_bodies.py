@@ -129,10 +129,10 @@ def test_nesting_is_limited() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {"choices": [{"index": n, "message": {"content": said}} for n, said in enumerate("ab")]},
-        {"choices": [{"message": {"content": said}} for said in "ab"]},
+        {"choices": [{"index": n, "message": {"content": message}} for n, message in enumerate("ab")]},
+        {"choices": [{"message": {"content": message}} for message in "ab"]},
         {"candidates": [{"content": {"role": "model", "parts": [{"text": it}]}} for it in "ab"]},
-        {"generations": [[{"message": {"type": "ai", "content": said}} for said in "ab"]]},
+        {"generations": [[{"message": {"type": "ai", "content": message}} for message in "ab"]]},
     ],
 )
 def test_the_first_of_several_choices_is_the_answer(body: Any) -> None:
@@ -146,9 +146,9 @@ def test_the_first_of_several_choices_is_the_answer(body: Any) -> None:
 
 def test_choices_with_the_same_index_are_one_answer() -> None:
     """As some services split text and calls; answers to several prompts are no alternatives."""
-    said = [{"index": 0, "message": {"role": "assistant", "content": it}} for it in "ab"]
+    messages = [{"index": 0, "message": {"role": "assistant", "content": it}} for it in "ab"]
     questions = [[{"message": {"type": "ai", "content": it}}] for it in "ab"]
-    for body in ({"choices": said}, {"generations": questions}):
+    for body in ({"choices": messages}, {"generations": questions}):
         turns = parse_response(body)
         assert turns is not None
         assert [message.content for message in turns.messages] == ["a", "b"]

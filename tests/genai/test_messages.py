@@ -29,13 +29,13 @@ def in_json() -> dict[str, Any]:
         {"role": "assistant", "parts": [call]},
         {"role": "tool", "parts": [result]},
     ]
-    said = [
+    messages = [
         {"role": "assistant", "parts": [{"type": "text", "content": "It is sunny."}], "finish_reason": "stop"}
     ]
     return {
         "gen_ai.system_instructions": json.dumps([{"type": "text", "content": "Be brief."}]),
         "gen_ai.input.messages": json.dumps(asked),
-        "gen_ai.output.messages": json.dumps(said),
+        "gen_ai.output.messages": json.dumps(messages),
     }
 
 
@@ -101,8 +101,8 @@ def in_one_attribute() -> dict[str, Any]:
             ],
         },
     ]
-    said = {"role": "assistant", "content": "It is sunny.", "finish_reason": "stop"}
-    return {"gen_ai.prompt": json.dumps({"messages": asked}), "gen_ai.completion": json.dumps(said)}
+    message = {"role": "assistant", "content": "It is sunny.", "finish_reason": "stop"}
+    return {"gen_ai.prompt": json.dumps({"messages": asked}), "gen_ai.completion": json.dumps(message)}
 
 
 def events() -> list[tuple[str, dict[str, Any]]]:
@@ -227,8 +227,8 @@ def test_a_result_and_a_text_are_two_messages() -> None:
 def test_json_parts_are_parsed_but_not_tool_outputs() -> None:
     """A JSON list is what a tool gave; in any other message it may be its parts."""
     parts = json.dumps([{"type": "text", "text": "Hi"}])
-    said = {"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": parts}
-    assert read_call_messages(said).outputs == [Message("assistant", "Hi")]
+    message = {"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": parts}
+    assert read_call_messages(message).outputs == [Message("assistant", "Hi")]
     given = {"gen_ai.prompt.0.role": "tool", "gen_ai.prompt.0.content": parts}
     assert read_call_messages(given).inputs == [Message("tool", parts)]
     numbers = {"gen_ai.prompt.0.content": "[1, 2]"}

@@ -63,11 +63,14 @@ def test_a_shortened_history_is_recognized() -> None:
 def test_two_agents_that_take_turns_are_not_mixed_up() -> None:
     """Each conversation continues where it stopped, even after the same prompt."""
     transcript = Transcript()
-    one, two = Message("system", "one"), Message("system", "two")
-    transcript.add([one, user("a")], [said("1")])
-    transcript.add([two, user("next")], [said("2")])
-    assert transcript.add([one, user("a"), said("1"), user("next")], [said("3")]) == [user("next"), said("3")]
-    assert transcript.add([two, user("next"), said("2"), user("b")], [said("4")]) == [user("b"), said("4")]
+    first, second = Message("system", "one"), Message("system", "two")
+    transcript.add([first, user("a")], [said("1")])
+    transcript.add([second, user("next")], [said("2")])
+    assert transcript.add([first, user("a"), said("1"), user("next")], [said("3")]) == [
+        user("next"),
+        said("3"),
+    ]
+    assert transcript.add([second, user("next"), said("2"), user("b")], [said("4")]) == [user("b"), said("4")]
 
 
 def test_tool_calls_may_be_repeated_one_by_one() -> None:
@@ -121,9 +124,9 @@ def test_one_conversation_is_returned_unchanged(turns: list[tuple[str, str]]) ->
     """Even with repeated texts, every message is there once, in order."""
     transcript = Transcript()
     history: list[Message] = [SYSTEM]
-    told: list[Message] = []
+    actual: list[Message] = []
     for question, answer in turns:
         history.append(user(question))
-        told += transcript.add(history, [said(answer)])
+        actual += transcript.add(history, [said(answer)])
         history.append(said(answer))
-    assert told == history
+    assert actual == history

@@ -21,10 +21,10 @@ DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 
 def real(name: str) -> Path:
     """A file or folder of real logs; skips the test if it is missing."""
-    found = DATA / "07_sessions" / name
-    if not found.exists():
-        pytest.skip(f"there are no real logs at {found} (set PROCTOR_DATA)")
-    return found
+    result = DATA / "07_sessions" / name
+    if not result.exists():
+        pytest.skip(f"there are no real logs at {result} (set PROCTOR_DATA)")
+    return result
 
 
 def values_in(path: Path) -> list[Any]:
@@ -43,8 +43,8 @@ def read(form: Any, values: Iterable[Any], source: str = "logs/chat.jsonl") -> l
 
 def only(form: Any, *values: Any) -> ImportedSession:
     """The one session in some values."""
-    (found,) = read(form, values)
-    return found
+    (imported,) = read(form, values)
+    return imported
 
 
 def written(found: Any) -> str:

@@ -47,15 +47,17 @@ def test_a_rewound_branch_is_kept_outside_the_conversation() -> None:
         answer("8", "7", "What?"),
     ]  # fmt: skip
     new = [linked("9", "2", "Right"), answer("10", "9", "Yes.")]
-    found = only(claude_code, *ASKED, *branch, *new)
-    assert contents(found) == ["Hello", "Hi", "Right", "Yes."]
-    assert found.session[ToolCall] == ()
-    assert found.session.usage == Usage(27, 6)
-    assert found.recorded["tokens"]["once_a_message"] == {"input_tokens": 27, "output_tokens": 6}
-    assert [(one.kind, one.data) for one in found.session[CustomEvent]] == [("rewound", {"taken": branch})]
-    assert found.passed_over == {}
+    imported = only(claude_code, *ASKED, *branch, *new)
+    assert contents(imported) == ["Hello", "Hi", "Right", "Yes."]
+    assert imported.session[ToolCall] == ()
+    assert imported.session.usage == Usage(27, 6)
+    assert imported.recorded["tokens"]["once_a_message"] == {"input_tokens": 27, "output_tokens": 6}
+    assert [(event.kind, event.data) for event in imported.session[CustomEvent]] == [
+        ("rewound", {"taken": branch})
+    ]
+    assert imported.passed_over == {}
     again = only(claude_code, *ASKED, *branch, *new, *branch)
-    assert (again.session.usage, contents(again)) == (found.session.usage, contents(found))
+    assert (again.session.usage, contents(again)) == (imported.session.usage, contents(imported))
 
 
 def test_branches_are_rewound_inside_branches() -> None:
@@ -70,9 +72,9 @@ def test_branches_are_rewound_inside_branches() -> None:
         linked("8", "2", "Three"),
         answer("9", "8", "3"),
     ]
-    found = only(claude_code, *lines)
-    assert contents(found) == ["Hello", "Hi", "Three", "3"]
-    assert [len(one.data["taken"]) for one in found.session[CustomEvent]] == [4, 1]
+    imported = only(claude_code, *lines)
+    assert contents(imported) == ["Hello", "Hi", "Three", "3"]
+    assert [len(event.data["taken"]) for event in imported.session[CustomEvent]] == [4, 1]
 
 
 def test_other_forks_are_no_branches() -> None:
@@ -100,11 +102,11 @@ def test_other_forks_are_no_branches() -> None:
         [linked("3", "4", "One"), linked("4", "3", "Two"), linked("5", "3", "Three")],
     ]  # fmt: skip
     for fork in forks:
-        found = only(claude_code, *ASKED, *fork)
-        assert "rewound" not in [one.kind for one in found.session[CustomEvent]], fork
+        imported = only(claude_code, *ASKED, *fork)
+        assert "rewound" not in [event.kind for event in imported.session[CustomEvent]], fork
         words = [line["message"]["content"] for line in fork]
-        told = contents(found)
-        assert [one for one in words if isinstance(one, str) and one not in told] == []
+        texts = contents(imported)
+        assert [event for event in words if isinstance(event, str) and event not in texts] == []
 
 
 def test_the_work_for_many_branches_is_linear() -> None:

@@ -32,25 +32,25 @@ def output(text: Any, call_id: str = "c") -> list[Any]:
 
 def test_a_session_is_read_in_order() -> None:
     """Items that events repeat are read once; the context is not a user message."""
-    found = only(codex, *CODEX)
-    assert kinds(found) == [
+    imported = only(codex, *CODEX)
+    assert kinds(imported) == [
         "CustomEvent turn_context", "user context", "user", "CustomEvent user_message",
         "CustomEvent reasoning", "ToolCall shell", "CustomEvent token_count", "ModelCall gpt-x",
         "assistant",
     ]  # fmt: skip
-    assert (found.id, found.input, found.output) == ("cx-1", "Run the tests.", "One test fails.")
-    (call,) = found.session[ToolCall]
+    assert (imported.id, imported.input, imported.output) == ("cx-1", "Run the tests.", "One test fails.")
+    (call,) = imported.session[ToolCall]
     assert (call.arguments, call.result) == ({"command": ["pytest"]}, "1 failed")
     assert (call.error, call.duration_ms) == ("exit code 1", 2000.0)
-    assert found.session.usage == Usage(90, 9, 50)
+    assert imported.session.usage == Usage(90, 9, 50)
 
 
 def test_the_same_total_is_the_same_call() -> None:
     """Repeated totals count once; without single counts the differences of totals count."""
     first, more = {"input_tokens": 10, "output_tokens": 1}, {"input_tokens": 30, "output_tokens": 3}
-    told = [event(type="token_count", info={"total_token_usage": total}) for total in (first, first, more)]
-    found = only(codex, CODEX[0], *told, event(type="token_count", info=None))
-    assert [call.usage for call in found.session[ModelCall]] == [Usage(10, 1), Usage(20, 2)]
+    events = [event(type="token_count", info={"total_token_usage": total}) for total in (first, first, more)]
+    imported = only(codex, CODEX[0], *events, event(type="token_count", info=None))
+    assert [call.usage for call in imported.session[ModelCall]] == [Usage(10, 1), Usage(20, 2)]
 
 
 def test_the_exit_code_of_a_command_is_read() -> None:
@@ -86,17 +86,17 @@ def test_an_exit_code_in_the_output_of_a_command_is_ignored() -> None:
 
 def test_other_fields_of_an_output_are_recorded() -> None:
     """An output may be JSON with more fields than the output and its exit code."""
-    told = {"output": "ok", "metadata": {"exit_code": 0, "odd": "x"}, "more": 7}
-    found = only(codex, *output(json.dumps(told)))
-    assert found.session[ToolCall][0].result == "ok"
-    assert found.recorded["log"][-1]["beside output"] == {
+    result = {"output": "ok", "metadata": {"exit_code": 0, "odd": "x"}, "more": 7}
+    imported = only(codex, *output(json.dumps(result)))
+    assert imported.session[ToolCall][0].result == "ok"
+    assert imported.recorded["log"][-1]["beside output"] == {
         "metadata": {"exit_code": 0, "odd": "x"}, "more": 7,
     }  # fmt: skip
 
 
 def test_a_message_that_only_an_event_has_keeps_its_position() -> None:
     """A question without an item comes before the events that follow it."""
-    found = only(
+    imported = only(
         codex,
         CODEX[0],
         event(type="user_message", message="First?"),
@@ -107,10 +107,10 @@ def test_a_message_that_only_an_event_has_keeps_its_position() -> None:
         event(type="user_message", message=" "),
         *output("done", "c2"),
     )
-    assert [kind for kind in kinds(found) if not kind.startswith("Custom")] == [
+    assert [kind for kind in kinds(imported) if not kind.startswith("Custom")] == [
         "user", "ToolCall shell", "assistant", "user", "ToolCall shell",
     ]  # fmt: skip
-    assert [message.content for message in found.session[Message]] == [
+    assert [message.content for message in imported.session[Message]] == [
         "First?", "Answer", "Second?",
     ]  # fmt: skip
 
@@ -119,14 +119,14 @@ def test_a_question_with_an_image_is_read_once() -> None:
     """The event repeats its text alone."""
     parts = [{"type": "input_text", "text": "What is it?"}, {"type": "input_image", "image_url": "x"}]
     asked = item(type="message", role="user", content=parts)
-    found = only(codex, asked, event(type="user_message", message="What is it?"))
-    assert [message.content for message in found.session[Message]] == [parts]
+    imported = only(codex, asked, event(type="user_message", message="What is it?"))
+    assert [message.content for message in imported.session[Message]] == [parts]
 
 
 def test_a_message_that_only_an_event_has_is_added() -> None:
     """A message without an item comes from its event."""
-    found = only(codex, CODEX[0], event(type="agent_message", message="Only here."))
-    assert found.output == "Only here."
+    imported = only(codex, CODEX[0], event(type="agent_message", message="Only here."))
+    assert imported.output == "Only here."
 
 
 def test_older_logs_have_no_envelope() -> None:
@@ -140,24 +140,24 @@ def test_older_logs_have_no_envelope() -> None:
         {"type": "function_call_output", "call_id": "s", "output": [{"type": "text", "text": "a"}]},
     ]
     assert codex.looks_like(lines)
-    found = only(codex, *lines)
-    assert (found.id, found.input) == ("old", "Hi")
-    assert [message.role for message in found.session[Message]] == ["system", "user"]
-    assert found.session[ToolCall][0].name == "local_shell"
-    assert found.session[ToolCall][0].result == "a"
+    imported = only(codex, *lines)
+    assert (imported.id, imported.input) == ("old", "Hi")
+    assert [message.role for message in imported.session[Message]] == ["system", "user"]
+    assert imported.session[ToolCall][0].name == "local_shell"
+    assert imported.session[ToolCall][0].result == "a"
 
 
 def test_another_header_starts_another_session_unless_forked() -> None:
     """A file with two sessions gives two; a fork contains the header of its source."""
     other = {"type": "session_meta", "payload": {"id": "cx-2"}}
-    assert [found.id for found in read(codex, [*CODEX, other])] == ["cx-1", "cx-2"]
+    assert [imported.id for imported in read(codex, [*CODEX, other])] == ["cx-1", "cx-2"]
     fork = {"type": "session_meta", "payload": {"id": "f", "forked_from_id": "cx-1"}}
-    assert [found.id for found in read(codex, [fork, *CODEX])] == ["f"]
+    assert [imported.id for imported in read(codex, [fork, *CODEX])] == ["f"]
 
 
 def test_odd_items_are_counted() -> None:
     """Messages of unknown roles, calls without a name, items and events of new kinds."""
-    found = only(
+    imported = only(
         codex,
         item(type="message", role="ghost", content="x"),
         item(type="function_call"),
@@ -166,17 +166,17 @@ def test_odd_items_are_counted() -> None:
         {"type": "compacted", "payload": {"message": "short"}},
         7,
     )
-    assert found.passed_over == {
+    assert imported.passed_over == {
         "message: ghost": 1, "function_call": 1, "hologram": 1, "event: hologram": 1, "a number": 1,
     }  # fmt: skip
 
 
 def test_real_codex_logs() -> None:
     """All three: answers, tools and tokens."""
-    found = [read(codex, values_in(path))[0] for path in sorted(real("mlflow/codex").iterdir())]
-    assert [one.session.usage.total_tokens for one in found] == [110, None, 250]
-    assert [call.success for one in found for call in one.session[ToolCall]] == [False, True, True]
-    assert [one.passed_over for one in found] == [{}, {}, {}]
+    imported = [read(codex, values_in(path))[0] for path in sorted(real("mlflow/codex").iterdir())]
+    assert [session.session.usage.total_tokens for session in imported] == [110, None, 250]
+    assert [call.success for session in imported for call in session.session[ToolCall]] == [False, True, True]
+    assert [session.passed_over for session in imported] == [{}, {}, {}]
 
 
 def test_each_call_with_a_reused_id_gets_its_own_outcome() -> None:
@@ -192,15 +192,15 @@ def test_each_call_with_a_reused_id_gets_its_own_outcome() -> None:
         ((call, fine, again, call, bad, end), [False, True]),
     ):
         calls = only(codex, CODEX[0], *lines).session[ToolCall]
-        assert [one.result == "bad" for one in calls] == failed
-        assert [one.error == "exit code 1" for one in calls] == failed
-        assert [one.duration_ms == 2000.0 for one in calls] == failed
+        assert [entry.result == "bad" for entry in calls] == failed
+        assert [entry.error == "exit code 1" for entry in calls] == failed
+        assert [entry.duration_ms == 2000.0 for entry in calls] == failed
 
 
 def test_a_repeated_text_is_two_messages() -> None:
     """An event repeats the nearest item; without one it is a message."""
-    asked, heard = item(type="message", role="user", content="Go on."), "Go on."
-    echo = event(type="user_message", message=heard)
+    asked, recorded = item(type="message", role="user", content="Go on."), "Go on."
+    echo = event(type="user_message", message=recorded)
     reply = item(type="message", role="assistant", content="Yes.")
     for lines in (
         (echo, asked, reply, echo, reply),
@@ -209,17 +209,20 @@ def test_a_repeated_text_is_two_messages() -> None:
         (echo, reply, asked, echo, reply),
         (echo, asked, reply, echo, asked, reply),
     ):
-        said = only(codex, CODEX[0], *lines).session[Message]
-        assert [message.content for message in said] == [heard, "Yes.", heard, "Yes."]
+        messages = only(codex, CODEX[0], *lines).session[Message]
+        assert [message.content for message in messages] == [recorded, "Yes.", recorded, "Yes."]
 
 
 def test_totals_that_were_reset_count_again() -> None:
     """Where a count falls, all of it was used since."""
-    totals = [{"input_tokens": asked, "output_tokens": said} for asked, said in ((100, 10), (30, 4), (60, 9))]
-    told = [event(type="token_count", info={"total_token_usage": total}) for total in totals]
-    found = only(codex, CODEX[0], *told)
+    totals = [
+        {"input_tokens": inputs, "output_tokens": outputs}
+        for inputs, outputs in ((100, 10), (30, 4), (60, 9))
+    ]
+    events = [event(type="token_count", info={"total_token_usage": total}) for total in totals]
+    imported = only(codex, CODEX[0], *events)
     used = [Usage(100, 10), Usage(30, 4), Usage(30, 5)]
-    assert [call.usage for call in found.session[ModelCall]] == used
+    assert [call.usage for call in imported.session[ModelCall]] == used
 
 
 def asked(words: Any, **more: Any) -> dict[str, Any]:
@@ -241,7 +244,7 @@ def contents(found: ImportedSession) -> list[Any]:
 def test_rolled_back_turns_are_kept_outside_the_conversation() -> None:
     """The last user turns are removed with their calls and events; their tokens count."""
     used = {"total_token_usage": {"input_tokens": 10, "output_tokens": 1}}
-    found = only(
+    imported = only(
         codex,
         CODEX[0],
         asked("First?"),
@@ -257,11 +260,11 @@ def test_rolled_back_turns_are_kept_outside_the_conversation() -> None:
         asked("Right?"),
         replied("2."),
     )
-    assert contents(found) == ["First?", "1.", "Right?", "2."]
-    assert found.session[ToolCall] == ()
-    assert found.session.usage == Usage(10, 1)
-    assert found.passed_over == {}
-    (rewound,) = (one.data for one in found.session[CustomEvent] if one.kind == "rewound")
+    assert contents(imported) == ["First?", "1.", "Right?", "2."]
+    assert imported.session[ToolCall] == ()
+    assert imported.session.usage == Usage(10, 1)
+    assert imported.passed_over == {}
+    (rewound,) = (entry.data for entry in imported.session[CustomEvent] if entry.kind == "rewound")
     assert rewound["line"] == rolled_back(2)
     assert len(rewound["taken"]) == 7
 
@@ -271,9 +274,9 @@ def test_the_first_question_was_not_rolled_back() -> None:
     for turns in (1, 9):
         context = asked("<environment_context>x</environment_context>")
         lines = (context, asked("Tpyo?"), replied("?"), rolled_back(turns), asked("Typo?"))
-        found = only(codex, CODEX[0], *lines)
-        assert found.input == "Typo?"
-        assert [message.name for message in found.session[Message]] == ["context", None]
+        imported = only(codex, CODEX[0], *lines)
+        assert imported.input == "Typo?"
+        assert [message.name for message in imported.session[Message]] == ["context", None]
 
 
 def test_an_event_with_other_words_is_the_same_turn() -> None:
@@ -282,8 +285,8 @@ def test_an_event_with_other_words_is_the_same_turn() -> None:
     first = (asked("A"), replied("a"))
     echoes = (event(type="user_message", message="Fix it"), event(type="user_message", message="B"))
     for turn in ((asked("[pasted] Fix it"), echoes[0]), (asked("B"), thought, echoes[1])):
-        found = only(codex, CODEX[0], *first, *turn, replied("b"), rolled_back(1))
-        assert contents(found) == ["A", "a"]
+        imported = only(codex, CODEX[0], *first, *turn, replied("b"), rolled_back(1))
+        assert contents(imported) == ["A", "a"]
 
 
 def test_turns_are_rolled_back_repeatedly() -> None:
@@ -292,13 +295,13 @@ def test_turns_are_rolled_back_repeatedly() -> None:
     lines = [asked("A"), replied("a"), echo, replied("b"), echo, asked("Again?"), replied("c")]
     back = rolled_back(1)
     for times, left in enumerate((["A", "a", "Again?", "b"], ["A", "a"], []), start=1):
-        found = only(codex, CODEX[0], *lines, *[back] * times)
-        assert contents(found) == left
+        imported = only(codex, CODEX[0], *lines, *[back] * times)
+        assert contents(imported) == left
     assert only(codex, *lines, *[back] * 4).passed_over == {"event: thread_rolled_back": 1}
     for odd in (0, None, "1", -1):
-        found = only(codex, *lines, rolled_back(odd))
-        assert len(contents(found)) == 6
-        assert found.passed_over == {"event: thread_rolled_back": 1}
+        imported = only(codex, *lines, rolled_back(odd))
+        assert len(contents(imported)) == 6
+        assert imported.passed_over == {"event: thread_rolled_back": 1}
 
 
 def test_the_work_for_many_rollbacks_is_linear() -> None:
@@ -322,10 +325,10 @@ def test_a_question_with_a_marked_image_is_read_once() -> None:
         {"type": "input_text", "text": "What is in [Image #1]?"},
     ]
     echo = event(type="user_message", message="What is in [Image #1]?")
-    found = only(codex, CODEX[0], asked(parts), echo, replied("A cat."))
-    assert contents(found) == [[parts[1], parts[3]], "A cat."]
-    assert found.input == "What is in [Image #1]?"
-    assert [line["frames"] for line in found.recorded["log"] if "frames" in line] == [parts[::2][:2]]
+    imported = only(codex, CODEX[0], asked(parts), echo, replied("A cat."))
+    assert contents(imported) == [[parts[1], parts[3]], "A cat."]
+    assert imported.input == "What is in [Image #1]?"
+    assert [line["frames"] for line in imported.recorded["log"] if "frames" in line] == [parts[::2][:2]]
     unframed = [{"type": "input_text", "text": words} for words in ("<image>", "</image>", "Why?")]
     assert contents(only(codex, asked(unframed))) == ["<image>\n</image>\nWhy?"]
 
@@ -334,8 +337,8 @@ def test_an_event_may_repeat_one_part_of_a_question() -> None:
     """It repeats the complete text, the joined parts, or one part, in this order of preference."""
     parts = [{"type": "input_text", "text": words} for words in ("See here.", "Why?")]
     for words in ("See here.\nWhy?", "See here.Why?", "Why?"):
-        found = only(codex, asked(parts), event(type="user_message", message=words))
-        assert contents(found) == ["See here.\nWhy?"]
+        imported = only(codex, asked(parts), event(type="user_message", message=words))
+        assert contents(imported) == ["See here.\nWhy?"]
     echo = event(type="user_message", message="Why?")
     assert contents(only(codex, asked("Why?"), echo, asked(parts))) == ["Why?", "See here.\nWhy?"]
 
@@ -349,14 +352,14 @@ def test_calls_of_hosted_tools_are_read() -> None:
     ]
     ended = event(type="web_search_end", call_id="ws", query="weather Paris")
     drawn = item(type="image_generation_call", status="completed", result="AA", revised_prompt="x")
-    found = only(codex, CODEX[0], *lines, ended, drawn)
-    assert found.passed_over == {}
-    searched, failed, picture = found.session[ToolCall]
+    imported = only(codex, CODEX[0], *lines, ended, drawn)
+    assert imported.passed_over == {}
+    searched, failed, picture = imported.session[ToolCall]
     assert (searched.name, searched.arguments, searched.success) == ("web_search", action, True)
     assert failed.error == "it failed"
     assert (picture.name, picture.arguments, picture.result) == (
         "image_generation", {"": "x"}, "AA",
     )  # fmt: skip
-    assert kinds(found)[0] == f"CustomEvent {UNANSWERED}"
-    seen = SessionView(found.session.events)
+    assert kinds(imported)[0] == f"CustomEvent {UNANSWERED}"
+    seen = SessionView(imported.session.events)
     assert tool_called("web_search")("", None, seen).passed

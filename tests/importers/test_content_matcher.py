@@ -27,9 +27,9 @@ SEARCH = ToolCall("search", {"query": "topics"}, FOUND, call_id="c1")
 )
 def test_the_content_of_a_call_matches(value: Any) -> None:
     """In every form: as a value, as JSON in a text, as a part of a message."""
-    held = ContentMatcher([SEARCH])
-    assert held.consume(value)
-    assert not held.consume(value), "it is used up"
+    matcher = ContentMatcher([SEARCH])
+    assert matcher.consume(value)
+    assert not matcher.consume(value), "it is used up"
 
 
 @pytest.mark.parametrize(
@@ -53,23 +53,23 @@ def test_the_same_words_in_other_places_do_not_match(value: Any) -> None:
 
 def test_lines_match_in_order_with_the_empty_lines_between_them() -> None:
     """Parts of a message are joined by lines; an empty line is a line."""
-    said = Message("user", "one\ntwo\n\nthree")
-    assert ContentMatcher([said]).consume([{"text": "one"}, {"text": "two\n\nthree"}])
-    assert not ContentMatcher([said]).consume("two\none\n\nthree")
-    assert not ContentMatcher([said]).consume("one\ntwo\nthree\n\n")
+    message = Message("user", "one\ntwo\n\nthree")
+    assert ContentMatcher([message]).consume([{"text": "one"}, {"text": "two\n\nthree"}])
+    assert not ContentMatcher([message]).consume("two\none\n\nthree")
+    assert not ContentMatcher([message]).consume("one\ntwo\nthree\n\n")
 
 
 def test_a_finish_reason_does_not_match_a_text() -> None:
     """A message that reads "stop" is another thing than a call that came to its end."""
-    held = ContentMatcher([ModelCall("small", finish_reason="stop")])
-    assert not held.consume("stop")
-    assert held.consume([{"finish_reason": "stop"}])
+    matcher = ContentMatcher([ModelCall("small", finish_reason="stop")])
+    assert not matcher.consume("stop")
+    assert matcher.consume([{"finish_reason": "stop"}])
 
 
 def test_thoughts_match_in_the_order_of_spans() -> None:
     """Thoughts come before the message, as in the span."""
-    told: list[Event] = [CustomEvent("thinking", "Easy."), Message("assistant", "4")]
-    assert ContentMatcher(told).consume([{"type": "reasoning", "content": "Easy."}, {"content": "4"}])
+    result: list[Event] = [CustomEvent("thinking", "Easy."), Message("assistant", "4")]
+    assert ContentMatcher(result).consume([{"type": "reasoning", "content": "Easy."}, {"content": "4"}])
 
 
 def test_the_work_for_many_equal_lines_is_linear() -> None:

@@ -20,9 +20,9 @@ USAGE = {"input_tokens": 10, "output_tokens": 5}
 
 
 def read(output: Any, given: Any = None) -> Conversation:
-    found = read_conversation(output, given)
-    assert found is not None
-    return found
+    result = read_conversation(output, given)
+    assert result is not None
+    return result
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -31,24 +31,25 @@ def read(output: Any, given: Any = None) -> Conversation:
 )
 def test_the_same_conversation_in_every_shape_gives_the_same_session(shape: str, given: Any) -> None:
     """Order, roles, calls with their results and failures, and the answer do not depend on it."""
-    found = read(SHAPES[shape](), given)
-    assert (found.answer, found.has_answer) == (ANSWER, True)
-    said = [(m.role, m.content) for m in found.session[Message] if m.content and m.role != "tool"]
-    assert said == [("system", SYSTEM), ("user", QUESTION), ("assistant", ANSWER)]
+    imported = read(SHAPES[shape](), given)
+    assert (imported.answer, imported.has_answer) == (ANSWER, True)
+    messages = [(m.role, m.content) for m in imported.session[Message] if m.content and m.role != "tool"]
+    assert messages == [("system", SYSTEM), ("user", QUESTION), ("assistant", ANSWER)]
     assert [
-        (call.name, call.arguments, call.result, call.error, call.call_id) for call in found.session[ToolCall]
+        (call.name, call.arguments, call.result, call.error, call.call_id)
+        for call in imported.session[ToolCall]
     ] == [
         ("search", {"q": "France"}, "Paris is the capital.", None, "c1"),
         ("open", {"page": 1}, "404 Not Found", "404 Not Found", "c2"),
     ]
-    kinds = [type(event) for event in found.session]
+    kinds = [type(event) for event in imported.session]
     assert kinds.index(ToolCall) > 2
     assert max(n for n, kind in enumerate(kinds) if kind is ToolCall) < max(
         n for n, kind in enumerate(kinds) if kind is Message
     )
     if shape != "responses items":
-        assert found.session.usage == Usage(30, 8)
-        assert len(found.session[ModelCall]) == 2
+        assert imported.session.usage == Usage(30, 8)
+        assert len(imported.session[ModelCall]) == 2
 
 
 @pytest.mark.parametrize(
@@ -120,13 +121,13 @@ def test_tool_calls_before_the_end_of_the_input_are_history() -> None:
         "And of Italy?",
         [*chat()[1:2], {"role": "user", "content": "And of Italy?"}],
     ):
-        found = read({"messages": whole}, given)
-        assert [call.name for call in found.session[ToolCall]] == ["recall"]
-        assert found.session.usage == Usage(7)
-        assert [m.role for m in found.session[Message] if m.role != "tool"] == [
+        imported = read({"messages": whole}, given)
+        assert [call.name for call in imported.session[ToolCall]] == ["recall"]
+        assert imported.session.usage == Usage(7)
+        assert [m.role for m in imported.session[Message] if m.role != "tool"] == [
             *("system", "user", "assistant", "assistant", "user", "assistant", "assistant")
         ]
-        assert not any(message.tool_calls for message in found.session[Message][:-2])
+        assert not any(message.tool_calls for message in imported.session[Message][:-2])
     for given in ("Something else", {"question": "?"}, None):
         calls = read({"messages": whole}, given).session[ToolCall]
         assert [call.name for call in calls] == ["search", "open", "recall"]
@@ -189,8 +190,8 @@ USED: Any = {**USAGE, "total_tokens": 15}
 )
 def test_a_response_of_a_model_is_a_conversation_of_one_message(answer: Any, call: Any) -> None:
     """As data and as an SDK object: the text is the answer, a call is requested."""
-    found = read(answer)
-    assert (found.answer, found.session.usage) == (ANSWER, Usage(10, 5))
+    imported = read(answer)
+    assert (imported.answer, imported.session.usage) == (ANSWER, Usage(10, 5))
     asked = read(call)
     assert not asked.has_answer
     assert [event.data["tool_name"] for event in asked.session[CustomEvent]] == ["search"]
@@ -232,13 +233,13 @@ def test_an_answer_without_usage_makes_the_total_unknown() -> None:
     """A sum of some of the calls must not pass for the sum of all."""
     partly: list[Any] = chat()
     del partly[2]["usage"]
-    found = read(partly).session
-    assert [call.usage for call in found[ModelCall]] == [Usage(20, 3), Usage()]
-    assert token_usage_under(1_000)("", None, found).status == "error"
-    assert token_usage_under(22)("", None, found).passed is False
-    whole = {"messages": [{**one, "usage": None} for one in chat()], "usage": {"input_tokens": 9}}
+    imported = read(partly).session
+    assert [call.usage for call in imported[ModelCall]] == [Usage(20, 3), Usage()]
+    assert token_usage_under(1_000)("", None, imported).status == "error"
+    assert token_usage_under(22)("", None, imported).passed is False
+    whole = {"messages": [{**item, "usage": None} for item in chat()], "usage": {"input_tokens": 9}}
     assert read(whole).session.usage == Usage(9)
-    assert read([{**one, "usage": None} for one in chat()]).session[ModelCall] == ()
+    assert read([{**item, "usage": None} for item in chat()]).session[ModelCall] == ()
 
 
 SPLIT = [{"type": "text", "text": "The capital is "}, {"type": "text", "text": "Paris."}]

@@ -33,8 +33,8 @@ TALK = [
 
 @functools.cache
 def known() -> tuple[dict[str, list[bytes]], Mutator]:
-    found = seeds(largest=SMALL)
-    return found, mutator(data for files in found.values() for data in files)
+    result = seeds(largest=SMALL)
+    return result, mutator(data for files in result.values() for data in files)
 
 
 @pytest.mark.parametrize("name", [AUTO, *FORMATS])
@@ -111,9 +111,9 @@ def _drops_a_field(messages: list[Any]) -> list[Any]:
 
 
 def _drops_what_stands_elsewhere(messages: list[Any]) -> list[Any]:
-    said = [message.get("content") for message in messages]
+    text = [message.get("content") for message in messages]
     return [
-        {key: it for key, it in message.items() if key != "note" or it not in said} for message in messages
+        {key: it for key, it in message.items() if key != "note" or it not in text} for message in messages
     ]
 
 
@@ -154,9 +154,9 @@ def test_the_oracle_detects_a_faulty_reader(wrong: Any, kind: str) -> None:
         return watched(lambda: fault_in(reader, [(1, TALK)], Random(1), where), seconds=0.5)
 
     assert fault(Wrong(lambda messages: messages)) is None
-    found = fault(Wrong(wrong))
-    assert found is not None
-    assert found.kind == kind
+    result = fault(Wrong(wrong))
+    assert result is not None
+    assert result.kind == kind
 
 
 def test_a_file_is_split_and_joined() -> None:

@@ -31,47 +31,47 @@ def test_a_session_is_one_conversation() -> None:
     form = detect_format([SESSION])
     assert form is not None
     assert form.NAME == "langfuse"
-    found = only(langfuse, SESSION)
-    assert said(found) == [
+    imported = only(langfuse, SESSION)
+    assert said(imported) == [
         ("system", "Be kind."),
         ("user", "My parcel?"),
         ("assistant", "Which order?"),
         ("user", "1234"),
         ("assistant", "Shipped!"),
     ]
-    assert (found.id, found.input, found.output) == ("s1", "My parcel?", "Shipped!")
-    told = found.recorded
-    assert (told["session_id"], told["title"], told["cost"]) == ("s1", "support", 0.75)
-    assert told["started_at"] == "2026-01-01T00:01:00+00:00"
-    assert told["ended_at"] == "2026-01-01T00:02:00+00:00"
-    assert [trace["id"] for trace in told["traces"]] == ["t1", "t2"]
-    assert [trace.get("repeats") for trace in told["traces"]] == [None, [0, 1, 2]]
-    assert told["session_row"] == {"createdAt": "2026-01-01T00:00:00Z", "projectId": "p1"}
+    assert (imported.id, imported.input, imported.output) == ("s1", "My parcel?", "Shipped!")
+    recorded = imported.recorded
+    assert (recorded["session_id"], recorded["title"], recorded["cost"]) == ("s1", "support", 0.75)
+    assert recorded["started_at"] == "2026-01-01T00:01:00+00:00"
+    assert recorded["ended_at"] == "2026-01-01T00:02:00+00:00"
+    assert [trace["id"] for trace in recorded["traces"]] == ["t1", "t2"]
+    assert [trace.get("repeats") for trace in recorded["traces"]] == [None, [0, 1, 2]]
+    assert recorded["session_row"] == {"createdAt": "2026-01-01T00:00:00Z", "projectId": "p1"}
 
 
 @pytest.mark.parametrize("values", [[[SESSION]], [{"data": [SESSION], "meta": {}}], [7, SESSION]])
 def test_sessions_are_read_from_lists_pages_and_lines(values: list[Any]) -> None:
     """As traces do."""
-    (found,) = read(langfuse, values)
-    assert found.id == "s1"
-    assert len(found.session[Message]) == 5
+    (imported,) = read(langfuse, values)
+    assert imported.id == "s1"
+    assert len(imported.session[Message]) == 5
 
 
 def test_equal_messages_of_two_turns_are_both_kept() -> None:
     """Only messages before the last user message can be history."""
-    found = only(langfuse, session(turn(1, "yes", "OK."), turn(2, "yes", "OK.")))
-    assert said(found) == [("user", "yes"), ("assistant", "OK.")] * 2
+    imported = only(langfuse, session(turn(1, "yes", "OK."), turn(2, "yes", "OK.")))
+    assert said(imported) == [("user", "yes"), ("assistant", "OK.")] * 2
     several = [{"role": "user", "content": "b"}, {"role": "assistant", "content": "OK."}]
     more = [*several, {"role": "user", "content": "c"}]
-    found = only(langfuse, session(turn(1, "yes", "OK."), turn(2, more, "Done.")))
-    assert [words for _, words in said(found)] == ["yes", "OK.", "b", "OK.", "c", "Done."]
+    imported = only(langfuse, session(turn(1, "yes", "OK."), turn(2, more, "Done.")))
+    assert [words for _, words in said(imported)] == ["yes", "OK.", "b", "OK.", "c", "Done."]
 
 
 def test_changed_instructions_do_not_repeat_the_history() -> None:
     """A changed system message is added each time, and nothing else is."""
     second = [{"role": "system", "content": "It is noon."}, *SECOND[1:]]
-    found = only(langfuse, session(turn(1, SECOND[:2], REPLY), turn(2, second, "Shipped!")))
-    assert [role for role, _ in said(found)] == [
+    imported = only(langfuse, session(turn(1, SECOND[:2], REPLY), turn(2, second, "Shipped!")))
+    assert [role for role, _ in said(imported)] == [
         *("system", "user", "assistant"),
         *("system", "user", "assistant"),
     ]
@@ -84,17 +84,17 @@ def test_observations_of_all_turns_have_event_indexes() -> None:
     outer = row("g2", "GENERATION", 2, input=SECOND, output="Shipped!")
     inner = row("g3", "GENERATION", 2, parentObservationId="g2", **ask)
     traces = [turn(1, None, None, observations=[first]), turn(2, None, None, observations=[outer, inner])]
-    found = only(langfuse, session(*traces))
-    events = found.session.events
-    assert found.session.usage.total_tokens == 8
-    about = {entry["id"]: entry for entry in found.recorded["observations"]}
+    imported = only(langfuse, session(*traces))
+    events = imported.session.events
+    assert imported.session.usage.total_tokens == 8
+    about = {entry["id"]: entry for entry in imported.recorded["observations"]}
     assert isinstance(events[about["g1"]["event"]], ModelCall)
     around = events[about["g2"]["event"]]
     assert isinstance(around, CustomEvent)
     assert [events[place].content for place in around.data["found"]["asked"]] == [
         *("Be kind.", "My parcel?", "Which order?", "1234")
     ]
-    assert len(found.session[Message]) == 5
+    assert len(imported.session[Message]) == 5
 
 
 def test_rows_outside_a_session_belong_to_its_traces() -> None:
@@ -110,11 +110,11 @@ def test_other_values_in_a_session_are_kept() -> None:
     """As a stray, which is counted; so is a second session that has the same traces."""
     document = copy.deepcopy(SESSION)
     document["traces"].append({"odd": "one"})
-    found = only(langfuse, document)
-    assert found.passed_over == {"row": 1}
-    assert {"found": {"odd": "one"}} in [event.data for event in found.session[CustomEvent]]
-    (found,) = read(langfuse, [SESSION, {**SESSION, "id": "s2"}])
-    assert (found.id, found.passed_over) == ("s1", {"odd row": 2})
+    imported = only(langfuse, document)
+    assert imported.passed_over == {"row": 1}
+    assert {"found": {"odd": "one"}} in [event.data for event in imported.session[CustomEvent]]
+    (imported,) = read(langfuse, [SESSION, {**SESSION, "id": "s2"}])
+    assert (imported.id, imported.passed_over) == ("s1", {"odd row": 2})
     assert not langfuse.looks_like([{"id": "s1", "traces": ["t1"]}])
 
 
@@ -123,11 +123,11 @@ def test_a_session_without_traces_is_empty() -> None:
     about = {"createdAt": "2026-01-01T00:00:00Z", "projectId": "p"}
     empty = {"id": "s9", **about, "traces": []}
     assert langfuse.looks_like([empty])
-    found = only(langfuse, empty)
-    assert (found.id, len(found.session), found.is_named) == ("s9", 0, True)
-    assert found.recorded == {"session_id": "s9", "session_row": about}
-    assert [one.id for one in read(langfuse, [empty, SESSION])] == ["s1", "s9"]
-    assert [one.id for one in read(langfuse, [{"id": "s1", "traces": []}, SESSION])] == ["s1"]
+    imported = only(langfuse, empty)
+    assert (imported.id, len(imported.session), imported.is_named) == ("s9", 0, True)
+    assert imported.recorded == {"session_id": "s9", "session_row": about}
+    assert [item.id for item in read(langfuse, [empty, SESSION])] == ["s1", "s9"]
+    assert [item.id for item in read(langfuse, [{"id": "s1", "traces": []}, SESSION])] == ["s1"]
     assert not langfuse.looks_like([{"id": "a", "traces": [], "messages": []}])
 
 
@@ -136,8 +136,8 @@ def test_turns_without_times_stay_in_their_order_after_those_with() -> None:
     early = turn(1, "a", "A", timestamp="2026-01-01T02:00:00+02:00")
     late = turn(2, "b", "B", timestamp="2026-01-01T00:30:00+00:00")
     never = turn(3, "c", "C", timestamp=None)
-    found = only(langfuse, session(never, late, early))
-    assert [words for _, words in said(found)] == ["a", "A", "b", "B", "c", "C"]
+    imported = only(langfuse, session(never, late, early))
+    assert [words for _, words in said(imported)] == ["a", "A", "b", "B", "c", "C"]
 
 
 @pytest.mark.parametrize("spans", [False, True], ids=["without spans", "with spans"])
@@ -147,12 +147,12 @@ def test_a_tool_call_that_later_turns_repeat_is_one_call(spans: bool) -> None:
     for number in (1, 2, 3):
         trace, history = looked_up(number, history, spans)
         traces.append(trace)
-    found = only(langfuse, session(*traces))
-    calls = found.session[ToolCall]
+    imported = only(langfuse, session(*traces))
+    calls = imported.session[ToolCall]
     assert [(call.arguments, call.result, call.call_id) for call in calls] == [
         ({"order": number}, f"Sent on day {number}", f"c{number}") for number in (1, 2, 3)
     ]
-    assert len(found.session[Message]) == 12
+    assert len(imported.session[Message]) == 12
     # Alone, the last trace tells of all three, each with its own result.
     alone = only(langfuse, traces[-1]).session[ToolCall]
     assert {call.call_id: call.result for call in alone} == {

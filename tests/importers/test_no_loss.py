@@ -70,10 +70,10 @@ def test_any_json_is_kept(name: str, values: list[Any]) -> None:
     marks: list[str] = []
     marked = [marked_in(value, MEANING, marks) for value in values]
     for some in (values, marked):
-        found = read(load_format(name), some)
-        assert len(found) > 0 or not some
-    kept = written(read(load_format(name), marked))
-    assert [mark for mark in marks if mark not in kept] == []
+        imported = read(load_format(name), some)
+        assert len(imported) > 0 or not some
+    stored = written(read(load_format(name), marked))
+    assert [mark for mark in marks if mark not in stored] == []
     detect_format(values)
 
 
@@ -119,17 +119,17 @@ def test_the_rest_of_a_damaged_file_is_read(path: Path, data: st.DataObject) -> 
         file.write_bytes(raw)
         files = SessionFiles(file)
         try:
-            found = list(files)
+            imported = list(files)
         except DatasetError:
             assert files.problems or not raw.strip()
             return
     if path.suffix != ".jsonl" or any(problem.where == str(file) for problem in files.problems):
         return  # a document that is whole, or a file of which it is told that not all is a session
-    kept = written(found)
+    stored = written(imported)
     damaged = {problem.where.rpartition(":")[2] for problem in files.problems}
     for number, line in enumerate(raw.split(b"\n"), start=1):
         if line.strip():
-            assert str(number) in damaged or _some_of(bytes(line), kept)
+            assert str(number) in damaged or _some_of(bytes(line), stored)
 
 
 def _some_of(line: bytes, kept: str) -> bool:

@@ -46,9 +46,9 @@ def put(folder: Path, name: str, data: bytes | str) -> Path:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_format_is_detected_by_its_content(name: str, tmp_path: Path) -> None:
     """Each example is detected, as lines and as a document."""
-    found = detect_format(EXAMPLES[name])
-    assert found is not None
-    assert name == found.NAME
+    result = detect_format(EXAMPLES[name])
+    assert result is not None
+    assert name == result.NAME
     for path in (
         put(tmp_path, "a.jsonl", lines(EXAMPLES[name])),
         put(tmp_path, "b.json", json.dumps(EXAMPLES[name], indent=1)),
@@ -121,10 +121,10 @@ def test_a_folder_is_walked_in_order(tmp_path: Path) -> None:
     files = SessionFiles(tmp_path)
     assert [Path(session.source).parent.name for session in files] == ["a", "b"]
     assert files.files == 4
-    told = [str(problem) for problem in files.problems]
-    assert len(told) == 2
-    assert "broken.json.gz: it cannot be read" in told[0]
-    assert "settings.json: its format is unknown" in told[1]
+    texts = [str(problem) for problem in files.problems]
+    assert len(texts) == 2
+    assert "broken.json.gz: it cannot be read" in texts[0]
+    assert "settings.json: its format is unknown" in texts[1]
     assert len(list(SessionFiles(tmp_path, pattern="b/*"))) == 1
     assert len(list(SessionFiles(tmp_path, pattern="*.jsonl"))) == 1
     assert len(list(files)) == 2  # a second pass starts anew
@@ -218,7 +218,7 @@ def test_a_session_without_messages_is_reported(tmp_path: Path) -> None:
 
 def test_an_unknown_format_is_described(tmp_path: Path) -> None:
     """Keys and roles of the first item describe the file and the likely format."""
-    for data, told in (
+    for data, result in (
         ([{"role": "critic", "text": "x"}], 'a list of 1, first a mapping with role "critic", text'),
         ([{"conversations": []}, 1], "a list of 2, first a mapping with conversations"),
         (
@@ -231,7 +231,7 @@ def test_an_unknown_format_is_described(tmp_path: Path) -> None:
         path = put(tmp_path, "a.json", json.dumps(data))
         with pytest.raises(DatasetError) as caught:
             list(SessionFiles(path))
-        assert caught.value.what.endswith(told)
+        assert caught.value.what.endswith(result)
     path = put(tmp_path, "b.jsonl", lines(EXAMPLES["codex"]))
     with pytest.raises(DatasetError, match=r"it contains no gemini session .*; it looks like codex"):
         list(SessionFiles(path, "gemini"))
@@ -246,11 +246,11 @@ def test_problems_are_counted_by_file(tmp_path: Path) -> None:
     files = SessionFiles(tmp_path)
     assert len(list(files)) == 1
     assert files.problem_count == MAX_PROBLEMS + 11
-    told = [str(problem).removeprefix(f"{tmp_path}/") for problem in files.read_problems.by_file]
-    assert told[0].startswith("a.jsonl: 1,005 lines with problems, such as line 1: it is not JSON")
-    assert told[1].startswith("b.json: 2 sessions with problems, such as session 1")
-    assert told[2].startswith("c.jsonl: 3 parts")
-    assert told[3] == "d.json: it is empty"
+    texts = [str(problem).removeprefix(f"{tmp_path}/") for problem in files.read_problems.by_file]
+    assert texts[0].startswith("a.jsonl: 1,005 lines with problems, such as line 1: it is not JSON")
+    assert texts[1].startswith("b.json: 2 sessions with problems, such as session 1")
+    assert texts[2].startswith("c.jsonl: 3 parts")
+    assert texts[3] == "d.json: it is empty"
 
 
 def test_a_problem_of_all_files_is_reported_once(tmp_path: Path) -> None:

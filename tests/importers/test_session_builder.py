@@ -84,10 +84,10 @@ def test_an_inserted_message_comes_before_its_event() -> None:
     builder.insert_message(2, "assistant", "last")
     builder.insert_message(1, "user", "first")
     builder.insert_message(1, "user", "second")
-    found = builder.build("s", "codex", "f")
-    words = [getattr(event, "kind", None) or event.content for event in found.session]  # type: ignore[union-attr]
+    result = builder.build("s", "codex", "f")
+    words = [getattr(event, "kind", None) or event.content for event in result.session]  # type: ignore[union-attr]
     assert words == ["one", "first", "second", "two", "last"]
-    assert (found.input, found.output) == ("first", "last")
+    assert (result.input, result.output) == ("first", "last")
 
 
 def test_an_outcome_is_not_set_on_an_earlier_call() -> None:

@@ -48,9 +48,9 @@ def test_each_call_with_a_reused_id_gets_its_own_result() -> None:
     first, second = asking("a", 0, ROME[:1], ROME[1]), asking("b", 1, ROME, FINE)
     third, fourth = asking("c", 2, later[:5], OSLO[1]), asking("d", 3, later, FINE)
     assert results(first, second, third, fourth) == {"Rome": "Rainy", "Oslo": "Snowy"}
-    found = only(otlp, spans(first, second, third))
-    assert [call.result for call in found.session[ToolCall]] == ["Rainy"]
-    assert [e.data["arguments"] for e in found.session[CustomEvent] if e.kind == UNANSWERED] == [
+    imported = only(otlp, spans(first, second, third))
+    assert [call.result for call in imported.session[ToolCall]] == ["Rainy"]
+    assert [e.data["arguments"] for e in imported.session[CustomEvent] if e.kind == UNANSWERED] == [
         {"city": "Oslo"}
     ]
 
@@ -75,51 +75,51 @@ def test_tool_spans_with_the_same_id_match_their_calls_in_order() -> None:
     tool["gen_ai.tool.call.id"] = "call_0"
     ran = span("t", 1, {**tool, "gen_ai.tool.call.arguments": '{"city": "Rome"}'})
     later = [*ROME, FINE, OSLO[0]]
-    found = only(
+    imported = only(
         otlp,
         spans(
             asking("a", 0, ROME[:1], ROME[1]), ran, asking("b", 2, ROME, FINE),
             asking("c", 3, later, OSLO[1]),
         ),
     )  # fmt: skip
-    assert [call.arguments for call in found.session[ToolCall]] == [{"city": "Rome"}]
-    (open_,) = [e.data for e in found.session[CustomEvent] if e.kind == UNANSWERED]
+    assert [call.arguments for call in imported.session[ToolCall]] == [{"city": "Rome"}]
+    (open_,) = [e.data for e in imported.session[CustomEvent] if e.kind == UNANSWERED]
     assert open_["arguments"] == {"city": "Oslo"}
 
 
 def test_a_span_keeps_contents_that_the_session_lacks() -> None:
     """The input of a guardrail stays with its span, even if a model received the same text."""
     guard = {"openinference.span.kind": "GUARDRAIL", "input.value": "Rome?", "output.value": "1"}
-    found = only(otlp, spans(asking("a", 0, ROME[:1], FINE), span("guard", 1, guard)))
-    (kept,) = [e.data["found"] for e in found.session[CustomEvent]]
-    assert kept["attributes"] == guard
-    chat, _ = found.recorded["spans"]
+    imported = only(otlp, spans(asking("a", 0, ROME[:1], FINE), span("guard", 1, guard)))
+    (stored,) = [e.data["found"] for e in imported.session[CustomEvent]]
+    assert stored["attributes"] == guard
+    chat, _ = imported.recorded["spans"]
     assert set(chat["attributes"]) == set(CHAT)
-    assert [found.session.events[place] for place in chat["asked"]] == [Message("user", "Rome?")]
+    assert [imported.session.events[place] for place in chat["asked"]] == [Message("user", "Rome?")]
 
 
 def test_an_unreadable_answer_does_not_replace_the_question() -> None:
     """A question in place of the messages is kept and reported as unreadable."""
     chat = asking("a", 0, ROME[:1], FINE)
     chat["attributes"][-1]["value"] = value("Rome?")
-    found = only(otlp, spans(chat))
-    assert found.recorded["spans"][0]["attributes"]["gen_ai.output.messages"] == "Rome?"
-    assert found.session[ModelCall][0].details == {"unreadable": ["gen_ai.output.messages"]}
+    imported = only(otlp, spans(chat))
+    assert imported.recorded["spans"][0]["attributes"]["gen_ai.output.messages"] == "Rome?"
+    assert imported.session[ModelCall][0].details == {"unreadable": ["gen_ai.output.messages"]}
 
 
 def test_the_role_of_a_developer_is_kept() -> None:
     """It becomes a system message, and the original role is recorded."""
-    found = only(otlp, spans(asking("a", 0, [said("developer", words("Be brief."))], FINE)))
-    assert found.session[Message][0] == Message("system", "Be brief.")
-    assert "developer" in found.recorded["spans"][0]["attributes"]["gen_ai.input.messages"]
+    imported = only(otlp, spans(asking("a", 0, [said("developer", words("Be brief."))], FINE)))
+    assert imported.session[Message][0] == Message("system", "Be brief.")
+    assert "developer" in imported.recorded["spans"][0]["attributes"]["gen_ai.input.messages"]
 
 
 def test_parts_of_messages_that_are_not_understood_are_counted() -> None:
     """They stay in the message unchanged; images are known."""
     odd = said("user", words("See:"), {"type": "hologram", "x": 1}, {"type": "uri", "uri": "a"})
-    found = only(otlp, spans(asking("a", 0, [odd], FINE)))
-    assert found.passed_over == {"part: hologram": 1}
-    assert {"type": "hologram", "x": 1} in found.session[Message][0].content
+    imported = only(otlp, spans(asking("a", 0, [odd], FINE)))
+    assert imported.passed_over == {"part: hologram": 1}
+    assert {"type": "hologram", "x": 1} in imported.session[Message][0].content
 
 
 @pytest.mark.parametrize("shape", ["nested", "resources", "texts", "chats"])
@@ -133,9 +133,9 @@ def test_the_work_for_a_trace_is_linear(shape: str) -> None:
         long = "\n".join(f"line {n}" for n in range(50))
         texts = [asking(f"s{n}", n, [said("user", words(f"{n}\n{long}"))], FINE) for n in range(count)]
         chats = [span(f"s{n}", n, USED if n < 9 else CHAT, parent=f"s{n - 1}") for n in range(count)]
-        alone = [spans(one)["resourceSpans"][0] for one in nested]
-        for number, one in enumerate(alone):
-            one["resource"] = {"attributes": pairs({"service.name": f"s{number}"})}
+        alone = [spans(item)["resourceSpans"][0] for item in nested]
+        for number, item in enumerate(alone):
+            item["resource"] = {"attributes": pairs({"service.name": f"s{number}"})}
         if shape == "resources":
             return {"resourceSpans": alone}
         return spans(*{"nested": nested, "texts": texts, "chats": chats}[shape])
@@ -149,12 +149,12 @@ def test_a_long_resource_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(otlp, "repr", compared.append, raising=False)
     document = spans(*(span(f"s{n}", n, {}) for n in range(200)))
     document["resourceSpans"][0]["resource"] = {"attributes": pairs({"k": "y" * 1_000_000})}
-    found = only(otlp, document)
+    imported = only(otlp, document)
     assert compared == []
-    assert [len(one["k"]) for one in found.recorded["resources"]] == [1_000_000]
+    assert [len(session["k"]) for session in imported.recorded["resources"]] == [1_000_000]
     same = [spans(span(f"s{n}", n, {}))["resourceSpans"][0] for n in range(3)]
-    found = only(otlp, {"resourceSpans": same})
-    assert found.recorded["resources"] == [{"service.name": "shop"}]
+    imported = only(otlp, {"resourceSpans": same})
+    assert imported.recorded["resources"] == [{"service.name": "shop"}]
 
 
 USED = {**CHAT, "gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 20}
@@ -201,10 +201,10 @@ def test_other_spans_of_a_trace_are_not_counted_as_calls() -> None:
     """Spans with a name and an input, and unknown rows, look like tool calls."""
     plan = row("plan", "SPAN", 0, input={"goal": "x"}, output="y", error=True)
     stray = {"name": "go", "input": {}, "tool": "go"}
-    found = only(langfuse, {"trace": {"id": "t"}, "observations": [plan]}, stray)
-    assert read_calls(found.session.view()) == []
-    (kept, _) = [event.data["found"] for event in found.session[CustomEvent]]
-    assert (kept["name"], kept["input"]) == ("plan", {"goal": "x"})
+    imported = only(langfuse, {"trace": {"id": "t"}, "observations": [plan]}, stray)
+    assert read_calls(imported.session.view()) == []
+    (stored, _) = [event.data["found"] for event in imported.session[CustomEvent]]
+    assert (stored["name"], stored["input"]) == ("plan", {"goal": "x"})
     odd = {**span("guard", 0, {"x": 1}), "input": {"a": 1}, "tool_name": "guard"}
     assert read_calls(only(otlp, {**spans(odd), "tool": stray}).session.view()) == []
 
@@ -212,25 +212,25 @@ def test_other_spans_of_a_trace_are_not_counted_as_calls() -> None:
 def test_fields_of_a_span_do_not_replace_our_fields() -> None:
     """A field whose name the record uses gets another name."""
     theirs = {"id": "x", "asked": [9], "event": 7, "scope": "y", "odd": 1}
-    found = only(otlp, spans({**asking("a", 0, ROME[:1], FINE), **theirs}))
-    (kept,) = found.recorded["spans"]
-    assert {name: kept[f"their {name}"] for name in theirs} == theirs
-    assert (kept["id"], kept["asked"], kept["event"]) == ("a", [0], 2)
+    imported = only(otlp, spans({**asking("a", 0, ROME[:1], FINE), **theirs}))
+    (stored,) = imported.recorded["spans"]
+    assert {name: stored[f"their {name}"] for name in theirs} == theirs
+    assert (stored["id"], stored["asked"], stored["event"]) == ("a", [0], 2)
     both = only(otlp, spans({**span("a", 0, {}), "id": 1, "their id": 2, "their id 2": 3}))
-    (kept,) = [event.data["found"] for event in both.session[CustomEvent]]
-    assert (kept["their id"], kept["their id 2"], kept["their id 3"]) == (2, 3, 1)
+    (stored,) = [event.data["found"] for event in both.session[CustomEvent]]
+    assert (stored["their id"], stored["their id 2"], stored["their id 3"]) == (2, 3, 1)
     seen = row("plan", "TOOL", 0, asked=[9], event=7, **{"their event": 8})
-    (kept,) = only(langfuse, {"trace": {"id": "t"}, "observations": [seen]}).recorded["observations"]
-    assert (kept["their asked"], kept["event"]) == ([9], 0)
-    assert (kept["their event"], kept["their event 2"]) == (8, 7)
+    (stored,) = only(langfuse, {"trace": {"id": "t"}, "observations": [seen]}).recorded["observations"]
+    assert (stored["their asked"], stored["event"]) == ([9], 0)
+    assert (stored["their event"], stored["their event 2"]) == (8, 7)
 
 
 def test_rows_without_ids_have_no_children() -> None:
     """An id that looks like a number of ours is an id."""
     rows = [row("", "TOOL", 0, input={"a": 1}), row("#0", "TOOL", 1, input={"a": 2})]
     rows[0]["name"] = rows[1]["name"] = "go"
-    found = only(langfuse, {"trace": {"id": "t"}, "observations": rows})
-    assert [call.arguments for call in found.session[ToolCall]] == [{"a": 1}, {"a": 2}]
+    imported = only(langfuse, {"trace": {"id": "t"}, "observations": rows})
+    assert [call.arguments for call in imported.session[ToolCall]] == [{"a": 1}, {"a": 2}]
 
 
 def test_nested_spans_of_one_tool_are_one_call() -> None:
@@ -238,8 +238,8 @@ def test_nested_spans_of_one_tool_are_one_call() -> None:
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather"}
     chain = span("chain", 1, {"openinference.span.kind": "CHAIN"}, parent="outer")
     inner = span("inner", 2, tool, parent="chain")
-    found = only(otlp, spans(span("outer", 0, tool), chain, inner))
-    assert len(found.session[ToolCall]) == 1
+    imported = only(otlp, spans(span("outer", 0, tool), chain, inner))
+    assert len(imported.session[ToolCall]) == 1
     other = span("inner", 2, {**tool, "gen_ai.tool.name": "search"}, parent="chain")
-    found = only(otlp, spans(span("outer", 0, tool), chain, other))
-    assert [call.name for call in found.session[ToolCall]] == ["weather", "search"]
+    imported = only(otlp, spans(span("outer", 0, tool), chain, other))
+    assert [call.name for call in imported.session[ToolCall]] == ["weather", "search"]

@@ -97,8 +97,8 @@ def test_any_json_is_kept(name: str, values: list[Any]) -> None:
     marks: list[str] = []
     marked = [marked_in(value, MEANING, marks) for value in values]
     assert written(read(FORMATS[name], values))
-    kept = written(read(FORMATS[name], marked))
-    assert [mark for mark in marks if mark not in kept] == []
+    stored = written(read(FORMATS[name], marked))
+    assert [mark for mark in marks if mark not in stored] == []
     for form in FORMATS.values():
         form.looks_like(values)
 
@@ -174,11 +174,11 @@ def test_odd_values_in_a_real_trace_are_read(path: Path, changes: list[tuple[flo
     for place, put in changes:
         change(values, place, put)
     form = otlp if "otlp" in path.name else langfuse
-    found = read(form, closed(values))
-    assert written(found)
+    imported = read(form, closed(values))
+    assert written(imported)
     # Where nothing but empty lists and mappings is left, there is no session.
-    held = [c[k] for c, k in spots(values) if not isinstance(c[k], dict | list)]
-    assert found or not any(values) or not held
+    matcher = [c[k] for c, k in spots(values) if not isinstance(c[k], dict | list)]
+    assert imported or not any(values) or not matcher
 
 
 def change(values: list[Any], place: float, put: Any) -> None:

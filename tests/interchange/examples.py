@@ -135,10 +135,10 @@ def take(history: History, path: Path) -> list[ImportedRun]:
 
 def everything(history: History) -> dict[str, object]:
     """All that can be seen of a history."""
-    found: dict[str, object] = {"baselines": {name: run.run_id for name, run in history.baselines().items()}}
+    result: dict[str, object] = {"baselines": {name: run.run_id for name, run in history.baselines().items()}}
     for run in history.runs(limit=1000):
         report = history.report(run.run_id)
-        found[run.run_id] = (
+        result[run.run_id] = (
             run,
             JSONReporter().generate(report),
             MarkdownReporter().generate(report),
@@ -148,4 +148,4 @@ def everything(history: History) -> dict[str, object]:
             report.metrics,
             report.by_configuration,
         )
-    return found
+    return result

@@ -53,14 +53,14 @@ def test_every_kind_of_damage_is_reported_with_its_line(tmp_path: Path, parts: l
     good = [json.dumps(part) for part in parts]
     head, first, second, end, head2, third, end2 = parts
     trial = second["result"]["trial"]
-    told, runs = refusal(tmp_path, [*good[:4], good[4][:40]])
-    assert told.startswith(f"bad.jsonl:5: {DAMAGE}JSON is malformed")
+    message, runs = refusal(tmp_path, [*good[:4], good[4][:40]])
+    assert message.startswith(f"bad.jsonl:5: {DAMAGE}JSON is malformed")
     assert runs == ["r1"]
-    told, runs = refusal(tmp_path, [*good[:4], good[4], good[6]])
-    assert told.endswith("run r2 has 0 results here, but its end is for run r2 with 1 result")
+    message, runs = refusal(tmp_path, [*good[:4], good[4], good[6]])
+    assert message.endswith("run r2 has 0 results here, but its end is for run r2 with 1 result")
     assert runs == ["r1"]
     (tmp_path / "into.db").unlink()
-    for lines, line, said in [
+    for lines, line, messages in [
         (good[:3], 3, "it ends in the middle of run r1"),
         ([good[0], good[2], good[1], good[3]], 3, "the result has the position 0, which is repeated"),
         ([good[0], good[1], good[1], good[3]], 3, "the result has the position 0, which is repeated"),
@@ -88,8 +88,8 @@ def test_every_kind_of_damage_is_reported_with_its_line(tmp_path: Path, parts: l
         ([good[0], changed(first, more=1)], 2, "Object contains unknown field `more`"),
         ([good[0], "[" * 100_000], 2, ""),
     ]:
-        told, runs = refusal(tmp_path, lines)
-        assert told.startswith(f"bad.jsonl:{line}: {DAMAGE}{said}"), told
+        message, runs = refusal(tmp_path, lines)
+        assert message.startswith(f"bad.jsonl:{line}: {DAMAGE}{messages}"), message
         assert runs == []
     assert (end["results"], third["position"], end2["run_id"], head2["part"]) == (2, 0, "r2", "run")
 
@@ -98,16 +98,16 @@ def test_every_kind_of_damage_is_reported_with_its_line(tmp_path: Path, parts: l
 def test_an_id_that_is_a_path_is_refused(tmp_path: Path, parts: list[Any], run_id: str) -> None:
     """Ids become names of files, and must not be read as an option or another word."""
     parts[0]["metadata"]["run_id"] = run_id
-    told, runs = refusal(tmp_path, [json.dumps(part) for part in parts])
-    assert told.startswith("bad.jsonl:1: ")
-    assert "is not a valid run id" in told
+    message, runs = refusal(tmp_path, [json.dumps(part) for part in parts])
+    assert message.startswith("bad.jsonl:1: ")
+    assert "is not a valid run id" in message
     assert runs == []
 
 
 def test_a_file_of_a_newer_proctor_is_refused(tmp_path: Path, parts: list[Any]) -> None:
     """The error names the version of the file and the supported version."""
-    told, _ = refusal(tmp_path, [changed(parts[0], proctor_run=2)])
-    assert told == "bad.jsonl:1: the file has version 2; this version of Proctor reads 1"
+    message, _ = refusal(tmp_path, [changed(parts[0], proctor_run=2)])
+    assert message == "bad.jsonl:1: the file has version 2; this version of Proctor reads 1"
 
 
 @pytest.mark.parametrize("name", ["none.jsonl", "none.csv", "none.parquet"])
@@ -160,8 +160,8 @@ def test_a_truncated_table_is_refused(tmp_path: Path, as_: Format) -> None:
         parquet.write_table(parquet.read_table(file).slice(0, 6), file)
     else:
         parts = file.read_bytes().split(b"\n" if as_ == "jsonl" else b"\n2026")
-        kept = parts[:4] if as_ == "jsonl" else parts[:3]
-        file.write_bytes((b"\n" if as_ == "jsonl" else b"\n2026").join(kept) + b"\n")
+        stored = parts[:4] if as_ == "jsonl" else parts[:3]
+        file.write_bytes((b"\n" if as_ == "jsonl" else b"\n2026").join(stored) + b"\n")
     other = SQLiteHistory(tmp_path / "other.db")
     with pytest.raises(UsageError, match=r"results? here, but its end is for|in the middle of run"):
         take(other, file)
@@ -205,8 +205,8 @@ def test_an_existing_baseline_is_kept(tmp_path: Path) -> None:
     other = SQLiteHistory(tmp_path / "other.db")
     store_run(other, make_run("mine"))
     other.set_baseline("main", "mine")
-    told = take(other, write(history, tmp_path / "runs.csv", "csv"))
-    assert (told[0].baselines, told[0].taken) == (["größer"], ["main"])
+    imports = take(other, write(history, tmp_path / "runs.csv", "csv"))
+    assert (imports[0].baselines, imports[0].taken) == (["größer"], ["main"])
     assert {name: run.run_id for name, run in other.baselines().items()} == {
         "größer": RUN.run_id,
         "main": "mine",
@@ -221,9 +221,9 @@ def test_an_existing_baseline_moves_on_request(tmp_path: Path) -> None:
     store_run(other, make_run("mine"))
     other.set_baseline("main", "mine")
     file = write(history, tmp_path / "runs.csv", "csv")
-    told = list(import_runs(other, file, move_baselines=True))
-    assert (told[0].baselines, told[0].taken) == (["größer", "main"], [])
-    assert told[0].moved == {"main": "mine"}
+    imports = list(import_runs(other, file, move_baselines=True))
+    assert (imports[0].baselines, imports[0].taken) == (["größer", "main"], [])
+    assert imports[0].moved == {"main": "mine"}
     assert other.baseline("main").run_id == RUN.run_id
 
 
@@ -262,8 +262,8 @@ def test_results_that_do_not_match_their_metrics_are_refused(
         assert before in text
         where = text.rindex('"part":"end"') if before.startswith(('"n"', '"pass_rate"')) else 0
         text = text[:where] + text[where:].replace(before, after, 1 if where else -1)
-    told, runs = refusal(tmp_path, text.splitlines())
-    assert f"the stored {said}" in told
+    message, runs = refusal(tmp_path, text.splitlines())
+    assert f"the stored {said}" in message
     assert runs == []
 
 
@@ -314,7 +314,7 @@ def test_a_killed_import_leaves_no_partial_run(tmp_path: Path) -> None:
     assert run_ids(other.runs()) == ["r1"]
     assert other.report("r1").total == 1_000
     assert other._ask("SELECT count(*) FROM blocks WHERE run NOT IN (SELECT id FROM runs)") == [(0,)]
-    assert [one.new for one in take(other, file)] == [False, True]
+    assert [item.new for item in take(other, file)] == [False, True]
     assert everything(other) == everything(history)
 
 
@@ -323,7 +323,7 @@ def test_a_run_without_a_zone_or_configuration_is_refused(tmp_path: Path, parts:
     changes: list[dict[str, Any]] = [{"started_at": "2026-01-01T00:00:00"}, {"configurations": []}]
     for change in changes:
         metadata = {**parts[0]["metadata"], **change}
-        told, runs = refusal(tmp_path, [changed(parts[0], metadata=metadata)])
-        assert "the run has no configuration, or its start has no time zone" in told
+        message, runs = refusal(tmp_path, [changed(parts[0], metadata=metadata)])
+        assert "the run has no configuration, or its start has no time zone" in message
         assert runs == []
     assert msgspec.json.encode(make_run("r1"))

@@ -37,11 +37,11 @@ def test_nothing_is_lost(tmp_path: Path, as_: Format) -> None:
     history = filled(tmp_path / "h.db")
     other = SQLiteHistory(tmp_path / "other.db")
     file = write(history, tmp_path / f"runs.{as_}", as_)
-    told = take(other, file)
-    assert [(one.run_id, one.results, one.new) for one in told] == [
+    imports = take(other, file)
+    assert [(item.run_id, item.results, item.new) for item in imports] == [
         (RUN.run_id, 4, True), ("gaps", 3, True), ("killed", 2, True), ("begun", 0, True),
     ]  # fmt: skip
-    assert told[0].baselines == ["größer", "main"]
+    assert imports[0].baselines == ["größer", "main"]
     assert everything(other) == everything(history)
     assert lines(other) == lines(history)
     again = write(other, tmp_path / f"again.{as_}", as_)
@@ -58,8 +58,8 @@ def test_existing_runs_are_skipped(tmp_path: Path, as_: Format) -> None:
     """Equal runs are reported and unchanged, so an interrupted import can be repeated."""
     history = filled(tmp_path / "h.db")
     before = everything(history)
-    told = take(history, write(history, tmp_path / f"runs.{as_}", as_))
-    assert [(one.new, one.results) for one in told] == [
+    imports = take(history, write(history, tmp_path / f"runs.{as_}", as_))
+    assert [(item.new, item.results) for item in imports] == [
         (False, 4), (False, 3), (False, 2), (False, 0),
     ]  # fmt: skip
     assert everything(history) == before
@@ -85,8 +85,8 @@ def test_every_result_is_read_back(tmp_path: Path, given: list[Any]) -> None:
         history,
         make_run("r1"),
         [
-            EvalResult(Trial(Sample(name, asked, wanted), said), {"exact": Score(value, True, why)})
-            for name, asked, said, value, why, wanted in given
+            EvalResult(Trial(Sample(name, asked, wanted), message), {"exact": Score(value, True, why)})
+            for name, asked, message, value, why, wanted in given
         ],
     )
     for as_ in FORMATS:
@@ -109,13 +109,13 @@ def test_a_table_has_the_expected_columns(tmp_path: Path) -> None:
     """A row for each result, numbers as numbers, and a column for each evaluator's score."""
     history = filled(tmp_path / "h.db")
     text = b"".join(export_runs(history, [history.find(RUN.run_id)], "csv")).decode()
-    found = list(csv.DictReader(io.StringIO(text, newline="")))
-    assert list(found[0]) == [
+    result = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert list(result[0]) == [
         "run_id", "run_name", "run_began", "configuration", "sample_id", "epoch", "outcome",
         "value", "latency_ms", "tokens", "cost", "error", "input", "expected", "output",
         "score.exact", "score.judge", "record", "run_record",
     ]  # fmt: skip
-    first, second, third, fourth = found
+    first, second, third, fourth = result
     assert (first["run_name"], first["run_began"]) == ("exam ü", "2026-03-01T08:30:15.123456+00:00")
     assert (first["sample_id"], first["outcome"], first["tokens"]) == ("a", "failed", "15")
     assert (float(first["latency_ms"]), float(first["cost"])) == (1 / 3, 0.1 + 0.2)
@@ -124,7 +124,7 @@ def test_a_table_has_the_expected_columns(tmp_path: Path) -> None:
     assert (second["outcome"], second["value"], second["score.judge"]) == ("failed", "0.3333333333333333", "")
     assert (third["error"].startswith("TimeoutError: "), third["epoch"]) == (True, "1")
     assert (fourth["output"], fourth["configuration"]) == ("", "large")
-    assert [bool(row["run_record"]) for row in found] == [True, False, False, False]
+    assert [bool(row["run_record"]) for row in result] == [True, False, False, False]
 
 
 def test_no_cell_is_a_spreadsheet_formula(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_many_rows_are_written_in_groups(tmp_path: Path) -> None:
     groups = parquet.ParquetFile(file).metadata
     assert [groups.row_group(n).num_rows for n in range(groups.num_row_groups)] == [5_000, 3, 1]
     other = SQLiteHistory(tmp_path / "other.db")
-    assert [one.results for one in take(other, file)] == [5_001, 3]
+    assert [item.results for item in take(other, file)] == [5_001, 3]
     assert lines(other) == lines(history)
 
 

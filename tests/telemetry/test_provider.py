@@ -58,8 +58,8 @@ class Collector:
     def take(self, path: str, body: bytes) -> None:
         assert path == "/v1/traces"
         self.requests += 1
-        told = ExportTraceServiceRequest.FromString(body)
-        for resource in told.resource_spans:
+        request = ExportTraceServiceRequest.FromString(body)
+        for resource in request.resource_spans:
             for attribute in resource.resource.attributes:
                 if attribute.key == "service.name":
                     self.services.add(attribute.value.string_value)
@@ -95,8 +95,10 @@ def environment(monkeypatch: pytest.MonkeyPatch, **settings: str) -> dict[str, s
 
 def test_environment_variables_suffice(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run is exported completely to the collector in the environment when it ends."""
-    told = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
-    watched = observe(lambda text: text, [f"{i}" for i in range(40)], [lambda o, e: o == e], environment=told)
+    settings = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
+    watched = observe(
+        lambda text: text, [f"{i}" for i in range(40)], [lambda o, e: o == e], environment=settings
+    )
     assert watched.warnings == []
     names = sorted(span.name for span in collector.spans)
     assert names.count("proctor trial") == 40
@@ -110,13 +112,13 @@ def test_environment_variables_suffice(collector: Collector, monkeypatch: pytest
 
 def test_a_service_keeps_its_name(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     """A service name in the environment is used."""
-    told = environment(
+    settings = environment(
         monkeypatch,
         OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=collector.url + "/v1/traces",
         OTEL_RESOURCE_ATTRIBUTES="team=blue, service.name=nightly",
         OTEL_BSP_MAX_QUEUE_SIZE="4096",
     )
-    assert observe(lambda text: text, environment=told).warnings == []
+    assert observe(lambda text: text, environment=settings).warnings == []
     assert collector.services == {"nightly"}
 
 
@@ -127,8 +129,8 @@ def test_the_programs_provider_comes_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A program that has set one exports by it; nothing is sent twice."""
-    told = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
-    observe(lambda text: text, environment=told)
+    settings = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
+    observe(lambda text: text, environment=settings)
     assert collector.requests == 0
     assert len(exported.get_finished_spans()) == 2
 
@@ -137,7 +139,7 @@ def test_a_provider_that_is_set_later_is_used(
     collector: Collector, exported: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Our spans go on to the collector; the program's come into the sessions and go its way."""
-    told = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
+    settings = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
 
     def agent(text: str) -> str:
         if get_program_provider() is None:
@@ -146,9 +148,9 @@ def test_a_provider_that_is_set_later_is_used(
             pass
         return text
 
-    watched = observe(agent, list("abc"), environment=told, concurrency=1)
-    heard = [result.trial.session is not None for result in watched.results]
-    assert heard == [False, True, True]
+    watched = observe(agent, list("abc"), environment=settings, concurrency=1)
+    recorded = [result.trial.session is not None for result in watched.results]
+    assert recorded == [False, True, True]
     assert {span.name for span in collector.spans} == {"proctor run capitals", "proctor trial"}
     assert {span.name for span in exported.get_finished_spans()} == {"chat small"}
 
@@ -157,8 +159,8 @@ def test_an_unreachable_collector_is_one_warning(monkeypatch: pytest.MonkeyPatch
     """The run does not change, and its end waits only while spans are sent."""
     monkeypatch.setattr(run_observer, "STALL_SECONDS", 0.1)
     monkeypatch.setattr(run_observer, "CLOSE_SECONDS", 1e9)
-    told = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
-    watched = observe(lambda text: text, list("abc"), [lambda o, e: o == e], environment=told)
+    settings = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+    watched = observe(lambda text: text, list("abc"), [lambda o, e: o == e], environment=settings)
     assert all(result.passed for result in watched.results)
     (warning,) = watched.warnings
     assert warning.startswith("OpenTelemetry: 7 of 7 spans could not be exported")
@@ -167,12 +169,14 @@ def test_an_unreachable_collector_is_one_warning(monkeypatch: pytest.MonkeyPatch
 def test_a_collector_that_refuses_is_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong key is found out at once and not tried again."""
     refusing = Collector(status=401)
-    told = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=refusing.url, OTEL_BSP_SCHEDULE_DELAY="20")
+    settings = environment(
+        monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=refusing.url, OTEL_BSP_SCHEDULE_DELAY="20"
+    )
     refused = threading.Event()
     monkeypatch.setattr(refusing, "take", lambda path, body: refused.set())
     try:
         watched = observe(
-            lambda text: text == "a" or refused.wait(60), list("ab"), environment=told, concurrency=1
+            lambda text: text == "a" or refused.wait(60), list("ab"), environment=settings, concurrency=1
         )
     finally:
         refusing.close()
@@ -211,13 +215,13 @@ def test_a_missing_exporter_is_reported() -> None:
 
 def test_wrong_settings_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the exporter makes of them is its own affair; a run does not fail for it."""
-    told = environment(
+    settings = environment(
         monkeypatch,
         OTEL_EXPORTER_OTLP_ENDPOINT="http://x",
         OTEL_BSP_MAX_QUEUE_SIZE="3",
         OTEL_BSP_MAX_EXPORT_BATCH_SIZE="7",
     )
-    made, problem = build_pipeline(told)
+    made, problem = build_pipeline(settings)
     assert made is None
     assert problem is not None
     assert "its settings are wrong" in problem

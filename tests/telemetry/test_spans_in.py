@@ -376,8 +376,8 @@ def test_a_provider_may_be_set_by_the_first_call(exported: InMemorySpanExporter)
         return question
 
     watched = observe(agent, list("abc"), concurrency=1)
-    found = [result.trial.session is not None for result in watched.results]
-    assert found == [False, True, True]
+    recorded = [result.trial.session is not None for result in watched.results]
+    assert recorded == [False, True, True]
     (warning,) = watched.warnings
     assert warning == (
         "OpenTelemetry was set up after 1 trial had started, which was not observed; set it up "

@@ -49,10 +49,10 @@ def test_a_run_is_one_trace(provider: TracerProvider, exported: InMemorySpanExpo
         assert {parent_of(span) for span in named(exported, name)} == {id_of(t) for t in trials}
     assert watched.warnings == []
     assert {about(span)["session.id"] for span in exported.get_finished_spans()} == {"run-1"}
-    told = about(root)
-    assert (told["proctor.run.id"], told["proctor.tag.team"]) == ("run-1", "blue")
-    assert (told["proctor.trials"], told["proctor.outcome.failed"]) == (2, 2)
-    assert "proctor.rescored_from" not in told
+    attributes = about(root)
+    assert (attributes["proctor.run.id"], attributes["proctor.tag.team"]) == ("run-1", "blue")
+    assert (attributes["proctor.trials"], attributes["proctor.outcome.failed"]) == (2, 2)
+    assert "proctor.rescored_from" not in attributes
 
 
 def test_the_span_of_a_trial_has_its_input_and_output(
@@ -61,9 +61,9 @@ def test_the_span_of_a_trial_has_its_input_and_output(
     """Input, output, outcome, score and latency, in attributes that backends read."""
     observe(lambda given: given["city"], [{"city": "Paris"}], [lambda output, _: output == "Paris"])
     (trial,) = named(exported, "proctor trial")
-    told = about(trial)
-    assert told.pop("proctor.latency_ms") >= 0
-    assert told == {
+    attributes = about(trial)
+    assert attributes.pop("proctor.latency_ms") >= 0
+    assert attributes == {
         "openinference.span.kind": "CHAIN",
         "session.id": "run-1",
         "proctor.run.id": "run-1",
@@ -94,16 +94,16 @@ def test_an_evaluation_follows_the_conventions(
         return Score.skipped("nothing to say")
 
     observe(lambda text: text, ["a"], [slowly, same, broken, silent])
-    told = {span.name: about(span) for span in exported.get_finished_spans()}
-    half = told["evaluate slowly"]
+    attributes = {span.name: about(span) for span in exported.get_finished_spans()}
+    half = attributes["evaluate slowly"]
     assert half["gen_ai.evaluation.name"] == "slowly"
     assert half["gen_ai.evaluation.score.value"] == 0.5
     assert half["gen_ai.evaluation.score.label"] == "fail"
     assert half["gen_ai.evaluation.explanation"] == "half of it"
     assert half["openinference.span.kind"] == "EVALUATOR"
-    assert told["evaluate same"]["gen_ai.evaluation.score.label"] == "pass"
-    assert told["evaluate silent"]["gen_ai.evaluation.score.label"] == "skipped"
-    failed = told["evaluate broken"]
+    assert attributes["evaluate same"]["gen_ai.evaluation.score.label"] == "pass"
+    assert attributes["evaluate silent"]["gen_ai.evaluation.score.label"] == "skipped"
+    failed = attributes["evaluate broken"]
     assert failed["gen_ai.evaluation.score.label"] == "error"
     assert failed["error.type"] == "evaluation_failed"
     assert "gen_ai.evaluation.score.value" not in failed
@@ -219,16 +219,16 @@ def test_model_calls_are_spans_of_the_trial(provider: TracerProvider, exported: 
         observe(agent, ["Capital of France?"])
     (call,) = [s for s in exported.get_finished_spans() if s.name.startswith("chat ")]
     (trial,) = named(exported, "proctor trial")
-    told = about(call)
+    attributes = about(call)
     assert parent_of(call) == id_of(trial)
     assert call.kind is api.SpanKind.CLIENT
-    assert told["gen_ai.operation.name"] == "chat"
-    assert told["gen_ai.request.model"].endswith("small")
-    assert told["gen_ai.usage.input_tokens"] > 0
-    assert json.loads(told["gen_ai.input.messages"]) == [
+    assert attributes["gen_ai.operation.name"] == "chat"
+    assert attributes["gen_ai.request.model"].endswith("small")
+    assert attributes["gen_ai.usage.input_tokens"] > 0
+    assert json.loads(attributes["gen_ai.input.messages"]) == [
         {"role": "user", "parts": [{"type": "text", "content": "Capital of France?"}]}
     ]
-    assert json.loads(told["gen_ai.output.messages"])[0]["parts"][0]["content"] == "Paris"
+    assert json.loads(attributes["gen_ai.output.messages"])[0]["parts"][0]["content"] == "Paris"
     assert trial.start_time is not None
     assert call.start_time is not None
     assert abs(call.start_time - trial.start_time) < 1e9
