@@ -136,10 +136,10 @@ class SessionBuilder:
         """
         if has_failed:
             error = result if isinstance(result, str) and result else "it failed"
-        key: Hashable = (
-            ("name", name) if call_id is None else ("id", call_id, self._last_message.get(call_id))
-        )
-        index = self._open.take(key)
+        if call_id is None:
+            index = self._open.take(("name", name))
+        else:
+            index = self._open.take(("id", call_id, self._last_message.get(call_id)))
         self._has_result = True
         if index is None:
             data = {"call_id": call_id, "of": name, "content": result, "failure": error}
