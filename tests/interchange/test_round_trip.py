@@ -73,7 +73,7 @@ values = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.text(), values, values, st.floats(0, 1), st.text(), values), max_size=4))
 @example([("\r", None, None, 0.0, "", None)])
 def test_every_result_is_read_back(tmp_path: Path, given: list[Any]) -> None:
