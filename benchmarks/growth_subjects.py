@@ -187,7 +187,7 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "starts_with": _attached(rules.starts_with, phrases=["The"]),
     "ends_with": _attached(rules.ends_with, phrases=["it."]),
     "letter_case": _of(rules.letter_case),
-    "written_in": _attached(rules.written_in, language="en"),
+    "output_language": _attached(rules.output_language, language="en"),
     **{
         f"text_count {piece}": _of(rules.text_count, of=piece, at_least=1)
         for piece in (

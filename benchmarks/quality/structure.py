@@ -243,7 +243,7 @@ RULES: dict[str, Callable[[Mapping[str, Any]], Rule]] = {
             **_relation(o, "let_relation", "let_frequency"),
         }
     },
-    "language:response_language": lambda o: {"written_in": {"language": o["language"]}},
+    "language:response_language": lambda o: {"output_language": {"language": o["language"]}},
     "length_constraints:nth_paragraph_first_word": _first_word,
     "length_constraints:number_paragraphs": lambda o: _paragraphs(o["num_paragraphs"], "***"),
     "length_constraints:number_sentences": _counted("sentences", "relation", "num_sentences"),

@@ -76,7 +76,7 @@ EXPORTS = {
     "records.mail": ("DeadLetter", "EvalRequest"),
     "records.metric": ("MetricValue",),
     "records.model": ("ModelRequest", "ModelResponse", "ToolSpec"),
-    "records.progress": ("ProgressEvent", "only_events"),
+    "records.progress": ("ProgressEvent", "filter_events"),
     "records.report": ("EvalReport",),
     "records.rubric": ("ChatSession", "Rubric", "RubricSet"),
     "records.run": ("Budget", "Retention", "RunMetadata", "RunOptions"),

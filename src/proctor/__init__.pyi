@@ -104,7 +104,7 @@ from proctor.records.model import ModelRequest as ModelRequest
 from proctor.records.model import ModelResponse as ModelResponse
 from proctor.records.model import ToolSpec as ToolSpec
 from proctor.records.progress import ProgressEvent as ProgressEvent
-from proctor.records.progress import only_events as only_events
+from proctor.records.progress import filter_events as filter_events
 from proctor.records.report import EvalReport as EvalReport
 from proctor.records.rubric import ChatSession as ChatSession
 from proctor.records.rubric import Rubric as Rubric

@@ -95,7 +95,7 @@ def test_list_names_every_session(project: Project) -> None:
     assert (listed["damaged"], len(listed["problems"])) == (1, 1)
     project.write("bad.jsonl", "{\n" * 30 + json.dumps(OPENAI[1]))
     told = project.proctor("sessions", "list", "bad.jsonl")
-    start = "bad.jsonl: 30 lines that cannot be read as they are, such as line 1: it is not JSON"
+    start = "bad.jsonl: 30 lines with problems, such as line 1: it is not JSON"
     assert told.err.startswith(start)
     assert len(told.err.splitlines()) == 1
     (project.folder / "worse").mkdir()
@@ -111,6 +111,6 @@ def test_a_format_can_be_forced(project: Project) -> None:
     """A wrong one says that there is no such session; a misspelt one which it could be."""
     write(project)
     told = project.proctor("sessions", "show", "chat.json", "--format", "codex")
-    assert (told.code, "no session of codex" in told.err) == (2, True)
+    assert (told.code, "it contains no codex session" in told.err) == (2, True)
     told = project.proctor("sessions", "list", "chat.json", "--format", "openia")
     assert (told.code, "did you mean 'openai'" in told.err) == (2, True)

@@ -230,6 +230,10 @@ rules/occurrences
     whole_words: bool = True
     case_sensitive: bool = False
     needs nothing
+rules/output_language
+    Passes if the output is written in a language, given by its ISO 639-1 code ("de").
+    language: str
+    needs nothing
 rules/starts_with
     Passes if the output starts with one of the phrases, ignoring leading white space.
     phrases: str | list[str]
@@ -246,10 +250,6 @@ rules/text_count
     exactly: int | None = None
     separator: str | None = None
     distinct: bool = False
-    needs nothing
-rules/written_in
-    Passes if the output is written in a language, given by its ISO 639-1 code ("de").
-    language: str
     needs nothing
 safety/bias_detection
     Passes if the output has no gender, race, or cultural bias.

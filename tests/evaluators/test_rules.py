@@ -21,9 +21,9 @@ from proctor.evaluators.rules import (
     keywords,
     letter_case,
     occurrences,
+    output_language,
     starts_with,
     text_count,
-    written_in,
 )
 from proctor.wiring.registry import Registry
 from tests.evaluators.test_structural import folder, registry
@@ -300,16 +300,16 @@ def test_without_its_package_the_language_is_not_guessed() -> None:
     """The evaluator says what to install; with the package it tells languages apart."""
     if importlib.util.find_spec("py3langid") is None:
         with pytest.raises(EvaluatorError, match=r"proctor\[language\]"):
-            written_in("de")
+            output_language("de")
         return
-    german = written_in("DE")
+    german = output_language("DE")
     assert german("Das ist ein ganz gewöhnlicher deutscher Satz.").passed
     other = german("This is quite an ordinary English sentence.")
     assert (other.reason, other.details["language"]) == ("it reads as en", "en")
     assert german("12345").reason == "it has no letters"
     assert german(5).status == "error"
     with pytest.raises(EvaluatorError, match="there is no language 'xx'"):
-        written_in("xx")
+        output_language("xx")
 
 
 def test_every_instruction_of_ifeval_can_be_written_in_an_eval_file() -> None:

@@ -1,4 +1,4 @@
-"""Whole bodies of requests and answers become messages."""
+"""Parse bodies of requests and responses into messages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SAID = [Message("assistant", "Hello")]
         },
     ],
 )
-def test_requests_of_all_kinds(body: Any) -> None:
+def test_requests_of_all_apis_are_parsed(body: Any) -> None:
     """Chat, responses, Anthropic, Gemini and prompts, as structure or as JSON."""
     for given in (body, json.dumps(body)):
         turns = parse_request(given)
@@ -47,7 +47,7 @@ def test_requests_of_all_kinds(body: Any) -> None:
 
 
 def test_one_message_is_a_request() -> None:
-    """As ADK and LangSmith write what a user said."""
+    """As ADK and LangSmith write a user message."""
     for body in (HI, {"new_message": {"role": "user", "parts": [{"text": "Hi"}]}}):
         turns = parse_request(body)
         assert turns is not None
@@ -76,7 +76,7 @@ def test_one_message_is_a_request() -> None:
         {"index": 0, "message": {"content": "Hello", "role": "assistant"}},
     ],
 )
-def test_answers_of_all_kinds(body: Any) -> None:
+def test_responses_of_all_apis_are_parsed(body: Any) -> None:
     """Chat, Gemini, ADK, responses, LangChain, and a choice."""
     for given in (body, json.dumps(body)):
         turns = parse_response(given)
@@ -101,8 +101,8 @@ def test_answers_of_all_kinds(body: Any) -> None:
         {"content": "role"},
     ],
 )
-def test_anything_else_is_no_body(body: Any) -> None:
-    """It is kept by whoever asked, and not guessed at."""
+def test_other_values_are_no_bodies(body: Any) -> None:
+    """The caller keeps it; the parser does not guess."""
     assert parse_request(body) is None
     assert parse_response(body) is None
 
@@ -114,7 +114,7 @@ def test_responses_repeat_their_instructions() -> None:
     assert parse_response_instructions("text") == []
 
 
-def test_nesting_has_an_end() -> None:
+def test_nesting_is_limited() -> None:
     """JSON that is nested deeper than anybody means is left in its text."""
     fine, deep = "[" * MAX_DEPTH + "]" * MAX_DEPTH, "[" * (MAX_DEPTH + 9) + "]" * (MAX_DEPTH + 9)
     assert decode_json(deep) == deep
@@ -129,14 +129,14 @@ def test_nesting_has_an_end() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {"choices": [{"index": n, "message": {"content": said}} for n, said in enumerate("ab")]},
-        {"choices": [{"message": {"content": said}} for said in "ab"]},
+        {"choices": [{"index": n, "message": {"content": message}} for n, message in enumerate("ab")]},
+        {"choices": [{"message": {"content": message}} for message in "ab"]},
         {"candidates": [{"content": {"role": "model", "parts": [{"text": it}]}} for it in "ab"]},
-        {"generations": [[{"message": {"type": "ai", "content": said}} for said in "ab"]]},
+        {"generations": [[{"message": {"type": "ai", "content": message}} for message in "ab"]]},
     ],
 )
-def test_of_several_choices_the_first_is_the_answer(body: Any) -> None:
-    """Nobody went on with the others: they are alternatives, and not said one after the other."""
+def test_the_first_of_several_choices_is_the_answer(body: Any) -> None:
+    """The other choices are alternatives, not further messages."""
     turns = parse_response(body)
     assert turns is not None
     assert turns.messages == [Message("assistant", "a")]
@@ -144,11 +144,11 @@ def test_of_several_choices_the_first_is_the_answer(body: Any) -> None:
     assert "b" in json.dumps(other)
 
 
-def test_one_answer_may_stand_in_two_choices_of_one_index() -> None:
-    """As some services tell text and calls; answers to several questions are no alternatives."""
-    said = [{"index": 0, "message": {"role": "assistant", "content": it}} for it in "ab"]
+def test_choices_with_the_same_index_are_one_answer() -> None:
+    """As some services split text and calls; answers to several prompts are no alternatives."""
+    messages = [{"index": 0, "message": {"role": "assistant", "content": it}} for it in "ab"]
     questions = [[{"message": {"type": "ai", "content": it}}] for it in "ab"]
-    for body in ({"choices": said}, {"generations": questions}):
+    for body in ({"choices": messages}, {"generations": questions}):
         turns = parse_response(body)
         assert turns is not None
         assert [message.content for message in turns.messages] == ["a", "b"]

@@ -29,13 +29,13 @@ def in_json() -> dict[str, Any]:
         {"role": "assistant", "parts": [call]},
         {"role": "tool", "parts": [result]},
     ]
-    said = [
+    messages = [
         {"role": "assistant", "parts": [{"type": "text", "content": "It is sunny."}], "finish_reason": "stop"}
     ]
     return {
         "gen_ai.system_instructions": json.dumps([{"type": "text", "content": "Be brief."}]),
         "gen_ai.input.messages": json.dumps(asked),
-        "gen_ai.output.messages": json.dumps(said),
+        "gen_ai.output.messages": json.dumps(messages),
     }
 
 
@@ -86,7 +86,7 @@ def in_openinference() -> dict[str, Any]:
 
 
 def in_one_attribute() -> dict[str, Any]:
-    """As LangSmith writes it, in the words of Anthropic."""
+    """As LangSmith writes it, in Anthropic's format."""
     asked = [
         {"role": "system", "content": "Be brief."},
         {"role": "human", "content": "Weather in Paris?"},
@@ -101,8 +101,8 @@ def in_one_attribute() -> dict[str, Any]:
             ],
         },
     ]
-    said = {"role": "assistant", "content": "It is sunny.", "finish_reason": "stop"}
-    return {"gen_ai.prompt": json.dumps({"messages": asked}), "gen_ai.completion": json.dumps(said)}
+    message = {"role": "assistant", "content": "It is sunny.", "finish_reason": "stop"}
+    return {"gen_ai.prompt": json.dumps({"messages": asked}), "gen_ai.completion": json.dumps(message)}
 
 
 def events() -> list[tuple[str, dict[str, Any]]]:
@@ -131,14 +131,14 @@ def events_in_an_attribute() -> dict[str, Any]:
     "write", [in_json, in_structures, numbered, in_openinference, in_one_attribute, events_in_an_attribute]
 )
 def test_every_convention_gives_the_same_messages(write: Any) -> None:
-    """System, user, a tool call, its result and the answer, told in six ways."""
+    """System, user, a tool call, its result and the answer, in six formats."""
     spoken = read_call_messages(write())
     assert spoken.inputs == CONVERSATION
     assert spoken.outputs == ANSWER
     assert (spoken.finish_reason, spoken.unreadable) == ("stop", ())
 
 
-def test_messages_may_come_as_events_of_the_span() -> None:
+def test_messages_may_be_span_events() -> None:
     """One event a message, as the conventions wanted it at first."""
     spoken = read_call_messages({}, events())
     assert (spoken.inputs, spoken.outputs, spoken.finish_reason) == (CONVERSATION, ANSWER, "stop")
@@ -151,8 +151,8 @@ def test_messages_may_come_as_events_of_the_span() -> None:
         ("gen_ai.content.prompt", {"gen_ai.prompt": in_one_attribute()["gen_ai.prompt"]}),
     ],
 )
-def test_one_event_may_hold_a_whole_conversation(name: str, keys: dict[str, Any]) -> None:
-    """The newest event holds the attributes themselves, one of the oldest the whole prompt."""
+def test_one_event_may_contain_a_conversation(name: str, keys: dict[str, Any]) -> None:
+    """The newest event has the attributes themselves, one of the oldest the complete prompt."""
     noise: list[tuple[str, dict[str, Any]]] = [
         ("exception", {"exception.message": "no"}),
         ("gen_ai.evaluation.result", {"gen_ai.evaluation.name": "relevance"}),
@@ -168,14 +168,14 @@ def test_a_choice_may_be_flat() -> None:
     ]
 
 
-def test_json_that_was_cut_off_is_named_and_not_guessed() -> None:
+def test_truncated_json_is_reported() -> None:
     """An SDK may limit the length of attributes; half a conversation is none."""
     whole = in_json()["gen_ai.input.messages"]
     spoken = read_call_messages({"gen_ai.input.messages": whole[:50]})
     assert (spoken.inputs, spoken.unreadable) == ([], ("gen_ai.input.messages",))
 
 
-def test_a_bare_prompt_is_what_the_user_said() -> None:
+def test_a_bare_prompt_is_a_user_message() -> None:
     """Text completions have no roles."""
     spoken = read_call_messages({"gen_ai.prompt": "Once upon", "gen_ai.completion": "a time"})
     assert spoken.inputs == [Message("user", "Once upon")]
@@ -203,7 +203,7 @@ def test_texts_are_joined_and_thoughts_left_out() -> None:
     assert of_parts(*parts, role="assistant") == [Message("assistant", "One.\nTwo.")]
 
 
-def test_what_is_no_text_is_kept_as_it_is() -> None:
+def test_other_contents_are_unchanged() -> None:
     """A picture stays in its place among the texts."""
     parts = [
         {"type": "text", "content": "What is this?"},
@@ -212,7 +212,7 @@ def test_what_is_no_text_is_kept_as_it_is() -> None:
     assert of_parts(*parts) == [Message("user", parts)]
 
 
-def test_a_result_beside_a_text_makes_two_messages() -> None:
+def test_a_result_and_a_text_are_two_messages() -> None:
     """Anthropic's users speak in the same breath as their tools."""
     parts = [
         {"type": "tool_result", "tool_use_id": "c1", "content": {"degrees": [20]}},
@@ -224,19 +224,19 @@ def test_a_result_beside_a_text_makes_two_messages() -> None:
     ]
 
 
-def test_parts_in_json_are_looked_into_but_not_what_a_tool_gave() -> None:
+def test_json_parts_are_parsed_but_not_tool_outputs() -> None:
     """A JSON list is what a tool gave; in any other message it may be its parts."""
     parts = json.dumps([{"type": "text", "text": "Hi"}])
-    said = {"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": parts}
-    assert read_call_messages(said).outputs == [Message("assistant", "Hi")]
+    message = {"gen_ai.completion.0.role": "assistant", "gen_ai.completion.0.content": parts}
+    assert read_call_messages(message).outputs == [Message("assistant", "Hi")]
     given = {"gen_ai.prompt.0.role": "tool", "gen_ai.prompt.0.content": parts}
     assert read_call_messages(given).inputs == [Message("tool", parts)]
     numbers = {"gen_ai.prompt.0.content": "[1, 2]"}
     assert read_call_messages(numbers).inputs == [Message("user", "[1, 2]")]
 
 
-def test_odd_shapes_do_no_harm() -> None:
-    """Whatever an instrumentation writes, reading it gives messages or none."""
+def test_odd_shapes_are_parsed() -> None:
+    """Any attribute value gives messages or none, without an error."""
     odd = {
         "gen_ai.prompt.0": "flat",
         "gen_ai.prompt.0.role": "robot",
@@ -256,6 +256,6 @@ def test_odd_shapes_do_no_harm() -> None:
 
 
 def test_a_name_and_a_speaker_are_kept() -> None:
-    """Agents with names are told apart."""
+    """Agents with different names stay separate."""
     given = {"gen_ai.input.messages": [{"role": "user", "name": "Bob", "content": "Hi"}]}
     assert read_call_messages(given).inputs == [Message("user", "Hi", "Bob")]

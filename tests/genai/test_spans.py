@@ -26,7 +26,7 @@ def tool_call(attributes: dict[str, Any], name: str = "execute_tool x", **about:
     reading = read_span(SpanData(name, attributes, **about))
     assert reading is not None
     assert isinstance(reading.call, ToolCall)
-    assert reading.events == [reading.call]
+    assert [*reading.inputs, *reading.outputs, reading.call] == [reading.call]
     return reading.call
 
 
@@ -54,9 +54,7 @@ def tool_call(attributes: dict[str, Any], name: str = "execute_tool x", **about:
         ({}, None),
     ],
 )
-def test_calls_of_models_and_tools_are_told_from_all_others(
-    attributes: dict[str, Any], kind: str | None
-) -> None:
+def test_spans_are_classified(attributes: dict[str, Any], kind: str | None) -> None:
     """Agents and chains are made of calls: counting them too would count everything twice."""
     assert classify_span(attributes) == kind
     assert (read_span(SpanData("a span", attributes)) is None) == (kind is None)
@@ -71,19 +69,19 @@ def test_calls_of_models_and_tools_are_told_from_all_others(
     ],
 )
 @pytest.mark.parametrize("write", [int, float, str])
-def test_tokens_are_found_under_all_their_names(names: tuple[str, str], write: Any) -> None:
+def test_token_counts_are_found_under_all_names(names: tuple[str, str], write: Any) -> None:
     """The names have changed over the years, and OTLP writes numbers as text."""
     call = model_call(chat() | dict(zip(names, (write(12) if write is not str else "12", 3), strict=True)))
     assert (call.usage.input_tokens, call.usage.output_tokens) == (12, 3)
 
 
 @pytest.mark.parametrize("odd", [True, -1, "many", None, [3]])
-def test_tokens_that_are_no_number_are_unknown(odd: Any) -> None:
+def test_invalid_token_counts_are_unknown(odd: Any) -> None:
     """Unknown is not zero."""
     assert model_call(chat(gen_ai__usage__input_tokens=odd)).usage == Usage()
 
 
-def test_a_model_call_has_all_that_is_told() -> None:
+def test_a_model_call_has_all_attributes() -> None:
     """Cached tokens, cost, latency, why it ended, and which model answered in the end."""
     attributes = chat(
         gen_ai__response__model="small-2026",
@@ -98,22 +96,22 @@ def test_a_model_call_has_all_that_is_told() -> None:
     assert model_call({"openinference.span.kind": "LLM"}).model == "unknown"
 
 
-def test_a_call_that_failed_says_why() -> None:
-    """The kind of the error and the words of the status; the one will do without the other."""
+def test_a_failed_call_has_its_error() -> None:
+    """The error type and the status message, or one of them."""
     kind = chat(error__type="NotFoundError")
     assert model_call(kind, error="404").details == {"error": "NotFoundError: 404"}
     assert model_call(kind).details == {"error": "NotFoundError"}
     assert model_call(chat(), error="").details == {"error": "it failed without a message"}
 
 
-def test_messages_that_cannot_be_read_are_named_in_the_call() -> None:
-    """Nobody takes a conversation that was cut off for none."""
+def test_unreadable_messages_are_named_in_the_call() -> None:
+    """A truncated conversation is reported, not ignored."""
     call = model_call(chat() | {"gen_ai.input.messages": '[{"role": "us'})
     assert call.details == {"unreadable": ["gen_ai.input.messages"]}
 
 
-def test_messages_stand_before_their_call() -> None:
-    """As our own models write it: what was asked, what was said, the call."""
+def test_messages_come_before_their_call() -> None:
+    """As our own models write it: request, answer, call."""
     span = SpanData(
         "chat small",
         chat(),
@@ -124,7 +122,7 @@ def test_messages_stand_before_their_call() -> None:
     )
     reading = read_span(span)
     assert reading is not None
-    assert reading.events == [
+    assert [*reading.inputs, *reading.outputs, reading.call] == [
         Message("user", "Hi"),
         Message("assistant", "Hello"),
         ModelCall("small", finish_reason="stop"),
@@ -132,12 +130,14 @@ def test_messages_stand_before_their_call() -> None:
 
 
 def test_embeddings_are_calls_without_messages() -> None:
-    """What was embedded was not said."""
+    """The embedded texts are no messages."""
     attributes = {"gen_ai.operation.name": "embeddings", "gen_ai.request.model": "vectors"}
     attributes["gen_ai.input.messages"] = '[{"role": "user", "content": "no"}]'
     reading = read_span(SpanData("embeddings vectors", attributes))
     assert reading is not None
-    assert reading.events == [ModelCall("vectors", details={"operation": "embeddings"})]
+    assert [*reading.inputs, *reading.outputs, reading.call] == [
+        ModelCall("vectors", details={"operation": "embeddings"})
+    ]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_tool_call_is_the_same_in_every_convention(attributes: dict[str, Any])
 
 
 @pytest.mark.parametrize("name", ["execute_tool search", "running tool: search", "search"])
-def test_the_name_of_a_tool_may_be_that_of_its_span(name: str) -> None:
+def test_a_tool_may_be_named_by_its_span(name: str) -> None:
     """Where no attribute has it."""
     assert tool_call({"gen_ai.operation.name": "execute_tool"}, name).name == "search"
 

@@ -35,7 +35,7 @@ def test_each_call_adds_only_its_turn() -> None:
     assert transcript.add(again, [said("d")]) == [user("c"), said("d")]
 
 
-def test_the_same_words_said_again_are_new() -> None:
+def test_a_repeated_message_is_new() -> None:
     """Agents say "continue" more than once."""
     transcript = Transcript()
     transcript.add([user("go on")], [said("one")])
@@ -45,14 +45,14 @@ def test_the_same_words_said_again_are_new() -> None:
     ]
 
 
-def test_asking_the_same_twice_adds_only_the_second_answer() -> None:
+def test_a_repeated_request_adds_only_its_answer() -> None:
     """Several samples of one prompt."""
     transcript = Transcript()
     transcript.add([user("a")], [said("b")])
     assert transcript.add([user("a")], [said("c")]) == [said("c")]
 
 
-def test_a_history_that_was_cut_is_still_known() -> None:
+def test_a_shortened_history_is_recognized() -> None:
     """Agents drop old turns when the window is full."""
     transcript = Transcript()
     transcript.add([SYSTEM, user("a")], [said("b")])
@@ -61,13 +61,16 @@ def test_a_history_that_was_cut_is_still_known() -> None:
 
 
 def test_two_agents_that_take_turns_are_not_mixed_up() -> None:
-    """Each goes on where it stopped, also where both are told the same."""
+    """Each conversation continues where it stopped, even after the same prompt."""
     transcript = Transcript()
-    one, two = Message("system", "one"), Message("system", "two")
-    transcript.add([one, user("a")], [said("1")])
-    transcript.add([two, user("next")], [said("2")])
-    assert transcript.add([one, user("a"), said("1"), user("next")], [said("3")]) == [user("next"), said("3")]
-    assert transcript.add([two, user("next"), said("2"), user("b")], [said("4")]) == [user("b"), said("4")]
+    first, second = Message("system", "one"), Message("system", "two")
+    transcript.add([first, user("a")], [said("1")])
+    transcript.add([second, user("next")], [said("2")])
+    assert transcript.add([first, user("a"), said("1"), user("next")], [said("3")]) == [
+        user("next"),
+        said("3"),
+    ]
+    assert transcript.add([second, user("next"), said("2"), user("b")], [said("4")]) == [user("b"), said("4")]
 
 
 def test_tool_calls_may_be_repeated_one_by_one() -> None:
@@ -81,7 +84,7 @@ def test_tool_calls_may_be_repeated_one_by_one() -> None:
     assert transcript.add(again, []) == [user("c")]
 
 
-def test_ids_that_are_used_again_tell_new_calls() -> None:
+def test_reused_ids_are_new_calls() -> None:
     """Some servers number the calls of each answer from the start."""
     transcript = Transcript()
     transcript.add([user("a")], [calling("0")])
@@ -90,7 +93,7 @@ def test_ids_that_are_used_again_tell_new_calls() -> None:
     assert transcript.add(again, [said("b")]) == [result("0"), said("b")]
 
 
-def test_tool_calls_without_ids_are_told_by_what_they_ask() -> None:
+def test_tool_calls_without_ids_are_compared_by_arguments() -> None:
     """Gemini's have none."""
     transcript = Transcript()
     asking = Message("assistant", "", tool_calls=(ToolCall("go", {"to": "Rome"}),))
@@ -104,8 +107,8 @@ def test_a_call_without_messages_adds_none() -> None:
     assert Transcript().add([], []) == []
 
 
-def test_only_so_many_conversations_are_kept() -> None:
-    """Memory stays small however often an agent begins anew; what is forgotten is told again."""
+def test_the_number_of_conversations_is_limited() -> None:
+    """Memory stays small when an agent starts many conversations; dropped ones are added again."""
     transcript = Transcript()
     for number in range(MAX_CONVERSATIONS + 1):
         transcript.add([user(f"question {number}")], [said("yes")])
@@ -117,13 +120,13 @@ TURN = st.sampled_from(["a", "b", "go on", ""])
 
 
 @given(st.lists(st.tuples(TURN, TURN), min_size=1, max_size=12))
-def test_one_conversation_comes_out_as_it_went_in(turns: list[tuple[str, str]]) -> None:
-    """However its words repeat, every message of it is there once, in order."""
+def test_one_conversation_is_returned_unchanged(turns: list[tuple[str, str]]) -> None:
+    """Even with repeated texts, every message is there once, in order."""
     transcript = Transcript()
     history: list[Message] = [SYSTEM]
-    told: list[Message] = []
+    actual: list[Message] = []
     for question, answer in turns:
         history.append(user(question))
-        told += transcript.add(history, [said(answer)])
+        actual += transcript.add(history, [said(answer)])
         history.append(said(answer))
-    assert told == history
+    assert actual == history

@@ -63,13 +63,13 @@ ARGUMENTS = '{"to": "Rome"}'
         },
     ],
 )
-def test_a_call_of_a_tool_in_every_shape(given: dict[str, Any]) -> None:
+def test_tool_calls_are_parsed_in_every_shape(given: dict[str, Any]) -> None:
     """OpenAI's, Anthropic's, Gemini's, those of responses, Vercel's, LangChain's, and a choice."""
     assert is_message(given)
     assert parse_messages([given], "assistant").messages == [Message("assistant", "", None, (CALL,))]
 
 
-def test_a_function_call_beside_the_content() -> None:
+def test_a_function_call_next_to_the_content_is_parsed() -> None:
     """As OpenAI had it before there were tools."""
     given = {"role": "assistant", "content": None, "function_call": {"name": "go", "arguments": ARGUMENTS}}
     assert parse_messages([given]).messages == [
@@ -116,8 +116,8 @@ def test_a_function_call_beside_the_content() -> None:
         ({"role": "function", "name": "go", "content": "done", "id": "c1"}, "go"),
     ],
 )
-def test_a_result_of_a_tool_in_every_shape(given: dict[str, Any], name: str | None) -> None:
-    """With the call that it answers, and the tool's name where that is told."""
+def test_tool_results_are_parsed_in_every_shape(given: dict[str, Any], name: str | None) -> None:
+    """With the id of its call, and the tool name if there is one."""
     assert is_message(given)
     assert parse_messages([given]).messages == [Message("tool", "done", name, call_id="c1")]
 
@@ -130,8 +130,8 @@ def test_a_result_of_a_tool_in_every_shape(given: dict[str, Any], name: str | No
         {"text": "Hm.", "thought": True},
     ],
 )
-def test_thoughts_stand_beside_the_messages(thought: dict[str, Any]) -> None:
-    """They were not said, and they are not lost."""
+def test_thoughts_are_separate_from_messages(thought: dict[str, Any]) -> None:
+    """They are no messages, but they are not lost."""
     turns = parse_messages([{"role": "assistant", "content": [thought, {"type": "text", "text": "Hi"}]}])
     assert turns.messages == [Message("assistant", "Hi")]
     assert turns.thoughts == [thought]
@@ -139,14 +139,14 @@ def test_thoughts_stand_beside_the_messages(thought: dict[str, Any]) -> None:
     assert (alone.messages, alone.thoughts) == ([], [{"type": "reasoning", "summary": []}])
 
 
-def test_tools_on_offer_are_no_messages() -> None:
+def test_offered_tools_are_no_messages() -> None:
     """LangChain's handler for Langfuse writes them among the messages."""
     offer = {"type": "function", "function": {"name": "go", "parameters": {}}}
     turns = parse_messages([{"role": "tool", "content": offer}, {"role": "user", "content": "Hi"}])
     assert (turns.messages, turns.tools) == ([Message("user", "Hi")], [offer])
 
 
-def test_why_an_answer_ended() -> None:
+def test_finish_reasons_are_parsed() -> None:
     """In two spellings, and in the choice around it."""
     given = [
         {"message": {"role": "assistant", "content": "a"}, "finish_reason": "stop"},
@@ -172,12 +172,12 @@ def test_why_an_answer_ended() -> None:
         {"lc": 1, "kwargs": 3},
     ],
 )
-def test_what_is_no_message(given: Any) -> None:
+def test_other_values_are_no_messages(given: Any) -> None:
     """Any other mapping, and what is none."""
     assert not is_message(given)
 
 
-def test_odd_calls_and_names_do_no_harm() -> None:
+def test_odd_calls_and_names_are_parsed() -> None:
     """A call without a name, and a name that is none."""
     given = {"role": "assistant", "name": 3, "content": "x", "tool_calls": [{"id": "", "name": None}]}
     assert parse_messages([given]).messages == [Message("assistant", "x", None, (ToolCall(""),))]
@@ -195,22 +195,22 @@ def test_odd_calls_and_names_do_no_harm() -> None:
         {"index": 0, "message": {"role": "assistant", "content": None, "refusal": "I cannot."}},
     ],
 )
-def test_what_is_said_in_place_of_a_content(given: dict[str, Any]) -> None:
-    """A refusal and what was spoken aloud are what the model says, wherever they stand."""
+def test_a_refusal_or_transcript_replaces_a_missing_content(given: dict[str, Any]) -> None:
+    """A refusal or an audio transcript is the text of the message."""
     assert is_message(given)
     assert parse_messages([given], "assistant").messages == [Message("assistant", "I cannot.")]
 
 
-def test_a_content_stands_before_a_refusal() -> None:
-    """What is said beside it is the message; a tool refuses nothing."""
+def test_a_content_takes_precedence_over_a_refusal() -> None:
+    """The content is the message; tools have no refusals."""
     both = {"role": "assistant", "content": "Yes.", "refusal": "No.", "audio": {"transcript": 7}}
     assert parse_messages([both]).messages == [Message("assistant", "Yes.")]
     tool = {"role": "tool", "tool_call_id": "c1", "content": None, "refusal": "No."}
     assert parse_messages([tool]).messages == [Message("tool", "", call_id="c1")]
 
 
-def test_a_tool_that_the_provider_ran_is_a_call_with_its_result() -> None:
-    """Call, result and what the model says then are parts of one message; they become three."""
+def test_a_hosted_tool_is_a_call_with_its_result() -> None:
+    """A call, its result and the following text are parts of one message; they become three."""
     use = {"type": "server_tool_use", "id": "s1", "name": "go", "input": {"to": "Rome"}}
     result = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"url": "u"}]}
     before, after = {"type": "text", "text": "Wait."}, {"type": "text", "text": "Done."}
@@ -249,10 +249,10 @@ def test_a_tool_that_the_provider_ran_is_a_call_with_its_result() -> None:
         ),
     ],
 )
-def test_items_of_responses_hold_what_came_of_them(
+def test_response_items_contain_their_results(
     item: dict[str, Any], call: ToolCall, answer: Any, has_failed: bool
 ) -> None:
-    """Tools that OpenAI runs are named by their items, which tell the result or how it ended."""
+    """OpenAI's hosted tools are named by their items, which contain the result or a status."""
     turns = parse_messages([{"id": "i1", **item}])
     asked, answered = turns.messages
     assert asked == Message("assistant", "", tool_calls=(call,))
@@ -260,8 +260,8 @@ def test_items_of_responses_hold_what_came_of_them(
     assert turns.failed == ({1} if has_failed else set())
 
 
-def test_tools_that_the_program_runs_wait_for_their_output() -> None:
-    """A shell or a screen is asked for in one item, and answers in another."""
+def test_local_tools_wait_for_their_output() -> None:
+    """A shell or computer call is one item, its output another."""
     asked = {"type": "local_shell_call", "call_id": "c1", "action": {"command": ["ls"]}}
     (message,) = parse_messages([asked]).messages
     assert message.tool_calls == (ToolCall("local_shell", {"command": ["ls"]}, call_id="c1"),)

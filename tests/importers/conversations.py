@@ -43,7 +43,7 @@ def langchain() -> list[BaseMessage]:
 
 
 def chat() -> list[dict[str, Any]]:
-    """Messages of OpenAI's chat API; a failure has no field there, so the tool says it."""
+    """Messages of OpenAI's chat API; it has no field for a failure, so the tool result says it."""
     return [
         {"role": "system", "content": SYSTEM},
         {"role": "user", "content": QUESTION},
@@ -68,7 +68,7 @@ def _chat_call(call_id: str, name: str, arguments: dict[str, Any]) -> dict[str, 
 
 
 def chat_with_objects() -> list[Any]:
-    """The same as users collect it: what the SDK gave among mappings of their own."""
+    """The same as users collect it: SDK objects among mappings."""
     messages: list[Any] = [*chat()]
     for place in (2, 5):
         messages[place] = ChatCompletionMessage.model_validate(messages[place])
@@ -122,7 +122,7 @@ def anthropic() -> list[dict[str, Any]]:
 
 
 def anthropic_with_objects() -> list[Any]:
-    """The same with the SDK's objects for what the model said."""
+    """The same with SDK objects for the answers."""
     about = {"id": "m", "type": "message", "model": "m", "stop_reason": None, "stop_sequence": None}
     return [
         AnthropicMessage.model_validate({**about, **one}) if one["role"] == "assistant" else one

@@ -20,11 +20,11 @@ DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 
 
 def real(name: str) -> Path:
-    """A file or folder of real logs, or the test is skipped and says why."""
-    found = DATA / "07_sessions" / name
-    if not found.exists():
-        pytest.skip(f"there are no real logs at {found} (set PROCTOR_DATA)")
-    return found
+    """A file or folder of real logs; skips the test if it is missing."""
+    result = DATA / "07_sessions" / name
+    if not result.exists():
+        pytest.skip(f"there are no real logs at {result} (set PROCTOR_DATA)")
+    return result
 
 
 def values_in(path: Path) -> list[Any]:
@@ -43,8 +43,8 @@ def read(form: Any, values: Iterable[Any], source: str = "logs/chat.jsonl") -> l
 
 def only(form: Any, *values: Any) -> ImportedSession:
     """The one session in some values."""
-    (found,) = read(form, values)
-    return found
+    (imported,) = read(form, values)
+    return imported
 
 
 def written(found: Any) -> str:
@@ -53,7 +53,7 @@ def written(found: Any) -> str:
 
 
 def marked_in(value: Any, meaning: Container[Any], marks: list[str]) -> Any:
-    """A value in which each text, number and key that means nothing is one that stands nowhere."""
+    """The value with each meaningless text, number and key replaced by a unique one."""
     if isinstance(value, dict):
         return {
             key if key in meaning else _mark(marks): marked_in(it, meaning, marks)

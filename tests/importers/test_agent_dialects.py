@@ -47,8 +47,8 @@ def rows(*observations: dict[str, Any], **trace: Any) -> dict[str, Any]:
 
 
 def found(export: dict[str, Any]) -> ImportedSession:
-    (told,) = langfuse.read([(1, export)], "trace.json")
-    return told
+    (result,) = langfuse.read([(1, export)], "trace.json")
+    return result
 
 
 def about(**attributes: Any) -> dict[str, Any]:
@@ -56,13 +56,13 @@ def about(**attributes: Any) -> dict[str, Any]:
 
 
 def sound(told: ImportedSession, *, system: bool = True, answer: str = ANSWER) -> None:
-    """What holds for the same talk in any dialect."""
-    said = [message for message in told.session[Message] if message.content]
-    roles = [message.role for message in said]
+    """The assertions for one conversation in any dialect."""
+    messages = [message for message in told.session[Message] if message.content]
+    roles = [message.role for message in messages]
     assert (told.input, told.output) == (QUESTION, answer)
-    assert [m.content for m in said if m.role == "system"] == [SYSTEM] * system
-    assert [m.content for m in said if m.role == "user"] == [QUESTION]
-    assert [m.content for m in said if m.role == "assistant"] == [answer]
+    assert [m.content for m in messages if m.role == "system"] == [SYSTEM] * system
+    assert [m.content for m in messages if m.role == "user"] == [QUESTION]
+    assert [m.content for m in messages if m.role == "assistant"] == [answer]
     assert roles.index("user") == int(system)
     (call,) = told.session[ToolCall]
     assert (call.name, call.arguments, call.result) == ("weather", CITY, SUNNY)
@@ -113,7 +113,7 @@ LLM, TOOL = {"openinference__span__kind": "LLM"}, {"openinference__span__kind": 
 def test_beeai_streams_one_answer_and_calls_one_tool(streamed: bool, ids: bool) -> None:
     """Pieces of an answer are one message; a start and a finish inside a tool are no calls."""
     first = BEEAI_PIECES if streamed else [BEEAI_DONE[2]]
-    told = found(
+    attributes = found(
         rows(
             {"type": "AGENT", "name": "RequirementAgent", "input": {"prompt": QUESTION}},
             {
@@ -144,12 +144,12 @@ def test_beeai_streams_one_answer_and_calls_one_tool(streamed: bool, ids: bool) 
             },
         )
     )  # fmt: skip
-    sound(told)
-    assert [call.model for call in told.session[ModelCall]] == ["small", "small"]
+    sound(attributes)
+    assert [call.model for call in attributes.session[ModelCall]] == ["small", "small"]
 
 
-def test_older_beeai_writes_only_the_moments_of_calls() -> None:
-    """A start, a success and a finish beside each other are one call, with its tokens once."""
+def test_older_beeai_writes_only_the_phases_of_calls() -> None:
+    """Sibling spans start, success and finish are one call, with its tokens once."""
 
     def moment(number: int, target: str, kind: str, **more: Any) -> dict[str, Any]:
         name = target.rpartition(".")[2]
@@ -165,8 +165,8 @@ def test_older_beeai_writes_only_the_moments_of_calls() -> None:
 
     tokens = {"llm.token_count.prompt": 20, "llm.token_count.completion": 6}
     asked = numbered("input", [("system", SYSTEM), ("user", QUESTION)])
-    said = numbered("output", [("assistant", text) for text in PIECES])
-    told = only(
+    message_text = numbered("output", [("assistant", text) for text in PIECES])
+    imported = only(
         otlp,
         spans(
             span("iteration", 0, {"openinference.span.kind": "CHAIN", "target": "groupId"}),
@@ -174,21 +174,21 @@ def test_older_beeai_writes_only_the_moments_of_calls() -> None:
             moment(2, "tool.weather.success", "TOOL", **{"output.value": SUNNY}),
             moment(3, "tool.weather.finish", "TOOL"),
             moment(4, "backend.chat.start", "LLM", **{"llm.model_name": "small"}, **asked),
-            moment(5, "backend.chat.success", "LLM", **said, **tokens),
+            moment(5, "backend.chat.success", "LLM", **message_text, **tokens),
             moment(6, "backend.chat.finish", "LLM", **{"llm.model_name": "small"}),
         ),
     )  # fmt: skip
-    sound(told)
-    assert told.session[ModelCall] == (
-        ModelCall("small", Usage(20, 6), told.session[ModelCall][0].latency_ms),
+    sound(imported)
+    assert imported.session[ModelCall] == (
+        ModelCall("small", Usage(20, 6), imported.session[ModelCall][0].latency_ms),
     )
 
 
-def test_a_tool_that_fails_in_a_later_moment_has_failed() -> None:
-    """The error of a call stands on its last moment."""
+def test_a_tool_that_fails_in_a_later_phase_has_failed() -> None:
+    """The last phase of a call has its error."""
     start = {"target": "tool.weather.start", "name": "start", "openinference.span.kind": "TOOL"}
     error = {**start, "target": "tool.weather.error", "name": "error"}
-    told = only(
+    imported = only(
         otlp,
         spans(
             span("a", 1, start),
@@ -196,15 +196,15 @@ def test_a_tool_that_fails_in_a_later_moment_has_failed() -> None:
             span("c", 3, {**start, "tool.parameters": json.dumps(CITY)}),
         ),
     )
-    assert [(c.name, c.arguments, c.error) for c in told.session[ToolCall]] == [
+    assert [(c.name, c.arguments, c.error) for c in imported.session[ToolCall]] == [
         ("weather", {}, "down"),
         ("weather", CITY, None),
     ]
 
 
 def test_a_tool_may_be_called_start() -> None:
-    """Where a span says which tool it is, its name is that of a tool, also inside another."""
-    told = only(
+    """A span with a tool name is a tool call, even inside another tool."""
+    imported = only(
         otlp,
         spans(
             span("outer", 0, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "run"}),
@@ -215,7 +215,7 @@ def test_a_tool_may_be_called_start() -> None:
             span("update", 2, {"gen_ai.operation.name": "execute_tool"}),
         ),
     )  # fmt: skip
-    assert [call.name for call in told.session[ToolCall]] == ["run", "start", "update"]
+    assert [call.name for call in imported.session[ToolCall]] == ["run", "start", "update"]
 
 
 # --- LangGraph.js: the role of a tool's result is the name of the tool, or missing.
@@ -230,7 +230,7 @@ def test_langgraph_js_results_of_tools_are_not_messages_of_the_user(role: str | 
         result["role"] = role
     asked = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": QUESTION}]
     asks = {"role": "assistant", "content": "", "tool_calls": [call]}
-    told = found(
+    imported = found(
         rows(
             {"type": "GENERATION", "name": "ChatOpenAI", "input": asked, "output": asks},
             {
@@ -241,13 +241,13 @@ def test_langgraph_js_results_of_tools_are_not_messages_of_the_user(role: str | 
             },
         )
     )
-    sound(told)
+    sound(imported)
 
 
-def test_a_role_that_no_tool_has_stays_what_it_was() -> None:
-    """Who speaks in a role of their own is not taken for a tool that nobody asked for."""
-    told = found(rows({"type": "GENERATION", "input": [{"role": "weather", "content": QUESTION}]}))
-    assert [message.role for message in told.session[Message]] == ["user"]
+def test_a_role_that_is_no_tool_name_is_unchanged() -> None:
+    """An unknown role is not a tool that was never requested."""
+    imported = found(rows({"type": "GENERATION", "input": [{"role": "weather", "content": QUESTION}]}))
+    assert [message.role for message in imported.session[Message]] == ["user"]
 
 
 # --- C# and Gemini: parts without a message around them, and names that begin with a capital.
@@ -269,11 +269,11 @@ def test_a_role_that_no_tool_has_stays_what_it_was() -> None:
     ],
     ids=str,
 )
-def test_parts_of_gemini_are_a_text(answer: Any) -> None:
+def test_gemini_parts_are_joined_to_a_text(answer: Any) -> None:
     """As the output of a generation, and of a trace without one."""
     asked = {"contents": [{"role": "user", "parts": [{"text": QUESTION}]}]}
-    one = found(rows({"type": "GENERATION", "input": asked, "output": answer}))
-    assert (one.input, one.output) == (QUESTION, ANSWER)
+    item = found(rows({"type": "GENERATION", "input": asked, "output": answer}))
+    assert (item.input, item.output) == (QUESTION, ANSWER)
     whole = found(rows({"type": "SPAN", "name": "main"}, input=QUESTION, output=answer))
     assert (whole.input, whole.output) == (QUESTION, ANSWER)
 
@@ -281,21 +281,21 @@ def test_parts_of_gemini_are_a_text(answer: Any) -> None:
 @pytest.mark.parametrize(
     "answer", [[{"text": "a", "score": 0.5}], [{"title": "a"}], [{"text": 3}], [{"Id": 1}]]
 )
-def test_data_with_a_text_in_it_is_not_taken_for_parts(answer: Any) -> None:
+def test_data_with_a_text_is_not_a_list_of_parts(answer: Any) -> None:
     """Documents that were found are what they are."""
-    told = found(rows({"type": "SPAN", "name": "main"}, input=QUESTION, output=answer))
-    assert told.output == answer
+    imported = found(rows({"type": "SPAN", "name": "main"}, input=QUESTION, output=answer))
+    assert imported.output == answer
 
 
 def test_gemini_from_csharp_calls_a_tool() -> None:
-    """Arguments and results keep their names, whatever they begin with."""
+    """The keys of arguments and results are unchanged."""
     call = {"Role": "model", "Parts": [{"FunctionCall": {"Name": "weather", "Args": CITY}}]}
     result = {
         "Role": "user",
         "Parts": [{"FunctionResponse": {"Name": "weather", "Response": {"Sky": SUNNY}}}],
     }
     asked = {"Role": "user", "Parts": [{"Text": QUESTION}]}
-    told = found(
+    imported = found(
         rows(
             {"type": "GENERATION", "input": {"Contents": [asked]}, "output": call},
             {
@@ -305,9 +305,9 @@ def test_gemini_from_csharp_calls_a_tool() -> None:
             },
         )
     )
-    (made,) = told.session[ToolCall]
+    (made,) = imported.session[ToolCall]
     assert (made.name, made.arguments, made.result) == ("weather", CITY, {"Sky": SUNNY})
-    assert (told.input, told.output) == (QUESTION, ANSWER)
+    assert (imported.input, imported.output) == (QUESTION, ANSWER)
 
 
 # --- Microsoft's agent framework: the instructions stand beside the messages.
@@ -337,8 +337,8 @@ def test_microsofts_agent_framework_keeps_its_instructions(on: str) -> None:
     talk = [(MESSAGES, CALLS), ([*MESSAGES, *CALLS, *RESULTS], SAID)]
 
     def chatted(number: int) -> dict[str, str]:
-        asked, said = talk[number]
-        return {"gen_ai.input.messages": json.dumps(asked), "gen_ai.output.messages": json.dumps(said)}
+        asked, message = talk[number]
+        return {"gen_ai.input.messages": json.dumps(asked), "gen_ai.output.messages": json.dumps(message)}
 
     sound(
         only(
@@ -358,10 +358,10 @@ def test_microsofts_agent_framework_keeps_its_instructions(on: str) -> None:
                 {"type": "AGENT", "name": "agent", "metadata": {"attributes": agent}},
                 *(
                     {
-                        "type": "GENERATION", "input": asked, "output": said, **inside,
+                        "type": "GENERATION", "input": asked, "output": message, **inside,
                         "metadata": {"attributes": chat},
                     }
-                    for asked, said in talk[:1]
+                    for asked, message in talk[:1]
                 ),
                 {"type": "TOOL", "name": "weather", **inside, "metadata": {"attributes": tool}},
                 {
@@ -375,7 +375,7 @@ def test_microsofts_agent_framework_keeps_its_instructions(on: str) -> None:
 
 def test_instructions_do_not_hide_messages_of_another_convention() -> None:
     """Instructions in an attribute and messages in events or numbered attributes go together."""
-    told = only(
+    imported = only(
         otlp,
         spans(
             span(
@@ -391,7 +391,7 @@ def test_instructions_do_not_hide_messages_of_another_convention() -> None:
             )
         ),
     )
-    assert [(m.role, m.content) for m in told.session[Message]] == [
+    assert [(m.role, m.content) for m in imported.session[Message]] == [
         ("system", SYSTEM),
         ("user", QUESTION),
         ("assistant", ANSWER),
@@ -408,22 +408,22 @@ def every_trace() -> Iterator[Any]:
             if ".chatml." in path.name:
                 continue
             try:
-                yield from ((path.relative_to(DATA), one) for one in SessionDataset(path))
+                yield from ((path.relative_to(DATA), item) for item in SessionDataset(path))
             except ProctorError:
                 # A file of another kind: scores, datasets, settings.
                 continue
 
 
 @pytest.mark.skipif(not DATA.exists(), reason=f"the data is not at {DATA} (set PROCTOR_DATA)")
-def test_no_trace_of_the_data_makes_one_of_these_mistakes() -> None:
+def test_no_real_trace_has_one_of_these_mistakes() -> None:
     """Calls are counted once, results are of tools, ends are texts, and nothing is in pieces."""
     faults: list[Any] = []
     count = 0
     for path, sample in every_trace():
         count += 1
         session, output = sample.metadata["session"], sample.metadata.get("output")
-        said = session[Message]
-        faults += [(path, sample.id, fault) for fault in _faults(session, said, sample, output)]
+        messages = session[Message]
+        faults += [(path, sample.id, fault) for fault in _faults(session, messages, sample, output)]
     assert faults == []
     assert count > 300
 

@@ -1,13 +1,14 @@
-"""Claude Code's branches: what the user went back on is kept, and other forks are told."""
+"""Claude Code's branches: rewound ones are kept as events, other forks are read."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from typing import Any
 
 from proctor.records.session import CustomEvent, Message, ToolCall, Usage
 from proctor.sessions.importers import claude_code
 from proctor.sessions.importers.json_values import ImportedSession
+from tests.importers.growth import assert_linear
 from tests.importers.logs import only
 
 
@@ -30,8 +31,8 @@ def contents(found: ImportedSession) -> list[Any]:
 ASKED = [linked("1", None, "Hello"), answer("2", "1", "Hi")]
 
 
-def test_a_branch_that_was_left_is_kept_and_not_told() -> None:
-    """The user said it in another way: calls, answers and system lines go, their tokens count."""
+def test_a_rewound_branch_is_kept_outside_the_conversation() -> None:
+    """The user rephrased a message: its calls, answers and system lines go, their tokens count."""
     call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
     result = [{"type": "tool_result", "tool_use_id": "t", "content": "x"}]
     inner = {"type": "assistant", "message": {"id": "p", "model": "m", "content": [], "usage": {
@@ -46,19 +47,21 @@ def test_a_branch_that_was_left_is_kept_and_not_told() -> None:
         answer("8", "7", "What?"),
     ]  # fmt: skip
     new = [linked("9", "2", "Right"), answer("10", "9", "Yes.")]
-    found = only(claude_code, *ASKED, *branch, *new)
-    assert contents(found) == ["Hello", "Hi", "Right", "Yes."]
-    assert found.session[ToolCall] == ()
-    assert found.session.usage == Usage(27, 6)
-    assert found.recorded["tokens"]["once_a_message"] == {"input_tokens": 27, "output_tokens": 6}
-    assert [(one.kind, one.data) for one in found.session[CustomEvent]] == [("rewound", {"taken": branch})]
-    assert found.passed_over == {}
+    imported = only(claude_code, *ASKED, *branch, *new)
+    assert contents(imported) == ["Hello", "Hi", "Right", "Yes."]
+    assert imported.session[ToolCall] == ()
+    assert imported.session.usage == Usage(27, 6)
+    assert imported.recorded["tokens"]["once_a_message"] == {"input_tokens": 27, "output_tokens": 6}
+    assert [(event.kind, event.data) for event in imported.session[CustomEvent]] == [
+        ("rewound", {"taken": branch})
+    ]
+    assert imported.passed_over == {}
     again = only(claude_code, *ASKED, *branch, *new, *branch)
-    assert (again.session.usage, contents(again)) == (found.session.usage, contents(found))
+    assert (again.session.usage, contents(again)) == (imported.session.usage, contents(imported))
 
 
-def test_branches_are_left_in_branches() -> None:
-    """Of several ways the last one holds, and a branch in a branch goes with it."""
+def test_branches_are_rewound_inside_branches() -> None:
+    """The last of several branches stays, and nested branches go with their branch."""
     lines = [
         *ASKED,
         linked("3", "2", "One"),
@@ -69,13 +72,13 @@ def test_branches_are_left_in_branches() -> None:
         linked("8", "2", "Three"),
         answer("9", "8", "3"),
     ]
-    found = only(claude_code, *lines)
-    assert contents(found) == ["Hello", "Hi", "Three", "3"]
-    assert [len(one.data["taken"]) for one in found.session[CustomEvent]] == [4, 1]
+    imported = only(claude_code, *lines)
+    assert contents(imported) == ["Hello", "Hi", "Three", "3"]
+    assert [len(event.data["taken"]) for event in imported.session[CustomEvent]] == [4, 1]
 
 
 def test_other_forks_are_no_branches() -> None:
-    """Results side by side, sub-agents, the program's words, other sessions, roots: all is told."""
+    """Parallel results, sub-agents, program messages, other sessions and roots are all read."""
     calls = [{"type": "tool_use", "id": it, "name": "Bash", "input": {}} for it in "xy"]
     results = [[{"type": "tool_result", "tool_use_id": it, "content": it}] for it in "xy"]
     forks = [
@@ -99,19 +102,24 @@ def test_other_forks_are_no_branches() -> None:
         [linked("3", "4", "One"), linked("4", "3", "Two"), linked("5", "3", "Three")],
     ]  # fmt: skip
     for fork in forks:
-        found = only(claude_code, *ASKED, *fork)
-        assert "rewound" not in [one.kind for one in found.session[CustomEvent]], fork
+        imported = only(claude_code, *ASKED, *fork)
+        assert "rewound" not in [event.kind for event in imported.session[CustomEvent]], fork
         words = [line["message"]["content"] for line in fork]
-        told = contents(found)
-        assert [one for one in words if isinstance(one, str) and one not in told] == []
+        texts = contents(imported)
+        assert [event for event in words if isinstance(event, str) and event not in texts] == []
 
 
-def test_a_long_log_with_many_branches_is_read_in_time() -> None:
-    """Deep chains and wide forks are walked once."""
-    deep = [linked(str(n), str(n - 1) if n else None, f"Q{n}") for n in range(8_000)]
-    wide = [linked(f"w{n}", "7999", f"W{n}") for n in range(8_000)]
-    wide.append(answer("last", "w7999", "A"))
-    began = time.perf_counter()
-    found = only(claude_code, *deep, *wide)
-    assert time.perf_counter() - began < 10
-    assert len(contents(found)) == 8_002
+def test_the_work_for_many_branches_is_linear() -> None:
+    """Each line of deep chains and wide forks is read once."""
+
+    def prepare(count: int) -> Callable[[], object]:
+        deep = [linked(str(n), str(n - 1) if n else None, f"Q{n}") for n in range(count)]
+        wide = [linked(f"w{n}", str(count - 1), f"W{n}") for n in range(count)]
+        last = answer("last", f"w{count - 1}", "A")
+
+        def read() -> None:
+            assert len(contents(only(claude_code, *deep, *wide, last))) == count + 2
+
+        return read
+
+    assert_linear(prepare, 150)

@@ -20,76 +20,80 @@ def said(content: Any, kind: str = "user", **more: Any) -> dict[str, Any]:
     return {"type": kind, "message": {"role": kind, "content": content}, **more}
 
 
-def test_a_session_is_told_in_order() -> None:
+def test_a_session_is_read_in_order() -> None:
     """Lines of one message are one message; a tool's answer is in its call."""
-    found = only(claude_code, *CLAUDE)
-    assert kinds(found) == [
+    imported = only(claude_code, *CLAUDE)
+    assert kinds(imported) == [
         "CustomEvent summary", "user", "CustomEvent thinking", "ModelCall claude-x", "assistant",
         "ToolCall Bash", "CustomEvent toolUseResult", "assistant", "ToolCall Bash",
         "ModelCall claude-x", "user meta", "assistant", "ModelCall claude-x",
     ]  # fmt: skip
-    assert (found.id, found.input, found.output) == ("cc-1", "How many files are here?", "Two files.")
-    assert found.recorded["title"] == "Counting files"
-    assert found.recorded["started_at"] == "2026-01-02T10:00:01.000Z"
-    listed, refused = found.session[ToolCall]
+    assert (imported.id, imported.input, imported.output) == (
+        "cc-1",
+        "How many files are here?",
+        "Two files.",
+    )
+    assert imported.recorded["title"] == "Counting files"
+    assert imported.recorded["started_at"] == "2026-01-02T10:00:01.000Z"
+    listed, refused = imported.session[ToolCall]
     assert (listed.result, listed.error, listed.duration_ms) == ("a.py\nb.py", None, 12.0)
     assert refused.error == "The user doesn't want this."
-    assert found.passed_over == {}
+    assert imported.passed_over == {}
 
 
 def test_usage_is_counted_once_a_message() -> None:
-    """The last line of a message holds; the sums of all lines are recorded beside."""
-    found = only(claude_code, *CLAUDE)
-    assert [call.usage for call in found.session[ModelCall]] == [
+    """The last line of a message counts; the sums of all lines are recorded too."""
+    imported = only(claude_code, *CLAUDE)
+    assert [call.usage for call in imported.session[ModelCall]] == [
         Usage(125, 30, 100, cache_write_tokens=20),
         Usage(125, 7, 100, cache_write_tokens=20),
         Usage(125, 4, 100, cache_write_tokens=20),
     ]
-    assert found.recorded["tokens"]["once_a_message"]["output_tokens"] == 41
-    assert found.recorded["tokens"]["of_all_lines"]["output_tokens"] == 43
-    assert found.recorded["tokens"]["of_all_lines"]["input_tokens"] == 25
+    assert imported.recorded["tokens"]["once_a_message"]["output_tokens"] == 41
+    assert imported.recorded["tokens"]["of_all_lines"]["output_tokens"] == 43
+    assert imported.recorded["tokens"]["of_all_lines"]["input_tokens"] == 25
 
 
-def test_a_side_chain_bears_the_name_of_its_agent() -> None:
+def test_a_side_chain_has_the_name_of_its_agent() -> None:
     """What sub-agents say is no answer to the user; what they call is called."""
-    found = only(
+    imported = only(
         claude_code,
         said("Do it."),
         said([{"type": "text", "text": "Sub"}], "assistant", isSidechain=True, agentId="a1"),
         said([{"type": "text", "text": "Done."}], "assistant"),
         said([{"type": "text", "text": "Late"}], "assistant", isSidechain=True),
     )
-    assert [m.name for m in found.session[Message]] == [None, "sub-agent a1", None, "sub-agent"]
-    assert found.output == "Done."
+    assert [m.name for m in imported.session[Message]] == [None, "sub-agent a1", None, "sub-agent"]
+    assert imported.output == "Done."
 
 
 def test_the_file_of_a_sub_agent_is_its_own_session() -> None:
-    """All of it is a side chain: then it is the conversation, and says whose it is."""
+    """All lines are a side chain: they are the conversation, and the agent is recorded."""
     lines = [
         said("Look.", isSidechain=True, agentId="a1", sessionId="s1"),
         said([{"type": "text", "text": "Seen."}], "assistant", isSidechain=True, agentId="a1"),
     ]
-    found = only(claude_code, *lines)
-    assert (found.id, found.input, found.output) == ("s1/a1", "Look.", "Seen.")
-    assert found.recorded["sub_agent_of"] == "s1"
-    assert {m.name for m in found.session[Message]} == {None}
+    imported = only(claude_code, *lines)
+    assert (imported.id, imported.input, imported.output) == ("s1/a1", "Look.", "Seen.")
+    assert imported.recorded["sub_agent_of"] == "s1"
+    assert {m.name for m in imported.session[Message]} == {None}
 
 
-def test_progress_of_an_agent_is_told() -> None:
+def test_the_progress_of_an_agent_is_read() -> None:
     """Lines inside lines of progress are messages; other progress is kept and counted."""
     inner = said([{"type": "tool_use", "id": "g", "name": "Grep", "input": {}}], "assistant")
-    found = only(
+    imported = only(
         claude_code,
         said("Find."),
         {"type": "progress", "data": {"agentId": "x", "message": inner}},
         {"type": "progress", "data": {"type": "hook_progress"}},
     )
-    assert kinds(found)[1] == "assistant sub-agent x"
-    assert found.passed_over == {"progress": 1}
+    assert kinds(imported)[1] == "assistant sub-agent x"
+    assert imported.passed_over == {"progress": 1}
 
 
-def test_progress_told_again_is_told_and_paid_for_once() -> None:
-    """The same part of the same message is said once; what is recorded is what the session used."""
+def test_repeated_progress_is_read_and_counted_once() -> None:
+    """A repeated part of a message is read once; the recorded usage is that of the session."""
 
     def progress(*parts: Any, used: int, **more: Any) -> dict[str, Any]:
         usage = {"input_tokens": 7, "output_tokens": used}
@@ -104,7 +108,7 @@ def test_progress_told_again_is_told_and_paid_for_once() -> None:
     usage = {"input_tokens": 10, "output_tokens": 5}
     last = said([{"type": "text", "text": "Done."}], "assistant")
     last["message"] |= {"id": "m2", "model": "claude-x", "usage": usage}
-    found = only(
+    imported = only(
         claude_code,
         said("Find."),
         progress(text, used=1),
@@ -113,20 +117,20 @@ def test_progress_told_again_is_told_and_paid_for_once() -> None:
         answer,
         last,
     )
-    assert [message.content for message in found.session[Message]] == ["Find.", "Sub", "Done."]
-    assert [call.result for call in found.session[ToolCall]] == ["a.py"]
-    assert found.passed_over == {}
-    assert found.session.usage == Usage(17, 8)
-    assert found.recorded["tokens"] == {
+    assert [message.content for message in imported.session[Message]] == ["Find.", "Sub", "Done."]
+    assert [call.result for call in imported.session[ToolCall]] == ["a.py"]
+    assert imported.passed_over == {}
+    assert imported.session.usage == Usage(17, 8)
+    assert imported.recorded["tokens"] == {
         "once_a_message": {"input_tokens": 17, "output_tokens": 8},
         "of_all_lines": {"input_tokens": 24, "output_tokens": 9},
     }
-    assert [line["more"] for line in found.recorded["log"] if "more" in line] == [[8]]
+    assert [line["more"] for line in imported.recorded["log"] if "more" in line] == [[8]]
 
 
-def test_what_the_program_says_is_not_what_the_user_asked() -> None:
+def test_messages_of_the_program_are_not_user_messages() -> None:
     """Commands, caveats, summaries and synthetic errors are named, and no input or output."""
-    found = only(
+    imported = only(
         claude_code,
         said("<command-name>/clear</command-name>"),
         said([{"type": "text", "text": claude_lines.CAVEAT}]),
@@ -136,41 +140,41 @@ def test_what_the_program_says_is_not_what_the_user_asked() -> None:
         {"type": "assistant", "message": {"model": "<synthetic>", "content": [
             {"type": "text", "text": "API Error"}]}},
     )  # fmt: skip
-    names = [message.name for message in found.session[Message]]
+    names = [message.name for message in imported.session[Message]]
     assert names == ["command", "meta", "summary", None, None, "synthetic"]
-    assert (found.input, found.output) == ("Real question", "Real answer")
-    assert found.session[ModelCall] == ()
+    assert (imported.input, imported.output) == ("Real question", "Real answer")
+    assert imported.session[ModelCall] == ()
 
 
-def test_calls_and_answers_without_each_other_are_kept() -> None:
+def test_unmatched_calls_and_results_are_kept() -> None:
     """An unanswered call is no success, and an answer to nothing is counted."""
-    found = only(
+    imported = only(
         claude_code,
         said([{"type": "tool_use", "id": "t", "name": "Bash", "input": "odd"}], "assistant"),
         said([{"type": "tool_result", "tool_use_id": "other", "content": "lost"}]),
     )
-    assert [(e.kind, e.data) for e in found.session[CustomEvent]] == [
+    assert [(e.kind, e.data) for e in imported.session[CustomEvent]] == [
         (UNANSWERED, {"tool_name": "Bash", "arguments": {"": "odd"}, "call_id": "t"}),
         (ORPHAN_RESULT, {"call_id": "other", "content": "lost"}),
     ]
-    assert found.passed_over == {ORPHAN_RESULT: 1}
+    assert imported.passed_over == {ORPHAN_RESULT: 1}
 
 
-def test_a_part_that_is_not_understood_is_no_tool_call() -> None:
-    """Even if it has a name and an input, as calls have; what it held is kept."""
+def test_an_unknown_part_is_no_tool_call() -> None:
+    """Even with a name and an input, like a call; its data is kept."""
     part = {"type": "hologram", "name": "Bash", "input": {"command": "ls"}}
-    found = only(claude_code, said("Hello"), said([part], "assistant"))
-    assert tool_called("Bash")("", None, SessionView(found.session.events)).passed is False
-    assert found.session[CustomEvent][0].data == {"found": part}
+    imported = only(claude_code, said("Hello"), said([part], "assistant"))
+    assert tool_called("Bash")("", None, SessionView(imported.session.events)).passed is False
+    assert imported.session[CustomEvent][0].data == {"found": part}
 
 
-def test_a_resumed_session_goes_on_and_others_are_apart() -> None:
+def test_a_resumed_session_continues_and_others_are_separate() -> None:
     """A new id that hangs on a known line goes on; one that hangs on nothing is another session."""
-    one = said("A", sessionId="s1", uuid="u1", parentUuid=None)
-    again = {**one, "sessionId": "s2", "parentUuid": "u1"}
+    item = said("A", sessionId="s1", uuid="u1", parentUuid=None)
+    again = {**item, "sessionId": "s2", "parentUuid": "u1"}
     more = said([{"type": "text", "text": "B"}], "assistant", sessionId="s2", parentUuid="u1")
     other = said("C", sessionId="s3", uuid="u9", parentUuid=None)
-    first, second = read(claude_code, [one, again, more, other])
+    first, second = read(claude_code, [item, again, more, other])
     assert (first.id, first.recorded["sessions"], second.id) == ("s2", ["s1", "s2"], "s3")
     assert [m.content for m in first.session[Message]] == ["A", "B"]
     assert {"line": 2, "repeats_line": 1}.items() <= first.recorded["log"][1].items()
@@ -180,52 +184,52 @@ def test_images_and_odd_parts() -> None:
     """Parts that are no text stay as they are; those that are not known are counted."""
     image = {"type": "image", "source": {"data": "AA"}}
     text = {"type": "text", "text": "What is this?"}
-    found = only(claude_code, said([image, text, {"type": "hologram"}, "bare"]))
-    assert found.session[Message][0].content == [image, text]
-    assert found.input == "What is this?"
-    assert found.passed_over == {"content: hologram": 1, "content: a string": 1}
+    imported = only(claude_code, said([image, text, {"type": "hologram"}, "bare"]))
+    assert imported.session[Message][0].content == [image, text]
+    assert imported.input == "What is this?"
+    assert imported.passed_over == {"content: hologram": 1, "content: a string": 1}
 
 
 def test_the_real_log_adds_up() -> None:
-    """The expected sums count every line; once a message they are what the API was asked."""
+    """The expected sums count every line; counted once per message they match the API calls."""
     folder = real("vibecodingtracker")
     values = values_in(folder / "claude_code.jsonl")
-    (found,) = read(claude_code, values)
+    (imported,) = read(claude_code, values)
     wanted = json.loads((folder / "claude_code.expected.json").read_text())["records"][0]
     (usage,) = wanted["conversationUsage"].values()
     names = claude_usage.COUNTS
-    told = found.recorded["tokens"]
-    assert [told["of_all_lines"][name] for name in names] == [usage[name] for name in names]
+    recorded = imported.recorded["tokens"]
+    assert [recorded["of_all_lines"][name] for name in names] == [usage[name] for name in names]
     assert [usage[name] for name in names] == [252, 3_921, 1_298_818, 124_169]
     last = {v["message"]["id"]: v["message"]["usage"] for v in values if v["type"] == "assistant"}
     once = [sum(each.get(name, 0) for each in last.values()) for name in names]
     assert once == [158, 3_860, 1_093_509, 99_004]
-    assert [told["once_a_message"][name] for name in names] == once
-    assert found.session.usage == Usage(sum(once) - 3_860, 3_860, once[2], None, once[3])
-    called = Counter(call.name for call in found.session[ToolCall])
+    assert [recorded["once_a_message"][name] for name in names] == once
+    assert imported.session.usage == Usage(sum(once) - 3_860, 3_860, once[2], None, once[3])
+    called = Counter(call.name for call in imported.session[ToolCall])
     # The expected counts are of answers, one of which stands there twice: line 49 repeats 48.
     repeated = wanted["toolCallCounts"] | {"TodoWrite": wanted["toolCallCounts"]["TodoWrite"] - 1}
     assert {name: called[name] for name in repeated} == repeated
-    assert found.id == wanted["taskId"]
-    assert found.passed_over == {"file-history-delta": 1}
+    assert imported.id == wanted["taskId"]
+    assert imported.passed_over == {"file-history-delta": 1}
 
 
 def test_real_edge_cases() -> None:
     """Lines that are no lines, messages without content: each is counted, the rest is read."""
-    found, stray = read(claude_code, values_in(real("claude_code_log/edge_cases.jsonl")))
-    assert found.passed_over == {
+    imported, stray = read(claude_code, values_in(real("claude_code_log/edge_cases.jsonl")))
+    assert imported.passed_over == {
         "user without content": 2, "a string": 1, "mapping with silly": 1, "a number": 2,
         "content: a string": 1,
     }  # fmt: skip
-    assert (found.id, stray.id) == ("edge_cases", "todowrite_session")
-    assert [(call.name, call.success) for call in found.session[ToolCall]] == [("FailingTool", False)]
+    assert (imported.id, stray.id) == ("edge_cases", "todowrite_session")
+    assert [(call.name, call.success) for call in imported.session[ToolCall]] == [("FailingTool", False)]
 
 
 def test_a_document_of_lines_is_read_like_the_lines() -> None:
-    """`loglines` and a plain list give the same session; what stands around is kept."""
-    found = only(claude_code, {"loglines": CLAUDE, "more": 1})
-    assert found.passed_over == {"about": 1}
-    assert found.session.usage == only(claude_code, CLAUDE).session.usage
+    """`loglines` and a plain list give the same session; other fields are kept."""
+    imported = only(claude_code, {"loglines": CLAUDE, "more": 1})
+    assert imported.passed_over == {"about": 1}
+    assert imported.session.usage == only(claude_code, CLAUDE).session.usage
 
 
 def test_messages_without_an_id_stay_apart_in_a_document() -> None:
@@ -246,26 +250,26 @@ def test_messages_without_an_id_stay_apart_in_a_document() -> None:
         "Do it.", "First.", "Then.", "Last.",
     ]  # fmt: skip
     for document in ({"loglines": lines}, lines):
-        found = only(claude_code, document)
-        assert found.session.events == apart.session.events
-        assert found.recorded["tokens"] == apart.recorded["tokens"]
-        assert found.session.usage == Usage(9, 6)
+        imported = only(claude_code, document)
+        assert imported.session.events == apart.session.events
+        assert imported.recorded["tokens"] == apart.recorded["tokens"]
+        assert imported.session.usage == Usage(9, 6)
 
 
 def test_the_real_document_keeps_its_turns() -> None:
     """Five assistant messages with tools between stay five."""
     path = real("claude_code_transcripts") / "sample_session.json"
     (document,) = values_in(path)
-    found = only(claude_code, document)
+    imported = only(claude_code, document)
     lines = only(claude_code, *document["loglines"])
-    assert found.session.events == lines.session.events
+    assert imported.session.events == lines.session.events
     spoken = [line for line in document["loglines"] if line["type"] == "assistant"]
-    told = [m for m in found.session[Message] if m.role == "assistant"]
-    assert len(told) == len(spoken)
+    result = [m for m in imported.session[Message] if m.role == "assistant"]
+    assert len(result) == len(spoken)
 
 
-def test_what_the_program_knows_is_kept_without_a_result_too() -> None:
-    """`toolUseResult` of a line that holds no result, or that the assistant says, is noted."""
+def test_details_without_a_result_are_kept() -> None:
+    """`toolUseResult` of a line without a result, or of the assistant, is recorded."""
     for kind, content in (("user", []), ("user", "Hi"), ("assistant", [])):
         line = {"type": kind, "toolUseResult": {"stdout": 7}, "message": {"content": content}}
         assert only(claude_code, line).recorded["log"][0]["toolUseResult"] == {"stdout": 7}
@@ -275,8 +279,8 @@ def test_what_the_program_knows_is_kept_without_a_result_too() -> None:
     assert (noted["message"], noted["toolUseResult"]) == (7, 8)
 
 
-def test_what_the_user_said_while_the_model_was_at_work_is_told() -> None:
-    """A line of its own kind holds it; what tasks and other agents put there bears a name."""
+def test_messages_queued_while_the_model_works_are_read() -> None:
+    """They are attachments; entries of tasks and other agents have a name."""
 
     def queued(prompt: Any, **more: Any) -> Any:
         return {"type": "attachment", "uuid": f"q-{prompt}-{more}", "attachment": {
@@ -292,14 +296,14 @@ def test_what_the_user_said_while_the_model_was_at_work_is_told() -> None:
         queued("Note.", isMeta=True),
     ]
     odd = [queued(""), queued(7), {"type": "attachment", "attachment": {"type": "hook"}}]
-    found = only(claude_code, said("Go"), *lines, lines[0], *odd)
-    assert [(m.content, m.name) for m in found.session[Message]] == [
+    imported = only(claude_code, said("Go"), *lines, lines[0], *odd)
+    assert [(m.content, m.name) for m in imported.session[Message]] == [
         ("Go", None), ("Also the README.", None), (image, None),
         ("<task-notification>done</task-notification>", "meta"), ("Done.", "meta"),
         ("I am done.", "meta"), ("Note.", "meta"),
     ]  # fmt: skip
-    assert {m.role for m in found.session[Message]} == {"user"}
-    assert found.passed_over == {"attachment": 3}
-    assert found.recorded["log"][0]["attachment"] == {
+    assert {m.role for m in imported.session[Message]} == {"user"}
+    assert imported.passed_over == {"attachment": 3}
+    assert imported.recorded["log"][0]["attachment"] == {
         "commandMode": "prompt", "origin": {"kind": "human"},
     }  # fmt: skip

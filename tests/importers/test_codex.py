@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from proctor.evaluators.session import tool_called
@@ -12,6 +13,7 @@ from proctor.records.session_events import UNANSWERED
 from proctor.sessions.importers import codex
 from proctor.sessions.importers.json_values import ImportedSession
 from tests.importers.examples import CODEX
+from tests.importers.growth import assert_linear
 from tests.importers.logs import kinds, only, read, real, values_in
 
 
@@ -28,30 +30,30 @@ def output(text: Any, call_id: str = "c") -> list[Any]:
     return [call, item(type="function_call_output", call_id=call_id, output=text)]
 
 
-def test_a_session_is_told_in_order() -> None:
-    """Items are told once, though events repeat them; the context is not what the user asked."""
-    found = only(codex, *CODEX)
-    assert kinds(found) == [
+def test_a_session_is_read_in_order() -> None:
+    """Items that events repeat are read once; the context is not a user message."""
+    imported = only(codex, *CODEX)
+    assert kinds(imported) == [
         "CustomEvent turn_context", "user context", "user", "CustomEvent user_message",
         "CustomEvent reasoning", "ToolCall shell", "CustomEvent token_count", "ModelCall gpt-x",
         "assistant",
     ]  # fmt: skip
-    assert (found.id, found.input, found.output) == ("cx-1", "Run the tests.", "One test fails.")
-    (call,) = found.session[ToolCall]
+    assert (imported.id, imported.input, imported.output) == ("cx-1", "Run the tests.", "One test fails.")
+    (call,) = imported.session[ToolCall]
     assert (call.arguments, call.result) == ({"command": ["pytest"]}, "1 failed")
     assert (call.error, call.duration_ms) == ("exit code 1", 2000.0)
-    assert found.session.usage == Usage(90, 9, 50)
+    assert imported.session.usage == Usage(90, 9, 50)
 
 
 def test_the_same_total_is_the_same_call() -> None:
-    """Tokens told again count once; where only totals are told, the differences count."""
+    """Repeated totals count once; without single counts the differences of totals count."""
     first, more = {"input_tokens": 10, "output_tokens": 1}, {"input_tokens": 30, "output_tokens": 3}
-    told = [event(type="token_count", info={"total_token_usage": total}) for total in (first, first, more)]
-    found = only(codex, CODEX[0], *told, event(type="token_count", info=None))
-    assert [call.usage for call in found.session[ModelCall]] == [Usage(10, 1), Usage(20, 2)]
+    events = [event(type="token_count", info={"total_token_usage": total}) for total in (first, first, more)]
+    imported = only(codex, CODEX[0], *events, event(type="token_count", info=None))
+    assert [call.usage for call in imported.session[ModelCall]] == [Usage(10, 1), Usage(20, 2)]
 
 
-def test_how_a_command_ended() -> None:
+def test_the_exit_code_of_a_command_is_read() -> None:
     """By its own event, before or after; by the line the program writes; or by a failed status."""
     end = event(type="exec_command_end", call_id="c", exit_code=2, duration={"secs": 1, "nanos": 0})
     before = only(codex, *output("x")[:1], end, output("x")[1])
@@ -71,8 +73,8 @@ def test_how_a_command_ended() -> None:
     assert no.session[ToolCall][0].error == "it failed"
 
 
-def test_what_a_command_prints_is_not_how_it_ended() -> None:
-    """The program's own words stand above "Output:", or in the last line; all else is printed."""
+def test_an_exit_code_in_the_output_of_a_command_is_ignored() -> None:
+    """The program writes the exit code above "Output:" or in the last line; the rest is output."""
     for printed in (
         "Exit code: 0\nOutput:\nlog of CI:\nExit code: 1\n",
         "Process exited with code 0\nOutput:\nProcess exited with code 1",
@@ -82,19 +84,19 @@ def test_what_a_command_prints_is_not_how_it_ended() -> None:
         assert only(codex, *output(printed)).session[ToolCall][0].error is None, printed
 
 
-def test_what_stands_beside_an_output_is_noted() -> None:
-    """The text of an output may be JSON that tells more than the output and how it ended."""
-    told = {"output": "ok", "metadata": {"exit_code": 0, "odd": "x"}, "more": 7}
-    found = only(codex, *output(json.dumps(told)))
-    assert found.session[ToolCall][0].result == "ok"
-    assert found.recorded["log"][-1]["beside output"] == {
+def test_other_fields_of_an_output_are_recorded() -> None:
+    """An output may be JSON with more fields than the output and its exit code."""
+    result = {"output": "ok", "metadata": {"exit_code": 0, "odd": "x"}, "more": 7}
+    imported = only(codex, *output(json.dumps(result)))
+    assert imported.session[ToolCall][0].result == "ok"
+    assert imported.recorded["log"][-1]["beside output"] == {
         "metadata": {"exit_code": 0, "odd": "x"}, "more": 7,
     }  # fmt: skip
 
 
-def test_what_only_an_event_tells_stands_where_it_was_said() -> None:
-    """A question that no item holds comes before what was done about it."""
-    found = only(
+def test_a_message_that_only_an_event_has_keeps_its_position() -> None:
+    """A question without an item comes before the events that follow it."""
+    imported = only(
         codex,
         CODEX[0],
         event(type="user_message", message="First?"),
@@ -105,26 +107,26 @@ def test_what_only_an_event_tells_stands_where_it_was_said() -> None:
         event(type="user_message", message=" "),
         *output("done", "c2"),
     )
-    assert [kind for kind in kinds(found) if not kind.startswith("Custom")] == [
+    assert [kind for kind in kinds(imported) if not kind.startswith("Custom")] == [
         "user", "ToolCall shell", "assistant", "user", "ToolCall shell",
     ]  # fmt: skip
-    assert [message.content for message in found.session[Message]] == [
+    assert [message.content for message in imported.session[Message]] == [
         "First?", "Answer", "Second?",
     ]  # fmt: skip
 
 
-def test_a_question_with_a_picture_is_told_once() -> None:
+def test_a_question_with_an_image_is_read_once() -> None:
     """The event repeats its text alone."""
     parts = [{"type": "input_text", "text": "What is it?"}, {"type": "input_image", "image_url": "x"}]
     asked = item(type="message", role="user", content=parts)
-    found = only(codex, asked, event(type="user_message", message="What is it?"))
-    assert [message.content for message in found.session[Message]] == [parts]
+    imported = only(codex, asked, event(type="user_message", message="What is it?"))
+    assert [message.content for message in imported.session[Message]] == [parts]
 
 
-def test_what_only_an_event_tells_is_said_too() -> None:
-    """A message that no item holds is taken from the event."""
-    found = only(codex, CODEX[0], event(type="agent_message", message="Only here."))
-    assert found.output == "Only here."
+def test_a_message_that_only_an_event_has_is_added() -> None:
+    """A message without an item comes from its event."""
+    imported = only(codex, CODEX[0], event(type="agent_message", message="Only here."))
+    assert imported.output == "Only here."
 
 
 def test_older_logs_have_no_envelope() -> None:
@@ -138,24 +140,24 @@ def test_older_logs_have_no_envelope() -> None:
         {"type": "function_call_output", "call_id": "s", "output": [{"type": "text", "text": "a"}]},
     ]
     assert codex.looks_like(lines)
-    found = only(codex, *lines)
-    assert (found.id, found.input) == ("old", "Hi")
-    assert [message.role for message in found.session[Message]] == ["system", "user"]
-    assert found.session[ToolCall][0].name == "local_shell"
-    assert found.session[ToolCall][0].result == "a"
+    imported = only(codex, *lines)
+    assert (imported.id, imported.input) == ("old", "Hi")
+    assert [message.role for message in imported.session[Message]] == ["system", "user"]
+    assert imported.session[ToolCall][0].name == "local_shell"
+    assert imported.session[ToolCall][0].result == "a"
 
 
-def test_another_head_is_another_session_unless_forked() -> None:
-    """A file with two sessions gives two; a fork holds the head of what it was forked from."""
+def test_another_header_starts_another_session_unless_forked() -> None:
+    """A file with two sessions gives two; a fork contains the header of its source."""
     other = {"type": "session_meta", "payload": {"id": "cx-2"}}
-    assert [found.id for found in read(codex, [*CODEX, other])] == ["cx-1", "cx-2"]
+    assert [imported.id for imported in read(codex, [*CODEX, other])] == ["cx-1", "cx-2"]
     fork = {"type": "session_meta", "payload": {"id": "f", "forked_from_id": "cx-1"}}
-    assert [found.id for found in read(codex, [fork, *CODEX])] == ["f"]
+    assert [imported.id for imported in read(codex, [fork, *CODEX])] == ["f"]
 
 
 def test_odd_items_are_counted() -> None:
     """Messages of unknown roles, calls without a name, items and events of new kinds."""
-    found = only(
+    imported = only(
         codex,
         item(type="message", role="ghost", content="x"),
         item(type="function_call"),
@@ -164,21 +166,21 @@ def test_odd_items_are_counted() -> None:
         {"type": "compacted", "payload": {"message": "short"}},
         7,
     )
-    assert found.passed_over == {
+    assert imported.passed_over == {
         "message: ghost": 1, "function_call": 1, "hologram": 1, "event: hologram": 1, "a number": 1,
     }  # fmt: skip
 
 
 def test_real_codex_logs() -> None:
     """All three: answers, tools and tokens."""
-    found = [read(codex, values_in(path))[0] for path in sorted(real("mlflow/codex").iterdir())]
-    assert [one.session.usage.total_tokens for one in found] == [110, None, 250]
-    assert [call.success for one in found for call in one.session[ToolCall]] == [False, True, True]
-    assert [one.passed_over for one in found] == [{}, {}, {}]
+    imported = [read(codex, values_in(path))[0] for path in sorted(real("mlflow/codex").iterdir())]
+    assert [session.session.usage.total_tokens for session in imported] == [110, None, 250]
+    assert [call.success for session in imported for call in session.session[ToolCall]] == [False, True, True]
+    assert [session.passed_over for session in imported] == [{}, {}, {}]
 
 
-def test_an_id_that_is_used_again_ends_anew() -> None:
-    """How a call ended is told of that one, and not of the next or the one before."""
+def test_each_call_with_a_reused_id_gets_its_own_outcome() -> None:
+    """An outcome belongs to one call, not to the next or previous one."""
     end = event(type="exec_command_end", call_id="c", exit_code=1, duration={"secs": 2, "nanos": 0})
     again = item(type="message", role="assistant", content="Again.")
     call, fine = output("fine")
@@ -190,15 +192,15 @@ def test_an_id_that_is_used_again_ends_anew() -> None:
         ((call, fine, again, call, bad, end), [False, True]),
     ):
         calls = only(codex, CODEX[0], *lines).session[ToolCall]
-        assert [one.result == "bad" for one in calls] == failed
-        assert [one.error == "exit code 1" for one in calls] == failed
-        assert [one.duration_ms == 2000.0 for one in calls] == failed
+        assert [entry.result == "bad" for entry in calls] == failed
+        assert [entry.error == "exit code 1" for entry in calls] == failed
+        assert [entry.duration_ms == 2000.0 for entry in calls] == failed
 
 
-def test_the_same_words_twice_are_said_twice() -> None:
-    """An event repeats one item, the one that it stands by; without one it tells of its own."""
-    asked, heard = item(type="message", role="user", content="Go on."), "Go on."
-    echo = event(type="user_message", message=heard)
+def test_a_repeated_text_is_two_messages() -> None:
+    """An event repeats the nearest item; without one it is a message."""
+    asked, recorded = item(type="message", role="user", content="Go on."), "Go on."
+    echo = event(type="user_message", message=recorded)
     reply = item(type="message", role="assistant", content="Yes.")
     for lines in (
         (echo, asked, reply, echo, reply),
@@ -207,17 +209,20 @@ def test_the_same_words_twice_are_said_twice() -> None:
         (echo, reply, asked, echo, reply),
         (echo, asked, reply, echo, asked, reply),
     ):
-        said = only(codex, CODEX[0], *lines).session[Message]
-        assert [message.content for message in said] == [heard, "Yes.", heard, "Yes."]
+        messages = only(codex, CODEX[0], *lines).session[Message]
+        assert [message.content for message in messages] == [recorded, "Yes.", recorded, "Yes."]
 
 
-def test_totals_that_begin_anew_are_new() -> None:
+def test_totals_that_were_reset_count_again() -> None:
     """Where a count falls, all of it was used since."""
-    totals = [{"input_tokens": asked, "output_tokens": said} for asked, said in ((100, 10), (30, 4), (60, 9))]
-    told = [event(type="token_count", info={"total_token_usage": total}) for total in totals]
-    found = only(codex, CODEX[0], *told)
+    totals = [
+        {"input_tokens": inputs, "output_tokens": outputs}
+        for inputs, outputs in ((100, 10), (30, 4), (60, 9))
+    ]
+    events = [event(type="token_count", info={"total_token_usage": total}) for total in totals]
+    imported = only(codex, CODEX[0], *events)
     used = [Usage(100, 10), Usage(30, 4), Usage(30, 5)]
-    assert [call.usage for call in found.session[ModelCall]] == used
+    assert [call.usage for call in imported.session[ModelCall]] == used
 
 
 def asked(words: Any, **more: Any) -> dict[str, Any]:
@@ -236,10 +241,10 @@ def contents(found: ImportedSession) -> list[Any]:
     return [message.content for message in found.session[Message]]
 
 
-def test_what_was_rolled_back_is_kept_and_not_told() -> None:
-    """So many turns of the user are taken back, with calls and echoes; their tokens count."""
+def test_rolled_back_turns_are_kept_outside_the_conversation() -> None:
+    """The last user turns are removed with their calls and events; their tokens count."""
     used = {"total_token_usage": {"input_tokens": 10, "output_tokens": 1}}
-    found = only(
+    imported = only(
         codex,
         CODEX[0],
         asked("First?"),
@@ -255,63 +260,64 @@ def test_what_was_rolled_back_is_kept_and_not_told() -> None:
         asked("Right?"),
         replied("2."),
     )
-    assert contents(found) == ["First?", "1.", "Right?", "2."]
-    assert found.session[ToolCall] == ()
-    assert found.session.usage == Usage(10, 1)
-    assert found.passed_over == {}
-    (rewound,) = (one.data for one in found.session[CustomEvent] if one.kind == "rewound")
+    assert contents(imported) == ["First?", "1.", "Right?", "2."]
+    assert imported.session[ToolCall] == ()
+    assert imported.session.usage == Usage(10, 1)
+    assert imported.passed_over == {}
+    (rewound,) = (entry.data for entry in imported.session[CustomEvent] if entry.kind == "rewound")
     assert rewound["line"] == rolled_back(2)
     assert len(rewound["taken"]) == 7
 
 
-def test_the_first_question_is_the_one_that_was_not_taken_back() -> None:
-    """All turns can go, also more than there are; what the program said before them stays."""
+def test_the_first_question_was_not_rolled_back() -> None:
+    """All turns can be rolled back, even more than there are; messages before them stay."""
     for turns in (1, 9):
         context = asked("<environment_context>x</environment_context>")
         lines = (context, asked("Tpyo?"), replied("?"), rolled_back(turns), asked("Typo?"))
-        found = only(codex, CODEX[0], *lines)
-        assert found.input == "Typo?"
-        assert [message.name for message in found.session[Message]] == ["context", None]
+        imported = only(codex, CODEX[0], *lines)
+        assert imported.input == "Typo?"
+        assert [message.name for message in imported.session[Message]] == ["context", None]
 
 
-def test_an_echo_in_other_words_is_the_same_turn() -> None:
-    """Right beside the item, or after what the model only thought: both go, or both stay."""
+def test_an_event_with_other_words_is_the_same_turn() -> None:
+    """An event next to its item, or after a thought, is rolled back together with the item."""
     thought = item(type="reasoning", summary=[])
     first = (asked("A"), replied("a"))
     echoes = (event(type="user_message", message="Fix it"), event(type="user_message", message="B"))
     for turn in ((asked("[pasted] Fix it"), echoes[0]), (asked("B"), thought, echoes[1])):
-        found = only(codex, CODEX[0], *first, *turn, replied("b"), rolled_back(1))
-        assert contents(found) == ["A", "a"]
+        imported = only(codex, CODEX[0], *first, *turn, replied("b"), rolled_back(1))
+        assert contents(imported) == ["A", "a"]
 
 
-def test_turns_are_rolled_back_time_and_again() -> None:
-    """What is gone is not counted again, and questions that only events tell are turns too."""
+def test_turns_are_rolled_back_repeatedly() -> None:
+    """Removed turns are not counted again, and questions that only events have are turns too."""
     echo = event(type="user_message", message="Again?")
     lines = [asked("A"), replied("a"), echo, replied("b"), echo, asked("Again?"), replied("c")]
     back = rolled_back(1)
     for times, left in enumerate((["A", "a", "Again?", "b"], ["A", "a"], []), start=1):
-        found = only(codex, CODEX[0], *lines, *[back] * times)
-        assert contents(found) == left
+        imported = only(codex, CODEX[0], *lines, *[back] * times)
+        assert contents(imported) == left
     assert only(codex, *lines, *[back] * 4).passed_over == {"event: thread_rolled_back": 1}
     for odd in (0, None, "1", -1):
-        found = only(codex, *lines, rolled_back(odd))
-        assert len(contents(found)) == 6
-        assert found.passed_over == {"event: thread_rolled_back": 1}
+        imported = only(codex, *lines, rolled_back(odd))
+        assert len(contents(imported)) == 6
+        assert imported.passed_over == {"event: thread_rolled_back": 1}
 
 
-def test_many_rollbacks_take_no_longer_than_their_lines() -> None:
-    """Each line is looked at once, however often turns are taken back."""
-    many = 20_000
+def test_the_work_for_many_rollbacks_is_linear() -> None:
+    """Each line is read once, however many turns are rolled back."""
     used = event(type="token_count", info=None)
-    lines = [*[asked("Q"), used] * many, *[rolled_back(1)] * many]
-    began = time.perf_counter()
-    found = only(codex, *lines)
-    assert time.perf_counter() - began < 10
-    assert contents(found) == []
+
+    def prepare(count: int) -> Callable[[], object]:
+        lines = [*[asked("Q"), used] * count, *[rolled_back(1)] * count]
+        return partial(only, codex, *lines)
+
+    assert_linear(prepare, 200)
+    assert contents(only(codex, *[asked("Q"), used] * 10, *[rolled_back(1)] * 10)) == []
 
 
-def test_a_framed_picture_is_asked_about_once() -> None:
-    """The program names each picture in a part of its own, which the event does not repeat."""
+def test_a_question_with_a_marked_image_is_read_once() -> None:
+    """The program marks each image with a separate part, which the event does not repeat."""
     parts = [
         {"type": "input_text", "text": '<image name=[Image #1] path="/tmp/a.png">'},
         {"type": "input_image", "image_url": "x"},
@@ -319,26 +325,26 @@ def test_a_framed_picture_is_asked_about_once() -> None:
         {"type": "input_text", "text": "What is in [Image #1]?"},
     ]
     echo = event(type="user_message", message="What is in [Image #1]?")
-    found = only(codex, CODEX[0], asked(parts), echo, replied("A cat."))
-    assert contents(found) == [[parts[1], parts[3]], "A cat."]
-    assert found.input == "What is in [Image #1]?"
-    assert [line["frames"] for line in found.recorded["log"] if "frames" in line] == [parts[::2][:2]]
+    imported = only(codex, CODEX[0], asked(parts), echo, replied("A cat."))
+    assert contents(imported) == [[parts[1], parts[3]], "A cat."]
+    assert imported.input == "What is in [Image #1]?"
+    assert [line["frames"] for line in imported.recorded["log"] if "frames" in line] == [parts[::2][:2]]
     unframed = [{"type": "input_text", "text": words} for words in ("<image>", "</image>", "Why?")]
     assert contents(only(codex, asked(unframed))) == ["<image>\n</image>\nWhy?"]
 
 
 def test_an_event_may_repeat_one_part_of_a_question() -> None:
-    """It is the whole, its parts in a row, or one of them; a whole goes before a part."""
+    """It repeats the complete text, the joined parts, or one part, in this order of preference."""
     parts = [{"type": "input_text", "text": words} for words in ("See here.", "Why?")]
     for words in ("See here.\nWhy?", "See here.Why?", "Why?"):
-        found = only(codex, asked(parts), event(type="user_message", message=words))
-        assert contents(found) == ["See here.\nWhy?"]
+        imported = only(codex, asked(parts), event(type="user_message", message=words))
+        assert contents(imported) == ["See here.\nWhy?"]
     echo = event(type="user_message", message="Why?")
     assert contents(only(codex, asked("Why?"), echo, asked(parts))) == ["Why?", "See here.\nWhy?"]
 
 
-def test_tools_of_the_provider_are_called() -> None:
-    """A search is a call that went well, or not; one that does not tell is not answered."""
+def test_calls_of_hosted_tools_are_read() -> None:
+    """A search succeeded or failed; without a status it has no result."""
     action = {"type": "search", "query": "weather Paris"}
     lines = [
         item(type="web_search_call", status=status, action=action)
@@ -346,14 +352,14 @@ def test_tools_of_the_provider_are_called() -> None:
     ]
     ended = event(type="web_search_end", call_id="ws", query="weather Paris")
     drawn = item(type="image_generation_call", status="completed", result="AA", revised_prompt="x")
-    found = only(codex, CODEX[0], *lines, ended, drawn)
-    assert found.passed_over == {}
-    searched, failed, picture = found.session[ToolCall]
+    imported = only(codex, CODEX[0], *lines, ended, drawn)
+    assert imported.passed_over == {}
+    searched, failed, picture = imported.session[ToolCall]
     assert (searched.name, searched.arguments, searched.success) == ("web_search", action, True)
     assert failed.error == "it failed"
     assert (picture.name, picture.arguments, picture.result) == (
         "image_generation", {"": "x"}, "AA",
     )  # fmt: skip
-    assert kinds(found)[0] == f"CustomEvent {UNANSWERED}"
-    seen = SessionView(found.session.events)
+    assert kinds(imported)[0] == f"CustomEvent {UNANSWERED}"
+    seen = SessionView(imported.session.events)
     assert tool_called("web_search")("", None, seen).passed

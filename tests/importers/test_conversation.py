@@ -20,9 +20,9 @@ USAGE = {"input_tokens": 10, "output_tokens": 5}
 
 
 def read(output: Any, given: Any = None) -> Conversation:
-    found = read_conversation(output, given)
-    assert found is not None
-    return found
+    result = read_conversation(output, given)
+    assert result is not None
+    return result
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -31,24 +31,25 @@ def read(output: Any, given: Any = None) -> Conversation:
 )
 def test_the_same_conversation_in_every_shape_gives_the_same_session(shape: str, given: Any) -> None:
     """Order, roles, calls with their results and failures, and the answer do not depend on it."""
-    found = read(SHAPES[shape](), given)
-    assert (found.answer, found.has_answer) == (ANSWER, True)
-    said = [(m.role, m.content) for m in found.session[Message] if m.content and m.role != "tool"]
-    assert said == [("system", SYSTEM), ("user", QUESTION), ("assistant", ANSWER)]
+    imported = read(SHAPES[shape](), given)
+    assert (imported.answer, imported.has_answer) == (ANSWER, True)
+    messages = [(m.role, m.content) for m in imported.session[Message] if m.content and m.role != "tool"]
+    assert messages == [("system", SYSTEM), ("user", QUESTION), ("assistant", ANSWER)]
     assert [
-        (call.name, call.arguments, call.result, call.error, call.call_id) for call in found.session[ToolCall]
+        (call.name, call.arguments, call.result, call.error, call.call_id)
+        for call in imported.session[ToolCall]
     ] == [
         ("search", {"q": "France"}, "Paris is the capital.", None, "c1"),
         ("open", {"page": 1}, "404 Not Found", "404 Not Found", "c2"),
     ]
-    kinds = [type(event) for event in found.session]
+    kinds = [type(event) for event in imported.session]
     assert kinds.index(ToolCall) > 2
     assert max(n for n, kind in enumerate(kinds) if kind is ToolCall) < max(
         n for n, kind in enumerate(kinds) if kind is Message
     )
     if shape != "responses items":
-        assert found.session.usage == Usage(30, 8)
-        assert len(found.session[ModelCall]) == 2
+        assert imported.session.usage == Usage(30, 8)
+        assert len(imported.session[ModelCall]) == 2
 
 
 @pytest.mark.parametrize(
@@ -79,13 +80,13 @@ def test_the_same_conversation_in_every_shape_gives_the_same_session(shape: str,
     ],
     ids=lambda output: "object" if type(output) is object else str(output),
 )
-def test_other_outputs_are_left_alone(output: Any) -> None:
+def test_other_outputs_are_not_conversations(output: Any) -> None:
     """Only what clearly is a conversation in which an agent spoke or acted is read as one."""
     assert read_conversation(output) is None
 
 
 def test_a_conversation_that_does_not_end_with_an_answer_has_none() -> None:
-    """The calls are recorded all the same; what was only asked for has no result."""
+    """The calls are recorded; a requested call without a result stays open."""
     asked = read(chat()[:3])
     assert (asked.answer, asked.has_answer, asked.session[ToolCall]) == (None, False, ())
     assert [event.kind for event in asked.session[CustomEvent]] == ["unanswered tool call"] * 2
@@ -97,14 +98,14 @@ def test_a_conversation_that_does_not_end_with_an_answer_has_none() -> None:
 
 
 @pytest.mark.parametrize("messages", [[], chat()[:1], chat()[:2]], ids=len)
-def test_a_state_in_which_no_agent_spoke_is_a_conversation(messages: list[Any]) -> None:
-    """What is under `messages` is read as messages, although nobody has answered them."""
+def test_a_state_without_an_answer_is_a_conversation(messages: list[Any]) -> None:
+    """The items under `messages` are messages, even without an answer."""
     state = read({"messages": messages})
     assert (state.answer, state.has_answer) == (None, False)
     assert len(state.session) == len(messages)
 
 
-def test_what_was_called_before_the_input_ended_is_not_called_again() -> None:
+def test_tool_calls_before_the_end_of_the_input_are_history() -> None:
     """History is in the session in its order, but its calls and tokens are not this trial's."""
     more = [
         {"role": "user", "content": "And of Italy?"},
@@ -120,13 +121,13 @@ def test_what_was_called_before_the_input_ended_is_not_called_again() -> None:
         "And of Italy?",
         [*chat()[1:2], {"role": "user", "content": "And of Italy?"}],
     ):
-        found = read({"messages": whole}, given)
-        assert [call.name for call in found.session[ToolCall]] == ["recall"]
-        assert found.session.usage == Usage(7)
-        assert [m.role for m in found.session[Message] if m.role != "tool"] == [
+        imported = read({"messages": whole}, given)
+        assert [call.name for call in imported.session[ToolCall]] == ["recall"]
+        assert imported.session.usage == Usage(7)
+        assert [m.role for m in imported.session[Message] if m.role != "tool"] == [
             *("system", "user", "assistant", "assistant", "user", "assistant", "assistant")
         ]
-        assert not any(message.tool_calls for message in found.session[Message][:-2])
+        assert not any(message.tool_calls for message in imported.session[Message][:-2])
     for given in ("Something else", {"question": "?"}, None):
         calls = read({"messages": whole}, given).session[ToolCall]
         assert [call.name for call in calls] == ["search", "open", "recall"]
@@ -188,16 +189,16 @@ USED: Any = {**USAGE, "total_tokens": 15}
     ids=[*("chat", "ChatCompletion", "anthropic", "anthropic.Message", "response", "Response"), "AIMessage"],
 )
 def test_a_response_of_a_model_is_a_conversation_of_one_message(answer: Any, call: Any) -> None:
-    """As data and as the object of the SDK: the text is the answer, a call is asked for."""
-    found = read(answer)
-    assert (found.answer, found.session.usage) == (ANSWER, Usage(10, 5))
+    """As data and as an SDK object: the text is the answer, a call is requested."""
+    imported = read(answer)
+    assert (imported.answer, imported.session.usage) == (ANSWER, Usage(10, 5))
     asked = read(call)
     assert not asked.has_answer
     assert [event.data["tool_name"] for event in asked.session[CustomEvent]] == ["search"]
     assert asked.session.usage == Usage(10, 5)
 
 
-def test_recorded_events_win_over_those_of_the_conversation() -> None:
+def test_recorded_events_take_precedence_over_the_conversation() -> None:
     """Nothing is there twice, and nothing that was not recorded is lost."""
     conversation = read(chat()).session
     search = ToolCall("search", {"q": "France"}, result="live", call_id="c1")
@@ -222,23 +223,23 @@ def test_recorded_events_win_over_those_of_the_conversation() -> None:
     assert merge_sessions(asked, conversation) == asked
 
 
-def test_two_calls_of_one_tool_are_not_taken_for_one() -> None:
-    """A recorded call without an id stands for one call of that name, not for all."""
+def test_two_calls_of_one_tool_stay_two_calls() -> None:
+    """A recorded call without an id matches one call of that name, not all."""
     calls = Session([ToolCall("search", call_id="c1"), ToolCall("search", call_id="c2")])
     assert len(merge_sessions(Session([ToolCall("search")]), calls)[ToolCall]) == 2
 
 
-def test_tokens_that_one_answer_does_not_tell_are_unknown() -> None:
+def test_an_answer_without_usage_makes_the_total_unknown() -> None:
     """A sum of some of the calls must not pass for the sum of all."""
     partly: list[Any] = chat()
     del partly[2]["usage"]
-    found = read(partly).session
-    assert [call.usage for call in found[ModelCall]] == [Usage(20, 3), Usage()]
-    assert token_usage_under(1_000)("", None, found).status == "error"
-    assert token_usage_under(22)("", None, found).passed is False
-    whole = {"messages": [{**one, "usage": None} for one in chat()], "usage": {"input_tokens": 9}}
+    imported = read(partly).session
+    assert [call.usage for call in imported[ModelCall]] == [Usage(20, 3), Usage()]
+    assert token_usage_under(1_000)("", None, imported).status == "error"
+    assert token_usage_under(22)("", None, imported).passed is False
+    whole = {"messages": [{**item, "usage": None} for item in chat()], "usage": {"input_tokens": 9}}
     assert read(whole).session.usage == Usage(9)
-    assert read([{**one, "usage": None} for one in chat()]).session[ModelCall] == ()
+    assert read([{**item, "usage": None} for item in chat()]).session[ModelCall] == ()
 
 
 SPLIT = [{"type": "text", "text": "The capital is "}, {"type": "text", "text": "Paris."}]
@@ -251,7 +252,7 @@ SPLIT = [{"type": "text", "text": "The capital is "}, {"type": "text", "text": "
         ([SPLIT[0], {"type": "thinking", "thinking": "Hm."}, SPLIT[1]], "The capital is \nParis."),
     ],
 )
-def test_an_answer_in_several_texts_is_the_answer_that_was_given(content: list[Any], expected: str) -> None:
+def test_the_texts_of_one_answer_are_joined(content: list[Any], expected: str) -> None:
     """Anthropic splits an answer where a citation begins: a line end there would be another text.
 
     Texts that another part stands between stay on lines of their own.
@@ -267,8 +268,8 @@ def test_an_answer_in_several_texts_is_the_answer_that_was_given(content: list[A
     assert report.pass_rate == 1.0
 
 
-def test_texts_of_a_user_stay_on_lines_of_their_own() -> None:
-    """A document and a question were written separately; words must not run together."""
+def test_each_text_of_a_user_begins_a_line() -> None:
+    """A document and a question are separate texts, so they are not joined into one line."""
     messages = [
         {"role": "user", "content": [{"type": "text", "text": "Paris is big."},
                                      {"type": "text", "text": "Is it?"}]},

@@ -33,12 +33,12 @@ TALK = [
 
 @functools.cache
 def known() -> tuple[dict[str, list[bytes]], Mutator]:
-    found = seeds(largest=SMALL)
-    return found, mutator(data for files in found.values() for data in files)
+    result = seeds(largest=SMALL)
+    return result, mutator(data for files in result.values() for data in files)
 
 
 @pytest.mark.parametrize("name", [AUTO, *FORMATS])
-def test_what_chance_has_changed_is_read_or_told_and_never_lost(name: str, tmp_path: Path) -> None:
+def test_random_changes_are_read_or_reported(name: str, tmp_path: Path) -> None:
     """Small logs, changed once to three times, all hold what fuzz/oracle.py demands."""
     files, change = known()
     begin = [it for form, some in files.items() if name in (AUTO, form) for it in some]
@@ -65,8 +65,8 @@ def test_what_chance_has_changed_is_read_or_told_and_never_lost(name: str, tmp_p
         ("proctor", '{"session": {"events": [{"type": "custom"}], "name": "a"}, "name": "b"}'),
     ],
 )
-def test_what_fuzzing_found_is_mended(form: str, text: str, tmp_path: Path) -> None:
-    """Small inputs of which something was lost are kept whole."""
+def test_faults_found_by_fuzzing_are_fixed(form: str, text: str, tmp_path: Path) -> None:
+    """Small inputs that once lost a value are read completely."""
     assert taken_apart(text.encode()) is not None
     assert fault_of(text.encode(), form, tmp_path / "chat.jsonl") is None
 
@@ -111,9 +111,9 @@ def _drops_a_field(messages: list[Any]) -> list[Any]:
 
 
 def _drops_what_stands_elsewhere(messages: list[Any]) -> list[Any]:
-    said = [message.get("content") for message in messages]
+    text = [message.get("content") for message in messages]
     return [
-        {key: it for key, it in message.items() if key != "note" or it not in said} for message in messages
+        {key: it for key, it in message.items() if key != "note" or it not in text} for message in messages
     ]
 
 
@@ -145,7 +145,7 @@ def _does_not_count(messages: list[Any]) -> list[Any]:
         (_does_not_count, "miscounted"),
     ],
 )
-def test_the_oracle_sees_a_reader_that_is_wrong(wrong: Any, kind: str) -> None:
+def test_the_oracle_detects_a_faulty_reader(wrong: Any, kind: str) -> None:
     """A reader that fails, hangs, drops a field, or drops what stands elsewhere too, is caught; so
     is one that keeps what was said from a judge, or does not count what was used."""
     where = {_drops_what_stands_elsewhere: "note", _hides_who_is_not_known: "role"}.get(wrong)
@@ -154,12 +154,12 @@ def test_the_oracle_sees_a_reader_that_is_wrong(wrong: Any, kind: str) -> None:
         return watched(lambda: fault_in(reader, [(1, TALK)], Random(1), where), seconds=0.5)
 
     assert fault(Wrong(lambda messages: messages)) is None
-    found = fault(Wrong(wrong))
-    assert found is not None
-    assert found.kind == kind
+    result = fault(Wrong(wrong))
+    assert result is not None
+    assert result.kind == kind
 
 
-def test_a_file_is_taken_apart_and_put_together() -> None:
+def test_a_file_is_split_and_joined() -> None:
     """JSON in texts is opened, and closed as it was; what is no JSON is left to its bytes."""
     data = b'{"a": "{\\"b\\": [1, \\"x\\"]}"}\n{"c": null}'
     document = taken_apart(data)
@@ -168,7 +168,7 @@ def test_a_file_is_taken_apart_and_put_together() -> None:
     assert taken_apart(b'{"a": \n{"b": 1}') is None
 
 
-def test_a_finding_is_made_small() -> None:
+def test_a_finding_is_minimized() -> None:
     """Of a long log only the line and the key that fail are left."""
     lines = [{"n": n, "more": {"text": "word " * 20}} for n in range(40)]
     data = "\n".join(json.dumps(line) for line in lines).encode()

@@ -23,36 +23,38 @@ def generation(**about: Any) -> dict[str, Any]:
 
 
 def test_an_export_becomes_a_session() -> None:
-    """Messages, calls, scores and tags; the tool gets the id under which it was asked for."""
-    found = only(langfuse, EXPORT)
-    assert kinds(found) == [
+    """Messages, calls, scores and tags; the tool call gets the id of its request."""
+    imported = only(langfuse, EXPORT)
+    assert kinds(imported) == [
         "CustomEvent observation: agent",
         "user",
         "assistant",
         "ModelCall small",
         "ToolCall weather",
     ]
-    assert (found.id, found.format, found.source) == ("t1", "langfuse", "logs/chat.jsonl")
-    assert found.session[ModelCall] == (ModelCall("small", Usage(12, 3, cost=0.25), 500.0),)
-    assert found.session[ToolCall] == (ToolCall("weather", {"city": "Paris"}, "Sunny", "late", 500.0, "c1"),)
-    assert (found.input, found.output) == ("Weather in Paris?", None)
-    assert found.passed_over == {"attribute: acme.x": 1}
-    told = found.recorded
-    assert (told["title"], told["tags"], told["scores"]) == ("agent run", ["a"], {"tone": 0.5})
-    assert told["started_at"] == "2026-01-01T00:00:00+00:00"
-    assert told["ended_at"] == "2026-01-01T00:00:02.500000+00:00"
-    assert told["trace"]["input"] == EXPORT["trace"]["input"]
-    assert [entry["event"] for entry in told["observations"]] == [0, 3, 4]
+    assert (imported.id, imported.format, imported.source) == ("t1", "langfuse", "logs/chat.jsonl")
+    assert imported.session[ModelCall] == (ModelCall("small", Usage(12, 3, cost=0.25), 500.0),)
+    assert imported.session[ToolCall] == (
+        ToolCall("weather", {"city": "Paris"}, "Sunny", "late", 500.0, "c1"),
+    )
+    assert (imported.input, imported.output) == ("Weather in Paris?", None)
+    assert imported.passed_over == {"attribute: acme.x": 1}
+    recorded = imported.recorded
+    assert (recorded["title"], recorded["tags"], recorded["scores"]) == ("agent run", ["a"], {"tone": 0.5})
+    assert recorded["started_at"] == "2026-01-01T00:00:00+00:00"
+    assert recorded["ended_at"] == "2026-01-01T00:00:02.500000+00:00"
+    assert recorded["trace"]["input"] == EXPORT["trace"]["input"]
+    assert [entry["event"] for entry in recorded["observations"]] == [0, 3, 4]
 
 
-def test_an_odd_kind_of_a_call_is_not_taken_for_a_word_that_was_said() -> None:
-    """The type of a call without a name is kept, also where the same word was said."""
-    told = []
+def test_an_odd_call_type_is_not_a_message() -> None:
+    """The type of a call without a name is kept, even if a message has the same text."""
+    result = []
     for kind in ("function", "Weather "):
         asked = {"role": "us", "content": "Weather "}
-        said = {"role": "assistant", "tool_calls": [{"id": 0, "type": kind}]}
-        told.append(written(only(langfuse, generation(input=asked, output=said))))
-    assert told[0] != told[1]
+        message = {"role": "assistant", "tool_calls": [{"id": 0, "type": kind}]}
+        result.append(written(only(langfuse, generation(input=asked, output=message))))
+    assert result[0] != result[1]
 
 
 def snake(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -66,7 +68,7 @@ def snake(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         "statusMessage": "status_message",
         "model": "provided_model_name",
     }
-    return [{names.get(key, key): value for key, value in one.items()} for one in rows]
+    return [{names.get(key, key): value for key, value in item.items()} for item in rows]
 
 
 API = {**EXPORT["trace"], "observations": ROWS, "htmlPath": "/trace/t1"}
@@ -86,13 +88,13 @@ API = {**EXPORT["trace"], "observations": ROWS, "htmlPath": "/trace/t1"}
     ids=["api", "list", "page", "rows", "list of rows", "pages of rows", "files"],
 )
 def test_every_shape_gives_the_same_session(values: list[Any]) -> None:
-    """Whole traces or rows, in lists, pages or lines, with camels or underscores."""
+    """Traces or rows, in lists, pages or lines, in camel case or snake case."""
     assert langfuse.looks_like(values)
     assert not otlp.looks_like(values)
-    (found,) = read(langfuse, values)
-    assert found.session[Message] == only(langfuse, EXPORT).session[Message]
-    assert found.session.usage == Usage(12, 3, cost=0.25)
-    assert found.recorded["scores"] == {"tone": 0.5}
+    (imported,) = read(langfuse, values)
+    assert imported.session[Message] == only(langfuse, EXPORT).session[Message]
+    assert imported.session.usage == Usage(12, 3, cost=0.25)
+    assert imported.recorded["scores"] == {"tone": 0.5}
 
 
 def test_rows_of_several_traces_are_several_sessions() -> None:
@@ -104,15 +106,15 @@ def test_rows_of_several_traces_are_several_sessions() -> None:
     assert len(first.session[ToolCall]) == 1
 
 
-def test_an_observation_that_is_told_twice_is_one() -> None:
+def test_a_repeated_observation_counts_once() -> None:
     """Each fills what the other lacks; where they differ both are kept."""
-    short = [{**one, "input": None, "output": None, "metadata": "{}"} for one in ROWS]
+    short = [{**item, "input": None, "output": None, "metadata": "{}"} for item in ROWS]
     short[1] = {**short[1], "model": "large"}
     document = copy.deepcopy(EXPORT)
     document["trace"]["observations"] = short
-    found = only(langfuse, document)
-    assert kinds(found) == [k.replace("small", "large") for k in kinds(only(langfuse, EXPORT))]
-    assert found.recorded["observations"][1]["also"] == [{"model": "small"}]
+    imported = only(langfuse, document)
+    assert kinds(imported) == [k.replace("small", "large") for k in kinds(only(langfuse, EXPORT))]
+    assert imported.recorded["observations"][1]["also"] == [{"model": "small"}]
 
 
 @pytest.mark.parametrize(
@@ -179,48 +181,53 @@ def test_all_tokens_are_counted_and_none_twice(details: dict[str, int], usage: U
     assert only(langfuse, generation(usageDetails=details)).session.usage == usage
 
 
-def test_texts_are_what_was_said() -> None:
-    """A generation whose input is no list of messages; anything else is kept, and told as data."""
-    found = only(langfuse, generation(input="Hi", output='"Hello"'))
-    assert [(m.role, m.content) for m in found.session[Message]] == [("user", "Hi"), ("assistant", "Hello")]
+def test_texts_become_messages() -> None:
+    """A generation whose input is no list of messages; other values are kept as data."""
+    imported = only(langfuse, generation(input="Hi", output='"Hello"'))
+    assert [(m.role, m.content) for m in imported.session[Message]] == [
+        ("user", "Hi"),
+        ("assistant", "Hello"),
+    ]
     odd = only(langfuse, generation(input={"question": "Hi"}, output=[1]))
     assert kinds(odd) == ["user", "ModelCall unknown", "assistant"]
     assert (odd.input, odd.output, odd.passed_over) == ("Hi", [1], {})
     assert odd.recorded["observations"][0]["input"] == {"question": "Hi"}
 
 
-def test_messages_of_a_framework_beat_the_text_of_its_client() -> None:
-    """The inner generation is the call, the outer one has what was said."""
+def test_messages_of_a_framework_replace_the_text_of_its_client() -> None:
+    """The inner generation is the call, the outer one has the messages."""
     outer = row("outer", "GENERATION", 1, input=[{"role": "user", "content": "Hi"}], model="x")
     plain = {"input": "user: Hi", "usageDetails": {"input": 3}, "model": "small"}
     inner = row("inner", "GENERATION", 1, parentObservationId="outer", **plain)
-    found = only(langfuse, {"trace": {"id": "t1"}, "observations": [inner, outer]})
-    assert kinds(found) == ["user", "CustomEvent observation: generation", "ModelCall small"]
-    assert found.session[Message] == (Message("user", "Hi"),)
+    imported = only(langfuse, {"trace": {"id": "t1"}, "observations": [inner, outer]})
+    assert kinds(imported) == ["user", "CustomEvent observation: generation", "ModelCall small"]
+    assert imported.session[Message] == (Message("user", "Hi"),)
 
 
-def test_a_trace_without_calls_has_what_it_was_given() -> None:
-    """As functions under observation leave it: texts, data and messages are what was said."""
+def test_a_trace_without_calls_has_its_input_and_output() -> None:
+    """As decorators log functions: texts, data and messages become messages."""
     spans = [row("f", "SPAN", 0)]
-    found = only(langfuse, {"trace": {"id": "t", "input": '"2 + 2"', "output": "4"}, "observations": spans})
-    assert kinds(found) == ["user", "CustomEvent observation: span", "assistant"]
-    assert (found.input, found.output) == ("2 + 2", "4")
-    assert found.recorded["observations"] == [{"id": "f", "name": "f", "event": 1}]
+    imported = only(
+        langfuse, {"trace": {"id": "t", "input": '"2 + 2"', "output": "4"}, "observations": spans}
+    )
+    assert kinds(imported) == ["user", "CustomEvent observation: span", "assistant"]
+    assert (imported.input, imported.output) == ("2 + 2", "4")
+    assert imported.recorded["observations"] == [{"id": "f", "name": "f", "event": 1}]
     other = {"trace": {"id": "t", "input": {"n": 2}, "output": [4]}, "observations": spans}
-    found = only(langfuse, other)
-    assert kinds(found) == ["user", "CustomEvent observation: span", "assistant"]
-    assert (found.input, found.output, found.passed_over) == ({"n": 2}, [4], {})
-    assert "trace" not in found.recorded
+    imported = only(langfuse, other)
+    assert kinds(imported) == ["user", "CustomEvent observation: span", "assistant"]
+    assert (imported.input, imported.output, imported.passed_over) == ({"n": 2}, [4], {})
+    assert "trace" not in imported.recorded
     chat = {
         "input": {"messages": [{"role": "user", "content": "Hi"}]},
         "output": {"role": "assistant", "content": "Yo"},
     }
-    found = only(langfuse, {"trace": {"id": "t", **chat}, "observations": []})
-    assert kinds(found) == ["user", "assistant"]
+    imported = only(langfuse, {"trace": {"id": "t", **chat}, "observations": []})
+    assert kinds(imported) == ["user", "assistant"]
 
 
-def test_tools_of_langchain_are_known_by_what_they_give_back() -> None:
-    """A message of the tool's own, with its id; the arguments stand beside as they are."""
+def test_langchain_tools_are_recognized_by_their_output() -> None:
+    """A tool message with its id; the arguments are separate."""
     given = {
         "type": "tool",
         "content": "no such page",
@@ -229,32 +236,32 @@ def test_tools_of_langchain_are_known_by_what_they_give_back() -> None:
         "status": "error",
     }
     about = {"input": "{'q': 1}", "output": json.dumps(given), "metadata": '{"inputs": {"q": 1}}'}
-    found = only(langfuse, {"trace": {"id": "t"}, "observations": [row("search", "SPAN", 0, **about)]})
-    assert found.session[ToolCall] == (
+    imported = only(langfuse, {"trace": {"id": "t"}, "observations": [row("search", "SPAN", 0, **about)]})
+    assert imported.session[ToolCall] == (
         ToolCall("search", {"q": 1}, "no such page", "no such page", 500.0, "c1"),
     )
 
 
 def test_embeddings_are_calls_without_messages() -> None:
-    """What was embedded was not said."""
+    """The embedded texts are no messages."""
     rows = [row("embed", "EMBEDDING", 0, input="a text", model="vectors", usageDetails={"input": 4})]
-    found = only(langfuse, {"trace": {"id": "t"}, "observations": rows})
-    assert kinds(found) == ["ModelCall vectors"]
-    assert found.session.usage == Usage(4)
+    imported = only(langfuse, {"trace": {"id": "t"}, "observations": rows})
+    assert kinds(imported) == ["ModelCall vectors"]
+    assert imported.session.usage == Usage(4)
 
 
-def test_a_generation_that_failed_says_why() -> None:
-    """By its level and its words."""
-    found = only(langfuse, generation(level="ERROR", statusMessage="429", latency=0.25, endTime=None))
-    (call,) = found.session[ModelCall]
+def test_a_failed_generation_has_its_error() -> None:
+    """By its level and status message."""
+    imported = only(langfuse, generation(level="ERROR", statusMessage="429", latency=0.25, endTime=None))
+    (call,) = imported.session[ModelCall]
     assert call.details == {"error": "429"}
     assert call.latency_ms == 250
     silent = only(langfuse, generation(level="ERROR"))
     assert silent.session[ModelCall][0].details == {"error": "it failed without a message"}
 
 
-def test_scores_may_be_words() -> None:
-    """Categories, and numbers with a word beside them."""
+def test_scores_may_be_texts() -> None:
+    """Categories, and numbers with a label."""
     scores = [
         {"name": "tone", "dataType": "CATEGORICAL", "value": 1, "stringValue": "kind"},
         {"name": "safe", "stringValue": "yes", "value": None},
@@ -264,26 +271,26 @@ def test_scores_may_be_words() -> None:
     assert only(langfuse, document).recorded["scores"] == {"tone": "kind", "safe": "yes", "n": 0.5}
 
 
-def test_a_trace_may_name_its_observations_and_scores_by_their_ids() -> None:
+def test_a_trace_may_list_only_ids_of_observations_and_scores() -> None:
     """As lists of traces do: that is understood, and kept with the trace."""
     about = {"id": "t", "timestamp": "2026-01-01T00:00:00Z", "input": "Hi", "output": "Ho"}
     document = {**about, "observations": ["o1", "o2"], "scores": ["s1"]}
-    found = only(langfuse, document)
-    assert found.passed_over == {}
-    kept = found.recorded["trace"]
-    assert (kept["observations"], kept["scores"]) == (["o1", "o2"], ["s1"])
+    imported = only(langfuse, document)
+    assert imported.passed_over == {}
+    stored = imported.recorded["trace"]
+    assert (stored["observations"], stored["scores"]) == (["o1", "o2"], ["s1"])
 
 
-def test_what_is_not_understood_is_kept_and_counted() -> None:
+def test_unknown_values_are_kept_and_counted() -> None:
     """Kinds of observations, fields, numbers among them, and lines that are no rows."""
     odd = row("new", "HOLOGRAM", 0, shade="blue")
     document = {"trace": {"id": "t", "observations": [5]}, "observations": [odd]}
-    found = only(langfuse, document, 7, {"no": "row"}, {"data": [3], "meta": {}, "extra": 1})
-    assert found.passed_over == {"field: shade": 1, "observation: hologram": 1, "odd row": 1, "row": 4}
-    assert found.source == "logs/chat.jsonl:1"
-    kept = [event.data["found"] for event in found.session[CustomEvent]]
-    assert kept[0]["shade"] == "blue"
-    assert kept[1:] == [7, {"no": "row"}, 3, {"extra": 1}, {"observations": 5}]
+    imported = only(langfuse, document, 7, {"no": "row"}, {"data": [3], "meta": {}, "extra": 1})
+    assert imported.passed_over == {"field: shade": 1, "observation: hologram": 1, "odd row": 1, "row": 4}
+    assert imported.source == "logs/chat.jsonl:1"
+    stored = [event.data["found"] for event in imported.session[CustomEvent]]
+    assert stored[0]["shade"] == "blue"
+    assert stored[1:] == [7, {"no": "row"}, 3, {"extra": 1}, {"observations": 5}]
     alone = only(langfuse, {"trace": {}, "observations": []})
     assert (alone.id, alone.passed_over) == ("chat", {"row": 1})
     assert not langfuse.looks_like([7, {}, [], {"data": [], "meta": {}}])

@@ -1,4 +1,4 @@
-"""What a trace was asked and answered as a whole: texts, data, arguments of functions."""
+"""The input and output of a trace: texts, data, arguments of functions."""
 
 from __future__ import annotations
 
@@ -41,60 +41,60 @@ def said(found: ImportedSession) -> list[tuple[str, Any]]:
         (7, 7),
     ],
 )
-def test_what_is_no_message_is_told(given: Any, words: Any) -> None:
+def test_other_values_become_messages(given: Any, words: Any) -> None:
     """The one text that there is, else all of the data; nothing of it counts as not understood."""
-    found = trace(given, {"answer": "There."})
-    assert said(found) == [("user", words), ("assistant", "There.")]
-    assert (found.input, found.output, found.passed_over) == (words, "There.", {})
+    result = trace(given, {"answer": "There."})
+    assert said(result) == [("user", words), ("assistant", "There.")]
+    assert (result.input, result.output, result.passed_over) == (words, "There.", {})
 
 
-def test_a_text_that_is_taken_out_is_still_recorded_as_it_stood() -> None:
+def test_an_unwrapped_text_is_still_recorded_as_logged() -> None:
     """Under which name it stood is part of the record."""
-    found = trace({"question": "Where?"}, {"answer": "There."})
-    assert found.recorded["trace"] == {"input": {"question": "Where?"}, "output": {"answer": "There."}}
+    result = trace({"question": "Where?"}, {"answer": "There."})
+    assert result.recorded["trace"] == {"input": {"question": "Where?"}, "output": {"answer": "There."}}
 
 
-def test_a_function_that_was_called_with_nothing_asked_nothing() -> None:
+def test_a_function_without_arguments_has_no_input() -> None:
     """Its empty arguments stay in the record."""
-    found = trace({"args": [], "kwargs": {}}, "There.")
-    assert said(found) == [("assistant", "There.")]
-    assert found.recorded["trace"] == {"input": {"args": [], "kwargs": {}}}
+    result = trace({"args": [], "kwargs": {}}, "There.")
+    assert said(result) == [("assistant", "There.")]
+    assert result.recorded["trace"] == {"input": {"args": [], "kwargs": {}}}
 
 
-def test_the_side_that_the_parts_do_not_tell_is_told_by_the_whole() -> None:
-    """A generation that has its answer only, or its question only; places are counted anew."""
+def test_the_trace_adds_the_side_that_its_observations_lack() -> None:
+    """A generation with only its answer or only its question; event indexes are shifted."""
     answered = row("ask", "GENERATION", 1, input={"k": 1}, output="There.")
-    found = trace({"args": [], "kwargs": {"q": "Where?"}}, "other", answered)
-    assert said(found) == [("user", "Where?"), ("assistant", "There.")]
+    result = trace({"args": [], "kwargs": {"q": "Where?"}}, "other", answered)
+    assert said(result) == [("user", "Where?"), ("assistant", "There.")]
     asked = row("ask", "GENERATION", 1, input=[{"role": "user", "content": "Where?"}])
-    found = trace("other", {"role": "assistant", "content": "There."}, asked)
-    assert said(found) == [("user", "Where?"), ("assistant", "There.")]
+    result = trace("other", {"role": "assistant", "content": "There."}, asked)
+    assert said(result) == [("user", "Where?"), ("assistant", "There.")]
     system = row("ask", "GENERATION", 1, input=[{"role": "system", "content": "Be kind."}])
-    found = trace("Where?", "There.", system)
-    (entry,) = found.recorded["observations"]
-    assert [found.session.events[place] for place in entry["asked"]] == [Message("system", "Be kind.")]
+    result = trace("Where?", "There.", system)
+    (entry,) = result.recorded["observations"]
+    assert [result.session.events[place] for place in entry["asked"]] == [Message("system", "Be kind.")]
 
 
-def test_a_graph_that_gives_back_the_conversation_tells_it_once() -> None:
+def test_a_conversation_that_a_graph_returns_is_read_once() -> None:
     """What comes back begins with what went in."""
     asked, answer = {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yo"}
-    found = trace({"messages": [asked]}, {"messages": [asked, answer]})
-    assert said(found) == [("user", "Hi"), ("assistant", "Yo")]
+    result = trace({"messages": [asked]}, {"messages": [asked, answer]})
+    assert said(result) == [("user", "Hi"), ("assistant", "Yo")]
 
 
-def test_without_a_row_of_the_trace_its_outermost_observation_tells() -> None:
-    """Exports of observations alone: a span around all; a tool's arguments nobody said."""
+def test_the_outermost_observation_replaces_a_missing_trace_row() -> None:
+    """In exports without trace rows, an outer span has them; arguments of a tool are no message."""
     outer = row("run", "SPAN", 0, input={"question": "Where?"}, output={"answer": "There."})
     inner = row("step", "SPAN", 1, parentObservationId="run", input="inner", output="inner")
-    (found,) = read(langfuse, [{**inner, "traceId": "t"}, {**outer, "traceId": "t"}])
-    assert said(found) == [("user", "Where?"), ("assistant", "There.")]
+    (imported,) = read(langfuse, [{**inner, "traceId": "t"}, {**outer, "traceId": "t"}])
+    assert said(imported) == [("user", "Where?"), ("assistant", "There.")]
     tool = row("weather", "TOOL", 0, input={"city": "Paris"}, output="Sunny")
-    (found,) = read(langfuse, [{**tool, "traceId": "t"}])
-    assert kinds(found) == ["ToolCall weather"]
+    (imported,) = read(langfuse, [{**tool, "traceId": "t"}])
+    assert kinds(imported) == ["ToolCall weather"]
 
 
-def test_whatever_has_a_trace_id_is_a_session(tmp_path: Path) -> None:
-    """Also one with data only, and one in which nothing was said; none is called empty."""
+def test_every_row_with_a_trace_id_is_in_a_session(tmp_path: Path) -> None:
+    """A trace with only data or without messages is not reported as empty."""
     about = {"timestamp": "2026-01-01T00:00:00Z", "sessionId": "s", "userId": "u", "tags": []}
     data = {"id": "t1", **about, "input": {"question": "Where?"}, "output": {"answer": "There."}}
     silent = {"id": "t2", **about, "input": None, "output": None}
@@ -102,8 +102,8 @@ def test_whatever_has_a_trace_id_is_a_session(tmp_path: Path) -> None:
     path = tmp_path / "traces.json"
     path.write_text(json.dumps([data, silent, spans]))
     files = SessionFiles(path)
-    found = list(files)
-    assert [session.id for session in found] == ["t1", "t2", "t3"]
-    assert [len(session.session) for session in found] == [2, 0, 1]
-    assert isinstance(found[2].session.events[0], CustomEvent)
+    imported = list(files)
+    assert [session.id for session in imported] == ["t1", "t2", "t3"]
+    assert [len(session.session) for session in imported] == [2, 0, 1]
+    assert isinstance(imported[2].session.events[0], CustomEvent)
     assert files.problems == []

@@ -23,7 +23,7 @@ import pytest
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall
 from proctor.sessions.importers import langfuse, otlp
 from proctor.sessions.importers.json_values import ImportedSession
-from proctor.sessions.importers.langfuse_rows import read_observation_messages
+from proctor.sessions.importers.langfuse_rows import get_attributes, read_observation_messages
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
@@ -66,8 +66,8 @@ def load(framework: str, kind: str) -> Any:
 
 
 def imported(framework: str) -> ImportedSession:
-    (found,) = langfuse.read([(1, load(framework, "trace"))], f"{framework}.json")
-    return found
+    (result,) = langfuse.read([(1, load(framework, "trace"))], f"{framework}.json")
+    return result
 
 
 def opened(value: Any) -> Any:
@@ -84,8 +84,8 @@ def gold_of(framework: str) -> Iterator[tuple[str, str, list[Said]]]:
     for identity, sides in load(framework, "chatml").items():
         for side, outcome in sides.items():
             if outcome["success"]:
-                said = [form for one in outcome["data"] for form in gold_message(one)]
-                yield identity, side, said
+                messages = [form for item in outcome["data"] for form in gold_message(item)]
+                yield identity, side, messages
 
 
 def gold_message(one: dict[str, Any]) -> Iterator[Said]:
@@ -115,25 +115,25 @@ def ours(messages: list[Message]) -> list[Said]:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_the_messages_of_every_observation_are_those_of_the_gold(framework: str) -> None:
+def test_the_messages_of_every_observation_match_the_gold_data(framework: str) -> None:
     """In order and word by word, but for the differences that are written down above."""
     rows = {row["id"]: row for row in load(framework, "trace")["observations"]}
     for identity, side, gold in gold_of(framework):
         row = rows[identity]
-        spoken = read_observation_messages(row)
-        found = ours(spoken.inputs if side == "input" else spoken.outputs)
+        spoken, _ = read_observation_messages(row, get_attributes(row))
+        result = ours(spoken.inputs if side == "input" else spoken.outputs)
         theirs, instead = DIFFERENCES.get((identity, side), ([], []))
         if not gold:
             continue
-        assert [said for said in found if said not in instead] == [
-            said for said in gold if said not in theirs
+        assert [message for message in result if message not in instead] == [
+            message for message in gold if message not in theirs
         ]
-        assert all(said in found for said in instead)
-        assert all(said in gold for said in theirs)
+        assert all(message in result for message in instead)
+        assert all(message in gold for message in theirs)
 
 
-def test_the_gold_is_not_empty() -> None:
-    """So many messages are compared in each framework, 76 in all."""
+def test_the_gold_data_is_not_empty() -> None:
+    """76 messages are compared, in all frameworks."""
     assert {name: sum(len(gold) for *_, gold in gold_of(name)) for name in FRAMEWORKS} == {
         "agno-2025-06-11": 2,
         "claude-agent-2025-12-22": 5,
@@ -148,12 +148,12 @@ def test_the_gold_is_not_empty() -> None:
     }
 
 
-def test_where_the_gold_has_lost_the_words_we_have_them() -> None:
+def test_we_have_the_messages_that_the_gold_data_lacks() -> None:
     """Agno's messages are Python in texts, PydanticAI's answer stands in a choice: the viewer shows
     four messages without role and words, and one answer as JSON. Both are in the session."""
-    said = [(m.role, m.content) for m in imported("agno-2025-06-11").session[Message]]
-    assert [role for role, _ in said] == ["system", "user", "assistant", "tool", "assistant"]
-    assert said[1] == ("user", "What is currently trending on Twitter?")
+    messages = [(m.role, m.content) for m in imported("agno-2025-06-11").session[Message]]
+    assert [role for role, _ in messages] == ["system", "user", "assistant", "tool", "assistant"]
+    assert messages[1] == ("user", "What is currently trending on Twitter?")
     gold = load("pydantic-ai-tools-2025-06-06", "chatml")["5cb389a3bdd21a6e"]["output"]["data"]
     answer = imported("pydantic-ai-tools-2025-06-06").output
     assert answer == gold[0]["json"]["message"]["content"]
@@ -175,55 +175,55 @@ SESSIONS = {
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_a_session_tells_everything_once_and_in_order(framework: str) -> None:
-    """What calls repeat, and what a framework's span says of a client's, is not told again."""
+def test_a_session_has_everything_once_and_in_order(framework: str) -> None:
+    """Repeated history, and the outer span of a client's call, add nothing."""
     document = load(framework, "trace")
     assert langfuse.looks_like([document])
     assert not otlp.looks_like([document])
     session = imported(framework).session
     short = {ModelCall: "M", ToolCall: "T"}
-    told = [e.role if isinstance(e, Message) else short.get(type(e), "") for e in session]
-    assert " ".join(filter(None, told)) == SESSIONS[framework]
-    kept = [event for event in session if isinstance(event, CustomEvent)]
+    result = [e.role if isinstance(e, Message) else short.get(type(e), "") for e in session]
+    assert " ".join(filter(None, result)) == SESSIONS[framework]
+    stored = [event for event in session if isinstance(event, CustomEvent)]
     calls = len(session[ModelCall]) + len(session[ToolCall])
-    assert calls + len(kept) == len(document["observations"])
+    assert calls + len(stored) == len(document["observations"])
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_tokens_costs_latencies_scores_and_tags_are_recorded(framework: str) -> None:
-    """Of every observation as it was; the session counts those that no other stands inside of."""
+    """Each observation keeps its own; the session counts the innermost ones."""
     document = load(framework, "trace")
-    found = imported(framework)
+    trace_session = imported(framework)
     rows = {row["id"]: row for row in document["observations"]}
     outer = {row["parentObservationId"] for row in rows.values() if row["type"] == "GENERATION"}
     innermost = [r for r in rows.values() if r["type"] == "GENERATION" and r["id"] not in outer]
     used = [row["usageDetails"] for row in innermost]
-    assert found.session.usage.input_tokens == sum(one["input"] for one in used)
-    assert found.session.usage.total_tokens == sum(one["total"] for one in used)
-    assert found.session.usage.cost == pytest.approx(sum(row["totalCost"] for row in innermost))
-    told = sorted(call.latency_ms or 0 for call in found.session[ModelCall])
-    assert told == pytest.approx(sorted(row["latency"] * 1e3 for row in innermost))
-    for entry in found.recorded["observations"]:
-        event = found.session.events[entry["event"]]
+    assert trace_session.session.usage.input_tokens == sum(item["input"] for item in used)
+    assert trace_session.session.usage.total_tokens == sum(item["total"] for item in used)
+    assert trace_session.session.usage.cost == pytest.approx(sum(row["totalCost"] for row in innermost))
+    result = sorted(call.latency_ms or 0 for call in trace_session.session[ModelCall])
+    assert result == pytest.approx(sorted(row["latency"] * 1e3 for row in innermost))
+    for entry in trace_session.recorded["observations"]:
+        event = trace_session.session.events[entry["event"]]
         about = event.data["found"] if isinstance(event, CustomEvent) else entry
         for name in ("usageDetails", "costDetails", "latency", "model", "startTime"):
             assert (about.get(name) or None) == (rows[entry["id"]][name] or None)
     trace = document["trace"]
-    assert found.id == trace["id"]
-    assert found.recorded["title"] == trace["name"]
-    assert found.recorded["latency_ms"] == pytest.approx(trace["latency"] * 1e3)
-    assert found.recorded.get("tags", []) == trace["tags"]
+    assert trace_session.id == trace["id"]
+    assert trace_session.recorded["title"] == trace["name"]
+    assert trace_session.recorded["latency_ms"] == pytest.approx(trace["latency"] * 1e3)
+    assert trace_session.recorded.get("tags", []) == trace["tags"]
     scores = {row["name"]: row["value"] for row in trace["scores"]}
-    assert found.recorded.get("scores", {}) == scores
-    assert [row["comment"] for row in found.recorded.get("score_rows", [])] == [
+    assert trace_session.recorded.get("scores", {}) == scores
+    assert [row["comment"] for row in trace_session.recorded.get("score_rows", [])] == [
         row["comment"] for row in trace["scores"]
     ]
 
 
-def test_what_is_not_understood_is_counted() -> None:
-    """Three frameworks have attributes of their own, which nobody else knows."""
+def test_unknown_values_are_counted() -> None:
+    """Three frameworks have attributes of no known convention."""
     counted = {name: imported(name).passed_over for name in FRAMEWORKS}
-    assert {name: found for name, found in counted.items() if found} == {
+    assert {name: result for name, result in counted.items() if result} == {
         "agno-2025-06-11": {"attribute: agno{key_suffix}.tools": 1},
         "koog-2025-08-26": {"attribute: koog.agent.strategy.name": 1, "attribute: koog.node.name": 5},
         "pydantic-ai-tools-2025-06-06": {

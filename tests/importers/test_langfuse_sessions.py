@@ -27,78 +27,78 @@ def session(*traces: Any, **more: Any) -> dict[str, Any]:
 
 
 def test_a_session_is_one_conversation() -> None:
-    """The turns in order of time; what the second was given of the first is told once."""
+    """Turns are in order of time; history that the second turn repeats is read once."""
     form = detect_format([SESSION])
     assert form is not None
     assert form.NAME == "langfuse"
-    found = only(langfuse, SESSION)
-    assert said(found) == [
+    imported = only(langfuse, SESSION)
+    assert said(imported) == [
         ("system", "Be kind."),
         ("user", "My parcel?"),
         ("assistant", "Which order?"),
         ("user", "1234"),
         ("assistant", "Shipped!"),
     ]
-    assert (found.id, found.input, found.output) == ("s1", "My parcel?", "Shipped!")
-    told = found.recorded
-    assert (told["session_id"], told["title"], told["cost"]) == ("s1", "support", 0.75)
-    assert told["started_at"] == "2026-01-01T00:01:00+00:00"
-    assert told["ended_at"] == "2026-01-01T00:02:00+00:00"
-    assert [trace["id"] for trace in told["traces"]] == ["t1", "t2"]
-    assert [trace.get("repeats") for trace in told["traces"]] == [None, [0, 1, 2]]
-    assert told["session_row"] == {"createdAt": "2026-01-01T00:00:00Z", "projectId": "p1"}
+    assert (imported.id, imported.input, imported.output) == ("s1", "My parcel?", "Shipped!")
+    recorded = imported.recorded
+    assert (recorded["session_id"], recorded["title"], recorded["cost"]) == ("s1", "support", 0.75)
+    assert recorded["started_at"] == "2026-01-01T00:01:00+00:00"
+    assert recorded["ended_at"] == "2026-01-01T00:02:00+00:00"
+    assert [trace["id"] for trace in recorded["traces"]] == ["t1", "t2"]
+    assert [trace.get("repeats") for trace in recorded["traces"]] == [None, [0, 1, 2]]
+    assert recorded["session_row"] == {"createdAt": "2026-01-01T00:00:00Z", "projectId": "p1"}
 
 
 @pytest.mark.parametrize("values", [[[SESSION]], [{"data": [SESSION], "meta": {}}], [7, SESSION]])
-def test_a_session_stands_in_lists_pages_and_lines(values: list[Any]) -> None:
+def test_sessions_are_read_from_lists_pages_and_lines(values: list[Any]) -> None:
     """As traces do."""
-    (found,) = read(langfuse, values)
-    assert found.id == "s1"
-    assert len(found.session[Message]) == 5
+    (imported,) = read(langfuse, values)
+    assert imported.id == "s1"
+    assert len(imported.session[Message]) == 5
 
 
-def test_equal_words_of_two_turns_are_both_told() -> None:
-    """Only what stands before the user's last words can be what was said before."""
-    found = only(langfuse, session(turn(1, "yes", "OK."), turn(2, "yes", "OK.")))
-    assert said(found) == [("user", "yes"), ("assistant", "OK.")] * 2
+def test_equal_messages_of_two_turns_are_both_kept() -> None:
+    """Only messages before the last user message can be history."""
+    imported = only(langfuse, session(turn(1, "yes", "OK."), turn(2, "yes", "OK.")))
+    assert said(imported) == [("user", "yes"), ("assistant", "OK.")] * 2
     several = [{"role": "user", "content": "b"}, {"role": "assistant", "content": "OK."}]
     more = [*several, {"role": "user", "content": "c"}]
-    found = only(langfuse, session(turn(1, "yes", "OK."), turn(2, more, "Done.")))
-    assert [words for _, words in said(found)] == ["yes", "OK.", "b", "OK.", "c", "Done."]
+    imported = only(langfuse, session(turn(1, "yes", "OK."), turn(2, more, "Done.")))
+    assert [words for _, words in said(imported)] == ["yes", "OK.", "b", "OK.", "c", "Done."]
 
 
-def test_instructions_that_change_do_not_make_the_rest_new() -> None:
-    """A system message with the time of day in it is told each time, and nothing else is."""
+def test_changed_instructions_do_not_repeat_the_history() -> None:
+    """A changed system message is added each time, and nothing else is."""
     second = [{"role": "system", "content": "It is noon."}, *SECOND[1:]]
-    found = only(langfuse, session(turn(1, SECOND[:2], REPLY), turn(2, second, "Shipped!")))
-    assert [role for role, _ in said(found)] == [
+    imported = only(langfuse, session(turn(1, SECOND[:2], REPLY), turn(2, second, "Shipped!")))
+    assert [role for role, _ in said(imported)] == [
         *("system", "user", "assistant"),
         *("system", "user", "assistant"),
     ]
 
 
-def test_observations_of_all_turns_know_their_places() -> None:
+def test_observations_of_all_turns_have_event_indexes() -> None:
     """Their own, and those of the messages that their models were given."""
     ask = {"model": "small", "usageDetails": {"input": 3, "output": 1}}
     first = row("g1", "GENERATION", 1, input=SECOND[:2], output=REPLY, **ask)
     outer = row("g2", "GENERATION", 2, input=SECOND, output="Shipped!")
     inner = row("g3", "GENERATION", 2, parentObservationId="g2", **ask)
     traces = [turn(1, None, None, observations=[first]), turn(2, None, None, observations=[outer, inner])]
-    found = only(langfuse, session(*traces))
-    events = found.session.events
-    assert found.session.usage.total_tokens == 8
-    about = {entry["id"]: entry for entry in found.recorded["observations"]}
+    imported = only(langfuse, session(*traces))
+    events = imported.session.events
+    assert imported.session.usage.total_tokens == 8
+    about = {entry["id"]: entry for entry in imported.recorded["observations"]}
     assert isinstance(events[about["g1"]["event"]], ModelCall)
     around = events[about["g2"]["event"]]
     assert isinstance(around, CustomEvent)
     assert [events[place].content for place in around.data["found"]["asked"]] == [
         *("Be kind.", "My parcel?", "Which order?", "1234")
     ]
-    assert len(found.session[Message]) == 5
+    assert len(imported.session[Message]) == 5
 
 
-def test_rows_beside_a_session_belong_to_its_traces() -> None:
-    """Scores and observations on lines of their own; other traces are sessions of their own."""
+def test_rows_outside_a_session_belong_to_its_traces() -> None:
+    """Scores and observations may have separate lines; other traces are separate sessions."""
     score = {"id": "x", "traceId": "t2", "name": "tone", "value": 1}
     other = {**turn(3, "Hi", "Yo"), "userId": "u"}
     first, second = read(langfuse, [SESSION, score, other])
@@ -106,28 +106,28 @@ def test_rows_beside_a_session_belong_to_its_traces() -> None:
     assert (second.id, second.recorded["session_id"]) == ("t3", "s1")
 
 
-def test_what_is_no_trace_in_a_session_is_kept() -> None:
+def test_other_values_in_a_session_are_kept() -> None:
     """As a stray, which is counted; so is a second session that has the same traces."""
     document = copy.deepcopy(SESSION)
     document["traces"].append({"odd": "one"})
-    found = only(langfuse, document)
-    assert found.passed_over == {"row": 1}
-    assert {"found": {"odd": "one"}} in [event.data for event in found.session[CustomEvent]]
-    (found,) = read(langfuse, [SESSION, {**SESSION, "id": "s2"}])
-    assert (found.id, found.passed_over) == ("s1", {"odd row": 2})
+    imported = only(langfuse, document)
+    assert imported.passed_over == {"row": 1}
+    assert {"found": {"odd": "one"}} in [event.data for event in imported.session[CustomEvent]]
+    (imported,) = read(langfuse, [SESSION, {**SESSION, "id": "s2"}])
+    assert (imported.id, imported.passed_over) == ("s1", {"odd row": 2})
     assert not langfuse.looks_like([{"id": "s1", "traces": ["t1"]}])
 
 
-def test_a_session_without_traces_is_one_in_which_nothing_took_place() -> None:
-    """It is named by its log, unless its traces stand elsewhere or it is somebody else's."""
+def test_a_session_without_traces_is_empty() -> None:
+    """The log names it, unless its traces are elsewhere or belong to another session."""
     about = {"createdAt": "2026-01-01T00:00:00Z", "projectId": "p"}
     empty = {"id": "s9", **about, "traces": []}
     assert langfuse.looks_like([empty])
-    found = only(langfuse, empty)
-    assert (found.id, len(found.session), found.is_named) == ("s9", 0, True)
-    assert found.recorded == {"session_id": "s9", "session_row": about}
-    assert [one.id for one in read(langfuse, [empty, SESSION])] == ["s1", "s9"]
-    assert [one.id for one in read(langfuse, [{"id": "s1", "traces": []}, SESSION])] == ["s1"]
+    imported = only(langfuse, empty)
+    assert (imported.id, len(imported.session), imported.is_named) == ("s9", 0, True)
+    assert imported.recorded == {"session_id": "s9", "session_row": about}
+    assert [item.id for item in read(langfuse, [empty, SESSION])] == ["s1", "s9"]
+    assert [item.id for item in read(langfuse, [{"id": "s1", "traces": []}, SESSION])] == ["s1"]
     assert not langfuse.looks_like([{"id": "a", "traces": [], "messages": []}])
 
 
@@ -136,23 +136,23 @@ def test_turns_without_times_stay_in_their_order_after_those_with() -> None:
     early = turn(1, "a", "A", timestamp="2026-01-01T02:00:00+02:00")
     late = turn(2, "b", "B", timestamp="2026-01-01T00:30:00+00:00")
     never = turn(3, "c", "C", timestamp=None)
-    found = only(langfuse, session(never, late, early))
-    assert [words for _, words in said(found)] == ["a", "A", "b", "B", "c", "C"]
+    imported = only(langfuse, session(never, late, early))
+    assert [words for _, words in said(imported)] == ["a", "A", "b", "B", "c", "C"]
 
 
 @pytest.mark.parametrize("spans", [False, True], ids=["without spans", "with spans"])
-def test_a_tool_is_called_once_however_often_later_turns_tell_of_it(spans: bool) -> None:
+def test_a_tool_call_that_later_turns_repeat_is_one_call(spans: bool) -> None:
     """Each turn repeats the calls before it; its own span belongs to its own call."""
     traces, history = [], list[dict[str, Any]]()
     for number in (1, 2, 3):
         trace, history = looked_up(number, history, spans)
         traces.append(trace)
-    found = only(langfuse, session(*traces))
-    calls = found.session[ToolCall]
+    imported = only(langfuse, session(*traces))
+    calls = imported.session[ToolCall]
     assert [(call.arguments, call.result, call.call_id) for call in calls] == [
         ({"order": number}, f"Sent on day {number}", f"c{number}") for number in (1, 2, 3)
     ]
-    assert len(found.session[Message]) == 12
+    assert len(imported.session[Message]) == 12
     # Alone, the last trace tells of all three, each with its own result.
     alone = only(langfuse, traces[-1]).session[ToolCall]
     assert {call.call_id: call.result for call in alone} == {

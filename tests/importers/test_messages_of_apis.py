@@ -33,7 +33,7 @@ HELLO = {"role": "user", "content": "Hello"}
 
 
 def test_sessions_of_messages() -> None:
-    """Calls find their answers; what stands beside is recorded, a reward as a score."""
+    """Calls get their results; other fields are recorded, a reward as a score."""
     first, second = read(openai_messages, OPENAI)
     assert kinds(first) == ["system", "user", "assistant", "ToolCall weather", "assistant"]
     (call,) = first.session[ToolCall]
@@ -46,15 +46,15 @@ def test_sessions_of_messages() -> None:
 
 def test_every_way_to_write_a_list_of_messages() -> None:
     """A list, a list of lists, a list of objects, and one message a line."""
-    assert [one.id for one in read(openai_messages, [[HELLO]])] == ["chat"]
-    assert [one.id for one in read(openai_messages, [[[HELLO], [HELLO]]])] == ["chat:1", "chat:2"]
-    assert [one.id for one in read(openai_messages, [[{"id": 3, "messages": [HELLO]}]])] == ["3"]
+    assert [message.id for message in read(openai_messages, [[HELLO]])] == ["chat"]
+    assert [message.id for message in read(openai_messages, [[[HELLO], [HELLO]]])] == ["chat:1", "chat:2"]
+    assert [message.id for message in read(openai_messages, [[{"id": 3, "messages": [HELLO]}]])] == ["3"]
     lines = [HELLO, {"role": "assistant", "content": "Hi"}, 5]
-    found = only(openai_messages, *lines)
-    assert (found.output, found.passed_over) == ("Hi", {"a number": 1})
+    imported = only(openai_messages, *lines)
+    assert (imported.output, imported.passed_over) == ("Hi", {"a number": 1})
 
 
-def test_what_is_no_session_stays_with_a_neighbour() -> None:
+def test_stray_values_are_stored_with_a_neighbouring_session() -> None:
     """Odd values before, between and after sessions are kept and counted; alone, too."""
     first, second = read(openai_messages, [1, {"messages": [HELLO]}, 2, {"messages": [HELLO]}, "3"])
     assert first.passed_over == {"a number": 1}
@@ -64,7 +64,7 @@ def test_what_is_no_session_stays_with_a_neighbour() -> None:
 
 def test_old_and_odd_tool_calls() -> None:
     """Functions of the older API, custom tools, arguments that are no JSON, calls without names."""
-    found = only(
+    imported = only(
         openai_messages,
         [
             {"role": "assistant", "content": None, "function_call": {
@@ -76,65 +76,65 @@ def test_old_and_odd_tool_calls() -> None:
             {"role": "narrator", "content": "Meanwhile"},
         ],
     )  # fmt: skip
-    assert found.session[ToolCall] == (ToolCall("f", {"": "{broken"}, "ok"),)
-    waiting = [event.data for event in found.session[CustomEvent] if event.kind == UNANSWERED]
+    assert imported.session[ToolCall] == (ToolCall("f", {"": "{broken"}, "ok"),)
+    waiting = [event.data for event in imported.session[CustomEvent] if event.kind == UNANSWERED]
     assert waiting == [{"tool_name": "g", "arguments": {"": "raw"}, "call_id": "x"}]
-    assert found.passed_over == {"tool call without a name": 2, "message: narrator": 1}
+    assert imported.passed_over == {"tool call without a name": 2, "message: narrator": 1}
 
 
-def test_roles_by_other_names_are_told_and_noted() -> None:
+def test_other_role_names_are_mapped_and_recorded() -> None:
     """A model, a bot or an agent is the assistant, a human or a customer the user."""
     spoken = [("human", "a"), ("model", "b"), ("Customer", "c"), ("agent", "d"), ("user", "e")]
-    found = only(openai_messages, [{"role": role, "content": said} for role, said in spoken])
-    assert [(m.role, m.content) for m in found.session[Message]] == [
+    imported = only(openai_messages, [{"role": role, "content": message} for role, message in spoken])
+    assert [(m.role, m.content) for m in imported.session[Message]] == [
         ("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"), ("user", "e"),
     ]  # fmt: skip
-    assert (found.input, found.output, found.passed_over) == ("a", "d", {})
-    assert [note["role"] for note in found.recorded["log"]] == [role for role, _ in spoken[:4]]
+    assert (imported.input, imported.output, imported.passed_over) == ("a", "d", {})
+    assert [note["role"] for note in imported.recorded["log"]] == [role for role, _ in spoken[:4]]
 
 
 @pytest.mark.parametrize("form", ["openai", "langchain", "codex"])
-def test_what_is_said_in_another_role_reaches_the_judge(form: str) -> None:
-    """It stands in its place, as what it is; what else stood in the message is kept."""
+def test_a_judge_sees_messages_of_unknown_roles(form: str) -> None:
+    """It keeps its position and its role; other fields of the message are kept."""
     other = {"role": "critic", "content": "That was wrong.", "mood": "sour"}
     if form == "openai":
-        found = only(openai_messages, [HELLO, other])
+        imported = only(openai_messages, [HELLO, other])
     elif form == "langchain":
         human = {"type": "human", "data": {"content": "Hello"}}
-        found = only(langchain_messages, [human, {"type": "chat", "data": other}])
+        imported = only(langchain_messages, [human, {"type": "chat", "data": other}])
     else:
         items = [{**HELLO, "type": "message"}, {**other, "type": "message"}]
-        found = only(codex, *({"type": "response_item", "payload": item} for item in items))
-    assert render_transcript(found.session) == (
+        imported = only(codex, *({"type": "response_item", "payload": item} for item in items))
+    assert render_transcript(imported.session) == (
         '[1] user:\n    Hello\n[2] other "critic":\n    That was wrong.'
     )
-    assert found.passed_over == {"message: critic": 1}
-    assert "sour" in codec.encode(found).decode()
+    assert imported.passed_over == {"message: critic": 1}
+    assert "sour" in codec.encode(imported).decode()
 
 
-def test_the_system_beside_the_messages_is_told_first() -> None:
+def test_a_separate_system_prompt_comes_first() -> None:
     """As Anthropic's API has it, a text or parts; where the messages have it too, it is once."""
     parts = [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}]
     for system in ("Be brief.", parts[:1]):
-        found = only(openai_messages, {"system": system, "messages": [HELLO]})
-        assert kinds(found) == ["system", "user"]
-        assert "Be brief." in render_transcript(found.session)
-        assert found.recorded["system"] == system
-    said = {"role": "system", "content": "Be brief."}
-    found = only(openai_messages, {"system": "Be brief.", "messages": [said, HELLO]})
-    assert kinds(found) == ["system", "user"]
+        imported = only(openai_messages, {"system": system, "messages": [HELLO]})
+        assert kinds(imported) == ["system", "user"]
+        assert "Be brief." in render_transcript(imported.session)
+        assert imported.recorded["system"] == system
+    message = {"role": "system", "content": "Be brief."}
+    imported = only(openai_messages, {"system": "Be brief.", "messages": [message, HELLO]})
+    assert kinds(imported) == ["system", "user"]
     assert kinds(only(openai_messages, {"system": 7, "messages": [HELLO]})) == ["user"]
 
 
 def test_messages_made_of_typed_parts_are_read() -> None:
-    """As the Vercel AI SDK shows them: nobody takes them for Gemini's."""
-    said = [
+    """As in the Vercel AI SDK; they are not detected as Gemini's."""
+    messages = [
         {"id": role, "role": role, "parts": [{"type": "text", "text": role}]}
         for role in ("user", "assistant")
     ]
-    assert detect_format([said]) is openai_messages
-    found = only(openai_messages, said)
-    assert (found.input, found.output) == ("user", "assistant")
+    assert detect_format([messages]) is openai_messages
+    imported = only(openai_messages, messages)
+    assert (imported.input, imported.output) == ("user", "assistant")
 
 
 def test_the_only_conversation_of_a_file_is_named_after_it() -> None:
@@ -143,9 +143,9 @@ def test_the_only_conversation_of_a_file_is_named_after_it() -> None:
         (openai_messages, {"messages": [HELLO]}),
         (proctor_sessions, {"events": [{"type": "message", "role": "user", "content": "Hi"}]}),
     ):
-        assert [(one.id, one.source) for one in read(form, [session])] == [("chat", "logs/chat.jsonl")]
-        assert [one.id for one in read(form, [[session]])] == ["chat"]
-        assert [one.id for one in read(form, [session, session])] == ["chat:1", "chat:2"]
+        assert [(item.id, item.source) for item in read(form, [session])] == [("chat", "logs/chat.jsonl")]
+        assert [item.id for item in read(form, [[session]])] == ["chat"]
+        assert [item.id for item in read(form, [session, session])] == ["chat:1", "chat:2"]
 
 
 TOOL_USE = {"type": "tool_use", "id": "t1", "name": "weather", "input": {"city": "Rome"}}
@@ -154,7 +154,7 @@ TOOL_USE = {"type": "tool_use", "id": "t1", "name": "weather", "input": {"city":
 def test_messages_of_anthropic_have_their_calls_in_parts() -> None:
     """Calls and results among the parts are calls with answers; a failure is one."""
     failed = {"type": "tool_result", "tool_use_id": "t1", "content": "No city.", "is_error": True}
-    found = only(
+    imported = only(
         openai_messages,
         [
             HELLO,
@@ -167,14 +167,14 @@ def test_messages_of_anthropic_have_their_calls_in_parts() -> None:
             {"role": "assistant", "content": [{"type": "text", "text": "No.", "citations": ["a"]}]},
         ],
     )
-    assert kinds(found) == [
+    assert kinds(imported) == [
         "user", "CustomEvent thinking", "assistant", "ToolCall weather", "user", "assistant",
     ]  # fmt: skip
-    assert found.session[ToolCall] == (
+    assert imported.session[ToolCall] == (
         ToolCall("weather", {"city": "Rome"}, "No city.", "No city.", call_id="t1"),
     )
-    assert (found.output, found.passed_over) == ("No.", {})
-    stopped, failure, cited = found.recorded["log"]
+    assert (imported.output, imported.passed_over) == ("No.", {})
+    stopped, failure, cited = imported.recorded["log"]
     assert stopped == {"line": 2, "stop_reason": "tool_use"}
     assert (failure["line"], failure["content"][0]["is_error"]) == (3, True)
     assert cited["content"][0]["citations"] == ["a"]
@@ -182,7 +182,7 @@ def test_messages_of_anthropic_have_their_calls_in_parts() -> None:
 
 def test_items_of_openais_responses_are_messages() -> None:
     """Calls, outputs and reasoning that have a type in place of a role."""
-    found = only(
+    imported = only(
         openai_messages,
         [
             HELLO,
@@ -194,26 +194,26 @@ def test_items_of_openais_responses_are_messages() -> None:
             {"type": "hologram_call", "id": "h1"},
         ],
     )
-    assert found.session[ToolCall] == (
+    assert imported.session[ToolCall] == (
         ToolCall("find", result="ok", call_id="c1"),
         ToolCall("web_search", result="completed", call_id="w1"),
     )
-    assert found.output == "Done."
-    assert found.passed_over == {"message: hologram_call": 1}
+    assert imported.output == "Done."
+    assert imported.passed_over == {"message: hologram_call": 1}
 
 
 def test_parallel_calls_with_one_id_are_answered_in_order() -> None:
     """Two calls of one message that share their id have an answer each."""
     calls = [{"id": "c", "function": {"name": name, "arguments": "{}"}} for name in ("a", "b")]
-    answers = [{"role": "tool", "tool_call_id": "c", "content": said} for said in ("A", "B")]
+    answers = [{"role": "tool", "tool_call_id": "c", "content": message} for message in ("A", "B")]
     asked = {"role": "assistant", "content": None, "tool_calls": calls}
-    found = only(openai_messages, [HELLO, asked, *answers])
-    assert [(call.name, call.result) for call in found.session[ToolCall]] == [("a", "A"), ("b", "B")]
+    imported = only(openai_messages, [HELLO, asked, *answers])
+    assert [(call.name, call.result) for call in imported.session[ToolCall]] == [("a", "A"), ("b", "B")]
 
 
-def test_fields_and_parts_beside_what_is_said_are_kept() -> None:
+def test_other_fields_and_parts_of_messages_are_kept() -> None:
     """A word of the message in another field is noted; parts of no known kind are counted."""
-    found = only(
+    imported = only(
         openai_messages,
         [
             {"role": "developer", "content": "Hi", "id": "Hi"},
@@ -221,23 +221,23 @@ def test_fields_and_parts_beside_what_is_said_are_kept() -> None:
             {"role": "assistant", "content": "b", "refusal": "b"},
         ],
     )
-    assert found.recorded["log"] == [
+    assert imported.recorded["log"] == [
         {"line": 1, "role": "developer", "id": "Hi"},
         {"line": 3, "refusal": "b"},
     ]
-    assert found.passed_over == {"part: smell": 1}
+    assert imported.passed_over == {"part: smell": 1}
 
 
-def test_what_looks_like_a_call_in_an_answer_is_noted() -> None:
+def test_a_malformed_call_in_an_answer_is_recorded() -> None:
     """A tool asks for no tools."""
     odd = {"role": "tool", "tool_call_id": "t1", "content": TOOL_USE}
-    found = only(openai_messages, [HELLO, odd])
-    assert found.session[ToolCall] == ()
-    assert found.recorded["log"] == [{"line": 2, "content": TOOL_USE}]
+    imported = only(openai_messages, [HELLO, odd])
+    assert imported.session[ToolCall] == ()
+    assert imported.recorded["log"] == [{"line": 2, "content": TOOL_USE}]
 
 
-def test_calls_that_langchain_tells_in_other_places() -> None:
-    """As OpenAI had them (additional_kwargs), and among the parts as well as beside them: once."""
+def test_langchain_calls_in_other_places_are_read() -> None:
+    """In additional_kwargs, in the parts, or in both: each call is read once."""
     function = {"name": "weather", "arguments": '{"city": "Rome"}'}
     older = {"tool_calls": [{"id": "t1", "type": "function", "function": function}]}
     beside = [{"name": "weather", "args": {"city": "Rome"}, "id": "t1", "type": "tool_call"}]
@@ -247,39 +247,39 @@ def test_calls_that_langchain_tells_in_other_places() -> None:
         {"content": [TOOL_USE], "tool_calls": beside},
         {"content": "", "additional_kwargs": {"function_call": function}, "id": "m1"},
     ):
-        found = only(langchain_messages, [{"type": "ai", "data": asked}, answer])
+        imported = only(langchain_messages, [{"type": "ai", "data": asked}, answer])
         if "id" in asked:
             answered = {"type": "function", "data": {"content": "sunny", "name": "weather"}}
-            found = only(langchain_messages, [{"type": "ai", "data": asked}, answered])
-        (call,) = found.session[ToolCall]
+            imported = only(langchain_messages, [{"type": "ai", "data": asked}, answered])
+        (call,) = imported.session[ToolCall]
         assert (call.name, call.arguments, call.result) == ("weather", {"city": "Rome"}, "sunny")
-        assert found.passed_over == {}
+        assert imported.passed_over == {}
 
 
 def test_a_request_logged_with_its_response() -> None:
     """The answer and the tokens come out of the response."""
     usage = {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {}}
     answer = {"message": {"role": "assistant", "content": "Hi"}}
-    told = {"messages": [HELLO], "response": {"model": "m", "choices": [answer], "usage": usage}}
-    found = only(openai_messages, told)
-    assert found.output == "Hi"
-    assert found.session[ModelCall] == (ModelCall("m", Usage(9, 2)),)
+    result = {"messages": [HELLO], "response": {"model": "m", "choices": [answer], "usage": usage}}
+    imported = only(openai_messages, result)
+    assert imported.output == "Hi"
+    assert imported.session[ModelCall] == (ModelCall("m", Usage(9, 2)),)
 
 
 def test_all_trajectories_of_tau_bench() -> None:
     """200 sessions, each with its reward, every message and every tool call."""
     path = real("tau_bench_airline/gpt-4o-airline.json.gz")
     (rows,) = values_in(path)
-    found = read(openai_messages, [rows])
-    assert len(found) == len({one.id for one in found}) == 200
-    assert [one.recorded["scores"]["reward"] for one in found] == [row["reward"] for row in rows]
-    assert sum(one.recorded["scores"]["reward"] for one in found) == 84
-    for one, row in zip(found, rows, strict=True):
+    imported = read(openai_messages, [rows])
+    assert len(imported) == len({session.id for session in imported}) == 200
+    assert [session.recorded["scores"]["reward"] for session in imported] == [row["reward"] for row in rows]
+    assert sum(session.recorded["scores"]["reward"] for session in imported) == 84
+    for session, row in zip(imported, rows, strict=True):
         roles = [m["role"] for m in row["traj"] if m["role"] != "tool"]
-        assert [message.role for message in one.session[Message]] == roles
+        assert [message.role for message in session.session[Message]] == roles
         answers = [m["content"] for m in row["traj"] if m["role"] == "tool"]
-        assert [call.result for call in one.session[ToolCall]] == answers
-        assert one.passed_over == {}
+        assert [call.result for call in session.session[ToolCall]] == answers
+        assert session.passed_over == {}
 
 
 MESSAGES: list[BaseMessage] = [
@@ -305,19 +305,19 @@ MESSAGES: list[BaseMessage] = [
 
 def test_both_shapes_of_langchain_give_the_same() -> None:
     """What messages_to_dict writes and what dumpd writes are the same session."""
-    one = only(langchain_messages, messages_to_dict(MESSAGES))
+    item = only(langchain_messages, messages_to_dict(MESSAGES))
     other = only(langchain_messages, dumpd(MESSAGES))
-    assert [type(event) for event in one.session] == [type(event) for event in other.session]
-    assert one.session[Message] == other.session[Message]
-    assert one.session[ToolCall] == other.session[ToolCall]
-    assert one.passed_over == other.passed_over
-    assert [m.role for m in one.session[Message]] == [
+    assert [type(event) for event in item.session] == [type(event) for event in other.session]
+    assert item.session[Message] == other.session[Message]
+    assert item.session[ToolCall] == other.session[ToolCall]
+    assert item.passed_over == other.passed_over
+    assert [m.role for m in item.session[Message]] == [
         "system", "user", "assistant", "assistant", "user", "assistant",
     ]  # fmt: skip
-    assert one.session[ToolCall] == (ToolCall("find", {"q": 1}, "boom", error="boom", call_id="c1"),)
-    assert one.session[ModelCall] == (ModelCall("m", Usage(9, 2, 4), finish_reason="tool_calls"),)
-    assert one.passed_over == {"message: moderator": 1, "invalid tool call": 1, "message: remove": 1}
-    assert (one.input, one.output) == ("Hi", "Sorry.")
+    assert item.session[ToolCall] == (ToolCall("find", {"q": 1}, "boom", error="boom", call_id="c1"),)
+    assert item.session[ModelCall] == (ModelCall("m", Usage(9, 2, 4), finish_reason="tool_calls"),)
+    assert item.passed_over == {"message: moderator": 1, "invalid tool call": 1, "message: remove": 1}
+    assert (item.input, item.output) == ("Hi", "Sorry.")
 
 
 def test_langchain_sessions_in_objects_and_lines() -> None:
@@ -325,29 +325,29 @@ def test_langchain_sessions_in_objects_and_lines() -> None:
     (dump,) = LANGCHAIN
     assert only(langchain_messages, {"id": "t1", "messages": dump, "x": 1}).recorded["x"] == 1
     assert only(langchain_messages, *dump, 4).passed_over == {"a number": 1}
-    assert [one.id for one in read(langchain_messages, [[dump, dump]])] == ["chat:1", "chat:2"]
+    assert [item.id for item in read(langchain_messages, [[dump, dump]])] == ["chat:1", "chat:2"]
     usage = {"token_usage": {"prompt_tokens": 3, "completion_tokens": 1}, "model": "old"}
     message = {"type": "ai", "data": {"content": "x", "response_metadata": usage}}
     assert only(langchain_messages, [message]).session.usage == Usage(3, 1)
 
 
-def test_sessions_of_our_own_come_back_whole() -> None:
+def test_proctor_sessions_are_read_back_unchanged() -> None:
     """A result, a recording and a bare session are read back event by event."""
     session = Session(
         [Message("user", "Hi"), ToolCall("f", {"a": 1}, error="x"), ModelCall("m", Usage(1, 2)),
          CustomEvent("Note", {"n": 1}), Message("assistant", "Hello")]
     )  # fmt: skip
     result = EvalResult(Trial(Sample("s1", "in"), "out", session=session))
-    found = only(proctor_sessions, codec.plain(result))
-    assert (found.id, found.input, found.output) == ("s1", "in", "out")
-    assert found.session == session
+    imported = only(proctor_sessions, codec.plain(result))
+    assert (imported.id, imported.input, imported.output) == ("s1", "in", "out")
+    assert imported.session == session
     bare = only(proctor_sessions, codec.plain(session))
     assert (bare.id, bare.input, bare.output) == ("chat", "Hi", "Hello")
     assert bare.session == session
 
 
-def test_our_own_sessions_with_faults() -> None:
-    """Events that are not ours are kept and counted, and values beside sessions too."""
+def test_damaged_proctor_sessions_are_read() -> None:
+    """Unknown events and values outside sessions are kept and counted."""
     odd: Any = {"id": "x", "events": [{"type": "message", "role": "ghost"}, 3], "recorded": 4}
     first, second = read(proctor_sessions, [1, PROCTOR[0], odd, None])
     assert first.recorded == {"latency_ms": 12.5}

@@ -27,10 +27,10 @@ from tests.importers.traces import (
 )
 
 
-def test_an_odd_role_is_not_taken_for_what_was_thought() -> None:
+def test_an_odd_role_is_not_a_thought() -> None:
     """Also where the reasoning of the same span is the same word; in JSON, or numbered."""
     for name, shape in (("gen_ai.input.messages", json.dumps), ("gen_ai.prompt.0", None)):
-        told = []
+        result = []
         for role in ("user", "A tool knows."):
             asked = (
                 {name: shape([said(role, words("Weather?"))])}
@@ -38,14 +38,14 @@ def test_an_odd_role_is_not_taken_for_what_was_thought() -> None:
                 else {f"{name}.role": role, f"{name}.content": "Weather?"}
             )
             output = {"gen_ai.output.messages": json.dumps([{**CALLED[0], "acme": 1}])}
-            told.append(written(only(otlp, spans(span("chat", 0, {**CHAT, **asked, **output})))))
-        assert told[0] != told[1]
+            result.append(written(only(otlp, spans(span("chat", 0, {**CHAT, **asked, **output})))))
+        assert result[0] != result[1]
 
 
 def test_an_agent_becomes_a_session() -> None:
     """In the order in which spans began, over several documents; each message and call once."""
-    (found,) = read(otlp, OTLP, "traces.jsonl")
-    assert kinds(found) == [
+    (imported,) = read(otlp, OTLP, "traces.jsonl")
+    assert kinds(imported) == [
         "CustomEvent span: invoke_agent",
         "system",
         "user",
@@ -57,25 +57,25 @@ def test_an_agent_becomes_a_session() -> None:
         "ModelCall small",
         "CustomEvent span",
     ]
-    assert (found.id, found.format, found.source) == (TRACE, "otlp", "traces.jsonl:1")
-    assert (found.input, found.output) == ("Weather in Paris?", "It is sunny.")
-    first, _ = found.session[ModelCall]
+    assert (imported.id, imported.format, imported.source) == (TRACE, "otlp", "traces.jsonl:1")
+    assert (imported.input, imported.output) == ("Weather in Paris?", "It is sunny.")
+    first, _ = imported.session[ModelCall]
     assert first == ModelCall("small", Usage(12, 3), 5.0, "tool_calls")
-    assert found.session[ToolCall] == (ToolCall("weather", {"city": "Paris"}, "Sunny", "late", 5.0, "c1"),)
-    assert found.passed_over == {"attribute: acme.blob": 1, "event: first_token": 1, "span": 1}
-    assert found.recorded["model"] == "small"
-    assert found.recorded["started_at"] == "2027-01-15T08:00:00+00:00"
-    assert found.recorded["latency_ms"] == 5.00004
-    assert found.recorded["resources"] == [{"service.name": "shop"}]
-    names = [(one["name"], one["event"]) for one in found.recorded["spans"]]
+    assert imported.session[ToolCall] == (ToolCall("weather", {"city": "Paris"}, "Sunny", "late", 5.0, "c1"),)
+    assert imported.passed_over == {"attribute: acme.blob": 1, "event: first_token": 1, "span": 1}
+    assert imported.recorded["model"] == "small"
+    assert imported.recorded["started_at"] == "2027-01-15T08:00:00+00:00"
+    assert imported.recorded["latency_ms"] == 5.00004
+    assert imported.recorded["resources"] == [{"service.name": "shop"}]
+    names = [(session["name"], session["event"]) for session in imported.recorded["spans"]]
     assert names[1] == ("first", 5)
-    assert found.recorded["spans"][1]["attributes"]["acme.blob"] == {"a": [1, True, 0.5]}
+    assert imported.recorded["spans"][1]["attributes"]["acme.blob"] == {"a": [1, True, 0.5]}
 
 
-def test_what_was_said_may_stand_in_log_records() -> None:
-    """Records go to their span; those whose span is not here are a call of their own."""
-    (found,) = read(otlp, OTLP_LOGS)
-    assert kinds(found) == [
+def test_messages_in_log_records_are_read() -> None:
+    """Records belong to their span; without the span in the file they are a separate call."""
+    (imported,) = read(otlp, OTLP_LOGS)
+    assert kinds(imported) == [
         "user",
         "assistant",
         "ModelCall small",
@@ -83,33 +83,33 @@ def test_what_was_said_may_stand_in_log_records() -> None:
         "ModelCall small",
         "CustomEvent log record",
     ]
-    assert [message.content for message in found.session[Message]] == [
+    assert [message.content for message in imported.session[Message]] == [
         "Weather in Paris?",
         "Sunny.",
         "And Rome?",
     ]
-    assert found.session[ModelCall][0].finish_reason == "stop"
-    assert found.passed_over == {"event: app.note": 1, "log record": 1}
-    assert "a line of the program" in str(found.recorded["spans"][0]["events"])
+    assert imported.session[ModelCall][0].finish_reason == "stop"
+    assert imported.passed_over == {"event: app.note": 1, "log record": 1}
+    assert "a line of the program" in str(imported.recorded["spans"][0]["events"])
 
 
-def test_the_newest_event_holds_a_whole_call_and_needs_no_span() -> None:
+def test_an_event_may_describe_a_complete_call_without_a_span() -> None:
     """`gen_ai.client.inference.operation.details`, as a log record alone."""
     about: dict[str, Any] = {**CHAT, "gen_ai.input.messages": ASKED}
     about["gen_ai.usage.input_tokens"] = 12
     record = log("gen_ai.client.inference.operation.details", 1, "", **about)
     del record["body"]
-    found = only(otlp, logs(record))
-    assert kinds(found) == ["user", "ModelCall small"]
-    assert found.session.usage == Usage(12)
+    imported = only(otlp, logs(record))
+    assert kinds(imported) == ["user", "ModelCall small"]
+    assert imported.session.usage == Usage(12)
 
 
-def test_log_records_that_say_nothing_are_kept() -> None:
+def test_other_log_records_are_kept() -> None:
     """With a trace they are its own; without one they go to the first session there is."""
     lonely = log("gen_ai.unheard_of", 1, "x", of="lost")
     stray = {"body": {"stringValue": "no trace"}, "severityText": "INFO"}
-    found = only(otlp, logs(lonely, stray))
-    assert found.passed_over == {"span": 1, "log record": 1}
+    imported = only(otlp, logs(lonely, stray))
+    assert imported.passed_over == {"span": 1, "log record": 1}
     alone = only(otlp, logs(stray))
     assert alone.passed_over == {"log record": 1}
     assert alone.id == "chat"
@@ -123,16 +123,16 @@ def test_a_framework_around_a_client_is_one_call() -> None:
     outer = span("outer", 0, {**CHAT, "gen_ai.input.messages": json.dumps(ASKED)})
     middle = span("middle", 1, {"gen_ai.operation.name": "chain"}, parent="outer")
     inner = span("inner", 2, {**CHAT, "gen_ai.usage.input_tokens": 7}, parent="middle")
-    found = only(otlp, spans(inner, middle, outer))
-    assert kinds(found) == ["user", "CustomEvent span: chat", "CustomEvent span: chain", "ModelCall small"]
-    assert found.session.usage == Usage(7)
-    assert found.passed_over == {}
+    imported = only(otlp, spans(inner, middle, outer))
+    assert kinds(imported) == ["user", "CustomEvent span: chat", "CustomEvent span: chain", "ModelCall small"]
+    assert imported.session.usage == Usage(7)
+    assert imported.passed_over == {}
 
 
 def test_a_model_inside_a_tool_is_another_call() -> None:
-    """An agent that is a tool of another: both of their models were asked."""
+    """An agent that is a tool of another: both models were called."""
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "expert"}
-    found = only(
+    imported = only(
         otlp,
         spans(
             span("above", 0, CHAT),
@@ -141,7 +141,7 @@ def test_a_model_inside_a_tool_is_another_call() -> None:
             span("below", 3, CHAT, parent="again"),
         ),
     )
-    assert kinds(found) == [
+    assert kinds(imported) == [
         "ModelCall small",
         "CustomEvent span: execute_tool",
         "ToolCall expert",
@@ -149,46 +149,46 @@ def test_a_model_inside_a_tool_is_another_call() -> None:
     ]
 
 
-def test_parents_in_a_circle_and_times_that_are_none_do_no_harm() -> None:
-    """Each is a call; who stands inside of whom cannot be told."""
-    one = span("one", 0, {}, parent="two")
-    two = span("two", 0, CHAT, parent="one")
-    del two["startTimeUnixNano"]
-    found = only(otlp, spans(one, two))
-    assert kinds(found) == ["CustomEvent span", "ModelCall small"]
-    assert found.session[ModelCall][0].latency_ms is None
+def test_cyclic_parents_and_invalid_times_are_read() -> None:
+    """Each is a call; their nesting is unknown."""
+    first = span("one", 0, {}, parent="two")
+    second = span("two", 0, CHAT, parent="one")
+    del second["startTimeUnixNano"]
+    imported = only(otlp, spans(first, second))
+    assert kinds(imported) == ["CustomEvent span", "ModelCall small"]
+    assert imported.session[ModelCall][0].latency_ms is None
 
 
-def test_a_span_that_was_sent_twice_is_one() -> None:
+def test_a_repeated_span_counts_once() -> None:
     """Exporters try again; another span with the same id is kept all the same."""
     sent = span("chat", 0, CHAT)
     other = span("chat", 1, {**CHAT, "gen_ai.request.model": "large"})
-    found = only(otlp, spans(sent, sent, other))
-    assert [call.model for call in found.session[ModelCall]] == ["small", "large"]
-    assert found.recorded["models"] == ["small", "large"]
-    assert found.passed_over == {"span that was sent twice": 1, "span whose id another has": 1}
+    imported = only(otlp, spans(sent, sent, other))
+    assert [call.model for call in imported.session[ModelCall]] == ["small", "large"]
+    assert imported.recorded["models"] == ["small", "large"]
+    assert imported.passed_over == {"span that was sent twice": 1, "span whose id another has": 1}
 
 
-def test_tools_that_no_span_tells_of() -> None:
-    """What the model asked for and was given is a call; what it was not given is unanswered."""
+def test_requested_tools_without_a_span_are_calls() -> None:
+    """A requested tool with a result is a call; without a result it is unanswered."""
     later = [*ASKED, *CALLED, *GIVEN]
     messages = {"gen_ai.input.messages": later, "gen_ai.output.messages": ANSWER}
-    found = only(otlp, spans(span("chat", 0, {**CHAT, **messages})))
-    assert found.session[ToolCall] == (ToolCall("weather", {"city": "Paris"}, "Sunny", call_id="c1"),)
-    assert found.output == "It is sunny.\nEnjoy it."
+    imported = only(otlp, spans(span("chat", 0, {**CHAT, **messages})))
+    assert imported.session[ToolCall] == (ToolCall("weather", {"city": "Paris"}, "Sunny", call_id="c1"),)
+    assert imported.output == "It is sunny.\nEnjoy it."
     asked = only(otlp, spans(span("chat", 0, {**CHAT, "gen_ai.output.messages": CALLED})))
     assert kinds(asked)[-1] == "CustomEvent unanswered tool call"
     assert asked.output is None
 
 
-def test_the_span_of_a_tool_gets_the_id_under_which_it_was_asked_for() -> None:
+def test_a_tool_span_gets_the_id_of_its_request() -> None:
     """By its arguments where two tools have one name, else by the name alone."""
     calls = [
         {"type": "tool_call", "id": str(n), "name": "go", "arguments": {"to": to}}
         for n, to in enumerate(["Rome", "Oslo", "Bonn"])
     ]
     tool = {"openinference.span.kind": "TOOL", "tool.name": "go"}
-    found = only(
+    imported = only(
         otlp,
         spans(
             span("chat", 0, {**CHAT, "gen_ai.output.messages": [said("assistant", *calls)]}),
@@ -197,47 +197,47 @@ def test_the_span_of_a_tool_gets_the_id_under_which_it_was_asked_for() -> None:
             span("c", 3, tool),
         ),
     )
-    assert [call.call_id for call in found.session[ToolCall]] == ["1", "0", "2"]
+    assert [call.call_id for call in imported.session[ToolCall]] == ["1", "0", "2"]
 
 
 def test_scores_ids_and_tags_are_recorded() -> None:
-    """Evaluations that a span noted, and what its attributes tell of the whole."""
+    """Evaluation events and attributes that describe the trace."""
     score = {"gen_ai.evaluation.name": "tone", "gen_ai.evaluation.score.value": 0.5}
     label = {"gen_ai.evaluation.name": "safe", "gen_ai.evaluation.score.label": "yes"}
     events = [{"name": "gen_ai.evaluation.result", "attributes": pairs(about)} for about in (score, label)]
     about = {"gen_ai.conversation.id": "k", "session.id": "s", "user.id": "u", "tag.tags": ["a"]}
-    found = only(otlp, spans(span("chat", 0, {**CHAT, **about}, events=events)))
-    assert found.recorded["scores"] == {"tone": 0.5, "safe": "yes"}
-    told = {name: found.recorded[name] for name in ("conversation_id", "session_id", "user_id")}
-    assert told == {"conversation_id": "k", "session_id": "s", "user_id": "u"}
-    assert found.recorded["tags"] == ["a"]
-    assert found.passed_over == {}
+    imported = only(otlp, spans(span("chat", 0, {**CHAT, **about}, events=events)))
+    assert imported.recorded["scores"] == {"tone": 0.5, "safe": "yes"}
+    recorded = {name: imported.recorded[name] for name in ("conversation_id", "session_id", "user_id")}
+    assert recorded == {"conversation_id": "k", "session_id": "s", "user_id": "u"}
+    assert imported.recorded["tags"] == ["a"]
+    assert imported.passed_over == {}
 
 
-def test_a_trace_without_messages_has_what_its_root_was_given() -> None:
+def test_a_trace_without_messages_has_the_input_of_its_root() -> None:
     """So that evaluators of inputs and outputs have something to look at."""
     root = {"openinference.span.kind": "CHAIN", "input.value": "2 + 2", "output.value": '{"n": 4}'}
-    found = only(otlp, spans(span("root", 0, root)))
-    assert (found.input, found.output) == ("2 + 2", {"n": 4})
+    imported = only(otlp, spans(span("root", 0, root)))
+    assert (imported.input, imported.output) == ("2 + 2", {"n": 4})
 
 
-def test_an_error_is_told_by_the_status_or_by_the_exception() -> None:
-    """A status without words, and what the span noted."""
+def test_an_error_comes_from_the_status_or_the_exception() -> None:
+    """A status without a message, and an exception event."""
     raised = [{"name": "exception", "attributes": pairs({"exception.message": "no answer"})}]
     failed = span("chat", 0, CHAT, events=raised, status={"code": "STATUS_CODE_ERROR"})
     (call,) = only(otlp, spans(failed)).session[ModelCall]
     assert call.details == {"error": "no answer"}
 
 
-def test_a_conversation_that_repeats_itself_is_told_once() -> None:
-    """Every call has the whole history; the session has it once."""
-    one = {"gen_ai.input.messages": ASKED, "gen_ai.output.messages": [said("assistant", words("Hm"))]}
-    two = {
+def test_a_repeated_conversation_is_read_once() -> None:
+    """Every call repeats the history; the session has it once."""
+    first = {"gen_ai.input.messages": ASKED, "gen_ai.output.messages": [said("assistant", words("Hm"))]}
+    second = {
         "gen_ai.input.messages": [*ASKED, said("assistant", words("Hm")), said("user", words("Well?"))],
         "gen_ai.output.messages": ANSWER,
     }
-    found = only(otlp, spans(span("b", 1, {**CHAT, **two}), span("a", 0, {**CHAT, **one})))
-    assert [message.content for message in found.session[Message]] == [
+    imported = only(otlp, spans(span("b", 1, {**CHAT, **second}), span("a", 0, {**CHAT, **first})))
+    assert [message.content for message in imported.session[Message]] == [
         "Weather in Paris?",
         "Hm",
         "Well?",
@@ -245,7 +245,7 @@ def test_a_conversation_that_repeats_itself_is_told_once() -> None:
     ]
 
 
-def test_answers_without_ids_go_to_the_tools_of_their_names() -> None:
+def test_results_without_ids_go_to_the_tools_of_their_names() -> None:
     """Gemini's have none; each answer is given once."""
     parts: list[Any] = [{"functionCall": {"name": name, "args": {}}} for name in ("go", "stop", "go", "wait")]
     given = [
@@ -255,7 +255,7 @@ def test_answers_without_ids_go_to_the_tools_of_their_names() -> None:
     history = [said("model", *parts), said("user", *given)]
     again = {**CHAT, "gen_ai.input.messages": [*history, said("user", words("Well?"))]}
     first = {**CHAT, "gen_ai.input.messages": history}
-    found = only(otlp, spans(span("a", 0, first), span("b", 1, again)))
-    told = [(call.name, call.result) for call in found.session[ToolCall]]
-    assert told == [("go", {"n": 1}), ("stop", {"n": 0}), ("go", {"n": 2})]
-    assert kinds(found).count("CustomEvent unanswered tool call") == 1
+    imported = only(otlp, spans(span("a", 0, first), span("b", 1, again)))
+    result = [(call.name, call.result) for call in imported.session[ToolCall]]
+    assert result == [("go", {"n": 1}), ("stop", {"n": 0}), ("go", {"n": 2})]
+    assert kinds(imported).count("CustomEvent unanswered tool call") == 1

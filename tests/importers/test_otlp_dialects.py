@@ -109,20 +109,20 @@ BODIES = {
 
 
 @pytest.mark.parametrize("dialect", [VERCEL, LANGSMITH, GEMINI, BODIES])
-def test_other_dialects_tell_the_same(dialect: dict[str, Any]) -> None:
-    """The Vercel AI SDK, LangSmith, Google's ADK, and whole bodies of OpenAI's responses."""
-    found = only(otlp, spans(span("call", 0, dialect)))
-    (call,) = found.session[ModelCall]
+def test_other_dialects_give_the_same_session(dialect: dict[str, Any]) -> None:
+    """The Vercel AI SDK, LangSmith, Google's ADK, and bodies of OpenAI's responses."""
+    imported = only(otlp, spans(span("call", 0, dialect)))
+    (call,) = imported.session[ModelCall]
     assert (call.model, call.usage, call.finish_reason) == ("small", Usage(12, 3), "tool_calls")
-    messages = found.session[Message]
+    messages = imported.session[Message]
     assert messages[0] == Message("user", "Weather in Paris?")
     assert [message.content for message in messages[1:] if message.content] == ["Let me see."]
-    asked = [one for message in messages for one in message.tool_calls]
+    asked = [item for message in messages for item in message.tool_calls]
     assert asked == [ToolCall("weather", {"city": 1}, call_id="c1")]
 
 
 def test_a_tool_of_the_vercel_sdk() -> None:
-    """It has names of its own for everything."""
+    """It has its own attribute names."""
     attributes = {
         "ai.operationId": "ai.toolCall",
         "ai.toolCall.name": "weather",
@@ -130,39 +130,39 @@ def test_a_tool_of_the_vercel_sdk() -> None:
         "ai.toolCall.args": '{"city": 1}',
         "ai.toolCall.result": '"Sunny"',
     }
-    found = only(otlp, spans(span("ai.toolCall", 0, attributes)))
-    assert found.session[ToolCall] == (ToolCall("weather", {"city": 1}, "Sunny", None, 5.0, "c1"),)
+    imported = only(otlp, spans(span("ai.toolCall", 0, attributes)))
+    assert imported.session[ToolCall] == (ToolCall("weather", {"city": 1}, "Sunny", None, 5.0, "c1"),)
 
 
-def test_a_tool_that_the_provider_ran_is_told_once_with_its_result() -> None:
+def test_a_hosted_tool_is_one_call_with_its_result() -> None:
     """A later call repeats it; where an answer has other choices, those stay in the span."""
     parts = [
         {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "Rome"}},
         {"type": "web_search_tool_result", "tool_use_id": "s1", "content": "sunny"},
         {"type": "text", "text": "Sunny."},
     ]
-    asked, said = {"role": "user", "content": "Weather?"}, {"role": "assistant", "content": parts}
+    asked, message = {"role": "user", "content": "Weather?"}, {"role": "assistant", "content": parts}
     model = {"openinference.span.kind": "LLM", "llm.model_name": "small"}
     choices = [{"message": {"role": "assistant", "content": it}} for it in ("Rain.", "Snow.")]
-    found = only(
+    imported = only(
         otlp,
         spans(
             span("one", 0, {
                 **model,
                 "input.value": json.dumps({"messages": [asked]}),
-                "output.value": json.dumps(said),
+                "output.value": json.dumps(message),
             }),
             span("two", 10_000_000, {
                 **model,
-                "input.value": json.dumps({"messages": [asked, said, asked]}),
+                "input.value": json.dumps({"messages": [asked, message, asked]}),
                 "output.value": json.dumps({"choices": choices}),
             }),
         ),
     )  # fmt: skip
-    assert found.session[ToolCall] == (ToolCall("web_search", {"query": "Rome"}, "sunny", call_id="s1"),)
-    assert kinds(found) == [
+    assert imported.session[ToolCall] == (ToolCall("web_search", {"query": "Rome"}, "sunny", call_id="s1"),)
+    assert kinds(imported) == [
         "user", "assistant", "ToolCall web_search", "tool", "assistant", "ModelCall small",
         "user", "assistant", "ModelCall small",
     ]  # fmt: skip
-    assert found.output == "Rain."
-    assert "Snow." in written(found)
+    assert imported.output == "Rain."
+    assert "Snow." in written(imported)

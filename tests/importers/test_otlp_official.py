@@ -41,20 +41,20 @@ def raw_spans(document: Any) -> list[dict[str, Any]]:
 
 
 def raw_attributes(span: dict[str, Any]) -> dict[str, Any]:
-    """Attributes with their one value, whatever its kind; whole numbers as numbers."""
-    found = {}
+    """Attributes with their value of any type; integers as numbers."""
+    result = {}
     for item in span["attributes"]:
         ((kind, value),) = item["value"].items()
-        found[item["key"]] = int(value) if kind == "intValue" else value
-    return found
+        result[item["key"]] = int(value) if kind == "intValue" else value
+    return result
 
 
 def raw_messages(about: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Who says what, asks for which tools, and answers which call: by the words of the JSON."""
-    told: list[tuple[Any, ...]] = []
+    """Roles, texts, requested tools and results, as the JSON has them."""
+    result: list[tuple[Any, ...]] = []
     if "gen_ai.system_instructions" in about:
         parts = json.loads(about["gen_ai.system_instructions"])
-        told.append(("system", "\n".join(part["content"] for part in parts), [], None))
+        result.append(("system", "\n".join(part["content"] for part in parts), [], None))
     for name in ("gen_ai.input.messages", "gen_ai.output.messages"):
         for message in json.loads(about.get(name, "[]")):
             texts = [p["content"] for p in message["parts"] if p["type"] == "text"]
@@ -64,8 +64,8 @@ def raw_messages(about: dict[str, Any]) -> list[tuple[Any, ...]]:
             answers = [p for p in message["parts"] if p["type"] == "tool_call_response"]
             texts += [p["response"] for p in answers]
             call_id = answers[0]["id"] if answers else None
-            told.append((message["role"], "\n".join(texts), calls, call_id))
-    return told
+            result.append((message["role"], "\n".join(texts), calls, call_id))
+    return result
 
 
 def messages(imported: ImportedSession) -> list[tuple[Any, ...]]:
@@ -82,11 +82,11 @@ def messages(imported: ImportedSession) -> list[tuple[Any, ...]]:
 
 def test_every_span_its_tokens_and_its_messages() -> None:
     """138 files, 146 spans in 146 traces: model, tokens, latency, end, error and all messages."""
-    seen = said = 0
+    seen = message = 0
     for name, document in documents():
         assert otlp.looks_like([document])
         assert not langfuse.looks_like([document])
-        sessions = {one.id: one for one in otlp.read([(1, document)], name)}
+        sessions = {session.id: session for session in otlp.read([(1, document)], name)}
         spans = raw_spans(document)
         assert list(sessions) == list(dict.fromkeys(span["traceId"] for span in spans))
         for span in spans:
@@ -108,11 +108,11 @@ def test_every_span_its_tokens_and_its_messages() -> None:
             assert messages(imported) == raw_messages(about)
             assert imported.passed_over == {}
             seen += 1
-            said += len(messages(imported))
-    assert (len(documents()), seen, said) == (138, 146, 85)
+            message += len(messages(imported))
+    assert (len(documents()), seen, message) == (138, 146, 85)
 
 
-def test_what_is_no_message_and_no_figure_is_recorded() -> None:
+def test_other_attributes_are_recorded() -> None:
     """Ids, times, settings and the resource: all attributes but those that hold what was said.
 
     A call has one reason why it ended: where each of several answers has its own, they stay.
@@ -120,21 +120,23 @@ def test_what_is_no_message_and_no_figure_is_recorded() -> None:
     contents = {"gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions"}
     for name, document in documents():
         recorded = {
-            span["id"]: span for one in otlp.read([(1, document)], name) for span in one.recorded["spans"]
+            span["id"]: span
+            for session in otlp.read([(1, document)], name)
+            for span in session.recorded["spans"]
         }
         for span in raw_spans(document):
-            kept = recorded[span["spanId"]]
+            stored = recorded[span["spanId"]]
             about = raw_attributes(span)
             choices = json.loads(about.get("gen_ai.output.messages", "[]"))
             several = {"gen_ai.output.messages"} if len(choices) > 1 else set()
-            assert set(kept["attributes"]) == set(about) - (contents - several)
-            assert kept["began"] == int(span["startTimeUnixNano"])
-            assert kept.get("parent") == span.get("parentSpanId")
-            assert kept["flags"] == span["flags"]
+            assert set(stored["attributes"]) == set(about) - (contents - several)
+            assert stored["began"] == int(span["startTimeUnixNano"])
+            assert stored.get("parent") == span.get("parentSpanId")
+            assert stored["flags"] == span["flags"]
 
 
-def test_tools_that_were_asked_for_are_calls_with_their_answers() -> None:
-    """With what a later call shows that they gave; where none does, the session says so."""
+def test_requested_tools_are_calls_with_their_results() -> None:
+    """With the results that a later call contains; otherwise they are unanswered."""
     file = "test_chat_completions__test_chat_completion_tool_calls_with_content_content_mode0.otlp"
     document = json.loads((FOLDER / f"{file}.json").read_text(encoding="utf-8"))
     asking, answering = otlp.read([(1, document)], file)
@@ -151,18 +153,18 @@ def test_tools_that_were_asked_for_are_calls_with_their_answers() -> None:
 
 
 def test_a_file_of_a_collector_has_one_document_a_line() -> None:
-    """All files as the lines of one: a trace that several lines tell of is one session."""
+    """All files as lines of one: a trace on several lines is one session."""
     lines = [(number, document) for number, (_, document) in enumerate(documents(), 1)]
     together = list(otlp.read(lines, "traces.jsonl"))
     spans = [span for _, document in lines for span in raw_spans(document)]
-    assert [one.id for one in together] == list(dict.fromkeys(span["traceId"] for span in spans))
+    assert [session.id for session in together] == list(dict.fromkeys(span["traceId"] for span in spans))
     assert len(together) < len(spans)
-    told = [call for one in together for call in one.session[ModelCall]]
-    assert len(told) == len(spans)
-    assert sum(call.usage.input_tokens or 0 for call in told) == sum(
+    calls = [call for session in together for call in session.session[ModelCall]]
+    assert len(calls) == len(spans)
+    assert sum(call.usage.input_tokens or 0 for call in calls) == sum(
         raw_attributes(span).get("gen_ai.usage.input_tokens", 0) for span in spans
     )
-    for one in together:
-        began = [span["began"] for span in sorted(one.recorded["spans"], key=lambda s: s["event"])]
+    for session in together:
+        began = [span["began"] for span in sorted(session.recorded["spans"], key=lambda s: s["event"])]
         assert began == sorted(began)
     assert together[0].source == "traces.jsonl:1"

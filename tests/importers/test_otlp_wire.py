@@ -1,4 +1,4 @@
-"""OTLP/JSON as it is written: kinds of values, older words, fields in no shape that it has."""
+"""The OTLP/JSON format: value types, older names, malformed fields."""
 
 from __future__ import annotations
 
@@ -42,59 +42,59 @@ def test_values_of_every_kind(given: Any, plain: Any) -> None:
 
 
 def test_attributes_may_be_a_mapping_and_may_clash() -> None:
-    """Of two attributes with one name the later holds, and the earlier is kept."""
+    """The later of two attributes with one name wins, and the earlier is kept."""
     assert parse_attributes({"a": {"intValue": "1"}, "b": "bare"}) == ({"a": 1, "b": "bare"}, [])
     twice = [*pairs({"a": 1}), *pairs({"a": 2}), *pairs({"a": 2})]
     assert parse_attributes(twice) == ({"a": 2}, [{"key": "a", "value": 1}])
     assert parse_attributes("odd") == ({}, ["odd"])
 
 
-def test_older_words_and_underscores() -> None:
+def test_older_names_and_underscores() -> None:
     """Instrumentation libraries became scopes; some writers of JSON do not use camels."""
     chat = {"trace_id": "t", "span_id": "s", "parent_span_id": "0" * 16, "name": "c"}
-    one = {"batches": [{"instrumentationLibrarySpans": [{"spans": [{**chat, "attributes": CHAT}]}]}]}
-    two = {"resource_spans": [{"scope_spans": [{"spans": [{**chat, "attributes": pairs(CHAT)}]}]}]}
-    for document in (one, two):
+    older = {"batches": [{"instrumentationLibrarySpans": [{"spans": [{**chat, "attributes": CHAT}]}]}]}
+    underscored = {"resource_spans": [{"scope_spans": [{"spans": [{**chat, "attributes": pairs(CHAT)}]}]}]}
+    for document in (older, underscored):
         assert otlp.looks_like([document])
-        found = only(otlp, document)
-        assert (found.id, kinds(found)) == ("t", ["ModelCall small"])
+        imported = only(otlp, document)
+        assert (imported.id, kinds(imported)) == ("t", ["ModelCall small"])
 
 
-def test_what_is_no_trace_is_counted() -> None:
+def test_other_documents_are_counted() -> None:
     """Metrics, documents of other kinds, and spans without a trace."""
     metrics: dict[str, Any] = {"resourceMetrics": [{"scopeMetrics": []}]}
     nameless = spans({"name": "chat", "attributes": pairs(CHAT), "kind": 3})
-    found = only(otlp, metrics, nameless, 7, {"resourceSpans": [3, {"scopeSpans": [4, {"spans": [5]}]}]})
-    assert found.id == "chat:2"
-    assert found.passed_over == {"metrics": 1, "document": 1, "resource": 2}
+    imported = only(otlp, metrics, nameless, 7, {"resourceSpans": [3, {"scopeSpans": [4, {"spans": [5]}]}]})
+    assert imported.id == "chat:2"
+    assert imported.passed_over == {"metrics": 1, "document": 1, "resource": 2}
     assert otlp.looks_like([metrics])
     assert not otlp.looks_like([{"spans": []}, [], 7])
 
 
-def test_fields_of_resources_and_scopes_with_one_name_are_all_kept() -> None:
-    """What stands around a resource, in it, and among its attributes."""
-    one = spans(span("chat", 0, CHAT))["resourceSpans"][0]
-    one["resource"] = {"attributes": pairs({"schemaUrl": "a"}), "schemaUrl": "b"}
-    one["scopeSpans"][0] |= {"name": "c", "scope": {"name": "d"}}
-    found = only(otlp, {"resourceSpans": [one]})
-    (resource,) = found.recorded["resources"]
+def test_resource_and_scope_fields_with_the_same_name_are_all_kept() -> None:
+    """Fields around a resource, in it, and among its attributes."""
+    item = spans(span("chat", 0, CHAT))["resourceSpans"][0]
+    item["resource"] = {"attributes": pairs({"schemaUrl": "a"}), "schemaUrl": "b"}
+    item["scopeSpans"][0] |= {"name": "c", "scope": {"name": "d"}}
+    imported = only(otlp, {"resourceSpans": [item]})
+    (resource,) = imported.recorded["resources"]
     assert resource == {"schemaUrl": "a", "imported schemaUrl": "b"}
-    assert found.recorded["spans"][0]["scope"] == {"name": "d", "imported name": "c"}
+    assert imported.recorded["spans"][0]["scope"] == {"name": "d", "imported name": "c"}
 
 
-def test_fields_that_are_no_fields_are_kept_and_counted() -> None:
+def test_malformed_fields_are_kept_and_counted() -> None:
     """Times, names, events and attributes in no shape that OTLP has."""
     odd = span("chat", 0, CHAT, events=["odd", {"name": 7}], startTimeUnixNano="noon")
     odd["attributes"].append({"key": 3})
     document = spans(odd, {**span("x", 1, CHAT), "name": ["a"], "events": "odd", "spanId": 5})
     document["resourceSpans"][0]["resource"]["attributes"].append("odd")
     document["resourceSpans"][0]["scopeSpans"][0]["scope"] = "bare"
-    found = only(otlp, document)
-    assert len(found.session[ModelCall]) == 2
-    assert found.passed_over == {
+    imported = only(otlp, document)
+    assert len(imported.session[ModelCall]) == 2
+    assert imported.passed_over == {
         "malformed field": 7, "event: 7": 1, "resource attribute": 1,
     }  # fmt: skip
-    first, second = found.recorded["spans"]
+    first, second = imported.recorded["spans"]
     assert first["odd"] == ["odd", {"startTimeUnixNano": "noon"}, {"key": 3}]
     assert first["events"] == [{"name": "7", "odd": [{"eventName": 7}]}]
     assert second["odd"] == ["odd", {"spanId": 5}, {"name": ["a"]}]

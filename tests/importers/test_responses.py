@@ -1,4 +1,4 @@
-"""Requests that are logged with their responses: the answer is told once, the tokens count once."""
+"""Requests that are logged with their responses: the answer and its tokens count once."""
 
 from __future__ import annotations
 
@@ -64,55 +64,55 @@ RESPONSES: dict[str, tuple[Any, Usage]] = {
 
 
 @pytest.mark.parametrize("api", RESPONSES)
-def test_the_answer_of_every_api_is_told(api: str) -> None:
-    """Whichever API was asked, the answer is the last message, and its tokens are the session's."""
+def test_the_answer_of_every_api_is_read(api: str) -> None:
+    """For every API, the answer is the last message, and its tokens are those of the session."""
     response, usage = RESPONSES[api]
     logged = {"model": "m", "messages": [ASKED], "response": response}
-    found = only(openai_messages, logged)
-    assert [(m.role, m.content) for m in found.session[Message]] == [
+    imported = only(openai_messages, logged)
+    assert [(m.role, m.content) for m in imported.session[Message]] == [
         ("user", "Capital of France?"),
         ("assistant", "Paris"),
     ]
-    assert [call.model for call in found.session[ModelCall]] == ["m"]
-    assert found.session.usage == usage
-    assert (found.output, found.passed_over) == ("Paris", {})
+    assert [call.model for call in imported.session[ModelCall]] == ["m"]
+    assert imported.session.usage == usage
+    assert (imported.output, imported.passed_over) == ("Paris", {})
     again = only(openai_messages, {**logged, "messages": [ASKED, SAID]})
-    assert again.session[Message] == found.session[Message]
+    assert again.session[Message] == imported.session[Message]
     assert again.session.usage == usage
 
 
 def test_an_answer_may_ask_for_tools_and_think() -> None:
-    """Anthropic's parts are told as what they are, and why the answer ended is known."""
+    """Anthropic's parts are read by type, and the finish reason is known."""
     parts = [
         {"type": "thinking", "thinking": "Look it up."},
         {"type": "tool_use", "id": "c1", "name": "search", "input": {"q": "France"}},
     ]
     response = {"role": "assistant", "content": parts, "model": "m", "stop_reason": "tool_use"}
-    found = only(openai_messages, {"messages": [ASKED], "response": response})
-    assert found.session[Message][-1].tool_calls == (ToolCall("search", {"q": "France"}, call_id="c1"),)
-    assert "thinking" in [event.kind for event in found.session[CustomEvent]]
-    assert found.session[ModelCall] == (ModelCall("m", finish_reason="tool_use"),)
+    imported = only(openai_messages, {"messages": [ASKED], "response": response})
+    assert imported.session[Message][-1].tool_calls == (ToolCall("search", {"q": "France"}, call_id="c1"),)
+    assert "thinking" in [event.kind for event in imported.session[CustomEvent]]
+    assert imported.session[ModelCall] == (ModelCall("m", finish_reason="tool_use"),)
 
 
-def test_a_response_that_nobody_knows_is_counted() -> None:
-    """It is passed over, so that a run warns of it; one that only tells the tokens is not."""
+def test_an_unknown_response_is_counted() -> None:
+    """It is counted as unknown so that a run warns; a response with only a usage is not."""
     odd = {"error": {"message": "overloaded"}, "model": "m"}
-    found = only(openai_messages, {"messages": [ASKED], "response": odd})
-    assert found.passed_over == {"response": 1}
-    assert found.session[CustomEvent][0].data == {"found": odd}
+    imported = only(openai_messages, {"messages": [ASKED], "response": odd})
+    assert imported.passed_over == {"response": 1}
+    assert imported.session[CustomEvent][0].data == {"found": odd}
     bare = {"model": "m", "usage": {"prompt_tokens": 5, "completion_tokens": 1}}
-    found = only(openai_messages, {"messages": [ASKED, SAID], "response": bare})
-    assert (found.passed_over, found.session.usage) == ({}, Usage(5, 1))
+    imported = only(openai_messages, {"messages": [ASKED, SAID], "response": bare})
+    assert (imported.passed_over, imported.session.usage) == ({}, Usage(5, 1))
 
 
-def test_tokens_that_single_messages_tell_are_counted_once() -> None:
-    """They are the session's; what stands beside the messages is their sum and not counted too."""
+def test_the_usage_of_single_messages_is_counted_once() -> None:
+    """They are the usage of the session; a sum next to the messages is not added."""
     used = {"prompt_tokens": 5, "completion_tokens": 2, "cost": 0.5}
     answer = {**SAID, "usage": used, "model": "m"}
-    found = only(openai_messages, [ASKED, answer, ASKED, answer])
+    imported = only(openai_messages, [ASKED, answer, ASKED, answer])
     both = Usage(10, 4, cost=1.0)
-    assert found.session.usage == both
-    assert [call.model for call in found.session[ModelCall]] == ["m", "m"]
+    assert imported.session.usage == both
+    assert [call.model for call in imported.session[ModelCall]] == ["m", "m"]
     whole = {"prompt_tokens": 10, "completion_tokens": 4}
     talk = {"messages": [ASKED, answer, ASKED, answer], "usage": whole}
     assert only(openai_messages, talk).session.usage == both
@@ -139,43 +139,43 @@ HUMAN = {"type": "human", "data": {"content": "Hi"}}
 def test_the_only_session_of_a_file_is_named_after_it(values: list[Any], names: list[str]) -> None:
     """LangChain's as OpenAI's; where there are several, each is named after its place too."""
     lines = list(enumerate(values, start=1))
-    found = list(langchain_messages.read(lines, "logs/chat.jsonl"))
-    assert [one.id for one in found] == names
+    imported = list(langchain_messages.read(lines, "logs/chat.jsonl"))
+    assert [session.id for session in imported] == names
 
 
 def test_a_response_logged_with_its_input_is_a_session() -> None:
-    """What was asked, item by item, then what was answered; it is known by its content."""
+    """The input items come first, then the answer; the format is detected by its content."""
     response = EXCHANGES["openai"][0]
     assert detect_format([response]) is openai_messages
-    found = only(openai_messages, response)
-    assert kinds(found) == [
+    imported = only(openai_messages, response)
+    assert kinds(imported) == [
         "system", "user", "CustomEvent message: mcp_list_tools", "CustomEvent thinking",
         "assistant", "ToolCall web_search", "assistant", "ModelCall m",
     ]  # fmt: skip
-    assert (found.id, found.input, found.output) == ("r1", "Weather in Rome?", "Sunny.")
-    assert found.session.usage == Usage(5, 3)
-    assert found.passed_over == {"message: mcp_list_tools": 1}
+    assert (imported.id, imported.input, imported.output) == ("r1", "Weather in Rome?", "Sunny.")
+    assert imported.session.usage == Usage(5, 3)
+    assert imported.passed_over == {"message: mcp_list_tools": 1}
 
 
 @pytest.mark.parametrize(
     ("asked", "before"), [("Weather in Rome?", ["user"]), ([ASKED, SAID], ["user", "assistant"]), (None, [])]
 )
-def test_the_input_of_a_response_may_be_a_text_or_lack(asked: Any, before: list[str]) -> None:
-    """A text is what the user said; a response alone is what the model said."""
+def test_the_input_of_a_response_may_be_a_text_or_missing(asked: Any, before: list[str]) -> None:
+    """A text is a user message; a response alone is an assistant message."""
     output = [{"type": "message", "role": "assistant", "content": "Sunny."}]
     given = {"object": "response", "output": output}
-    found = only(openai_messages, given if asked is None else {"input": asked, "output": output})
-    assert kinds(found) == [*before, "assistant"]
+    imported = only(openai_messages, given if asked is None else {"input": asked, "output": output})
+    assert kinds(imported) == [*before, "assistant"]
 
 
-def test_what_has_an_input_and_no_items_is_no_response() -> None:
-    """Rows of a dataset are not taken for logs."""
+def test_an_object_with_an_input_but_no_items_is_no_response() -> None:
+    """Dataset rows are not detected as logs."""
     for row in ({"input": "2 + 2", "output": "4"}, {"input": [ASKED]}, {"output": [4], "input": ""}):
         assert detect_format([row]) is None
 
 
-def test_a_batch_gives_a_session_a_line() -> None:
-    """Each has the id by which it was asked for; a request that failed is told, with its reason."""
+def test_each_line_of_a_batch_is_a_session() -> None:
+    """Each has its request id; a failed request is counted with its error."""
     first, second = read(openai_messages, EXCHANGES["openai"][1:3])
     assert (
         detect_format(EXCHANGES["openai"][1:2]) is detect_format(EXCHANGES["openai"][2:3]) is openai_messages
@@ -190,20 +190,20 @@ def test_a_batch_gives_a_session_a_line() -> None:
     assert third.session[Message][0] == Message("system", "Be brief.")
 
 
-def test_other_choices_are_counted_and_not_told_as_answers() -> None:
+def test_other_choices_are_counted_but_are_no_answers() -> None:
     """The first is the answer; a judge does not read a model that speaks twice."""
     choices = [{"index": n, "message": {**SAID, "content": it}} for n, it in enumerate("ab")]
     for given in ({"choices": choices}, {"response": {"choices": choices}}):
-        found = only(openai_messages, {"messages": [ASKED], **given})
-        assert (found.output, found.passed_over) == ("a", {"alternative answer": 1})
-        assert render_transcript(found.session).count("assistant") == 1
-        assert found.session[CustomEvent][0].kind == "alternative answer"
+        imported = only(openai_messages, {"messages": [ASKED], **given})
+        assert (imported.output, imported.passed_over) == ("a", {"alternative answer": 1})
+        assert render_transcript(imported.session).count("assistant") == 1
+        assert imported.session[CustomEvent][0].kind == "alternative answer"
 
 
 def test_a_judge_reads_a_refusal() -> None:
-    """It is the answer; that it was a refusal stands in the record."""
+    """It is the answer, and the record says that it is a refusal."""
     no = {"role": "assistant", "content": None, "refusal": "I cannot."}
-    found = only(openai_messages, [ASKED, no])
-    assert (found.output, found.passed_over) == ("I cannot.", {})
-    assert "I cannot." in render_transcript(found.session)
-    assert found.recorded["log"] == [{"line": 2, "refusal": "I cannot."}]
+    imported = only(openai_messages, [ASKED, no])
+    assert (imported.output, imported.passed_over) == ("I cannot.", {})
+    assert "I cannot." in render_transcript(imported.session)
+    assert imported.recorded["log"] == [{"line": 2, "refusal": "I cannot."}]

@@ -1,8 +1,7 @@
-"""Whatever stands in a trace is in the record: traces that are changed, or none at all."""
+"""Every value of a trace is in the record: for changed traces and for any JSON."""
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,7 +47,7 @@ anything = st.recursive(
 
 
 class Text:
-    """JSON in a text: what stands in it can be changed too."""
+    """JSON inside a text, whose values can be changed too."""
 
     def __init__(self, value: Any) -> None:
         self.inside = [value]
@@ -92,14 +91,14 @@ def spots(value: Any) -> Iterator[tuple[Any, Any]]:
 @example(values=[[], {}, None, [[]], {"": []}])
 @example(values=[{"resourceSpans": [{"scopeSpans": [{"spans": [{}]}]}]}])
 @example(values=[{"trace": {"id": "t"}, "observations": [{"type": "GENERATION", "id": 1}]}])
-@settings(lenient, max_examples=80)
+@settings(lenient, max_examples=40)
 def test_any_json_is_kept(name: str, values: list[Any]) -> None:
     """Any JSON, read as a trace, neither fails nor loses a text, a number or a key."""
     marks: list[str] = []
     marked = [marked_in(value, MEANING, marks) for value in values]
     assert written(read(FORMATS[name], values))
-    kept = written(read(FORMATS[name], marked))
-    assert [mark for mark in marks if mark not in kept] == []
+    stored = written(read(FORMATS[name], marked))
+    assert [mark for mark in marks if mark not in stored] == []
     for form in FORMATS.values():
         form.looks_like(values)
 
@@ -110,40 +109,38 @@ def test_nothing_in_a_trace_can_be_lost(name: str, put: Any) -> None:
     """A word put into any place of a trace, instead of anything, is found in the record."""
     lost = []
     form = FORMATS.get(name.partition(" ")[0], otlp)
-    count = len(list(spots(opened(EXAMPLES[name]))))
-    for number in range(count):
-        values = opened(copy.deepcopy(EXAMPLES[name]))
-        container, key = list(spots(values))[number]
-        before = container[key]
-        container[key] = put
+    values = opened(EXAMPLES[name])
+    for container, key in list(spots(values)):
+        before, container[key] = container[key], put
         if MARK not in written(read(form, closed(values))):
             lost.append((key, before))
+        container[key] = before
     assert lost == []
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 @pytest.mark.parametrize("put", ["Weather in Paris?", "Sunny", "c1", "user", 12])
-def test_a_word_that_stands_elsewhere_is_not_taken_for_another(name: str, put: Any) -> None:
+def test_the_same_word_in_another_place_is_kept(name: str, put: Any) -> None:
     """A word of the trace, put in the place of another text or number, makes another record."""
     form = FORMATS.get(name.partition(" ")[0], otlp)
     before = written(read(form, EXAMPLES[name]))
     unseen = []
-    for number, (container, key) in enumerate(spots(opened(EXAMPLES[name]))):
+    values = opened(EXAMPLES[name])
+    for container, key in list(spots(values)):
         was = container[key]
         if str(was).strip('"') == str(put) or not isinstance(was, str | int | float):
             continue
-        values = opened(copy.deepcopy(EXAMPLES[name]))
-        place, same = list(spots(values))[number]
-        place[same] = put
+        container[key] = put
         if written(read(form, closed(values))) == before:
             unseen.append((key, was))
+        container[key] = was
     assert unseen == []
 
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name[:60])
 @given(place=st.floats(0, 1, exclude_max=True), put=st.sampled_from(PUTS))
-@settings(lenient, max_examples=12)
-def test_what_is_changed_in_a_real_trace_is_still_there(path: Path, place: float, put: Any) -> None:
+@settings(lenient, max_examples=4)
+def test_changes_of_a_real_trace_are_kept(path: Path, place: float, put: Any) -> None:
     """A word put anywhere into a real trace, in the place of anything, is found in the record."""
     values = opened([json.loads(path.read_text(encoding="utf-8"))])
     change(values, place, put)
@@ -153,10 +150,8 @@ def test_what_is_changed_in_a_real_trace_is_still_there(path: Path, place: float
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name[:60])
 @given(random=st.randoms(use_true_random=False), is_swapped=st.booleans())
-@settings(lenient, max_examples=20)
-def test_a_word_of_a_real_trace_is_not_taken_for_another(
-    path: Path, random: Random, is_swapped: bool
-) -> None:
+@settings(lenient, max_examples=6)
+def test_the_same_word_in_a_real_trace_is_kept(path: Path, random: Random, is_swapped: bool) -> None:
     """A long text in the place of another one, or two that change places, make another record."""
     values = opened([json.loads(path.read_text(encoding="utf-8"))])
     form = otlp if "otlp" in path.name else langfuse
@@ -172,22 +167,22 @@ def test_a_word_of_a_real_trace_is_not_taken_for_another(
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name[:60])
 @given(changes=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), anything), max_size=5))
-@settings(lenient, max_examples=6)
-def test_odd_values_in_a_real_trace_do_no_harm(path: Path, changes: list[tuple[float, Any]]) -> None:
+@settings(lenient, max_examples=3)
+def test_odd_values_in_a_real_trace_are_read(path: Path, changes: list[tuple[float, Any]]) -> None:
     """Several places of a real trace hold any JSON: what there is can be read, and written."""
     values = opened([json.loads(path.read_text(encoding="utf-8"))])
     for place, put in changes:
         change(values, place, put)
     form = otlp if "otlp" in path.name else langfuse
-    found = read(form, closed(values))
-    assert written(found)
+    imported = read(form, closed(values))
+    assert written(imported)
     # Where nothing but empty lists and mappings is left, there is no session.
-    held = [c[k] for c, k in spots(values) if not isinstance(c[k], dict | list)]
-    assert found or not any(values) or not held
+    matcher = [c[k] for c, k in spots(values) if not isinstance(c[k], dict | list)]
+    assert imported or not any(values) or not matcher
 
 
 def change(values: list[Any], place: float, put: Any) -> None:
-    """Put something in the place of what stands so far into some values."""
+    """Replace one value by another."""
     places = list(spots(values))
     container, key = places[int(place * len(places))]
     container[key] = put
@@ -195,8 +190,8 @@ def change(values: list[Any], place: float, put: Any) -> None:
 
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
 @pytest.mark.parametrize("depth", [50, 150, 700])
-def test_nesting_has_an_end(form: Any, depth: int) -> None:
-    """What is nested deeper than anybody means is kept as a text, wherever it stands."""
+def test_nesting_is_limited(form: Any, depth: int) -> None:
+    """Values that are nested too deep are kept as text, everywhere."""
     deep: Any = MARK
     for _ in range(depth):
         deep = [deep]

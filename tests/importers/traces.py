@@ -63,7 +63,7 @@ def log(name: str, at: int, body: Any, *, of: str = "chat", **attributes: Any) -
 
 
 def said(role: str, *parts: dict[str, Any]) -> dict[str, Any]:
-    """A message in the words of the conventions."""
+    """A message in the form of the conventions."""
     return {"role": role, "parts": list(parts)}
 
 

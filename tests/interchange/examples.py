@@ -90,13 +90,13 @@ RUN = RunMetadata(
 
 
 def metrics(n: int) -> dict[str, MetricValue]:
-    """What so many verdicts amount to, none of which is a pass."""
+    """The counts of verdicts without a pass."""
     rate = MetricValue(0.0, n, errors=1, interval=(0.06, 0.79), kind="rate")
     return {"pass_rate": rate, "latency_ms.mean": MetricValue(None, 0, unit="ms", note=ODD)}
 
 
 def filled(path: Path) -> SQLiteHistory:
-    """A history of four runs: a whole one, one with gaps, one that was killed, one just begun."""
+    """A history of four runs: complete, with gaps, killed, just started."""
     history = SQLiteHistory(path)
     history.begin(RUN)
     with history.writer(RUN.run_id) as writer:
@@ -135,10 +135,10 @@ def take(history: History, path: Path) -> list[ImportedRun]:
 
 def everything(history: History) -> dict[str, object]:
     """All that can be seen of a history."""
-    found: dict[str, object] = {"baselines": {name: run.run_id for name, run in history.baselines().items()}}
+    result: dict[str, object] = {"baselines": {name: run.run_id for name, run in history.baselines().items()}}
     for run in history.runs(limit=1000):
         report = history.report(run.run_id)
-        found[run.run_id] = (
+        result[run.run_id] = (
             run,
             JSONReporter().generate(report),
             MarkdownReporter().generate(report),
@@ -148,4 +148,4 @@ def everything(history: History) -> dict[str, object]:
             report.metrics,
             report.by_configuration,
         )
-    return found
+    return result

@@ -53,14 +53,14 @@ def test_every_kind_of_damage_is_reported_with_its_line(tmp_path: Path, parts: l
     good = [json.dumps(part) for part in parts]
     head, first, second, end, head2, third, end2 = parts
     trial = second["result"]["trial"]
-    told, runs = refusal(tmp_path, [*good[:4], good[4][:40]])
-    assert told.startswith(f"bad.jsonl:5: {DAMAGE}JSON is malformed")
+    message, runs = refusal(tmp_path, [*good[:4], good[4][:40]])
+    assert message.startswith(f"bad.jsonl:5: {DAMAGE}JSON is malformed")
     assert runs == ["r1"]
-    told, runs = refusal(tmp_path, [*good[:4], good[4], good[6]])
-    assert told.endswith("run r2 has 0 results here, but its end is for run r2 with 1 result")
+    message, runs = refusal(tmp_path, [*good[:4], good[4], good[6]])
+    assert message.endswith("run r2 has 0 results here, but its end is for run r2 with 1 result")
     assert runs == ["r1"]
     (tmp_path / "into.db").unlink()
-    for lines, line, said in [
+    for lines, line, messages in [
         (good[:3], 3, "it ends in the middle of run r1"),
         ([good[0], good[2], good[1], good[3]], 3, "the result has the position 0, which is repeated"),
         ([good[0], good[1], good[1], good[3]], 3, "the result has the position 0, which is repeated"),
@@ -88,30 +88,30 @@ def test_every_kind_of_damage_is_reported_with_its_line(tmp_path: Path, parts: l
         ([good[0], changed(first, more=1)], 2, "Object contains unknown field `more`"),
         ([good[0], "[" * 100_000], 2, ""),
     ]:
-        told, runs = refusal(tmp_path, lines)
-        assert told.startswith(f"bad.jsonl:{line}: {DAMAGE}{said}"), told
+        message, runs = refusal(tmp_path, lines)
+        assert message.startswith(f"bad.jsonl:{line}: {DAMAGE}{messages}"), message
         assert runs == []
     assert (end["results"], third["position"], end2["run_id"], head2["part"]) == (2, 0, "r2", "run")
 
 
 @pytest.mark.parametrize("run_id", ["../../escape", "a/b", "", "latest", ".hidden", "-x", "a b", "x" * 300])
-def test_an_id_that_could_be_a_path_is_refused(tmp_path: Path, parts: list[Any], run_id: str) -> None:
+def test_an_id_that_is_a_path_is_refused(tmp_path: Path, parts: list[Any], run_id: str) -> None:
     """Ids become names of files, and must not be read as an option or another word."""
     parts[0]["metadata"]["run_id"] = run_id
-    told, runs = refusal(tmp_path, [json.dumps(part) for part in parts])
-    assert told.startswith("bad.jsonl:1: ")
-    assert "is not a valid run id" in told
+    message, runs = refusal(tmp_path, [json.dumps(part) for part in parts])
+    assert message.startswith("bad.jsonl:1: ")
+    assert "is not a valid run id" in message
     assert runs == []
 
 
 def test_a_file_of_a_newer_proctor_is_refused(tmp_path: Path, parts: list[Any]) -> None:
     """The error names the version of the file and the supported version."""
-    told, _ = refusal(tmp_path, [changed(parts[0], proctor_run=2)])
-    assert told == "bad.jsonl:1: the file has version 2; this version of Proctor reads 1"
+    message, _ = refusal(tmp_path, [changed(parts[0], proctor_run=2)])
+    assert message == "bad.jsonl:1: the file has version 2; this version of Proctor reads 1"
 
 
 @pytest.mark.parametrize("name", ["none.jsonl", "none.csv", "none.parquet"])
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path, name: str) -> None:
     """By name."""
     with pytest.raises(UsageError, match=f"{name}: there is no such file"):
         take(SQLiteHistory(tmp_path / "h.db"), tmp_path / name)
@@ -132,7 +132,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path, name: str) -> None:
         ("a.parquet", b"PAR1 and nothing more", "a.parquet, row 1: "),
     ],
 )  # fmt: skip
-def test_what_is_no_export_is_refused(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, name: str, content: bytes, said: str) -> None:
     """Empty, cut, of other columns, or not text at all."""
     file = tmp_path / name
     file.write_bytes(content)
@@ -151,8 +151,8 @@ def test_parquet_of_another_program_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("as_", FORMATS)
-def test_a_table_whose_rows_were_cut_off_is_refused(tmp_path: Path, as_: Format) -> None:
-    """The beginning tells how many results there should be; what is whole comes in."""
+def test_a_truncated_table_is_refused(tmp_path: Path, as_: Format) -> None:
+    """The first line has the number of results; complete runs are imported."""
     history = filled(tmp_path / "h.db")
     file = write(history, tmp_path / f"runs.{as_}", as_)
     if as_ == "parquet":
@@ -160,8 +160,8 @@ def test_a_table_whose_rows_were_cut_off_is_refused(tmp_path: Path, as_: Format)
         parquet.write_table(parquet.read_table(file).slice(0, 6), file)
     else:
         parts = file.read_bytes().split(b"\n" if as_ == "jsonl" else b"\n2026")
-        kept = parts[:4] if as_ == "jsonl" else parts[:3]
-        file.write_bytes((b"\n" if as_ == "jsonl" else b"\n2026").join(kept) + b"\n")
+        stored = parts[:4] if as_ == "jsonl" else parts[:3]
+        file.write_bytes((b"\n" if as_ == "jsonl" else b"\n2026").join(stored) + b"\n")
     other = SQLiteHistory(tmp_path / "other.db")
     with pytest.raises(UsageError, match=r"results? here, but its end is for|in the middle of run"):
         take(other, file)
@@ -169,7 +169,7 @@ def test_a_table_whose_rows_were_cut_off_is_refused(tmp_path: Path, as_: Format)
 
 
 def test_another_run_under_the_same_id_is_refused(tmp_path: Path) -> None:
-    """Whatever differs is named, nothing is changed, and the runs before it are in."""
+    """Differences are named, nothing is changed, and the runs before it are imported."""
     history = filled(tmp_path / "h.db")
     file = write(history, tmp_path / "runs.jsonl", "jsonl")
     text = file.read_text()
@@ -199,14 +199,14 @@ def test_a_run_with_fewer_results_than_the_stored_one_is_another(tmp_path: Path)
         take(history, file)
 
 
-def test_a_baseline_that_is_taken_stays_where_it_is(tmp_path: Path) -> None:
-    """The others come with their run, and both are told."""
+def test_an_existing_baseline_is_kept(tmp_path: Path) -> None:
+    """The other baselines are imported with their run, and both are reported."""
     history = filled(tmp_path / "h.db")
     other = SQLiteHistory(tmp_path / "other.db")
     store_run(other, make_run("mine"))
     other.set_baseline("main", "mine")
-    told = take(other, write(history, tmp_path / "runs.csv", "csv"))
-    assert (told[0].baselines, told[0].taken) == (["größer"], ["main"])
+    imports = take(other, write(history, tmp_path / "runs.csv", "csv"))
+    assert (imports[0].baselines, imports[0].taken) == (["größer"], ["main"])
     assert {name: run.run_id for name, run in other.baselines().items()} == {
         "größer": RUN.run_id,
         "main": "mine",
@@ -214,16 +214,16 @@ def test_a_baseline_that_is_taken_stays_where_it_is(tmp_path: Path) -> None:
     }
 
 
-def test_a_baseline_that_is_taken_moves_if_that_is_wanted(tmp_path: Path) -> None:
-    """And it is told which run it was."""
+def test_an_existing_baseline_moves_on_request(tmp_path: Path) -> None:
+    """The message names the earlier run."""
     history = filled(tmp_path / "h.db")
     other = SQLiteHistory(tmp_path / "other.db")
     store_run(other, make_run("mine"))
     other.set_baseline("main", "mine")
     file = write(history, tmp_path / "runs.csv", "csv")
-    told = list(import_runs(other, file, move_baselines=True))
-    assert (told[0].baselines, told[0].taken) == (["größer", "main"], [])
-    assert told[0].moved == {"main": "mine"}
+    imports = list(import_runs(other, file, move_baselines=True))
+    assert (imports[0].baselines, imports[0].taken) == (["größer", "main"], [])
+    assert imports[0].moved == {"main": "mine"}
     assert other.baseline("main").run_id == RUN.run_id
 
 
@@ -262,8 +262,8 @@ def test_results_that_do_not_match_their_metrics_are_refused(
         assert before in text
         where = text.rindex('"part":"end"') if before.startswith(('"n"', '"pass_rate"')) else 0
         text = text[:where] + text[where:].replace(before, after, 1 if where else -1)
-    told, runs = refusal(tmp_path, text.splitlines())
-    assert f"the stored {said}" in told
+    message, runs = refusal(tmp_path, text.splitlines())
+    assert f"the stored {said}" in message
     assert runs == []
 
 
@@ -301,7 +301,7 @@ list(importing.import_runs(SQLiteHistory(sys.argv[1]), Path(sys.argv[2])))
 """
 
 
-def test_a_killed_import_leaves_no_half_run(tmp_path: Path) -> None:
+def test_a_killed_import_leaves_no_partial_run(tmp_path: Path) -> None:
     """Killed in the middle of the second run: the first is there, the second comes in later."""
     history = SQLiteHistory(tmp_path / "h.db")
     for run_id in ("r1", "r2"):
@@ -314,7 +314,7 @@ def test_a_killed_import_leaves_no_half_run(tmp_path: Path) -> None:
     assert run_ids(other.runs()) == ["r1"]
     assert other.report("r1").total == 1_000
     assert other._ask("SELECT count(*) FROM blocks WHERE run NOT IN (SELECT id FROM runs)") == [(0,)]
-    assert [one.new for one in take(other, file)] == [False, True]
+    assert [item.new for item in take(other, file)] == [False, True]
     assert everything(other) == everything(history)
 
 
@@ -323,7 +323,7 @@ def test_a_run_without_a_zone_or_configuration_is_refused(tmp_path: Path, parts:
     changes: list[dict[str, Any]] = [{"started_at": "2026-01-01T00:00:00"}, {"configurations": []}]
     for change in changes:
         metadata = {**parts[0]["metadata"], **change}
-        told, runs = refusal(tmp_path, [changed(parts[0], metadata=metadata)])
-        assert "the run has no configuration, or its start has no time zone" in told
+        message, runs = refusal(tmp_path, [changed(parts[0], metadata=metadata)])
+        assert "the run has no configuration, or its start has no time zone" in message
         assert runs == []
     assert msgspec.json.encode(make_run("r1"))

@@ -37,11 +37,11 @@ def test_nothing_is_lost(tmp_path: Path, as_: Format) -> None:
     history = filled(tmp_path / "h.db")
     other = SQLiteHistory(tmp_path / "other.db")
     file = write(history, tmp_path / f"runs.{as_}", as_)
-    told = take(other, file)
-    assert [(one.run_id, one.results, one.new) for one in told] == [
+    imports = take(other, file)
+    assert [(item.run_id, item.results, item.new) for item in imports] == [
         (RUN.run_id, 4, True), ("gaps", 3, True), ("killed", 2, True), ("begun", 0, True),
     ]  # fmt: skip
-    assert told[0].baselines == ["größer", "main"]
+    assert imports[0].baselines == ["größer", "main"]
     assert everything(other) == everything(history)
     assert lines(other) == lines(history)
     again = write(other, tmp_path / f"again.{as_}", as_)
@@ -54,12 +54,12 @@ def test_nothing_is_lost(tmp_path: Path, as_: Format) -> None:
 
 
 @pytest.mark.parametrize("as_", FORMATS)
-def test_what_is_there_already_is_passed_over(tmp_path: Path, as_: Format) -> None:
-    """Equal runs stay as they are, and it is told; so a broken-off import is just repeated."""
+def test_existing_runs_are_skipped(tmp_path: Path, as_: Format) -> None:
+    """Equal runs are reported and unchanged, so an interrupted import can be repeated."""
     history = filled(tmp_path / "h.db")
     before = everything(history)
-    told = take(history, write(history, tmp_path / f"runs.{as_}", as_))
-    assert [(one.new, one.results) for one in told] == [
+    imports = take(history, write(history, tmp_path / f"runs.{as_}", as_))
+    assert [(item.new, item.results) for item in imports] == [
         (False, 4), (False, 3), (False, 2), (False, 0),
     ]  # fmt: skip
     assert everything(history) == before
@@ -73,10 +73,10 @@ values = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.text(), values, values, st.floats(0, 1), st.text(), values), max_size=4))
 @example([("\r", None, None, 0.0, "", None)])
-def test_whatever_a_result_holds_comes_back(tmp_path: Path, given: list[Any]) -> None:
+def test_every_result_is_read_back(tmp_path: Path, given: list[Any]) -> None:
     """Any text, number and nesting, in all three formats."""
     folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
     folder.mkdir()
@@ -85,8 +85,8 @@ def test_whatever_a_result_holds_comes_back(tmp_path: Path, given: list[Any]) ->
         history,
         make_run("r1"),
         [
-            EvalResult(Trial(Sample(name, asked, wanted), said), {"exact": Score(value, True, why)})
-            for name, asked, said, value, why, wanted in given
+            EvalResult(Trial(Sample(name, asked, wanted), message), {"exact": Score(value, True, why)})
+            for name, asked, message, value, why, wanted in given
         ],
     )
     for as_ in FORMATS:
@@ -97,7 +97,7 @@ def test_whatever_a_result_holds_comes_back(tmp_path: Path, given: list[Any]) ->
     history.close()
 
 
-def test_lines_of_json_are_a_run_its_results_and_its_metrics(tmp_path: Path) -> None:
+def test_json_lines_contain_a_run_its_results_and_its_metrics(tmp_path: Path) -> None:
     """A line each, each telling which part it is."""
     history = filled(tmp_path / "h.db")
     text = b"".join(export_runs(history, [history.find(RUN.run_id)], "jsonl")).decode()
@@ -105,17 +105,17 @@ def test_lines_of_json_are_a_run_its_results_and_its_metrics(tmp_path: Path) -> 
     assert starts == ['{"part":"run","proctor', *['{"part":"result","posi'] * 4, '{"part":"end","run_id"', ""]
 
 
-def test_a_table_has_the_columns_people_want(tmp_path: Path) -> None:
+def test_a_table_has_the_expected_columns(tmp_path: Path) -> None:
     """A row for each result, numbers as numbers, and a column for each evaluator's score."""
     history = filled(tmp_path / "h.db")
     text = b"".join(export_runs(history, [history.find(RUN.run_id)], "csv")).decode()
-    found = list(csv.DictReader(io.StringIO(text, newline="")))
-    assert list(found[0]) == [
+    result = list(csv.DictReader(io.StringIO(text, newline="")))
+    assert list(result[0]) == [
         "run_id", "run_name", "run_began", "configuration", "sample_id", "epoch", "outcome",
         "value", "latency_ms", "tokens", "cost", "error", "input", "expected", "output",
         "score.exact", "score.judge", "record", "run_record",
     ]  # fmt: skip
-    first, second, third, fourth = found
+    first, second, third, fourth = result
     assert (first["run_name"], first["run_began"]) == ("exam ü", "2026-03-01T08:30:15.123456+00:00")
     assert (first["sample_id"], first["outcome"], first["tokens"]) == ("a", "failed", "15")
     assert (float(first["latency_ms"]), float(first["cost"])) == (1 / 3, 0.1 + 0.2)
@@ -124,10 +124,10 @@ def test_a_table_has_the_columns_people_want(tmp_path: Path) -> None:
     assert (second["outcome"], second["value"], second["score.judge"]) == ("failed", "0.3333333333333333", "")
     assert (third["error"].startswith("TimeoutError: "), third["epoch"]) == (True, "1")
     assert (fourth["output"], fourth["configuration"]) == ("", "large")
-    assert [bool(row["run_record"]) for row in found] == [True, False, False, False]
+    assert [bool(row["run_record"]) for row in result] == [True, False, False, False]
 
 
-def test_no_cell_is_run_by_a_spreadsheet(tmp_path: Path) -> None:
+def test_no_cell_is_a_spreadsheet_formula(tmp_path: Path) -> None:
     """What begins like a formula has an apostrophe before it; the record has it as it was."""
     history = filled(tmp_path / "h.db")
     text = b"".join(export_runs(history, [history.find(RUN.run_id)], "csv")).decode()
@@ -139,7 +139,7 @@ def test_no_cell_is_run_by_a_spreadsheet(tmp_path: Path) -> None:
         assert not [cell for cell in row if cell.startswith(table_csv.FORMULA_STARTS)]
 
 
-def test_parquet_is_read_by_other_programs(tmp_path: Path) -> None:
+def test_other_programs_read_the_parquet_file(tmp_path: Path) -> None:
     """Typed columns: numbers, and a time with its zone."""
     parquet = pytest.importorskip("pyarrow.parquet")
     history = filled(tmp_path / "h.db")
@@ -153,7 +153,7 @@ def test_parquet_is_read_by_other_programs(tmp_path: Path) -> None:
 
 
 def test_many_rows_are_written_in_groups(tmp_path: Path) -> None:
-    """Of so many rows, or of so much text; all of them come back."""
+    """Groups are limited by rows or by size; all rows are read back."""
     parquet = pytest.importorskip("pyarrow.parquet")
     history = SQLiteHistory(tmp_path / "h.db")
     store_run(history, make_run("r1"), [make_result(f"s{n}") for n in range(5_001)])
@@ -162,7 +162,7 @@ def test_many_rows_are_written_in_groups(tmp_path: Path) -> None:
     groups = parquet.ParquetFile(file).metadata
     assert [groups.row_group(n).num_rows for n in range(groups.num_row_groups)] == [5_000, 3, 1]
     other = SQLiteHistory(tmp_path / "other.db")
-    assert [one.results for one in take(other, file)] == [5_001, 3]
+    assert [item.results for item in take(other, file)] == [5_001, 3]
     assert lines(other) == lines(history)
 
 
@@ -179,22 +179,22 @@ class Shrinking:
         return list(self._history.results(run_id))[:-1]
 
 
-def test_a_run_that_changes_meanwhile_is_not_half_exported(tmp_path: Path) -> None:
-    """Somebody resumed or deleted it: it is told, and to be exported again."""
+def test_a_run_that_changes_during_the_export_is_refused(tmp_path: Path) -> None:
+    """After a resume or a deletion, the error asks to export it again."""
     history: Any = Shrinking(filled(tmp_path / "h.db"))
     with pytest.raises(HistoryError, match="have changed while they were read"):
         b"".join(export_runs(history, [history.find("gaps")], "jsonl"))
 
 
-def test_a_run_at_work_is_not_exported(tmp_path: Path) -> None:
+def test_a_running_run_is_not_exported(tmp_path: Path) -> None:
     """It would be half of it."""
     history = filled(tmp_path / "h.db")
     with history.hold("killed"), pytest.raises(UsageError, match="killed is still running"):
         export_runs(history, history.runs(), "jsonl")
 
 
-def test_the_format_is_said_or_seen() -> None:
-    """By the ending of the name, whatever its case; what is said goes before it."""
+def test_the_format_comes_from_the_option_or_the_file_name() -> None:
+    """By the file extension in any case; the option takes precedence."""
     assert [detect_format(Path(name)) for name in ("a.ndjson", "b.CSV", "c.pq")] == list(FORMATS)
     assert detect_format(Path("a.csv"), "jsonl") == "jsonl"
     with pytest.raises(UsageError, match=r"the format cannot be derived from the extension '\.xlsx'"):

@@ -61,7 +61,7 @@ class Agent:
 
 
 def score(evaluator: Any, session: Session | None = SEARCHED) -> Score:
-    """What an evaluator says in a run of an agent that left this session."""
+    """The score of an evaluator for a recorded session."""
     report = evaluate(Agent(session), [SAMPLE], {"check": evaluator}, history=False)
     return report.results[0].scores["check"]
 
@@ -148,7 +148,7 @@ def test_token_usage_under_includes_its_limit() -> None:
 
 @clause("001.TOKENS.2", "Session-Aware Evaluators", ruling="a say for `usage unknown`")
 def test_unknown_usage_is_no_pass() -> None:
-    """Where usage is unknown there is no verdict, unless the evaluator is told what to do."""
+    """With an unknown usage there is no verdict, unless the evaluator has an option for it."""
     unknown = a_session(ToolCall("search", {}, result="x"), ModelCall("m"))
     assert score(token_usage_under(100), unknown).passed is not True
     assert score(token_usage_under(100, unknown="fail"), unknown).passed is False

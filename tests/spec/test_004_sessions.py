@@ -116,7 +116,7 @@ OWN = {
 
 
 def check_log(path: Path, log: Any, format_name: str) -> None:
-    """All logs above tell the same: a question, one call with its result, and an answer."""
+    """All logs above contain a question, one call with its result, and an answer."""
     metadata, session = session_in(path, log)
     assert (metadata["format"], metadata["session_id"]) == (format_name, "0fb7d8cd")
     said = [(message.role, message.content) for message in session[Message] if message.content]
@@ -215,8 +215,8 @@ def test_a_chat_session_is_a_session_with_an_id() -> None:
 
 
 @clause("004.CHATS.10", "3. Chat Session", ruling="no evidence, no verdict")
-def test_a_session_in_which_nothing_happened_is_skipped() -> None:
-    """A session without messages and tool calls is skipped, and the judge is not asked."""
+def test_an_empty_session_is_skipped() -> None:
+    """A session without messages and tool calls is skipped without calling the judge."""
     judge = scores(3)
     found = asyncio.run(RubricScorer(judge).score(EFFICIENCY, Session()))
     assert (found.status, found.value, found.passed) == ("skipped", None, None)

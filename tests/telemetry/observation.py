@@ -96,7 +96,7 @@ def chat_span(
 ) -> Iterator[api.Span]:
     """What an instrumented client of a model emits around a call."""
     asked = [*history, {"role": "user", "parts": [{"type": "text", "content": question}]}]
-    said = [{"role": "assistant", "parts": [{"type": "text", "content": answer}]}]
+    messages = [{"role": "assistant", "parts": [{"type": "text", "content": answer}]}]
     with api.get_tracer(scope).start_as_current_span("chat small", kind=api.SpanKind.CLIENT) as span:
         span.set_attribute("gen_ai.operation.name", "chat")
         span.set_attribute("gen_ai.provider.name", "openai")
@@ -105,7 +105,7 @@ def chat_span(
         span.set_attribute("gen_ai.usage.input_tokens", tokens[0])
         span.set_attribute("gen_ai.usage.output_tokens", tokens[1])
         span.set_attribute("gen_ai.input.messages", json.dumps(asked))
-        span.set_attribute("gen_ai.output.messages", json.dumps(said))
+        span.set_attribute("gen_ai.output.messages", json.dumps(messages))
         span.set_attribute("gen_ai.response.finish_reasons", ["stop"])
 
 

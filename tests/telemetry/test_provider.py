@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -19,6 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from proctor.sessions.telemetry import run_observer
 from proctor.sessions.telemetry.run_observer import build_pipeline, get_program_provider, list_exporters
 from tests.telemetry.conftest import provider_to
 from tests.telemetry.observation import chat_span, observe
@@ -58,8 +58,8 @@ class Collector:
     def take(self, path: str, body: bytes) -> None:
         assert path == "/v1/traces"
         self.requests += 1
-        told = ExportTraceServiceRequest.FromString(body)
-        for resource in told.resource_spans:
+        request = ExportTraceServiceRequest.FromString(body)
+        for resource in request.resource_spans:
             for attribute in resource.resource.attributes:
                 if attribute.key == "service.name":
                     self.services.add(attribute.value.string_value)
@@ -93,10 +93,12 @@ def environment(monkeypatch: pytest.MonkeyPatch, **settings: str) -> dict[str, s
     return settings
 
 
-def test_the_environment_is_enough(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run goes to the collector that the environment names, whole, when it is over."""
-    told = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
-    watched = observe(lambda text: text, [f"{i}" for i in range(40)], [lambda o, e: o == e], environment=told)
+def test_environment_variables_suffice(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run is exported completely to the collector in the environment when it ends."""
+    settings = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
+    watched = observe(
+        lambda text: text, [f"{i}" for i in range(40)], [lambda o, e: o == e], environment=settings
+    )
     assert watched.warnings == []
     names = sorted(span.name for span in collector.spans)
     assert names.count("proctor trial") == 40
@@ -109,14 +111,14 @@ def test_the_environment_is_enough(collector: Collector, monkeypatch: pytest.Mon
 
 
 def test_a_service_keeps_its_name(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever names the service in the environment finds it under that name."""
-    told = environment(
+    """A service name in the environment is used."""
+    settings = environment(
         monkeypatch,
         OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=collector.url + "/v1/traces",
         OTEL_RESOURCE_ATTRIBUTES="team=blue, service.name=nightly",
         OTEL_BSP_MAX_QUEUE_SIZE="4096",
     )
-    assert observe(lambda text: text, environment=told).warnings == []
+    assert observe(lambda text: text, environment=settings).warnings == []
     assert collector.services == {"nightly"}
 
 
@@ -127,17 +129,17 @@ def test_the_programs_provider_comes_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A program that has set one exports by it; nothing is sent twice."""
-    told = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
-    observe(lambda text: text, environment=told)
+    settings = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
+    observe(lambda text: text, environment=settings)
     assert collector.requests == 0
     assert len(exported.get_finished_spans()) == 2
 
 
-def test_a_provider_that_is_set_later_is_listened_to(
+def test_a_provider_that_is_set_later_is_used(
     collector: Collector, exported: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Our spans go on to the collector; the program's come into the sessions and go its way."""
-    told = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
+    settings = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
 
     def agent(text: str) -> str:
         if get_program_provider() is None:
@@ -146,19 +148,19 @@ def test_a_provider_that_is_set_later_is_listened_to(
             pass
         return text
 
-    watched = observe(agent, list("abc"), environment=told, concurrency=1)
-    heard = [result.trial.session is not None for result in watched.results]
-    assert heard == [False, True, True]
+    watched = observe(agent, list("abc"), environment=settings, concurrency=1)
+    recorded = [result.trial.session is not None for result in watched.results]
+    assert recorded == [False, True, True]
     assert {span.name for span in collector.spans} == {"proctor run capitals", "proctor trial"}
     assert {span.name for span in exported.get_finished_spans()} == {"chat small"}
 
 
 def test_an_unreachable_collector_is_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run is as it would have been, and its end is held up for seconds at most."""
-    told = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
-    began = time.perf_counter()
-    watched = observe(lambda text: text, list("abc"), [lambda o, e: o == e], environment=told)
-    assert time.perf_counter() - began < 9
+    """The run does not change, and its end waits only while spans are sent."""
+    monkeypatch.setattr(run_observer, "STALL_SECONDS", 0.1)
+    monkeypatch.setattr(run_observer, "CLOSE_SECONDS", 1e9)
+    settings = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+    watched = observe(lambda text: text, list("abc"), [lambda o, e: o == e], environment=settings)
     assert all(result.passed for result in watched.results)
     (warning,) = watched.warnings
     assert warning.startswith("OpenTelemetry: 7 of 7 spans could not be exported")
@@ -167,9 +169,15 @@ def test_an_unreachable_collector_is_one_warning(monkeypatch: pytest.MonkeyPatch
 def test_a_collector_that_refuses_is_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong key is found out at once and not tried again."""
     refusing = Collector(status=401)
-    told = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=refusing.url, OTEL_BSP_SCHEDULE_DELAY="20")
+    settings = environment(
+        monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=refusing.url, OTEL_BSP_SCHEDULE_DELAY="20"
+    )
+    refused = threading.Event()
+    monkeypatch.setattr(refusing, "take", lambda path, body: refused.set())
     try:
-        watched = observe(lambda text: time.sleep(0.1), list("ab"), environment=told, concurrency=1)
+        watched = observe(
+            lambda text: text == "a" or refused.wait(60), list("ab"), environment=settings, concurrency=1
+        )
     finally:
         refusing.close()
     (warning,) = watched.warnings
@@ -191,13 +199,13 @@ def test_a_collector_that_refuses_is_one_warning(monkeypatch: pytest.MonkeyPatch
         ({"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "smoke"}, ["otlp (smoke)"]),
     ],
 )
-def test_what_the_environment_asks_for(settings: dict[str, str], exporters: list[str]) -> None:
+def test_exporters_are_listed_from_the_environment(settings: dict[str, str], exporters: list[str]) -> None:
     """OpenTelemetry's own variables, and none of ours."""
     assert list_exporters(settings) == exporters
 
 
-def test_an_exporter_that_is_not_there_is_named() -> None:
-    """The run goes on without, and the report says what is missing."""
+def test_a_missing_exporter_is_reported() -> None:
+    """The run continues without it, and the report says what is missing."""
     watched = observe(lambda text: text, environment={"OTEL_TRACES_EXPORTER": "smoke"})
     (warning,) = watched.warnings
     assert "'smoke' is not installed" in warning
@@ -205,15 +213,15 @@ def test_an_exporter_that_is_not_there_is_named() -> None:
     assert 'pip install "proctor[otel]"' in warning
 
 
-def test_settings_that_are_wrong_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_settings_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the exporter makes of them is its own affair; a run does not fail for it."""
-    told = environment(
+    settings = environment(
         monkeypatch,
         OTEL_EXPORTER_OTLP_ENDPOINT="http://x",
         OTEL_BSP_MAX_QUEUE_SIZE="3",
         OTEL_BSP_MAX_EXPORT_BATCH_SIZE="7",
     )
-    made, problem = build_pipeline(told)
+    made, problem = build_pipeline(settings)
     assert made is None
     assert problem is not None
     assert "its settings are wrong" in problem
@@ -266,7 +274,7 @@ importlib.machinery.PathFinder.find_spec = classmethod(
 """
 
 
-def test_without_the_packages_everything_is_handed_on_as_it_is() -> None:
+def test_nothing_is_wrapped_without_the_packages() -> None:
     """A run that cannot be observed pays nothing for it."""
     assert python(ABSENT + NOTHING) == ["True", "[]"]
 

@@ -30,7 +30,7 @@ from tests.telemetry.observation import chat_span, observe, tool_span
 
 
 def durationless(events: list[Any]) -> list[Any]:
-    """The same without what the clock says."""
+    """The same without durations."""
     clocks = {"ModelCall": "latency_ms", "ToolCall": "duration_ms"}
     return [
         msgspec.structs.replace(event, **{clocks[name]: None}) if name in clocks else event
@@ -133,7 +133,7 @@ async def in_a_thread(question: str) -> None:
 
 
 def in_an_executor(question: str) -> None:
-    """A blocking target, which the engine calls in a thread, and threads of its own."""
+    """A blocking target, which the engine calls in a thread, and threads that it starts."""
 
     def ask() -> None:
         with chat_span(question, "yes"):
@@ -145,8 +145,8 @@ def in_an_executor(question: str) -> None:
 
 
 @pytest.mark.parametrize("target", [in_a_task, in_a_thread, in_an_executor])
-def test_each_span_lands_in_its_own_trial(provider: TracerProvider, target: Any) -> None:
-    """Tasks and threads of many trials at once: two calls each, and nobody else's."""
+def test_each_span_is_recorded_in_its_trial(provider: TracerProvider, target: Any) -> None:
+    """Tasks and threads of concurrent trials: each session has its own two calls."""
     watched = observe(target, [f"question {number}" for number in range(24)])
     for number, result in enumerate(watched.results):
         assert result.trial.session is not None
@@ -157,7 +157,7 @@ def test_each_span_lands_in_its_own_trial(provider: TracerProvider, target: Any)
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=30))
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_however_trials_take_turns_no_span_goes_astray(provider: TracerProvider, turns: list[int]) -> None:
+def test_spans_of_concurrent_trials_are_not_mixed(provider: TracerProvider, turns: list[int]) -> None:
     """Three trials open and close spans in any order: each session has its own, in order."""
     calls = {number: turns.count(number) for number in range(3)}
     order = iter(turns)
@@ -188,8 +188,8 @@ def test_however_trials_take_turns_no_span_goes_astray(provider: TracerProvider,
         assert sorted(asked) == sorted(f"{number}.{call}" for call in range(calls[number]))
 
 
-def test_a_call_that_failed_is_in_the_session(provider: TracerProvider) -> None:
-    """With the words of the exception, and the trial fails as it would have."""
+def test_a_failed_call_is_in_the_session(provider: TracerProvider) -> None:
+    """With the message of the exception, and the trial fails as usual."""
 
     def agent(question: str) -> str:
         with chat_span(question, ""):
@@ -202,8 +202,8 @@ def test_a_call_that_failed_is_in_the_session(provider: TracerProvider) -> None:
     assert watched.results[0].error == "ConnectionError: no route"
 
 
-def test_an_error_without_words_has_those_of_its_exception(provider: TracerProvider) -> None:
-    """A status may have no description, an exception event may stand for it."""
+def test_an_error_without_a_message_has_that_of_its_exception(provider: TracerProvider) -> None:
+    """A status without a description uses the exception event."""
 
     def agent(question: str) -> str:
         with tool_span("search", {}) as span:
@@ -217,7 +217,7 @@ def test_an_error_without_words_has_those_of_its_exception(provider: TracerProvi
 
 
 def test_a_span_that_ends_after_its_trial_is_counted_and_not_recorded(provider: TracerProvider) -> None:
-    """Nothing changes a session that was judged; the report says so once."""
+    """A scored session does not change; the report has one warning."""
     lingering: list[api.Span] = []
 
     def agent(question: str) -> str:
@@ -239,7 +239,7 @@ def test_a_span_that_ends_after_its_trial_is_counted_and_not_recorded(provider: 
     )
 
 
-def test_a_thread_that_outlives_its_trial_is_not_heard(provider: TracerProvider) -> None:
+def test_a_thread_that_outlives_its_trial_is_not_recorded(provider: TracerProvider) -> None:
     """A target that was given up goes on in its thread; what it does then is too late."""
     go_on, done = threading.Event(), threading.Event()
 
@@ -264,8 +264,8 @@ def test_a_thread_that_outlives_its_trial_is_not_heard(provider: TracerProvider)
     assert "1 span of a model or tool call ended after its trial" in watched.warnings[0]
 
 
-def test_what_a_judge_asks_goes_into_the_judges_session(provider: TracerProvider) -> None:
-    """An evaluator that is instrumented has a session of its own, as its report has."""
+def test_calls_of_a_judge_are_in_its_own_session(provider: TracerProvider) -> None:
+    """An instrumented evaluator has its own session."""
 
     async def judge(output: Any, expected: Any) -> bool:
         with chat_span("Is it right?", "yes"):
@@ -280,7 +280,7 @@ def test_what_a_judge_asks_goes_into_the_judges_session(provider: TracerProvider
 
 
 def test_a_framework_around_a_client_does_not_count_twice(provider: TracerProvider) -> None:
-    """Two instrumentations tell of one call: the inner one has it."""
+    """Two instrumentations describe one call: the inner span is recorded."""
 
     def agent(question: str) -> str:
         with chat_span(question, "yes", scope="framework"), chat_span(question, "yes"):
@@ -296,7 +296,7 @@ def test_a_framework_around_a_client_does_not_count_twice(provider: TracerProvid
     assert tools == ["open", "search"]
 
 
-def test_the_outer_span_gives_the_words_that_the_inner_one_lacks(provider: TracerProvider) -> None:
+def test_the_outer_span_adds_messages_that_the_inner_one_lacks(provider: TracerProvider) -> None:
     """Contents may be captured by only one of two instrumentations."""
 
     def agent(question: str) -> str:
@@ -328,7 +328,7 @@ def test_agents_and_requests_are_not_events(provider: TracerProvider) -> None:
     assert (watched.events, watched.warnings) == ([], [])
 
 
-def test_own_events_and_those_of_spans_stand_in_order(provider: TracerProvider) -> None:
+def test_recorded_events_and_spans_are_in_order(provider: TracerProvider) -> None:
     """A program may record by hand and be instrumented too."""
 
     def agent(question: str) -> str:
@@ -354,7 +354,7 @@ def test_spans_outside_of_a_run_are_ignored(provider: TracerProvider) -> None:
     assert provider.force_flush()
 
 
-def test_spans_that_never_end_are_forgotten_with_the_run(provider: TracerProvider) -> None:
+def test_open_spans_are_dropped_with_the_run(provider: TracerProvider) -> None:
     """A program that leaks spans does not make ours leak."""
 
     def agent(question: str) -> str:
@@ -366,7 +366,7 @@ def test_spans_that_never_end_are_forgotten_with_the_run(provider: TracerProvide
 
 
 def test_a_provider_may_be_set_by_the_first_call(exported: InMemorySpanExporter) -> None:
-    """Trials that begin later are observed, and the report says which were not."""
+    """Later trials are observed, and the report says how many were not."""
 
     def agent(question: str) -> str:
         if not isinstance(api.get_tracer_provider(), TracerProvider):
@@ -376,8 +376,8 @@ def test_a_provider_may_be_set_by_the_first_call(exported: InMemorySpanExporter)
         return question
 
     watched = observe(agent, list("abc"), concurrency=1)
-    found = [result.trial.session is not None for result in watched.results]
-    assert found == [False, True, True]
+    recorded = [result.trial.session is not None for result in watched.results]
+    assert recorded == [False, True, True]
     (warning,) = watched.warnings
     assert warning == (
         "OpenTelemetry was set up after 1 trial had started, which was not observed; set it up "
@@ -385,8 +385,8 @@ def test_a_provider_may_be_set_by_the_first_call(exported: InMemorySpanExporter)
     )
 
 
-def test_a_span_that_cannot_be_read_harms_nobody(provider: TracerProvider) -> None:
-    """Whatever goes wrong in reading is ours, and the program does not feel it."""
+def test_an_unreadable_span_is_counted(provider: TracerProvider) -> None:
+    """An error while reading a span does not reach the program."""
 
     def agent(question: str) -> str:
         with chat_span(question, "yes") as span:
@@ -399,7 +399,7 @@ def test_a_span_that_cannot_be_read_harms_nobody(provider: TracerProvider) -> No
     assert watched.warnings == ["OpenTelemetry: 1 span could not be read"]
 
 
-def test_usage_is_that_of_all_attempts(provider: TracerProvider) -> None:
+def test_usage_includes_all_attempts(provider: TracerProvider) -> None:
     """A trial that was tried again has paid for both."""
     tries: list[str] = []
 
@@ -416,8 +416,8 @@ def test_usage_is_that_of_all_attempts(provider: TracerProvider) -> None:
     assert len([event for event in watched.events if isinstance(event, ModelCall)]) == 1
 
 
-def test_evaluators_see_what_came_in(provider: TracerProvider) -> None:
-    """The session is whole when the first evaluator looks at it."""
+def test_evaluators_see_the_recorded_spans(provider: TracerProvider) -> None:
+    """The session is complete when the first evaluator runs."""
 
     def agent(question: str) -> str:
         with chat_span(question, "yes"):

@@ -11,7 +11,7 @@ from proctor import EvalLoop, EvalRequest, EvalResult, InMemoryMailbox, exact_ma
 from tests.telemetry.observation import about, id_of, named, parent_of
 
 
-def test_a_workers_trials_bear_the_id_of_their_run(
+def test_the_trials_of_a_worker_have_the_id_of_their_run(
     provider: TracerProvider, exported: InMemorySpanExporter
 ) -> None:
     """Two runs, one worker: each trial begins a trace, and no span waits for the worker's end."""
@@ -28,6 +28,6 @@ def test_a_workers_trials_bear_the_id_of_their_run(
     assert [parent_of(span) for span in trials] == [None, None]
     scored = {parent_of(span): about(span) for span in named(exported, "evaluate exact_match")}
     assert {id_of(span): about(span)["session.id"] for span in trials} == {
-        parent: told["session.id"] for parent, told in scored.items()
+        parent: result["session.id"] for parent, result in scored.items()
     }
     assert not [span for span in exported.get_finished_spans() if "run" in span.name.split()]

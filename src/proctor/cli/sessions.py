@@ -92,7 +92,7 @@ def list_(path: Path, form: str | None, pattern: str | None, as_json: bool) -> N
             click.echo("\n".join(_render_row(row)))
     _show_problems(files)
     if as_json:
-        content = {"sessions": rows, "files": files.files, "damaged": files.damaged}
+        content = {"sessions": rows, "files": files.files, "damaged": files.problem_count}
         click.echo(codec.encode_pretty({**content, "problems": list(map(str, files.problems))}))
         return
     click.echo(f"{format_count(number, 'session')} in {format_count(files.files, 'file')}")
@@ -153,7 +153,7 @@ def _build_row(name: str, session: ImportedSession) -> dict[str, Any]:
 
 
 def _show_problems(files: SessionFiles) -> None:
-    for problem in files.damage.by_file[:MAX_PROBLEMS]:
+    for problem in files.read_problems.by_file[:MAX_PROBLEMS]:
         complain(str(problem))
-    if (more := files.damage.files - MAX_PROBLEMS) > 0:
+    if (more := files.read_problems.files - MAX_PROBLEMS) > 0:
         complain(f"… and {more:,} more files with problems")

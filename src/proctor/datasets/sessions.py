@@ -127,8 +127,8 @@ class SessionDataset:
         details: dict[str, Any] = {"files": files.files, "formats": dict(self._formats)}
         if self._passed_over:
             details["passed_over"] = dict(self._passed_over)
-        if files.damaged:
-            damage = files.damage
+        if files.problem_count:
+            damage = files.read_problems
             details["damaged"] = damage.count
             details["problems"] = [str(problem) for problem in damage.by_file[:PROBLEMS_SHOWN]]
             details["damaged_files"] = damage.files

@@ -21,9 +21,9 @@ EXPORTS = {
         "keywords",
         "letter_case",
         "occurrences",
+        "output_language",
         "starts_with",
         "text_count",
-        "written_in",
     ),
     "evaluators.safety.detection": ("bias_detection", "compliance", "toxicity_detection"),
     "evaluators.session": (

@@ -28,9 +28,9 @@ from proctor.evaluators.rules import ends_with as ends_with
 from proctor.evaluators.rules import keywords as keywords
 from proctor.evaluators.rules import letter_case as letter_case
 from proctor.evaluators.rules import occurrences as occurrences
+from proctor.evaluators.rules import output_language as output_language
 from proctor.evaluators.rules import starts_with as starts_with
 from proctor.evaluators.rules import text_count as text_count
-from proctor.evaluators.rules import written_in as written_in
 from proctor.evaluators.safety.detection import bias_detection as bias_detection
 from proctor.evaluators.safety.detection import compliance as compliance
 from proctor.evaluators.safety.detection import toxicity_detection as toxicity_detection

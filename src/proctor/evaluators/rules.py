@@ -355,7 +355,7 @@ def letter_case(output: Any, *, case: Case = "lower") -> Score:
 
 
 @evaluator(category="rules", factory=True, needs=())
-def written_in(language: str) -> Callable[[Any], Score]:
+def output_language(language: str) -> Callable[[Any], Score]:
     """Passes if the output is written in a language, given by its ISO 639-1 code ("de").
 
     It uses py3langid (`pip install "proctor[language]"`), a byte classifier for more than a hundred
@@ -367,12 +367,12 @@ def written_in(language: str) -> Callable[[Any], Score]:
     try:
         classifier = extras.require("py3langid", extra="language", why="telling languages apart")
     except MissingExtra as error:
-        raise EvaluatorError(error.what, where="written_in", fix=error.fix) from None
+        raise EvaluatorError(error.what, where="output_language", fix=error.fix) from None
     code = str(language).lower()
     codes = sorted(str(label) for label, _ in classifier.rank(""))
     if code not in codes:
         fix = f"choose one of {', '.join(codes)}"
-        raise EvaluatorError(f"there is no language {language!r}", where="written_in", fix=fix)
+        raise EvaluatorError(f"there is no language {language!r}", where="output_language", fix=fix)
 
     def evaluate(output: Any) -> Score:
         if not isinstance(output, str):
@@ -385,7 +385,7 @@ def written_in(language: str) -> Callable[[Any], Score]:
         passed = detected == code
         return Score(float(passed), passed, "" if passed else f"it reads as {detected}", details)
 
-    return mark_product(evaluate, by=written_in, language=code)
+    return mark_product(evaluate, by=output_language, language=code)
 
 
 def _match_edge(

@@ -42,7 +42,7 @@ class ProgressEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     errors: int = 0
 
 
-def only_events(
+def filter_events(
     callback: Callable[[ProgressEvent], object],
     *,
     kinds: Collection[EventKind] | None = None,
@@ -52,7 +52,7 @@ def only_events(
     """Return a callback that receives only some events: by kind, status or configuration.
 
     >>> events = []
-    >>> callback = only_events(events.append, statuses=["completed"])
+    >>> callback = filter_events(events.append, statuses=["completed"])
     >>> now = datetime(2026, 1, 1)
     >>> for status in ("running", "completed"):
     ...     _ = callback(ProgressEvent("config_end", status, 50.0, now, "run"))

@@ -70,31 +70,19 @@ CUT_OFF = "cut off at the token limit and judged as they are. Fix: raise max_tok
 
 
 def describe_cut_off(number: int) -> str:
-    """The warning about outputs that were cut off.
-
-    >>> describe_cut_off(2)[:44]
-    '2 outputs were cut off at the token limit an'
-    """
+    """The warning about outputs that were cut off."""
     return f"{number:,} output{' was' if number == 1 else 's were'} {CUT_OFF}"
 
 
 def count_cut_off(warning: str) -> int | None:
-    """The number in a warning about outputs that were cut off; None for any other text.
-
-    >>> count_cut_off(describe_cut_off(1_200)), count_cut_off("2 outputs were lost")
-    (1200, None)
-    """
+    """The number in a warning about outputs that were cut off; None for any other text."""
     number, _, rest = warning.partition(" ")
     digits = number.replace(",", "")
     return int(digits) if digits.isdecimal() and rest.endswith(CUT_OFF) else None
 
 
 def check_usage(usage: Usage, source: str) -> Usage:
-    """The usage that a server or target reported; drop impossible counts with a warning.
-
-    >>> check_usage(Usage(-5, 3), "the server")
-    Usage()
-    """
+    """The usage that a server or target reported; drop impossible counts with a warning."""
     if impossible := impossible_counts(usage):
         reported = ", ".join(f"{name}: {str(value)[:40]}" for name, value in impossible.items())
         warn(f"{source} reported a usage that cannot be true ({reported}); it counts as unknown")

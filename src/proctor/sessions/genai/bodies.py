@@ -19,23 +19,16 @@ _PART_CONTENT: dict[str, Any] = {
     **dict.fromkeys(("functionCall", "function_call", "functionResponse"), Mapping),
     **dict.fromkeys(("function_response", "inlineData", "inline_data", "fileData"), Mapping),
 }
-_PART_KEYS = frozenset(
-    (
-        *_PART_CONTENT,
-        *("type", "$type", "thought", "thoughtSignature", "thought_signature", "file_data"),
-        *("videoMetadata", "video_metadata", "executableCode", "codeExecutionResult"),
-    )
-)
+_PART_KEYS = frozenset((
+    *_PART_CONTENT, "type", "$type", "thought", "thoughtSignature", "thought_signature", "file_data",
+    "videoMetadata", "video_metadata", "executableCode", "codeExecutionResult",
+))  # fmt: skip
 _PASCAL_CASE = frozenset(("Role", "Parts", "Candidates", "Contents", "Choices", "Messages", "Text"))
 _TOOL_DATA = ("args", "arguments", "response", "result")
 
 
 def parse_request(body: Any) -> ParsedMessages | None:
-    """The messages of a request; None if its format is unknown.
-
-    >>> parse_request('{"prompt": "Hello", "system": "Be brief."}').messages
-    [Message(role='system', content='Be brief.'), Message(role='user', content='Hello')]
-    """
+    """The messages of a request; None if its format is unknown."""
     value = _wrap_parts(to_camel_case(decode_json(body)), "user")
     if is_message(value):
         return parse_messages([value])
@@ -63,11 +56,7 @@ def _find_system(body: Mapping[str, Any]) -> list[Any]:
 
 
 def parse_response(body: Any) -> ParsedMessages | None:
-    """The messages of a response; None if its format is unknown.
-
-    >>> parse_response({"choices": [{"message": {"role": "assistant", "content": "Hi"}}]}).messages
-    [Message(role='assistant', content='Hi')]
-    """
+    """The messages of a response; None if its format is unknown."""
     value = _wrap_parts(to_camel_case(decode_json(body)), "assistant")
     if is_message(value):
         return parse_messages([value], "assistant")
@@ -95,7 +84,7 @@ def _split_choices(value: Any, key: str) -> tuple[Any, list[Any]]:
     if key != _GENERATIONS:
         return value, []
     # One list of choices per prompt.
-    pairs = [_split_first(it) if isinstance(it, list | tuple) else (it, []) for it in value]
+    pairs = [_split_first(item) if isinstance(item, list | tuple) else (item, []) for item in value]
     return [first for first, _ in pairs], [other for _, others in pairs for other in others]
 
 
@@ -127,16 +116,12 @@ def _is_gemini_part(part: Any) -> bool:
     if not isinstance(part, Mapping):
         return False
     fields = {key: value for key, value in part.items() if value is not None}
-    has_content = any(isinstance(fields.get(key), it) for key, it in _PART_CONTENT.items())
+    has_content = any(isinstance(fields.get(key), item) for key, item in _PART_CONTENT.items())
     return has_content and fields.keys() <= _PART_KEYS
 
 
 def to_camel_case(value: Any) -> Any:
-    """Lowercase the first letter of keys that C# clients capitalize.
-
-    >>> to_camel_case({"Role": "model", "Parts": [{"Text": "Hi", "FunctionCall": None}]})
-    {'role': 'model', 'parts': [{'text': 'Hi', 'functionCall': None}]}
-    """
+    """Lowercase the first letter of keys that C# clients capitalize."""
     first = value[0] if isinstance(value, list) and value else value
     if not isinstance(first, Mapping) or _PASCAL_CASE.isdisjoint(first):
         return value
@@ -150,8 +135,8 @@ def _lower_keys(value: Any) -> Any:
         return value
     # Arguments and results of tools have their own names.
     return {
-        (name := f"{key[:1].lower()}{key[1:]}"): it if name in _TOOL_DATA else _lower_keys(it)
-        for key, it in value.items()
+        (name := f"{key[:1].lower()}{key[1:]}"): entry if name in _TOOL_DATA else _lower_keys(entry)
+        for key, entry in value.items()
         if isinstance(key, str)
     }
 
@@ -170,7 +155,7 @@ def _flatten(value: Any) -> Sequence[Any] | None:
     for item in value:
         items.extend(item if isinstance(item, list | tuple) else [item])
     is_known = [is_message(item) or _is_wrapped(item) for item in items]
-    is_complete = all(known or is_bare_message(it) for known, it in zip(is_known, items, strict=True))
+    is_complete = all(known or is_bare_message(entry) for known, entry in zip(is_known, items, strict=True))
     return items if any(is_known) and is_complete else None
 
 

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from proctor.records.session import Message, Role, ToolCall
-from proctor.sessions.genai.fragments import (
-    get_hosted_result,
-    get_tool_arguments,
-    get_tool_name,
-    has_failed,
-    is_tool_call_type,
-    is_tool_result_type,
-    join_fragments,
-)
 from proctor.sessions.genai.values import (
     BREAK,
     decode_json,
@@ -50,6 +42,29 @@ _CONTENT_KEYS = ("content", "parts", "contents", _REFUSAL, "audio")
 _CALL_LISTS = ("tool_calls", "toolCalls")
 # The keys that contain the name and the arguments of a call.
 _FUNCTION_KEYS = ("function", "custom", *_CALL_KEYS)
+# Calls of Anthropic, whose results are separate parts.
+_CALL_PARTS = ("server_tool_use", "mcp_tool_use")
+_RESULT = "_tool_result"
+# Call items of OpenAI's responses; hosted ones contain their result.
+_HOSTED_ITEMS = (
+    "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call",
+)  # fmt: skip
+_LOCAL_ITEMS = ("computer_call", "local_shell_call", "shell_call", "apply_patch_call")
+_ITEMS = (*_HOSTED_ITEMS, *_LOCAL_ITEMS)
+_OUTPUTS = tuple(f"{item}_output" for item in _LOCAL_ITEMS)
+_ALL_CALL_TYPES = (*_CALL_TYPES, *_CALL_PARTS, *_ITEMS)
+_ALL_RESULT_TYPES = (*_RESULT_TYPES, *_OUTPUTS)
+_ARGUMENT_KEYS = ("queries", "code", "operation")
+_RESULT_KEYS = ("output", "outputs", "results", "result", "error", "status")
+_FAILURES = ("failed", "incomplete")
+# Pieces of streamed calls, and how texts end and begin.
+_CALLS = ("tool-call", "tool_call", "tool_use", "function_call", "tool_call_chunk")
+_ARGUMENTS = ("args", "arguments", "input")
+_FINISHED = ("finish_reason", "finishReason")
+# Two messages in a row may be separate; three broken sentences are pieces.
+_MIN_PIECES = 3
+_ENDS = tuple(".!?:…。！？\n")
+_BEGINS = tuple(" \t\n.,;:!?'’)]}-")
 
 
 class ParsedMessages(NamedTuple):
@@ -68,14 +83,10 @@ class ParsedMessages(NamedTuple):
 
 
 def parse_messages(items: Sequence[Any], default_role: str = "user") -> ParsedMessages:
-    """Parse messages; `default_role` applies to those without a role.
-
-    >>> parse_messages([{"role": "model", "parts": [{"text": "Hi"}]}]).messages
-    [Message(role='assistant', content='Hi')]
-    """
+    """Parse messages; `default_role` applies to those without a role."""
     parsed = ParsedMessages([], [], [], [], set(), [])
     called: set[str] = set()
-    for item in join_fragments(items) if default_role == "assistant" else items:
+    for item in _join_fragments(items) if default_role == "assistant" else items:
         fields = _restore_tool_role(_unwrap(item), called)
         for message, is_failure in _parse_message(fields, default_role, parsed):
             if is_failure:
@@ -89,11 +100,7 @@ def parse_messages(items: Sequence[Any], default_role: str = "user") -> ParsedMe
 
 
 def is_message(value: Any) -> bool:
-    """True for a mapping in the shape of a message.
-
-    >>> is_message({"role": "user", "content": "Hi"}), is_message({"content": "role"})
-    (True, False)
-    """
+    """True for a mapping in the shape of a message."""
     if not isinstance(value, Mapping):
         return False
     fields = _unwrap(value)
@@ -120,7 +127,7 @@ def _unwrap(value: Any) -> Mapping[str, Any]:
         fields = {"type": fields["type"], **data}
     content = fields.get("content")
     if isinstance(content, Mapping) and isinstance(content.get("parts"), list | tuple):
-        fields = {key: it for key, it in fields.items() if key != "content"} | dict(content)
+        fields = {key: item for key, item in fields.items() if key != "content"} | dict(content)
     return fields
 
 
@@ -138,11 +145,7 @@ def _restore_tool_role(fields: Mapping[str, Any], called: Collection[str]) -> Ma
 
 
 def is_bare_message(value: Any) -> bool:
-    """True for a LangChain message that lost its role: an unnamed tool result.
-
-    >>> is_bare_message({"content": "sunny", "additional_kwargs": {}})
-    True
-    """
+    """True for a LangChain message that lost its role: an unnamed tool result."""
     if not isinstance(value, Mapping) or value.get("role") is not None:
         return False
     return {"content", "additional_kwargs"} <= value.keys() and _read_type_role(value) is None
@@ -153,7 +156,8 @@ def _parse_message(
 ) -> Iterator[tuple[Message, bool]]:
     """Yield the messages of one item with a failure flag; tool results are separate messages."""
     item_type = None if fields.get("role") else _classify_part(fields)
-    role = "assistant" if item_type else _read_role(fields, default_role)
+    role_name = str(fields.get("role") or _read_type_role(fields) or default_role)
+    role = "assistant" if item_type else parse_role(role_name) or "user"
     if _is_tool_offer(fields, role):
         parsed.tools.append(to_plain(fields["content"]))
         return
@@ -168,9 +172,9 @@ def _parse_message(
             yield from splitter.add_result(_parse_result(part), is_failure=_is_failure(part))
         elif part_type != "call":
             splitter.parts.append(part)
-        elif (call := splitter.add_call(part)) and (output := get_hosted_result(part)) is not None:
+        elif (call := splitter.add_call(part)) and (output := _get_hosted_result(part)) is not None:
             result = Message("tool", to_plain(output), call.name, call_id=call.call_id)
-            yield from splitter.add_result(result, is_failure=has_failed(part))
+            yield from splitter.add_result(result, is_failure=_has_failed(part))
     yield from splitter.finish()
 
 
@@ -228,16 +232,8 @@ class _MessageSplitter:
         self._results, self.parts, self._calls, self._has_output = [], [], [], True
 
 
-def _read_role(fields: Mapping[str, Any], default_role: str) -> Role:
-    return parse_role(str(fields.get("role") or _read_type_role(fields) or default_role)) or "user"
-
-
 def parse_role(name: str) -> Role | None:
-    """The role that a name means, or None if it is none of the four.
-
-    >>> parse_role("Human"), parse_role("bot"), parse_role("critic")
-    ('user', 'assistant', None)
-    """
+    """The role that a name means, or None if it is none of the four."""
     name = name.casefold()
     return _ROLES.get(name) or _OTHER_ROLES.get(name)
 
@@ -276,12 +272,11 @@ def _classify_part(part: Any) -> Literal["call", "result", "thought"] | None:
         return None
     part_type = part.get("type", part.get("$type"))
     has_response = any(isinstance(part.get(key), Mapping) for key in _RESPONSE_KEYS)
-    if part_type in _RESULT_TYPES or is_tool_result_type(part_type) or has_response:
+    if part_type in _ALL_RESULT_TYPES or str(part_type).endswith(_RESULT) or has_response:
         return "result"
     if part_type in _THOUGHT_TYPES or part.get("thought") is True:
         return "thought"
-    is_call = part_type in _CALL_TYPES or is_tool_call_type(part_type)
-    if is_call or ("toolName" in part and "toolCallId" in part):
+    if part_type in _ALL_CALL_TYPES or ("toolName" in part and "toolCallId" in part):
         return "call"
     is_bare = "role" not in part and "content" not in part
     return "call" if is_bare and any(isinstance(part.get(key), Mapping) for key in _CALL_KEYS) else None
@@ -343,16 +338,18 @@ def _parse_call(value: Any) -> ToolCall:
     function = _get_inner(value, _FUNCTION_KEYS)
     ids = (*(value.get(key) for key in ("call_id", "toolCallId", "callId", "id")), function.get("id"))
     names = ("arguments", "input", "args")
-    arguments = next((function[name] for name in names if name in function), get_tool_arguments(value))
+    # The type of a hosted tool's item contains its name.
+    hosted_name = str(value["type"]).removesuffix("_call") if value.get("type") in _ITEMS else ""
+    arguments = next((function[name] for name in names if name in function), _get_item_arguments(value))
     return ToolCall(
-        str(_read_tool_name(function) or get_tool_name(value)),
+        str(_read_tool_name(function) or hosted_name),
         parse_arguments(arguments),
-        call_id=next((str(it) for it in ids if text_or_none(it)), None),
+        call_id=next((str(item) for item in ids if text_or_none(item)), None),
     )
 
 
 def _get_inner(fields: Mapping[str, Any], keys: Sequence[str]) -> Mapping[str, Any]:
-    return next((it for key in keys if isinstance(it := fields.get(key), Mapping)), fields)
+    return next((item for key in keys if isinstance(item := fields.get(key), Mapping)), fields)
 
 
 def _read_tool_name(fields: Mapping[str, Any]) -> Any:
@@ -365,7 +362,7 @@ def _is_failure(fields: Mapping[str, Any]) -> bool:
     output_type = output.get("type") if isinstance(output, Mapping) else None
     is_marked = fields.get("is_error") is True or fields.get("status") == "error"
     is_error = isinstance(output_type, str) and output_type.startswith("error")
-    return is_marked or has_failed(fields) or is_error
+    return is_marked or _has_failed(fields) or is_error
 
 
 def _parse_result(part: Mapping[str, Any]) -> Message:
@@ -384,5 +381,154 @@ def _parse_result(part: Mapping[str, Any]) -> Message:
         "tool",
         to_plain(output),
         name if isinstance(name, str) else None,
-        call_id=next((str(it) for it in ids if text_or_none(it)), None),
+        call_id=next((str(item) for item in ids if text_or_none(item)), None),
     )
+
+
+def _get_item_arguments(item: Mapping[str, Any]) -> Any:
+    """The arguments of an item that does not call them `arguments`."""
+    if item.get("type") not in _ITEMS:
+        return None
+    return item.get("action") or {name: item[name] for name in _ARGUMENT_KEYS if name in item}
+
+
+def _get_hosted_result(item: Any) -> Any:
+    """The result inside a call item, or None."""
+    if not isinstance(item, Mapping) or item.get("type") not in _HOSTED_ITEMS:
+        return None
+    return next((item[name] for name in _RESULT_KEYS if item.get(name) is not None), None)
+
+
+def _has_failed(part: Mapping[str, Any]) -> bool:
+    """True if a call item or a result is marked as failed."""
+    kind, content = part.get("type"), part.get("content")
+    if str(kind).endswith(_RESULT) and isinstance(content, Mapping):
+        return str(content.get("type")).endswith("_error")
+    is_known = kind in _ITEMS or kind in _OUTPUTS
+    return is_known and (part.get("error") is not None or part.get("status") in _FAILURES)
+
+
+def _join_fragments(answer: Sequence[Any]) -> Sequence[Any]:
+    """Join the messages of one answer that are pieces of one message.
+
+    Pieces share an id or break in the middle of sentences; other messages stay unchanged.
+    """
+    runs: list[list[Any]] = []
+    for message in answer:
+        if runs and _may_continue(runs[-1][-1], message):
+            runs[-1].append(message)
+        else:
+            runs.append([message])
+    if len(runs) == len(answer):
+        return answer
+    return [message for run in runs for message in _join_run(run)]
+
+
+def _may_continue(previous: Any, message: Any) -> bool:
+    """True if both are assistant messages with the same id and the first has no finish reason."""
+    if not (isinstance(previous, Mapping) and isinstance(message, Mapping)):
+        return False
+    roles = {str(item.get("role") or item.get("type")).casefold() for item in (previous, message)}
+    if not roles <= {"assistant", "model", "ai", "aimessagechunk"}:
+        return False
+    has_ended = any(previous.get(name) for name in _FINISHED)
+    return (
+        not has_ended
+        and _get_id(previous) == _get_id(message)
+        and previous.get("name") == message.get("name")
+    )
+
+
+def _get_id(message: Mapping[str, Any]) -> Any:
+    meta = message.get("meta")
+    return message.get("id") or (meta.get("id") if isinstance(meta, Mapping) else None)
+
+
+def _join_run(run: Sequence[Mapping[str, Any]]) -> Sequence[Any]:
+    if len(run) == 1 or not (_get_id(run[0]) or _is_streamed(run)):
+        return run
+    parts = _join_parts([part for message in run for part in _get_fragment_parts(message)])
+    merged = {**run[-1], **run[0]}
+    calls = _join_calls([call for message in run for call in message.get("tool_calls") or ()])
+    if calls:
+        merged["tool_calls"] = calls
+    texts = [part if isinstance(part, str) else part.get("text") for part in parts]
+    is_text = all(isinstance(item, str) or _is_text(item) for item in parts)
+    content = "".join(text for text in texts if isinstance(text, str)) if is_text else parts
+    return [{**{key: item for key, item in merged.items() if key != "parts"}, "content": content}]
+
+
+def _is_streamed(run: Sequence[Mapping[str, Any]]) -> bool:
+    """True if most messages end in the middle of a sentence or a call."""
+    if len(run) < _MIN_PIECES:
+        return False
+    texts = [_get_fragment_text(message) for message in run]
+    broken = sum(
+        not (before and after) or not before.endswith(_ENDS) or after.startswith(_BEGINS)
+        for before, after in pairwise(texts)
+    )
+    return 2 * broken > len(run) - 1
+
+
+def _get_fragment_text(message: Mapping[str, Any]) -> str:
+    parts = (part if isinstance(part, str) else part.get("text") for part in _get_fragment_parts(message))
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def _get_fragment_parts(message: Mapping[str, Any]) -> list[Any]:
+    content = message.get("content") or message.get("parts") or message.get("contents")
+    if isinstance(content, str):
+        return [content]
+    if not isinstance(content, list | tuple):
+        return []
+    return [part for part in content if isinstance(part, str | Mapping)]
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, Mapping) and set(part) <= {"type", "text"} and "text" in part
+
+
+def _join_parts(parts: Sequence[Any]) -> list[Any]:
+    joined: list[Any] = []
+    for part in parts:
+        last: Any = joined[-1] if joined else None
+        if _is_text(part) and _is_text(last):
+            joined[-1] = {**last, "text": f"{last['text'] or ''}{part['text'] or ''}"}
+        elif _continues_call(last, part):
+            joined[-1] = _extend_call(last, part)
+        else:
+            joined.append(part)
+    return joined
+
+
+def _join_calls(calls: Sequence[Any]) -> list[Any]:
+    joined: list[Any] = []
+    for call in calls:
+        if joined and _continues_call({"type": _CALLS[0], **joined[-1]}, call, is_call=True):
+            joined[-1] = _extend_call(joined[-1], call)
+        else:
+            joined.append(call)
+    return joined
+
+
+def _continues_call(previous: Any, part: Any, *, is_call: bool = False) -> bool:
+    """True if a part is the next piece of the previous call."""
+    if not (isinstance(previous, Mapping) and isinstance(part, Mapping)):
+        return False
+    if not is_call and not (previous.get("type") in _CALLS and part.get("type") in _CALLS):
+        return False
+    return not part.get("id") or part.get("id") == previous.get("id")
+
+
+def _extend_call(call: Mapping[str, Any], piece: Mapping[str, Any]) -> dict[str, Any]:
+    extended = dict(call)
+    for name in _ARGUMENTS:
+        before, after = call.get(name), piece.get(name)
+        if isinstance(before, str) and isinstance(after, str) and before != after:
+            # A piece may also repeat all of the arguments.
+            is_complete = isinstance(decode_json(after), Mapping)
+            extended[name] = after if is_complete else before + after
+    function, piece_function = call.get("function"), piece.get("function")
+    if isinstance(function, Mapping) and isinstance(piece_function, Mapping):
+        extended["function"] = _extend_call(function, piece_function)
+    return extended

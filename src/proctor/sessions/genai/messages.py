@@ -48,11 +48,7 @@ class CallMessages(NamedTuple):
 
 
 def read_call_messages(attributes: Mapping[str, Any], events: Iterable[_NamedEvent] = ()) -> CallMessages:
-    """Read the messages of a model call, each direction by the first convention that has it.
-
-    >>> read_call_messages({"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Hi"}).inputs
-    [Message(role='user', content='Hi')]
-    """
+    """Read the messages of a model call, each direction by the first convention that has it."""
     messages = _read_json(attributes)
     events = [*events, *_read_event_list(attributes)]
     if not (messages.inputs and messages.outputs):
@@ -65,11 +61,7 @@ def read_call_messages(attributes: Mapping[str, Any], events: Iterable[_NamedEve
 
 
 def read_instructions(attributes: Mapping[str, Any]) -> list[Message]:
-    """Read the system message that a span has outside its messages.
-
-    >>> read_instructions({"gen_ai.system_instructions": '[{"content": "Be brief."}]'})
-    [Message(role='system', content='Be brief.')]
-    """
+    """Read the system message that a span has outside its messages."""
     parts = decode_json(attributes.get(_INSTRUCTIONS))
     if not parts:
         return []

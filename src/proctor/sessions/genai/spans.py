@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from proctor.records.numbers import MAX_COST, token_count
-from proctor.records.session import Event, Message, ModelCall, ToolCall, Usage
+from proctor.records.session import Message, ModelCall, ToolCall, Usage
 from proctor.sessions.genai import values as names
 from proctor.sessions.genai.messages import read_call_messages
 from proctor.sessions.genai.values import CallType, decode_json, parse_arguments, text_or_none
@@ -21,8 +21,6 @@ _MAX_DIGITS = 15
 
 
 class SpanEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An event that a span recorded."""
-
     name: str
     attributes: dict[str, Any] = {}
 
@@ -51,24 +49,14 @@ class SpanCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     thoughts: tuple[Any, ...] = ()
     sources: tuple[str, ...] = ()
 
-    @property
-    def events(self) -> list[Event]:
-        """The messages and the call, in order."""
-        return [*self.inputs, *self.outputs, self.call]
-
 
 def read_span(span: SpanData) -> SpanCall | None:
-    """Read the model or tool call of a span; None for any other span.
-
-    >>> span = SpanData("chat", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "small"})
-    >>> read_span(span).call.model
-    'small'
-    """
+    """Read the model or tool call of a span; None for any other span."""
     call_type = classify_span(span.attributes)
     if call_type is None:
         return None
     if call_type == "tool":
-        attributes = (_find_name(span.attributes, it) for it in (names.ARGUMENTS, names.RESULT))
+        attributes = (_find_name(span.attributes, item) for item in (names.ARGUMENTS, names.RESULT))
         return SpanCall("tool", _read_tool_call(span), sources=tuple(filter(None, attributes)))
     if call_type == "embeddings":
         return SpanCall(call_type, _read_model_call(span, details={"operation": "embeddings"}))
@@ -81,11 +69,7 @@ def read_span(span: SpanData) -> SpanCall | None:
 
 
 def classify_span(attributes: Mapping[str, Any]) -> CallType | None:
-    """Whether a span is a model call, a tool call or neither.
-
-    >>> classify_span({"openinference.span.kind": "LLM"}), classify_span({"http.request.method": "POST"})
-    ('model', None)
-    """
+    """Whether a span is a model call, a tool call or neither."""
     operation = get_operation(attributes)
     if operation is not None:
         return names.OPERATIONS.get(operation)
@@ -96,21 +80,13 @@ def classify_span(attributes: Mapping[str, Any]) -> CallType | None:
 
 
 def get_operation(attributes: Mapping[str, Any]) -> str | None:
-    """The operation name of a span in lower case, or None.
-
-    >>> get_operation({"openinference.span.kind": "CHAIN"})
-    'chain'
-    """
+    """The operation name of a span in lower case, or None."""
     values = (attributes.get(name) for name in names.OPERATION_ATTRIBUTES)
-    return next((it.casefold() for it in values if isinstance(it, str) and it), None)
+    return next((item.casefold() for item in values if isinstance(item, str) and item), None)
 
 
 def is_container_span(attributes: Mapping[str, Any]) -> bool:
-    """True for spans of agents, chains and the like, which contain calls.
-
-    >>> is_container_span({"gen_ai.operation.name": "invoke_agent"})
-    True
-    """
+    """True for spans of agents, chains and the like, which contain calls."""
     return get_operation(attributes) in names.CONTAINER_OPERATIONS
 
 
@@ -165,7 +141,7 @@ def _read_error(span: SpanData) -> str | None:
     error_type = span.attributes.get("error.type")
     if span.error is None and error_type is None:
         return None
-    return ": ".join(str(it) for it in (error_type, span.error) if it) or "it failed without a message"
+    return ": ".join(str(item) for item in (error_type, span.error) if item) or "it failed without a message"
 
 
 def _find_value(attributes: Mapping[str, Any], names: Sequence[str]) -> Any:

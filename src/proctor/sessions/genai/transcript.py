@@ -18,11 +18,6 @@ class Transcript:
 
     Agents take turns, cut old turns and repeat requests, so each call is compared with the
     conversation that it shares most with.
-
-    >>> transcript = Transcript()
-    >>> hello, hi = Message("user", "Hello"), Message("assistant", "Hi")
-    >>> len(transcript.add([hello], [hi])), len(transcript.add([hello, hi], [hi]))
-    (2, 1)
     """
 
     def __init__(self) -> None:

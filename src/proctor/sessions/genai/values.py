@@ -14,11 +14,7 @@ _MAX_SPACE = 40
 
 
 def decode_json(value: Any) -> Any:
-    """The value of an attribute; decodes texts that contain a JSON object, list or string.
-
-    >>> decode_json('{"city": "Paris"}'), decode_json('"Paris"'), decode_json("42"), decode_json("[draft]")
-    ({'city': 'Paris'}, 'Paris', '42', '[draft]')
-    """
+    """The value of an attribute; decodes texts that contain a JSON object, list or string."""
     if isinstance(value, str) and value[:_MAX_SPACE].lstrip()[:1] in ("{", "[", '"'):
         try:
             decoded = msgspec.json.decode(value)
@@ -29,31 +25,19 @@ def decode_json(value: Any) -> Any:
     return value
 
 
-def is_too_deep(value: Any) -> bool:
-    """True if a value is nested deeper than `MAX_DEPTH`.
-
-    >>> is_too_deep([[1], {"a": [2]}])
-    False
-    """
-    level = _get_children([value])
-    for _ in range(MAX_DEPTH):
-        level = [inner for outer in level for inner in _get_children(outer)]
+def is_too_deep(value: Any, limit: int = MAX_DEPTH) -> bool:
+    """True if a value has more than `limit` levels of mappings and lists."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(limit):
+        children = (entry.values() if isinstance(entry, dict) else entry for entry in level)
+        level = [item for entry in children for item in entry if isinstance(item, dict | list)]
         if not level:
             return False
     return True
 
 
-def _get_children(value: dict[str, Any] | list[Any]) -> list[Any]:
-    children = value.values() if isinstance(value, dict) else value
-    return [item for item in children if isinstance(item, dict | list)]
-
-
 def parse_arguments(value: Any) -> dict[str, Any]:
-    """The arguments of a tool as a mapping; other values get an empty name.
-
-    >>> parse_arguments('{"q": "Paris"}'), parse_arguments("Paris"), parse_arguments(None)
-    ({'q': 'Paris'}, {'': 'Paris'}, {})
-    """
+    """The arguments of a tool as a mapping; other values get an empty name."""
     arguments = decode_json(value)
     if isinstance(arguments, Mapping):
         return {str(key): to_plain(item) for key, item in arguments.items()}
@@ -61,22 +45,14 @@ def parse_arguments(value: Any) -> dict[str, Any]:
 
 
 def to_plain(value: Any) -> Any:
-    """A copy with plain dicts and lists in place of SDK types.
-
-    >>> to_plain(({"a": (1,)},))
-    [{'a': [1]}]
-    """
+    """A copy with plain dicts and lists in place of SDK types."""
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
     return [to_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def text_or_none(value: Any) -> str | None:
-    """An id or a name as text; None if it is empty.
-
-    >>> text_or_none(7), text_or_none(""), text_or_none(None)
-    ('7', None, None)
-    """
+    """An id or a name as text; None if it is empty."""
     return None if value is None or value == "" else str(value)
 
 
@@ -93,50 +69,33 @@ OPERATIONS: dict[str, CallType] = {
     **dict.fromkeys(("ai.embed.doembed", "ai.embedmany.doembed"), "embeddings"),
 }
 # Operations that contain calls; any other operation is unknown.
-CONTAINER_OPERATIONS = frozenset(
-    (
-        *("invoke_agent", "create_agent", "invoke_workflow", "agent", "chain", "workflow", "task"),
-        *("retriever", "retrieval", "reranker", "guardrail", "evaluator", "prompt", "parser"),
-        *("ai.generatetext", "ai.streamtext", "ai.generateobject", "ai.streamobject"),
-        *("ai.embed", "ai.embedmany", "unknown"),
-    )
-)
+CONTAINER_OPERATIONS = frozenset((
+    "invoke_agent", "create_agent", "invoke_workflow", "agent", "chain", "workflow", "task",
+    "retriever", "retrieval", "reranker", "guardrail", "evaluator", "prompt", "parser",
+    "ai.generatetext", "ai.streamtext", "ai.generateobject", "ai.streamobject", "ai.embed",
+    "ai.embedmany", "unknown",
+))  # fmt: skip
 OPERATION_ATTRIBUTES = (
-    "gen_ai.operation.name",
-    "openinference.span.kind",
-    "llm.request.type",
-    "traceloop.span.kind",
-    "langsmith.span.kind",
-    "ai.operationId",
-)
+    "gen_ai.operation.name", "openinference.span.kind", "llm.request.type", "traceloop.span.kind",
+    "langsmith.span.kind", "ai.operationId",
+)  # fmt: skip
 INPUT = (
-    "gen_ai.usage.input_tokens",
-    "gen_ai.usage.prompt_tokens",
-    "llm.token_count.prompt",
-    "ai.usage.inputTokens",
-    "ai.usage.promptTokens",
-    "ai.usage.tokens",
-)
+    "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt",
+    "ai.usage.inputTokens", "ai.usage.promptTokens", "ai.usage.tokens",
+)  # fmt: skip
 OUTPUT = (
-    "gen_ai.usage.output_tokens",
-    "gen_ai.usage.completion_tokens",
-    "llm.token_count.completion",
-    "ai.usage.outputTokens",
-    "ai.usage.completionTokens",
-)
+    "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens", "llm.token_count.completion",
+    "ai.usage.outputTokens", "ai.usage.completionTokens",
+)  # fmt: skip
 CACHED = (
-    "gen_ai.usage.cache_read.input_tokens",
-    "gen_ai.usage.cache_read_input_tokens",
-    "gen_ai.usage.details.cache_read_tokens",
-    "llm.token_count.prompt_details.cache_read",
+    "gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens",
+    "gen_ai.usage.details.cache_read_tokens", "llm.token_count.prompt_details.cache_read",
     "ai.usage.cachedInputTokens",
-)
+)  # fmt: skip
 CACHE_WRITTEN = (
-    "gen_ai.usage.cache_creation.input_tokens",
-    "gen_ai.usage.cache_creation_input_tokens",
-    "gen_ai.usage.details.cache_write_tokens",
-    "llm.token_count.prompt_details.cache_write",
-)
+    "gen_ai.usage.cache_creation.input_tokens", "gen_ai.usage.cache_creation_input_tokens",
+    "gen_ai.usage.details.cache_write_tokens", "llm.token_count.prompt_details.cache_write",
+)  # fmt: skip
 COST = ("operation.cost", "gen_ai.usage.cost", "llm.cost.total")
 MODEL = ("gen_ai.request.model", "llm.model_name", "ai.model.id", "gen_ai.response.model")
 RESPONSE_MODEL = ("gen_ai.response.model", "ai.response.model")
@@ -148,41 +107,13 @@ FINISH_REASON_ALIASES = {
 TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
 CALL_ID = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id")
 ARGUMENTS = (
-    "gen_ai.tool.call.arguments",
-    "tool_arguments",
-    "gcp.vertex.agent.tool_call_args",
-    "ai.toolCall.args",
-    "input.value",
-    "tool.parameters",
-    "traceloop.entity.input",
-    "gen_ai.prompt",
-)
+    "gen_ai.tool.call.arguments", "tool_arguments", "gcp.vertex.agent.tool_call_args",
+    "ai.toolCall.args", "input.value", "tool.parameters", "traceloop.entity.input", "gen_ai.prompt",
+)  # fmt: skip
 RESULT = (
-    "gen_ai.tool.call.result",
-    "tool_response",
-    "gcp.vertex.agent.tool_response",
-    "ai.toolCall.result",
-    "output.value",
-    "traceloop.entity.output",
-    "gen_ai.completion",
-)
-# Attributes with messages, arguments and results.
-_CONTENT = frozenset((*ARGUMENTS, *RESULT)) | {
-    "gen_ai.input.messages",
-    "gen_ai.output.messages",
-    "gen_ai.system_instructions",
-    "gcp.vertex.agent.llm_request",
-    "gcp.vertex.agent.llm_response",
-    "ai.prompt",
-    "ai.prompt.messages",
-    "ai.response.text",
-    "ai.response.object",
-    "ai.response.toolCalls",
-    "events",
-    "all_messages_events",
-    "final_result",
-}
-_NUMBERED = ("gen_ai.prompt.", "gen_ai.completion.", "llm.input_messages.", "llm.output_messages.")
+    "gen_ai.tool.call.result", "tool_response", "gcp.vertex.agent.tool_response", "ai.toolCall.result",
+    "output.value", "traceloop.entity.output", "gen_ai.completion",
+)  # fmt: skip
 # Prefixes of OpenTelemetry's conventions and of programs that write GenAI spans.
 _KNOWN = (
     *("gen_ai.", "openai.", "aws.", "azure.", "az.", "gcp.", "anthropic.", "server.", "client."),
@@ -194,54 +125,29 @@ _KNOWN = (
     *("metadata", "graph.node.", "traceloop.", "langsmith.", "langfuse.", "logfire.", "ai."),
     *("operation.", "resource.", "proctor."),
 )
-
-
-def holds_content(name: str) -> bool:
-    """True for an attribute with messages, or arguments or results of a tool.
-
-    >>> holds_content("gen_ai.prompt.0.content"), holds_content("gen_ai.usage.input_tokens")
-    (True, False)
-    """
-    return name in _CONTENT or name.startswith(_NUMBERED)
+_KNOWN_NAMES = ("tool_arguments", "tool_response", "events", "all_messages_events", "final_result")
 
 
 def is_known_attribute(name: str) -> bool:
-    """True for an attribute of a known convention.
-
-    >>> is_known_attribute("gen_ai.response.id"), is_known_attribute("acme.blob")
-    (True, False)
-    """
-    return name.startswith(_KNOWN) or holds_content(name)
+    """True for an attribute of a known convention."""
+    return name.startswith(_KNOWN) or name in _KNOWN_NAMES
 
 
 # Marks a part between two texts: a tool call, a thought, an image.
 BREAK: Final = object()
 
 
-def get_separator(role: str) -> str:
-    """The separator between adjacent texts of a message.
+def join_texts(texts: Iterable[Any], role: str) -> str:
+    """Join the texts of a message; `BREAK` begins a new line for every role.
 
     Models split one answer into several texts (at citations, or while streaming), and their clients
     join them without a separator. Users and tools send separate texts, one per line.
-
-    >>> get_separator("assistant"), get_separator("user")
-    ('', '\\n')
     """
-    return "" if role == "assistant" else "\n"
-
-
-def join_texts(texts: Iterable[Any], role: str) -> str:
-    """Join texts; `BREAK` begins a new line for every role.
-
-    >>> join_texts(["The capital is ", "Paris."], "assistant")
-    'The capital is Paris.'
-    >>> join_texts(["Let me look.", BREAK, "It is Paris."], "assistant")
-    'Let me look.\\nIt is Paris.'
-    """
+    separator = "" if role == "assistant" else "\n"
     groups: list[list[str]] = [[]]
     for text in texts:
         if text is not BREAK:
             groups[-1].append(text)
         elif groups[-1]:
             groups.append([])
-    return "\n".join(get_separator(role).join(group) for group in groups if group)
+    return "\n".join(separator.join(group) for group in groups if group)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.records.session import ToolCall, Usage
+from proctor.records.session import ToolCall
 from proctor.sessions.genai.values import BREAK, parse_arguments
 from proctor.sessions.importers.json_values import (
     ImportedSession,
@@ -20,13 +20,13 @@ from proctor.sessions.importers.json_values import (
     as_mapping,
     as_number,
     as_text,
-    default_session_id,
     describe_type,
     flatten_lists,
     join_parts,
     omit_keys,
     unread_fields,
 )
+from proctor.sessions.importers.responses import read_usage
 from proctor.sessions.importers.session_builder import SessionBuilder
 
 NAME = "claude-code"
@@ -50,54 +50,6 @@ _CALL_TYPES = ("tool_use", "server_tool_use", "mcp_tool_use")
 _READ_FIELDS = ("type", "message", "toolUseResult")
 _CONTENT_FIELDS = (*_READ_FIELDS, "attachment")
 _QUEUED = "queued_command"
-
-
-class TokenTotals:
-    """Token sums of a log: once per message, and over all lines.
-
-    >>> totals = TokenTotals()
-    >>> for n in (1, 5):
-    ...     message = {"usage": {"output_tokens": n}}
-    ...     totals.add_line(message)
-    ...     totals.set_message("m1", message)
-    >>> totals.summarize()
-    {'once_a_message': {'output_tokens': 5}, 'of_all_lines': {'output_tokens': 6}}
-    """
-
-    def __init__(self) -> None:
-        self._by_message: dict[Hashable, dict[str, int]] = {}
-        self._all_lines: Counter[str] = Counter()
-
-    def add_line(self, message: Mapping[str, Any]) -> None:
-        """Add the usage of a line."""
-        self._all_lines.update(_read_counts(message))
-
-    def set_message(self, key: Hashable, message: Mapping[str, Any]) -> None:
-        """Set the usage of a message; later lines replace earlier ones."""
-        if counts := _read_counts(message):
-            self._by_message[key] = counts
-
-    def summarize(self) -> dict[str, dict[str, int]]:
-        """Both sums; empty if no line has a usage."""
-        if not self._all_lines:
-            return {}
-        once: Counter[str] = Counter()
-        for usage in self._by_message.values():
-            once.update(usage)
-        return {"once_a_message": dict(once), "of_all_lines": dict(self._all_lines)}
-
-
-def read_usage(fields: Mapping[str, Any]) -> Usage:
-    """The usage of a message; tokens read from or written to the cache count as input.
-
-    >>> read_usage({"input_tokens": 10, "cache_read_input_tokens": 40, "output_tokens": 2})
-    Usage(input_tokens=50, output_tokens=2, cached_tokens=40)
-    """
-    uncached, output, cache_read, cache_write = (as_count(fields.get(name)) for name in COUNTS)
-    if uncached is None and cache_read is None and cache_write is None:
-        return Usage(None, output)
-    total = (uncached or 0) + (cache_read or 0) + (cache_write or 0)
-    return Usage(total, output, cache_read, cache_write_tokens=cache_write)
 
 
 def _read_counts(message: Mapping[str, Any]) -> dict[str, int]:
@@ -189,7 +141,7 @@ class _LineTree:
         for uuid, line in self._lines.items():
             # After the history is compacted, the conversation continues from a new root.
             ids = (as_text(line.fields.get(name)) for name in ("parentUuid", "logicalParentUuid"))
-            if (parent := next((it for it in ids if it in self._lines), None)) is not None:
+            if (parent := next((item for item in ids if item in self._lines), None)) is not None:
                 self.parents[uuid] = parent
                 self.children[parent].append(uuid)
         self.order: list[str] = []
@@ -268,7 +220,7 @@ def _is_line(value: Any) -> bool:
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the session of a file; several if their lines are not linked."""
     numbered = enumerate(read_lines(values))
-    lines = [LogLine(number, index, it, as_mapping(it)) for index, (number, it) in numbered]
+    lines = [LogLine(number, index, item, as_mapping(item)) for index, (number, item) in numbered]
     for group in group_by_session(lines):
         yield _SessionReader(group).read(source)
 
@@ -279,7 +231,8 @@ class _SessionReader:
         self._lines = lines
         self._ids: list[str] = []
         self._seen: dict[str, tuple[int, Any]] = {}
-        self._totals = TokenTotals()
+        self._line_tokens: Counter[str] = Counter()
+        self._message_tokens: dict[Hashable, dict[str, int]] = {}
         self._progress_parts: set[tuple[Any, ...]] = set()
         self._rewound = find_rewound(lines)
         self._branches: dict[str, list[Any]] = {}
@@ -293,14 +246,18 @@ class _SessionReader:
         for line in self._lines:
             self._read_line(line)
         recorded, ids = self._builder.recorded, self._ids
-        session_id = ids[-1] if ids else default_session_id(source)
+        session_id = ids[-1] if ids else None
         if len(ids) > 1:
             recorded["sessions"] = ids
         if self._agent is not None:
             recorded |= {"agent": self._agent, **({"sub_agent_of": session_id} if ids else {})}
-            session_id = f"{session_id}/{self._agent}" if ids else session_id
-        if totals := self._totals.summarize():
-            recorded["tokens"] = totals
+            session_id = f"{session_id}/{self._agent}" if ids else None
+        if self._line_tokens:
+            # Each line of a message repeats its usage; the last one counts.
+            once: Counter[str] = Counter()
+            for counts in self._message_tokens.values():
+                once.update(counts)
+            recorded["tokens"] = {"once_a_message": dict(once), "of_all_lines": dict(self._line_tokens)}
         return self._builder.build(session_id, NAME, source)
 
     def _read_line(self, line: LogLine) -> None:
@@ -322,9 +279,7 @@ class _SessionReader:
             self._add_message(line, inner, fields)
         elif line_type == "system":
             self._builder.add_event("system", line.value)
-        elif line_type == "attachment" and _is_queued(as_mapping(fields.get("attachment"))):
-            self._add_queued(line, fields["attachment"])
-        else:
+        elif line_type != "attachment" or not self._add_queued(line, as_mapping(fields.get("attachment"))):
             self._builder.add_unknown(None, line.value)
 
     def _add_rewound(self, line: LogLine, branch: str) -> None:
@@ -339,9 +294,11 @@ class _SessionReader:
             message = as_mapping(fields.get("message"))
             self._add_usage(_message_key(line, fields, message), message)
 
-    def _add_queued(self, line: LogLine, attachment: Mapping[str, Any]) -> None:
-        """Add a message that the user sent while the model was working; no other line has it."""
-        content = attachment["prompt"]
+    def _add_queued(self, line: LogLine, attachment: Mapping[str, Any]) -> bool:
+        """Add a message that the user sent while the model was working; False if it is none."""
+        content = attachment.get("prompt")
+        if attachment.get("type") != _QUEUED or not isinstance(content, str | list) or not content:
+            return False
         speaker = self._get_speaker(line.fields, line.fields, {}, content)
         if speaker is None and not _is_from_user(attachment):
             speaker = "meta"
@@ -349,6 +306,7 @@ class _SessionReader:
         rest = unread_fields(attachment, {"type": _QUEUED, "prompt": content})
         outer = omit_keys(line.fields, "type", "attachment")
         self._builder.add_note(line.number, outer | ({"attachment": rest} if rest else {}))
+        return True
 
     def _is_repeated(self, line: LogLine) -> bool:
         """True for a line that a resumed session copied from the previous one."""
@@ -363,7 +321,7 @@ class _SessionReader:
         note = {"repeats_line": number, **omit_keys(fields, *_CONTENT_FIELDS)}
         self._builder.add_note(line.number, note)
         if fields.get("type") == "assistant":
-            self._totals.add_line(as_mapping(message))
+            self._line_tokens.update(_read_counts(as_mapping(message)))
         return True
 
     def _add_message(self, line: LogLine, fields: Mapping[str, Any], outer: Mapping[str, Any]) -> None:
@@ -446,15 +404,17 @@ class _SessionReader:
                 self._add_other_part(line, part)
             content.append(BREAK)
         if calls or any(part is not BREAK for part in content):
-            joined = join_parts(content, _get_text, "assistant")
+            joined = join_parts(content, "assistant")
             self._builder.add_message("assistant", joined, name=speaker, calls=calls, key=key)
         self._add_usage(key, message)
 
     def _add_usage(self, key: Hashable, message: Mapping[str, Any]) -> None:
-        self._totals.add_line(message)
+        counts = _read_counts(message)
+        self._line_tokens.update(counts)
         model = as_text(message.get("model"))
         if model != _SYNTHETIC and (model or message.get("usage")):
-            self._totals.set_message(key, message)
+            if counts:
+                self._message_tokens[key] = counts
             usage = read_usage(as_mapping(message.get("usage")))
             reason = as_text(message.get("stop_reason"))
             self._builder.add_model_call(key, model, usage, finish_reason=reason)
@@ -469,7 +429,7 @@ class _SessionReader:
             else:
                 self._add_other_part(line, part, fields.get("toolUseResult"))
         if content:
-            self._builder.add_message("user", join_parts(content, _get_text), name=speaker)
+            self._builder.add_message("user", join_parts(content), name=speaker)
 
     def _add_other_part(self, line: LogLine, part: Any, details: Any = None) -> None:
         """Add a tool result or an unknown part; `details` is what the program knows of the result."""
@@ -484,35 +444,26 @@ class _SessionReader:
 
     def _add_result(self, line: LogLine, part: Mapping[str, Any], details: Any) -> None:
         content = part.get("content")
-        result = join_parts(content, _get_text) if isinstance(content, list) else content
+        result = join_parts(content) if isinstance(content, list) else content
         is_error, call_id = part.get("is_error") is True, as_text(part.get("tool_use_id"))
-        error = None
-        if is_error:
-            error = result if isinstance(result, str) and result else "it failed"
         read = {"type": "tool_result", "content": content, "tool_use_id": call_id, "is_error": is_error}
         if details is None and (details := part.get("toolUseResult")) is not None:
             read["toolUseResult"] = details
         known = as_mapping(details)
         duration = as_number(known.get("totalDurationMs", known.get("durationMs")))
-        self._builder.add_result(call_id, result, error=error, duration_ms=duration)
+        self._builder.add_result(call_id, result, has_failed=is_error, duration_ms=duration)
         if details is not None and details != content:
             self._builder.add_event("toolUseResult", {"call_id": call_id, "details": details})
         self._note_call(line, unread_fields(part, read), call_id)
 
 
 def _get_agent_line(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The line of a sub-agent inside a progress line."""
     inner = as_mapping(as_mapping(fields.get("data")).get("message"))
     return inner if inner.get("type") in SPEAKERS and "message" in inner else {}
 
 
 def _message_key(line: LogLine, fields: Mapping[str, Any], message: Mapping[str, Any]) -> Hashable:
     return as_text(message.get("id")) or as_text(fields.get("requestId")) or line.position
-
-
-def _is_queued(attachment: Mapping[str, Any]) -> bool:
-    content = attachment.get("prompt")
-    return attachment.get("type") == _QUEUED and isinstance(content, str | list) and bool(content)
 
 
 def _is_from_user(attachment: Mapping[str, Any]) -> bool:
@@ -538,13 +489,6 @@ def _to_parts(content: Any) -> Any:
 
 def _is_result(part: Any) -> bool:
     return str(as_mapping(part).get("type")).endswith("tool_result")
-
-
-def _get_text(part: Any) -> str | None:
-    """The text of a part that contains nothing else."""
-    fields = as_mapping(part)
-    text = fields.get("text")
-    return text if len(fields) == 2 and fields.get("type") == "text" and isinstance(text, str) else None
 
 
 def _first_text(parts: Sequence[Any]) -> str:

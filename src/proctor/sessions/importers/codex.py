@@ -23,13 +23,13 @@ from proctor.sessions.importers.json_values import (
     as_mapping,
     as_number,
     as_text,
-    default_session_id,
     describe_type,
     extract_text,
     first_count,
     flatten_lists,
     join_parts,
     omit_keys,
+    plain_text,
     unread_fields,
 )
 from proctor.sessions.importers.session_builder import SessionBuilder
@@ -84,61 +84,36 @@ class MessageContent(NamedTuple):
 
 
 def parse_content(content: str | list[Any]) -> MessageContent:
-    """Parse the content of a message.
-
-    >>> image = {"type": "input_image", "image_url": "x"}
-    >>> marked = [{"type": "input_text", "text": "<image>"}, image]
-    >>> parse_content([*marked, {"type": "input_text", "text": "What is it?"}]).texts[0]
-    'What is it?'
-    """
     if isinstance(content, str):
         return MessageContent(content, [], [content.strip()])
     marks = [part for index, part in enumerate(content) if _is_image_mark(content, index)]
     own = [part for index, part in enumerate(content) if not _is_image_mark(content, index)]
     part_texts = [text for part in own if (text := as_text(as_mapping(part).get("text")))]
-    joined = join_parts(own, get_part_text)
+    joined = join_parts(own, types=_TEXT_TYPES)
     texts = ((extract_text(joined) or ""), "".join(part_texts), *part_texts)
     return MessageContent(joined, marks, [*dict.fromkeys(text.strip() for text in texts)])
 
 
 def _is_image_mark(parts: Sequence[Any], index: int) -> bool:
     """True for the text before or after an image that names it."""
-    text = get_part_text(parts[index]) or ""
+    text = plain_text(parts[index], _TEXT_TYPES) or ""
     if text == _IMAGE_END:
         return index > 0 and as_mapping(parts[index - 1]).get("type") == _IMAGE_TYPE
     following = as_mapping(parts[index + 1]) if index + 1 < len(parts) else {}
     return following.get("type") == _IMAGE_TYPE and _IMAGE_START.fullmatch(text) is not None
 
 
-def get_part_text(part: Any) -> str | None:
-    """The text of a part that contains nothing else."""
-    fields = as_mapping(part)
-    text = fields.get("text")
-    is_text = len(fields) == 2 and fields.get("type") in _TEXT_TYPES and isinstance(text, str)
-    return text if is_text else None
-
-
 class EchoMatcher:
-    """Finds the events that repeat no item: only these contain their message.
-
-    >>> matcher = EchoMatcher()
-    >>> matcher.add_item("user", parse_content("Go on."), 5)
-    >>> for index in (4, 20):
-    ...     matcher.add_event("user", "Go on.", index)
-    >>> list(matcher.unmatched())
-    [(20, 'user', 'Go on.')]
-    """
+    """Finds the events that repeat no item: only these contain their message."""
 
     def __init__(self) -> None:
         self._items: list[tuple[int, Role, Sequence[str]]] = []
         self._events: defaultdict[tuple[Role, str], list[int]] = defaultdict(list)
 
     def add_item(self, role: Role, content: MessageContent, index: int) -> None:
-        """Add a message of an item at an index of the session."""
         self._items.append((index, role, content.texts))
 
     def add_event(self, role: Role, text: str, index: int) -> None:
-        """Add a message of an event at an index of the session."""
         self._events[role, text].append(index)
 
     def unmatched(self) -> Iterator[tuple[int, Role, str]]:
@@ -184,16 +159,7 @@ class _Turn(NamedTuple):
 
 
 class TurnLog:
-    """The lines of a session without the turns that were rolled back.
-
-    >>> log = TurnLog()
-    >>> for text in ("One?", "Two?"):
-    ...     log.add_line(1, {"type": "message", "role": "user", "content": text})
-    >>> event = {"type": "thread_rolled_back", "num_turns": 1}
-    >>> log.add_line(3, {"type": "event_msg", "payload": event})
-    >>> [len(line.rolled_back or ()) for line in log.lines()]
-    [0, 1]
-    """
+    """The lines of a session without the turns that were rolled back."""
 
     def __init__(self) -> None:
         self._lines: list[LogLine] = []
@@ -203,11 +169,9 @@ class TurnLog:
         self._covered_from: dict[int, int] = {}
 
     def lines(self) -> Iterator[LogLine]:
-        """The remaining lines, in order."""
         return (line for index, line in enumerate(self._lines) if index not in self._removed)
 
     def add_line(self, number: int, value: Any) -> None:
-        """Add a line."""
         event, item = get_event(value), get_item(value)
         rolled_back = None
         if event.get("type") == ROLLED_BACK:
@@ -264,13 +228,11 @@ def _is_conversation(value: Any) -> bool:
 
 
 def get_event(value: Any) -> Mapping[str, Any]:
-    """The event in a line, if it has one."""
     line = as_mapping(value)
     return as_mapping(line.get("payload")) if line.get("type") == "event_msg" else {}
 
 
 def get_item(value: Any) -> Mapping[str, Any]:
-    """The conversation item in a line, if it has one."""
     line = as_mapping(value)
     if line.get("type") == "response_item":
         return as_mapping(line.get("payload"))
@@ -279,7 +241,7 @@ def get_item(value: Any) -> Mapping[str, Any]:
 
 def looks_like(values: Sequence[Any]) -> bool:
     """True for the envelopes of a rollout, or for bare items after a header with an id."""
-    lines = [as_mapping(value) for _, value in flatten_lists((0, it) for it in values)]
+    lines = [as_mapping(value) for _, value in flatten_lists((0, item) for item in values)]
     if any(line.get("type") in _ENVELOPES and "payload" in line for line in lines):
         return True
     has_items = any(line.get("type") in ITEMS and "message" not in line for line in lines)
@@ -349,11 +311,11 @@ class _SessionReader:
                 self._read_line(number, value)
             else:
                 builder.add_event("rewound", {"line": value, "taken": rolled_back})
-                for it in (*rolled_back, value):
-                    builder.add_time(as_mapping(it).get("timestamp"))
+                for item in (*rolled_back, value):
+                    builder.add_time(as_mapping(item).get("timestamp"))
         for index, role, text in self._echoes.unmatched():
             builder.insert_message(index, role, text)
-        return builder.build(self._id or default_session_id(source), NAME, source)
+        return builder.build(self._id, NAME, source)
 
     def _read_line(self, line: int, value: Any) -> None:
         fields, builder = as_mapping(value), self._builder
@@ -485,7 +447,7 @@ class _SessionReader:
         info = as_mapping(event.get("info"))
         total, last = as_mapping(info.get("total_token_usage")), as_mapping(info.get("last_token_usage"))
         self._builder.add_event("token_count", omit_keys(event, "type"))
-        counts = {name: n for name, it in total.items() if (n := as_count(it)) is not None}
+        counts = {name: n for name, item in total.items() if (n := as_count(item)) is not None}
         if counts and counts == self._totals:
             return
         if not last and counts:
@@ -500,11 +462,7 @@ class _SessionReader:
 
 
 def read_usage(fields: Mapping[str, Any]) -> Usage:
-    """The usage of a call; cached tokens are part of the input.
-
-    >>> read_usage({"input_tokens": 100, "cached_input_tokens": 60, "output_tokens": 10})
-    Usage(input_tokens=100, output_tokens=10, cached_tokens=60)
-    """
+    """The usage of a call; cached tokens are part of the input."""
     names = ("input_tokens", "output_tokens", "cached_input_tokens")
     return Usage(*(first_count(fields, name) for name in names))
 
@@ -512,7 +470,7 @@ def read_usage(fields: Mapping[str, Any]) -> Usage:
 def _parse_output(output: Any) -> tuple[Any, int | None, float | None, dict[str, Any]]:
     """The output of a tool, its exit code, its seconds, and the remaining fields."""
     if isinstance(output, list):
-        return join_parts(output, get_part_text), None, None, {}
+        return join_parts(output, types=_TEXT_TYPES), None, None, {}
     if not isinstance(output, str):
         return output, None, None, {}
     decoded: Any = None
@@ -530,11 +488,7 @@ def _parse_output(output: Any) -> tuple[Any, int | None, float | None, dict[str,
 
 
 def _find_exit_code(output: str) -> int | None:
-    """The exit code that the program wrote; the output of the command is not searched.
-
-    >>> _find_exit_code("Exit code: 0\\nWall time: 1 seconds\\nOutput:\\nExit code: 1")
-    0
-    """
+    """The exit code that the program wrote; the output of the command is not searched."""
     start = _OUTPUT.search(output)
     codes = _EXIT.findall(output, 0, start.start()) if start else []
     codes = codes or _LAST_LINE.findall(output)

@@ -19,17 +19,14 @@ from proctor.sessions.genai.values import TOOL, decode_json
 from proctor.sessions.importers.trace import Step
 
 # Keys of message formats: sessions have their own names for these.
-_STRUCTURE_KEYS = frozenset(
-    (
-        *("role", "type", "index", "event.name", "content", "contents", "parts", "part", "text"),
-        *("message", "messages", "choices", "candidates", "generations", "prompt", "system"),
-        *("input", "output", "args", "arguments", "tool_call", "tool_calls", "toolCalls", ""),
-        *("function", "function_call", "functionCall", "function_response", "functionResponse"),
-        *("response", "result", "value", "additional_kwargs"),
-        *("kwargs", "data", "instructions", "system_instruction", "systemInstruction", "config"),
-        *("custom", "thinking", "reasoning"),
-    )
-)
+_STRUCTURE_KEYS = frozenset((
+    "role", "type", "index", "event.name", "content", "contents", "parts", "part", "text", "message",
+    "messages", "choices", "candidates", "generations", "prompt", "system", "input", "output", "args",
+    "arguments", "tool_call", "tool_calls", "toolCalls", "", "function", "function_call",
+    "functionCall", "function_response", "functionResponse", "response", "result", "value",
+    "additional_kwargs", "kwargs", "data", "instructions", "system_instruction", "systemInstruction",
+    "config", "custom", "thinking", "reasoning",
+))  # fmt: skip
 # Names and ids: they never match content, even if the text is the same.
 _NAME_KEYS = {
     **dict.fromkeys(("name", "toolName"), "name"),
@@ -37,14 +34,11 @@ _NAME_KEYS = {
     **dict.fromkeys(("finish_reason", "finishReason"), "finish_reason"),
 }
 _ROLES = frozenset(("user", "assistant", "system", "tool", "model", "human", "ai"))
-_TYPES = frozenset(
-    (
-        *("human", "ai", "system", "tool"),
-        *("text", "tool_call", "tool_use", "tool_call_response", "tool_result", "function_call"),
-        *("function_call_output", "tool-call", "tool-result", "output_text", "input_text", "json"),
-        *("message", "reasoning", "thinking", "function"),
-    )
-)
+_TYPES = frozenset((
+    "human", "ai", "system", "tool", "text", "tool_call", "tool_use", "tool_call_response",
+    "tool_result", "function_call", "function_call_output", "tool-call", "tool-result", "output_text",
+    "input_text", "json", "message", "reasoning", "thinking", "function",
+))  # fmt: skip
 _CONTENT_KEYS = ("content", "parts", "contents", "tool_calls")
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 _STRUCTURE_VALUES = {"role": _ROLES, "type": _TYPES}
@@ -93,10 +87,6 @@ class ContentMatcher:
     A value matches if the events have each of its lines under the same keys, in the same order.
     Each line of the events matches once. Speakers and calls are not compared, so pass only values
     that these events were read from.
-
-    >>> matcher = ContentMatcher([Message("user", "Hi")])
-    >>> matcher.consume('[{"role": "user", "content": "Hi"}]'), matcher.consume("Hi")
-    (True, False)
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
@@ -128,10 +118,11 @@ class ContentMatcher:
 
     def strip_content(self, attributes: Mapping[str, Any], sources: Sequence[str]) -> dict[str, Any]:
         """The attributes without those of the sources whose content the events have."""
+        prefixes = tuple(source for source in sources if source.endswith("."))
         return {
             name: value
             for name, value in attributes.items()
-            if not (matches_source(name, sources) and self.consume_field(name, value))
+            if not ((name in sources or name.startswith(prefixes)) and self.consume_field(name, value))
         }
 
     def consume_field(self, name: str, value: Any) -> bool:
@@ -182,15 +173,6 @@ def _is_text(part: Any) -> bool:
     return part.get("type", "text") in ("text", "output_text") and part.keys() <= {"type", "text"}
 
 
-def matches_source(name: str, sources: Sequence[str]) -> bool:
-    """True if a name is one of the sources; a source that ends with a dot is a prefix.
-
-    >>> matches_source("gen_ai.prompt.0.role", ["gen_ai.prompt."])
-    True
-    """
-    return any(name == it or (it.endswith(".") and name.startswith(it)) for it in sources)
-
-
 def _get_event_content(event: Event) -> Any:
     if isinstance(event, Message):
         calls = [_get_event_content(call) for call in event.tool_calls]
@@ -207,20 +189,16 @@ def iterate_content(value: Any) -> Iterator[ContentLine]:
     """The content lines of a value in order, also of JSON in texts, without message structure.
 
     Below a key that is not part of a message format everything is content.
-
-    >>> value = {"role": "user", "content": "Hi\\nyou", "a": {"role": "user", "b": ['{"c": 2}']}}
-    >>> [(".".join(path), line) for path, line in iterate_content(value)]
-    [('', 'Hi'), ('', 'you'), ('a.role', 'user'), ('a.b.c', '2')]
     """
     stack: list[tuple[tuple[str, ...], Any]] = [((), value)]
     while stack:
         path, item = stack.pop()
         item = decode_json(item)
         if isinstance(item, dict):
-            fields = [(key, it) for key, it in item.items() if path or not is_structural(key, it)]
-            stack.extend((_extend_path(path, str(key)), it) for key, it in reversed(fields))
+            fields = [(key, entry) for key, entry in item.items() if path or not is_structural(key, entry)]
+            stack.extend((_extend_path(path, str(key)), entry) for key, entry in reversed(fields))
         elif isinstance(item, list):
-            stack.extend((path, it) for it in reversed(item))
+            stack.extend((path, entry) for entry in reversed(item))
         yield from (ContentLine(path, line) for line in _split_lines(item, path))
 
 
@@ -245,11 +223,7 @@ def _split_lines(value: Any, path: tuple[str, ...]) -> Sequence[str]:
 
 
 def is_structural(name: Any, value: Any) -> bool:
-    """True for a field that describes the structure of a message, such as its role.
-
-    >>> is_structural("gen_ai.prompt.0.role", "user"), is_structural("gen_ai.prompt.0.content", "user")
-    (True, False)
-    """
+    """True for a field that describes the structure of a message, such as its role."""
     last = str(name).rpartition(".")[2]
     if last == "index":
         return value == 0 and isinstance(value, int)
@@ -259,17 +233,11 @@ def is_structural(name: Any, value: Any) -> bool:
 
 
 def read_phase(name: str, attributes: Mapping[str, Any]) -> str:
-    """The phase of a call that a span describes, with its target; empty if it is none.
-
-    >>> read_phase("start", {"target": "tool.weather.start", "name": "start"})
-    'tool.weather.start'
-    >>> read_phase("start", {}), read_phase("start", {"tool.name": "start"})
-    ('start', '')
-    """
+    """The phase of a call that a span describes, with its target; empty if it is none."""
     target = attributes.get("target")
     if isinstance(target, str) and attributes.get("name") in _PHASES:
         return target
-    return name if name in _PHASES and not any(attributes.get(it) for it in TOOL) else ""
+    return name if name in _PHASES and not any(attributes.get(item) for item in TOOL) else ""
 
 
 def add_instructions(steps: Sequence[Step], attributes: Iterable[Mapping[str, Any]]) -> list[Step]:
@@ -280,9 +248,9 @@ def add_instructions(steps: Sequence[Step], attributes: Iterable[Mapping[str, An
         for number, step in enumerate(completed)
         if step.span_call is not None and step.span_call.call_type == "model" and step.span_call.inputs
     ]
-    if not requests or any(it.role == "system" for _, _, call in requests for it in call.inputs):
+    if not requests or any(item.role == "system" for _, _, call in requests for item in call.inputs):
         return completed
-    system = next((it for fields in attributes if (it := read_instructions(fields))), None)
+    system = next((item for fields in attributes if (item := read_instructions(fields))), None)
     if system is not None:
         _, first, span_call = min(requests, key=lambda request: request[:2])
         span_call = msgspec.structs.replace(span_call, inputs=(*system, *span_call.inputs))

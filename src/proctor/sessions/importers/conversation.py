@@ -64,17 +64,11 @@ class _Messages(NamedTuple):
     is_state: bool = False
 
 
-def read_conversation(output: Any, given: Any = None) -> Conversation | None:
+def read_conversation(output: Any, target_input: Any = None) -> Conversation | None:
     """Read the conversation in an output; None if the output is something else.
 
-    `given` is the input of the target. Messages up to the end of the input are history: they are
-    in the session, but their tool calls do not belong to this trial.
-
-    >>> read_conversation([{"role": "user", "content": "Hi"},
-    ...     {"role": "assistant", "content": "Hello!"}]).answer
-    'Hello!'
-    >>> read_conversation({"answer": "Hello!"}) is None
-    True
+    Messages up to the end of `target_input` are history: they are in the session, but their tool
+    calls do not belong to this trial.
     """
     parsed = _find_messages(output)
     if parsed is None:
@@ -84,7 +78,7 @@ def read_conversation(output: Any, given: Any = None) -> Conversation | None:
     if parsed.response is not None:
         add_response(builder, {"response": parsed.response}, [])
     else:
-        start = _find_history_end(parsed.messages, given)
+        start = _find_history_end(parsed.messages, target_input)
         history = _read_history(parsed, start)
         for number, message in enumerate(parsed.messages[start:], start=1):
             add = add_openai_message if classify_message(message) is None else add_langchain_message
@@ -104,20 +98,12 @@ def read_conversation(output: Any, given: Any = None) -> Conversation | None:
 
 
 def has_messages(value: Any) -> bool:
-    """True if a value is or contains a conversation.
-
-    >>> has_messages({"messages": [{"role": "user", "content": "Hi"}]}), has_messages("Hi")
-    (True, False)
-    """
+    """True if a value is or contains a conversation."""
     return _find_messages(value) is not None
 
 
 def list_state_names(output: Any) -> tuple[str, ...]:
-    """The other keys or fields of a mapping or object with `messages`.
-
-    >>> list_state_names({"messages": [], "category": "refund"}), list_state_names({"category": "refund"})
-    (('category',), ())
-    """
+    """The other keys or fields of a mapping or object with `messages`."""
     if _get_field(output, MESSAGES) is None:
         return ()
     if isinstance(output, Mapping):
@@ -133,7 +119,7 @@ def list_state_names(output: Any) -> tuple[str, ...]:
 
 def select_state_names(names: Sequence[str], output: Any) -> list[str]:
     """The names whose value is neither None nor part of the session."""
-    return [it for it in names if it not in _EXTRA_FIELDS and _get_field(output, it) is not None]
+    return [item for item in names if item not in _EXTRA_FIELDS and _get_field(output, item) is not None]
 
 
 def is_fully_encoded(output: Any, written: Any) -> bool:
@@ -218,18 +204,14 @@ def _find_messages(output: Any) -> _Messages | None:
 
 
 def is_langchain_json(output: str) -> bool:
-    """True for a text that LangChain's `dumps` may have written.
-
-    >>> is_langchain_json('[{"lc": 1, "type": "constructor"}]'), is_langchain_json("Paris")
-    (True, False)
-    """
+    """True for a text that LangChain's `dumps` may have written."""
     return output[:1] in ("[", "{") and '"lc"' in output[:200]
 
 
 def _is_body(fields: dict[str, Any]) -> bool:
     """True for a response of one of OpenAI's APIs."""
     choices = as_list(fields.get("choices"))
-    if choices and all(isinstance(as_mapping(it).get("message"), dict) for it in choices):
+    if choices and all(isinstance(as_mapping(item).get("message"), dict) for item in choices):
         return True
     return fields.get("object") == "response" and is_response(fields)
 
@@ -294,22 +276,24 @@ def _to_json(value: Any) -> Any:
     return msgspec.json.decode(codec.encode(value))
 
 
-def _find_history_end(messages: Sequence[dict[str, Any]], given: Any) -> int:
+def _find_history_end(messages: Sequence[dict[str, Any]], target_input: Any) -> int:
     """How many messages existed before the target began: up to the end of its input."""
-    inputs = parse_messages(_read_input(given)).messages
-    atoms = [[atom for it in parse_messages([m]).messages for atom in split_message(it)] for m in messages]
+    inputs = parse_messages(_read_input(target_input)).messages
+    atoms = [
+        [atom for item in parse_messages([m]).messages for atom in split_message(item)] for m in messages
+    ]
     users = [message for message in inputs if message.role == "user"]
     for candidates in (inputs, users[-1:]):
-        if candidates and (end := _find_end(atoms, [split_message(it) for it in candidates])):
+        if candidates and (end := _find_end(atoms, [split_message(item) for item in candidates])):
             return end
     return 0
 
 
-def _read_input(given: Any) -> Sequence[Any]:
+def _read_input(target_input: Any) -> Sequence[Any]:
     """The messages of an input: a text, or messages as data, objects, or pairs of role and text."""
-    if isinstance(given, str):
-        return [{"role": "user", "content": given}]
-    items = given if isinstance(given, list | tuple) else _get_field(given, MESSAGES)
+    if isinstance(target_input, str):
+        return [{"role": "user", "content": target_input}]
+    items = target_input if isinstance(target_input, list | tuple) else _get_field(target_input, MESSAGES)
     if not isinstance(items, list | tuple):
         return ()
     return _read_list([_expand_item(item) for item in items]) or ()

@@ -18,7 +18,6 @@ from proctor.sessions.importers.json_values import (
     as_list,
     as_mapping,
     as_text,
-    default_session_id,
     describe_type,
     flatten_lists,
     join_parts,
@@ -69,7 +68,7 @@ def add_parts(
         content.append(BREAK)
     if calls or any(part is not BREAK for part in content):
         speaker: Role = "user" if role == "user" else "assistant"
-        builder.add_message(speaker, join_parts(content, _get_text, speaker), name=name, calls=calls)
+        builder.add_message(speaker, join_parts(content, speaker, ()), name=name, calls=calls)
     return {"parts": rest} if rest else {}
 
 
@@ -97,15 +96,9 @@ def _note_call(call_id: str | None, fields: dict[str, Any]) -> list[Any]:
     return [{"of": call_id, **fields}] if fields else []
 
 
-def _get_text(part: Any) -> str | None:
-    fields = as_mapping(part)
-    text = fields.get("text")
-    return text if len(fields) == 1 and isinstance(text, str) else None
-
-
 def looks_like(values: Sequence[Any]) -> bool:
     """True for a session header, a line of Gemini, or `role` with `parts`."""
-    return any(_is_gemini(as_mapping(value)) for _, value in flatten_lists((0, it) for it in values))
+    return any(_is_gemini(as_mapping(value)) for _, value in flatten_lists((0, item) for item in values))
 
 
 def _is_gemini(fields: Mapping[str, Any]) -> bool:
@@ -183,12 +176,12 @@ class _SessionReader:
         if not messages:
             return set()
         ids = [as_text(as_mapping(message).get("id")) for message in messages]
-        turns = {key for key, (_, it) in self._values.items() if as_mapping(it).get("type") in _TURNS}
+        turns = {key for key, (_, item) in self._values.items() if as_mapping(item).get("type") in _TURNS}
         if turns <= set(ids):
             return set()
         known = [index for index, message_id in enumerate(ids) if message_id in self._values]
         candidates = ids[: known[-1]] if known else ids
-        return {it for it in candidates if it is not None and it not in self._values}
+        return {item for item in candidates if item is not None and item not in self._values}
 
     def _add_value(self, line: int, value: Any) -> None:
         key = as_text(as_mapping(value).get("id"))
@@ -196,7 +189,7 @@ class _SessionReader:
             self._add_unnamed(line, value)
         elif key in self._values:
             first_line, previous = self._values[key]
-            changed = {name: it for name, it in previous.items() if value.get(name, it) != it}
+            changed = {name: item for name, item in previous.items() if value.get(name, item) != item}
             self._amended += [{"id": key, **changed}] if changed else []
             self._values[key] = first_line, {**previous, **value}
         else:
@@ -233,7 +226,7 @@ class _SessionReader:
         if (title := as_text(header.get("summary"))) is not None:
             builder.recorded["title"] = title
         builder.add_time(header.get("startTime"))
-        return builder.build(as_text(header.get("sessionId")) or default_session_id(source), NAME, source)
+        return builder.build(as_text(header.get("sessionId")), NAME, source)
 
     def _read_value(self, line: int, value: Any) -> None:
         fields, builder = as_mapping(value), self._builder
@@ -331,7 +324,7 @@ class _SessionReader:
 
 def _get_read_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a message that the reader uses, if they have the expected type."""
-    lists = {key: it for key in ("thoughts", "toolCalls") if isinstance(it := fields.get(key), list)}
+    lists = {key: item for key in ("thoughts", "toolCalls") if isinstance(item := fields.get(key), list)}
     read = {"content": fields["content"], "displayContent": fields.get("displayContent")}
     return {**read, **lists, "model": as_text(fields.get("model"))}
 
@@ -355,11 +348,7 @@ def _parse_result(result: Any) -> tuple[Any, str | None, dict[str, Any]]:
 
 
 def read_usage(tokens: Mapping[str, Any]) -> Usage:
-    """The usage of a message; thoughts count as output, tool tokens as input.
-
-    >>> read_usage({"input": 40, "output": 3, "cached": 8, "thoughts": 5, "tool": 0, "total": 48})
-    Usage(input_tokens=40, output_tokens=8, cached_tokens=8)
-    """
+    """The usage of a message; thoughts count as output, tool tokens as input."""
     inputs, outputs = _add_counts(tokens, "input", "tool"), _add_counts(tokens, "output", "thoughts")
     return Usage(inputs, outputs, as_count(tokens.get("cached")))
 

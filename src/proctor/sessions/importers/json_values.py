@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePath
 from typing import Any
@@ -22,9 +22,6 @@ class ImportedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
     data of the log: scores, model, title, times, tags. `passed_over` counts by type the elements
     that the importer does not understand; each one is a `CustomEvent` of the session. `is_named`
     if the log names the session explicitly, so that it may be empty.
-
-    >>> ImportedSession("s1", Session(), "openai", "chats.jsonl:1", input="Hello", output="Hi").output
-    'Hi'
     """
 
     id: str
@@ -40,14 +37,12 @@ class ImportedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True, o
 
 _EXTENSIONS = (".gz", ".jsonl", ".ndjson", ".json")
 # Known types of content parts that are not plain text.
-_PART_TYPES = frozenset(
-    (
-        *("text", "output_text", "input_text", "refusal", "document", "json"),
-        *("search_result", "web_search_result", "web_fetch_result"),
-        *("image", "image_url", "input_image", "image-data", "image-url", "media", "blob", "uri"),
-        *("audio", "input_audio", "video", "video_url", "file", "input_file", "file-data"),
-    )
-)
+_PART_TYPES = frozenset((
+    "text", "output_text", "input_text", "refusal", "document", "json", "search_result",
+    "web_search_result", "web_fetch_result", "image", "image_url", "input_image", "image-data",
+    "image-url", "media", "blob", "uri", "audio", "input_audio", "video", "video_url", "file",
+    "input_file", "file-data",
+))  # fmt: skip
 _MEDIA_KEYS = frozenset(("text", "inlineData", "inline_data", "fileData", "file_data", "image_url"))
 _EMPTY: Mapping[str, Any] = {}
 
@@ -55,11 +50,7 @@ as_count = token_count
 
 
 def wrap_raw_event(kind: str, data: Any) -> CustomEvent:
-    """Wrap log data so that no reader takes it for a call.
-
-    >>> wrap_raw_event("observation: span", {"name": "plan", "input": "Go"}).data
-    {'found': {'name': 'plan', 'input': 'Go'}}
-    """
+    """Wrap log data so that no reader takes it for a call."""
     return CustomEvent(kind, {"found": data})
 
 
@@ -96,20 +87,12 @@ def omit_keys(fields: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def unread_fields(fields: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields whose value was not read.
-
-    >>> unread_fields({"role": "user", "id": {"odd": 1}, "more": 2}, {"role": "user", "id": None})
-    {'id': {'odd': 1}, 'more': 2}
-    """
+    """The fields whose value was not read."""
     return {key: value for key, value in fields.items() if key not in read or value != read[key]}
 
 
 def describe_type(value: Any) -> str:
-    """A short name for a value of unknown shape: its `type`, or its keys.
-
-    >>> describe_type({"type": "hologram"}), describe_type({"a": 1, "b": 2}), describe_type(3)
-    ('hologram', 'mapping with a, b', 'a number')
-    """
+    """A short name for a value of unknown shape: its `type`, or its keys."""
     if not isinstance(value, dict):
         return type_name(value)
     if (declared := as_text(value.get("type"))) is not None:
@@ -119,13 +102,7 @@ def describe_type(value: Any) -> str:
 
 
 def describe_value(value: Any) -> str:
-    """Describe an unknown file for an error message: keys, roles, first items.
-
-    >>> describe_value([{"from": "human", "value": "Hi"}, {"from": "gpt"}])
-    'a list of 2, first a mapping with from "human", value'
-    >>> describe_value({"id": 1, "turns": [{"role": "critic", "said": "No."}]})
-    'a mapping with id, turns (a list of 1, first a mapping with role "critic", said)'
-    """
+    """Describe an unknown file for an error message: keys, roles, first items."""
     if value == []:
         return "an empty list"
     if not isinstance(value, dict):
@@ -154,27 +131,24 @@ def _describe_field(key: str, value: Any) -> str:
     return f'{key} "{value[:20]}"' if is_type else key[:20]
 
 
-def join_parts(parts: Iterable[Any], get_text: Callable[[Any], str | None], role: str = "user") -> Any:
-    """The content of a message: one text, or the list of parts if some are not text.
+def plain_text(part: Any, types: Sequence[str] = ("text",)) -> str | None:
+    """The text of a part that contains nothing else; without `types`, parts have no type."""
+    fields = as_mapping(part)
+    text = fields.get("text")
+    is_plain = (len(fields) == 2 and fields.get("type") in types) if types else len(fields) == 1
+    return text if is_plain and isinstance(text, str) else None
 
-    `get_separator` explains the separator between texts. `BREAK` marks a part that was taken out.
 
-    >>> join_parts([{"text": "a"}, {"text": "b"}], lambda part: part.get("text"))
-    'a\\nb'
-    """
-    parts = list(parts)
-    texts = [BREAK if part is BREAK else get_text(part) for part in parts]
+def join_parts(parts: Sequence[Any], role: str = "user", types: Sequence[str] = ("text",)) -> Any:
+    """The content of a message: one text, or the list of parts if some are not text."""
+    texts = [BREAK if part is BREAK else plain_text(part, types) for part in parts]
     if all(text is not None for text in texts):
         return join_texts(texts, role)
     return [part for part in parts if part is not BREAK]
 
 
 def extract_text(content: Any, role: str = "user") -> str | None:
-    """The text of a message content, or None.
-
-    >>> extract_text([{"type": "image"}, {"type": "text", "text": "Hi"}]), extract_text([])
-    ('Hi', None)
-    """
+    """The text of a message content, or None."""
     if isinstance(content, str):
         return content or None
     texts = (as_text(as_mapping(part).get("text")) for part in as_list(content))
@@ -182,11 +156,7 @@ def extract_text(content: Any, role: str = "user") -> str | None:
 
 
 def find_unknown_parts(content: Any) -> list[Any]:
-    """The parts of a message content whose type is unknown.
-
-    >>> find_unknown_parts([{"type": "image"}, {"type": "hologram"}, {"text": "Hi"}])
-    [{'type': 'hologram'}]
-    """
+    """The parts of a message content whose type is unknown."""
     return [part for part in as_list(content) if not _is_known_part(part)]
 
 
@@ -207,11 +177,7 @@ def parse_time(value: Any) -> datetime | None:
 
 
 def default_session_id(source: str) -> str:
-    """The file name without extensions, for a session without an id.
-
-    >>> default_session_id("logs/chat.jsonl.gz"), default_session_id("logs/chat.jsonl:3")
-    ('chat', 'chat:3')
-    """
+    """The file name without extensions, for a session without an id."""
     name, colon, line = source.rpartition(":")
     if not (colon and line.isdigit()):
         name, colon, line = source, "", ""
@@ -226,12 +192,6 @@ def read_gemini_usage(fields: Mapping[str, Any]) -> Usage:
 
     Gemini counts thoughts separately from the answer; compatible servers include them. The total
     shows which of the two it is.
-
-    >>> fields = {"promptTokenCount": 10, "candidatesTokenCount": 3, "thoughtsTokenCount": 2}
-    >>> read_gemini_usage(fields | {"totalTokenCount": 15}).output_tokens
-    5
-    >>> read_gemini_usage(fields | {"totalTokenCount": 13}).output_tokens
-    3
     """
     names = ("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "totalTokenCount")
     input_tokens, output_tokens, thoughts, total = (as_count(fields.get(name)) for name in names)

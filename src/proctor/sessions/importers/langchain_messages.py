@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from proctor.records.session import Usage
 from proctor.sessions.genai.message_parser import parse_messages, parse_role
@@ -12,7 +12,6 @@ from proctor.sessions.importers.json_values import (
     as_list,
     as_mapping,
     as_text,
-    default_session_id,
     describe_type,
     first_count,
     flatten_lists,
@@ -21,7 +20,12 @@ from proctor.sessions.importers.json_values import (
 )
 from proctor.sessions.importers.responses import add_parsed
 from proctor.sessions.importers.responses import read_usage as read_openai_usage
-from proctor.sessions.importers.session_builder import SessionBuilder, merge_distinct
+from proctor.sessions.importers.session_builder import (
+    PendingSession,
+    SessionBuilder,
+    group_items,
+    merge_distinct,
+)
 
 NAME = "langchain"
 
@@ -34,7 +38,7 @@ _IDS = ("id", "session_id", "thread_id", "run_id")
 def looks_like(values: Sequence[Any]) -> bool:
     """True for messages in one of the two shapes, or for objects with a list of them."""
     return any(
-        classify_message(item) is not None or _find_list(as_mapping(item)) is not None or _is_list(item)
+        _is_message(item) or _find_list(as_mapping(item)) is not None or _is_list(item)
         for _, item in flatten_lists((0, value) for value in values)
     )
 
@@ -56,63 +60,39 @@ def classify_message(value: Any) -> str | None:
     return message_type.removesuffix("Chunk").removesuffix("Message").lower() or None
 
 
+def _is_message(value: Any) -> bool:
+    return classify_message(value) is not None
+
+
 def _find_list(fields: Mapping[str, Any]) -> str | None:
     return next((key for key in _LISTS if _is_list(fields.get(key))), None)
 
 
 def _is_list(value: Any) -> bool:
-    return any(classify_message(item) is not None for item in as_list(value))
-
-
-class _PendingSession(NamedTuple):
-    """Messages, or an object with them under a key, and stray values to keep with them."""
-
-    value: Any
-    key: str | None
-    place: str
-    strays: Sequence[Any]
+    return any(map(_is_message, as_list(value)))
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
-    """Read the sessions of a file: lists of messages, objects with one, or one message a line.
-
-    A single session without an id is named after its file.
-    """
-    bare: list[Any] = []
-    strays: list[Any] = []
-    pending: _PendingSession | None = None
-    is_only = True
-    for item, place in _split_items(values, source):
-        key = _find_list(as_mapping(item))
-        if key is None and not _is_list(item):
-            (bare if classify_message(item) is not None else strays).append(item)
-            continue
-        if pending is not None:
-            is_only = False
-            yield _build(pending)
-        pending, strays = _PendingSession(item, key, place, strays), []
-    if pending is not None:
-        if not bare:
-            place = source if is_only else pending.place
-            pending, strays = pending._replace(strays=[*pending.strays, *strays], place=place), []
+    """Read the sessions of a file: lists of messages, objects with one, or one message a line."""
+    for pending in group_items(_split_items(values, source), source, _is_message):
         yield _build(pending)
-    if bare or strays:
-        yield _build(_PendingSession(bare, None, source, strays))
 
 
-def _split_items(values: Iterable[tuple[int, Any]], source: str) -> Iterator[tuple[Any, str]]:
-    """The values of a file and the items of lists that are not sessions, with their places."""
+def _split_items(values: Iterable[tuple[int, Any]], source: str) -> Iterator[tuple[Any, str | None]]:
+    """The values of a file and the items of lists that are not sessions; sessions have a location."""
     for line, value in values:
+        items = [value]
         if isinstance(value, list) and value and not _is_list(value):
-            for number, item in enumerate(value, start=1):
-                yield item, f"{source}:{number if len(value) > 1 else line}"
-        else:
-            yield value, f"{source}:{line}"
+            items = value
+        for number, item in enumerate(items, start=1):
+            is_session = _is_list(item) or _find_list(as_mapping(item)) is not None
+            yield item, f"{source}:{number if len(items) > 1 else line}" if is_session else None
 
 
-def _build(session: _PendingSession) -> ImportedSession:
-    value, key, place, strays = session
+def _build(pending: PendingSession) -> ImportedSession:
+    value, location, strays = pending
     builder, fields = SessionBuilder(), as_mapping(value)
+    key = _find_list(fields)
     extra = {} if key is None else omit_keys(fields, key)
     builder.recorded |= extra
     for number, message in enumerate(value if key is None else fields[key], start=1):
@@ -120,7 +100,7 @@ def _build(session: _PendingSession) -> ImportedSession:
     for stray in strays:
         builder.add_unknown(None, stray)
     own_id = next((extra[key] for key in _IDS if as_text(extra.get(key))), None)
-    return builder.build(own_id or default_session_id(place), NAME, place)
+    return builder.build(own_id, NAME, location)
 
 
 def add_message(builder: SessionBuilder, number: int, message: Any) -> None:
@@ -173,11 +153,7 @@ def _add_usage(builder: SessionBuilder, number: int, fields: Mapping[str, Any]) 
 
 
 def read_usage(fields: Mapping[str, Any]) -> Usage:
-    """The usage of a message; cached tokens are part of the input.
-
-    >>> read_usage({"input_tokens": 9, "output_tokens": 2, "input_token_details": {"cache_read": 4}})
-    Usage(input_tokens=9, output_tokens=2, cached_tokens=4)
-    """
+    """The usage of a message; cached tokens are part of the input."""
     details = as_mapping(fields.get("input_token_details"))
     return Usage(
         first_count(fields, "input_tokens"),

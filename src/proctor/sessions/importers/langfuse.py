@@ -50,46 +50,39 @@ from proctor.sessions.importers.trace import (
     Step,
     assemble_trace,
     count_unknown_parts,
-    first_user_text,
-    last_assistant_text,
+    find_input_and_output,
     list_models,
     rename_conflicts,
 )
 
 NAME = "langfuse"
 # Keys under which programs log a single question or answer.
-_TEXT_KEYS: Mapping[Role, frozenset[str]] = {
-    "user": frozenset(
-        (
-            *("question", "query", "q", "input", "prompt", "message", "text", "content"),
-            *("user_input", "user_message", "user_query"),
-        )
+_TEXT_KEYS: Mapping[str, Sequence[str]] = {
+    "user": (
+        "question", "query", "q", "input", "prompt", "message", "text", "content",
+        "user_input", "user_message", "user_query",
     ),
-    "assistant": frozenset(
-        (
-            *("answer", "output", "result", "response", "text", "content", "message", "reply"),
-            *("completion", "final_answer"),
-        )
+    "assistant": (
+        "answer", "output", "result", "response", "text", "content", "message", "reply",
+        "completion", "final_answer",
     ),
-}
+}  # fmt: skip
 _ARGUMENTS = frozenset(("args", "kwargs"))
 # Recorded for the whole session; each trace keeps its other fields.
 _SESSION_FIELDS = ("scores", "score_rows", "observations", "model", "models")
 _MAX_TIME = datetime.max.replace(tzinfo=UTC)
-_OBSERVATION_FIELDS = frozenset(
-    (
-        *("id", "traceId", "parentObservationId", "type", "name", "level", "statusMessage"),
-        *("startTime", "endTime", "completionStartTime", "createdAt", "updatedAt", "latency"),
-        *("input", "output", "metadata", "model", "modelId", "modelParameters", "environment"),
-        *("usage", "usageDetails", "costDetails", "providedCostDetails", "providedUsageDetails"),
-        *("inputCost", "outputCost", "totalCost", "inputUsage", "outputUsage", "totalUsage"),
-        *("calculatedInputCost", "calculatedOutputCost", "calculatedTotalCost", "unit"),
-        *("promptTokens", "completionTokens", "totalTokens", "inputPrice", "outputPrice"),
-        *("totalPrice", "timeToFirstToken", "promptId", "promptName", "promptVersion", "version"),
-        *("internalModel", "internalModelId", "projectId", "usagePricingTierId", "also"),
-        *("usagePricingTierName", "toolDefinitions", "toolCalls", "toolCallNames", "bookmarked"),
-    )
-)
+_OBSERVATION_FIELDS = frozenset((
+    "id", "traceId", "parentObservationId", "type", "name", "level", "statusMessage", "startTime",
+    "endTime", "completionStartTime", "createdAt", "updatedAt", "latency", "input", "output",
+    "metadata", "model", "modelId", "modelParameters", "environment", "usage", "usageDetails",
+    "costDetails", "providedCostDetails", "providedUsageDetails", "inputCost", "outputCost",
+    "totalCost", "inputUsage", "outputUsage", "totalUsage", "calculatedInputCost",
+    "calculatedOutputCost", "calculatedTotalCost", "unit", "promptTokens", "completionTokens",
+    "totalTokens", "inputPrice", "outputPrice", "totalPrice", "timeToFirstToken", "promptId",
+    "promptName", "promptVersion", "version", "internalModel", "internalModelId", "projectId",
+    "usagePricingTierId", "also", "usagePricingTierName", "toolDefinitions", "toolCalls",
+    "toolCallNames", "bookmarked",
+))  # fmt: skip
 _CONTAINER_TYPES = ("SPAN", "AGENT", "CHAIN")
 
 
@@ -102,14 +95,7 @@ class TraceMessages(NamedTuple):
 
 
 def read_trace_messages(trace_input: Any, trace_output: Any, events: Iterable[Event]) -> TraceMessages:
-    """The input and output of a trace, if no event contains them.
-
-    >>> messages = read_trace_messages({"question": "Where?"}, {"answer": "There.", "sources": 2}, [])
-    >>> messages.before
-    [Message(role='user', content='Where?')]
-    >>> messages.after
-    [Message(role='assistant', content={'answer': 'There.', 'sources': 2})]
-    """
+    """The input and output of a trace, if no event contains them."""
     roles = {event.role for event in events if isinstance(event, Message)}
     trace_input, trace_output = _unwrap_arguments(decode_value(trace_input)), decode_value(trace_output)
     request, response = parse_request(trace_input), parse_response(trace_output)
@@ -129,7 +115,7 @@ def decode_value(value: Any) -> Any:
 
 
 def _first_value(rows: Sequence[Mapping[str, Any]], name: str) -> Any:
-    return next((it for row in rows if decode_value(it := row.get(name)) is not None), None)
+    return next((item for row in rows if decode_value(item := row.get(name)) is not None), None)
 
 
 def _select_messages(
@@ -159,7 +145,7 @@ def _unwrap_arguments(value: Any) -> Any:
     """The single argument of a function that a decorator logged."""
     if not isinstance(value, dict) or not value or value.keys() - _ARGUMENTS:
         return value
-    arguments = [it for it in value.values() if not is_blank(it)]
+    arguments = [item for item in value.values() if not is_blank(item)]
     if len(arguments) != 1:
         return value if arguments else None
     (only,) = arguments
@@ -201,7 +187,7 @@ def join_traces(name: str, row: Mapping[str, Any], turns: Sequence[ImportedSessi
         "traces": traces,
         "session_row": dict(row),
     }
-    first_input, last_output = first_user_text(session), last_assistant_text(session)
+    first_input, last_output = find_input_and_output(session)
     return ImportedSession(
         name,
         session,
@@ -309,18 +295,11 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
     Values without a trace go to the first session and are counted there.
     """
     strays: list[tuple[str, Any]] = []
-    line_count = 0
-
-    def count_lines() -> Iterator[tuple[int, Any]]:
-        nonlocal line_count
-        for line, value in values:
-            line_count += 1
-            yield line, value
+    traces, sessions, empty, lines = group_rows(values, strays)
 
     def get_place(line: int) -> str:
-        return f"{source}:{line}" if line_count > 1 else source
+        return f"{source}:{line}" if lines > 1 else source
 
-    traces, sessions, empty = group_rows(count_lines(), strays)
     groups: dict[tuple[str, str], list[TraceRows]] = {}
     for rows in traces.values():
         key = ("trace", rows.id) if rows.session is None else ("session", rows.session)
@@ -360,14 +339,14 @@ class _TraceReader:
             index = offset + indexes[number]
             entry = self._make_entry(row, step.span_call, ContentMatcher(contents[number]))
             if inputs[number]:
-                entry["asked"] = [offset + it for it in inputs[number]]
+                entry["asked"] = [offset + item for item in inputs[number]]
             if isinstance(events[index], CustomEvent):
                 events[index] = wrap_raw_event(step.label, entry)
                 if step.span_call is None and _get_type(row) not in OBSERVATION_TYPES:
                     self._unknown[step.label] += 1
                 entry = {key: row[key] for key in ("id", "name") if key in row}
             observations.append({**entry, "event": index})
-        for kind, value in (*strays, *(("odd row", it) for it in self._rows.unknown)):
+        for kind, value in (*strays, *(("odd row", item) for item in self._rows.unknown)):
             events.append(wrap_raw_event(kind, to_storable(value)))
             self._unknown[kind] += 1
         self._unknown.update(count_unknown_parts(Session([*assembled, *messages.parsed])))
@@ -438,7 +417,7 @@ class _TraceReader:
             "trace": omit_keys(rest, "id", "name", "tags", "userId", "sessionId"),
             "observations": observations,
         }
-        first_input, last_output = first_user_text(session), last_assistant_text(session)
+        first_input, last_output = find_input_and_output(session)
         use_input = first_input is None and parse_request(trace_input) is None
         use_output = last_output is None and parse_response(trace_output) is None
         return ImportedSession(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -40,33 +40,21 @@ _INPUT_WORDS = ("input", "prompt", "cache")
 _OUTPUT_WORDS = ("output", "completion", "reasoning")
 _CALL_TYPES: dict[str, CallType] = {"GENERATION": "model", "EMBEDDING": "embeddings", "TOOL": "tool"}
 _OPERATIONS: dict[CallType, str] = {"model": "chat", "embeddings": "embeddings", "tool": "execute_tool"}
-OBSERVATION_TYPES = frozenset(
-    (
-        *("SPAN", "EVENT", "GENERATION", "AGENT", "TOOL", "CHAIN"),
-        *("RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"),
-    )
-)
+OBSERVATION_TYPES = frozenset((
+    "SPAN", "EVENT", "GENERATION", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING",
+    "GUARDRAIL",
+))  # fmt: skip
 # Lists of observations have these in place of long values.
 _EMPTY: tuple[Any, ...] = (None, "", [], {}, "{}", "[]", "null")
 # File exports use underscores.
 _API_NAMES = {
-    "trace_id": "traceId",
-    "parent_observation_id": "parentObservationId",
-    "observation_id": "observationId",
-    "session_id": "sessionId",
-    "user_id": "userId",
-    "start_time": "startTime",
-    "end_time": "endTime",
-    "completion_start_time": "completionStartTime",
-    "status_message": "statusMessage",
-    "model_parameters": "modelParameters",
-    "provided_model_name": "model",
-    "usage_details": "usageDetails",
-    "cost_details": "costDetails",
-    "total_cost": "totalCost",
-    "string_value": "stringValue",
-    "data_type": "dataType",
-}
+    "trace_id": "traceId", "parent_observation_id": "parentObservationId",
+    "observation_id": "observationId", "session_id": "sessionId", "user_id": "userId",
+    "start_time": "startTime", "end_time": "endTime", "completion_start_time": "completionStartTime",
+    "status_message": "statusMessage", "model_parameters": "modelParameters",
+    "provided_model_name": "model", "usage_details": "usageDetails", "cost_details": "costDetails",
+    "total_cost": "totalCost", "string_value": "stringValue", "data_type": "dataType",
+}  # fmt: skip
 # A session without traces has only these fields.
 _SESSION_FIELDS = frozenset(
     ("id", "traces", "createdAt", "updatedAt", "projectId", "environment", "public", "bookmarked")
@@ -75,11 +63,7 @@ _TRACE_FIELDS = ("timestamp", "userId", "sessionId", "tags", "htmlPath", "scores
 
 
 def read_usage(observation: Mapping[str, Any]) -> Usage | None:
-    """The usage of an observation; None if it has no counts.
-
-    >>> read_usage({"usageDetails": {"input": 5, "input_cache_read": 40, "output": 2, "total": 47}})
-    Usage(input_tokens=45, output_tokens=2, cached_tokens=40)
-    """
+    """The usage of an observation; None if it has no counts."""
     details = as_mapping(decode_json(observation.get("usageDetails")))
     legacy = as_mapping(decode_json(observation.get("usage")))
     if not details and legacy.get("unit") in (None, "TOKENS"):
@@ -139,23 +123,12 @@ def _read_cost(observation: Mapping[str, Any]) -> float | None:
     return cost
 
 
-class ObservationCall(NamedTuple):
-    """The call of an observation; `is_text_only` if its messages are known as one text only."""
-
-    span_call: SpanCall | None
-    is_text_only: bool = False
-
-
-def read_observation(observation: Mapping[str, Any]) -> ObservationCall:
-    """Read the model or tool call of an observation.
-
-    >>> read_observation({"type": "GENERATION", "model": "small", "input": "Hi"}).span_call.call.model
-    'small'
-    """
+def read_observation(observation: Mapping[str, Any]) -> tuple[SpanCall | None, bool]:
+    """The model or tool call of an observation, and whether its messages are known as one text only."""
     attributes = get_attributes(observation)
     call_type = _classify(observation, attributes)
     if call_type is None:
-        return ObservationCall(None)
+        return None, False
     message = observation.get("statusMessage")
     error = ("" if message is None else str(message)) if observation.get("level") == "ERROR" else None
     span = SpanData(
@@ -168,31 +141,22 @@ def read_observation(observation: Mapping[str, Any]) -> ObservationCall:
     assert span_call is not None
     if isinstance(span_call.call, ToolCall):
         call = _read_tool_call(span_call.call, observation, attributes)
-        return ObservationCall(SpanCall("tool", call, sources=("input", "output", *span_call.sources)))
+        return SpanCall("tool", call, sources=("input", "output", *span_call.sources)), False
     model_call = _read_model_call(span_call.call, observation)
     if call_type == "embeddings":
-        return ObservationCall(SpanCall(call_type, model_call))
-    messages, is_text_only = _read_messages(observation, attributes)
+        return SpanCall(call_type, model_call), False
+    messages, is_text_only = read_observation_messages(observation, attributes)
     if messages.finish_reason is not None and model_call.finish_reason is None:
         model_call = msgspec.structs.replace(model_call, finish_reason=messages.finish_reason)
     inputs, outputs = tuple(messages.inputs), tuple(messages.outputs)
     sources = (*messages.input_sources, *messages.output_sources)
-    span_call = SpanCall(call_type, model_call, inputs, outputs, messages.thoughts, sources)
-    return ObservationCall(span_call, is_text_only)
+    return SpanCall(call_type, model_call, inputs, outputs, messages.thoughts, sources), is_text_only
 
 
-def read_observation_messages(observation: Mapping[str, Any]) -> CallMessages:
-    """The messages of an observation, from its input and output or its span attributes.
-
-    >>> read_observation_messages({"input": [{"role": "user", "content": "Hi"}], "output": "Hello"}).inputs
-    [Message(role='user', content='Hi')]
-    """
-    return _read_messages(observation, get_attributes(observation))[0]
-
-
-def _read_messages(
+def read_observation_messages(
     observation: Mapping[str, Any], attributes: Mapping[str, Any]
 ) -> tuple[CallMessages, bool]:
+    """The messages of an observation, from its input and output or its span attributes."""
     raw_input, raw_output = observation.get("input"), observation.get("output")
     request, response = parse_request(raw_input), parse_response(raw_output)
     is_complete = request is not None and response is not None
@@ -276,11 +240,7 @@ def _read_model_call(call: ModelCall, observation: Mapping[str, Any]) -> ModelCa
 
 
 def get_duration_ms(row: Mapping[str, Any]) -> float | None:
-    """The duration of a row, from its times or its latency in seconds.
-
-    >>> get_duration_ms({"startTime": "2026-01-01T00:00:00Z", "endTime": "2026-01-01T00:00:01.5Z"})
-    1500.0
-    """
+    """The duration of a row, from its times or its latency in seconds."""
     began, ended = parse_time(row.get("startTime")), parse_time(row.get("endTime"))
     if began is not None and ended is not None and ended >= began:
         return (ended - began).total_seconds() * 1e3
@@ -312,10 +272,10 @@ class TraceRows:
     def add_trace(self, row: Mapping[str, Any]) -> None:
         """Add the row of the trace with its observations and scores."""
         self.trace = _merge_rows(self.trace, omit_keys(row, "observations", "scores"))
-        self._add_rows(row, "observations", self.add_observation)
-        self._add_rows(row, "scores", self.add_score)
+        self._add_rows(row, "observations", self.observations)
+        self._add_rows(row, "scores", self.scores)
 
-    def _add_rows(self, row: Mapping[str, Any], name: str, add: Callable[[Mapping[str, Any]], None]) -> None:
+    def _add_rows(self, row: Mapping[str, Any], name: str, rows: dict[str | int, dict[str, Any]]) -> None:
         value = row.get(name)
         items = value if isinstance(value, list) else [value] if value else []
         # Lists of traces contain only the ids of their observations.
@@ -324,20 +284,13 @@ class TraceRows:
             self.trace = _merge_rows(self.trace, {name: ids})
         for item in items:
             if isinstance(item, dict):
-                add(normalize_keys(item))
+                _add_row(rows, normalize_keys(item))
             elif item not in ids:
                 self.unknown.append({name: item})
 
-    def add_observation(self, row: Mapping[str, Any]) -> None:
-        """Add an observation; rows with the same id are merged."""
-        _add_row(self.observations, row)
-
-    def add_score(self, row: Mapping[str, Any]) -> None:
-        """Add a score; rows with the same id are merged."""
-        _add_row(self.scores, row)
-
 
 def _add_row(rows: dict[str | int, dict[str, Any]], row: Mapping[str, Any]) -> None:
+    """Add an observation or a score; rows with the same id are merged."""
     key = as_text(row.get("id")) or len(rows)
     rows[key] = _merge_rows(rows.get(key, {}), row)
 
@@ -345,12 +298,13 @@ def _add_row(rows: dict[str | int, dict[str, Any]], row: Mapping[str, Any]) -> N
 class GroupedRows(NamedTuple):
     """The rows of a file by trace, and its session rows by id.
 
-    `empty` are the sessions without traces, with their lines.
+    `empty` are the sessions without traces, with their lines, and `lines` is the number of lines.
     """
 
     traces: dict[str, TraceRows]
     sessions: dict[str, dict[str, Any]]
     empty: dict[str, int]
+    lines: int = 0
 
 
 def _merge_rows(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
@@ -365,20 +319,12 @@ def _merge_rows(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str
 
 
 def normalize_keys(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with the key names of the API.
-
-    >>> normalize_keys({"trace_id": "t", "name": "a"})
-    {'traceId': 't', 'name': 'a'}
-    """
+    """A row with the key names of the API."""
     return {key if (name := _API_NAMES.get(key, key)) in row else name: value for key, value in row.items()}
 
 
 def classify_row(value: Any) -> str | None:
-    """The type of a row: `export`, `page`, `session`, `trace`, `observation`, `score` or None.
-
-    >>> classify_row({"id": "o", "traceId": "t", "type": "SPAN", "startTime": "2026-01-01"})
-    'observation'
-    """
+    """The type of a row: `export`, `page`, `session`, `trace`, `observation`, `score` or None."""
     if not isinstance(value, dict):
         return None
     row = normalize_keys(value)
@@ -408,13 +354,15 @@ def _has_traces(row: Mapping[str, Any]) -> bool:
     return as_text(first.get("id")) is not None and "timestamp" in first and has_content
 
 
-def group_rows(values: Iterator[tuple[int, Any]], strays: list[tuple[str, Any]]) -> GroupedRows:
+def group_rows(values: Iterable[tuple[int, Any]], strays: list[tuple[str, Any]]) -> GroupedRows:
     """Group the rows of a file by trace; append everything else to `strays`."""
     grouped = GroupedRows({}, {}, {})
+    lines = 0
     for line, value in values:
+        lines += 1
         for row in _flatten_rows(value):
             _add_to_group(row, line, grouped, strays)
-    return grouped
+    return grouped._replace(lines=lines)
 
 
 def _flatten_rows(value: Any) -> Iterator[Any]:
@@ -447,10 +395,8 @@ def _add_to_group(value: Any, line: int, grouped: GroupedRows, strays: list[tupl
         rows.add_trace(omit_keys(row, "trace"))
     elif row_type == "trace":
         rows.add_trace(row)
-    elif row_type == "observation":
-        rows.add_observation(row)
     else:
-        rows.add_score(row)
+        _add_row(rows.observations if row_type == "observation" else rows.scores, row)
 
 
 def _add_session(

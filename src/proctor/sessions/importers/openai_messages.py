@@ -16,7 +16,6 @@ from proctor.sessions.importers.json_values import (
     as_list,
     as_mapping,
     as_text,
-    default_session_id,
     describe_type,
     flatten_lists,
     omit_keys,
@@ -31,11 +30,17 @@ from proctor.sessions.importers.responses import (
     is_response,
     read_usage,
 )
-from proctor.sessions.importers.session_builder import SessionBuilder, merge_distinct
+from proctor.sessions.importers.session_builder import (
+    PendingSession,
+    SessionBuilder,
+    group_items,
+    merge_distinct,
+)
 
 NAME = "openai"
 
-_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+_SYSTEM_ROLES = ("system", "developer")
+_ROLES = (*_SYSTEM_ROLES, "user", "assistant", "tool", "function")
 _SYSTEM = ("system", "system_prompt", "system_instruction", "systemInstruction")
 _LISTS = ("messages", "traj", "trajectory", "conversation", "turns", "history", "chat")
 _CONTENT = ("content", "parts", "tool_calls", "function_call", "refusal", "audio")
@@ -76,41 +81,13 @@ def _find_list(fields: Mapping[str, Any]) -> str | None:
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
-    """Read the sessions of a file; values that belong to none go to the next or previous one.
-
-    A single session without an id is named after its file.
-    """
-    strays: list[Any] = []
-    bare: list[Any] = []
-    pending: _PendingSession | None = None
-    is_only = True
-    for value, place in _split_sessions(values, source):
-        if place is None:
-            (bare if _is_message(value) else strays).append(value)
-            continue
-        if pending is not None:
-            is_only = False
-            yield pending.build()
-        pending, strays = _PendingSession(value, place, strays), []
-    if bare:
-        # One message a line: the file is one session.
-        session = _PendingSession(bare, source, [])
-        if pending is None:
-            session.strays, strays = strays, []
-        yield session.build()
-    if pending is not None:
-        pending.strays += strays
-        pending.place = source if is_only and not bare else pending.place
-        yield pending.build()
-    elif strays:
-        builder = SessionBuilder()
-        for value in strays:
-            builder.add_unknown(None, value)
-        yield builder.build(default_session_id(source), NAME, source)
+    """Read the sessions of a file; see `group_items`."""
+    for pending in group_items(_split_sessions(values, source), source, _is_message):
+        yield _build(pending)
 
 
 def _split_sessions(values: Iterable[tuple[int, Any]], source: str) -> Iterator[tuple[Any, str | None]]:
-    """Each session with its place; other values have no place."""
+    """Each session with its location; other values have none."""
     for line, value in values:
         if _is_message_list(value):
             yield value, f"{source}:{line}" if line > 1 else source
@@ -122,31 +99,28 @@ def _split_sessions(values: Iterable[tuple[int, Any]], source: str) -> Iterator[
             yield value, f"{source}:{line}" if _is_session(value) else None
 
 
-class _PendingSession:
-    def __init__(self, value: Any, place: str, strays: list[Any]) -> None:
-        self._value, self.place, self.strays = value, place, strays
+def _build(pending: PendingSession) -> ImportedSession:
+    builder, fields = SessionBuilder(), as_mapping(pending.value)
+    messages, extra = _split_fields(pending.value)
+    scores = {name: item for name in _SCORES if isinstance(item := extra.get(name), bool | int | float)}
+    builder.recorded = merge_distinct(extra, {"scores": scores} if scores else {})
+    _add_system(builder, _find_system(fields, extra), messages)
+    for number, message in enumerate(messages, start=1):
+        add_message(builder, number, message)
+    add_response(builder, fields, messages)
+    for stray in pending.strays:
+        builder.add_unknown(None, stray)
+    return builder.build(_find_id(extra), NAME, pending.location)
 
-    def build(self) -> ImportedSession:
-        builder, fields = SessionBuilder(), as_mapping(self._value)
-        messages, extra = _split_fields(self._value)
-        scores = {name: it for name in _SCORES if isinstance(it := extra.get(name), bool | int | float)}
-        builder.recorded = merge_distinct(extra, {"scores": scores} if scores else {})
-        _add_system(builder, _find_system(fields, extra), messages)
-        for number, message in enumerate(messages, start=1):
-            add_message(builder, number, message)
-        add_response(builder, fields, messages)
-        for stray in self.strays:
-            builder.add_unknown(None, stray)
-        return builder.build(self._get_id(extra), NAME, self.place)
 
-    def _get_id(self, extra: Mapping[str, Any]) -> str:
-        for name in ("custom_id", *_IDS) if is_batch_line(extra) else _IDS:
-            if isinstance(own := extra.get(name), str | int) and own != "":
-                return str(own)
-        if isinstance(task := extra.get("task_id"), str | int):
-            trial = extra.get("trial")
-            return f"{task}" if trial is None else f"{task}-{trial}"
-        return default_session_id(self.place)
+def _find_id(extra: Mapping[str, Any]) -> str | None:
+    for name in ("custom_id", *_IDS) if is_batch_line(extra) else _IDS:
+        if isinstance(own := extra.get(name), str | int) and own != "":
+            return str(own)
+    task, trial = extra.get("task_id"), extra.get("trial")
+    if not isinstance(task, str | int):
+        return None
+    return f"{task}" if trial is None else f"{task}-{trial}"
 
 
 def _split_fields(value: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
@@ -186,7 +160,8 @@ def add_message(builder: SessionBuilder, number: int, message: Any) -> None:
 def _add_system(builder: SessionBuilder, content: Any, messages: Sequence[Any]) -> None:
     """Add the system prompt that a request has outside its messages."""
     content = as_mapping(content).get("parts", content)
-    if isinstance(content, str | list) and not any(_is_system(it, content) for it in messages):
+    known = [item.get("content") for item in map(as_mapping, messages) if item.get("role") in _SYSTEM_ROLES]
+    if isinstance(content, str | list) and content not in known:
         add_parsed(builder, parse_messages([{"role": "system", "content": content}]))
 
 
@@ -195,8 +170,3 @@ def _find_system(fields: Mapping[str, Any], extra: Mapping[str, Any]) -> Any:
     if content is None and _is_exchange(fields):
         return as_mapping(get_body(fields)).get("instructions") or extra.get("instructions") or None
     return content
-
-
-def _is_system(message: Any, content: Any) -> bool:
-    fields = as_mapping(message)
-    return fields.get("role") in ("system", "developer") and fields.get("content") == content

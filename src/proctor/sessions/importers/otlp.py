@@ -36,8 +36,7 @@ from proctor.sessions.importers.trace import (
     Step,
     assemble_trace,
     count_unknown_parts,
-    first_user_text,
-    last_assistant_text,
+    find_input_and_output,
     list_models,
     merge_source_fields,
 )
@@ -148,7 +147,7 @@ class Trace:
             "ended": record.ended,
             "attributes": matcher.strip_content(record.attributes, sources),
             "body": None if has_events and matcher.consume(record.body) else record.body,
-            "events": [entry for it in events if (entry := _make_event_entry(it, event_matcher))],
+            "events": [entry for item in events if (entry := _make_event_entry(item, event_matcher))],
             "scope": record.scope,
             "odd": record.odd,
         }
@@ -164,7 +163,9 @@ class Trace:
         first = min(roots, key=lambda r: r.began or 0, default=None)
         attributes = {} if first is None else first.attributes
         trace_fields = {
-            field: next((it for r in records if (it := _find_value(r.attributes, names)) is not None), None)
+            field: next(
+                (item for r in records if (item := _find_value(r.attributes, names)) is not None), None
+            )
             for field, names in _TRACE_FIELDS.items()
         }
         recorded: dict[str, Any] = {
@@ -178,7 +179,7 @@ class Trace:
             "resources": _deduplicate(r.resource for r in records),
             "spans": spans,
         }
-        first_input, last_output = first_user_text(session), last_assistant_text(session)
+        first_input, last_output = find_input_and_output(session)
         return ImportedSession(
             name,
             session,
@@ -273,7 +274,7 @@ def _find_value(attributes: Mapping[str, Any], names: Sequence[str]) -> Any:
 def _deduplicate(resources: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     # The spans of a program share one object, which may be long.
     distinct = {id(resource): resource for resource in resources if resource}.values()
-    return list({repr(it): it for it in distinct}.values() if len(distinct) > 1 else distinct)
+    return list({repr(item): item for item in distinct}.values() if len(distinct) > 1 else distinct)
 
 
 def _to_iso(nanoseconds: int | None) -> str | None:
@@ -307,8 +308,8 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
             else:
                 traces.setdefault(record.trace, Trace(line)).add(record)
     for name, trace in traces.items():
-        place = f"{source}:{trace.line}" if line_count > 1 else source
-        yield trace.build(name or default_session_id(place), place, strays)
+        location = f"{source}:{trace.line}" if line_count > 1 else source
+        yield trace.build(name or default_session_id(location), location, strays)
         strays = []
     if strays:
         unknown = dict(Counter(stray.kind for stray in strays))

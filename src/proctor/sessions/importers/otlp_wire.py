@@ -61,11 +61,7 @@ class UnknownItem(NamedTuple):
 
 
 def is_document(value: Any) -> bool:
-    """True for an OTLP document: spans, log records or metrics.
-
-    >>> is_document({"resourceSpans": []}), is_document({"spans": []})
-    (True, False)
-    """
+    """True for an OTLP document: spans, log records or metrics."""
     return any(isinstance(as_mapping(value).get(name), list) for name in (*_RESOURCES, *_METRICS))
 
 
@@ -84,11 +80,7 @@ def parse_document(document: Any) -> Iterator[Record | UnknownItem]:
 
 
 def to_storable(value: Any) -> Any:
-    """A value, or its JSON text if it is nested too deep.
-
-    >>> to_storable([1])
-    [1]
-    """
+    """A value, or its JSON text if it is nested too deep."""
     if not is_too_deep(value):
         return value
     try:
@@ -241,11 +233,7 @@ def _simplify_attributes(raw: Any) -> Any:
 
 
 def parse_attributes(raw: Any) -> tuple[dict[str, Any], list[Any]]:
-    """Attributes by name, and the malformed ones; of two with one name the later wins.
-
-    >>> parse_attributes([{"key": "n", "value": {"intValue": "3"}}, 7])
-    ({'n': 3}, [7])
-    """
+    """Attributes by name, and the malformed ones; of two with one name the later wins."""
     if isinstance(raw, dict):
         # Some tools write a mapping.
         return {name: parse_value(value) for name, value in raw.items()}, []
@@ -265,13 +253,7 @@ def parse_attributes(raw: Any) -> tuple[dict[str, Any], list[Any]]:
 
 
 def parse_value(raw: Any) -> Any:
-    """An OTLP/JSON value as plain data; anything else is returned unchanged.
-
-    >>> parse_value({"arrayValue": {"values": [{"intValue": "3"}, {"boolValue": True}]}})
-    [3, True]
-    >>> parse_value({"kvlistValue": {"values": [{"key": "a", "value": {"doubleValue": 0.5}}]}})
-    {'a': 0.5}
-    """
+    """An OTLP/JSON value as plain data; anything else is returned unchanged."""
     if not isinstance(raw, dict) or len(raw) != 1:
         return None if raw == {} else raw
     ((kind, value),) = raw.items()

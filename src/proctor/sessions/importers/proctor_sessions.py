@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -21,7 +21,7 @@ from proctor.sessions.importers.json_values import (
     omit_keys,
     unread_fields,
 )
-from proctor.sessions.importers.session_builder import SessionBuilder, merge_distinct
+from proctor.sessions.importers.session_builder import SessionBuilder, group_items, merge_distinct
 
 NAME = "proctor"
 
@@ -30,40 +30,27 @@ _IDS = ("id", "session_id")
 _EVENT_TYPES: Any = Message | ToolCall | ModelCall | CustomEvent
 
 
-class _PendingSession(NamedTuple):
-    """An object, the session in it, and stray values to keep with it."""
-
-    value: Any
-    session: Mapping[str, Any]
-    line: int
-    strays: list[Any]
-
-
 def looks_like(values: Sequence[Any]) -> bool:
     """True for objects that are or contain a session with events."""
-    return any(_find_session(value) is not None for _, value in flatten_lists((0, it) for it in values))
+    return any(_find_session(value) is not None for _, value in flatten_lists((0, item) for item in values))
 
 
 def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSession]:
     """Read the sessions of a file; values that are none go to the next or previous session."""
-    strays: list[Any] = []
-    pending: _PendingSession | None = None
-    is_only = True
-    for line, value in flatten_lists(values):
-        session = _find_session(value)
-        session = _find_empty_session(value) if session is None else session
-        if session is None:
-            strays.append(value)
-            continue
-        if pending is not None:
-            is_only = False
-            yield _build(pending, f"{source}:{pending.line}")
-        pending, strays = _PendingSession(value, session, line, strays), []
-    if pending is not None:
-        # A single session is named after its file.
-        yield _add_strays(_build(pending, source if is_only else f"{source}:{pending.line}"), strays)
-    elif strays:
-        yield _add_strays(SessionBuilder().build(default_session_id(source), NAME, source), strays)
+    items = (
+        (value, None if _find_any_session(value) is None else f"{source}:{line}")
+        for line, value in flatten_lists(values)
+    )
+    for pending in group_items(items, source, lambda _: False):
+        yield _add_strays(_build(pending.value, pending.location), pending.strays)
+
+
+def _find_any_session(value: Any) -> Mapping[str, Any] | None:
+    """The session in an object; one without events may be written without the key `events`."""
+    session = _find_session(value)
+    outer = as_mapping(value)
+    candidates = (outer.get("session"), as_mapping(outer.get("trial")).get("session"))
+    return session if session is not None else next((item for item in candidates if item == {}), None)
 
 
 def _find_session(value: Any) -> Mapping[str, Any] | None:
@@ -78,22 +65,17 @@ def _find_session(value: Any) -> Mapping[str, Any] | None:
     return next((session for session in (inner, of_trial) if session.get("events") == []), None)
 
 
-def _find_empty_session(value: Any) -> Mapping[str, Any] | None:
-    """A session without events, which is written without the key `events`."""
-    outer = as_mapping(value)
-    candidates = (outer.get("session"), as_mapping(outer.get("trial")).get("session"))
-    return next((session for session in candidates if session == {}), None)
-
-
-def _build(pending: _PendingSession, place: str) -> ImportedSession:
-    value, session, _, strays = pending
+def _build(value: Any, location: str) -> ImportedSession:
+    session = _find_any_session(value)
+    if session is None:
+        return SessionBuilder().build(None, NAME, location)
     outer = value if session is not value else {}
     trial = as_mapping(outer.get("trial"))
     sample = as_mapping(trial.get("sample"))
     events, unknown = _read_events(session)
-    ids = (as_text(it.get(key)) for it in (outer, sample, session) for key in _IDS)
+    ids = (as_text(item.get(key)) for item in (outer, sample, session) for key in _IDS)
     own_id = next(filter(None, ids), None)
-    name = own_id or default_session_id(place)
+    name = own_id or default_session_id(location)
     id_fields = dict.fromkeys(_IDS, name)
     read = {"output": outer.get("output"), "input": outer.get("input"), "format": NAME} | id_fields
     rest = unread_fields(omit_keys(outer, "session", "trial", "recorded"), read)
@@ -106,18 +88,17 @@ def _build(pending: _PendingSession, place: str) -> ImportedSession:
         recorded["recorded"] = previous
     first_input = outer.get("input", sample.get("input"))
     last_output = outer.get("output", trial.get("output"))
-    imported = ImportedSession(
+    return ImportedSession(
         name,
         Session(events),
         NAME,
-        place,
+        location,
         _first_text(events, "user") if first_input is None else first_input,
         _first_text(events[::-1], "assistant") if last_output is None else last_output,
         recorded,
         unknown,
         is_named=bool(own_id) and not session.get("events"),
     )
-    return _add_strays(imported, strays)
 
 
 def _get_rest(outer: Mapping[str, Any], session: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,7 +125,7 @@ def _read_events(session: Mapping[str, Any]) -> tuple[list[Event], dict[str, int
 
 def _first_text(events: Sequence[Event], role: str) -> str | None:
     messages = (event for event in events if isinstance(event, Message) and event.role == role)
-    return next((text for it in messages if (text := extract_text(it.content, role))), None)
+    return next((text for item in messages if (text := extract_text(item.content, role))), None)
 
 
 def _add_strays(imported: ImportedSession, strays: Sequence[Any]) -> ImportedSession:

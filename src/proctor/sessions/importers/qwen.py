@@ -10,7 +10,6 @@ from proctor.sessions.importers.json_values import (
     ImportedSession,
     as_mapping,
     as_text,
-    default_session_id,
     flatten_lists,
     read_gemini_usage,
     unread_fields,
@@ -23,7 +22,7 @@ _SPEAKERS = ("user", "assistant", "tool_result")
 
 def looks_like(values: Sequence[Any]) -> bool:
     """True for lines whose `message` has `parts`."""
-    return any(_is_message(as_mapping(value)) for _, value in flatten_lists((0, it) for it in values))
+    return any(_is_message(as_mapping(value)) for _, value in flatten_lists((0, item) for item in values))
 
 
 def _is_message(line: Mapping[str, Any]) -> bool:
@@ -43,7 +42,7 @@ def read(values: Iterable[tuple[int, Any]], source: str) -> Iterator[ImportedSes
         current = session_id or current
         _add_line(builders.setdefault(current, SessionBuilder()), line, value)
     for session_id, builder in builders.items():
-        yield builder.build(session_id or default_session_id(source), NAME, source)
+        yield builder.build(session_id, NAME, source)
 
 
 def _add_line(builder: SessionBuilder, line: int, value: Any) -> None:

@@ -33,13 +33,7 @@ _METADATA = ("id", "object", "created", "model", "usage", "usageMetadata")
 
 
 def add_parsed(builder: SessionBuilder, parsed: ParsedMessages) -> ContentMatcher:
-    """Add parsed messages; the returned matcher finds the fields that the session lacks.
-
-    >>> call = {"type": "tool_use", "id": "c1", "name": "find", "input": {"q": 1}}
-    >>> matcher = add_parsed(SessionBuilder(), parse_messages([{"role": "assistant", "content": [call]}]))
-    >>> matcher.unmatched_fields({"content": [call], "stop_reason": "tool_use"})
-    {'stop_reason': 'tool_use'}
-    """
+    """Add parsed messages; the returned matcher finds the fields that the session lacks."""
     events: list[Event] = []
     for kind, items in ((THINKING, parsed.thoughts), ("tool on offer", parsed.tools)):
         for item in items:
@@ -68,10 +62,7 @@ def _add_message(builder: SessionBuilder, message: Message) -> None:
 
 def _add_result(builder: SessionBuilder, message: Message, *, has_failed: bool) -> Message:
     """Add a tool result; return it with the name of the called tool."""
-    content, error = message.content, None
-    if has_failed:
-        error = content if isinstance(content, str) and content else "it failed"
-    name = builder.add_result(message.call_id, content, error=error, name=message.name)
+    name = builder.add_result(message.call_id, message.content, has_failed=has_failed, name=message.name)
     return msgspec.structs.replace(message, name=name, tool_calls=())
 
 
@@ -165,11 +156,6 @@ def read_usage(fields: Mapping[str, Any]) -> Usage:
     """The usage in the formats of OpenAI and Anthropic.
 
     Anthropic counts cached tokens separately from the input.
-
-    >>> read_usage({"prompt_tokens": 9, "completion_tokens": 2}).total_tokens
-    11
-    >>> read_usage({"input_tokens": 5, "cache_read_input_tokens": 100, "output_tokens": 2})
-    Usage(input_tokens=105, output_tokens=2, cached_tokens=100)
     """
     detail_names = ("prompt_tokens_details", "input_tokens_details")
     details = next(filter(None, (as_mapping(fields.get(name)) for name in detail_names)), {})

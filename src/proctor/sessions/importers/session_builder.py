@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import chain
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -13,6 +15,7 @@ from proctor.records.session import CustomEvent, Event, Message, ModelCall, Role
 from proctor.records.session_events import ORPHAN_RESULT, UNANSWERED
 from proctor.sessions.importers.json_values import (
     ImportedSession,
+    default_session_id,
     describe_type,
     extract_text,
     parse_time,
@@ -22,28 +25,43 @@ from proctor.sessions.importers.json_values import (
 UNKNOWN_MODEL = "unknown"
 
 
+class KeyedQueue:
+    """Numbers in queues by key; each number is taken once, from any of its queues."""
+
+    def __init__(self) -> None:
+        self._queues: defaultdict[Hashable, deque[int]] = defaultdict(deque)
+        self._taken: set[int] = set()
+
+    def put(self, number: int, *keys: Hashable) -> None:
+        for key in keys:
+            self._queues[key].append(number)
+
+    def take(self, *keys: Hashable) -> int | None:
+        """Take the first number, trying the keys in order."""
+        for key in keys:
+            queue = self._queues.get(key, ())
+            while queue:
+                number = queue.popleft()
+                if number not in self._taken:
+                    self._taken.add(number)
+                    return number
+        return None
+
+
 class SessionBuilder:
     """Collects the events of one session in log order.
 
     Results are put into their calls. Calls of one message that share an id are answered in order;
     a later message that reuses an id gets its own results. Lines with the same `key` form one
     message with one model call, but text after a tool result starts a new message.
-
-    >>> builder = SessionBuilder()
-    >>> builder.add_message("assistant", "", calls=[ToolCall("search", {"q": "France"}, call_id="1")])
-    >>> _ = builder.add_result("1", "Paris")
-    >>> builder.build("s1", "openai", "chat.json").session[ToolCall][0].result
-    'Paris'
     """
 
     def __init__(self) -> None:
         self._events: list[Event] = []
-        # By call id: the message number, and the indexes of its calls without a result.
-        self._pending: dict[str, tuple[int, deque[int]]] = {}
+        self._open = KeyedQueue()
+        # By call id: the number of the last message with such a call.
+        self._last_message: dict[str, int] = {}
         self._finished: dict[str, int] = {}
-        self._without_id: deque[int] = deque()
-        self._without_id_by_name: defaultdict[str, deque[int]] = defaultdict(deque)
-        self._open: set[int] = set()
         self._message_count = 0
         self._inserted: defaultdict[int, list[Message]] = defaultdict(list)
         self._model_calls: dict[Hashable, int] = {}
@@ -53,7 +71,7 @@ class SessionBuilder:
         self._continuations: defaultdict[int, list[tuple[Any, list[ToolCall]]]] = defaultdict(list)
         self._unknown: Counter[str] = Counter()
         self._notes: list[dict[str, Any]] = []
-        self._times: list[str] = []
+        self._times: list[tuple[datetime, str]] = []
         self.recorded: dict[str, Any] = {}
 
     def __len__(self) -> int:
@@ -83,22 +101,17 @@ class SessionBuilder:
             self.add_call(call)
 
     def insert_message(self, index: int, role: Role, content: str) -> None:
-        """Insert a message before the event with this index."""
         self._inserted[index].append(Message(role, content))
 
     def add_call(self, call: ToolCall) -> None:
         """Add a tool call that waits for its result."""
         index = len(self._events)
         self._events.append(unanswered_event(call))
-        self._open.add(index)
         if call.call_id is None:
-            self._without_id.append(index)
-            self._without_id_by_name[call.name].append(index)
+            self._open.put(index, ("name", None), ("name", call.name))
             return
-        number, pending = self._pending.get(call.call_id, (-1, deque()))
-        if number != self._message_count:
-            self._pending[call.call_id] = self._message_count, (pending := deque())
-        pending.append(index)
+        self._last_message[call.call_id] = self._message_count
+        self._open.put(index, ("id", call.call_id, self._message_count))
         self._finished.pop(call.call_id, None)
 
     def add_finished_call(self, call: ToolCall) -> None:
@@ -112,21 +125,27 @@ class SessionBuilder:
         result: Any,
         *,
         error: str | None = None,
+        has_failed: bool = False,
         duration_ms: float | None = None,
         name: str | None = None,
     ) -> str | None:
         """Put a result into its call and return the tool name.
 
         Without a call id, the result belongs to the first open call of that name, or of any name.
+        The result of a call that has failed is its error, if it is a text.
         """
-        index = self._find_open_call(call_id, name)
+        if has_failed:
+            error = result if isinstance(result, str) and result else "it failed"
+        if call_id is None:
+            index = self._open.take(("name", name))
+        else:
+            index = self._open.take(("id", call_id, self._last_message.get(call_id)))
         self._has_result = True
         if index is None:
             data = {"call_id": call_id, "of": name, "content": result, "failure": error}
             self._unknown[ORPHAN_RESULT] += 1
             self.add_event(ORPHAN_RESULT, {key: value for key, value in data.items() if value is not None})
             return name
-        self._open.discard(index)
         if call_id is not None:
             self._finished[call_id] = index
         event = self._events[index]
@@ -153,16 +172,6 @@ class SessionBuilder:
             duration_ms=duration_ms if call.duration_ms is None else call.duration_ms,
         )
         return True
-
-    def _find_open_call(self, call_id: str | None, name: str | None) -> int | None:
-        if call_id is not None:
-            _, pending = self._pending.get(call_id, (0, deque()))
-        else:
-            pending = self._without_id if name is None else self._without_id_by_name[name]
-        while pending:
-            if (index := pending.popleft()) in self._open:
-                return index
-        return None
 
     def add_model_call(
         self, key: Hashable, model: str | None, usage: Usage, *, finish_reason: str | None = None
@@ -208,18 +217,21 @@ class SessionBuilder:
 
     def add_time(self, time: Any) -> None:
         """Record when something happened; ignore values that are not times."""
-        if parse_time(time) is not None:
-            self._times.append(time)
+        if (parsed := parse_time(time)) is not None:
+            self._times.append((parsed, time))
 
-    def build(self, name: str, format_name: str, source: str) -> ImportedSession:
-        """Return the session with its first user text and last assistant text."""
-        times = sorted(self._times, key=_to_timestamp)
+    def build(self, name: str | None, format_name: str, source: str) -> ImportedSession:
+        """Return the session with its first user text and last assistant text.
+
+        A session without a name is named after its source.
+        """
+        times = [text for _, text in sorted(self._times, key=itemgetter(0))]
         extra: dict[str, Any] = {"started_at": times[0], "ended_at": times[-1]} if times else {}
         if self._notes:
             extra["log"] = self._notes
         events = [*self._ordered_events()]
         return ImportedSession(
-            name,
+            name or default_session_id(source),
             Session(events),
             format_name,
             source,
@@ -237,6 +249,42 @@ class SessionBuilder:
         yield from self._inserted.get(len(self._events), ())
 
 
+class PendingSession(NamedTuple):
+    """The value that contains a session, its location, and stray values to store with it."""
+
+    value: Any
+    location: str
+    strays: Sequence[Any]
+
+
+def group_items(
+    items: Iterable[tuple[Any, str | None]], source: str, is_message: Callable[[Any], bool]
+) -> Iterator[PendingSession]:
+    """The sessions of a file from its items; only an item that is a session has a location.
+
+    Messages outside of sessions form one session. Other items go to the next or previous session.
+    A single session is named after its file.
+    """
+    strays: list[Any] = []
+    messages: list[Any] = []
+    pending: PendingSession | None = None
+    is_only = True
+    for item, location in items:
+        if location is None:
+            (messages if is_message(item) else strays).append(item)
+            continue
+        if pending is not None:
+            is_only = False
+            yield pending
+        pending, strays = PendingSession(item, location, strays), []
+    if pending is not None:
+        location = source if is_only and not messages else pending.location
+        yield PendingSession(pending.value, location, [*pending.strays, *strays])
+        strays = []
+    if messages or strays:
+        yield PendingSession(messages, source, strays)
+
+
 def _first_text(events: Sequence[Event], role: Role) -> str | None:
     """The first text of a role; messages of programs have a name and come last."""
     messages = [event for event in events if isinstance(event, Message) and event.role == role]
@@ -246,11 +294,7 @@ def _first_text(events: Sequence[Event], role: Role) -> str | None:
 
 
 def merge_distinct(recorded: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two mappings; rename keys of `extra` that exist.
-
-    >>> merge_distinct({"log": "theirs"}, {"log": "ours", "started_at": "now"})
-    {'log': 'theirs', 'imported log': 'ours', 'started_at': 'now'}
-    """
+    """Merge two mappings; rename keys of `extra` that exist."""
     merged = dict(recorded)
     for name, value in extra.items():
         while name in merged:
@@ -269,16 +313,11 @@ def unanswered_event(call: ToolCall) -> CustomEvent:
 
 def _merge_message(event: Event, continuations: Sequence[tuple[Any, list[ToolCall]]]) -> Message:
     assert isinstance(event, Message)
-    contents = [it for it in (event.content, *(content for content, _ in continuations)) if it]
+    contents = [item for item in (event.content, *(content for content, _ in continuations)) if item]
     if all(isinstance(content, str) for content in contents):
         merged: Any = "\n".join(contents)
     else:
-        lists = (it if isinstance(it, list) else [{"type": "text", "text": it}] for it in contents)
+        lists = (item if isinstance(item, list) else [{"type": "text", "text": item}] for item in contents)
         merged = [*chain.from_iterable(lists)]
     calls = (call for _, calls in continuations for call in calls)
     return msgspec.structs.replace(event, content=merged, tool_calls=(*event.tool_calls, *calls))
-
-
-def _to_timestamp(time: str) -> float:
-    parsed = parse_time(time)
-    return parsed.timestamp() if parsed is not None else 0.0

@@ -18,22 +18,17 @@ import msgspec
 from proctor.core.resources import UNREADABLE, open_gzip
 from proctor.errors import ConfigError, DatasetError, Problem, suggest_name
 from proctor.records.session import CustomEvent
+from proctor.sessions.genai.values import is_too_deep
 from proctor.sessions.importers.json_values import ImportedSession, describe_value
 
 MAX_PROBLEMS = 1000
 # Format names and their modules, in order of detection: a format that another one could claim
 # comes before that one.
 FORMATS = {
-    "otlp": "otlp",
-    "langfuse": "langfuse",
-    "codex": "codex",
-    "qwen": "qwen",
-    "gemini": "gemini",
-    "claude-code": "claude_code",
-    "langchain": "langchain_messages",
-    "proctor": "proctor_sessions",
+    "otlp": "otlp", "langfuse": "langfuse", "codex": "codex", "qwen": "qwen", "gemini": "gemini",
+    "claude-code": "claude_code", "langchain": "langchain_messages", "proctor": "proctor_sessions",
     "openai": "openai_messages",
-}
+}  # fmt: skip
 AUTO = "auto"
 # How many values decide the format: a log may begin with many lines that are not messages.
 DETECTION_VALUES = 50
@@ -59,14 +54,7 @@ class _FileProblems(NamedTuple):
 
 
 class ReadProblems:
-    """What could not be read, in the order of the files.
-
-    >>> problems = ReadProblems()
-    >>> for line in (3, 4):
-    ...     problems.add(Path("notes.json"), "it is not JSON", line)
-    >>> [str(problem) for problem in problems.by_file]
-    ['notes.json: 2 lines that cannot be read as they are, such as line 3: it is not JSON']
-    """
+    """What could not be read, in the order of the files."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -75,10 +63,10 @@ class ReadProblems:
         self._last: Path | None = None
         self._by_file: dict[Path, _FileProblems] = {}
 
-    def add(self, file: Path, text: str, place: int | None = None, unit: str = "line") -> None:
+    def add(self, file: Path, text: str, location: int | None = None, unit: str = "line") -> None:
         """Add a problem of a file, or of a line or session in it."""
         self.count += 1
-        problem = Problem(str(file) if place is None else f"{file}:{place}", text)
+        problem = Problem(str(file) if location is None else f"{file}:{location}", text)
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(problem)
         if file != self._last:
@@ -86,15 +74,14 @@ class ReadProblems:
             self.files += 1
         if file in self._by_file:
             previous = self._by_file[file]
-            same_unit = unit if unit == previous.unit and place is not None else "part"
+            same_unit = unit if unit == previous.unit and location is not None else "part"
             self._by_file[file] = previous._replace(number=previous.number + 1, unit=same_unit)
         elif self.files <= MAX_PROBLEMS:
-            example = text if place is None else f"{unit} {place}: {text}"
-            self._by_file[file] = _FileProblems(1, "part" if place is None else unit, problem, example)
+            example = text if location is None else f"{unit} {location}: {text}"
+            self._by_file[file] = _FileProblems(1, "part" if location is None else unit, problem, example)
 
     @property
     def by_file(self) -> list[Problem]:
-        """One problem per file."""
         return [_summarize(file, problems) for file, problems in self._by_file.items()]
 
     @property
@@ -113,7 +100,7 @@ class ReadProblems:
 def _summarize(file: Path, problems: _FileProblems) -> Problem:
     if problems.number == 1:
         return problems.first
-    text = f"{problems.number:,} {problems.unit}s that cannot be read as they are"
+    text = f"{problems.number:,} {problems.unit}s with problems"
     return Problem(str(file), f"{text}, such as {problems.example}")
 
 
@@ -121,7 +108,7 @@ def _merge_problems(problems: list[Problem]) -> Problem:
     first, others = problems[0], len(problems) - 1
     if not others:
         return first
-    return Problem(first.where, f"{first.what}; the same of {others:,} other file{'s' if others > 1 else ''}")
+    return Problem(first.where, f"{first.what}; the same in {others:,} other file{'s' if others > 1 else ''}")
 
 
 class Format(Protocol):
@@ -131,19 +118,12 @@ class Format(Protocol):
 
     def looks_like(self, values: Sequence[Any], /) -> bool:
         """True if the first values of a file have this format."""
-        ...
 
     def read(self, values: Iterable[tuple[int, Any]], source: str, /) -> Iterator[ImportedSession]:
         """Read the sessions from the values of a file and their line numbers."""
-        ...
 
 
 def load_format(name: str) -> Format:
-    """Load a format by its name.
-
-    >>> load_format("claude-code").NAME
-    'claude-code'
-    """
     if name not in FORMATS:
         raise ConfigError(
             f"there is no format {name!r}", where="format", fix=suggest_name(name, [AUTO, *FORMATS])
@@ -153,14 +133,8 @@ def load_format(name: str) -> Format:
 
 
 def detect_format(values: Sequence[Any]) -> Format | None:
-    """Detect the format from the first values of a file; None if it is unknown.
-
-    >>> detect_format([{"role": "user", "content": "Hello"}]).NAME
-    'openai'
-    >>> detect_format([{"id": "1", "input": "2 + 2"}]) is None
-    True
-    """
-    return next((it for it in map(load_format, FORMATS) if it.looks_like(values)), None)
+    """Detect the format from the first values of a file; None if it is unknown."""
+    return next((item for item in map(load_format, FORMATS) if item.looks_like(values)), None)
 
 
 class SessionFiles:
@@ -168,15 +142,8 @@ class SessionFiles:
 
     Only the current file is in memory. `form` forces a format; otherwise the content of each file
     decides. In a folder, files with a JSON extension (also .gz) are read, or those that match
-    `pattern`. Unreadable lines and files are in `problems`, `damaged` counts them, and `damage`
-    groups them by file. They raise an error only if no session can be read.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> folder = TemporaryDirectory()
-    >>> _ = Path(folder.name, "a.json").write_text('[{"role": "user", "content": "Hello"}]')
-    >>> [session.input for session in SessionFiles(folder.name)]
-    ['Hello']
-    >>> folder.cleanup()
+    `pattern`. `read_problems` lists unreadable lines and files, and `problem_count` counts them.
+    They raise an error only if no session can be read.
     """
 
     def __init__(self, path: str | Path, form: str | None = None, *, pattern: str | None = None) -> None:
@@ -185,12 +152,12 @@ class SessionFiles:
         self._start = Path.cwd() if not self.path.is_absolute() else Path()
         self._format = None if form in (None, AUTO) else load_format(str(form))
         self._pattern = pattern
-        self.damage = ReadProblems()
+        self.read_problems = ReadProblems()
         self.files = 0
         self._values_read = 0
 
     def __iter__(self) -> Iterator[ImportedSession]:
-        self.damage, self.files, self._values_read = ReadProblems(), 0, 0
+        self.read_problems, self.files, self._values_read = ReadProblems(), 0, 0
         is_empty = True
         for file in self._list_files():
             self.files += 1
@@ -206,12 +173,12 @@ class SessionFiles:
     @property
     def problems(self) -> list[Problem]:
         """The first thousand problems of the last iteration."""
-        return self.damage.problems
+        return self.read_problems.problems
 
     @property
-    def damaged(self) -> int:
+    def problem_count(self) -> int:
         """How many lines and files the last iteration could not read."""
-        return self.damage.count
+        return self.read_problems.count
 
     def _list_files(self) -> Iterator[Path]:
         root = self._start / self.path
@@ -239,7 +206,7 @@ class SessionFiles:
         return is_match and _may_be_file(self._start / file)
 
     def _read_file(self, file: Path) -> Iterator[ImportedSession]:
-        previous_count, values = self.damaged, self._read_values(file)
+        previous_count, values = self.problem_count, self._read_values(file)
         first = list(islice(values, DETECTION_VALUES))
         form = self._format or detect_format([value for _, value in first])
         if form is not None:
@@ -247,13 +214,13 @@ class SessionFiles:
             for session in self._read_sessions(form, first, values, file):
                 is_empty = False
                 yield session
-            if is_empty and self.damaged == previous_count:
-                self.damage.add(file, f"there is no session of {form.NAME} in it")
+            if is_empty and self.problem_count == previous_count:
+                self.read_problems.add(file, f"it contains no {form.NAME} session")
         elif first:
             start = describe_value(first[0][1])
-            self.damage.add(file, f"its format is unknown: it begins with {start}")
-        elif self.damaged == previous_count:
-            self.damage.add(file, "it is empty")
+            self.read_problems.add(file, f"its format is unknown: it begins with {start}")
+        elif self.problem_count == previous_count:
+            self.read_problems.add(file, "it is empty")
 
     def _read_sessions(
         self, form: Format, first: list[tuple[int, Any]], values: Iterator[tuple[int, Any]], file: Path
@@ -263,7 +230,7 @@ class SessionFiles:
             try:
                 session = next(sessions, None)
             except Exception as error:  # one file must not stop a folder
-                self.damage.add(file, f"{IMPORTER_FAILED}: {type(error).__name__}: {error}")
+                self.read_problems.add(file, f"{IMPORTER_FAILED}: {type(error).__name__}: {error}")
                 return
             if session is None:
                 return
@@ -271,32 +238,32 @@ class SessionFiles:
                 yield session
                 continue
             types = ", ".join(f"{n} × {name}" for name, n in session.passed_over.items())
-            text = f"there is no session of {form.NAME} in it ({types or 'it is empty'})"
+            text = f"it contains no {form.NAME} session ({types or 'it is empty'})"
             other = detect_format([value for _, value in first])
             if other is not None and other.NAME != form.NAME:
                 text += f"; it looks like {other.NAME}"
-            place = session.source.removeprefix(f"{file}:")
-            self.damage.add(file, text, int(place) if place.isdecimal() else None, "session")
+            location = session.source.removeprefix(f"{file}:")
+            self.read_problems.add(file, text, int(location) if location.isdecimal() else None, "session")
 
     def _read_values(self, file: Path) -> Iterator[tuple[int, Any]]:
         """The readable values of a file; if it breaks off, those before."""
         try:
             if not stat.S_ISREG((self._start / file).stat().st_mode):
-                self.damage.add(file, NOT_A_FILE)
+                self.read_problems.add(file, NOT_A_FILE)
                 return
             with _open(self._start / file) as stream:
                 for number, (value, problem) in _decode_stream(stream):
                     if problem is not None:
-                        self.damage.add(file, problem, number)
+                        self.read_problems.add(file, problem, number)
                     if problem in (None, REPAIRED):
                         self._values_read += 1
                         yield number, value
         except UNREADABLE as error:
-            self.damage.add(file, _explain(error))
+            self.read_problems.add(file, _explain(error))
 
     def _add_folder_problem(self, error: OSError) -> None:
         folder = Path(error.filename).relative_to(self._start / self.path)
-        self.damage.add(self.path / folder, _explain(error))
+        self.read_problems.add(self.path / folder, _explain(error))
 
     def _make_error(self) -> DatasetError:
         where = str(self.path)
@@ -307,13 +274,13 @@ class SessionFiles:
             if self._pattern is not None:
                 text = f"no file in this folder matches {self._pattern!r}"
             return DatasetError(text, where=where)
-        # A format helps only if there are values that nobody understood.
+        # A format helps only if there are values that no format understands.
         fix = f"choose a format with --format: {', '.join(FORMATS)}" if self._values_read else ""
-        by_file = self.damage.by_file
+        by_file = self.read_problems.by_file
         if len(by_file) == 1 and by_file[0].where == where:
             return DatasetError(by_file[0].what, where=where, fix=fix)
         text = "no session can be read"
-        return DatasetError(text, where=where, problems=self.damage.grouped, fix=fix)
+        return DatasetError(text, where=where, problems=self.read_problems.grouped, fix=fix)
 
 
 def read_first_values(path: Path) -> list[Any]:
@@ -366,11 +333,7 @@ def _decode_stream(stream: BinaryIO) -> Iterator[tuple[int, tuple[Any, str | Non
 
 
 def _find_document_error(data: bytes) -> int | None:
-    """The line offset at which a document is damaged; None if the data is one value per line.
-
-    >>> _find_document_error(b'[\\n {"role": "user",\\n  "con'), _find_document_error(b'{"cut\\n{"a": 1}\\n')
-    (2, None)
-    """
+    """The line offset at which a document is damaged; None if the data is one value per line."""
     first, _, rest = data.partition(b"\n")
     text = data.decode("utf-8", "replace")
     position = len(text)
@@ -384,32 +347,27 @@ def _find_document_error(data: bytes) -> int | None:
         return None
     lines = rest.split(b"\n", _MAX_LINES_CHECKED)[:_MAX_LINES_CHECKED]
     readable = sum(isinstance(decode_line(line)[0], dict | list) for line in lines)
-    # The last item of a list may be readable; otherwise no readable line is given up.
+    # The last item of a list may be readable; otherwise no readable line is dropped.
     if readable > (1 if first.strip() in (b"[", b"{") else 0):
         return None
     return text.count("\n", 0, position)
 
 
 def decode_line(line: bytes) -> tuple[Any, str | None]:
-    """The value of a line and its problem; a repaired value has both.
-
-    >>> decode_line(b'{"a": 1}'), decode_line(b'{"a": ')[1]
-    (({'a': 1}, None), 'it is not JSON: expecting value, at character 7')
-    """
+    """The value of a line and its problem; a repaired value has both."""
     try:
-        value = msgspec.json.decode(line)
-        return (None, TOO_DEEP) if _is_deep(line, value) else (value, None)
+        value, problem = msgspec.json.decode(line), None
     except (ValueError, RecursionError):
-        pass
-    try:
-        value = _repair(json.loads(line.decode("utf-8", "replace").rstrip("\r\n")))
-        return (None, TOO_DEEP) if _is_deep(line, value) else (value, REPAIRED)
-    except json.JSONDecodeError as error:
-        return None, f"it is not JSON: {error.msg.lower()}, at character {error.colno}"
-    except RecursionError:
-        return None, TOO_DEEP
-    except ValueError:
-        return None, "a number in it is too long"
+        try:
+            value, problem = _repair(json.loads(line.decode("utf-8", "replace").rstrip("\r\n"))), REPAIRED
+        except json.JSONDecodeError as error:
+            return None, f"it is not JSON: {error.msg.lower()}, at character {error.colno}"
+        except RecursionError:
+            return None, TOO_DEEP
+        except ValueError:
+            return None, "a number in it is too long"
+    is_deep = line.count(b"[") + line.count(b"{") > MAX_DEPTH and is_too_deep(value, MAX_DEPTH)
+    return (None, TOO_DEEP) if is_deep else (value, problem)
 
 
 def _repair(value: Any) -> Any:
@@ -437,16 +395,3 @@ def _open(file: Path) -> BinaryIO:
 
 def _number_lines(lines: Iterable[bytes], first: int) -> Iterator[tuple[int, bytes]]:
     return ((number, line) for number, line in enumerate(lines, start=first) if line.strip())
-
-
-def _is_deep(line: bytes, value: Any) -> bool:
-    """True if a value is nested too deep to be written again."""
-    if line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
-        return False
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        children = (it.values() if isinstance(it, dict) else it for it in level)
-        level = [item for it in children for item in it if isinstance(item, dict | list)]
-        if not level:
-            return False
-    return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,39 +13,14 @@ from proctor.records.session import CustomEvent, Event, Message, ModelCall, Sess
 from proctor.sessions.genai.spans import SpanCall
 from proctor.sessions.genai.transcript import Transcript
 from proctor.sessions.importers.json_values import describe_type, extract_text, find_unknown_parts
-from proctor.sessions.importers.session_builder import unanswered_event
+from proctor.sessions.importers.session_builder import KeyedQueue, unanswered_event
 
 THINKING = "thinking"
 # Field names of a recorded span.
-_RECORD_FIELDS = frozenset(
-    (
-        *("id", "parent", "name", "began", "ended", "attributes", "body", "events", "scope", "odd"),
-        *("at", "observed", "asked", "event"),
-    )
-)
-
-
-class _KeyedQueue:
-    """Numbers in queues by key; each number is taken once, from any of its queues."""
-
-    def __init__(self) -> None:
-        self._queues: defaultdict[Hashable, deque[int]] = defaultdict(deque)
-        self._taken: set[int] = set()
-
-    def put(self, number: int, *keys: Hashable) -> None:
-        for key in keys:
-            self._queues[key].append(number)
-
-    def take(self, *keys: Hashable) -> int | None:
-        """Take the first number, trying the keys in order."""
-        for key in keys:
-            queue = self._queues.get(key, ())
-            while queue:
-                number = queue.popleft()
-                if number not in self._taken:
-                    self._taken.add(number)
-                    return number
-        return None
+_RECORD_FIELDS = frozenset((
+    "id", "parent", "name", "began", "ended", "attributes", "body", "events", "scope", "odd", "at",
+    "observed", "asked", "event",
+))  # fmt: skip
 
 
 class ToolSpanMatcher:
@@ -53,15 +28,10 @@ class ToolSpanMatcher:
 
     `requested` are all calls that messages contain: a call in the history must not take, by name
     alone, the span of another call.
-
-    >>> call = ToolCall("weather", call_id="c1")
-    >>> matcher = ToolSpanMatcher([(7, ToolCall("weather", call_id="c1"))], [call])
-    >>> matcher.find(call), matcher.find(call)
-    (7, None)
     """
 
     def __init__(self, spans: Iterable[tuple[int, ToolCall]], requested: Iterable[ToolCall]) -> None:
-        self._queue = _KeyedQueue()
+        self._queue = KeyedQueue()
         self._exact: dict[Hashable, int] = {}
         for number, call in spans:
             key = _content_key(call)
@@ -93,15 +63,10 @@ class ToolResultMatcher:
     """Finds the call of each tool result that a model received.
 
     Models reuse ids, so a result belongs to the call before it in its own conversation.
-
-    >>> matcher = ToolResultMatcher()
-    >>> matcher.add_call(3, ToolCall("weather", call_id="c1"))
-    >>> matcher.find_call(Message("tool", "Sunny", call_id="c1"), None)
-    3
     """
 
     def __init__(self) -> None:
-        self._queue = _KeyedQueue()
+        self._queue = KeyedQueue()
         self._id_counts: Counter[str] = Counter()
 
     def add_call(self, number: int, call: ToolCall) -> None:
@@ -126,37 +91,28 @@ class ToolResultMatcher:
 
 
 def match_results(messages: Sequence[Message]) -> list[ToolCall | None]:
-    """For each message of a conversation, the call it answers, if it is a tool result.
-
-    >>> call = ToolCall("weather", call_id="c1")
-    >>> match_results([Message("assistant", "", None, (call,)), Message("tool", "!", call_id="c1")])
-    [None, ToolCall(name='weather', call_id='c1')]
-    """
-    by_id: dict[str, deque[ToolCall]] = {}
-    # None holds all calls: a result may have neither an id nor a name.
-    by_name: defaultdict[str | None, deque[ToolCall]] = defaultdict(deque)
-    answered: set[int] = set()
+    """For each message of a conversation, the call it answers, if it is a tool result."""
+    open_calls = KeyedQueue()
+    last_message: dict[str, int] = {}
+    calls: list[ToolCall] = []
     matches: list[ToolCall | None] = []
-    for message in messages:
+    for number, message in enumerate(messages):
         match = None
-        if message.role == "tool" and message.call_id is not None:
-            waiting = by_id.get(message.call_id)
-            match = waiting.popleft() if waiting else None
-        elif message.role == "tool":
-            calls = by_name[message.name]
-            while calls and match is None:
-                call = calls.popleft()
-                match = None if id(call) in answered else call
-        if match is not None:
-            answered.add(id(match))
-        matches.append(match)
-        # A later message that reuses an id gets its own results.
-        by_id |= {call.call_id: deque() for call in message.tool_calls if call.call_id is not None}
+        if message.role == "tool":
+            call_id = message.call_id
+            if call_id is None:
+                match = open_calls.take(("name", message.name))
+            else:
+                match = open_calls.take(("id", call_id, last_message.get(call_id)))
+        matches.append(None if match is None else calls[match])
         for call in message.tool_calls:
-            by_name[call.name].append(call)
-            by_name[None].append(call)
+            # A result may have neither an id nor a name.
+            open_calls.put(len(calls), ("name", call.name), ("name", None))
             if call.call_id is not None:
-                by_id[call.call_id].append(call)
+                # A later message that reuses an id gets its own results.
+                last_message[call.call_id] = number
+                open_calls.put(len(calls), ("id", call.call_id, number))
+            calls.append(call)
     return matches
 
 
@@ -224,7 +180,7 @@ class _Assembler:
         self._message_indexes: dict[str, int] = {}
         self._thoughts: set[str] = set()
         span_calls = [step.span_call for step in steps if step.span_call is not None]
-        messages = (message for it in span_calls for message in (*it.inputs, *it.outputs))
+        messages = (message for item in span_calls for message in (*item.inputs, *item.outputs))
         requested = (call for message in messages for call in message.tool_calls)
         tool_spans = [
             (number, span_call.call)
@@ -242,7 +198,6 @@ class _Assembler:
         self.indexes: dict[int, int] = {}
 
     def add_step(self, number: int) -> None:
-        """Append the messages and the call of a step."""
         step = self._steps[number]
         span_call = step.span_call
         if span_call is None:
@@ -335,14 +290,13 @@ class _Assembler:
         return [*inputs, *thoughts, *outputs, *call]
 
     def get_inputs(self, number: int) -> list[int]:
-        """The indexes of the messages that the model of a step received."""
         span_call = self._steps[number].span_call
         keys = () if span_call is None else map(repr, span_call.inputs)
         return [self._message_indexes[key] for key in keys if key in self._message_indexes]
 
 
 def _map_results(messages: Sequence[Message]) -> dict[int, ToolCall | None]:
-    return {id(it): call for it, call in zip(messages, match_results(messages), strict=True)}
+    return {id(item): call for item, call in zip(messages, match_results(messages), strict=True)}
 
 
 class _NestedCalls:
@@ -366,7 +320,6 @@ class _NestedCalls:
         self._outer_usage = _collect_outer_usage(steps, outer, depths)
 
     def is_innermost(self, number: int) -> bool:
-        """True if no inner span describes the same call."""
         return number not in self._best_inside
 
     def complete_call(self, number: int, call: ModelCall | ToolCall) -> ModelCall | ToolCall:
@@ -395,7 +348,7 @@ def _collect_outer_usage(
     usages: dict[int, dict[str, Any]] = {}
     for number in sorted({*outer, *outer.values()}, key=depths.__getitem__, reverse=True):
         inside, call = known.pop(number, {}), innermost.pop(number, number)
-        own = {name: it for name, it in _get_usage(steps[number]).items() if name not in inside}
+        own = {name: item for name, item in _get_usage(steps[number]).items() if name not in inside}
         if call != number and own:
             usages.setdefault(call, {}).update(own)
         parent = outer.get(number)
@@ -409,7 +362,7 @@ def _get_usage(step: Step) -> dict[str, Any]:
     call = None if step.span_call is None else step.span_call.call
     if not isinstance(call, ModelCall):
         return {}
-    return {name: it for name, it in msgspec.structs.asdict(call.usage).items() if it is not None}
+    return {name: item for name, item in msgspec.structs.asdict(call.usage).items() if item is not None}
 
 
 def _rate_detail(step: Step) -> int:
@@ -474,38 +427,30 @@ def _get_depths(steps: Sequence[Step]) -> list[int]:
 
 
 def merge_source_fields(record: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
-    """A span record plus the remaining fields of its source; conflicting names get a prefix.
-
-    >>> merge_source_fields({"id": "s1"}, {"id": 7, "flags": 1})
-    {'id': 's1', 'their id': 7, 'flags': 1}
-    """
+    """A span record plus the remaining fields of its source; conflicting names get a prefix."""
     merged = {**record, **rename_conflicts(_RECORD_FIELDS, source)}
     return {name: value for name, value in merged.items() if value not in (None, {}, [], "")}
 
 
 def rename_conflicts(reserved: Collection[str], source: Mapping[str, Any]) -> dict[str, Any]:
-    """Rename source fields whose name is reserved, without overwriting another.
-
-    >>> rename_conflicts(["id"], {"id": 7, "their id": 8})
-    {'their id 2': 7, 'their id': 8}
-    """
+    """Rename source fields whose name is reserved, without overwriting another."""
     names = UniqueNames(" ")
     for name in source:
         if name not in reserved:
             names.of(name)
-    return {names.of(f"their {name}") if name in reserved else name: it for name, it in source.items()}
+    return {names.of(f"their {name}") if name in reserved else name: item for name, item in source.items()}
 
 
-def first_user_text(session: Session) -> Any:
-    """The first nonempty user content, or None."""
-    contents = (it.content for it in session[Message] if it.role == "user")
-    return next((_simplify(content, "user") for content in contents if content), None)
-
-
-def last_assistant_text(session: Session) -> Any:
-    """The last nonempty assistant content, or None."""
-    contents = [it.content for it in session[Message] if it.role == "assistant"]
-    return next((_simplify(content, "assistant") for content in reversed(contents) if content), None)
+def find_input_and_output(session: Session) -> tuple[Any, Any]:
+    """The first nonempty user content and the last nonempty assistant content, or None."""
+    messages = [message for message in session[Message] if message.content]
+    users = (item for item in messages if item.role == "user")
+    assistants = (item for item in reversed(messages) if item.role == "assistant")
+    first, last = next(users, None), next(assistants, None)
+    return (
+        None if first is None else _simplify(first.content, "user"),
+        None if last is None else _simplify(last.content, "assistant"),
+    )
 
 
 def _simplify(content: Any, role: str) -> Any:

@@ -59,13 +59,7 @@ def get_program_provider() -> Any:
 
 
 def list_exporters(environment: Mapping[str, str]) -> list[str]:
-    """List the exporters in OpenTelemetry's environment variables.
-
-    >>> list_exporters({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"})
-    ['otlp_proto_http']
-    >>> list_exporters({"OTEL_TRACES_EXPORTER": "none"})
-    []
-    """
+    """List the exporters in OpenTelemetry's environment variables."""
     if environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return []
     configured = environment.get("OTEL_TRACES_EXPORTER") or ""
@@ -91,10 +85,14 @@ class ExportPipeline:
         if not quiet.handlers:
             # Without a handler Python prints each failed attempt; the report has one warning.
             quiet.addHandler(logging.NullHandler())
-        own = {} if _has_service_name(environment) else {"service.name": "proctor"}
+        attributes = environment.get("OTEL_RESOURCE_ATTRIBUTES", "").replace(" ", "")
+        is_named = "OTEL_SERVICE_NAME" in environment or "service.name=" in attributes
+        own = {} if is_named else {"service.name": "proctor"}
         self.provider = sdk.TracerProvider(resource=resources.Resource.create(own), shutdown_on_exit=False)
-        self._counter = _SpanCounter()
-        self.provider.add_span_processor(self._counter)
+        self._ended = 0
+        counter = sdk.SpanProcessor()
+        counter.on_end = self._count_span
+        self.provider.add_span_processor(counter)
         self._exporters = [_CountingExporter(exporter, export.SpanExportResult) for exporter in exporters]
         queue = None if "OTEL_BSP_MAX_QUEUE_SIZE" in environment else QUEUE_SIZE
         for exporter in self._exporters:
@@ -103,11 +101,11 @@ class ExportPipeline:
 
     async def close(self) -> str | None:
         """Export the remaining spans within a time limit; return a warning if some were not sent."""
-        has_failed = any(it.failed for it in self._exporters)
+        has_failed = any(exporter.failed for exporter in self._exporters)
         shutdown = asyncio.ensure_future(run_in_thread(self.provider.shutdown))
         waited, sent = 0.0, -1
         while not has_failed and not shutdown.done() and waited < CLOSE_SECONDS:
-            before, sent = sent, sum(it.sent for it in self._exporters)
+            before, sent = sent, sum(item.sent for item in self._exporters)
             if before == sent:
                 break
             await asyncio.wait({shutdown}, timeout=STALL_SECONDS)
@@ -119,17 +117,19 @@ class ExportPipeline:
         await asyncio.gather(shutdown, return_exceptions=True)
         return self._describe_missing()
 
+    def _count_span(self, span: Any) -> None:
+        self._ended += span.context.trace_flags.sampled
+
     def _shut_down_exporters(self) -> None:
         for exporter in self._exporters:
             exporter.shutdown()
 
     def _describe_missing(self) -> str | None:
-        ended = self._counter.count
-        sent = min(it.sent for it in self._exporters)
-        if sent >= ended:
+        missing = self._ended - min(exporter.sent for exporter in self._exporters)
+        if missing <= 0:
             return None
         return (
-            f"OpenTelemetry: {ended - sent} of {ended} spans could not be exported; "
+            f"OpenTelemetry: {missing} of {self._ended} spans could not be exported; "
             "check that the collector is reachable"
         )
 
@@ -142,7 +142,7 @@ def build_pipeline(environment: Mapping[str, str]) -> tuple[ExportPipeline | Non
     try:
         importlib.import_module("opentelemetry.sdk.trace")
         entry_points = importlib.import_module("importlib.metadata").entry_points
-        installed = {it.name: it for it in entry_points(group="opentelemetry_traces_exporter")}
+        installed = {item.name: item for item in entry_points(group="opentelemetry_traces_exporter")}
         missing = [name for name in names if name not in installed]
         if missing:
             return None, (
@@ -158,28 +158,7 @@ def build_pipeline(environment: Mapping[str, str]) -> tuple[ExportPipeline | Non
         return None, f"OpenTelemetry: no spans are exported: its settings are wrong: {problem}"
 
 
-class _SpanCounter:
-    """A span processor that counts finished spans."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def on_start(self, span: Any, parent_context: Any = None) -> None: ...
-
-    def _on_ending(self, span: Any) -> None: ...
-
-    def on_end(self, span: Any) -> None:
-        self.count += span.context.trace_flags.sampled
-
-    def shutdown(self) -> None: ...
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002
-        return True
-
-
 class _CountingExporter:
-    """An exporter that counts sent and failed spans."""
-
     def __init__(self, exporter: Any, results: Any) -> None:
         self._exporter = exporter
         self._results = results
@@ -211,13 +190,7 @@ def _first(environment: Mapping[str, str], names: Sequence[str]) -> str:
     return next((environment[name].strip() for name in names if environment.get(name)), "")
 
 
-def _has_service_name(environment: Mapping[str, str]) -> bool:
-    attributes = environment.get("OTEL_RESOURCE_ATTRIBUTES", "").replace(" ", "")
-    return "OTEL_SERVICE_NAME" in environment or "service.name=" in attributes
-
-
 class Runner(Protocol):
-    """Runs trials."""
 
     def run(
         self, slot: Any, sample: Sample[Any, Any], configuration: Configuration, epoch: int
@@ -272,11 +245,9 @@ class RunObserver:
             sessions.warn(text)
 
     def runner(self, runner: RunnerT) -> RunnerT:
-        """Wrap a runner to observe its trials."""
         return cast("RunnerT", _ObservedRunner(runner, self)) if self._is_installed else runner
 
     def evaluators(self, evaluators: Sequence[AttachedEvaluator]) -> tuple[AttachedEvaluator, ...]:
-        """Wrap evaluators to observe their scores."""
         if not self._is_installed:
             return tuple(evaluators)
         return tuple(_ObservedEvaluator(evaluator) for evaluator in evaluators)
@@ -332,11 +303,6 @@ def observe_run(
     """Observe a run: `async with observe_run(run) as observer`, then wrap its runner and evaluators.
 
     With `for_others` the trials belong to runs of other processes, named by `current_run_id`.
-
-    >>> from datetime import UTC, datetime
-    >>> run = RunMetadata("r1", "capitals", datetime(2026, 1, 1, tzinfo=UTC))
-    >>> type(observe_run(run, {})).__name__
-    'RunObserver'
     """
     return RunObserver(run, environment, for_others=for_others)
 

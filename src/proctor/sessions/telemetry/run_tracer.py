@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
@@ -18,8 +18,6 @@ from proctor.records.session import Event, Message, ModelCall, Session, ToolCall
 from proctor.records.trial import EvalResult, Failure
 from proctor.sessions.telemetry.trial_recorder import SCOPE, TrialRecorder
 from proctor.version import VERSION
-
-Truncate = Callable[[str], str]
 
 
 class CallSpan(NamedTuple):
@@ -34,9 +32,9 @@ class CallSpan(NamedTuple):
 
 
 def build_call_spans(
-    events: Sequence[Event], began: int, ended: int, shorten: Truncate | None
+    events: Sequence[Event], began: int, ended: int, *, with_content: bool
 ) -> Iterator[CallSpan]:
-    """Build a span for each call; `shorten` limits contents, None omits them."""
+    """Build a span for each call."""
     calls = [event for event in events if isinstance(event, ModelCall | ToolCall)]
     is_sequential = sum(map(_get_duration, calls)) <= ended - began
     messages: list[Message] = []
@@ -44,14 +42,13 @@ def build_call_spans(
     for event in events:
         if isinstance(event, Message):
             messages.append(event)
-            continue
         if not isinstance(event, ModelCall | ToolCall):
             continue
         if isinstance(event, ModelCall):
-            name, attributes, error = _describe_model_call(event, messages, shorten)
+            name, attributes, error = _describe_model_call(event, messages, with_content=with_content)
             messages = []
         else:
-            name, attributes, error = _describe_tool_call(event, shorten)
+            name, attributes, error = _describe_tool_call(event, with_content=with_content)
         end = start + _get_duration(event)
         yield CallSpan(name, attributes, start, end, error, isinstance(event, ModelCall))
         if is_sequential:
@@ -64,7 +61,7 @@ def _get_duration(call: ModelCall | ToolCall) -> int:
 
 
 def _describe_model_call(
-    call: ModelCall, messages: Sequence[Message], shorten: Truncate | None
+    call: ModelCall, messages: Sequence[Message], *, with_content: bool
 ) -> tuple[str, dict[str, Any], str | None]:
     error = call.details.get("error")
     usage = call.usage
@@ -81,11 +78,11 @@ def _describe_model_call(
         "openinference.span.kind": "LLM" if operation == "chat" else "EMBEDDING",
         "error.type": "call_failed" if error is not None else None,
     }
-    if shorten is not None:
+    if with_content:
         inputs = [message for message in messages if message.role != "assistant"]
         outputs = [message for message in messages if message.role == "assistant"]
-        attributes["gen_ai.input.messages"] = _encode_messages(inputs, shorten)
-        attributes["gen_ai.output.messages"] = _encode_messages(outputs, shorten)
+        attributes["gen_ai.input.messages"] = _encode_messages(inputs)
+        attributes["gen_ai.output.messages"] = _encode_messages(outputs)
     return f"{operation} {call.model}", _drop_none(attributes), None if error is None else str(error)
 
 
@@ -94,7 +91,7 @@ def _provider(model: str) -> str | None:
     return name if colon and name not in ("http", "https") else None
 
 
-def _describe_tool_call(call: ToolCall, shorten: Truncate | None) -> tuple[str, dict[str, Any], str | None]:
+def _describe_tool_call(call: ToolCall, *, with_content: bool) -> tuple[str, dict[str, Any], str | None]:
     attributes: dict[str, Any] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": call.name,
@@ -102,35 +99,28 @@ def _describe_tool_call(call: ToolCall, shorten: Truncate | None) -> tuple[str, 
         "openinference.span.kind": "TOOL",
         "error.type": None if call.error is None else "tool_failed",
     }
-    if shorten is not None:
-        attributes["gen_ai.tool.call.arguments"] = shorten(_to_json(call.arguments))
+    if with_content:
+        attributes["gen_ai.tool.call.arguments"] = truncate(_to_json(call.arguments))
         if call.error is None:
-            attributes["gen_ai.tool.call.result"] = shorten(_to_json(call.result))
+            attributes["gen_ai.tool.call.result"] = truncate(_to_json(call.result))
     return f"execute_tool {call.name}", _drop_none(attributes), call.error
 
 
-def _encode_messages(messages: Sequence[Message], shorten: Truncate) -> str | None:
-    return _to_json([_encode_message(message, shorten) for message in messages]) if messages else None
+def _encode_messages(messages: Sequence[Message]) -> str | None:
+    return _to_json([_encode_message(message) for message in messages]) if messages else None
 
 
-def _encode_message(message: Message, shorten: Truncate) -> dict[str, Any]:
+def _encode_message(message: Message) -> dict[str, Any]:
     content = message.content if isinstance(message.content, str) else _to_json(message.content)
     parts: list[dict[str, Any]] = []
     if message.role == "tool":
-        parts.append({"type": "tool_call_response", "id": message.call_id, "response": shorten(content)})
+        parts.append({"type": "tool_call_response", "id": message.call_id, "response": truncate(content)})
     elif message.content:
-        parts.append({"type": "text", "content": shorten(content)})
+        parts.append({"type": "text", "content": truncate(content)})
     for call in message.tool_calls:
         fields = {"type": "tool_call", "id": call.call_id, "name": call.name}
         parts.append({**fields, "arguments": call.arguments})
     return {"role": message.role, "parts": parts}
-
-
-def _to_json(value: Any) -> str:
-    try:
-        return codec.encode(value).decode()
-    except codec.UNWRITABLE:
-        return f'"({type(value).__name__}, which cannot be written)"'
 
 
 def _drop_none(attributes: dict[str, Any]) -> dict[str, Any]:
@@ -302,7 +292,7 @@ class RunTracer:
         events = [event for event in session if not recorder.has_recorded(event)]
         context = self._api.set_span_in_context(span)
         run_attributes = self._get_run_attributes()
-        for call in build_call_spans(events, began, ended, truncate if self._with_content else None):
+        for call in build_call_spans(events, began, ended, with_content=self._with_content):
             call_span = self._tracer.start_span(
                 call.name,
                 context,
@@ -322,22 +312,20 @@ class RunTracer:
 
 
 def truncate(text: str) -> str:
-    """Limit a text to `MAX_LENGTH` characters.
-
-    >>> truncate("short"), len(truncate("x" * 10_000))
-    ('short', 8192)
-    """
+    """Limit a text to `MAX_LENGTH` characters."""
     return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - len(CUT_MARK)] + CUT_MARK
 
 
 def as_text(value: Any) -> str:
     """A value for an attribute: text unchanged, anything else as JSON."""
-    if isinstance(value, str):
-        return value
+    return value if isinstance(value, str) else _to_json(value)
+
+
+def _to_json(value: Any) -> str:
     try:
         return codec.encode(value).decode()
     except codec.UNWRITABLE:
-        return f"({type(value).__name__}, which cannot be written)"
+        return f'"({type(value).__name__}, which cannot be written)"'
 
 
 def _describe_run(run: RunMetadata) -> dict[str, Any]:

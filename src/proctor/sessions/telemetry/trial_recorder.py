@@ -43,7 +43,6 @@ class TrialRecorder:
         self._is_over = False
 
     def start_span(self, key: Key, parent: Key | None) -> None:
-        """Register a span that has started."""
         self._parents[key] = parent
 
     def end_span(self, key: Key, session: Session, span: Any) -> None:
@@ -66,18 +65,15 @@ class TrialRecorder:
                 self._evaluator_sessions[id(session)] = session
 
     def end_evaluation(self, session: Session | None) -> None:
-        """Close the session of an evaluator."""
         with self._lock:
             if self._evaluator_sessions is not None and session is not None:
                 self._evaluator_sessions.pop(id(session), None)
 
     def close(self) -> None:
-        """Close all sessions of the trial."""
         with self._lock:
             self._is_over = True
 
     def has_recorded(self, event: Event) -> bool:
-        """True if the event comes from a span."""
         return id(event) in self._recorded
 
     def _record(self, key: Key, session: Session, span_call: SpanCall) -> None:
@@ -108,7 +104,7 @@ class TrialRecorder:
             parent = self._parents.get(parent)
 
 
-current_recorder: ContextVar[TrialRecorder | None] = ContextVar("proctor_hearing", default=None)
+current_recorder: ContextVar[TrialRecorder | None] = ContextVar("proctor_recorder", default=None)
 
 
 class SpanListener:
@@ -128,14 +124,12 @@ class SpanListener:
         self._open[key] = recorder, session
 
     def on_end(self, span: Any) -> None:
-        """Called by the SDK when a span ends."""
         key = _get_key(span.context)
         if (entry := self._open.pop(key, None)) is not None:
             recorder, session = entry
             recorder.end_span(key, session, span)
 
     def forget(self, counts: SpanCounts) -> None:
-        """Drop the open spans of a run."""
         for key, (recorder, _) in tuple(self._open.items()):
             if recorder.counts is counts:
                 self._open.pop(key, None)
@@ -144,7 +138,6 @@ class SpanListener:
         """Called by newer SDKs just before a span ends."""
 
     def shutdown(self) -> None:
-        """Called by the SDK when its provider shuts down."""
         self._open = {}
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002
@@ -167,7 +160,6 @@ def get_listener(provider: Any) -> SpanListener:
 
 
 def read_sdk_span(span: Any) -> SpanData:
-    """Convert a span of the SDK to plain data."""
     began, ended = span.start_time, span.end_time
     has_failed = span.status.status_code.name == "ERROR"
     events = [SpanEvent(event.name, dict(event.attributes or {})) for event in span.events]

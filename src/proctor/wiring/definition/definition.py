@@ -17,7 +17,7 @@ from proctor.evaluators.decorator import describe_evaluator
 from proctor.evaluators.fields import Combination
 from proctor.ports import ProgressCallback
 from proctor.records.fields.path import parse_path
-from proctor.records.progress import EventKind, ProgressEvent, ProgressStatus, only_events
+from proctor.records.progress import EventKind, ProgressEvent, ProgressStatus, filter_events
 from proctor.records.score import Skipped
 from proctor.records.trial import Configuration
 from proctor.wiring import evaluate as api
@@ -324,7 +324,7 @@ class Definition:
             self.note(fault)
             return self
         self._callbacks.append(
-            only_events(callback, kinds=kinds, statuses=statuses, configurations=configurations)
+            filter_events(callback, kinds=kinds, statuses=statuses, configurations=configurations)
         )
         return self
 
