@@ -191,7 +191,6 @@ def _first(environment: Mapping[str, str], names: Sequence[str]) -> str:
 
 
 class Runner(Protocol):
-
     def run(
         self, slot: Any, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult | Awaitable[EvalResult]: ...
