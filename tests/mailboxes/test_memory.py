@@ -37,7 +37,7 @@ class TestContract(MailboxContract):
             body_type,
             capacity=capacity,
             max_deliveries=max_deliveries,
-            place=self.place,
+            broker=self.place,
         )
 
 
@@ -74,7 +74,7 @@ def test_with_a_type_a_copy_arrives_as_from_a_server() -> None:
     [message] = box.receive()
     assert isinstance(message.body, Thing)
     assert message.body is not thing
-    untyped = box.beside("box", None)
+    untyped = box.open_mailbox("box", None)
     message.nack()
     assert untyped.receive()[0].body == {"number": 1}
 
@@ -148,7 +148,7 @@ def test_several_are_taken_in_or_none() -> None:
 def test_a_message_cannot_be_settled_through_a_closed_mailbox() -> None:
     """Further use is refused, and the message comes back when its lease is over."""
     box = InMemoryMailbox("box", str)
-    second = box.beside("box", str)
+    second = box.open_mailbox("box", str)
     box.send("a", reply_to="answers")
     [message] = box.receive(visibility_timeout=0.01)
     box.close()
@@ -156,7 +156,7 @@ def test_a_message_cannot_be_settled_through_a_closed_mailbox() -> None:
         with pytest.raises(MailboxClosed, match="was closed"):
             use()
     with pytest.raises(MailboxClosed):
-        box.beside("box", str)
+        box.open_mailbox("box", str)
     assert second.receive(wait_time_seconds=10)[0].delivery_count == 2
 
 
@@ -235,7 +235,7 @@ def test_a_mailbox_given_for_answers_is_known_by_its_name_from_then() -> None:
     results = InMemoryMailbox("results", str)
     requests.send("a", reply_to=results)
     requests.send("b", reply_to=results)
-    requests.beside("results", str).send("from a worker")
+    requests.open_mailbox("results", str).send("from a worker")
     assert results.receive()[0].body == "from a worker"
 
 
@@ -287,17 +287,17 @@ def test_an_address_in_memory_is_one_mailbox_for_the_whole_process() -> None:
 def test_a_removed_name_is_free() -> None:
     """A new mailbox of the name has nothing to do with the handles of the old one."""
     place = MemoryBroker(writes=True)
-    old = InMemoryMailbox("box", int, place=place)
-    other = InMemoryMailbox("box", int, place=place)
+    old = InMemoryMailbox("box", int, broker=place)
+    other = InMemoryMailbox("box", int, broker=place)
     old.send(0)
     old.receive()[0].reject("no")
     old.remove()
     assert other.dead_letters() == []
-    new = InMemoryMailbox("box", int, place=place)
+    new = InMemoryMailbox("box", int, broker=place)
     new.send(1)
     assert other.approximate_count() == 0
     other.remove()
-    assert InMemoryMailbox("box", int, place=place).approximate_count() == 1
+    assert InMemoryMailbox("box", int, broker=place).approximate_count() == 1
 
 
 @pytest.mark.parametrize(

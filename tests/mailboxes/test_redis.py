@@ -50,7 +50,7 @@ def test_beside_by_its_own_name_is_the_same_mailbox_with_a_type(client: Any) -> 
     plain: RedisMailbox[Any] = RedisMailbox("b", client, capacity=1, max_deliveries=1, max_body_bytes=500)
     request = EvalRequest(Sample("1", "2 + 2", "4"), run_id="r")
     plain.send(request)
-    typed = plain.beside("b", EvalRequest)
+    typed = plain.open_mailbox("b", EvalRequest)
     with pytest.raises(MailboxFull, match="1"):
         typed.send(request)
     [message] = typed.receive()
@@ -59,7 +59,7 @@ def test_beside_by_its_own_name_is_the_same_mailbox_with_a_type(client: Any) -> 
     assert list(typed.receive()) == []
     [letter] = plain.dead_letters()
     assert letter.history == ("delivery 1: first second",)
-    other = plain.beside("other", str)
+    other = plain.open_mailbox("other", str)
     other.send_all(["a", "b"])
     with pytest.raises(MessageTooLarge):
         other.send("c" * 500)
@@ -79,7 +79,7 @@ def test_an_empty_mailbox_leaves_nothing_on_the_server(client: Any) -> None:
     box = RedisMailbox("b", client, int, max_deliveries=3)
     box.send_all(range(250))
     box.send(250, delay_seconds=0.05)
-    assert list(box.beside("b", int).receive(max_messages=10, visibility_timeout=0))
+    assert list(box.open_mailbox("b", int).receive(max_messages=10, visibility_timeout=0))
     time.sleep(0.06)
     while messages := box.receive(max_messages=10):
         box.acknowledge_all(messages[:-1])
@@ -251,7 +251,7 @@ def test_a_client_of_its_own_is_closed_with_the_last_mailbox(server: RedisServer
     """Those beside each other share it; one that was given stays open."""
     before = len(client.client_list())
     first = RedisMailbox("b", url=server.url, body_type=int)
-    second = first.beside("c", int)
+    second = first.open_mailbox("c", int)
     first.send(1)
     assert len(client.client_list()) == before + 1
     first.close()

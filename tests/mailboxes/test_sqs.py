@@ -336,10 +336,10 @@ def test_beside_gives_a_second_handle_or_another_mailbox(make: Make) -> None:
     """Closing one handle leaves the other open."""
     box = make(str, max_deliveries=3)
     box.send("7")
-    handle = box.beside(box.name, str)
+    handle = box.open_mailbox(box.name, str)
     box.close()
     assert [one.body for one in handle.receive(wait_time_seconds=5)] == ["7"]
-    other = handle.beside(f"other-{uuid4().hex}", int)
+    other = handle.open_mailbox(f"other-{uuid4().hex}", int)
     other.send(1)
     assert other.approximate_count() == 1
     other.remove()
@@ -438,7 +438,7 @@ def test_a_closed_mailbox_refuses_everything_and_keeps_what_is_in_it(make: Make,
         box.dead_letters,
         box.remove,
         lambda: box.acknowledge_all([message]),
-        lambda: box.beside("b", str),
+        lambda: box.open_mailbox("b", str),
         message.acknowledge,
         message.nack,
         lambda: message.extend_visibility(3),
@@ -491,7 +491,7 @@ def test_a_queue_can_be_given_by_its_url(server: SQSServer, client: Any) -> None
     box = SQSMailbox(url, client, str)
     assert box.name == name
     box.send("a")
-    assert [one.body for one in box.beside(name, str).receive()] == ["a"]
+    assert [one.body for one in box.open_mailbox(name, str).receive()] == ["a"]
     box.remove()
     with pytest.raises(MailboxError, match="there is no such queue") as caught:
         SQSMailbox(url, client, str).send("a")

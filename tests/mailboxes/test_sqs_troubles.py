@@ -246,7 +246,7 @@ def test_dead_letters_that_cannot_be_given_back_are_shown_all_the_same(
     (letter,) = box.dead_letters()
     # Now they are hidden: who saw them knows them, and nobody waits for them for ever.
     assert box.dead_letters() == [letter]
-    assert box.beside(box.name, None).dead_letters() == []
+    assert box.open_mailbox(box.name, None).dead_letters() == []
 
 
 def test_a_queue_that_was_just_made_may_take_a_moment_to_appear(server: SQSServer, client: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from proctor.errors import CallFailed, ModelError, StopRun
 from proctor.models.spending import Spending
-from proctor.models.wrappers.cached import Cached, DiskKept
+from proctor.models.wrappers.cached import Cached, DiskCache
 from proctor.models.wrappers.limits import Budgeted
 from proctor.records.model import ModelResponse
 from proctor.records.run import Budget
@@ -59,8 +59,8 @@ def test_an_unknown_price_is_said_not_guessed() -> None:
 def test_what_comes_from_a_cache_is_free(tmp_path: Path) -> None:
     """Four questions, two of them different, fit two calls with the cache inside or outside."""
     inside, outside = Scripted(), Scripted()
-    ask(Budgeted(Cached(inside, DiskKept(tmp_path / "1")), Budget(calls=2)), *"aaab")
-    ask(Cached(Budgeted(outside, Budget(calls=2)), DiskKept(tmp_path / "2")), *"aaabab")
+    ask(Budgeted(Cached(inside, DiskCache(tmp_path / "1")), Budget(calls=2)), *"aaab")
+    ask(Cached(Budgeted(outside, Budget(calls=2)), DiskCache(tmp_path / "2")), *"aaabab")
     assert len(inside.requests) == len(outside.requests) == 2
 
 

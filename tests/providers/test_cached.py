@@ -15,7 +15,7 @@ from proctor.errors import CallFailed, ModelError
 from proctor.models.clients.python import FunctionAdapter
 from proctor.models.connect import provider
 from proctor.models.model_calls import call_key
-from proctor.models.wrappers.cached import Cached, DiskKept
+from proctor.models.wrappers.cached import Cached, DiskCache
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, Usage
 from tests.providers.scripted import Scripted, asked
@@ -44,8 +44,8 @@ def ask(model: Any, *requests: ModelRequest) -> list[ModelResponse]:
 def test_the_same_question_is_asked_once(tmp_path: Path) -> None:
     """The second answer equals the first but for `cached`, also in another process's object."""
     model = Scripted()
-    first, second = ask(Cached(model, DiskKept(tmp_path)), asked(), asked())
-    (third,) = ask(Cached(model, DiskKept(tmp_path)), asked())
+    first, second = ask(Cached(model, DiskCache(tmp_path)), asked(), asked())
+    (third,) = ask(Cached(model, DiskCache(tmp_path)), asked())
     assert (first.text, first.usage, first.cached) == (
         "answer to Capital of France?", Usage(10, 2, cost=0.001), False,
     )  # fmt: skip
@@ -254,14 +254,14 @@ def test_an_answer_from_another_cache_is_not_kept_twice() -> None:
 
 def test_explain_says_that_an_answer_is_kept(tmp_path: Path) -> None:
     """Nothing to explain."""
-    cached = Cached(Scripted(), DiskKept(tmp_path))
+    cached = Cached(Scripted(), DiskCache(tmp_path))
     ask(cached, asked())
     assert cached.explain(asked()) == "the response is cached"
 
 
 def test_explain_says_that_nothing_is_kept_for_the_model(tmp_path: Path) -> None:
     """Whose answers are kept is named."""
-    kept = DiskKept(tmp_path)
+    kept = DiskCache(tmp_path)
     cached = Cached(Scripted(model="test:new"), kept)
     assert cached.explain(asked()) == "nothing is cached for test:new; cached: nothing at all"
     ask(Cached(Scripted(model="test:old"), kept), asked())
@@ -270,7 +270,7 @@ def test_explain_says_that_nothing_is_kept_for_the_model(tmp_path: Path) -> None
 
 def test_explain_names_the_nearest_question_and_the_first_difference(tmp_path: Path) -> None:
     """Of three kept questions the one that differs least is named, with both values."""
-    cached = Cached(Scripted(), DiskKept(tmp_path))
+    cached = Cached(Scripted(), DiskCache(tmp_path))
     ask(cached, asked(temperature=0.5), asked("Who wrote Faust?"), asked("Something else", seed=1))
     assert cached.explain(asked(temperature=0.7)) == (
         "3 cached for test:scripted; the nearest differs in temperature: asked 0.7, cached 0.5"
@@ -281,7 +281,7 @@ def test_explain_names_the_nearest_question_and_the_first_difference(tmp_path: P
 
 def test_explain_notices_changed_code(tmp_path: Path) -> None:
     """The same question to a function of the same name but other code."""
-    kept = DiskKept(tmp_path)
+    kept = DiskCache(tmp_path)
     ask(Cached(FunctionAdapter(lambda messages: "one", name="judge"), kept), asked())
     changed = Cached(FunctionAdapter(lambda messages: "two", name="judge"), kept)
     assert changed.explain(asked()).endswith("its code has changed")
@@ -301,7 +301,7 @@ def test_the_store_gives_back_what_was_kept(
     tmp_path_factory: pytest.TempPathFactory, things: dict[str, bytes]
 ) -> None:
     """Whatever bytes under whatever keys; listing gives all of them."""
-    kept = DiskKept(tmp_path_factory.mktemp("kept"))
+    kept = DiskCache(tmp_path_factory.mktemp("kept"))
     for key, data in things.items():
         kept.keep(key, data)
     assert {key: kept.find(key) for key in things} == things
@@ -310,7 +310,7 @@ def test_the_store_gives_back_what_was_kept(
 
 def test_a_damaged_file_counts_as_not_kept(tmp_path: Path) -> None:
     """Bytes that are no call are asked for again and put right."""
-    model, kept = Scripted(), DiskKept(tmp_path)
+    model, kept = Scripted(), DiskCache(tmp_path)
     kept.keep(call_key(model, asked()), b"{ half a rec")
     ask(Cached(model, kept), asked(), asked())
     assert len(model.requests) == 1
@@ -318,7 +318,7 @@ def test_a_damaged_file_counts_as_not_kept(tmp_path: Path) -> None:
 
 def test_no_unfinished_file_is_left_behind(tmp_path: Path) -> None:
     """Each key is one file in a folder named after its beginning."""
-    DiskKept(tmp_path).keep("abcd", b"x")
+    DiskCache(tmp_path).keep("abcd", b"x")
     assert [file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*")] == [
         "ab", "ab/cd",
     ]  # fmt: skip
@@ -328,7 +328,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """The error names the folder and what to do."""
     (tmp_path / "file").write_text("")
     with pytest.raises(ModelError, match="file") as caught:
-        DiskKept(tmp_path / "file").keep("abcd", b"x")
+        DiskCache(tmp_path / "file").keep("abcd", b"x")
     assert "can write to" in str(caught.value)
 
 

@@ -12,7 +12,7 @@ from proctor.errors import CallFailed, Unreadable
 from proctor.models.connect import provider
 from proctor.models.model_calls import aask
 from proctor.models.wire import schemas
-from proctor.models.wrappers.cached import Cached, DiskKept
+from proctor.models.wrappers.cached import Cached, DiskCache
 from proctor.models.wrappers.limits import Paced
 from proctor.ports import ProviderAdapter
 from proctor.records.model import ModelRequest, ModelResponse
@@ -68,7 +68,7 @@ def test_wrappers_tell_it_too(wire: str, tmp_path_factory: pytest.TempPathFactor
     """What a model found out is not kept from those who ask through a wrapper."""
     with _unknowing(wire) as server:
         inside = adapter_for(wire, server.url)
-        model = Cached(Paced(inside, per_second=1000), DiskKept(tmp_path_factory.mktemp("kept")))
+        model = Cached(Paced(inside, per_second=1000), DiskCache(tmp_path_factory.mktemp("kept")))
         before, response, after = model.fits_schema, _asked(model), model.fits_schema
         assert (before, response.output, after) == (True, City("Paris"), False)
 

@@ -321,7 +321,7 @@ class InMemoryMessage(Generic[BodyT]):
         self._mailbox._open_queue()
         if self.reply_to is None:
             raise limits.no_reply_to_error(self._mailbox.name)
-        answers = self._lease.entry.answers or self._mailbox.beside(self.reply_to, None)
+        answers = self._lease.entry.answers or self._mailbox.open_mailbox(self.reply_to, None)
         return answers.send(body)
 
 
@@ -330,7 +330,7 @@ class InMemoryMailbox(Generic[BodyT]):
 
     With a `body_type`, bodies are encoded as JSON, as for a server; without one, objects are passed on
     unchanged. A message that returns after `max_deliveries` becomes a dead letter. Mailboxes with the
-    same `place` find each other by name; each is a separate handle, so closing one leaves the others
+    same `broker` find each other by name; each is a separate handle, so closing one leaves the others
     open.
 
     >>> requests = InMemoryMailbox("requests")
@@ -338,7 +338,7 @@ class InMemoryMailbox(Generic[BodyT]):
     >>> [message] = requests.receive()
     >>> _ = message.reply(4)
     >>> message.acknowledge()
-    >>> [answer.body for answer in requests.beside("results", int).receive()]
+    >>> [answer.body for answer in requests.open_mailbox("results", int).receive()]
     [4]
     """
 
@@ -350,7 +350,7 @@ class InMemoryMailbox(Generic[BodyT]):
         capacity: int | None = None,
         max_deliveries: int | None = None,
         clock: Clock | None = None,
-        place: MemoryBroker | None = None,
+        broker: MemoryBroker | None = None,
     ) -> None:
         limits.check_bound("capacity", capacity, where=name)
         limits.check_bound("max_deliveries", max_deliveries, where=name)
@@ -358,8 +358,8 @@ class InMemoryMailbox(Generic[BodyT]):
         self._bodies = limits.BodyCodec(body_type)
         self._capacity = capacity
         self._max_deliveries = max_deliveries
-        self._place = place or MemoryBroker(writes=body_type is not None, clock=clock)
-        self._queue = self._place.queue(name)
+        self._broker = broker or MemoryBroker(writes=body_type is not None, clock=clock)
+        self._queue = self._broker.queue(name)
         self._closed = False
         self._wakes = 0
 
@@ -430,10 +430,10 @@ class InMemoryMailbox(Generic[BodyT]):
         """Count waiting, delayed and leased messages; exact here."""
         return len(self._open_queue())
 
-    def beside(self, name: str, body_type: type[Any] | None) -> InMemoryMailbox[Any]:
+    def open_mailbox(self, name: str, body_type: type[Any] | None) -> InMemoryMailbox[Any]:
         """Open another mailbox by name, or a second handle of this one."""
         self._open_queue()
-        return InMemoryMailbox(name, body_type, place=self._place)
+        return InMemoryMailbox(name, body_type, broker=self._broker)
 
     def wake(self) -> None:
         """Make waiting `receive` calls of this handle return."""
@@ -453,7 +453,7 @@ class InMemoryMailbox(Generic[BodyT]):
         queue.clear(dead_letters=True)
         queue.is_removed = for_good
         if not for_good:
-            self._place.forget(queue)
+            self._broker.forget(queue)
         self.close()
 
     def _open_queue(self) -> Queue:
@@ -477,7 +477,7 @@ class InMemoryMailbox(Generic[BodyT]):
         """The mailbox for replies, if it is not in memory; register one that is."""
         if not isinstance(reply_to, InMemoryMailbox):
             return None if isinstance(reply_to, str) else reply_to
-        self._place.register(reply_to._queue)
+        self._broker.register(reply_to._queue)
         return None
 
     def _wait_for_leases(self, take: Callable[[], list[Lease]], deadline: float, wakes: int) -> list[Lease]:
@@ -514,7 +514,7 @@ def connect(
     """
     name = address.removeprefix("memory:").removeprefix("//")
     return InMemoryMailbox(
-        name, body_type, capacity=capacity, max_deliveries=max_deliveries, place=_PROCESS_BROKER
+        name, body_type, capacity=capacity, max_deliveries=max_deliveries, broker=_PROCESS_BROKER
     )
 
 

@@ -47,7 +47,7 @@ class Owner(Protocol):
 
     def run_leased(self, name: str, args: Sequence[Any]) -> None: ...
 
-    def beside(self, name: str, body_type: type[Any] | None) -> Mailbox[Any]: ...
+    def open_mailbox(self, name: str, body_type: type[Any] | None) -> Mailbox[Any]: ...
 
 
 class RedisMessage(Generic[BodyT]):
@@ -96,7 +96,7 @@ class RedisMessage(Generic[BodyT]):
     def reply(self, body: Any) -> str:
         if self.reply_to is None:
             raise limits.no_reply_to_error(self._mailbox.name)
-        answers = self._mailbox.beside(self.reply_to, None)
+        answers = self._mailbox.open_mailbox(self.reply_to, None)
         try:
             return answers.send(body)
         finally:
@@ -270,7 +270,7 @@ class RedisMailbox(Generic[BodyT]):
         self._check_open()
         return int(self._run("count", []))
 
-    def beside(self, name: str, body_type: type[Any] | None) -> RedisMailbox[Any]:
+    def open_mailbox(self, name: str, body_type: type[Any] | None) -> RedisMailbox[Any]:
         """Open another mailbox on the same server, with the same client.
 
         Its own name opens this mailbox again, with its limits, for bodies of another type.

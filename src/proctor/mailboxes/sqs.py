@@ -269,7 +269,7 @@ class SQSMailbox(Generic[BodyT]):
         self._open()
         return self.queue.count()
 
-    def beside(self, name: str, body_type: type[Any] | None) -> SQSMailbox[Any]:
+    def open_mailbox(self, name: str, body_type: type[Any] | None) -> SQSMailbox[Any]:
         """Open another mailbox with the same client, or a second handle of this one."""
         self.check_open()
         is_same = name == self._name
@@ -309,7 +309,7 @@ class SQSMailbox(Generic[BodyT]):
         with self._lock:
             mailbox = self._reply_mailboxes.get(name)
             if mailbox is None:
-                mailbox = self._reply_mailboxes[name] = self.beside(name, None)
+                mailbox = self._reply_mailboxes[name] = self.open_mailbox(name, None)
         return mailbox.send(body)
 
     def check_open(self) -> None:

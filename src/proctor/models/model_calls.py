@@ -42,7 +42,7 @@ class CallContext(NamedTuple):
     """
 
     spending: Spending | None = None
-    kept: ByteStore | None = None
+    response_store: ByteStore | None = None
     is_stopping: Callable[[], bool] = _never
 
 
@@ -247,7 +247,7 @@ async def _complete(
 
 def _store(adapter: ProviderAdapter, *exchanges: tuple[ModelRequest, ModelResponse]) -> None:
     """Store responses after parsing: an answer that cannot be parsed must not be reused."""
-    store = call_context.get().kept
+    store = call_context.get().response_store
     if store is not None:
         for request, response in exchanges:
             if not response.cached:

@@ -216,10 +216,6 @@ class DiskCache:
         return self._folder / key[:2] / key[2:]
 
 
-# The former name.
-DiskKept = DiskCache
-
-
 class Cached:
     """A model whose responses are cached and reused for equal requests.
 
