@@ -32,7 +32,7 @@ def test_all_are_answered_and_the_rate_adapts() -> None:
 
     async def main(url: str) -> tuple[list[Score], int, int]:
         adapter = OpenAIAdapter("m", base_url=f"{url}/v1", retry_delay=0.01, retries=8)
-        limiter = adapter._client.endpoint.limiter
+        limiter = adapter.endpoint.limiter
         first = smallest = limiter.window
         judge = llm_judge(adapter, "Is it polite?")
 

@@ -12,10 +12,9 @@ import pytest
 from proctor.errors import CallFailed, ModelError
 from proctor.models import anthropic
 from proctor.models import connect as connections
-from proctor.models.anthropic import AnthropicAdapter, connect
+from proctor.models.anthropic import MAX_TOKENS, AnthropicAdapter, AnthropicWire, connect
 from proctor.models.http.endpoint import UnexpectedBody
 from proctor.models.model_calls import call_key
-from proctor.models.wire.anthropic import MAX_TOKENS, AnthropicWire
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Fault, ModelServer, ScriptedReply

@@ -141,7 +141,7 @@ def test_chats_and_embeddings_share_one_limiter(server: ModelServer) -> None:
     """A pause that one of them is told of holds for both: the account is the same."""
     chat = OpenAIAdapter("any", base_url=f"{server.url}/v1")
     embedder = EndpointEmbedder("small", base_url=f"{server.url}/v1")
-    assert embedder._endpoint is chat._client.endpoint
+    assert embedder._endpoint is chat.endpoint
 
 
 def test_nobody_there_is_told() -> None:

@@ -115,7 +115,7 @@ def test_requests_do_not_share_the_processor_by_default() -> None:
     async def main() -> int:
         await aask(model, "Say a.", max_tokens=1, timeout=120)
         assert model._connection is not None
-        limiter = model._connection[1]._client.endpoint.limiter
+        limiter = model._connection[1].endpoint.limiter
         calls = [asyncio.create_task(aask(model, f"Say {i}.", max_tokens=1, timeout=120)) for i in range(5)]
         most = 0
         while not all(call.done() for call in calls):

@@ -14,8 +14,7 @@ from proctor.models import connect as connections
 from proctor.models import openai
 from proctor.models.http.endpoint import UnexpectedBody
 from proctor.models.http.errors import ErrorBody
-from proctor.models.openai import OpenAIAdapter, connect
-from proctor.models.wire.openai import UNLIKELY, OpenAIWire
+from proctor.models.openai import UNLIKELY, OpenAIAdapter, OpenAIWire, connect
 from proctor.records.model import ModelRequest, ModelResponse, TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Fault, ModelServer, ScriptedReply

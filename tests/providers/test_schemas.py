@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.models import wire as schemas
 from proctor.models.answer_format import JsonFormat
-from proctor.models.wire import schemas
-from proctor.models.wire.schemas import ANTHROPIC, GEMINI, OPENAI, fit_schema, unwrap_answer, wrap_schema
+from proctor.models.wire import ANTHROPIC, GEMINI, OPENAI, fit_schema, unwrap_answer, wrap_schema
 
 
 class Inner(msgspec.Struct):

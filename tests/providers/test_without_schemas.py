@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from proctor.errors import CallFailed, Unreadable
+from proctor.models import wire as schemas
 from proctor.models.connect import provider
 from proctor.models.model_calls import aask
-from proctor.models.wire import schemas
 from proctor.models.wrappers.cached import Cached, DiskCache
 from proctor.models.wrappers.limits import Paced
 from proctor.ports import ProviderAdapter

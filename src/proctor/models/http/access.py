@@ -7,9 +7,10 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, TypedDict
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from proctor.core.redaction.known_secrets import known_secrets
+from proctor.core.retry_policy import RetryPolicy, make_retry_policy
 from proctor.errors import ModelError
 from proctor.models import connect as connections
 
@@ -20,26 +21,11 @@ _SENDABLE = re.compile(r"[\x21-\x7e]+")
 OTHER_KEY = "PROCTOR_API_KEY"
 
 
-class ServerUrl(NamedTuple):
-    """A base URL without a trailing slash, and its origin, which the rate limits belong to."""
-
-    base: str
-    origin: str
-
-
-def parse_server_url(url: str, *, where: str) -> ServerUrl:
-    """Check and split a base URL.
-
-    >>> parse_server_url("http://127.0.0.1:8080/v1/", where="base_url")
-    ServerUrl(base='http://127.0.0.1:8080/v1', origin='http://127.0.0.1:8080')
-    """
-    try:
-        parts = urlsplit(url)
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except (ValueError, AttributeError):
-        is_usable = False
+def parse_server_url(url: str, *, where: str) -> tuple[str, str]:
+    """Check a base URL; return it without a trailing slash, and its origin, which rate limits belong to."""
+    parts = split_http_url(url)
     # The message does not quote the URL, which may contain a password.
-    if not is_usable:
+    if parts is None:
         raise ModelError(
             "the address of the server is not an http or https URL",
             where=where,
@@ -52,30 +38,39 @@ def parse_server_url(url: str, *, where: str) -> ServerUrl:
             fix="pass the key as api_key=… or in the environment",
         )
     origin = f"{parts.scheme}://{parts.netloc}"
-    return ServerUrl(f"{origin}{parts.path}".rstrip("/"), origin)
+    return f"{origin}{parts.path}".rstrip("/"), origin
 
 
-def model_name(address: str, scheme: str) -> str:
-    """Return the model name after the colon of an address.
+def split_http_url(url: str) -> SplitResult | None:
+    """Split an http or https URL; return None for anything else."""
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except (ValueError, AttributeError):
+        return None
+    return parts if is_usable else None
 
-    >>> model_name("openai:gpt-4o-mini", "openai")
-    'gpt-4o-mini'
-    """
-    name = address.partition(":")[2].strip()
-    if not name:
+
+def model_name(address: str) -> str:
+    """Return the model name after the colon of an address."""
+    scheme, _, name = address.partition(":")
+    if not name.strip():
         raise ModelError("the model name is missing", where=address, fix=f"write it as {scheme}:NAME")
-    return name
+    return name.strip()
+
+
+def split_server_address(address: str, options: ServerOptions) -> tuple[str, str]:
+    """Split `http://host/v1#NAME` into the base URL and the name of the model, which may be empty."""
+    base, _, name = address.partition("#")
+    if "base_url" in options:
+        raise ModelError("the address is already a base URL", where=base, fix="leave out base_url")
+    return base, unquote(name)
 
 
 class ApiKey:
     """A secret for a request header, and the name of its source.
 
     It cannot be printed, copied or pickled. Without a secret, no header is sent.
-
-    >>> ApiKey("sk-0123456789", "OPENAI_API_KEY")
-    ApiKey(OPENAI_API_KEY)
-    >>> ApiKey("sk-0123456789", "OPENAI_API_KEY").hide("wrong key sk-0123456789")
-    'wrong key [hidden]'
     """
 
     __slots__ = ("_secret", "source")
@@ -115,11 +110,7 @@ def find_key(
     where: str,
     environ: Mapping[str, str] | None = None,
 ) -> ApiKey:
-    """Return the caller's key, or the key in the first environment variable that is set.
-
-    >>> find_key(["OPENAI_API_KEY"], where="openai:gpt-4o", environ={"OPENAI_API_KEY": "sk-1"})
-    ApiKey(OPENAI_API_KEY)
-    """
+    """Return the caller's key, or the key in the first environment variable that is set."""
     if api_key is not None:
         return _check_key(api_key, "api_key", where)
     environ = os.environ if environ is None else environ
@@ -182,14 +173,24 @@ class ModelOptions(ConnectionOptions, total=False):
 class Provider(NamedTuple):
     """A provider: its scheme, its URL, and the variables for a gateway's URL and for the key.
 
-    `version` is a suffix that a base URL may have or leave out.
+    `path` and `models_path` lead to its model `{model}` and to the list of its models. `version` is a
+    suffix that a base URL may have or leave out. `key_header` is the header for the key, and its form.
     """
 
     scheme: str
     base_url: str
     base_url_variable: str
     keys: tuple[str, ...]
+    path: str
+    models_path: str
+    key_header: tuple[str, str]
     version: str = ""
+    other_headers: Mapping[str, str] = {}
+
+    def headers(self, key: ApiKey) -> dict[str, str]:
+        """Return the headers of every request."""
+        name, form = self.key_header
+        return {**self.other_headers, **({name: key.format_header(form)} if key else {})}
 
 
 class ServerAccess(NamedTuple):
@@ -223,8 +224,8 @@ def resolve_access(provider: Provider, options: ServerOptions, option_type: Any,
         raise error
     explicit_url = options.get("base_url")
     url = explicit_url or os.environ.get(provider.base_url_variable) or provider.base_url
-    server = parse_server_url(url, where=where)
-    base = server.base.removesuffix(provider.version)
+    base, origin = parse_server_url(url, where=where)
+    base = base.removesuffix(provider.version)
     is_official = base == provider.base_url
     key = find_key(
         provider.keys if is_official or not explicit_url else [OTHER_KEY],
@@ -233,4 +234,15 @@ def resolve_access(provider: Provider, options: ServerOptions, option_type: Any,
         is_required=is_official,
         where=where,
     )
-    return ServerAccess(base, server.origin, key, is_official, bool(explicit_url))
+    return ServerAccess(base, origin, key, is_official, bool(explicit_url))
+
+
+def retry_policy(options: ConnectionOptions, where: str) -> RetryPolicy:
+    """Return the retry policy that the options set."""
+    defaults = RetryPolicy()
+    return make_retry_policy(
+        options.get("retries", defaults.retries),
+        options.get("retry_delay", defaults.retry_delay),
+        options.get("timeout", defaults.timeout),
+        where=where,
+    )
