@@ -16,6 +16,7 @@ from proctor.mailboxes import sqs_queue as sqs_errors
 from proctor.mailboxes.sqs import SQSMailbox, WakeSignal
 from proctor.testing import SQSServer
 from proctor.testing.sqs_server import Answer, Forward
+from tests.surroundings import ManualClock
 
 NOBODY = {
     "AWS_ACCESS_KEY_ID": "nobody",
@@ -341,7 +342,7 @@ def test_a_url_of_amazon_tells_the_region(surroundings: pytest.MonkeyPatch) -> N
     """The endpoint is then Amazon's own for that region; of older URLs the region must be told."""
     url = "https://sqs.eu-west-1.amazonaws.com/123456789012/letters"
     box = SQSMailbox(url, None, str)
-    assert box._access.endpoint == "https://sqs.eu-west-1.amazonaws.com"
+    assert box._client.endpoint == "https://sqs.eu-west-1.amazonaws.com"
     assert box.name == "letters"
     with pytest.raises(MailboxError, match="region"):
         SQSMailbox("https://queue.amazonaws.com/123456789012/letters", None, str)
@@ -442,3 +443,29 @@ def test_who_is_called_off_while_the_queue_is_opened_does_not_wait_afterwards(
     go_on.set()
     waiting.join(5)
     assert got == [[]]
+
+
+def test_a_slow_answer_does_not_make_a_lease_longer(server: SQSServer, client: Any) -> None:
+    """Leases are counted from before the request, because SQS starts them before its answer arrives."""
+    clock = ManualClock()
+    box = SQSMailbox(f"trouble-{uuid4().hex}", client, int, clock=clock)
+    box.send_all([1, 2])
+
+    def between(action: str, asked: dict[str, Any], forward: Forward) -> Answer:
+        answer = forward(asked)
+        if action in ("ReceiveMessage", "ChangeMessageVisibility"):
+            clock.seconds += 4
+        return answer
+
+    server.between = between
+    messages = [message for _ in range(2) for message in box.receive(visibility_timeout=10)]
+    first, second = messages  # leased until second 10 and second 14; it is second 8
+    first.extend_visibility(10)  # until second 18; it is second 12
+    second.confirm_delivery()
+    clock.seconds = 14
+    first.confirm_delivery()
+    with pytest.raises(ReceiptExpired):
+        second.confirm_delivery()
+    clock.seconds = 18
+    with pytest.raises(ReceiptExpired):
+        first.confirm_delivery()

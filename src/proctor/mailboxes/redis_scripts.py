@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from proctor.core import optional as extras
 from proctor.core import resources
 from proctor.errors import ConfigError, MailboxError
-from proctor.mailboxes import limits
+from proctor.mailboxes import core
 from proctor.models.connect import hide_credentials
 from proctor.records.mail import DeadLetter
 
@@ -64,10 +64,10 @@ def read_dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
     except (ValueError, OverflowError, OSError):
         key = _text(entry.get(b"id", b"")) or died.decode()
         letter, enqueued_at = StoredMessage(key, died_ms, None, record), to_datetime(died_ms)
-        fault = limits.BAD_HEADER
+        fault = core.BAD_HEADER
     deliveries = _number(entry.get(b"count", b""))
     past = _text(entry.get(b"past", b""))
-    reason = _text(entry.get(b"reason", b"")) or fault or limits.describe_deliveries(deliveries)
+    reason = _text(entry.get(b"reason", b"")) or fault or core.describe_deliveries(deliveries)
     return DeadLetter(
         id=letter.id,
         body=_text(letter.body),
@@ -92,7 +92,7 @@ def _history_line(line: str) -> str:
     delivery, _, reason = line.partition(" ")
     if not (delivery.isascii() and delivery.isdigit() and len(delivery) < _MAX_DIGITS):
         return line
-    return limits.history_line(int(delivery), reason or limits.LEASE_EXPIRED)
+    return core.history_line(int(delivery), reason or core.LEASE_EXPIRED)
 
 
 def split_chunks(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:

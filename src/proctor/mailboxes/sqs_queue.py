@@ -11,7 +11,7 @@ import msgspec
 
 from proctor.core import optional as extras
 from proctor.errors import ConfigError, MailboxError, MailboxGone, Problem
-from proctor.mailboxes import limits
+from proctor.mailboxes import core
 
 _CREDENTIALS = (
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, for an account that may use the queue"
@@ -52,7 +52,7 @@ def translate_error(error: Exception, where: str) -> MailboxError:
         return MailboxError(str(error) or type(error).__name__, where=where, fix=fix)
     code, what = details.get("Code", ""), details.get("Message", "")
     if is_stale(code, what):
-        return limits.expired_error(where)
+        return core.expired_error(where)
     if is_gone(error):
         return MailboxGone(
             what or "there is no such queue",
@@ -199,6 +199,8 @@ class Queue:
 
     def send_all(self, entries: Sequence[Entry]) -> list[str]:
         """Send up to ten messages; raise an error unless all were sent."""
+        if len(entries) == 1:
+            return [self.send(entries[0])]
         done, refused = self._run_batch("send_message_batch", entries)
         if refused:
             raise self._batch_error(refused, len(entries), "sent")

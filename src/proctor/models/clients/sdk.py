@@ -131,11 +131,13 @@ class ClientAdapter(WireAdapter):
         self, body: bytes, request: ModelRequest, timeout: float | None
     ) -> HttpResult[ModelResponse]:
         arguments = self._split_arguments(msgspec.json.decode(body))
+        started = self._clock.monotonic()
         try:
             result = await call_user_code(
                 self.model, self._create, timeout=timeout, hide=self._hide, **arguments
             )
-            return HttpResult(self._wire.read(codec.encode(result), request), 1, None)
+            response = self._wire.read(codec.encode(result), request)
+            return HttpResult(response, 1, self._clock.monotonic() - started)
         except CallFailed as error:
             rejection = getattr(error.__cause__, "response", None)
             if getattr(rejection, "status_code", None) != 400:

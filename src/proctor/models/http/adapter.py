@@ -90,7 +90,7 @@ class WireAdapter:
                 response,
                 model=response.model or self._name,
                 usage=response.usage if cost is None else replace(response.usage, cost=cost),
-                latency_ms=None if result.seconds is None else result.seconds * 1000.0,
+                latency_ms=result.seconds * 1000.0,
                 attempts=earlier_attempts + result.attempts,
             )
 

@@ -117,11 +117,11 @@ class HttpCall(NamedTuple):
 
 
 class HttpResult(NamedTuple, Generic[T]):
-    """The parsed response, the number of attempts, and the seconds of the last one, if they are known."""
+    """The parsed response, the number of attempts, and the seconds of the last one."""
 
     value: T
     attempts: int
-    seconds: float | None
+    seconds: float
 
 
 class UnreadableBody(Exception):

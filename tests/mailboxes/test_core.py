@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from proctor.errors import ConfigError, MailboxError
-from proctor.mailboxes import limits
-from proctor.mailboxes.limits import BodyCodec
+from proctor.mailboxes import core
+from proctor.mailboxes.core import BodyCodec
 from proctor.records.mail import EvalRequest
 from proctor.records.sample import Sample
 
@@ -58,15 +58,15 @@ WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 def test_the_ends_of_every_range_are_taken() -> None:
     """1 and 10 messages, a lease of 0 and of 43200 seconds, and any wait are fine."""
-    limits.check_receive(1, 0, 0)
-    limits.check_receive(10, 43_200, 1e9)
-    limits.check_receive(5, 0.5, 0.25)
+    core.check_receive(1, 0, 0)
+    core.check_receive(10, 43_200, 1e9)
+    core.check_receive(5, 0.5, 0.25)
 
 
 def test_all_faults_of_a_call_are_told_at_once() -> None:
     """Three wrong arguments give one error with three lines, where and how to mend them."""
     with pytest.raises(ConfigError) as error:
-        limits.check_receive(11, -0.1, math.nan, where="requests")
+        core.check_receive(11, -0.1, math.nan, where="requests")
     assert str(error.value) == snapshot("""\
 requests: messages cannot be received like this
   - max_messages: it is 11, and must be a whole number from 1 to 10
@@ -79,48 +79,48 @@ Fix: give numbers within these ranges\
 @pytest.mark.parametrize("odd", [True, "1", None, math.inf, -math.inf, math.nan, -1, 901])
 def test_seconds_out_of_range_are_refused(odd: Any) -> None:
     """A mailbox with a limit of its own gives it; what is no number is refused too."""
-    limits.check_seconds("delay_seconds", 900, 900)
+    core.check_seconds("delay_seconds", 900, 900)
     with pytest.raises(ConfigError, match="delay_seconds") as error:
-        limits.check_seconds("delay_seconds", odd, 900, where="requests")
+        core.check_seconds("delay_seconds", odd, 900, where="requests")
     assert error.value.fix == "give a number of seconds from 0 to 900"
 
 
 @pytest.mark.parametrize("odd", [0, -1, True, 1.0, "3"])
 def test_bounds_are_whole_numbers_from_one(odd: Any) -> None:
     """A capacity of nothing is a mistake; None is no bound."""
-    limits.check_bound("capacity", None)
-    limits.check_bound("capacity", 1)
+    core.check_bound("capacity", None)
+    core.check_bound("capacity", 1)
     with pytest.raises(ConfigError, match="capacity"):
-        limits.check_bound("capacity", odd)
+        core.check_bound("capacity", odd)
 
 
 @pytest.mark.parametrize("name", ["a", "eval-requests", "A_1", "x" * 80])
 def test_names_that_work_everywhere_are_taken(name: str) -> None:
     """Letters, digits, hyphens and underscores, up to 80."""
-    assert limits.check_name(name) == name
+    assert core.check_name(name) == name
 
 
 @pytest.mark.parametrize("name", ["", "x" * 81, "a b", "a:b", "ä", "a\n", "a.fifo", "{a}", None, 3])
 def test_names_that_some_server_would_not_take_are_refused(name: Any) -> None:
     """What one kind of mailbox refuses, all refuse."""
     with pytest.raises(ConfigError, match="cannot be the name"):
-        limits.check_name(name)
+        core.check_name(name)
 
 
 def test_answers_go_to_a_name_or_to_a_mailbox() -> None:
     """Either is told by its name; a wrong name is refused when the question is sent."""
-    assert limits.reply_name(None) is None
-    assert limits.reply_name("results") == "results"
+    assert core.reply_name(None) is None
+    assert core.reply_name("results") == "results"
     with pytest.raises(ConfigError):
-        limits.reply_name("no results")
+        core.reply_name("no results")
 
 
 def test_reasons_are_told_in_words() -> None:
     """A dead letter's reason and history read as sentences."""
-    assert limits.describe_deliveries(1) == "it was delivered once and never acknowledged"
-    assert limits.describe_deliveries(3) == "it was delivered 3 times and never acknowledged"
-    assert limits.history_line(2, "boom") == "delivery 2: boom"
-    assert limits.describe_unreadable("no JSON") == "it cannot be read: no JSON"
+    assert core.describe_deliveries(1) == "it was delivered once and never acknowledged"
+    assert core.describe_deliveries(3) == "it was delivered 3 times and never acknowledged"
+    assert core.history_line(2, "boom") == "delivery 2: boom"
+    assert core.describe_unreadable("no JSON") == "it cannot be read: no JSON"
 
 
 @pytest.mark.parametrize(

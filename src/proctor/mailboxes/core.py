@@ -1,10 +1,13 @@
-"""Shared by all mailboxes: limits of arguments, body encoding, errors and reasons."""
+"""What all mailboxes share: the checks of arguments, bodies, messages, errors and reasons."""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import msgspec
 import msgspec.inspect
@@ -20,9 +23,10 @@ from proctor.errors import (
     Problem,
     ReceiptExpired,
 )
-from proctor.ports import Mailbox
+from proctor.ports import Mailbox, Message
 from proctor.records import codec
 from proctor.records.lossless import KIND, restore_result, tag_result
+from proctor.records.mail import DeadLetter
 from proctor.records.trial import EvalResult
 
 BodyT = TypeVar("BodyT")
@@ -45,16 +49,7 @@ BAD_HEADER = "unreadable: its record has no valid header"
 def check_receive(
     max_messages: int, visibility_timeout: float, wait_time_seconds: float, *, where: str = ""
 ) -> None:
-    """Refuse invalid arguments of `receive`, all problems at once.
-
-    >>> check_receive(1, 30, 0)
-    >>> check_receive(0, 30, -1)
-    Traceback (most recent call last):
-    proctor.errors.ConfigError: messages cannot be received like this
-      - max_messages: it is 0, and must be a whole number from 1 to 10
-      - wait_time_seconds: it is -1, and must be a number of seconds, 0 or more
-    Fix: give numbers within these ranges
-    """
+    """Refuse invalid arguments of `receive`, all problems at once."""
     problems = []
     if not (_is_whole(max_messages) and 1 <= max_messages <= MAX_MESSAGES):
         problems.append(_problem("max_messages", max_messages, f"a whole number from 1 to {MAX_MESSAGES}"))
@@ -72,22 +67,13 @@ def check_receive(
 
 
 def check_seconds(name: str, seconds: float, maximum: float = MAX_LEASE_SECONDS, *, where: str = "") -> None:
-    """Refuse a delay or lease that is out of range; `name` is the name of the argument.
-
-    >>> check_seconds("delay_seconds", True)
-    Traceback (most recent call last):
-    proctor.errors.ConfigError: delay_seconds is True
-    Fix: give a number of seconds from 0 to 43200
-    """
+    """Refuse a delay or lease that is out of range; `name` is the name of the argument."""
     if not _within(seconds, maximum):
         raise ConfigError(f"{name} is {seconds!r}", where=where, fix=f"give {_range(maximum)}")
 
 
 def check_bound(name: str, bound: int | None, *, where: str = "") -> None:
-    """Refuse a number that is neither None nor 1 or more.
-
-    >>> check_bound("capacity", None)
-    """
+    """Refuse a number that is neither None nor 1 or more."""
     if bound is not None and not (_is_whole(bound) and bound >= 1):
         raise ConfigError(
             f"{name} is {bound!r}", where=where, fix="give a whole number from 1, or None for any"
@@ -95,11 +81,7 @@ def check_bound(name: str, bound: int | None, *, where: str = "") -> None:
 
 
 def check_name(name: str) -> str:
-    """Return the name if it is valid for every mailbox.
-
-    >>> check_name("eval-requests")
-    'eval-requests'
-    """
+    """Return the name if it is valid for every mailbox."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigError(
             f"{name!r} cannot be the name of a mailbox",
@@ -109,20 +91,10 @@ def check_name(name: str) -> str:
 
 
 def reply_name(reply_to: str | Mailbox[Any] | None) -> str | None:
-    """The name of the mailbox for replies, given its name or the mailbox.
-
-    >>> reply_name("results")
-    'results'
-    """
+    """Return the name of the mailbox for replies, given its name or the mailbox."""
     if reply_to is None:
         return None
     return check_name(reply_to if isinstance(reply_to, str) else reply_to.name)
-
-
-def no_reply_to_error(where: str) -> MailboxError:
-    return MailboxError(
-        "the message has no reply_to", where=where, fix="send it with reply_to=, the name of a mailbox"
-    )
 
 
 def expired_error(where: str) -> ReceiptExpired:
@@ -131,10 +103,6 @@ def expired_error(where: str) -> ReceiptExpired:
         where=where,
         fix="receive with a longer visibility_timeout, or extend it in time",
     )
-
-
-def closed_error(where: str) -> MailboxClosed:
-    return MailboxClosed("the mailbox was closed", where=where, fix="open it again")
 
 
 def removed_error(name: str) -> MailboxGone:
@@ -150,20 +118,11 @@ def full_error(where: str, capacity: int) -> MailboxFull:
 
 
 def history_line(delivery: int, reason: str) -> str:
-    """One line of the history of a message.
-
-    >>> history_line(2, LEASE_EXPIRED)
-    'delivery 2: its lease ran out'
-    """
     return f"delivery {delivery}: {reason}"
 
 
 def describe_deliveries(deliveries: int) -> str:
-    """The reason of a dead letter that was delivered too often.
-
-    >>> describe_deliveries(3)
-    'it was delivered 3 times and never acknowledged'
-    """
+    """The reason of a dead letter that was delivered too often."""
     times = "once" if deliveries == 1 else f"{deliveries} times"
     return f"it was delivered {times} and never acknowledged"
 
@@ -178,12 +137,6 @@ class BodyCodec(Generic[BodyT]):
     The type may be a struct, a dataclass, a pydantic model, a TypedDict, a plain type, or a list,
     mapping or union of them. Evaluation results keep values that JSON lacks (tuples, sets, NaN): they
     are tagged as in the history.
-
-    >>> BodyCodec(dict[str, int]).read(b'{"a": 1}')
-    {'a': 1}
-    >>> BodyCodec(list[int]).read(b'["one"]')
-    Traceback (most recent call last):
-    ValueError: Expected `int`, got `str` - at `$[0]`
     """
 
     __slots__ = ("_decoder", "body_type")
@@ -259,3 +212,135 @@ def _range(maximum: float) -> str:
 
 def _problem(name: str, value: object, expected: str) -> Problem:
     return Problem(name, f"it is {value!r}, and must be {expected}")
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class LeasedMessage(Generic[BodyT]):
+    """One delivery of a message; the mailbox does what its receiver decides.
+
+    `lease` is what the mailbox needs in order to recognise the delivery.
+    """
+
+    mailbox: StoredMailbox[Any]
+    lease: Any
+    body: BodyT
+    id: str
+    receipt_handle: str
+    delivery_count: int
+    enqueued_at: datetime
+    reply_to: str | None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(id={self.id!r}, delivery_count={self.delivery_count})"
+
+    def acknowledge(self) -> None:
+        self.mailbox.check_open()
+        self.mailbox._acknowledge(self)
+
+    def nack(self, visibility_timeout: float = 0, *, reason: str = "", counts: bool = True) -> None:
+        check_seconds("visibility_timeout", visibility_timeout, where=self.mailbox.where)
+        self.mailbox.check_open()
+        self.mailbox._give_back(self, visibility_timeout, reason or RETURNED, counts)
+
+    def extend_visibility(self, timeout: float) -> None:
+        check_seconds("timeout", timeout, where=self.mailbox.where)
+        self.mailbox.check_open()
+        self.mailbox._extend(self, timeout)
+
+    def confirm_delivery(self) -> None:
+        self.mailbox.check_open()
+        self.mailbox._confirm(self)
+
+    def reject(self, reason: str) -> None:
+        self.mailbox.check_open()
+        self.mailbox._reject(self, reason)
+
+    def reply(self, body: Any) -> str:
+        self.mailbox.check_open()
+        if self.reply_to is None:
+            raise MailboxError(
+                "the message has no reply_to",
+                where=self.mailbox.where,
+                fix="send it with reply_to=, the name of a mailbox",
+            )
+        return self.mailbox._reply(self, self.reply_to, body)
+
+
+class StoredMailbox(Generic[BodyT]):
+    """What all mailboxes do in the same way: checks, bodies, closing. Subclasses store the messages."""
+
+    max_delay_seconds: ClassVar[float] = MAX_LEASE_SECONDS
+
+    def __init__(
+        self, name: str, body_type: type[BodyT] | None, max_deliveries: int | None, where: str = ""
+    ) -> None:
+        self._name = check_name(name)
+        check_bound("max_deliveries", max_deliveries, where=name)
+        self._bodies = BodyCodec(body_type)
+        self._max_deliveries = max_deliveries
+        self._closed = False
+        # For error messages.
+        self.where = where or name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._name!r})"
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    @property
+    def max_deliveries(self) -> int | None:
+        return self._max_deliveries
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise MailboxClosed("the mailbox was closed", where=self._name, fix="open it again")
+
+    def send(
+        self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0
+    ) -> str:
+        check_seconds("delay_seconds", delay_seconds, self.max_delay_seconds, where=self.where)
+        self.check_open()
+        return self._put((body,), reply_to, delay_seconds)[0]
+
+    def send_all(self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None) -> list[str]:
+        self.check_open()
+        return self._put(bodies, reply_to, 0)
+
+    def as_received(self, body: BodyT) -> BodyT:
+        return self._bodies.read(self._bodies.write(body))
+
+    def receive(
+        self,
+        *,
+        max_messages: int = 1,
+        visibility_timeout: float = 30,
+        wait_time_seconds: float = 0,
+        provisional: bool = False,
+    ) -> Sequence[Message[BodyT]]:
+        """Lease up to `max_messages` for `visibility_timeout` seconds."""
+        check_receive(max_messages, visibility_timeout, wait_time_seconds, where=self.where)
+        self.check_open()
+        return self._receive(max_messages, visibility_timeout, wait_time_seconds, provisional)
+
+    def dead_letters(self, limit: int = 100) -> Sequence[DeadLetter]:
+        """Return the dead letters, newest first; the newest 10,000 are kept."""
+        check_bound("limit", limit, where=self.where)
+        self.check_open()
+        return self._read_dead_letters(limit)
+
+    # What subclasses define.
+    _put: Callable[[Iterable[BodyT], str | Mailbox[Any] | None, float], list[str]]
+    _receive: Callable[[int, float, float, bool], Sequence[Message[BodyT]]]
+    _read_dead_letters: Callable[[int], Sequence[DeadLetter]]
+    _acknowledge: Callable[[LeasedMessage[Any]], None]
+    _give_back: Callable[[LeasedMessage[Any], float, str, bool], None]
+    _extend: Callable[[LeasedMessage[Any], float], None]
+    _confirm: Callable[[LeasedMessage[Any]], None]
+    _reject: Callable[[LeasedMessage[Any], str], None]
+    _reply: Callable[[LeasedMessage[Any], str, Any], str]
