@@ -376,7 +376,7 @@ if kind == "die":
     print(json.dumps([message.body for message in messages]), flush=True)
     time.sleep(60)
 else:
-    done, results = [], box.beside("done", int)
+    done, results = [], box.open_mailbox("done", int)
     while results.approximate_count() < number:
         for message in box.receive(max_messages=10, wait_time_seconds=0.2):
             message.acknowledge()

@@ -73,7 +73,6 @@ def check_seconds(name: str, seconds: float, maximum: float = MAX_LEASE_SECONDS,
 
 
 def check_bound(name: str, bound: int | None, *, where: str = "") -> None:
-    """Refuse a number that is neither None nor 1 or more."""
     if bound is not None and not (_is_whole(bound) and bound >= 1):
         raise ConfigError(
             f"{name} is {bound!r}", where=where, fix="give a whole number from 1, or None for any"
@@ -134,9 +133,9 @@ def describe_unreadable(why: object) -> str:
 class BodyCodec(Generic[BodyT]):
     """Encodes bodies as JSON and decodes them into their type; None accepts any JSON.
 
-    The type may be a struct, a dataclass, a pydantic model, a TypedDict, a plain type, or a list,
-    mapping or union of them. Evaluation results keep values that JSON lacks (tuples, sets, NaN): they
-    are tagged as in the history.
+    The type may be a struct, a dataclass, a pydantic model, a TypedDict, a plain type, or a list, mapping or
+    union of them. Evaluation results keep values that JSON lacks (tuples, sets, NaN): they are tagged as in
+    the history.
     """
 
     __slots__ = ("_decoder", "body_type")

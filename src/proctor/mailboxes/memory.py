@@ -53,8 +53,6 @@ class Entry:
 
 
 class Lease(NamedTuple):
-    """One delivery and its receipt."""
-
     entry: Entry
     receipt: str
     delivery: int
@@ -123,7 +121,6 @@ class Queue:
             return leases
 
     def seconds_to_next(self) -> float:
-        """Seconds until the next delayed or leased message is due."""
         return self._scheduled[0][0] - self.clock.monotonic() if self._scheduled else math.inf
 
     def acknowledge(self, lease: Lease) -> None:
@@ -255,14 +252,12 @@ class MemoryBroker:
         self._lock = threading.Lock()
 
     def queue(self, name: str) -> Queue:
-        """Get or create a queue by name."""
         with self._lock:
             if name not in self._queues:
                 self._queues[name] = Queue(name, self._clock, writes=self._writes)
             return self._queues[name]
 
     def register(self, queue: Queue) -> None:
-        """Add a queue of another broker."""
         with self._lock:
             if self._queues.setdefault(queue.name, queue) is not queue:
                 raise ConfigError(
@@ -270,7 +265,6 @@ class MemoryBroker:
                 )
 
     def forget(self, queue: Queue) -> None:
-        """Free the name of a queue."""
         with self._lock:
             if self._queues.get(queue.name) is queue:
                 del self._queues[queue.name]
@@ -284,9 +278,8 @@ class InMemoryMailbox(StoredMailbox[BodyT]):
     """A mailbox within this process.
 
     With a `body_type`, bodies are encoded as JSON, as for a server; without one, objects are passed on
-    unchanged. A message that returns after `max_deliveries` becomes a dead letter. Mailboxes with the
-    same `broker` find each other by name; each is a separate handle, so closing one leaves the others
-    open.
+    unchanged. A message that returns after `max_deliveries` becomes a dead letter. Mailboxes with the same
+    `broker` find each other by name; each is a separate handle, so closing one leaves the others open.
 
     >>> requests = InMemoryMailbox("requests")
     >>> _ = requests.send("2 + 2", reply_to="results")
@@ -318,17 +311,14 @@ class InMemoryMailbox(StoredMailbox[BodyT]):
         return super().as_received(body) if self._queue.writes else body
 
     def acknowledge_all(self, messages: Sequence[Message[BodyT]]) -> int:
-        """Acknowledge messages, skip expired ones, and return how many were acknowledged."""
         self.check_open()
         return sum(map(_try_acknowledge, messages))
 
     def purge(self) -> int:
-        """Drop all messages, including leased ones, but not dead letters; return how many."""
         self.check_open()
         return self._queue.clear()
 
     def approximate_count(self) -> int:
-        """Count waiting, delayed and leased messages; exact here."""
         self.check_open()
         return len(self._queue)
 
@@ -338,7 +328,6 @@ class InMemoryMailbox(StoredMailbox[BodyT]):
         return InMemoryMailbox(name, body_type, broker=self._broker)
 
     def wake(self) -> None:
-        """Make waiting `receive` calls of this handle return."""
         with self._queue.changed:
             self._wakes += 1
             self._queue.changed.notify_all()

@@ -51,10 +51,10 @@ class _Lease(NamedTuple):
 class RedisMailbox(StoredMailbox[BodyT]):
     """A mailbox on a Redis server or cluster, for processes on many machines.
 
-    Pass a redis-py client (`redis.Redis` or `redis.cluster.RedisCluster`), which you close yourself,
-    or the `url` of the server. Bodies are JSON; they are decoded into `body_type`, or into plain data
-    without one. A message that returns after `max_deliveries` becomes a dead letter; the newest
-    10,000 dead letters are kept. Messages do not expire.
+    Pass a redis-py client (`redis.Redis` or `redis.cluster.RedisCluster`), which you close yourself, or the
+    `url` of the server. Bodies are JSON; they are decoded into `body_type`, or into plain data without one. A
+    message that returns after `max_deliveries` becomes a dead letter; the newest 10,000 dead letters are
+    kept. Messages do not expire.
 
     >>> from proctor.testing import RedisServer
     >>> with RedisServer() as server:
@@ -106,7 +106,6 @@ class RedisMailbox(StoredMailbox[BodyT]):
         return f"RedisMailbox({self._name!r} at {self._connection.where})"
 
     def acknowledge_all(self, messages: Sequence[Message[BodyT]]) -> int:
-        """Acknowledge messages, skip expired ones, and return how many were acknowledged."""
         self.check_open()
         done = 0
         for start in range(0, len(messages), CHUNK):
@@ -115,12 +114,10 @@ class RedisMailbox(StoredMailbox[BodyT]):
         return done
 
     def purge(self) -> int:
-        """Drop all messages, including leased ones, but not dead letters; return how many."""
         self.check_open()
         return int(self._run("purge", [0]))
 
     def approximate_count(self) -> int:
-        """Count waiting, delayed and leased messages; exact here."""
         self.check_open()
         return int(self._run("count", []))
 
@@ -141,7 +138,6 @@ class RedisMailbox(StoredMailbox[BodyT]):
         )
 
     def wake(self) -> None:
-        """Make waiting `receive` calls of this object return without messages."""
         with self._lock:
             self._wakes += 1
             waiting = self._waiting
@@ -151,7 +147,6 @@ class RedisMailbox(StoredMailbox[BodyT]):
                 self._connection.run(script("wake", standalone=True), [self._wake_key()], [waiting], NO_RETRY)
 
     def close(self) -> None:
-        """Close this object; the messages stay on the server."""
         with self._lock:
             if self._closed:
                 return
@@ -160,7 +155,6 @@ class RedisMailbox(StoredMailbox[BodyT]):
         self._connection.release()
 
     def remove(self, *, for_good: bool = False) -> None:
-        """Delete the mailbox with its messages and dead letters, and close it."""
         self.check_open()
         self._run("purge", [2 if for_good else 1], extra_keys=self._moved_keys)
         self.close()
@@ -342,9 +336,6 @@ def connect(
     """Open the mailbox at `redis://[user:password@]host:port/db/NAME`, or `rediss://` for TLS.
 
     Options of redis-py follow a question mark, and `cluster=true` for a Redis cluster.
-
-    >>> connect("redis://:secret@localhost:6379/0/requests")
-    RedisMailbox('requests' at localhost:6379)
     """
     parsed = read_address(address)
     return RedisMailbox(

@@ -29,11 +29,7 @@ _MAX_MILLISECONDS = 253_402_300_799_999
 
 
 class StoredMessage(NamedTuple):
-    """A message as it is stored, with its encoded body.
-
-    >>> StoredMessage.read(b"7f 1735689600000 results\\n[1]")
-    StoredMessage(id='7f', sent_ms=1735689600000, reply_to='results', body=b'[1]')
-    """
+    """A message as it is stored, with its encoded body."""
 
     id: str
     sent_ms: int
@@ -48,11 +44,7 @@ class StoredMessage(NamedTuple):
 
 
 def read_dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
-    """Read an entry of the stream of dead letters; its key contains the time of death.
-
-    >>> read_dead_letter(b"1735689600000-0", [b"letter", b"junk", b"id", b"7f"]).reason
-    'unreadable: its record has no valid header'
-    """
+    """Read an entry of the stream of dead letters; its key contains the time of death."""
     entry = dict(zip(fields[::2], fields[1::2], strict=False))
     died_ms = min(int(died.partition(b"-")[0]), _MAX_MILLISECONDS)
     record = entry.get(b"letter", b"")
@@ -96,11 +88,7 @@ def _history_line(line: str) -> str:
 
 
 def split_chunks(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Split bodies into chunks for one command each.
-
-    >>> [len(chunk) for chunk in split_chunks([b"1"] * 120)]
-    [100, 20]
-    """
+    """Split bodies into chunks for one command each."""
     chunk: list[bytes] = []
     size = 0
     for body in bodies:
@@ -114,11 +102,6 @@ def split_chunks(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def to_datetime(ms: int) -> datetime:
-    """Convert milliseconds of the server.
-
-    >>> to_datetime(1735689600250).isoformat()
-    '2025-01-01T00:00:00.250000+00:00'
-    """
     return datetime.fromtimestamp(ms / 1000, UTC)
 
 
@@ -128,11 +111,7 @@ def to_milliseconds(seconds: float) -> int:
 
 
 def one_line(reason: str) -> str:
-    """Shorten a reason to one line of a history.
-
-    >>> one_line("first\\n  second")
-    'first second'
-    """
+    """Shorten a reason to one line of a history."""
     return replace_invalid(" ".join(reason.split())[:_MAX_LINE_LENGTH])
 
 
@@ -195,11 +174,7 @@ class Address(NamedTuple):
 
 
 def read_address(address: str) -> Address:
-    """Parse `redis://[user:password@]host:port/db/NAME?option=…`.
-
-    >>> read_address("redis://localhost:6379/0/requests")
-    Address(url='redis://localhost:6379/0', name='requests', cluster=False)
-    """
+    """Parse `redis://[user:password@]host:port/db/NAME?option=…`."""
     try:
         split = urlsplit(address)
         _ = split.port
@@ -336,7 +311,6 @@ class RedisConnection:
 
 
 def wrap_client(client: Any) -> RedisConnection:
-    """Use a redis-py client of the user."""
     if isinstance(client, RedisConnection):
         return client
     redis = extras.require("redis", extra="redis", why=_WHY)
@@ -349,7 +323,6 @@ def wrap_client(client: Any) -> RedisConnection:
 
 
 def open_connection(url: str, *, cluster: bool = False) -> RedisConnection:
-    """Connect to the server at a URL with a new client."""
     redis = extras.require("redis", extra="redis", why=_WHY)
     timeouts = {
         "socket_timeout": _SOCKET_TIMEOUT,

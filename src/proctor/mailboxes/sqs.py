@@ -49,7 +49,6 @@ class WakeSignal:
             return self._turn
 
     def ring(self) -> None:
-        """End all waits."""
         with self._condition:
             self._turn += 1
             self._condition.notify_all()
@@ -93,8 +92,6 @@ class WakeSignal:
 
 
 class _Task(Generic[T]):
-    """A running call."""
-
     __slots__ = ("call", "done", "error", "is_abandoned", "result")
 
     def __init__(self, call: Callable[[], T]) -> None:
@@ -116,16 +113,16 @@ _POLL_SECONDS = 0.1
 class SQSMailbox(StoredMailbox[BodyT]):
     """A mailbox on a standard SQS queue, which is created if it does not exist.
 
-    `name` is the name of the queue, or the URL of an existing one. `client` is a boto3 client; without
-    one, boto3 finds the endpoint, the region and the credentials. A message that returns after
-    `max_deliveries` becomes a dead letter, in the queue NAME-dead.
+    `name` is the name of the queue, or the URL of an existing one. `client` is a boto3 client; without one,
+    boto3 finds the endpoint, the region and the credentials. A message that returns after `max_deliveries`
+    becomes a dead letter, in the queue NAME-dead.
 
-    Differences of SQS: the order is approximate; leases and delays are whole seconds, rounded up; a
-    delay is at most 900 seconds; `receive` without a wait queries only some servers and may miss
-    messages; the reason of a `nack` is not stored, so dead letters have no history; there is no
-    capacity. A message that arrives while a wait is interrupted is returned, and counts as one more
-    delivery. SQS counts every delivery, so provisional receivers get a message up to three times more
-    than `max_deliveries`; then SQS itself moves it.
+    Differences of SQS: the order is approximate; leases and delays are whole seconds, rounded up; a delay is
+    at most 900 seconds; `receive` without a wait queries only some servers and may miss messages; the reason
+    of a `nack` is not stored, so dead letters have no history; there is no capacity. A message that arrives
+    while a wait is interrupted is returned, and counts as one more delivery. SQS counts every delivery, so
+    provisional receivers get a message up to three times more than `max_deliveries`; then SQS itself moves
+    it.
 
     SQSMailbox("eval-requests", boto3.client("sqs"), EvalRequest, max_deliveries=5)
     """
@@ -186,8 +183,8 @@ class SQSMailbox(StoredMailbox[BodyT]):
     def dead_letters(self, limit: int = 100) -> Sequence[DeadLetter]:
         """Return the dead letters, newest first, except those that another process reads just now.
 
-        SQS has no order, so up to 10,000 are read, ten at a time. For those that SQS itself moved,
-        `died_at` is the time of the first receipt.
+        SQS has no order, so up to 10,000 are read, ten at a time. For those that SQS itself moved, `died_at`
+        is the time of the first receipt.
         """
         return super().dead_letters(limit)
 
@@ -198,7 +195,6 @@ class SQSMailbox(StoredMailbox[BodyT]):
         return count
 
     def approximate_count(self) -> int:
-        """Count waiting, delayed and leased messages, approximately."""
         self._open()
         return self._queue.count()
 
@@ -215,11 +211,9 @@ class SQSMailbox(StoredMailbox[BodyT]):
         )
 
     def wake(self) -> None:
-        """Make waiting `receive` calls of this object return without messages."""
         self._wake_signal.ring()
 
     def close(self) -> None:
-        """Close this object: waiting receivers return, further calls raise `MailboxClosed`."""
         self._closed = True
         self._wake_signal.ring()
 
@@ -435,11 +429,7 @@ def _parse_name(name: str) -> tuple[str, str | None]:
 
 
 def _parse_url(url: str) -> tuple[str | None, str | None]:
-    """The endpoint in the URL of a queue, or the region if it is an endpoint of Amazon.
-
-    >>> _parse_url("https://sqs.eu-west-1.amazonaws.com/123456789012/letters")
-    (None, 'eu-west-1')
-    """
+    """The endpoint in the URL of a queue, or the region if it is an endpoint of Amazon."""
     parts = urlsplit(url)
     host = parts.netloc.split(".")
     if "amazonaws" in host:

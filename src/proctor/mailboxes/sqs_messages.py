@@ -133,7 +133,6 @@ class DeadLetters:
         return self._attributes
 
     def put(self, delivery: Delivery, reason: str, delivery_count: int | None = None) -> None:
-        """Store a message as a dead letter."""
         count = delivery.delivery_count if delivery_count is None else delivery_count
         entry, size = _encode_letter(delivery, reason, count)
         excess = size - self.attributes.largest
@@ -144,8 +143,8 @@ class DeadLetters:
     def read(self, limit: int, deliveries: int | None) -> list[DeadLetter]:
         """Read the dead letters, newest first; they are leased for a moment and returned.
 
-        `deliveries` is the number of deliveries after which SQS itself moves a message. While the
-        number of letters is unchanged, those of the last read are returned.
+        `deliveries` is the number of deliveries after which SQS itself moves a message. While the number of
+        letters is unchanged, those of the last read are returned.
         """
         if not self.queue.exists():
             return []

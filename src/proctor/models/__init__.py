@@ -20,28 +20,5 @@ EXPORTS = {
     "records.session": ("Usage",),
 }
 
-__all__ = [
-    "AnthropicAdapter",
-    "Budget",
-    "Budgeted",
-    "Cached",
-    "DiskCache",
-    "Embedder",
-    "GeminiAdapter",
-    "MarkdownSection",
-    "ModelRequest",
-    "ModelResponse",
-    "OpenAIAdapter",
-    "Paced",
-    "Prompt",
-    "PromptTemplate",
-    "ProviderAdapter",
-    "Recorded",
-    "Replay",
-    "ToolSpec",
-    "Usage",
-    "aask",
-    "ask",
-]
-
 __getattr__, __dir__ = lazy_names("proctor.models", EXPORTS)
+__all__ = __dir__()

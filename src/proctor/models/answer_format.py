@@ -18,11 +18,8 @@ _CODE_BLOCK = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 class JsonFormat:
     """Answers in JSON of one type: a struct, dataclass, pydantic model, list, Literal, ….
 
-    A model without structured outputs may put the JSON into a code block. Any other text is an
-    error; nothing is repaired by guessing.
-
-    >>> JsonFormat(list[int]).read("[1, 2]", structured=True)
-    [1, 2]
+    A model without structured outputs may put the JSON into a code block. Any other text is an error; nothing
+    is repaired by guessing.
     """
 
     def __init__(self, output_type: Any) -> None:
@@ -42,7 +39,6 @@ class JsonFormat:
         return schema_instructions(self.schema)
 
     def read(self, text: str, *, structured: bool) -> Any:
-        """Parse the answer."""
         text = text.strip()
         if not structured and (blocks := _CODE_BLOCK.findall(text)):
             text = blocks[-1].strip()
@@ -56,12 +52,7 @@ class JsonFormat:
             raise ValueError(str(error)) from None
 
 
-def is_json(text: str) -> bool:
-    """Return True if a text is JSON of any type.
-
-    >>> is_json('{"a": 1}'), is_json("So: 4")
-    (True, False)
-    """
+def is_json(text: str | bytes) -> bool:
     try:
         msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

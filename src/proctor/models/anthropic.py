@@ -78,7 +78,6 @@ class AnthropicWire:
         self._outputs = wire.SchemaCache(_output_config)
 
     def write(self, model: str, request: ModelRequest, without: frozenset[str]) -> bytes:
-        """Write the body of a request."""
         ids = wire.CallIds()
         body: dict[str, Any] = {
             "model": model,
@@ -104,7 +103,6 @@ class AnthropicWire:
         return codec.encode(body)
 
     def read(self, body: bytes, request: ModelRequest) -> ModelResponse:
-        """Read the response in a body."""
         message, raw = decode_body(_Response, body)
         text = "".join(block.text or "" for block in message.content if block.type == "text")
         calls = tuple(
@@ -129,8 +127,8 @@ class AnthropicWire:
     def rejected_field(self, error: ErrorBody, request: ModelRequest) -> str | None:
         """Return "schema", or "temperature" where the model takes none.
 
-        The API has no code for either, so the name in the message decides. A temperature above 1
-        is the caller's mistake.
+        The API has no code for either, so the name in the message decides. A temperature above 1 is the
+        caller's mistake.
         """
         if wire.rejects_schema(error.message, request, _SCHEMA_NAMES):
             return "schema"

@@ -53,11 +53,8 @@ class EmbedderOptions(ConnectionOptions, total=False):
 class EndpointEmbedder:
     """Embeds texts at an endpoint, with the limiter and the retries of its models.
 
-    `dimensions` asks for shorter vectors, if the model supports them. Requests count against the
-    budget of the run that needs the vectors.
-
-    >>> EndpointEmbedder("nomic", base_url="http://127.0.0.1:8080/v1").name
-    'http://127.0.0.1:8080/v1#nomic'
+    `dimensions` asks for shorter vectors, if the model supports them. Requests count against the budget of
+    the run that needs the vectors.
     """
 
     method = "embeddings"
@@ -86,7 +83,6 @@ class EndpointEmbedder:
         return self.name, self._endpoint, self._policy
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """Return one vector for each text, in order."""
         spending = call_context.get().spending
         if spending is not None:
             spending.begin()

@@ -38,8 +38,8 @@ _SCHEMA_NAMES = ("responseJsonSchema", "response_json_schema", "responseSchema",
 class GeminiAdapter(HttpAdapter):
     """A Gemini model. The options are those of `OpenAIAdapter`.
 
-    GEMINI_API_KEY and GOOGLE_API_KEY are for Google and for the gateway that GEMINI_BASE_URL names; a
-    server that `base_url` names does not get them.
+    GEMINI_API_KEY and GOOGLE_API_KEY are for Google and for the gateway that GEMINI_BASE_URL names; a server
+    that `base_url` names does not get them.
 
     >>> GeminiAdapter("gemini-2.5-flash", api_key="key-0123456789")
     GeminiAdapter('gemini:gemini-2.5-flash')
@@ -67,7 +67,6 @@ class GeminiWire:
         self._schemas = wire.SchemaCache(lambda schema: wire.fit_schema(schema, wire.GEMINI))
 
     def write(self, model: str, request: ModelRequest, without: frozenset[str]) -> bytes:  # noqa: ARG002 - the URL names it
-        """Write the body of a request."""
         ids = wire.CallIds()
         contents = [
             {
@@ -100,7 +99,6 @@ class GeminiWire:
         return {name: value for name, value in settings.items() if value is not None}
 
     def read(self, body: bytes, request: ModelRequest) -> ModelResponse:  # noqa: ARG002 - same in all formats
-        """Read the response in a body."""
         decoded, raw = decode_body(_Response, body)
         common = {"model": decoded.model or "", "usage": _read_usage(decoded.usage), "raw": raw}
         block_reason = decoded.feedback and decoded.feedback.block_reason

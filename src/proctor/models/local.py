@@ -98,12 +98,11 @@ def connect(
 ) -> LocalAdapter:
     """Connect a model on this machine: `local:smollm2`, `local:qwen-judge`, or `local:FILE.gguf`.
 
-    `context` is the number of tokens that a prompt and its answer may have together, `max_tokens`
-    the length limit of answers whose request sets none. `parallel` is the number of requests that
-    the model answers at the same time. They share the processor, so each takes longer; waiting
-    for another request to end does not count towards a time limit. `timeout` limits one request in
-    seconds and is at least 120 by default. The time limit of the target or the evaluator applies
-    as well.
+    `context` is the number of tokens that a prompt and its answer may have together, `max_tokens` the length
+    limit of answers whose request sets none. `parallel` is the number of requests that the model answers at
+    the same time. They share the processor, so each takes longer; waiting for another request to end does not
+    count towards a time limit. `timeout` limits one request in seconds and is at least 120 by default. The
+    time limit of the target or the evaluator applies as well.
     """
     name = address.partition(":")[2]
     if name in EMBEDDERS:
@@ -259,7 +258,6 @@ class _ServerProcess:
         raise CallFailed(f"the local model did not start: its server ended{log}")
 
     def describe_exit(self) -> str:
-        """Return the exit status and the end of the log."""
         code = self.process.returncode
         size = self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, size - LOG_TAIL_BYTES))

@@ -55,14 +55,13 @@ class OpenAIOptions(ModelOptions, total=False):
 class OpenAIAdapter(HttpAdapter):
     """A model at OpenAI, or at the compatible server that `base_url` names.
 
-    `retries` and `retry_delay` apply to transient failures: 408, 409, 425, 429, most of 5xx, lost
-    connections and timeouts. `timeout` limits one request, and one pause that the server asks
-    for. Without a model name the adapter asks the server for its only model. A setting that the
-    model rejects as unsupported is left out from then on; a schema is replaced with instructions.
-    `prices` is a table or a file, `name` is the name in reports, and `fits_schema=False` is for
-    models without structured outputs. The key comes from `api_key`, from the variable that
-    `api_key_env` names, or from OPENAI_API_KEY, and is never stored. A server that `base_url`
-    names never gets OPENAI_API_KEY; set its key in PROCTOR_API_KEY.
+    `retries` and `retry_delay` apply to transient failures: 408, 409, 425, 429, most of 5xx, lost connections
+    and timeouts. `timeout` limits one request, and one pause that the server asks for. Without a model name
+    the adapter asks the server for its only model. A setting that the model rejects as unsupported is left
+    out from then on; a schema is replaced with instructions. `prices` is a table or a file, `name` is the
+    name in reports, and `fits_schema=False` is for models without structured outputs. The key comes from
+    `api_key`, from the variable that `api_key_env` names, or from OPENAI_API_KEY, and is never stored. A
+    server that `base_url` names never gets OPENAI_API_KEY; set its key in PROCTOR_API_KEY.
 
     >>> OpenAIAdapter("gpt-4o-mini", api_key="sk-0123456789")
     OpenAIAdapter('openai:gpt-4o-mini')
@@ -127,7 +126,6 @@ class OpenAIWire:
         self._formats = wire.SchemaCache(_response_format)
 
     def write(self, model: str, request: ModelRequest, without: frozenset[str]) -> bytes:
-        """Write the body of a request."""
         ids = wire.CallIds()
         messages = [_write_message(message, ids) for message in request.messages]
         body: dict[str, Any] = {"model": model, "messages": messages}
@@ -154,7 +152,6 @@ class OpenAIWire:
         return codec.encode(body)
 
     def read(self, body: bytes, request: ModelRequest) -> ModelResponse:
-        """Read the response in a body."""
         completion, raw = decode_body(_Completion, body)
         if not completion.choices:
             raise UnexpectedBody("`choices` is empty")
@@ -183,8 +180,8 @@ class OpenAIWire:
         )
 
     def rejected_field(self, error: ErrorBody, request: ModelRequest) -> str | None:
-        """Return the setting that the server names as unsupported, if the request has it; or
-        "schema", for which compatible servers have no common code.
+        """Return the setting that the server names as unsupported, if the request has it; or "schema", for
+        which compatible servers have no common code.
         """
         if wire.rejects_schema(f"{error.parameter} {error.message}", request, _SCHEMA_NAMES):
             return "schema"

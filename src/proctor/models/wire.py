@@ -32,7 +32,6 @@ class WireFormat(Protocol):
 
 
 def content_text(content: Any) -> str:
-    """Return the content of a message as text; data becomes JSON."""
     if isinstance(content, str):
         return content
     return "" if content is None else codec.encode(content).decode()
@@ -107,7 +106,6 @@ def parse_tool_call(name: str, arguments: Any, call_id: str | None, signature: s
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
-    """Return the value if it is a JSON object, else an empty mapping."""
     return value if isinstance(value, dict) else {}
 
 
@@ -198,7 +196,6 @@ def unwrap_answer(text: str, schema: dict[str, Any] | None) -> str:
 
 
 def rejects_schema(message: str, request: ModelRequest, names: Sequence[str]) -> bool:
-    """Return True if an error message names the part of the request that asks for a schema."""
     return request.schema is not None and any(name in message for name in names)
 
 

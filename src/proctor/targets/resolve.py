@@ -35,9 +35,9 @@ def as_target(thing: Any, *, name: str | None = None, version: str | None = None
     """Make a target from a function, an agent, a runnable, an address or a mapping.
 
     A string is `module:attribute`, `file.py:attribute`, a URL, or the address of a model such as
-    `openai:gpt-4o-mini`; a mapping has one of `command`, `http`, `model` and `recorded`.
-    `version` becomes part of the target's identity: change it when something changes that Proctor
-    cannot see. With a version, runs do not warn about parts that the identity does not cover.
+    `openai:gpt-4o-mini`; a mapping has one of `command`, `http`, `model` and `recorded`. `version` becomes
+    part of the target's identity: change it when something changes that Proctor cannot see. With a version,
+    runs do not warn about parts that the identity does not cover.
 
     >>> as_target(lambda question: "Paris", name="atlas").spec.name
     'atlas'

@@ -39,8 +39,8 @@ async def call_user_code(
 ) -> Any:
     """Call a user's function: await it, or run it in a thread if it blocks.
 
-    Every exception becomes `CallFailed`, which keeps the information about retries; `hide`
-    removes keys from the message.
+    Every exception becomes `CallFailed`, which keeps the information about retries; `hide` removes keys from
+    the message.
     """
     try:
         async with asyncio.timeout(timeout):
@@ -58,7 +58,6 @@ async def call_user_code(
 
 
 def to_call_failed(name: str, error: Exception, hide: Callable[[str], str] = lambda text: text) -> CallFailed:
-    """Convert an error of user code or of an SDK."""
     # Hidden before it is cut: half a key would not be found.
     message = shorten(hide(str(error)), MAX_MESSAGE_CHARS)
     what = f"{name} failed: {type(error).__name__}" + (f": {message}" if message else "")

@@ -19,13 +19,9 @@ METHODS = ("aembed_documents", "embed_documents", "encode")
 def connect(model: Any, *, name: str | None = None) -> CachedEmbedder:
     """Make an embedder from a function or an object.
 
-    A function takes a list of texts and returns a vector for each; with a parameter annotated
-    `str`, it takes one text at a time. Both may be async. LangChain embeddings are called by
-    `embed_documents`, sentence-transformers by `encode`. Embedders of the same object share one
-    cache.
-
-    >>> connect(lambda texts: [[1.0] for text in texts], name="constant").name
-    'constant'
+    A function takes a list of texts and returns a vector for each; with a parameter annotated `str`, it takes
+    one text at a time. Both may be async. LangChain embeddings are called by `embed_documents`,
+    sentence-transformers by `encode`. Embedders of the same object share one cache.
     """
     function, label = _find_function(model)
     label = name or f"python:{label}"
@@ -47,7 +43,6 @@ class PythonEmbedder:
         self._function, self._takes_one_text = function, takes_one_text
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """Return one vector for each text, in order."""
         if self._takes_one_text:
             return [await self._call(text) for text in texts]
         result = await self._call(list(texts))

@@ -52,7 +52,6 @@ def split_http_url(url: str) -> SplitResult | None:
 
 
 def model_name(address: str) -> str:
-    """Return the model name after the colon of an address."""
     scheme, _, name = address.partition(":")
     if not name.strip():
         raise ModelError("the model name is missing", where=address, fix=f"write it as {scheme}:NAME")
@@ -89,7 +88,6 @@ class ApiKey:
         raise TypeError("a key cannot be copied or pickled; connect again where you need it")
 
     def format_header(self, form: str) -> str:
-        """Return the header value with the key in place of `{}`."""
         return form.format(self._secret)
 
     def hide(self, text: str) -> str:
@@ -97,7 +95,6 @@ class ApiKey:
         return known_secrets((self._secret,)).hide(text)
 
     def hide_in_response(self, body: bytes) -> bytes:
-        """Remove the key from a response body."""
         return known_secrets((self._secret,), MIN_KEY_IN_RESPONSE).hide_in_bytes(body)
 
 
@@ -173,8 +170,8 @@ class ModelOptions(ConnectionOptions, total=False):
 class Provider(NamedTuple):
     """A provider: its scheme, its URL, and the variables for a gateway's URL and for the key.
 
-    `path` and `models_path` lead to its model `{model}` and to the list of its models. `version` is a
-    suffix that a base URL may have or leave out. `key_header` is the header for the key, and its form.
+    `path` and `models_path` lead to its model `{model}` and to the list of its models. `version` is a suffix
+    that a base URL may have or leave out. `key_header` is the header for the key, and its form.
     """
 
     scheme: str
@@ -188,14 +185,13 @@ class Provider(NamedTuple):
     other_headers: Mapping[str, str] = {}
 
     def headers(self, key: ApiKey) -> dict[str, str]:
-        """Return the headers of every request."""
         name, form = self.key_header
         return {**self.other_headers, **({name: key.format_header(form)} if key else {})}
 
 
 class ServerAccess(NamedTuple):
-    """A server and its key. `is_explicit` says that the caller chose the server, in code or in a
-    file; a server from the provider's own environment variable is a gateway to the same models.
+    """A server and its key. `is_explicit` says that the caller chose the server, in code or in a file; a
+    server from the provider's own environment variable is a gateway to the same models.
     """
 
     base: str
@@ -215,8 +211,8 @@ class ServerAccess(NamedTuple):
 def resolve_access(provider: Provider, options: ServerOptions, option_type: Any, where: str) -> ServerAccess:
     """Choose the server and its key; reject options that `option_type` does not define.
 
-    A provider's key is for the provider, and for a gateway that its own variable names. A server
-    that the caller names gets the key that comes with it, or PROCTOR_API_KEY, or no key.
+    A provider's key is for the provider, and for a gateway that its own variable names. A server that the
+    caller names gets the key that comes with it, or PROCTOR_API_KEY, or no key.
     """
     # Python does not check the names of a TypedDict at run time.
     error = connections.unknown_options_error(options, list(option_type.__annotations__), where)
@@ -238,7 +234,6 @@ def resolve_access(provider: Provider, options: ServerOptions, option_type: Any,
 
 
 def retry_policy(options: ConnectionOptions, where: str) -> RetryPolicy:
-    """Return the retry policy that the options set."""
     defaults = RetryPolicy()
     return make_retry_policy(
         options.get("retries", defaults.retries),

@@ -30,9 +30,9 @@ MAX_PAGES = 20
 class WireAdapter:
     """A model that is called in a wire format; subclasses send the requests.
 
-    Some models reject a setting that others accept, such as a temperature. A rejected setting is left out
-    of that call and of all later ones. A rejected schema is replaced with instructions, and `fits_schema`
-    is False from then on.
+    Some models reject a setting that others accept, such as a temperature. A rejected setting is left out of
+    that call and of all later ones. A rejected schema is replaced with instructions, and `fits_schema` is
+    False from then on.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """How many calls an endpoint takes at once, and when: learned from its responses.
 
-One limiter serves all users of an endpoint, from any thread and event loop. It halves its window
-when the endpoint is overloaded and widens it again while calls succeed.
+One limiter serves all users of an endpoint, from any thread and event loop. It halves its window when the
+endpoint is overloaded and widens it again while calls succeed.
 """
 
 from __future__ import annotations
@@ -35,11 +35,8 @@ MAX_PAUSE_SECONDS = 3600.0
 class RateHeaders:
     """The headers of a response that concern time; None where a header is missing.
 
-    `retry_after` is the pause that the endpoint asks for; `exhausted` is the time until the
-    endpoint renews a limit that is used up.
-
-    >>> RateHeaders([(b"Retry-After", b"7")], datetime.fromisoformat("2026-05-01T12:00Z")).retry_after
-    7.0
+    `retry_after` is the pause that the endpoint asks for; `exhausted` is the time until the endpoint renews a
+    limit that is used up.
     """
 
     __slots__ = ("exhausted", "retry_after", "should_retry")
@@ -89,8 +86,6 @@ class PauseTooLong(Exception):
 
 
 class _Waiter:
-    """A call in the queue."""
-
     __slots__ = ("future", "is_granted", "loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -117,17 +112,8 @@ class _Waiter:
 class Limiter:
     """Slots for calls, in the order of the calls.
 
-    A call that waits out a pause keeps its slot: no other call could use it. A call whose event
-    loop stops without being closed keeps its slot too.
-
-    >>> async def main() -> tuple[int, int]:
-    ...     limiter = Limiter(window=8)
-    ...     generation = await limiter.acquire()
-    ...     limiter.record_overload(generation)
-    ...     limiter.release()
-    ...     return limiter.window, limiter.in_flight
-    >>> asyncio.run(main())
-    (4, 0)
+    A call that waits out a pause keeps its slot: no other call could use it. A call whose event loop stops
+    without being closed keeps its slot too.
     """
 
     def __init__(
@@ -153,33 +139,28 @@ class Limiter:
 
     @property
     def window(self) -> int:
-        """The number of slots now."""
         return self._window
 
     @property
     def in_flight(self) -> int:
-        """The number of slots in use."""
         return self._in_flight
 
     @property
     def waiting(self) -> int:
-        """The number of calls that wait for a slot."""
         return len(self._queue)
 
     def set_max_window(self, max_window: int) -> None:
-        """Limit the window."""
         with self._lock:
             self._window, self._max_window = min(self._window, max_window), max_window
 
     def remaining_pause(self) -> float:
-        """Return the seconds until the end of the pause, or 0."""
         return max(0.0, self._paused_until - self._clock.monotonic())
 
     async def acquire(self, max_pause: float = math.inf, *, at_front: bool = False) -> int:
         """Wait for a slot and for the end of a pause; return the generation for `record_overload`.
 
-        `at_front` is for a retry. A pause of more than `max_pause` seconds raises `PauseTooLong`.
-        Every `acquire` needs a `release`.
+        `at_front` is for a retry. A pause of more than `max_pause` seconds raises `PauseTooLong`. Every
+        `acquire` needs a `release`.
         """
         self._check_pause(max_pause)
         with self._lock:
@@ -203,7 +184,6 @@ class Limiter:
         return self._generation
 
     def release(self) -> None:
-        """Give a slot back."""
         with self._lock:
             self._in_flight -= 1
             granted = self._grant()

@@ -26,14 +26,7 @@ TYPES: Mapping[str, Any] = {
 
 
 def fields_of(params_type: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass, struct or pydantic model, with their types.
-
-    >>> @dataclasses.dataclass
-    ... class Params:
-    ...     question: str
-    >>> list(fields_of(Params))
-    ['question']
-    """
+    """Return the fields of a dataclass, struct or pydantic model, with their types."""
     if extras.is_pydantic_model(params_type):
         return {name: field.annotation for name, field in params_type.model_fields.items()}
     if dataclasses.is_dataclass(params_type):
@@ -54,11 +47,7 @@ def fields_of(params_type: Any) -> dict[str, Any]:
 
 
 def values_of(params: Any) -> dict[str, Any]:
-    """Return the values of a parameters object, by name.
-
-    >>> values_of({"question": "Why?"})
-    {'question': 'Why?'}
-    """
+    """Return the values of a parameters object, by name."""
     if dataclasses.is_dataclass(params) and not isinstance(params, type):
         return {field.name: getattr(params, field.name) for field in dataclasses.fields(params)}
     if isinstance(params, msgspec.Struct):
@@ -74,13 +63,7 @@ def values_of(params: Any) -> dict[str, Any]:
 
 
 def is_of_type(value: Any, kind: Any) -> bool:
-    """Return True if a value has a type; None stands for a missing parameter.
-
-    >>> is_of_type(3, float), is_of_type(True, int)
-    (True, False)
-    >>> is_of_type(["a"], list[str]), is_of_type([1], list[str])
-    (True, False)
-    """
+    """Return True if a value has a type; None stands for a missing parameter."""
     if value is None or kind is Any:
         return True
     if isinstance(kind, type) and isinstance(value, kind):
@@ -96,20 +79,11 @@ def is_of_type(value: Any, kind: Any) -> bool:
 
 
 def type_name(kind: Any) -> str:
-    """Return the name of a type for an error message.
-
-    >>> type_name(str), type_name(list[int])
-    ('str', 'list[int]')
-    """
     return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
 def render_value(value: Any) -> str:
-    """Render a value for a prompt: text unchanged, everything else as JSON.
-
-    >>> render_value("as it is"), render_value({"a": True})
-    ('as it is', '{\\n  "a": true\\n}')
-    """
+    """Render a value for a prompt: text unchanged, everything else as JSON."""
     return str.__str__(value) if isinstance(value, str) else codec.encode_pretty(value).decode()
 
 
@@ -121,16 +95,12 @@ _HEAD = (*_TEXT_KEYS, "version", "parameters")
 
 
 class FileSection(NamedTuple):
-    """The text under one mark of a prompt file."""
-
     role: str
     only_if: str | None
     text: str
 
 
 class PromptFile(NamedTuple):
-    """The content of a prompt file."""
-
     ns: str
     key: str
     name: str | None
@@ -140,7 +110,6 @@ class PromptFile(NamedTuple):
 
 
 def read_prompt_file(path: Path) -> str:
-    """Read a prompt file."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -154,11 +123,7 @@ def read_prompt_file(path: Path) -> str:
 
 
 def parse_prompt_file(text: str, where: str) -> PromptFile:
-    """Parse a prompt file; report all faults of its front matter at once.
-
-    >>> parse_prompt_file("---\\nkey: greet\\n---\\n<!-- system -->\\nBe kind.\\n", "a file").sections
-    (FileSection(role='system', only_if=None, text='Be kind.'),)
-    """
+    """Parse a prompt file; report all faults of its front matter at once."""
     text = text.replace("\r\n", "\n")
     front = _FRONT.match(text)
     if front is None:
@@ -242,9 +207,9 @@ Speaker = Literal["system", "user"]
 class MarkdownSection(Generic[ParamsT]):
     """A section of a prompt: a heading, and text in which `$name` stands for a parameter.
 
-    `MarkdownSection[Params]` takes its parameters from a dataclass, struct or pydantic model and
-    rejects placeholders without a field. `$$` is a dollar sign; braces have no meaning. With
-    `only_if`, the section is left out if that parameter is None.
+    `MarkdownSection[Params]` takes its parameters from a dataclass, struct or pydantic model and rejects
+    placeholders without a field. `$$` is a dollar sign; braces have no meaning. With `only_if`, the section
+    is left out if that parameter is None.
 
     >>> MarkdownSection("Question", "Answer concisely: $question", key="q").placeholders
     ('question',)
@@ -326,9 +291,9 @@ def _split_template(text: Template) -> Iterator[tuple[str, str]]:
 class PromptTemplate(Generic[OutputT]):
     """A prompt without the values of its parameters: sections, a name, and a version.
 
-    `PromptTemplate[Output]` sets the type of the answer. `version` is a digest of the content by
-    default; every score of the prompt stores it. `parameters` (name: type) declares the
-    placeholders, as the fields of a section's type do.
+    `PromptTemplate[Output]` sets the type of the answer. `version` is a digest of the content by default;
+    every score of the prompt stores it. `parameters` (name: type) declares the placeholders, as the fields of
+    a section's type do.
 
     >>> section = MarkdownSection("Question", "Answer concisely: $question", key="q")
     >>> template = PromptTemplate[str](ns="qa", key="answer", sections=[section])
@@ -390,9 +355,9 @@ class PromptTemplate(Generic[OutputT]):
     def load(cls, path: str | Path) -> PromptTemplate[Any]:
         """Load a prompt from a Markdown file with a front matter.
 
-        The front matter is YAML between two lines of `---`: `key`, and optionally `ns`, `name`,
-        `version` and `parameters` (name: type). In the body, `<!-- system -->` and `<!-- user -->`
-        start a section with that role, `<!-- user if expected -->` a conditional section.
+        The front matter is YAML between two lines of `---`: `key`, and optionally `ns`, `name`, `version` and
+        `parameters` (name: type). In the body, `<!-- system -->` and `<!-- user -->` start a section with
+        that role, `<!-- user if expected -->` a conditional section.
         """
         return cls.parse(read_prompt_file(Path(path)), where=str(path))
 
@@ -430,7 +395,6 @@ def _type_argument(instance: Any) -> Any:
 
 
 def _parameter_types(sections: Iterable[MarkdownSection[Any]]) -> list[dict[str, Any]]:
-    """Return the fields of each parameters type in the sections."""
     kinds = dict.fromkeys(s.params_type for s in sections if s.params_type is not None)
     return [fields_of(kind) for kind in kinds]
 

@@ -46,13 +46,7 @@ class Arguments(NamedTuple):
 
 
 def of_type(record_type: Any, where: str) -> Arguments:
-    """Take the fields of a dataclass, struct or pydantic model as arguments.
-
-    >>> class Query(msgspec.Struct):
-    ...     text: str
-    >>> of_type(Query, "search").parse({"text": "Paris"})
-    ((Query(text='Paris'),), {})
-    """
+    """Take the fields of a dataclass, struct or pydantic model as arguments."""
     if not is_record(record_type):
         raise TargetError(
             f"the parameters of a tool cannot have the type {record_type!r}",
@@ -76,12 +70,7 @@ def of_type(record_type: Any, where: str) -> Arguments:
 
 
 def of_function(function: Callable[..., Any], where: str) -> Arguments:
-    """Take the parameters of a function as arguments, or the fields of its only parameter.
-
-    >>> def add(a: int, b: int = 1) -> int: ...
-    >>> of_function(add, "add").parse({"a": 2})
-    ((), {'a': 2})
-    """
+    """Take the parameters of a function as arguments, or the fields of its only parameter."""
     parameters = inspect.signature(function).parameters
     try:
         hints = resolve_hints(function, include_extras=True)
@@ -126,11 +115,6 @@ def of_function(function: Callable[..., Any], where: str) -> Arguments:
 
 
 def is_record(candidate: Any) -> bool:
-    """Return True for a dataclass, a struct or a pydantic model.
-
-    >>> is_record(int)
-    False
-    """
     return isinstance(candidate, type) and (
         hasattr(candidate, "__dataclass_fields__")
         or issubclass(candidate, msgspec.Struct)
@@ -210,10 +194,10 @@ def _unknown_parameter(name: str, known: Mapping[str, Any] | tuple[()]) -> str:
 class Tool:
     """A function that a model can call: its name, its purpose and its parameters.
 
-    `parameters` is a dataclass, struct or pydantic model, and the handler gets an instance of it;
-    without it, the handler's signature defines the parameters. The handler may be async; a plain
-    one runs in a thread. The model sees the handler's exceptions and invalid arguments, so that it
-    can correct them. `timeout` limits one call, in seconds.
+    `parameters` is a dataclass, struct or pydantic model, and the handler gets an instance of it; without it,
+    the handler's signature defines the parameters. The handler may be async; a plain one runs in a thread.
+    The model sees the handler's exceptions and invalid arguments, so that it can correct them. `timeout`
+    limits one call, in seconds.
 
     >>> def add(a: int, b: int) -> int:
     ...     return a + b
@@ -329,12 +313,7 @@ def tool(
 
 
 class Toolbox:
-    """The tools of a main loop, by name.
-
-    >>> def now() -> str: ...
-    >>> [spec.name for spec in Toolbox([now]).specs]
-    ['now']
-    """
+    """The tools of a main loop, by name."""
 
     def __init__(self, tools: Iterable[Tool | Callable[..., Any]]) -> None:
         toolset = [item if isinstance(item, Tool) else tool(item) for item in tools]
