@@ -12,7 +12,7 @@ import pytest
 
 from proctor.errors import CallFailed, MissingExtra, ModelError
 from proctor.models.connect import provider
-from proctor.models.local import LocalAdapter, LocalServer, _start_lock
+from proctor.models.local import LocalAdapter, LocalServer
 from tests.providers.scripted import asked
 
 needs_llama = pytest.mark.skipif(
@@ -103,6 +103,6 @@ def test_an_embedder_cannot_be_asked() -> None:
 def test_models_start_side_by_side(tmp_path: Path) -> None:
     """A file that is being loaded keeps no other file waiting."""
     small, large = (LocalServer(tmp_path / name, 128, 1) for name in ("small.gguf", "large.gguf"))
-    assert _start_lock(small._key) is _start_lock(small._key)
-    with _start_lock(large._key), pytest.raises(CallFailed, match="its server ended"):
+    assert small._start_lock is small._start_lock
+    with large._start_lock, pytest.raises(CallFailed, match="its server ended"):
         small.start()

@@ -11,6 +11,7 @@ import pytest
 from proctor.core.clock import SystemClock
 from proctor.mailboxes import redis_scripts, sqs, sqs_queue
 from proctor.models import connect, weights, wire
+from proctor.models import prompts as template
 from proctor.models.answer_format import JsonFormat, is_json
 from proctor.models.clients.langchain import is_chat_model
 from proctor.models.clients.python import join_messages
@@ -19,7 +20,6 @@ from proctor.models.http.access import ApiKey, parse_server_url
 from proctor.models.http.endpoint import Endpoint
 from proctor.models.http.errors import MAX_REJECTIONS, ErrorBody, KeyRejections, read_error_body, shorten
 from proctor.models.prices import Price, Prices
-from proctor.models.prompts import template
 from proctor.models.spending import parse_budget
 from proctor.records.session import Message, Usage
 from proctor.targets import http, python

@@ -23,6 +23,7 @@ from proctor.errors import (
     Problem,
     ReceiptExpired,
 )
+from proctor.models.answer_format import decode_pydantic
 from proctor.ports import Mailbox, Message
 from proctor.records import codec
 from proctor.records.lossless import KIND, restore_result, tag_result
@@ -144,7 +145,7 @@ class BodyCodec(Generic[BodyT]):
         self.body_type = body_type
         target: Any = Any if body_type is None else body_type
         try:
-            self._decoder = msgspec.json.Decoder(target, dec_hook=_decode_pydantic)
+            self._decoder = msgspec.json.Decoder(target, dec_hook=decode_pydantic)
         except (TypeError, NameError) as error:
             raise _unsupported_type(target, f": {error}") from None
         info = msgspec.inspect.type_info(target)
@@ -181,18 +182,6 @@ def _unsupported_type(body_type: Any, reason: str = "") -> ConfigError:
         f"{body_type!r} cannot be the type of message bodies{reason}",
         fix="use a struct, a dataclass, a pydantic model or a plain type",
     )
-
-
-def _decode_pydantic(body_type: Any, value: Any) -> Any:
-    if not extras.is_pydantic_model(body_type):
-        raise TypeError(f"{body_type.__qualname__} cannot be read from JSON")
-    pydantic = extras.require("pydantic", extra="pydantic", why="a pydantic model")
-    try:
-        # Through JSON, because strict mode then accepts dates and enums as strings.
-        return body_type.model_validate_json(codec.encode(value), strict=True)
-    except pydantic.ValidationError as error:
-        texts = [f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in error.errors()]
-        raise ValueError("; ".join(texts)) from None
 
 
 def _is_whole(number: object) -> bool:

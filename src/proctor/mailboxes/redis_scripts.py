@@ -275,39 +275,23 @@ class RedisConnection:
 
     def _translate(self, error: Exception) -> MailboxError:
         errors = self._errors
-        table: tuple[tuple[Any, str, str], ...] = (
-            (
-                (errors.AuthenticationError, errors.AuthorizationError),
-                "the server does not accept the user or password",
-                "check them in the address",
-            ),
-            (
-                errors.NoPermissionError,
-                f"the server does not allow it: {error}",
-                "allow the user EVAL, EVALSHA and BLPOP, and all commands on keys proctor:*",
-            ),
-            (
-                errors.AskError,
-                "the server is part of a cluster",
-                "add ?cluster=true to the address, or give a RedisCluster as the client",
-            ),
-            (
-                errors.OutOfMemoryError,
-                "the server has no memory left",
-                "let workers catch up, or raise its maxmemory",
-            ),
-            (
-                (errors.ConnectionError, errors.TimeoutError, errors.RedisClusterException),
-                f"the server cannot be reached: {error}",
-                "check that it runs and that the address is right",
-            ),
-        )
-        for types, what, fix in table:
-            if isinstance(error, types):
-                return MailboxError(what, where=self.where, fix=fix)
-        if str(error).startswith("WRONGTYPE "):
+        what, fix = f"the server refuses: {error}", ""
+        if isinstance(error, errors.AuthenticationError | errors.AuthorizationError):
+            what, fix = "the server does not accept the user or password", "check them in the address"
+        elif isinstance(error, errors.NoPermissionError):
+            what = f"the server does not allow it: {error}"
+            fix = "allow the user EVAL, EVALSHA and BLPOP, and all commands on keys proctor:*"
+        elif isinstance(error, errors.AskError):
+            what = "the server is part of a cluster"
+            fix = "add ?cluster=true to the address, or give a RedisCluster as the client"
+        elif isinstance(error, errors.OutOfMemoryError):
+            what, fix = "the server has no memory left", "let workers catch up, or raise its maxmemory"
+        elif isinstance(error, errors.ConnectionError | errors.TimeoutError | errors.RedisClusterException):
+            what = f"the server cannot be reached: {error}"
+            fix = "check that it runs and that the address is right"
+        elif str(error).startswith("WRONGTYPE "):
             return WrongType(f"a key has the wrong type: {error}", where=self.where)
-        return MailboxError(f"the server refuses: {error}", where=self.where)
+        return MailboxError(what, where=self.where, fix=fix)
 
 
 def wrap_client(client: Any) -> RedisConnection:

@@ -6,7 +6,7 @@ import contextlib
 import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from proctor.core.clock import Clock, SystemClock
@@ -41,65 +41,48 @@ class WakeSignal:
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
-        self._turn = 0
-
-    @property
-    def turn(self) -> int:
-        with self._condition:
-            return self._turn
+        self.turn = 0
 
     def ring(self) -> None:
         with self._condition:
-            self._turn += 1
+            self.turn += 1
             self._condition.notify_all()
 
     def sleep(self, turn: int, seconds: float) -> bool:
         """Wait for some seconds; True if the wait was ended."""
         with self._condition:
-            return self._condition.wait_for(lambda: self._turn != turn, timeout=seconds)
+            return self._condition.wait_for(lambda: self.turn != turn, timeout=seconds)
 
     def run(self, turn: int, call: Callable[[], T], too_late: Callable[[T], object]) -> T | None:
         """Run a call in a thread; None if the wait ends first: then `too_late` gets the result."""
-        task = _Task(call)
-        thread = threading.Thread(
-            target=self._work, args=(task, too_late), name="proctor-sqs-wait", daemon=True
-        )
-        thread.start()
+        outcome: list[T | Exception] = []
+        is_abandoned = False
+
+        def work() -> None:
+            result: T | Exception
+            try:
+                result = call()
+            except Exception as error:
+                result = error
+            with self._condition:
+                outcome.append(result)
+                self._condition.notify_all()
+                is_late = is_abandoned
+            if is_late and not isinstance(result, Exception):
+                too_late(result)
+
+        threading.Thread(target=work, name="proctor-sqs-wait", daemon=True).start()
         with self._condition:
             try:
-                self._condition.wait_for(lambda: task.done or self._turn != turn)
+                self._condition.wait_for(lambda: outcome or self.turn != turn)
             finally:
                 # Also after Ctrl-C during the wait.
-                task.is_abandoned = not task.done
-        if task.error is not None:
-            raise task.error
-        return task.result
-
-    def _work(self, task: _Task[T], too_late: Callable[[T], object]) -> None:
-        result, error = None, None
-        try:
-            result = task.call()
-        except Exception as raised:
-            error = raised
-        with self._condition:
-            task.done = True
-            if not task.is_abandoned:
-                task.result, task.error = result, error
-                self._condition.notify_all()
-                return
-        if result is not None:
-            too_late(result)
-
-
-class _Task(Generic[T]):
-    __slots__ = ("call", "done", "error", "is_abandoned", "result")
-
-    def __init__(self, call: Callable[[], T]) -> None:
-        self.call = call
-        self.done = False
-        self.is_abandoned = False
-        self.result: T | None = None
-        self.error: Exception | None = None
+                is_abandoned = not outcome
+        if is_abandoned:
+            return None
+        if isinstance(outcome[0], Exception):
+            raise outcome[0]
+        return outcome[0]
 
 
 DEAD = "-dead"
@@ -397,17 +380,19 @@ class SQSMailbox(StoredMailbox[BodyT]):
         return messages
 
 
-def connect(address: str, body_type: type[Any], **options: Any) -> SQSMailbox[Any]:
+def connect(
+    address: str,
+    body_type: type[BodyT] | None = None,
+    *,
+    endpoint_url: str | None = None,
+    region: str | None = None,
+    max_deliveries: int | None = None,
+) -> SQSMailbox[BodyT]:
     """Open the mailbox at `sqs://NAME`; boto3 finds the region and the credentials."""
     name = address.partition("://")[2]
-    unknown = sorted(options.keys() - {"endpoint_url", "region", "max_deliveries"})
-    if unknown:
-        raise ConfigError(
-            f"unknown options: {', '.join(map(repr, unknown))}",
-            where=address,
-            fix="use endpoint_url, region or max_deliveries",
-        )
-    return SQSMailbox(name, None, body_type, **options)
+    return SQSMailbox(
+        name, None, body_type, endpoint_url=endpoint_url, region=region, max_deliveries=max_deliveries
+    )
 
 
 def _parse_name(name: str) -> tuple[str, str | None]:

@@ -52,6 +52,25 @@ class JsonFormat:
             raise ValueError(str(error)) from None
 
 
+def decode_pydantic(value_type: Any, value: Any) -> Any:
+    """Decode a pydantic model inside of another type: a `dec_hook` of msgspec."""
+    if not extras.is_pydantic_model(value_type):
+        raise TypeError(f"{value_type.__qualname__} cannot be read from JSON")
+    try:
+        # Through JSON, because strict mode then accepts dates and enums as strings.
+        return value_type.model_validate_json(codec.encode(value), strict=True)
+    except ValueError as error:
+        raise ValueError(describe_error(error)) from None
+
+
+def describe_error(error: ValueError) -> str:
+    """Describe an error in one line; pydantic reports several at once."""
+    errors = getattr(error, "errors", None)
+    if not callable(errors):
+        return str(error)
+    return "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in errors())
+
+
 def is_json(text: str | bytes) -> bool:
     try:
         msgspec.json.decode(text)

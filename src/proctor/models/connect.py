@@ -66,6 +66,14 @@ def mailbox(address: str, body_type: type[Any], **options: Any) -> Mailbox[Any]:
             fix="write it as redis://host:6379/0/NAME or sqs://NAME"
             + ("" if scheme in known else f"; {suggest_name(scheme, known)}"),
         )
+    parameters = inspect.signature(connect).parameters
+    unknown = sorted(options.keys() - parameters.keys())
+    if unknown and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        raise ConfigError(
+            f"unknown options: {', '.join(map(repr, unknown))}",
+            where=hide_credentials(address),
+            fix=f"use {', '.join(list(parameters)[2:])}",
+        )
     connected: Mailbox[Any] = connect(address, body_type, **options)
     return connected
 

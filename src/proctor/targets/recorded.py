@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, BinaryIO, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -45,20 +45,6 @@ class RecordingKey(NamedTuple):
 
     configuration: str | None
     epoch: int
-
-
-class Recordings(Protocol):
-    """A lookup table of recordings."""
-
-    @property
-    def digest(self) -> str: ...
-
-    @property
-    def keys(self) -> frozenset[RecordingKey]:
-        """All configurations and epochs with recordings."""
-        ...
-
-    def find(self, key: RecordingKey, sample_id: str) -> Recording | None: ...
 
 
 class MemoryRecordings:
@@ -128,6 +114,9 @@ class FileRecordings:
             raise CallFailed(
                 f"the recordings in {self._path} cannot be read any more: {error.strerror}"
             ) from None
+
+
+Recordings = MemoryRecordings | FileRecordings
 
 
 def read_recordings(path: Path) -> Recordings:

@@ -239,20 +239,16 @@ class Endpoint:
         deadline: float | None,
         attempt: int,
     ) -> tuple[T, float]:
-        if deadline is None:
-            allowed = stopwatch.time_limit()
-            seconds = policy.request_timeout(0.0 if allowed is None else allowed)
-            max_pause = seconds if allowed is None else min(seconds, allowed)
-            request_timeout = seconds if math.isfinite(seconds) else None
-            return await self._request(call, read, request_timeout, max_pause, attempt)
-        left = deadline - self.clock.monotonic()
-        if left <= 0:
+        left = None if deadline is None else deadline - self.clock.monotonic()
+        if left is not None and left <= 0:
             raise TimeoutError
+        allowed = stopwatch.time_limit() if left is None else left
+        seconds = policy.request_timeout(allowed or 0.0)
+        max_pause = seconds if allowed is None else min(seconds, allowed)
+        # If the deadline comes first, one timer is enough.
+        needs_timer = math.isfinite(seconds) and (left is None or seconds < left)
         async with asyncio.timeout(left):
-            # If the deadline comes first, one timer is enough.
-            seconds = policy.request_timeout(left)
-            request_timeout = seconds if seconds < left else None
-            return await self._request(call, read, request_timeout, min(left, seconds), attempt)
+            return await self._request(call, read, seconds if needs_timer else None, max_pause, attempt)
 
     async def _request(
         self,

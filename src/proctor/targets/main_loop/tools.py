@@ -18,7 +18,7 @@ from proctor.core.clock import Clock
 from proctor.core.identity import name_of
 from proctor.core.threads import run_in_thread
 from proctor.errors import Problem, StopRun, TargetError, suggest_name
-from proctor.models.answer_format import inline_root
+from proctor.models.answer_format import decode_pydantic, describe_error, inline_root
 from proctor.records import codec
 from proctor.records.model import ToolSpec
 from proctor.records.session import ToolCall
@@ -61,7 +61,7 @@ def of_type(record_type: Any, where: str) -> Arguments:
         try:
             record = _decode(codec.encode(values), record_type)
         except ValueError as error:
-            faults.append(_describe_error(error))
+            faults.append(describe_error(error))
         if faults:
             raise BadArguments(faults)
         return (record,), {}
@@ -106,7 +106,7 @@ def of_function(function: Callable[..., Any], where: str) -> Arguments:
             try:
                 parsed[name] = _decode(codec.encode(value), types.get(name, Any))
             except ValueError as error:
-                faults.append(f"{name}: {_describe_error(error)}")
+                faults.append(f"{name}: {describe_error(error)}")
         if faults:
             raise BadArguments(faults)
         return (), parsed
@@ -168,23 +168,7 @@ def _make_schema(record_type: Any, where: str) -> dict[str, Any]:
 def _decode(data: bytes, value_type: Any) -> Any:
     if extras.is_pydantic_model(value_type):
         return value_type.model_validate_json(data, strict=True)
-    return msgspec.json.decode(data, type=value_type, dec_hook=_decode_pydantic)
-
-
-def _decode_pydantic(value_type: type, value: Any) -> Any:
-    """Decode a pydantic model inside of another type."""
-    try:
-        return _decode(codec.encode(value), value_type)
-    except ValueError as error:
-        raise ValueError(_describe_error(error)) from None
-
-
-def _describe_error(error: ValueError) -> str:
-    """Describe an error in one line; pydantic reports several at once."""
-    errors = getattr(error, "errors", None)
-    if not callable(errors):
-        return str(error)
-    return "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in errors())
+    return msgspec.json.decode(data, type=value_type, dec_hook=decode_pydantic)
 
 
 def _unknown_parameter(name: str, known: Mapping[str, Any] | tuple[()]) -> str:

@@ -1,4 +1,4 @@
-"""Prompt templates: sections of text with placeholders, checked on creation."""
+"""Prompts: templates with strict placeholders, typed parameters and a version, and their values."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from string import Template
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_type_hints
@@ -18,6 +19,7 @@ from proctor.core.resources import describe_error, how_to_convert
 from proctor.core.yaml_text import describe_yaml_error, load_yaml
 from proctor.errors import ModelError, Problem, suggest_name
 from proctor.records import codec
+from proctor.records.session import Message
 
 # The types in the front matter of a prompt file.
 TYPES: Mapping[str, Any] = {
@@ -100,15 +102,6 @@ class FileSection(NamedTuple):
     text: str
 
 
-class PromptFile(NamedTuple):
-    ns: str
-    key: str
-    name: str | None
-    version: str | None
-    parameters: dict[str, Any] | None
-    sections: tuple[FileSection, ...]
-
-
 def read_prompt_file(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -122,7 +115,7 @@ def read_prompt_file(path: Path) -> str:
         raise ModelError(f"the prompt cannot be read: {error.strerror or error}", where=str(path)) from None
 
 
-def parse_prompt_file(text: str, where: str) -> PromptFile:
+def parse_prompt_file(text: str, where: str) -> tuple[Mapping[str, Any], tuple[FileSection, ...]]:
     """Parse a prompt file; report all faults of its front matter at once."""
     text = text.replace("\r\n", "\n")
     front = _FRONT.match(text)
@@ -138,15 +131,7 @@ def parse_prompt_file(text: str, where: str) -> PromptFile:
     ]
     if problems:
         raise ModelError("the prompt file is not valid", where=where, problems=problems)
-    declared, version = head.get("parameters"), head.get("version")
-    return PromptFile(
-        head.get("ns", "prompts"),
-        head["key"],
-        head.get("name"),
-        None if version is None else str(version),
-        None if declared is None else {str(n): TYPES[kind] for n, kind in declared.items()},
-        sections,
-    )
+    return head, sections
 
 
 def _parse_front_matter(text: str, where: str) -> Mapping[str, Any]:
@@ -233,7 +218,6 @@ class MarkdownSection(Generic[ParamsT]):
 
     @property
     def params_type(self) -> Any:
-        """The type argument, or None."""
         return _type_argument(self)
 
     @property
@@ -368,7 +352,8 @@ class PromptTemplate(Generic[OutputT]):
         >>> PromptTemplate.parse("---\\nkey: greet\\n---\\nGreet $name.").sections[0].placeholders
         ('name',)
         """
-        file = parse_prompt_file(text, where)
+        head, file_sections = parse_prompt_file(text, where)
+        declared, version = head.get("parameters"), head.get("version")
         try:
             sections = [
                 MarkdownSection[Any](
@@ -378,14 +363,93 @@ class PromptTemplate(Generic[OutputT]):
                     role="system" if section.role == "system" else "user",
                     only_if=section.only_if,
                 )
-                for number, section in enumerate(file.sections, start=1)
+                for number, section in enumerate(file_sections, start=1)
             ]
             return cls(
-                file.ns, file.key, sections, name=file.name, version=file.version, parameters=file.parameters
+                head.get("ns", "prompts"),
+                head["key"],
+                sections,
+                name=head.get("name"),
+                version=None if version is None else str(version),
+                parameters=declared and {str(name): TYPES[kind] for name, kind in declared.items()},
             )
         except ModelError as error:
             location = f"{where}, {error.where}" if error.where.startswith("part-") else where
             raise ModelError(error.what, where=location, fix=error.fix, problems=error.problems) from None
+
+
+class Prompt(Generic[OutputT]):
+    """A template with the values of its parameters.
+
+    >>> section = MarkdownSection("", "Rate this: $output", key="task")
+    >>> prompt = Prompt(PromptTemplate("demo", "rate", [section])).bind(output="4")
+    >>> [message.content for message in prompt.messages()]
+    ['Rate this: 4']
+    """
+
+    def __init__(self, template: PromptTemplate[OutputT], values: Mapping[str, Any] | None = None) -> None:
+        self.template = template
+        self.values = dict(values or {})
+
+    @property
+    def output_type(self) -> Any:
+        """The type of the answer, or None for plain text."""
+        return self.template.output_type
+
+    def bind(self, *params: Any, **values: Any) -> Prompt[OutputT]:
+        """Add values: an object for each section's type, or values by name.
+
+        >>> section = MarkdownSection("", "$greeting, $name!", key="task")
+        >>> bound = Prompt(PromptTemplate("demo", "greet", [section])).bind({"greeting": "Hello"})
+        >>> bound.bind(name="Ada").text
+        'Hello, Ada!'
+        """
+        bound = dict(self.values)
+        for parameters in params:
+            bound |= values_of(parameters)
+        bound |= values
+        known = self.template.parameters
+        problems = [
+            Problem(name, f"there is no such parameter; {suggest_name(name, known)}")
+            for name in bound
+            if name not in known
+        ]
+        problems += [
+            Problem(name, f"expected {type_name(known[name])}, not {value!r}")
+            for name, value in bound.items()
+            if name in known and not is_of_type(value, known[name])
+        ]
+        if problems:
+            raise ModelError(
+                "the parameters do not fit the prompt", where=self.template.key, problems=problems
+            )
+        return Prompt(self.template, bound)
+
+    def messages(self) -> tuple[Message, ...]:
+        """Render the sections in order; adjacent sections of one role share a message."""
+        sections = [
+            section
+            for section in self.template.sections
+            if section.only_if is None or self.values.get(section.only_if) is not None
+        ]
+        if not sections:
+            raise ModelError("the prompt is empty: every section was left out", where=self.template.key)
+        missing = {n for s in sections for n in s.placeholders if self.values.get(n) is None}
+        if missing:
+            raise ModelError(
+                f"parameters are missing: {', '.join(sorted(missing))}",
+                where=self.template.key,
+                fix="bind them",
+            )
+        return tuple(
+            Message(role, "\n\n".join(section.render(self.values) for section in group))
+            for role, group in groupby(sections, key=lambda section: section.role)
+        )
+
+    @property
+    def text(self) -> str:
+        """All messages as one text."""
+        return "\n\n".join(message.content for message in self.messages())
 
 
 def _type_argument(instance: Any) -> Any:
