@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor.core.clock import SystemClock
-from proctor.mailboxes import redis_scripts, sqs, sqs_queue
+from proctor.mailboxes import core, redis_scripts, sqs, sqs_queue
 from proctor.models import connect, weights, wire
 from proctor.models import prompts as template
 from proctor.models.answer_format import JsonFormat, is_json
@@ -87,10 +87,10 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
     ),
     "a history line": (lambda: redis_scripts.one_line("first\n  second"), "first second"),
     "milliseconds": (
-        lambda: redis_scripts.to_datetime(1735689600250),
+        lambda: core.to_datetime(1735689600250),
         datetime(2025, 1, 1, microsecond=250_000, tzinfo=UTC),
     ),
-    "chunks": (lambda: [len(chunk) for chunk in redis_scripts.split_chunks([b"1"] * 120)], [100, 20]),
+    "many": (lambda: [len(batch) for batch in core.split_batches([("a", 1)] * 12, 10, 100)], [10, 2]),
     "junk in the dead letters": (
         lambda: redis_scripts.read_dead_letter(b"1735689600000-0", [b"letter", b"junk", b"id", b"7f"]).reason,
         "unreadable: its record has no valid header",
@@ -101,7 +101,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
     ),
     "a region": (lambda: sqs._parse_url("https://sqs.eu-west-1.amazonaws.com/1/a"), (None, "eu-west-1")),
     "a size": (lambda: sqs_queue.encode_entry('"hi"', {"reply_to": "results"})[1], 25),
-    "batches": (lambda: [len(batch) for batch in sqs_queue.split_batches([({}, 4)] * 3, 10)], [2, 1]),
+    "batches": (lambda: [len(batch) for batch in core.split_batches([({}, 4)] * 3, 10, 10)], [2, 1]),
     "a stale receipt": (lambda: sqs_queue.is_stale("InvalidParameterValue", "for ReceiptHandle"), True),
     "secret names": (lambda: [http.is_secret(n) for n in ("X-API-Key", "Accept-Language")], [True, False]),
     "seconds": (lambda: seconds_to_deadline(2.5, SystemClock()), 2.5),

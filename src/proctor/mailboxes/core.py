@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import msgspec
@@ -31,6 +31,7 @@ from proctor.records.mail import DeadLetter
 from proctor.records.trial import EvalResult
 
 BodyT = TypeVar("BodyT")
+ItemT = TypeVar("ItemT")
 
 MAX_MESSAGES = 10
 MAX_LEASE_SECONDS = 43_200
@@ -115,6 +116,26 @@ def full_error(where: str, capacity: int) -> MailboxFull:
         where=where,
         fix="send again after some are acknowledged, or use a larger capacity",
     )
+
+
+def split_batches(
+    items: Iterable[tuple[ItemT, int]], max_items: int, max_bytes: int
+) -> Iterator[list[ItemT]]:
+    """Split items with their sizes into as few batches as possible, in order."""
+    batch: list[ItemT] = []
+    size = 0
+    for item, bytes_ in items:
+        if batch and (len(batch) == max_items or size + bytes_ > max_bytes):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += bytes_
+    if batch:
+        yield batch
+
+
+def to_datetime(milliseconds: int | str) -> datetime:
+    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
 
 
 def history_line(delivery: int, reason: str) -> str:

@@ -15,6 +15,7 @@ from proctor.mailboxes import core
 from proctor.mailboxes.core import BodyT, LeasedMessage, StoredMailbox
 from proctor.mailboxes.redis_scripts import (
     CHUNK,
+    CHUNK_BYTES,
     DEFAULT_RETRY,
     NO_RETRY,
     RetryLimit,
@@ -26,8 +27,6 @@ from proctor.mailboxes.redis_scripts import (
     read_dead_letter,
     replace_invalid,
     script,
-    split_chunks,
-    to_datetime,
     to_milliseconds,
     wrap_client,
 )
@@ -196,7 +195,8 @@ class RedisMailbox(StoredMailbox[BodyT]):
         """Send messages in order, about a hundred per round trip."""
         ids: list[str] = []
         capacity, name = self._capacity or 0, core.reply_name(reply_to) or ""
-        for chunk in split_chunks(map(self._encode, bodies)):
+        encoded = ((data, len(data)) for data in map(self._encode, bodies))
+        for chunk in core.split_batches(encoded, CHUNK, CHUNK_BYTES):
             mark = os.urandom(_MARK_BYTES).hex()
             done = self._run("send", (capacity, to_milliseconds(delay), name, mark, *chunk))
             if done != SENT:
@@ -289,7 +289,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
             stored.id,
             f"{stored.id}:{receipt}",
             deliveries,
-            to_datetime(stored.sent_ms),
+            core.to_datetime(stored.sent_ms),
             stored.reply_to,
         )
 

@@ -6,8 +6,7 @@ import hashlib
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
@@ -52,10 +51,10 @@ def read_dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
     fault = ""
     try:
         letter = StoredMessage.read(record)
-        enqueued_at = to_datetime(letter.sent_ms)
+        enqueued_at = core.to_datetime(letter.sent_ms)
     except (ValueError, OverflowError, OSError):
         key = _text(entry.get(b"id", b"")) or died.decode()
-        letter, enqueued_at = StoredMessage(key, died_ms, None, record), to_datetime(died_ms)
+        letter, enqueued_at = StoredMessage(key, died_ms, None, record), core.to_datetime(died_ms)
         fault = core.BAD_HEADER
     deliveries = _number(entry.get(b"count", b""))
     past = _text(entry.get(b"past", b""))
@@ -66,7 +65,7 @@ def read_dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
         reason=reason,
         delivery_count=deliveries,
         enqueued_at=enqueued_at,
-        died_at=to_datetime(died_ms),
+        died_at=core.to_datetime(died_ms),
         history=tuple(map(_history_line, past.split("\n"))) if past else (),
         reply_to=letter.reply_to,
     )
@@ -85,24 +84,6 @@ def _history_line(line: str) -> str:
     if not (delivery.isascii() and delivery.isdigit() and len(delivery) < _MAX_DIGITS):
         return line
     return core.history_line(int(delivery), reason or core.LEASE_EXPIRED)
-
-
-def split_chunks(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Split bodies into chunks for one command each."""
-    chunk: list[bytes] = []
-    size = 0
-    for body in bodies:
-        if chunk and (len(chunk) == CHUNK or size + len(body) > CHUNK_BYTES):
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(body)
-        size += len(body)
-    if chunk:
-        yield chunk
-
-
-def to_datetime(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def to_milliseconds(seconds: float) -> int:

@@ -25,7 +25,6 @@ from proctor.mailboxes.sqs_queue import (
     RawMessage,
     SqsClient,
     encode_entry,
-    split_batches,
 )
 from proctor.ports import Mailbox, Message
 from proctor.records.mail import DeadLetter
@@ -214,9 +213,8 @@ class SQSMailbox(StoredMailbox[BodyT]):
         """Send messages, ten at a time; after an error, some may already be sent."""
         attributes, name = self._open(), core.reply_name(reply_to)
         ids: list[str] = []
-        for batch in split_batches(
-            (self._encode(body, name, attributes) for body in bodies), attributes.largest
-        ):
+        entries = (self._encode(body, name, attributes) for body in bodies)
+        for batch in core.split_batches(entries, BATCH, attributes.largest):
             if delay:
                 batch = [{**entry, "DelaySeconds": math.ceil(delay)} for entry in batch]
             ids += self._queue.send_all(batch)

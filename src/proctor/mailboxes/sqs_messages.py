@@ -7,7 +7,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
@@ -42,14 +42,10 @@ class Delivery(NamedTuple):
             str(raw["Body"]),
             str(raw["ReceiptHandle"]),
             int(system.get("ApproximateReceiveCount", 1)),
-            _to_datetime(sent),
-            _to_datetime(system.get("ApproximateFirstReceiveTimestamp", sent)),
+            core.to_datetime(sent),
+            core.to_datetime(system.get("ApproximateFirstReceiveTimestamp", sent)),
             {name: value.get("StringValue") for name, value in raw.get("MessageAttributes", {}).items()},
         )
-
-
-def _to_datetime(milliseconds: str) -> datetime:
-    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
 
 
 class SQSLease:

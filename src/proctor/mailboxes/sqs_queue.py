@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -297,20 +297,6 @@ class Queue:
             problems=problems,
             fix=f"the others were {action}; try again with these",
         )
-
-
-def split_batches(entries: Iterable[tuple[Entry, int]], largest: int) -> Iterator[list[Entry]]:
-    """Split entries with their sizes into as few batches as SQS accepts, in order."""
-    batch: list[Entry] = []
-    size = 0
-    for entry, bytes_ in entries:
-        if batch and (len(batch) == BATCH or size + bytes_ > largest):
-            yield batch
-            batch, size = [], 0
-        batch.append(entry)
-        size += bytes_
-    if batch:
-        yield batch
 
 
 def encode_entry(body: str, attributes: Mapping[str, str]) -> tuple[Entry, int]:

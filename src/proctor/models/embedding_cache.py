@@ -42,23 +42,14 @@ class CachedEmbedder:
         max_numbers: int = MAX_CACHED_NUMBERS,
     ) -> None:
         self._embedder = embedder
+        self.name, self.method = embedder.name, embedder.method
+        # None: the embedder does not say which languages it supports.
+        self.languages: tuple[str, ...] | None = getattr(embedder, "languages", None)
         self._batch_size, self._concurrency = batch_size, concurrency
         self._cache = _VectorCache(max_numbers)
         self._length = 0
         # Weak, so that a closed loop leaves nothing behind.
         self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _TextQueue] = WeakKeyDictionary()
-
-    @property
-    def name(self) -> str:
-        return self._embedder.name
-
-    @property
-    def method(self) -> str:
-        return self._embedder.method
-
-    @property
-    def languages(self) -> tuple[str, ...] | None:
-        return getattr(self._embedder, "languages", None)
 
     def unknown_words(self, text: str) -> tuple[str, ...]:
         find = getattr(self._embedder, "unknown_words", None)

@@ -14,8 +14,8 @@ from proctor.core.identity import identity_of, name_of
 from proctor.errors import CallFailed, ModelError
 from proctor.models.clients import langchain, sdk
 from proctor.models.clients.sdk import call_user_code
+from proctor.models.wire import content_text
 from proctor.ports import ProviderAdapter
-from proctor.records import codec
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message
 
@@ -87,15 +87,11 @@ class FunctionAdapter:
 
 def join_messages(messages: Sequence[Message]) -> str:
     """Join all messages into one text; name the roles if the assistant has spoken too."""
-    texts = [_content_text(message.content) for message in messages]
+    texts = [content_text(message.content) for message in messages]
     if all(message.role in ("system", "user") for message in messages):
         return "\n\n".join(texts)
     pairs = zip(messages, texts, strict=True)
     return "\n\n".join(f"{message.role.capitalize()}:\n{text}" for message, text in pairs)
-
-
-def _content_text(content: Any) -> str:
-    return content if isinstance(content, str) else codec.encode(content).decode()
 
 
 def _choose_argument(function: Callable[..., Any], name: str) -> Callable[[ModelRequest], Any]:
@@ -111,7 +107,7 @@ def _choose_argument(function: Callable[..., Any], name: str) -> Callable[[Model
     item = next(iter(typing.get_args(hint)), None)
     if item is dict or typing.get_origin(item) in (dict, Mapping):
         return lambda request: [
-            {"role": message.role, "content": _content_text(message.content)} for message in request.messages
+            {"role": message.role, "content": content_text(message.content)} for message in request.messages
         ]
     return lambda request: list(request.messages)
 

@@ -16,6 +16,7 @@ from proctor.core.retry_policy import is_retryable_error
 from proctor.core.threads import run_in_thread
 from proctor.errors import CallFailed, ModelError, ProctorError
 from proctor.models.anthropic import ANTHROPIC, AnthropicWire
+from proctor.models.connect import hide_credentials
 from proctor.models.http.access import ApiKey
 from proctor.models.http.adapter import WireAdapter
 from proctor.models.http.endpoint import HttpResult, RequestRejected, UnexpectedBody, UnreadableBody
@@ -109,7 +110,7 @@ class ClientAdapter(WireAdapter):
         base = str(getattr(client, "base_url", provider.base_url)).rstrip("/")
         is_official = base == provider.base_url
         address = f"{provider.scheme}:{name}"
-        model = address if is_official else f"{_hide_credentials(base)}#{name}"
+        model = address if is_official else f"{hide_credentials(base)}#{name}"
         super().__init__(
             model,
             name,
@@ -158,9 +159,3 @@ class ClientAdapter(WireAdapter):
         for secret in self._secrets:
             text = secret.hide(text)
         return text
-
-
-def _hide_credentials(base: str) -> str:
-    """Remove user, password and query from a base URL, because addresses are stored."""
-    scheme, _, rest = base.partition("://")
-    return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"

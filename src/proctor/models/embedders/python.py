@@ -8,8 +8,8 @@ from typing import Any
 
 from proctor.core.callables import resolve_hints
 from proctor.core.identity import name_of
-from proctor.core.threads import run_in_thread
-from proctor.errors import CallFailed, ModelError, ProctorError
+from proctor.errors import CallFailed, ModelError
+from proctor.models.clients.sdk import call_user_code
 from proctor.models.embedding_cache import CachedEmbedder, shared_embedder
 
 # In order of preference; each takes a list of texts.
@@ -56,15 +56,7 @@ class PythonEmbedder:
         return vectors
 
     async def _call(self, argument: Any) -> Any:
-        try:
-            if inspect.iscoroutinefunction(inspect.unwrap(self._function)):
-                return await self._function(argument)
-            result = await run_in_thread(self._function, argument)
-            return await result if inspect.isawaitable(result) else result
-        except ProctorError:
-            raise
-        except Exception as error:
-            raise CallFailed(f"{self.name} failed: {type(error).__name__}: {error}") from error
+        return await call_user_code(self.name, self._function, argument)
 
 
 def _find_function(model: Any) -> tuple[Callable[..., Any], str]:

@@ -128,9 +128,9 @@ class Limiter:
         self._chance = chance or random.Random()
         self._lock = threading.Lock()
         self._queue: deque[_Waiter] = deque()
-        self._window = window
+        self.window = window
         self._max_window = max(max_window, window)
-        self._in_flight = 0
+        self.in_flight = 0
         self._generation = 0
         self._succeeded = 0
         self._paused_until = -math.inf
@@ -138,20 +138,12 @@ class Limiter:
         self._why = ""
 
     @property
-    def window(self) -> int:
-        return self._window
-
-    @property
-    def in_flight(self) -> int:
-        return self._in_flight
-
-    @property
     def waiting(self) -> int:
         return len(self._queue)
 
     def set_max_window(self, max_window: int) -> None:
         with self._lock:
-            self._window, self._max_window = min(self._window, max_window), max_window
+            self.window, self._max_window = min(self.window, max_window), max_window
 
     def remaining_pause(self) -> float:
         return max(0.0, self._paused_until - self._clock.monotonic())
@@ -185,7 +177,7 @@ class Limiter:
 
     def release(self) -> None:
         with self._lock:
-            self._in_flight -= 1
+            self.in_flight -= 1
             granted = self._grant()
         self._wake(granted)
 
@@ -195,13 +187,13 @@ class Limiter:
         A success counts only while at least half of the window is in use.
         """
         with self._lock:
-            if 2 * self._in_flight < self._window:
+            if 2 * self.in_flight < self.window:
                 return
             self._succeeded += 1
-            if self._succeeded < self._window:
+            if self._succeeded < self.window:
                 return
             self._succeeded = 0
-            self._window = min(self._max_window, self._window + 1)
+            self.window = min(self._max_window, self.window + 1)
             granted = self._grant()
         self._wake(granted)
 
@@ -211,7 +203,7 @@ class Limiter:
             if generation == self._generation:
                 self._generation += 1
                 self._succeeded = 0
-                self._window = max(1, self._window // 2)
+                self.window = max(1, self.window // 2)
 
     def pause(self, seconds: float, why: str = "") -> None:
         """Stop sending for some seconds, at most an hour; a longer pause stays in effect."""
@@ -229,8 +221,8 @@ class Limiter:
 
     def _take_slot(self, at_front: bool) -> _Waiter | None:
         """Take a free slot, or join the queue. The caller holds the lock."""
-        if self._in_flight < self._window and not self._queue:
-            self._in_flight += 1
+        if self.in_flight < self.window and not self._queue:
+            self.in_flight += 1
             return None
         waiter = _Waiter(asyncio.get_running_loop())
         if at_front:
@@ -242,10 +234,10 @@ class Limiter:
     def _grant(self) -> list[_Waiter]:
         """Give free slots to the first calls in the queue. The caller holds the lock."""
         granted = []
-        while self._queue and self._in_flight < self._window:
+        while self._queue and self.in_flight < self.window:
             waiter = self._queue.popleft()
             waiter.is_granted = True
-            self._in_flight += 1
+            self.in_flight += 1
             granted.append(waiter)
         return granted
 
@@ -260,7 +252,7 @@ class Limiter:
                 return
             # Calls in a closed loop never use their slots: pass them on.
             with self._lock:
-                self._in_flight -= lost
+                self.in_flight -= lost
                 granted = self._grant()
 
     def _withdraw(self, waiter: _Waiter) -> None:
