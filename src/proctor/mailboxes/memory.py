@@ -123,13 +123,13 @@ class Queue:
     def seconds_to_next(self) -> float:
         return self._scheduled[0][0] - self.clock.monotonic() if self._scheduled else math.inf
 
-    def acknowledge(self, lease: Lease) -> None:
+    def acknowledge(self, message: LeasedMessage[Any]) -> None:
         with self.changed:
-            self._drop(self._leased_entry(lease))
+            self._drop(self._leased_entry(message.lease))
 
-    def give_back(self, lease: Lease, delay: float, reason: str, *, counts: bool) -> None:
+    def give_back(self, message: LeasedMessage[Any], delay: float, reason: str, counts: bool) -> None:
         with self.changed:
-            entry = self._leased_entry(lease)
+            entry = self._leased_entry(message.lease)
             entry.record_return(reason)
             entry.count -= not counts
             entry.forgiven = not counts
@@ -140,21 +140,22 @@ class Queue:
             self._waiting.append(entry)
             self.changed.notify()
 
-    def confirm(self, lease: Lease) -> None:
+    def confirm(self, message: LeasedMessage[Any]) -> None:
         with self.changed:
-            self._leased_entry(lease).forgiven = False
+            self._leased_entry(message.lease).forgiven = False
 
-    def extend(self, lease: Lease, seconds: float) -> None:
+    def extend(self, message: LeasedMessage[Any], seconds: float) -> None:
         with self.changed:
-            self._schedule(self._leased_entry(lease), self.clock.monotonic() + seconds)
+            self._schedule(self._leased_entry(message.lease), self.clock.monotonic() + seconds)
 
-    def reject(self, lease: Lease, reason: str, *, even_if_expired: bool = False) -> None:
-        """Make a message a dead letter; `even_if_expired` also after its lease, if no other has it.
-
-        So an unreadable message is rejected at once, even with a lease of 0 seconds.
-        """
+    def reject(self, message: LeasedMessage[Any], reason: str) -> None:
         with self.changed:
-            self._bury(self._leased_entry(lease, even_if_expired=even_if_expired), reason)
+            self._bury(self._leased_entry(message.lease), reason)
+
+    def reject_unreadable(self, lease: Lease, reason: str) -> None:
+        """Reject a message even after its lease, which may have 0 seconds, if nobody else has received it."""
+        with self.changed:
+            self._bury(self._leased_entry(lease, even_if_expired=True), reason)
 
     def dead_letters(self, limit: int) -> list[DeadLetter]:
         with self.changed:
@@ -304,7 +305,9 @@ class InMemoryMailbox(StoredMailbox[BodyT]):
         super().__init__(name, body_type, max_deliveries)
         self._capacity = capacity
         self._broker = broker or MemoryBroker(writes=body_type is not None, clock=clock)
-        self._queue = self._broker.queue(name)
+        self._queue = queue = self._broker.queue(name)
+        self._acknowledge, self._give_back, self._extend = queue.acknowledge, queue.give_back, queue.extend
+        self._confirm, self._reject, self._read_dead_letters = queue.confirm, queue.reject, queue.dead_letters
         self._wakes = 0
 
     def as_received(self, body: BodyT) -> BodyT:
@@ -396,29 +399,11 @@ class InMemoryMailbox(StoredMailbox[BodyT]):
                 body = self._bodies.read(body)
             except ValueError as error:
                 with contextlib.suppress(ReceiptExpired):
-                    self._queue.reject(lease, core.describe_unreadable(error), even_if_expired=True)
+                    self._queue.reject_unreadable(lease, core.describe_unreadable(error))
                 return None
         return LeasedMessage(
             self, lease, body, entry.id, receipt, delivery, entry.enqueued_at, entry.reply_to
         )
-
-    def _read_dead_letters(self, limit: int) -> Sequence[DeadLetter]:
-        return self._queue.dead_letters(limit)
-
-    def _acknowledge(self, message: LeasedMessage[Any]) -> None:
-        self._queue.acknowledge(message.lease)
-
-    def _give_back(self, message: LeasedMessage[Any], delay: float, reason: str, counts: bool) -> None:
-        self._queue.give_back(message.lease, delay, reason, counts=counts)
-
-    def _extend(self, message: LeasedMessage[Any], seconds: float) -> None:
-        self._queue.extend(message.lease, seconds)
-
-    def _confirm(self, message: LeasedMessage[Any]) -> None:
-        self._queue.confirm(message.lease)
-
-    def _reject(self, message: LeasedMessage[Any], reason: str) -> None:
-        self._queue.reject(message.lease, reason)
 
     def _reply(self, message: LeasedMessage[Any], name: str, body: Any) -> str:
         reply_mailbox = message.lease.entry.reply_mailbox or self.open_mailbox(name, None)
