@@ -13,8 +13,8 @@ from proctor.errors import UsageError
 from proctor.testing import SQSServer
 
 
-def test_each_server_has_queues_of_its_own() -> None:
-    """A second one knows nothing of the first one's, at the same time or later."""
+def test_each_server_has_its_own_queues() -> None:
+    """Servers do not see each other's queues, at the same time or later."""
     with SQSServer() as first, SQSServer() as second:
         first.client().create_queue(QueueName="letters")
         assert "QueueUrls" not in second.client().list_queues()
@@ -22,8 +22,8 @@ def test_each_server_has_queues_of_its_own() -> None:
         assert len(first.client().list_queues()["QueueUrls"]) == 1
 
 
-def test_stopping_ends_those_who_wait_and_every_thread() -> None:
-    """A long poll of 20 seconds is over at once, and no thread is left."""
+def test_stopping_ends_waits_and_threads() -> None:
+    """A long poll of 20 seconds ends at once, and no thread remains."""
     before = set(threading.enumerate())
     server = SQSServer().start()
     client = server.client()

@@ -24,8 +24,8 @@ values = st.recursive(
 
 
 @given(values, values)
-def test_what_is_asked_and_answered_is_what_was_meant(asked: Any, answered: Any) -> None:
-    """Any JSON value goes out as the input and comes back as the output unchanged."""
+def test_inputs_and_outputs_survive_the_wire(asked: Any, answered: Any) -> None:
+    """Any JSON value is sent as the input and returned as the output unchanged."""
     sent = codec.decode(encode_call(Sample("1", asked), {"a": 1}), dict)
     assert sent == {"id": "1", "input": asked, "options": {"a": 1}}
     assert parse_reply(codec.encode({"output": answered}), "it") == Reply(answered)
@@ -64,14 +64,14 @@ def test_a_bad_answer_says_what_is_wrong(answer: bytes, message: str) -> None:
 @pytest.mark.parametrize(
     "answer", [b"Traceback", b"[1]", b'{"output": 1, "usage": {"inputs": 2}}', b'{"output": "\xff"}']
 )
-def test_an_answer_of_another_shape_is_refused(answer: bytes) -> None:
-    """Text, other JSON and unknown kinds of usage are not read as an output."""
+def test_a_response_of_another_shape_is_refused(answer: bytes) -> None:
+    """Text, other JSON and unknown fields of usage are errors."""
     with pytest.raises(CallFailed, match=r"it sent (invalid JSON|an invalid usage)"):
         parse_reply(answer, "it")
 
 
-def test_an_error_may_be_tried_again_if_it_says_so() -> None:
-    """A program that knows that its trouble may pass can say so."""
+def test_an_error_may_be_marked_as_retryable() -> None:
+    """A program can say that its error is transient."""
     failure = find_failure(b'{"error": "busy", "retryable": true}')
     assert failure is not None
     assert failure.retryable
