@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
@@ -144,10 +144,12 @@ def test_bodies_come_back_in_their_type(kind: Any, body: Any) -> None:
     assert bodies.read(bodies.write(body)) == body
 
 
+@settings(max_examples=30)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=9,
     )
 )
 def test_without_a_type_any_json_is_read(value: Any) -> None:

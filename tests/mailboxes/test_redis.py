@@ -224,7 +224,6 @@ def test_a_receiver_that_leaves_wakes_another_one(client: Any, leave: str) -> No
         for box, wait in zip(boxes, waits, strict=True):
             waiting.append(pool.submit(box.receive, wait_time_seconds=wait))
             _until(lambda: client.info("clients")["blocked_clients"] == len(waiting))
-        started = time.monotonic()
         # This rings for the one who has waited longest.
         RedisMailbox("b", client, int).send(7, delay_seconds=0.4)
         time.sleep(0.1)
@@ -234,7 +233,6 @@ def test_a_receiver_that_leaves_wakes_another_one(client: Any, leave: str) -> No
             boxes[0].close()
         assert list(waiting[0].result()) == []
         assert [message.body for message in waiting[1].result()] == [7]
-    assert time.monotonic() - started < 10
 
 
 def test_waking_without_receivers_leaves_no_key(client: Any) -> None:

@@ -222,7 +222,7 @@ damage = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(before=st.lists(damage, max_size=4), after=st.lists(damage, max_size=4))
 def test_a_mailbox_works_whatever_its_keys_contain(
     before: list[tuple[Any, ...]], after: list[tuple[Any, ...]]

@@ -97,7 +97,7 @@ def test_it_is_a_target_and_a_judge() -> None:
 
 def test_requests_of_two_adapters_run_one_at_a_time() -> None:
     """One server answers all: a request that shared the processor would wait in its own time."""
-    models = [provider(MODEL), provider(MODEL)]
+    models: list[Any] = [provider(MODEL), provider(MODEL)]
 
     async def main() -> int:
         for model in models:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -218,12 +217,10 @@ def test_a_function_that_takes_too_long_is_given_up(waits: bool) -> None:
         release.wait(60)
         return "late"
 
-    began = time.perf_counter()
     with pytest.raises(CallFailed, match=r"did not answer within 0\.05 s") as caught:
         complete(FunctionAdapter(waiting if waits else blocking), timeout=0.05)
     release.set()
     assert caught.value.retryable
-    assert time.perf_counter() - began < 20
 
 
 class Limited(Exception):

@@ -67,7 +67,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
     "one line": (lambda: shorten("not\n  found", 5), "not f…"),
     "a dated name": (lambda: PRICES.cost("openai:gpt-4o-mini-2024-07-18", USAGE), 0.00021),
     "no price": (lambda: PRICES.cost("openai:gpt-4o", USAGE), None),
-    "the built-in prices": (lambda: Prices.standard({}).find("openai:gpt-4o").output, 10.0),
+    "the built-in prices": (lambda: Prices.standard({}).find("openai:gpt-4o"), Price(2.5, 10.0, 1.25)),
     "a free model": (lambda: Prices.free().cost("local:smollm2", USAGE), 0.0),
     "a value as text": (lambda: template.render_value({"a": True}), '{\n  "a": true\n}'),
     "types": (
@@ -101,7 +101,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
     ),
     "a region": (lambda: sqs._parse_url("https://sqs.eu-west-1.amazonaws.com/1/a"), (None, "eu-west-1")),
     "a size": (lambda: sqs_queue.encode_entry('"hi"', {"reply_to": "results"})[1], 25),
-    "batches": (lambda: [len(batch) for batch in core.split_batches([({}, 4)] * 3, 10, 10)], [2, 1]),
+    "batches": (lambda: [len(batch) for batch in core.split_batches([("a", 4)] * 3, 10, 10)], [2, 1]),
     "a stale receipt": (lambda: sqs_queue.is_stale("InvalidParameterValue", "for ReceiptHandle"), True),
     "secret names": (lambda: [http.is_secret(n) for n in ("X-API-Key", "Accept-Language")], [True, False]),
     "seconds": (lambda: seconds_to_deadline(2.5, SystemClock()), 2.5),

@@ -124,10 +124,10 @@ def test_a_refusal_halves_the_window_and_other_failures_do_not(server: ModelServ
 def test_a_wait_longer_than_the_call_can_wait_fails_at_once(server: ModelServer) -> None:
     """Retry-After: 30 with 10 s left is told as it is, without waiting, and may be tried later."""
     server.faults.append(Fault.status(429, retry_after=30))
-    began = time.perf_counter()
+    clock = ManualClock()
     with pytest.raises(CallFailed, match=r"asks for a pause of 30 s, which is longer") as caught:
-        ask(server, made(server), timeout=10.0)
-    assert time.perf_counter() - began < 5
+        ask(server, made(server, clock), timeout=10.0)
+    assert clock.slept == []
     assert (caught.value.retryable, caught.value.retry_after) == (True, 30.0)
     assert len(server.calls) == 1
 
@@ -169,10 +169,8 @@ def test_the_deadline_covers_the_wait_for_a_place(server: ModelServer) -> None:
 def test_the_deadline_covers_all_requests_and_pauses(server: ModelServer) -> None:
     """A server that hangs is given up in time, also if each request might take longer."""
     server.misbehave = lambda asked: Fault.hang(20)
-    began = time.perf_counter()
     with pytest.raises(CallFailed, match=r"did not answer within 0\.5 s in all") as caught:
         ask(server, made(server), RetryPolicy(retries=9, retry_delay=0.01, timeout=0.2), timeout=0.5)
-    assert 0.45 <= time.perf_counter() - began < 10
     assert caught.value.retryable
 
 
@@ -194,10 +192,10 @@ def test_no_time_left_sends_nothing(server: ModelServer) -> None:
 def test_no_pause_is_begun_that_would_outlast_the_deadline(server: ModelServer) -> None:
     """With five seconds left, a pause of half a minute is not begun."""
     server.faults.append(Fault.status(500))
-    began = time.perf_counter()
+    clock = ManualClock()
     with pytest.raises(CallFailed, match="no time was left for a retry") as caught:
-        ask(server, made(server), RetryPolicy(retry_delay=60.0), timeout=5.0)
-    assert time.perf_counter() - began < 4
+        ask(server, made(server, clock), RetryPolicy(retry_delay=60.0), timeout=5.0)
+    assert clock.slept == []
     assert caught.value.retryable
 
 

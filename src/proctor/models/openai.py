@@ -71,7 +71,7 @@ class OpenAIAdapter(HttpAdapter):
     _options = OpenAIOptions
 
     def __init__(self, model: str | None, **options: Unpack[OpenAIOptions]) -> None:
-        super().__init__(model, **options)  # type: ignore[misc] - one option more
+        super().__init__(model, **options)  # type: ignore[misc]
 
     def _address(self, access: ServerAccess, model: str | None) -> str:
         if access.is_official or (model and not access.is_explicit):

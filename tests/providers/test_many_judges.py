@@ -1,4 +1,4 @@
-"""A thousand judges at once, at a server that turns some of them away."""
+"""Hundreds of judges at once, at a server that rejects some of them (a thousand: benchmarks/judges.py)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proctor.models.openai import OpenAIAdapter
 from proctor.records.score import Score
 from proctor.testing import Fault, ModelServer, RecordedRequest
 
-CALLS = 1_000
+CALLS = 300
 
 
 @pytest.mark.no_cover
