@@ -59,8 +59,8 @@ PASSING = {
 
 
 @pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
-def test_what_passes_is_lived_through(fault: Fault) -> None:
-    """One fault on the way, and the vectors are the same as without it."""
+def test_transient_errors_do_not_change_the_vectors(fault: Fault) -> None:
+    """One error on the way, and the vectors are the same as without it."""
     with ModelServer(embed=lengths) as server:
         server.faults.append(fault)
         assert embedded(server, timeout=0.5) == VECTORS
@@ -88,15 +88,15 @@ LASTING = {
 
 
 @pytest.mark.parametrize("fault", LASTING.values(), ids=LASTING)
-def test_what_lasts_is_an_error(fault: Fault) -> None:
-    """No vectors are made up: too few, too many, none, not numbers, of different lengths."""
+def test_persistent_errors_are_reported(fault: Fault) -> None:
+    """Too few, too many, no, non-numeric vectors and vectors of different lengths."""
     with ModelServer(embed=lengths, misbehave=lambda _: fault) as server, pytest.raises(CallFailed) as told:
         embedded(server, timeout=0.3, retries=1)
     assert "embed-x" in str(told.value)
 
 
-def test_the_order_is_that_of_the_texts() -> None:
-    """Vectors that come in another order are put right by their index."""
+def test_vectors_are_sorted_by_index() -> None:
+    """They are returned in the order of the texts."""
     with ModelServer(embed=lengths) as server:
         server.faults.append(Fault.edit_json(lambda answer: answer["data"].reverse()))
         assert embedded(server) == VECTORS

@@ -67,7 +67,7 @@ def complete(model: Any, request: ModelRequest, timeout: float | None = None) ->
     return found
 
 
-def test_a_whole_answer_is_read() -> None:
+def test_a_response_is_read_completely() -> None:
     """Text, tool calls, usage, finish reason and the model that answered."""
     said = AIMessage(
         "Paris",
@@ -104,7 +104,7 @@ def test_messages_are_converted() -> None:
 
 
 def test_settings_are_set_where_the_model_has_them() -> None:
-    """Temperature and tokens for this call; the user's own model stays as it is."""
+    """Temperature and tokens for this call; the user's own object is not changed."""
     chat = Chat(answer=AIMessage("ok"), heard=[])
     complete(chat, asked(temperature=0.25, max_tokens=5, seed=3))
     complete(chat, asked())
@@ -126,7 +126,7 @@ def test_tools_are_bound_for_the_call() -> None:
     ]  # fmt: skip
 
 
-def test_a_model_without_tools_says_so() -> None:
+def test_a_model_without_tools_is_an_error() -> None:
     """Tools are never silently left out."""
     with pytest.raises(CallFailed, match="does not support tools"):
         complete(FakeListChatModel(responses=["x"]), asked(tools=(ToolSpec("search"),)))
@@ -141,14 +141,14 @@ def test_a_model_without_tools_says_so() -> None:
         ({}, None),
     ],
 )
-def test_finish_reasons_are_in_our_words(metadata: dict[str, str], reason: str | None) -> None:
+def test_finish_reasons_are_mapped(metadata: dict[str, str], reason: str | None) -> None:
     """Whatever the provider behind LangChain calls them."""
     said = AIMessage("ok", response_metadata=metadata)
     assert complete(Chat(answer=said), asked()).finish_reason == reason
 
 
-def test_parts_are_joined_and_refusals_told() -> None:
-    """Text parts make the text; a refusal is what it is."""
+def test_parts_are_joined_and_refusals_recognised() -> None:
+    """Text parts make the text."""
     said = AIMessage(
         ["a", {"type": "text", "text": "b"}, {"type": "image", "url": "x"}],
         additional_kwargs={"refusal": "I will not."},
@@ -159,8 +159,8 @@ def test_parts_are_joined_and_refusals_told() -> None:
     )  # fmt: skip
 
 
-def test_a_call_without_a_reason_ends_in_its_tools() -> None:
-    """Where the provider says nothing, the calls do."""
+def test_tool_calls_are_the_default_finish_reason() -> None:
+    """If the provider gives none."""
     said = AIMessage("", tool_calls=[{"name": "t", "args": {}, "id": "1"}])
     assert complete(Chat(answer=said), asked()).finish_reason == "tool_calls"
 
@@ -172,8 +172,8 @@ def test_errors_become_failed_calls() -> None:
     assert caught.value.retryable
 
 
-def test_other_runnables_may_answer_too() -> None:
-    """A chain that gives a text; something else is refused."""
+def test_other_runnables_work_too() -> None:
+    """A chain that returns a text; other results are refused."""
 
     async def shout(messages: list[BaseMessage]) -> str:
         return str(messages[-1].content).upper()
@@ -183,8 +183,8 @@ def test_other_runnables_may_answer_too() -> None:
         complete(RunnableLambda(lambda messages: 4), asked())
 
 
-def test_it_is_known_by_its_class_and_model() -> None:
-    """And told from another by its parameters."""
+def test_its_name_has_the_class_and_the_model() -> None:
+    """The identity has its parameters."""
     adapter = LangChainAdapter(Chat())
     assert (adapter.model, adapter.fits_schema) == ("langchain:Chat/chat-1", True)
     assert repr(adapter) == "LangChainAdapter('langchain:Chat/chat-1')"
@@ -232,16 +232,16 @@ def test_a_judge_uses_structured_output_where_the_chat_model_has_it() -> None:
     assert "End with" not in messages[-1].content
 
 
-def test_a_chat_model_without_structured_output_is_asked_in_words() -> None:
-    """As before: models that know no tools, and other runnables."""
+def test_a_chat_model_without_structured_output_gets_instructions() -> None:
+    """Models without tools, and other runnables."""
     models: list[Any] = [FakeListChatModel(responses=["x"]), RunnableLambda(lambda _: "x")]
     for model in models:
         assert not provider(model).fits_schema
     assert not provider(Chat(), fits_schema=False).fits_schema
 
 
-def test_a_chat_model_that_fails_with_a_schema_is_asked_in_words_from_then_on() -> None:
-    """Its server knows no schemas: one refused call, and the judge goes on."""
+def test_a_chat_model_that_fails_with_a_schema_gets_instructions_from_then_on() -> None:
+    """One failed call, and the judge continues."""
 
     class Refusing(Chat):
         async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:

@@ -57,14 +57,14 @@ class City(msgspec.Struct):
     large: bool
 
 
-def test_it_is_held_to_a_schema() -> None:
+def test_it_follows_a_schema() -> None:
     """Even a model that does not understand the question answers in the type."""
     response = ask(MODEL, "Tell me of a city.", City, max_tokens=60, temperature=0.0, timeout=120)
     assert isinstance(response.output, City)
 
 
-def test_it_tells_the_probabilities_of_tokens() -> None:
-    """Three alternatives for each token, each a logarithm of a probability."""
+def test_it_returns_logprobs() -> None:
+    """Three alternatives for each token."""
     response = ask(MODEL, "Say yes or no.", max_tokens=3, top_logprobs=3, timeout=120)
     assert 1 <= len(response.logprobs) <= 3
     for token in response.logprobs:
@@ -203,7 +203,7 @@ def test_no_server_outlives_its_parent(end: str) -> None:
 
 
 def test_the_server_process_ends_with_its_input(smollm2: Path) -> None:
-    """It prints its address as soon as it listens, and leaves when nothing more can come."""
+    """It prints its address when it listens, and exits when standard input is closed."""
     command = [sys.executable, "-m", "proctor.models.local", str(smollm2)]
     told = subprocess.run([*command, "--context", "256"], input=b"", capture_output=True, timeout=120)
     assert told.returncode == 0
@@ -211,8 +211,8 @@ def test_the_server_process_ends_with_its_input(smollm2: Path) -> None:
     assert address.startswith("http://127.0.0.1:")
 
 
-def test_an_answer_without_a_limit_of_its_own_ends_all_the_same() -> None:
-    """Small models may go on for ever; the limit of the model holds where the question has none."""
+def test_an_answer_without_max_tokens_is_limited() -> None:
+    """Small models may never stop; the limit of the model applies."""
     model = provider(MODEL, max_tokens=5)
     response = ask(model, "Count from 1 to 1000.", temperature=0.0, timeout=120)
     assert (response.usage.output_tokens, response.finish_reason) == (5, "length")

@@ -17,8 +17,8 @@ from tests.surroundings import ManualClock
 __all__ = ["server"]
 
 
-def test_too_early_is_tried_again_until_the_deadline(server: ModelServer) -> None:
-    """429 says nothing against the request; with a deadline the time ends it, not the retries."""
+def test_rate_limits_are_retried_until_the_deadline(server: ModelServer) -> None:
+    """429 says nothing against the request; the deadline ends it, not the retries."""
     server.misbehave = lambda asked: Fault.status(429)
     clock = ManualClock()
     with pytest.raises(CallFailed, match="no time was left for a retry") as caught:
@@ -28,8 +28,8 @@ def test_too_early_is_tried_again_until_the_deadline(server: ModelServer) -> Non
     assert f"({len(server.calls)} attempts)" in str(caught.value)
 
 
-def test_too_early_without_a_deadline_is_tried_as_often_as_retries_say(server: ModelServer) -> None:
-    """Somewhere it must end, and the number is named."""
+def test_without_a_deadline_retries_limit_rate_limits(server: ModelServer) -> None:
+    """The error names the number."""
     server.misbehave = lambda asked: Fault.status(429)
     with pytest.raises(CallFailed, match=r"without a timeout, retries=2 is the limit \(3 a"):
         ask(server, made(server))
@@ -38,8 +38,8 @@ def test_too_early_without_a_deadline_is_tried_as_often_as_retries_say(server: M
     assert len(server.calls) == 4
 
 
-def test_a_key_that_is_refused_is_not_sent_again_and_again(server: ModelServer) -> None:
-    """After three refusals in a row nothing is sent there for a while; then it is tried anew."""
+def test_a_rejected_key_is_blocked_for_a_while(server: ModelServer) -> None:
+    """After three rejections in a row nothing is sent for a while."""
     server.misbehave = lambda asked: Fault.status(401)
     clock = ManualClock()
     at = made(server, clock)
@@ -59,8 +59,8 @@ def test_a_key_that_is_refused_is_not_sent_again_and_again(server: ModelServer) 
     assert ask(server, at).attempts == 1
 
 
-def test_calls_that_wait_for_a_place_do_not_send_a_refused_key_either(server: ModelServer) -> None:
-    """A thousand calls at once with a wrong key are a few requests."""
+def test_waiting_calls_do_not_send_a_rejected_key(server: ModelServer) -> None:
+    """A thousand concurrent calls with a wrong key are a few requests."""
     server.misbehave = lambda asked: Fault.status(401)
     at = made(server, limiter=Limiter(window=2))
 

@@ -41,8 +41,8 @@ def spoken(output: str) -> bool:
     return bool(output)
 
 
-def test_a_request_may_take_as_long_as_the_call_unless_the_model_says_less() -> None:
-    """120 seconds are the default only; a time-out of the model's own always holds."""
+def test_a_request_may_take_as_long_as_the_call() -> None:
+    """120 seconds are the default; a timeout of the model always applies."""
     assert RetryPolicy().request_timeout(600.0) == 600.0
     assert RetryPolicy().request_timeout(30.0) == 120.0
     assert RetryPolicy(timeout=45.0).request_timeout(600.0) == 45.0
@@ -58,21 +58,21 @@ def test_a_longer_timeout_of_a_run_reaches_the_model(
     assert run({"model": connected(server)}, 1, spoken, **limits) == ["passed"]
 
 
-def test_a_timeout_of_the_models_own_still_holds(server: ModelServer) -> None:
-    """Who limits one request of a model means it, whatever the run allows."""
+def test_the_models_own_timeout_applies(server: ModelServer) -> None:
+    """Whatever the run allows."""
     hasty = connected(server, timeout=SECONDS / 4)
     assert run({"model": hasty}, 1, spoken, timeout=30.0) == ["error"]
 
 
-def test_a_call_that_waits_for_its_turn_does_not_lose_its_time(server: ModelServer) -> None:
+def test_waiting_for_a_slot_does_not_count_for_a_call(server: ModelServer) -> None:
     """One at a time, eight calls take eight times as long as one may: all are answered."""
     model = connected(server)
     model.limit_concurrency(1)
     assert run({"model": model}, 8, spoken, timeout=4 * SECONDS) == ["passed"] * 8
 
 
-def test_a_judge_that_waits_for_its_turn_does_not_lose_its_time(server: ModelServer) -> None:
-    """The same for evaluators: the limit of a judge starts when its turn has come."""
+def test_waiting_for_a_slot_does_not_count_for_a_judge(server: ModelServer) -> None:
+    """The limit of an evaluator starts when its slot is granted."""
     model = connected(server, fits_schema=False)
     model.limit_concurrency(1)
     judge = llm_judge(model, "Is it polite?")
@@ -84,8 +84,8 @@ def test_a_judge_that_waits_for_its_turn_does_not_lose_its_time(server: ModelSer
     assert not [reason for reason in reasons if "TimeoutError" in reason]
 
 
-def test_stopwatches_inside_each_other_stand_still_together() -> None:
-    """A judge's own limit lies inside that of the run: neither counts the waiting."""
+def test_nested_stopwatches_pause_together() -> None:
+    """A judge's limit is inside that of the run: neither counts the waiting."""
 
     async def main() -> str:
         async with Stopwatch(0.1), Stopwatch(0.1), Stopwatch(None):
@@ -110,8 +110,8 @@ def test_a_slot_has_as_much_time_after_waiting_as_before() -> None:
     assert (slot.until - clock.monotonic(), watch.waited) == (7.0, 3600.0)
 
 
-def test_an_abandoned_call_does_not_touch_the_next_one() -> None:
-    """A thread that was given up may wait for its turn, and go on, whenever it likes."""
+def test_an_abandoned_call_does_not_affect_the_next_one() -> None:
+    """A thread that was given up may still wait and continue."""
     clock, slot = ManualClock(), WorkerSlot()
     given_up = CallWatch(slot, clock.monotonic(), 10.0, clock.monotonic)
     given_up.halt()
