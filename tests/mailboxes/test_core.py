@@ -1,4 +1,4 @@
-"""What every mailbox takes and refuses alike."""
+"""The checks and encodings that all mailboxes share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mailbox in memory: the contract, and what is its own."""
+"""The mailbox in memory: the contract, and its own properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mailbox on Redis: what is its own beside the contract."""
+"""The mailbox on Redis: its properties besides the contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that somebody has damaged on a Redis server: set aside, counted, shown, no obstacle."""
+"""Damaged records on a Redis server become dead letters and block nothing."""
 
 from __future__ import annotations
 

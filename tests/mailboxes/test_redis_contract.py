@@ -1,4 +1,4 @@
-"""The mailbox on Redis keeps the contract, on a server and under a cluster's rules for keys."""
+"""The mailbox on Redis passes the contract, on a server and on a cluster."""
 
 from __future__ import annotations
 

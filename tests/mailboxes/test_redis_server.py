@@ -1,4 +1,4 @@
-"""The Redis server for tests: it starts, keeps what it should, and leaves nothing behind."""
+"""The Redis server for tests: it starts, keeps its data, and leaves nothing behind."""
 
 from __future__ import annotations
 

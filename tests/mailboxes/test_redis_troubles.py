@@ -1,4 +1,4 @@
-"""The mailbox on Redis when the server or the way to it fails."""
+"""The mailbox on Redis when the server or the connection fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mailbox on SQS keeps what it promises, against a server that speaks SQS over HTTP."""
+"""The mailbox on SQS, against a server that speaks SQS over HTTP."""
 
 from __future__ import annotations
 

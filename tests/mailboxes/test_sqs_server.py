@@ -1,4 +1,4 @@
-"""The server for tests speaks SQS, keeps its queues apart, and leaves nothing behind."""
+"""The SQS server for tests: separate queues, and nothing left behind."""
 
 from __future__ import annotations
 

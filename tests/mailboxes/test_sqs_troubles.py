@@ -1,4 +1,4 @@
-"""What goes wrong with SQS is told in our words, and nothing is lost by it."""
+"""Errors of SQS have our messages, and no message is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model for tests: it answers from a script and counts what it was asked."""
+"""A scripted model for tests, which counts its requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Anthropic: addresses, bodies, answers."""
+"""Anthropic: addresses, requests, responses."""
 
 from __future__ import annotations
 

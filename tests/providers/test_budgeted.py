@@ -1,4 +1,4 @@
-"""Budgeted: a model with a budget of its own, which several may share."""
+"""Budgeted: a model with a budget, which several models may share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cached: what was paid for once is found again, exactly, and a miss explains itself."""
+"""Cached: equal requests are paid for once, and a cache miss is explained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cassettes: every call is written down, and replayed without calling anybody."""
+"""Cassettes: every call is recorded, and replayed without calling the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every adapter keeps the contract: what works with one provider works with all."""
+"""Every adapter passes the provider contract."""
 
 from __future__ import annotations
 

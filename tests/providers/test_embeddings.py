@@ -1,4 +1,4 @@
-"""Embeddings from an endpoint: a real server on this machine that misbehaves on demand."""
+"""Embeddings from an endpoint: a local server that fails on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong between a model and us ends in the right answer or the right error, in time."""
+"""Faults between a model and its caller end in the right answer or the right error, in time."""
 
 from __future__ import annotations
 

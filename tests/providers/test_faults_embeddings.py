@@ -1,4 +1,4 @@
-"""Whatever an embeddings endpoint does, the vectors are the right ones or it is an error."""
+"""Faults of an embeddings endpoint give the right vectors or an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a judge's model does, the score is the right one or an error, never a wrong number."""
+"""Faults of a judge's model give the right score or an error, never a wrong number."""
 
 from __future__ import annotations
 

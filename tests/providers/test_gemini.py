@@ -1,4 +1,4 @@
-"""Gemini: addresses, bodies, answers."""
+"""Gemini: addresses, requests, responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys: where they come from, and that they are shown nowhere."""
+"""API keys: where they come from, and that they are never shown."""
 
 from __future__ import annotations
 

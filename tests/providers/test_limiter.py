@@ -1,4 +1,4 @@
-"""How many calls may be under way: the window, the queue, the pauses, across loops and threads."""
+"""The limiter: the window, the queue, the pauses, across loops and threads."""
 
 from __future__ import annotations
 

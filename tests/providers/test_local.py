@@ -1,4 +1,4 @@
-"""Local models: addresses, options, servers that cannot start; with weights: test_local_model."""
+"""Local models: addresses, options, servers that cannot start. test_local_model.py uses real weights."""
 
 from __future__ import annotations
 

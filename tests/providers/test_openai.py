@@ -1,4 +1,4 @@
-"""OpenAI and compatible servers: addresses, bodies, answers, and what a model does not take."""
+"""OpenAI and compatible servers: addresses, requests, responses, rejected settings."""
 
 from __future__ import annotations
 

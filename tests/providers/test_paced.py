@@ -1,4 +1,4 @@
-"""Paced: evenly spaced starts, shared by all users, within their time."""
+"""Paced: evenly spaced calls, shared by all users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What calls cost: the table, its order of precedence, and what is not known."""
+"""Prices: the table, its order of precedence, and unknown costs."""
 
 from __future__ import annotations
 

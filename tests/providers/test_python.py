@@ -1,4 +1,4 @@
-"""Functions as models: what they are given, what they may return, and how they fail."""
+"""Functions as models: their arguments, results and exceptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What headers say about time, in every way that providers write it."""
+"""Headers about time, in every format that providers use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that are too early, and keys that are refused: how often an endpoint is asked again."""
+"""Rate limits and rejected keys: how often an endpoint is called again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A judged run, recorded and replayed: the same reports to the byte, and nobody is asked."""
+"""A judged run, recorded and replayed: the same reports to the byte, without calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas in the words of each provider, and answers that are no objects."""
+"""Schemas in the dialect of each provider, and answers that are not objects."""
 
 from __future__ import annotations
 

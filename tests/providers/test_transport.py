@@ -1,4 +1,4 @@
-"""One endpoint: retries, pauses, deadlines, connections and what is told when all fails."""
+"""One endpoint: retries, pauses, deadlines, connections and error messages."""
 
 from __future__ import annotations
 

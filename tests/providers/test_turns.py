@@ -1,4 +1,4 @@
-"""Waiting for a turn at a model is not the model's time, and a longer limit is a longer limit."""
+"""Waiting for a slot does not count as the model's time."""
 
 from __future__ import annotations
 

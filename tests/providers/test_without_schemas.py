@@ -1,4 +1,4 @@
-"""A server that does not know schemas: it is asked in words, and its adapter says so."""
+"""A server without schemas gets instructions instead, and its adapter says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers from the environment that nobody gets to see."""
+"""Headers from the environment are never shown."""
 
 from __future__ import annotations
 

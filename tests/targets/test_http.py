@@ -1,4 +1,4 @@
-"""HTTP endpoints as targets, with a real server on this machine."""
+"""HTTP endpoints as targets, with a local server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model as a target: what is asked for each sample, and what becomes the output."""
+"""A model as a target: the prompt of each sample, and the output."""
 
 from __future__ import annotations
 

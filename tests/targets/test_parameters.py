@@ -1,4 +1,4 @@
-"""What a callable takes, and what is wrong with options before a run."""
+"""The options of a callable are checked before a run."""
 
 from __future__ import annotations
 

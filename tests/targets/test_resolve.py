@@ -1,4 +1,4 @@
-"""Whatever is named as a target becomes one."""
+"""Functions, addresses, mappings and objects become targets."""
 
 from __future__ import annotations
 

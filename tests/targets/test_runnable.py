@@ -1,4 +1,4 @@
-"""LangChain runnables, the real ones."""
+"""LangChain runnables as targets, with the real package."""
 
 from __future__ import annotations
 

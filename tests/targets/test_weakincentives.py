@@ -1,4 +1,4 @@
-"""An unchanged loop of the weakincentives package is a target: its answer, tools and tokens."""
+"""A loop of the weakincentives package is a target without changes: its answer, tools and tokens."""
 
 # Types are checked as Python 3.11 sees them, for which the package does not exist.
 # mypy: ignore-errors

@@ -1,4 +1,4 @@
-"""The JSON that goes to programs and endpoints and comes back from them."""
+"""The JSON protocol of programs and endpoints."""
 
 from __future__ import annotations
 
