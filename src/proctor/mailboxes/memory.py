@@ -153,7 +153,7 @@ class Queue:
             self._bury(self._leased_entry(message.lease), reason)
 
     def reject_unreadable(self, lease: Lease, reason: str) -> None:
-        """Reject a message even after its lease, which may have 0 seconds, if nobody else has received it."""
+        """Reject a message even after its lease of maybe 0 seconds, unless another receiver has it."""
         with self.changed:
             self._bury(self._leased_entry(lease, even_if_expired=True), reason)
 

@@ -221,7 +221,7 @@ class MarkdownSection(Generic[ParamsT]):
         return _type_argument(self)
 
     @property
-    def wanted(self) -> tuple[str, ...]:
+    def parameter_names(self) -> tuple[str, ...]:
         """The parameters of the section: its placeholders and its condition."""
         return self.placeholders if self.only_if is None else (*self.placeholders, self.only_if)
 
@@ -305,7 +305,7 @@ class PromptTemplate(Generic[OutputT]):
             problems += _check_parameters(self.sections, parameters)
         if problems:
             raise ModelError("the prompt is not valid", where=key, problems=problems)
-        self.parameters = dict.fromkeys((n for s in self.sections for n in s.wanted), Any)
+        self.parameters = dict.fromkeys((n for s in self.sections for n in s.parameter_names), Any)
         for fields in known:
             self.parameters |= fields
         content = [[s.title, s.template, s.key, s.role, s.only_if] for s in self.sections]
@@ -478,7 +478,7 @@ def _check_sections(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
 def _check_fields(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
     """Every placeholder of a typed section is a field, and every field is used."""
     faults: list[Problem] = []
-    used = {name for section in sections for name in section.wanted}
+    used = {name for section in sections for name in section.parameter_names}
     for kind in dict.fromkeys(s.params_type for s in sections if s.params_type is not None):
         fields = fields_of(kind)
         for section in sections:
@@ -497,7 +497,7 @@ def _check_parameters(
 ) -> list[Problem]:
     """Every placeholder is declared, and every declared parameter is used."""
     faults = [fault for s in sections for fault in _find_unknown(s, parameters, "a parameter")]
-    used = {name for section in sections for name in section.wanted}
+    used = {name for section in sections for name in section.parameter_names}
     return faults + [
         Problem(name, "the text does not use this parameter") for name in parameters if name not in used
     ]
@@ -506,7 +506,7 @@ def _check_parameters(
 def _find_unknown(section: MarkdownSection[Any], known: Mapping[str, Any], what: str) -> Iterable[Problem]:
     return [
         Problem(section.key, f"${name} is not {what}; {suggest_name(name, known)}")
-        for name in dict.fromkeys(section.wanted)
+        for name in dict.fromkeys(section.parameter_names)
         if name not in known
     ]
 

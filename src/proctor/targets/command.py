@@ -56,7 +56,7 @@ class CommandTarget:
         if problems:
             raise TargetError("the command cannot be run", where=name or "", problems=problems)
         identity = codec.digest(self._argv, cwd, env or {}, _file_digests(self._argv, self._cwd))[:16]
-        uncovered = ("what the program imports and reads besides the files that it is given",)
+        uncovered = ("what the program imports and reads besides the files in its arguments",)
         self.spec = TargetSpec(name or _default_name(self._argv, self._cwd), "command", identity, uncovered)
 
     def __repr__(self) -> str:

@@ -56,8 +56,8 @@ def nearest_request(asked: ModelRequest, known: Iterable[ModelRequest]) -> int |
     Fewest different fields come first, then most common lines, then the longest common beginning and end. The
     comparison is fast rather than exact, because it looks at all requests.
     """
-    wanted = _Features(asked)
-    distances = {index: wanted.distance(_Features(request)) for index, request in enumerate(known)}
+    features = _Features(asked)
+    distances = {index: features.distance(_Features(request)) for index, request in enumerate(known)}
     return min(distances, key=distances.__getitem__) if distances else None
 
 

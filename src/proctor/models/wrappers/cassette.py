@@ -205,14 +205,14 @@ def _to_error(fault: Fault) -> CallFailed:
     return CallFailed(fault.what, retryable=fault.retryable, retry_after=fault.retry_after)
 
 
-def _select_model(models: set[str], wanted: str | None, where: str) -> str:
+def _select_model(models: set[str], name: str | None, where: str) -> str:
     if not models:
         raise ModelError("the cassette has no calls", where=where, fix="record some first")
-    if wanted is None and len(models) == 1:
+    if name is None and len(models) == 1:
         return next(iter(models))
-    if wanted is not None and wanted in models:
-        return wanted
-    what = "calls of several models" if wanted is None else f"no calls of {wanted}"
+    if name is not None and name in models:
+        return name
+    what = "calls of several models" if name is None else f"no calls of {name}"
     raise ModelError(
         f"the cassette has {what}", where=where, fix=f"set of= to one of {', '.join(sorted(models))}"
     )
