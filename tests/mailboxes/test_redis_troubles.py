@@ -391,7 +391,7 @@ def _process(address: str, kind: str, number: int) -> subprocess.Popen[str]:
 
 
 def _until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 120
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.01)

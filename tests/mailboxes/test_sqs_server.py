@@ -33,6 +33,7 @@ def test_stopping_ends_waits_and_threads() -> None:
     time.sleep(0.2)
     server.stop()
     waiting.join(15)
+    assert not waiting.is_alive()
     assert set(threading.enumerate()) == before
     server.stop()
     with pytest.raises(UsageError, match="not running"):

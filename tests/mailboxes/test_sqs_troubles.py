@@ -363,7 +363,7 @@ def test_a_late_failure_after_a_wake_is_ignored() -> None:
     late: list[int] = []
 
     def call() -> int:
-        go.wait(5)
+        go.wait(120)
         raise MailboxError("down")
 
     ringing = threading.Timer(0.05, bell.ring)
@@ -373,7 +373,7 @@ def test_a_late_failure_after_a_wake_is_ignored() -> None:
     go.set()
     for thread in threading.enumerate():
         if thread.name == "proctor-sqs-wait":
-            thread.join(5)
+            thread.join(120)
     assert late == []
 
 
@@ -394,11 +394,11 @@ def test_a_message_that_cannot_be_returned_comes_back_after_its_lease(
     server.between = between
     waiting = threading.Thread(target=box.receive, kwargs={"wait_time_seconds": 20})
     waiting.start()
-    assert asking.wait(5)
+    assert asking.wait(120)
     box.wake()
-    waiting.join(5)
+    waiting.join(120)
     box.send(1)
-    assert given_back.wait(5)
+    assert given_back.wait(120)
     assert box.receive() == []
     assert box.approximate_count() == 1
 
@@ -422,7 +422,7 @@ def test_a_wake_while_the_queue_is_opened_ends_the_wait(server: SQSServer, clien
     def between(action: str, asked: dict[str, Any], forward: Forward) -> Answer:
         if action == "GetQueueAttributes":
             opening.set()
-            go_on.wait(5)
+            go_on.wait(120)
         return forward(asked)
 
     box = SQSMailbox(f"slow-{uuid4().hex}", client, int)
@@ -430,10 +430,10 @@ def test_a_wake_while_the_queue_is_opened_ends_the_wait(server: SQSServer, clien
     waiting = threading.Thread(target=lambda: got.append(box.receive(wait_time_seconds=20)))
     server.between = between
     waiting.start()
-    assert opening.wait(5)
+    assert opening.wait(120)
     getattr(box, how)()
     go_on.set()
-    waiting.join(5)
+    waiting.join(120)
     assert got == [[]]
 
 

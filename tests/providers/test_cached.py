@@ -120,14 +120,14 @@ def test_equal_requests_of_several_threads_make_one_call() -> None:
     texts: list[str] = []
 
     def work() -> None:
-        together.wait(5)
+        together.wait(120)
         texts.extend(response.text for response in ask(cached, asked()))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(120)
     assert texts == ["answer to Capital of France?"] * 4
     assert len(model.requests) == 1
 

@@ -26,7 +26,7 @@ def connected(server: ModelServer, **options: Any) -> Any:
 
 def embedded(server: ModelServer, **options: Any) -> list[list[float]]:
     async def main() -> list[Sequence[float]]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             found: list[Sequence[float]] = await connected(server, **options).embed(TEXTS)
             return found
 
@@ -109,7 +109,7 @@ def test_a_similarity_without_vectors_is_an_error(code: int) -> None:
         attached = semantic_similarity(connected(server))
 
         async def main() -> Any:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(120):
                 return await attached("It is Paris.", Sample("s", "?", "The capital").expected)
 
         with pytest.raises(CallFailed, match=str(code)):

@@ -26,7 +26,7 @@ def judged(wire: str, server: ModelServer, **options: Any) -> Score:
     judge = llm_judge(adapter_for(wire, server.url, **options), "Is it polite?")
 
     async def main() -> Score:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             score = await judge("Good morning!")
             assert isinstance(score, Score)
             return score
@@ -162,7 +162,7 @@ def test_an_answer_of_another_type_is_unreadable(wire: str) -> None:
     """A model that returns words instead of a list of numbers twice."""
 
     async def main() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             await aask(adapter_for(wire, server.url), "Primes?", list[int])
 
     with ModelServer(lambda _: '["two", "three"]') as server, pytest.raises(Unreadable) as told:

@@ -258,7 +258,7 @@ def test_one_limiter_works_across_threads_and_loops() -> None:
         limiter.release()
 
     async def main() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             await asyncio.gather(*(call() for _ in range(25)))
 
     threads = [threading.Thread(target=asyncio.run, args=(main(),)) for _ in range(4)]

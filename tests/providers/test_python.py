@@ -183,7 +183,7 @@ def test_a_plain_function_runs_in_a_thread_with_the_callers_session() -> None:
     def slow(messages: Any) -> str:
         there.append(threading.get_ident())
         sessions.record(Message("user", "from the thread"))
-        turned.wait(20)
+        turned.wait(120)
         return "ok"
 
     async def main() -> tuple[int, Session]:

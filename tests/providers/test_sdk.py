@@ -62,7 +62,7 @@ def complete(
     async def main() -> ModelResponse:
         client = _client(kind, server)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(120):
                 model = provider(client, name="some-model", **options)
                 return await model.complete(request, timeout=timeout)
         finally:

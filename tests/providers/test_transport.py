@@ -56,7 +56,7 @@ def ask(
     path: str = "/v1/chat/completions",
 ) -> HttpResult[Any]:
     async def main() -> HttpResult[Any]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             return await at.send(http_call(server, path), read, policy, timeout)
 
     return asyncio.run(main())
@@ -149,7 +149,7 @@ def test_the_deadline_covers_the_wait_for_a_slot(server: ModelServer) -> None:
     server.faults.append(Fault.slow(1.5))
 
     async def main() -> tuple[float, str]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             slow = asyncio.create_task(at.send(http_call(server), read, QUICK))
             await asyncio.sleep(0.1)
             began = time.perf_counter()
@@ -219,7 +219,7 @@ def test_a_cancelled_call_frees_its_slot_and_connection(server: ModelServer) -> 
     at = made(server, limiter=Limiter(window=1))
 
     async def main() -> int:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             call = asyncio.create_task(at.send(http_call(server), read, QUICK))
             while not server.calls:
                 await asyncio.sleep(0.01)
@@ -343,7 +343,7 @@ def test_one_endpoint_serves_several_loops_in_several_threads(server: ModelServe
     answered: list[int] = []
 
     async def main() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             calls = (at.send(http_call(server), read, QUICK) for _ in range(10))
             answered.extend(answer.attempts for answer in await asyncio.gather(*calls))
 
