@@ -162,14 +162,6 @@ class SQSMailbox(StoredMailbox[BodyT]):
                 raise
         return count
 
-    def dead_letters(self, limit: int = 100) -> Sequence[DeadLetter]:
-        """Return the dead letters, newest first, except those that another process reads just now.
-
-        SQS has no order, so up to 10,000 are read, ten at a time. For those that SQS itself moved, `died_at`
-        is the time of the first receipt.
-        """
-        return super().dead_letters(limit)
-
     def purge(self) -> int:
         """Drop all messages, including leased ones; return about how many. At most once a minute."""
         count = self.approximate_count()
@@ -236,6 +228,11 @@ class SQSMailbox(StoredMailbox[BodyT]):
         return []
 
     def _read_dead_letters(self, limit: int) -> Sequence[DeadLetter]:
+        """Return the newest, except those that another process reads just now.
+
+        SQS has no order, so up to 10,000 are read, ten at a time. For those that SQS itself moved, `died_at`
+        is the time of the first receipt.
+        """
         return self._dead.read(limit, self._open().deliveries)
 
     def _acknowledge(self, message: LeasedMessage[Any]) -> None:

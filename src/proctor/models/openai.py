@@ -87,9 +87,7 @@ class OpenAIAdapter(HttpAdapter):
         return super()._headers(access, options) | own
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
-        """Send one request and return the response. Transient errors are retried; `timeout` covers all
-        attempts.
-        """
+        """Send one request and return the response; `timeout` covers all attempts."""
         if self._name is None:
             self._name = await self._find_only_model(timeout)
         return await super().complete(request, timeout=timeout)

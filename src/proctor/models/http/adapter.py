@@ -64,9 +64,7 @@ class WireAdapter:
         return self._fits_schema and "schema" not in self._without
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
-        """Send one request and return the response. Transient errors are retried; `timeout` covers all
-        attempts.
-        """
+        """Send one request and return the response; `timeout` covers all attempts."""
         assert self._name is not None
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         earlier_attempts = 0
