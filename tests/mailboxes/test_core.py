@@ -160,7 +160,7 @@ def test_without_a_type_any_json_is_read(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "told"),
+    ("kind", "text", "expected"),
     [
         (int, "", "truncated"),
         (int, '"3"', "Expected `int`, got `str`"),
@@ -173,12 +173,12 @@ def test_without_a_type_any_json_is_read(value: Any) -> None:
         (Any, "[" * 100_000, "RecursionError"),
     ],
 )
-def test_a_body_that_does_not_fit_is_an_error(kind: Any, text: str, told: str) -> None:
+def test_a_body_that_does_not_fit_is_an_error(kind: Any, text: str, expected: str) -> None:
     """Reading returns the body or raises an error that says what is wrong."""
     bodies: BodyCodec[Any] = BodyCodec(kind)
     with pytest.raises(ValueError, match=r"^[^\n]+$") as error:
         bodies.read(text)
-    assert told in str(error.value)
+    assert expected in str(error.value)
 
 
 @given(st.binary())

@@ -179,8 +179,8 @@ def test_a_history_keeps_the_last_ten_lines(client: Any) -> None:
     message.reject("enough")
     [letter] = box.dead_letters()
     assert letter.delivery_count == 14
-    told = [f"delivery {turn + 1}: turn {turn}" for turn in range(3, 12)]
-    assert list(letter.history) == [*told, "delivery 13: its lease ran out"]
+    values = [f"delivery {turn + 1}: turn {turn}" for turn in range(3, 12)]
+    assert list(letter.history) == [*values, "delivery 13: its lease ran out"]
 
 
 def test_the_newest_ten_thousand_dead_letters_are_kept(client: Any) -> None:

@@ -212,10 +212,10 @@ def test_an_unreachable_server_is_an_error() -> None:
     with pytest.raises(MailboxError) as caught:
         box.receive(wait_time_seconds=30)
     assert time.monotonic() - started > 1
-    told = str(caught.value)
-    assert f"127.0.0.1:{port}" in told
-    assert "check that it runs" in told
-    assert "secret" not in told + repr(box)
+    message = str(caught.value)
+    assert f"127.0.0.1:{port}" in message
+    assert "check that it runs" in message
+    assert "secret" not in message + repr(box)
     box.close()
 
 

@@ -294,8 +294,8 @@ def test_without_a_redrive_policy_the_count_is_that_of_sqs(make: Make, client: A
 
 
 def _arn(client: Any, url: str) -> str:
-    told = client.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
-    return str(told["Attributes"]["QueueArn"])
+    result = client.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+    return str(result["Attributes"]["QueueArn"])
 
 
 def test_max_deliveries_can_be_changed_later(make: Make, client: Any) -> None:
@@ -313,8 +313,8 @@ def test_max_deliveries_can_be_changed_later(make: Make, client: Any) -> None:
     box._queue.set_redrive_policy(1, _arn(client, elsewhere))
     make(str, box.name, max_deliveries=1).send("b")
     url = client.get_queue_url(QueueName=box.name)["QueueUrl"]
-    told = client.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])
-    assert f'{box.name}-dead"' in told["Attributes"]["RedrivePolicy"]
+    result = client.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"])
+    assert f'{box.name}-dead"' in result["Attributes"]["RedrivePolicy"]
     with pytest.raises(ConfigError, match="up to 1000"):
         SQSMailbox("a", client, max_deliveries=1001)
     with pytest.raises(ConfigError, match="max_deliveries is 0"):

@@ -219,17 +219,17 @@ def test_stop_reasons_are_mapped(stopped: str | None, reason: str | None) -> Non
 
 
 @pytest.mark.parametrize(
-    ("details", "content", "told"),
+    ("details", "content", "expected"),
     [
         ({"explanation": "Too risky."}, [], "Too risky."),
         ({"explanation": None}, [{"type": "text", "text": "No."}], "No."),
         (None, [], "the model refused to answer"),
     ],
 )
-def test_refusals_are_responses(details: Any, content: list[Any], told: str) -> None:
+def test_refusals_are_responses(details: Any, content: list[Any], expected: str) -> None:
     """With the explanation, or the text, or a default."""
     found = read({"content": content, "stop_reason": "refusal", "stop_details": details})
-    assert (found.refusal, found.finish_reason) == (told, "refusal")
+    assert (found.refusal, found.finish_reason) == (expected, "refusal")
 
 
 @pytest.mark.parametrize("answer", [{}, {"content": None}, {"content": [{}]}, {"content": "x"}, 3])
@@ -240,8 +240,8 @@ def test_an_unexpected_body_is_an_error(answer: Any) -> None:
 
 
 def complaint(message: str, kind: str = "invalid_request_error") -> Fault:
-    told = {"type": "error", "error": {"type": kind, "message": message}}
-    return Fault.status(400, body=msgspec.json.encode(told))
+    error = {"type": "error", "error": {"type": kind, "message": message}}
+    return Fault.status(400, body=msgspec.json.encode(error))
 
 
 def test_a_rejected_temperature_is_left_out(server: ModelServer) -> None:

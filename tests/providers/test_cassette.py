@@ -151,9 +151,9 @@ def test_schema_support_is_replayed(tmp_path: Path) -> None:
     model._answer = answer
     for make in (lambda: Recorded(model, path), lambda: Replay(path)):
         adapter = make()
-        told = [adapter.fits_schema]
+        values = [adapter.fits_schema]
         ask(adapter, asked(schema={"type": "object"}))
-        assert [*told, adapter.fits_schema] == [True, False]
+        assert [*values, adapter.fits_schema] == [True, False]
 
 
 def test_many_tasks_threads_and_models_write_whole_lines(tmp_path: Path) -> None:
@@ -241,12 +241,12 @@ def test_only_the_first_misses_have_hints(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     recorded(path, asked())
     replay = Replay(path)
-    told = []
+    values = []
     for number in range(MAX_HINTS + 2):
         with pytest.raises(CallFailed, match="has no recording") as caught:
             ask(replay, asked(seed=number))
-        told.append("the nearest is on line 2 and differs in seed" in str(caught.value))
-    assert told == [True] * MAX_HINTS + [False] * 2
+        values.append("the nearest is on line 2 and differs in seed" in str(caught.value))
+    assert values == [True] * MAX_HINTS + [False] * 2
 
 
 def test_fence_digests_are_ignored_in_comparisons(tmp_path: Path) -> None:

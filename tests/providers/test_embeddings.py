@@ -98,7 +98,7 @@ def test_retries_are_limited(server: ModelServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "expected"),
     [
         (Fault.status(400), "answered 400"),
         (Fault.status(401), "answered 401"),
@@ -108,10 +108,10 @@ def test_retries_are_limited(server: ModelServer) -> None:
         (Fault.body(b'{"data": [{"index": 3, "embedding": [1.0]}]}'), "or wrong indexes"),
     ],
 )
-def test_final_errors_are_not_retried(server: ModelServer, fault: Fault, told: str) -> None:
+def test_final_errors_are_not_retried(server: ModelServer, fault: Fault, expected: str) -> None:
     """One request, and an error that quotes the response."""
     server.faults += [fault]
-    with pytest.raises(CallFailed, match=told) as caught:
+    with pytest.raises(CallFailed, match=expected) as caught:
         embed(at(server), "abc")
     assert not caught.value.retryable
     assert len(server.calls) == 1
@@ -184,7 +184,7 @@ def test_the_key_is_never_shown(server: ModelServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "options", "told"),
+    ("address", "options", "match"),
     [
         ("openai:small", {}, "there is no key: OPENAI_API_KEY is not set"),
         ("http://127.0.0.1/v1#m", {"api_key_env": "MINE"}, "there is no key: MINE is not set"),
@@ -201,9 +201,9 @@ def test_the_key_is_never_shown(server: ModelServer) -> None:
         ("http://host/v1#m", {"dimensions": "few"}, "dimensions must be a whole number"),
     ],
 )
-def test_invalid_options_are_refused_on_connection(address: str, options: dict[str, Any], told: str) -> None:
+def test_invalid_options_are_refused_on_connection(address: str, options: dict[str, Any], match: str) -> None:
     """Before anything runs, and never with the password."""
-    with pytest.raises(ModelError, match=told) as caught:
+    with pytest.raises(ModelError, match=match) as caught:
         connections.embedder(address, **options)
     assert "pw" not in str(caught.value)
     assert "schl" not in str(caught.value)

@@ -160,15 +160,15 @@ def test_impossible_token_counts_are_unknown(wire: str, count: Any) -> None:
     usage, tokens = COUNTED[wire]
     body = json.dumps({**SAID[wire], usage: {tokens: count}})
     with ModelServer(misbehave=lambda _: Fault.body(body)) as server:
-        told: list[str] = []
-        token = warnings.set(told)
+        values: list[str] = []
+        token = warnings.set(values)
         try:
             response = complete(adapter_for(wire, server.url), QUESTION)
         finally:
             warnings.reset(token)
         assert len(server.calls) == 1
     assert (response.text, response.usage) == ("Paris", Usage())
-    assert any("token" in each for each in told)
+    assert any("token" in each for each in values)
 
 
 @pytest.mark.parametrize(
@@ -311,13 +311,13 @@ def test_a_pause_applies_to_all_users_of_an_endpoint(wire: str) -> None:
     assert min(sent_at) - told_at[0] >= 0.3
 
 
-@pytest.mark.parametrize("told", ["openai", "anthropic"])
+@pytest.mark.parametrize("expected", ["openai", "anthropic"])
 @every_wire
-def test_exhausted_rate_limits_delay_the_next_call(wire: str, told: Any) -> None:
+def test_exhausted_rate_limits_delay_the_next_call(wire: str, expected: Any) -> None:
     """The headers of a successful response say so."""
     with ModelServer(lambda _: "Paris") as server:
         adapter = adapter_for(wire, server.url)
-        server.faults.append(Fault(headers=Fault.rate_limit(0.25, told).headers))
+        server.faults.append(Fault(headers=Fault.rate_limit(0.25, expected).headers))
         assert complete(adapter, QUESTION).attempts == 1
         began = time.perf_counter()
         assert complete(adapter, QUESTION).text == "Paris"
@@ -406,8 +406,8 @@ def test_a_burst_of_rejections_is_retried(wire: str) -> None:
         async def main() -> list[str]:
             requests = [ModelRequest((Message("user", str(n)),)) for n in range(60)]
             async with asyncio.timeout(120):
-                told = await asyncio.gather(*map(adapter.complete, requests))
-            return [response.text for response in told]
+                result = await asyncio.gather(*map(adapter.complete, requests))
+            return [response.text for response in result]
 
         assert bridge.run(main()) == [str(n) for n in range(60)]
         assert len(server.calls) == 80

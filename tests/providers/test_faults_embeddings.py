@@ -90,9 +90,9 @@ LASTING = {
 @pytest.mark.parametrize("fault", LASTING.values(), ids=LASTING)
 def test_persistent_errors_are_reported(fault: Fault) -> None:
     """Too few, too many, no, non-numeric vectors and vectors of different lengths."""
-    with ModelServer(embed=lengths, misbehave=lambda _: fault) as server, pytest.raises(CallFailed) as told:
+    with ModelServer(embed=lengths, misbehave=lambda _: fault) as server, pytest.raises(CallFailed) as caught:
         embedded(server, timeout=0.3, retries=1)
-    assert "embed-x" in str(told.value)
+    assert "embed-x" in str(caught.value)
 
 
 def test_vectors_are_sorted_by_index() -> None:

@@ -165,9 +165,9 @@ def test_an_answer_of_another_type_is_unreadable(wire: str) -> None:
         async with asyncio.timeout(120):
             await aask(adapter_for(wire, server.url), "Primes?", list[int])
 
-    with ModelServer(lambda _: '["two", "three"]') as server, pytest.raises(Unreadable) as told:
+    with ModelServer(lambda _: '["two", "three"]') as server, pytest.raises(Unreadable) as caught:
         bridge.run(main())
-    assert told.value.answer == '["two", "three"]'
+    assert caught.value.answer == '["two", "three"]'
 
 
 @every_wire

@@ -231,7 +231,7 @@ def test_tool_calls_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "expected"),
     [
         ({"promptFeedback": {"blockReason": "SAFETY"}}, "the prompt was blocked: SAFETY"),
         ({"candidates": [{"finishReason": "SAFETY"}]}, "the answer was withheld: SAFETY"),
@@ -239,10 +239,10 @@ def test_tool_calls_are_read() -> None:
         (candidate(finishReason="SPII", finishMessage="Too personal."), "Too personal."),
     ],
 )
-def test_refusals_are_responses(answer: dict[str, Any], told: str) -> None:
+def test_refusals_are_responses(answer: dict[str, Any], expected: str) -> None:
     """Blocked prompts and withheld answers."""
     found = read(answer)
-    assert (found.refusal, found.finish_reason) == (told, "refusal")
+    assert (found.refusal, found.finish_reason) == (expected, "refusal")
 
 
 @pytest.mark.parametrize(
@@ -276,8 +276,8 @@ def test_an_unexpected_body_is_an_error(answer: Any) -> None:
 
 
 def complaint(message: str) -> Fault:
-    told = {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
-    return Fault.status(400, body=msgspec.json.encode(told))
+    error = {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
+    return Fault.status(400, body=msgspec.json.encode(error))
 
 
 def test_rejected_logprobs_are_left_out(server: ModelServer) -> None:

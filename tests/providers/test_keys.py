@@ -52,8 +52,8 @@ def test_an_invalid_key_is_refused_without_quoting_it(bad: object) -> None:
     """The error names the source, never the value."""
     with pytest.raises(ModelError, match="the key in api_key is empty or has characters") as caught:
         keys.find_key(["A"], api_key=bad, where="x", environ={})
-    told = str(bad).strip()
-    assert not told or told not in str(caught.value)
+    message = str(bad).strip()
+    assert not message or message not in str(caught.value)
 
 
 def test_whitespace_around_a_key_is_removed() -> None:

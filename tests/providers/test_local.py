@@ -80,14 +80,14 @@ def test_the_server_process_reports_why_it_cannot_start(tmp_path: Path) -> None:
     """On standard error, with exit code 3."""
     file = tmp_path / "model.gguf"
     file.write_bytes(b"garbage")
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "proctor.models.local", str(file), "--context", "128"],
         capture_output=True,
         text=True,
         timeout=60,
     )
-    assert (told.returncode, told.stdout) == (3, "")
-    assert "init server" in told.stderr
+    assert (result.returncode, result.stdout) == (3, "")
+    assert "init server" in result.stderr
 
 
 def test_an_embedder_is_not_a_language_model() -> None:

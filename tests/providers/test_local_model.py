@@ -205,9 +205,9 @@ def test_no_server_outlives_its_parent(end: str) -> None:
 def test_the_server_process_ends_with_its_input(smollm2: Path) -> None:
     """It prints its address when it listens, and exits when standard input is closed."""
     command = [sys.executable, "-m", "proctor.models.local", str(smollm2)]
-    told = subprocess.run([*command, "--context", "256"], input=b"", capture_output=True, timeout=120)
-    assert told.returncode == 0
-    (address,) = told.stdout.decode().splitlines()
+    result = subprocess.run([*command, "--context", "256"], input=b"", capture_output=True, timeout=120)
+    assert result.returncode == 0
+    (address,) = result.stdout.decode().splitlines()
     assert address.startswith("http://127.0.0.1:")
 
 

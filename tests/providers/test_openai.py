@@ -53,7 +53,7 @@ def read(answer: Any, request: ModelRequest = HELLO) -> ModelResponse:
     return OpenAIWire(is_official=True).read(msgspec.json.encode(answer), request)
 
 
-def said(message: dict[str, Any], **choice: Any) -> dict[str, Any]:
+def completion(message: dict[str, Any], **choice: Any) -> dict[str, Any]:
     return {"choices": [{"message": message, **choice}]}
 
 
@@ -298,7 +298,7 @@ def test_tool_calls_are_read_in_all_variants() -> None:
         {"id": "4", "function": {"name": "d", "arguments": "[1]"}},
         {"id": "5"},
     ]
-    found = read(said({"content": None, "tool_calls": calls}, finish_reason="stop"))
+    found = read(completion({"content": None, "tool_calls": calls}, finish_reason="stop"))
     assert found.finish_reason == "tool_calls"
     assert found.tool_calls[:3] == (
         ToolCall("a", {"x": 1}, call_id="1"),
@@ -311,11 +311,11 @@ def test_tool_calls_are_read_in_all_variants() -> None:
 
 def test_refusals_are_responses() -> None:
     """The model's own, the filter's with a text, or the filter's alone."""
-    own = read(said({"refusal": "I will not."}, finish_reason="stop"))
+    own = read(completion({"refusal": "I will not."}, finish_reason="stop"))
     assert (own.refusal, own.finish_reason) == ("I will not.", "refusal")
-    cut = read(said({"content": "Take some"}, finish_reason="content_filter"))
+    cut = read(completion({"content": "Take some"}, finish_reason="content_filter"))
     assert (cut.refusal, cut.finish_reason) == ("Take some", "refusal")
-    mute = read(said({"content": None}, finish_reason="content_filter"))
+    mute = read(completion({"content": None}, finish_reason="content_filter"))
     assert mute.refusal == "the provider's content filter stopped the answer"
 
 
@@ -325,27 +325,27 @@ def test_refusals_are_responses() -> None:
 )
 def test_finish_reasons_are_mapped(finished: str, reason: str) -> None:
     """The common reasons have one name; others keep theirs."""
-    assert read(said({"content": "x"}, finish_reason=finished)).finish_reason == reason
+    assert read(completion({"content": "x"}, finish_reason=finished)).finish_reason == reason
 
 
 def test_an_empty_answer_is_valid() -> None:
     """No content, no usage, no reason: nothing is invented."""
-    found = read(said({"content": None}))
+    found = read(completion({"content": None}))
     assert (found.text, found.usage, found.finish_reason) == ("", Usage(), None)
 
 
 def test_content_in_parts_is_joined() -> None:
     """Some servers answer in parts; those with text are the answer."""
     parts = [{"type": "text", "text": "Par"}, {"type": "x"}, 7, {"text": "is"}]
-    assert read(said({"content": parts})).text == "Paris"
+    assert read(completion({"content": parts})).text == "Paris"
 
 
 def test_logprobs_are_read() -> None:
     """Each token with its alternatives; a missing value is very unlikely."""
     token = {"token": "A", "logprob": -0.1, "top_logprobs": [{"token": "B", "logprob": None}]}
-    found = read(said({"content": "A"}, logprobs={"content": [token, {"token": "C"}]}))
+    found = read(completion({"content": "A"}, logprobs={"content": [token, {"token": "C"}]}))
     assert found.logprobs == (TokenLogprobs("A", -0.1, {"B": UNLIKELY}), TokenLogprobs("C", UNLIKELY))
-    assert read(said({"content": "A"}, logprobs={"content": None})).logprobs == ()
+    assert read(completion({"content": "A"}, logprobs={"content": None})).logprobs == ()
 
 
 @pytest.mark.parametrize(
@@ -367,8 +367,8 @@ def test_an_unexpected_body_is_an_error(answer: Any) -> None:
 
 
 def unsupported(parameter: str, code: str = "unsupported_value") -> Fault:
-    told = {"message": f"no {parameter} here", "param": parameter, "code": code}
-    return Fault.status(400, body=msgspec.json.encode({"error": told}))
+    error = {"message": f"no {parameter} here", "param": parameter, "code": code}
+    return Fault.status(400, body=msgspec.json.encode({"error": error}))
 
 
 def test_a_rejected_setting_is_left_out_from_then_on(server: ModelServer) -> None:

@@ -103,13 +103,13 @@ def test_all_faults_of_a_table_are_reported_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"), [("a: [", "is not YAML"), ("- 1", "is not a mapping"), ("", "is not a mapping")]
+    ("content", "expected"), [("a: [", "is not YAML"), ("- 1", "is not a mapping"), ("", "is not a mapping")]
 )
-def test_an_invalid_table_is_refused(tmp_path: Path, content: str, told: str) -> None:
+def test_an_invalid_table_is_refused(tmp_path: Path, content: str, expected: str) -> None:
     """A file that is not YAML, or not a mapping, is named with the reason."""
     own = tmp_path / "own.yaml"
     own.write_text(content)
-    with pytest.raises(ModelError, match=told):
+    with pytest.raises(ModelError, match=expected):
         Prices.load(own)
 
 

@@ -41,14 +41,14 @@ def complete(
 
 def test_without_an_annotation_a_function_gets_the_messages() -> None:
     """As a list of records."""
-    heard: list[Any] = []
+    values: list[Any] = []
 
     def plain(messages):  # type: ignore[no-untyped-def]
-        heard.append(messages)
+        values.append(messages)
         return "ok"
 
     complete(FunctionAdapter(plain), TALK)
-    assert heard == [list(TALK.messages)]
+    assert values == [list(TALK.messages)]
 
 
 def test_a_function_of_a_text_gets_one_text() -> None:
@@ -79,14 +79,14 @@ def test_a_function_of_a_request_gets_all_of_it() -> None:
 
 def test_a_function_of_dicts_gets_dicts() -> None:
     """What SDKs take: role and content."""
-    heard: list[Any] = []
+    values: list[Any] = []
 
     def annotated(messages: list[dict[str, Any]]) -> str:
-        heard.extend(messages)
+        values.extend(messages)
         return "ok"
 
     complete(FunctionAdapter(annotated), ModelRequest(TALK.messages[:2]))
-    assert heard == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"}]
+    assert values == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "2 + 2?"}]
 
 
 def test_an_unresolvable_annotation_is_ignored() -> None:
@@ -149,10 +149,10 @@ def test_a_function_with_other_parameters_is_refused(function: Any) -> None:
 
 def test_a_mapping_has_the_fields_of_a_response() -> None:
     """Text, usage, tool calls: checked like a record."""
-    said = {
+    error = {
         "text": "4", "usage": {"input_tokens": 3}, "tool_calls": [{"name": "add"}],
     }  # fmt: skip
-    response = complete(FunctionAdapter(lambda messages: said, name="sum"))
+    response = complete(FunctionAdapter(lambda messages: error, name="sum"))
     assert response == ModelResponse("4", "python:sum", (ToolCall("add"),), Usage(input_tokens=3))
 
 
@@ -163,12 +163,13 @@ def test_a_response_is_used_unchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "words"), [(None, "'NoneType'"), (4, "'int'"), ({"txt": "4"}, "txt"), ({"text": 4}, "got `int`")]
+    ("value", "words"),
+    [(None, "'NoneType'"), (4, "'int'"), ({"txt": "4"}, "txt"), ({"text": 4}, "got `int`")],
 )
-def test_other_results_are_errors(said: Any, words: str) -> None:
+def test_other_results_are_errors(value: Any, words: str) -> None:
     """The error names the type."""
     with pytest.raises(CallFailed, match=words) as caught:
-        complete(FunctionAdapter(lambda messages: said))
+        complete(FunctionAdapter(lambda messages: value))
     assert not caught.value.retryable
 
 

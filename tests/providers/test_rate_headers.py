@@ -14,7 +14,7 @@ from proctor.models.http.rate_limits import RateHeaders
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
-def said(**headers: str) -> RateHeaders:
+def read_headers(**headers: str) -> RateHeaders:
     named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     return RateHeaders(named, NOON)
 
@@ -63,26 +63,26 @@ def test_a_time_becomes_the_seconds_until_then(seconds: int) -> None:
 
 def test_milliseconds_come_before_seconds() -> None:
     """The more precise header counts."""
-    assert said(retry_after="1", retry_after_ms="250").retry_after == 0.25
-    assert said(retry_after="1", retry_after_ms="some").retry_after == 1.0
+    assert read_headers(retry_after="1", retry_after_ms="250").retry_after == 0.25
+    assert read_headers(retry_after="1", retry_after_ms="some").retry_after == 1.0
 
 
 def test_an_exhausted_limit_has_its_reset_time() -> None:
     """Only exhausted limits count, and of several the latest."""
-    found = said(
+    found = read_headers(
         x_ratelimit_remaining_requests="0",
         x_ratelimit_reset_requests="1s",
         x_ratelimit_remaining_tokens="0",
         x_ratelimit_reset_tokens="6m0s",
     )
     assert found.exhausted == 360.0
-    plenty = said(x_ratelimit_remaining_requests="59", x_ratelimit_reset_requests="1s")
+    plenty = read_headers(x_ratelimit_remaining_requests="59", x_ratelimit_reset_requests="1s")
     assert plenty.exhausted is None
 
 
 def test_anthropics_limits_are_read() -> None:
     """The kind is before the word, and the reset time is a date."""
-    found = said(
+    found = read_headers(
         anthropic_ratelimit_requests_remaining="0",
         anthropic_ratelimit_requests_reset="2026-05-01T12:00:12Z",
         anthropic_ratelimit_tokens_remaining="5",
@@ -93,14 +93,14 @@ def test_anthropics_limits_are_read() -> None:
 
 def test_incomplete_headers_are_ignored() -> None:
     """A limit without its reset time, or a value that is no number."""
-    assert said(x_ratelimit_remaining_requests="0").exhausted is None
-    assert said(x_ratelimit_reset_requests="9s").exhausted is None
-    assert said(x_ratelimit_limit_requests="60").exhausted is None
-    assert said(x_ratelimit_remaining_tokens="none", x_ratelimit_reset_tokens="1s").exhausted is None
+    assert read_headers(x_ratelimit_remaining_requests="0").exhausted is None
+    assert read_headers(x_ratelimit_reset_requests="9s").exhausted is None
+    assert read_headers(x_ratelimit_limit_requests="60").exhausted is None
+    assert read_headers(x_ratelimit_remaining_tokens="none", x_ratelimit_reset_tokens="1s").exhausted is None
 
 
 def test_a_server_can_say_whether_to_retry() -> None:
     """`x-should-retry` is true, false or missing."""
-    assert said(x_should_retry="true").should_retry is True
-    assert said(x_should_retry="false").should_retry is False
-    assert said(x_should_retry="maybe").should_retry is None
+    assert read_headers(x_should_retry="true").should_retry is True
+    assert read_headers(x_should_retry="false").should_retry is False
+    assert read_headers(x_should_retry="maybe").should_retry is None

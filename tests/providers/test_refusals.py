@@ -11,7 +11,7 @@ from proctor.errors import CallFailed
 from proctor.models.http.errors import BLOCK_SECONDS, MAX_REJECTIONS
 from proctor.models.http.rate_limits import Limiter
 from proctor.testing import Fault, ModelServer
-from tests.providers.test_transport import QUICK, ask, http_call, made, read, server
+from tests.providers.test_transport import QUICK, ask, http_call, make_endpoint, read, server
 from tests.surroundings import ManualClock
 
 __all__ = ["server"]
@@ -22,7 +22,7 @@ def test_rate_limits_are_retried_until_the_deadline(server: ModelServer) -> None
     server.misbehave = lambda asked: Fault.status(429)
     clock = ManualClock()
     with pytest.raises(CallFailed, match="no time was left for a retry") as caught:
-        ask(server, made(server, clock), RetryPolicy(retries=2), timeout=60.0)
+        ask(server, make_endpoint(server, clock), RetryPolicy(retries=2), timeout=60.0)
     assert 30 < clock.seconds < 60
     assert len(server.calls) > 6
     assert f"({len(server.calls)} attempts)" in str(caught.value)
@@ -32,9 +32,9 @@ def test_without_a_deadline_retries_limit_rate_limits(server: ModelServer) -> No
     """The error names the number."""
     server.misbehave = lambda asked: Fault.status(429)
     with pytest.raises(CallFailed, match=r"without a timeout, retries=2 is the limit \(3 a"):
-        ask(server, made(server))
+        ask(server, make_endpoint(server))
     with pytest.raises(CallFailed, match=r"answered 429 Too Many Requests"):
-        ask(server, made(server), RetryPolicy(retries=0), timeout=60.0)
+        ask(server, make_endpoint(server), RetryPolicy(retries=0), timeout=60.0)
     assert len(server.calls) == 4
 
 
@@ -42,7 +42,7 @@ def test_a_rejected_key_is_blocked_for_a_while(server: ModelServer) -> None:
     """After three rejections in a row nothing is sent for a while."""
     server.misbehave = lambda asked: Fault.status(401)
     clock = ManualClock()
-    at = made(server, clock)
+    at = make_endpoint(server, clock)
     for _ in range(50):
         with pytest.raises(CallFailed, match="check the key in MY_KEY") as caught:
             ask(server, at)
@@ -62,7 +62,7 @@ def test_a_rejected_key_is_blocked_for_a_while(server: ModelServer) -> None:
 def test_waiting_calls_do_not_send_a_rejected_key(server: ModelServer) -> None:
     """A thousand concurrent calls with a wrong key are a few requests."""
     server.misbehave = lambda asked: Fault.status(401)
-    at = made(server, limiter=Limiter(window=2))
+    at = make_endpoint(server, limiter=Limiter(window=2))
 
     async def main() -> list[object]:
         asked = (at.send(http_call(server), read, QUICK) for _ in range(1000))

@@ -235,16 +235,16 @@ def test_the_model_name_is_required(kind: str, server: ModelServer) -> None:
 
 def test_a_custom_client_is_called_by_keyword() -> None:
     """Any object with `chat.completions.create(**body)` that returns the JSON."""
-    heard: dict[str, Any] = {}
+    error: dict[str, Any] = {}
 
     def create(**body: Any) -> dict[str, Any]:
-        heard.update(body)
+        error.update(body)
         return {"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}
 
     mine = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
     response = asyncio.run(provider(mine, name="m").complete(asked("x", seed=1)))
     assert (response.text, response.usage) == ("hi", Usage())
-    assert (heard["model"], heard["seed"]) == ("m", 1)
+    assert (error["model"], error["seed"]) == ("m", 1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -265,9 +265,9 @@ def test_a_server_without_schemas_gets_instructions(kind: str, named: str, serve
     server.faults.append(Fault.status(400, body=body))
     with contextlib.closing(_client(kind, server)) as client:
         model = provider(client, name="some-model")
-        told = [model.fits_schema]
+        values = [model.fits_schema]
         asyncio.run(model.complete(asked(schema=SCHEMA), timeout=10))
-        assert [*told, model.fits_schema] == [True, False]
+        assert [*values, model.fits_schema] == [True, False]
     first, second = server.calls
     assert (first.schema is not None, second.schema) == (True, None)
     assert "It must fit this JSON Schema" in str(second.messages)

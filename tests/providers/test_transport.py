@@ -35,7 +35,7 @@ def server() -> Iterator[ModelServer]:
         yield running
 
 
-def made(server: ModelServer, clock: ManualClock | None = None, **options: Any) -> Endpoint:
+def make_endpoint(server: ModelServer, clock: ManualClock | None = None, **options: Any) -> Endpoint:
     """An endpoint of its own: nobody else's refusals change its window."""
     return Endpoint(server.url, ApiKey(SECRET, "MY_KEY"), {}, clock=clock, chance=random.Random(3), **options)
 
@@ -65,7 +65,7 @@ def ask(
 def test_a_result_has_its_attempts_and_the_last_duration(server: ModelServer) -> None:
     """Two transient errors and a response are three requests."""
     server.faults.extend([Fault.status(500), Fault.close(), Fault.slow(0.05)])
-    answer = ask(server, made(server))
+    answer = ask(server, make_endpoint(server))
     assert answer.attempts == 3
     assert 0.05 <= answer.seconds < 2
     assert len(server.calls) == 3
@@ -75,17 +75,17 @@ def test_retry_after_is_respected(server: ModelServer) -> None:
     """Retry-After: 7 is waited for, plus at most a tenth of it; nothing is sent before."""
     server.faults.append(Fault.status(429, retry_after=7))
     clock = ManualClock()
-    assert ask(server, made(server, clock), RetryPolicy()).attempts == 2
+    assert ask(server, make_endpoint(server, clock), RetryPolicy()).attempts == 2
     assert len(clock.slept) == 1
     assert 7 <= clock.slept[0] <= 7.7
 
 
 def test_a_delay_in_the_body_is_respected(server: ModelServer) -> None:
     """Gemini puts it there and not in a header."""
-    told = {"error": {"code": 429, "details": [{"@type": "x/RetryInfo", "retryDelay": "12s"}]}}
-    server.faults.append(Fault.status(429, body=msgspec.json.encode(told)))
+    error = {"error": {"code": 429, "details": [{"@type": "x/RetryInfo", "retryDelay": "12s"}]}}
+    server.faults.append(Fault.status(429, body=msgspec.json.encode(error)))
     clock = ManualClock()
-    ask(server, made(server, clock), RetryPolicy())
+    ask(server, make_endpoint(server, clock), RetryPolicy())
     assert 12 <= clock.slept[0] <= 13.2
 
 
@@ -94,7 +94,7 @@ def test_an_exhausted_limit_delays_the_next_call(server: ModelServer) -> None:
     left = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "20s"}
     server.faults.append(Fault(headers=left))
     clock = ManualClock()
-    at = made(server, clock)
+    at = make_endpoint(server, clock)
     assert ask(server, at, RetryPolicy()).attempts == 1
     assert clock.slept == []
     assert ask(server, at, RetryPolicy()).attempts == 1
@@ -105,14 +105,14 @@ def test_without_retry_after_delays_double_with_jitter(server: ModelServer) -> N
     """At most 0.5, 1, 2, 4 seconds, and at least half of that."""
     server.faults.extend([Fault.status(500)] * 4)
     clock = ManualClock()
-    assert ask(server, made(server, clock), RetryPolicy()).attempts == 5
+    assert ask(server, make_endpoint(server, clock), RetryPolicy()).attempts == 5
     longest = [0.5, 1.0, 2.0, 4.0]
     assert all(most / 2 <= slept <= most for slept, most in zip(clock.slept, longest, strict=True))
 
 
 def test_overload_halves_the_window(server: ModelServer) -> None:
     """429, 503 and 529 do, 500 does not."""
-    at = made(server, limiter=Limiter(window=16))
+    at = make_endpoint(server, limiter=Limiter(window=16))
     windows = []
     for code in (500, 429, 503, 529):
         server.faults.append(Fault.status(code))
@@ -126,7 +126,7 @@ def test_a_pause_longer_than_the_timeout_fails_at_once(server: ModelServer) -> N
     server.faults.append(Fault.status(429, retry_after=30))
     clock = ManualClock()
     with pytest.raises(CallFailed, match=r"asks for a pause of 30 s, which is longer") as caught:
-        ask(server, made(server, clock), timeout=10.0)
+        ask(server, make_endpoint(server, clock), timeout=10.0)
     assert clock.slept == []
     assert (caught.value.retryable, caught.value.retry_after) == (True, 30.0)
     assert len(server.calls) == 1
@@ -134,7 +134,7 @@ def test_a_pause_longer_than_the_timeout_fails_at_once(server: ModelServer) -> N
 
 def test_other_calls_do_not_wait_for_a_pause_that_is_too_long(server: ModelServer) -> None:
     """A call that starts during such a pause sends nothing and says why."""
-    at = made(server)
+    at = make_endpoint(server)
     at.limiter.pause(60)
     with pytest.raises(CallFailed, match=r"the model asks for a pause of 60 s") as caught:
         ask(server, at, RetryPolicy(timeout=1.0))
@@ -145,7 +145,7 @@ def test_other_calls_do_not_wait_for_a_pause_that_is_too_long(server: ModelServe
 
 def test_the_deadline_covers_the_wait_for_a_slot(server: ModelServer) -> None:
     """A call that gets no slot in its time fails and leaves the queue."""
-    at = made(server, limiter=Limiter(window=1))
+    at = make_endpoint(server, limiter=Limiter(window=1))
     server.faults.append(Fault.slow(1.5))
 
     async def main() -> tuple[float, str]:
@@ -160,9 +160,9 @@ def test_the_deadline_covers_the_wait_for_a_slot(server: ModelServer) -> None:
             await slow
             return took, str(caught.value)
 
-    took, told = asyncio.run(main())
+    took, message = asyncio.run(main())
     assert took >= 0.19
-    assert "did not answer within 0.2 s in all" in told
+    assert "did not answer within 0.2 s in all" in message
     assert (at.limiter.in_flight, at.limiter.waiting) == (0, 0)
 
 
@@ -170,22 +170,22 @@ def test_the_deadline_covers_all_requests_and_pauses(server: ModelServer) -> Non
     """A hanging server times out, even if each request might take longer."""
     server.misbehave = lambda asked: Fault.hang(20)
     with pytest.raises(CallFailed, match=r"did not answer within 0\.5 s in all") as caught:
-        ask(server, made(server), RetryPolicy(retries=9, retry_delay=0.01, timeout=0.2), timeout=0.5)
+        ask(server, make_endpoint(server), RetryPolicy(retries=9, retry_delay=0.01, timeout=0.2), timeout=0.5)
     assert caught.value.retryable
 
 
 def test_a_timeout_names_the_failure_before_it(server: ModelServer) -> None:
     """The server failed, and then it hung."""
     server.faults += [Fault.status(500), Fault.hang(20)]
-    told = r"did not answer within 0\.5 s in all; before that it answered 500"
-    with pytest.raises(CallFailed, match=told):
-        ask(server, made(server), timeout=0.5)
+    message = r"did not answer within 0\.5 s in all; before that it answered 500"
+    with pytest.raises(CallFailed, match=message):
+        ask(server, make_endpoint(server), timeout=0.5)
 
 
 def test_without_time_nothing_is_sent(server: ModelServer) -> None:
     """A timeout of 0 fails before the request."""
     with pytest.raises(CallFailed, match="within 0 s"):
-        ask(server, made(server), timeout=0.0)
+        ask(server, make_endpoint(server), timeout=0.0)
     assert server.calls == []
 
 
@@ -194,7 +194,7 @@ def test_no_pause_outlasts_the_deadline(server: ModelServer) -> None:
     server.faults.append(Fault.status(500))
     clock = ManualClock()
     with pytest.raises(CallFailed, match="no time was left for a retry") as caught:
-        ask(server, made(server, clock), RetryPolicy(retry_delay=60.0), timeout=5.0)
+        ask(server, make_endpoint(server, clock), RetryPolicy(retry_delay=60.0), timeout=5.0)
     assert clock.slept == []
     assert caught.value.retryable
 
@@ -202,7 +202,7 @@ def test_no_pause_outlasts_the_deadline(server: ModelServer) -> None:
 def test_a_request_that_times_out_is_retried(server: ModelServer) -> None:
     """The first request hangs, the second is answered."""
     server.faults.append(Fault.hang(20))
-    answer = ask(server, made(server), RetryPolicy(retries=1, retry_delay=0.01, timeout=0.3))
+    answer = ask(server, make_endpoint(server), RetryPolicy(retries=1, retry_delay=0.01, timeout=0.3))
     assert answer.attempts == 2
 
 
@@ -210,13 +210,13 @@ def test_a_request_that_times_out_is_retried(server: ModelServer) -> None:
 def test_an_unreadable_body_is_retried(server: ModelServer, body: bytes) -> None:
     """Cut off or not JSON: the transfer failed."""
     server.faults.append(Fault.body(body))
-    assert ask(server, made(server)).attempts == 2
+    assert ask(server, make_endpoint(server)).attempts == 2
 
 
 def test_a_cancelled_call_frees_its_slot_and_connection(server: ModelServer) -> None:
     """With one slot, the next call is answered."""
     server.faults.append(Fault.hang(20))
-    at = made(server, limiter=Limiter(window=1))
+    at = make_endpoint(server, limiter=Limiter(window=1))
 
     async def main() -> int:
         async with asyncio.timeout(120):
@@ -233,7 +233,7 @@ def test_a_cancelled_call_frees_its_slot_and_connection(server: ModelServer) -> 
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "expected"),
     [
         (Fault.status(400), "answered 400 Bad Request: "),
         (Fault.status(401), "check the key in MY_KEY"),
@@ -250,12 +250,12 @@ def test_a_cancelled_call_frees_its_slot_and_connection(server: ModelServer) -> 
         (Fault.body(b"[1]"), "unexpected format: Expected `object`, got `array`"),
     ],
 )
-def test_final_errors_are_not_retried(server: ModelServer, fault: Fault, told: str) -> None:
+def test_final_errors_are_not_retried(server: ModelServer, fault: Fault, expected: str) -> None:
     """Wrong keys, unknown models, exceeded quotas and unexpected bodies."""
     server.misbehave = lambda asked: fault
     with pytest.raises(CallFailed) as caught:
-        ask(server, made(server))
-    assert told in str(caught.value)
+        ask(server, make_endpoint(server))
+    assert expected in str(caught.value)
     assert str(caught.value).startswith("the model ")
     assert "attempts" not in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -266,7 +266,7 @@ def test_the_error_counts_the_attempts(server: ModelServer) -> None:
     """Three requests, then one line with the model, the failure and the number."""
     server.misbehave = lambda asked: Fault.status(502, body=b"<h1>Bad\n gateway</h1>")
     with pytest.raises(CallFailed) as caught:
-        ask(server, made(server))
+        ask(server, make_endpoint(server))
     assert str(caught.value) == ("the model answered 502 Bad Gateway: <h1>Bad gateway</h1> (3 attempts)")
     assert caught.value.retryable
 
@@ -275,7 +275,7 @@ def test_a_status_without_a_phrase_is_shown_by_number(server: ModelServer) -> No
     """529 has no phrase, and here no body."""
     server.misbehave = lambda asked: Fault.status(529, body=b"")
     with pytest.raises(CallFailed, match=r"^the model answered 529 \(3 attempts\)$"):
-        ask(server, made(server))
+        ask(server, make_endpoint(server))
 
 
 def test_an_unreachable_server_is_a_transient_error(server: ModelServer) -> None:
@@ -286,7 +286,7 @@ def test_an_unreachable_server_is_a_transient_error(server: ModelServer) -> None
     nobody = HttpCall("the model", f"http://127.0.0.1:{port}/v1", BODY)
 
     async def main() -> None:
-        await made(server).send(nobody, read, QUICK)
+        await make_endpoint(server).send(nobody, read, QUICK)
 
     with pytest.raises(CallFailed, match=r"could not be reached: ConnectError.*3 attempts") as caught:
         asyncio.run(main())
@@ -297,7 +297,7 @@ def test_an_unsupported_protocol_is_not_retried(server: ModelServer) -> None:
     """It is a mistake, not a transient error."""
 
     async def main() -> None:
-        await made(server).send(HttpCall("the model", "gopher://x/", BODY), read, QUICK)
+        await make_endpoint(server).send(HttpCall("the model", "gopher://x/", BODY), read, QUICK)
 
     with pytest.raises(CallFailed, match="UnsupportedProtocol") as caught:
         asyncio.run(main())
@@ -308,13 +308,13 @@ def test_a_body_that_is_too_long_is_refused(server: ModelServer) -> None:
     """It is not read to its end, and not retried."""
     server.faults.append(Fault.huge(65 * 1024 * 1024))
     with pytest.raises(CallFailed, match="more than 67,108,864 bytes"):
-        ask(server, made(server), timeout=9.0)
+        ask(server, make_endpoint(server), timeout=9.0)
     assert len(server.calls) == 1
 
 
 def test_a_quoted_key_is_hidden(server: ModelServer) -> None:
     """Neither in the error nor in a response that is stored."""
-    at = made(server)
+    at = make_endpoint(server)
     server.faults.append(Fault.status(400, body=f"key {SECRET} is bad".encode()))
     with pytest.raises(CallFailed) as caught:
         ask(server, at)
@@ -339,7 +339,7 @@ def test_users_of_a_server_and_a_key_share_an_endpoint() -> None:
 
 def test_one_endpoint_serves_several_loops_in_several_threads(server: ModelServer) -> None:
     """Each loop has its own connections; the limiter is one, and at the end it is empty."""
-    at = made(server, limiter=Limiter(window=2))
+    at = make_endpoint(server, limiter=Limiter(window=2))
     answered: list[int] = []
 
     async def main() -> None:
@@ -380,7 +380,7 @@ def test_proxies_are_not_used_for_this_machine(server: ModelServer, monkeypatch:
     """A proxy in the environment that does not exist does not matter."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
-    assert ask(server, made(server)).attempts == 1
+    assert ask(server, make_endpoint(server)).attempts == 1
 
 
 def test_certificates_are_checked_on_other_machines() -> None:
@@ -447,9 +447,9 @@ def test_a_key_at_the_cut_of_a_message_is_hidden(before: int) -> None:
     """It is removed before the message is shortened."""
     body = msgspec.json.encode({"error": {"message": "x" * before + SECRET + "y" * 50}})
     for quoted in (body, b"x" * before + SECRET.encode(), msgspec.json.encode("x" * before + SECRET)):
-        told = read_error_body(quoted, ApiKey(SECRET).hide).message
-        assert SECRET[:4] not in told
-        assert len(told) <= MAX_QUOTE + 1
+        message = read_error_body(quoted, ApiKey(SECRET).hide).message
+        assert SECRET[:4] not in message
+        assert len(message) <= MAX_QUOTE + 1
 
 
 def test_an_endpoint_hides_its_key_before_it_shortens_a_message(server: ModelServer) -> None:
@@ -457,6 +457,6 @@ def test_an_endpoint_hides_its_key_before_it_shortens_a_message(server: ModelSer
     quoted = b'{"error": {"message": "' + b"x" * (MAX_QUOTE - 9) + SECRET.encode() + b'"}}'
     server.faults.append(Fault.status(401, body=quoted))
     with pytest.raises(CallFailed) as caught:
-        asyncio.run(made(server).send(http_call(server), read, QUICK, 5.0))
+        asyncio.run(make_endpoint(server).send(http_call(server), read, QUICK, 5.0))
     assert SECRET[:6] not in str(caught.value)
     assert "[hidden]" in str(caught.value)

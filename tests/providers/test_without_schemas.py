@@ -41,9 +41,9 @@ def _unknowing(wire: str) -> ModelServer:
     def misbehave(asked: RecordedRequest) -> Fault | None:
         return Fault.status(400, body=body) if asked.schema is not None else None
 
-    told = "It must fit this JSON Schema"
+    hint = "It must fit this JSON Schema"
     return ModelServer(
-        lambda asked: '{"name": "Paris"}' if told in str(asked.messages) else "no idea", misbehave=misbehave
+        lambda asked: '{"name": "Paris"}' if hint in str(asked.messages) else "no idea", misbehave=misbehave
     )
 
 

@@ -269,16 +269,16 @@ def test_echoed_header_secrets_are_removed_from_outputs(
         "url": quote(token, safe=""),
         "base64": b64encode(f"Bearer {token}".encode()).decode(),
     }
-    said = written.format(token, **forms)
+    result = written.format(token, **forms)
     headers = {"Authorization": "Bearer $SERVICE_TOKEN", "X-Tenant": "production"}
     target = HttpTarget(server.url, headers=headers)
     for kind in ("application/json", "text/plain"):
-        body = f'{{"output": "production {said}"}}'.encode()
+        body = f'{{"output": "production {result}"}}'.encode()
         server.answer = lambda asked, body=body, kind=kind: Answered(body, kind=kind)  # type: ignore[misc]
         output = str(ask(target).output)
         assert "[hidden]" in output
         assert token not in output
-        assert said not in output
+        assert result not in output
         assert "production" in output
 
 

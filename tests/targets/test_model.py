@@ -113,7 +113,7 @@ def test_configurations_override_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "expected"),
     [
         ({"temprature": 1}, "did you mean 'temperature'?"),
         ({"temperature": "hot"}, "an option does not fit"),
@@ -122,12 +122,12 @@ def test_configurations_override_settings() -> None:
         ({"model": "opnai:gpt"}, "did you mean 'openai'?"),
     ],
 )
-def test_a_wrong_option_is_reported_before_the_run(options: dict[str, Any], said: str) -> None:
+def test_a_wrong_option_is_reported_before_the_run(options: dict[str, Any], expected: str) -> None:
     """Misspelt settings, prompts and models are found when the run is prepared."""
     parrot = Parrot()
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as caught:
         run(ModelTarget(parrot), "x", configurations={"c": options})
-    assert said in str(told.value)
+    assert expected in str(caught.value)
     assert parrot.asked == []
 
 
@@ -187,23 +187,23 @@ def test_a_prompt_without_a_placeholder_is_refused(prompt: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [("Where?", "the input is not a mapping"), ({"question": "Where?"}, "did you mean 'question'?")],
 )
-def test_an_unfilled_placeholder_is_named(given: Any, said: str) -> None:
+def test_an_unfilled_placeholder_is_named(given: Any, expected: str) -> None:
     """The error lists the keys of the input."""
     report = evaluate(
         ModelTarget(Parrot(), prompt="Q: $qestion"), [Sample("s", given)], exact_match, history=False
     )
-    assert said in (report.results[0].error or "")
+    assert expected in (report.results[0].error or "")
 
 
 def test_a_key_in_a_configuration_is_refused() -> None:
     """Configurations are stored with the run."""
     keyed = {"model": "openai:gpt-4o-mini", "api_key": "sk-secret"}
-    with pytest.raises(ConfigError, match="api_key_env") as told:
+    with pytest.raises(ConfigError, match="api_key_env") as caught:
         run(ModelTarget(Parrot()), "x", configurations={"c": {"model": keyed}})
-    assert "sk-secret" not in str(told.value)
+    assert "sk-secret" not in str(caught.value)
 
 
 def test_two_functions_of_one_name_are_two_targets() -> None:

@@ -104,8 +104,8 @@ def test_all_bad_lines_are_reported_with_their_numbers(tmp_path: Path) -> None:
     )
     with pytest.raises(TargetError) as caught:
         RecordedTarget(path)
-    told = [(where.rpartition("/")[2], what) for where, what in caught.value.problems]
-    assert told == [
+    values = [(where.rpartition("/")[2], what) for where, what in caught.value.problems]
+    assert values == [
         ("outputs.jsonl:3", "Expected `object`, got `array`"),
         ("outputs.jsonl:4", "the id '1' is recorded already"),
         ("outputs.jsonl:5", "there is neither an output nor an error"),
@@ -206,8 +206,8 @@ def test_the_epochs_of_a_run_are_those_of_the_recordings() -> None:
     target = RecordedTarget([{"id": "1", "output": n, "epoch": n} for n in range(2)])
     report = evaluate(target, [Sample("1", "?", 1)], exact_match, epochs=3, history=False)
     assert [result.output for result in report.results] == [0, 1, None]
-    said = "CallFailed: there is no recording for sample '1' in epoch 2"
-    assert report.results[2].error == said
+    message = "CallFailed: there is no recording for sample '1' in epoch 2"
+    assert report.results[2].error == message
 
 
 def test_the_identity_is_the_content(tmp_path: Path) -> None:

@@ -83,5 +83,5 @@ def test_an_error_may_be_marked_as_retryable() -> None:
 def test_secrets_are_hidden_before_a_text_is_cut() -> None:
     """No beginning of a secret is left at the edge of a shortened text."""
     text = ("x" * 5 + "secret").encode()
-    assert excerpt(text, lambda said: said.replace("secret", "-"), length=8) == "xxxxx-"
+    assert excerpt(text, lambda message: message.replace("secret", "-"), length=8) == "xxxxx-"
     assert excerpt(text, length=8) == "xxxxxsec…"
