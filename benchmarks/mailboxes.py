@@ -177,7 +177,7 @@ def by_redis(way: str, url: str, count: int) -> Figures:
 
     data = Dataset.of(rows(count))
     requests: Any = RedisMailbox("bench", url=url, body_type=EvalRequest)
-    results: Any = requests.beside("bench-results", EvalResult)
+    results: Any = requests.open_mailbox("bench-results", EvalResult)
     with tempfile.TemporaryDirectory() as folder, ready() as took:
         if way == "evaluate":
             kept = Path(folder) / "h.db"

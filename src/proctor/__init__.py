@@ -67,7 +67,7 @@ EXPORTS = {
     "models.gemini": ("GeminiAdapter",),
     "models.openai": ("OpenAIAdapter",),
     "models.prompts": ("MarkdownSection", "Prompt", "PromptTemplate"),
-    "models.wrappers.cached": ("Cached", "DiskKept"),
+    "models.wrappers.cached": ("Cached", "DiskCache"),
     "models.wrappers.cassette": ("Recorded", "Replay"),
     "models.wrappers.limits": ("Budgeted", "Paced"),
     "ports": ("Embedder", "Evaluator", "Mailbox", "Metric", "ProviderAdapter", "SessionEvaluator"),

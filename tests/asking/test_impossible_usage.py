@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from proctor import EvalReport, Reply, evaluate, exact_match, record
 from proctor.errors import StopRun
+from proctor.models.anthropic import AnthropicWire
 from proctor.models.gemini import GeminiWire
+from proctor.models.openai import OpenAIWire
 from proctor.models.spending import Spending
-from proctor.models.wire.anthropic import AnthropicWire
-from proctor.models.wire.openai import OpenAIWire
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.run import Budget
 from proctor.records.session import Message, ModelCall, Session, Usage, plausible_usage

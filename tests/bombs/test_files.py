@@ -15,7 +15,7 @@ from proctor.core.yaml_text import MAX_DEPTH, YAMLRefused, load_yaml
 from proctor.errors import ConfigError, DatasetError, ModelError
 from proctor.evaluators.rubric_files import load_rubrics
 from proctor.models.prices import Prices
-from proctor.models.prompts.template import parse_prompt_file
+from proctor.models.prompts import parse_prompt_file
 from proctor.sessions.importers.session_files import SessionFiles
 from proctor.wiring import config
 from proctor.wiring.scoring.manifest import _read_entries as read_manifest_entries

@@ -87,7 +87,7 @@ def test_sigterm_ends_a_worker_when_its_sample_is_finished(project: Project, add
     assert first.startswith("worker: w7 runs slow@")
     assert first.endswith(f" for {requests.name!r}")
     assert last == "worker: w7 ends: 1 result sent, 0 of them errors; 0 requests returned"
-    [answer] = requests.beside("answers", EvalResult).receive()
+    [answer] = requests.open_mailbox("answers", EvalResult).receive()
     answer.acknowledge()
     assert (answer.body.output, answer.body.delivery.worker) == ("A", "w7")
     assert requests.approximate_count() == 0
@@ -130,7 +130,7 @@ def test_a_killed_workers_sample_goes_to_another(project: Project, address: str)
         one.process.kill()
     (project.folder / "go").touch()
     with worker(project.folder, *options, "--lease", "0.5") as two:
-        answers = requests.beside("answers", EvalResult)
+        answers = requests.open_mailbox("answers", EvalResult)
         [answer] = answers.receive(wait_time_seconds=LONG)
         answer.acknowledge()
         assert answer.body.delivery.count == 2
@@ -183,7 +183,7 @@ def test_until_empty_ends_by_itself_and_tells_in_json(project: Project, address:
     )  # fmt: skip
     assert told.returncode == 0, told.stderr
     assert json.loads(told.stdout) == {"sent": 5, "errors": 1, "returned": 0, "outdated": 0}
-    results = requests.beside(f"{requests.name}-results", EvalResult)
+    results = requests.open_mailbox(f"{requests.name}-results", EvalResult)
     assert results.approximate_count() == 5
     results.remove()
 
@@ -208,7 +208,7 @@ def test_a_budget_in_the_eval_file_is_the_runs_affair(project: Project, address:
     assert told.returncode == 0, told.stderr
     assert "4 results sent, 0 of them errors" in told.stderr
     assert requests.approximate_count() == 0
-    requests.beside("answers", EvalResult).purge()
+    requests.open_mailbox("answers", EvalResult).purge()
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_a_worker_goes_on_where_nobody_listens(project: Project, address: str) -
     )  # fmt: skip
     os.close(writer)
     assert json.loads(ended.stdout)["sent"] == 1
-    requests.beside("answers", EvalResult).purge()
+    requests.open_mailbox("answers", EvalResult).purge()
 
 
 def test_workers_of_other_code_stop_a_run(

@@ -94,7 +94,7 @@ def boxes(
 ) -> tuple[InMemoryMailbox[EvalRequest[Any, Any]], InMemoryMailbox[EvalResult]]:
     """A mailbox for requests and one for results, whose bodies are written as for a server."""
     requests = InMemoryMailbox("requests", EvalRequest, max_deliveries=max_deliveries, clock=clock)
-    return requests, requests.beside("results", EvalResult)
+    return requests, requests.open_mailbox("results", EvalResult)
 
 
 def loop_for(

@@ -118,8 +118,8 @@ def test_an_answer_to_a_place_that_cannot_be_sets_its_request_aside() -> None:
     inner: InMemoryMailbox[Any] = InMemoryMailbox("requests")
 
     class Misled(Troubled):
-        def beside(self, name: str, body_type: Any) -> Any:
-            return inner.beside("no / name" if name == "bad" else name, body_type)
+        def open_mailbox(self, name: str, body_type: Any) -> Any:
+            return inner.open_mailbox("no / name" if name == "bad" else name, body_type)
 
     requests: Any = Misled(inner, reject=[None, AWAY])
     inner.send(request(0), reply_to="bad")
@@ -127,7 +127,7 @@ def test_an_answer_to_a_place_that_cannot_be_sets_its_request_aside() -> None:
     inner.send(request(2), reply_to="bad")
     tally = within(LONG, lambda: loop_for(shout, requests).run(max_iterations=1))
     assert tally.sent == 1
-    assert [found.sample_id for found in results_in(inner.beside("good", EvalResult))] == ["s1"]
+    assert [found.sample_id for found in results_in(inner.open_mailbox("good", EvalResult))] == ["s1"]
     [letter] = inner.dead_letters()
     assert letter.reason.startswith("its result cannot be sent: 'no / name' cannot be the name")
 
@@ -220,7 +220,7 @@ def test_shutdown_finishes_what_is_in_hand_and_returns_the_rest_at_once() -> Non
         entered.wait(LONG)
         failed.wait(LONG)
         loop.stop()
-        another = requests.beside("requests", EvalRequest)
+        another = requests.open_mailbox("requests", EvalRequest)
         [message] = another.receive(wait_time_seconds=10)
         assert message.body.sample.id == "s1"
         assert results.approximate_count() == 0
@@ -313,8 +313,8 @@ def test_the_way_back_to_old_runs_is_closed_in_time() -> None:
     opened: list[Any] = []
 
     class Counting(Troubled):
-        def beside(self, name: str, body_type: Any) -> Any:
-            opened.append(inner.beside(name, body_type))
+        def open_mailbox(self, name: str, body_type: Any) -> Any:
+            opened.append(inner.open_mailbox(name, body_type))
             return opened[-1]
 
     requests: Any = Counting(inner)

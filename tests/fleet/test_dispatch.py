@@ -60,7 +60,7 @@ def test_a_submitted_run_is_completed_by_its_collection(tmp_path: Path) -> None:
     assert stored.metadata is not None
     assert (stored.metadata.status, stored.metadata.warnings) == ("completed", ())
     assert stored.metrics["exact_match.mean"].value == 1.0
-    assert requests.beside(results_name("requests", run.run_id), EvalResult).receive() == []
+    assert requests.open_mailbox(results_name("requests", run.run_id), EvalResult).receive() == []
     with pytest.raises(UsageError, match="is completed: there is nothing to collect"):
         collect("exam", requests, history)
 
@@ -145,7 +145,7 @@ def test_duplicates_and_errors_are_settled_like_everywhere(tmp_path: Path) -> No
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     run = submit(exam(2), requests, history)
-    results = requests.beside(results_name("requests", run.run_id), EvalResult)
+    results = requests.open_mailbox(results_name("requests", run.run_id), EvalResult)
     for number, good in ((0, False), (0, True), (1, False), (1, False)):
         trial = Trial(Sample(f"s{number}", ""), "out" if good else None, None if good else Failure("E", "no"))
         key = f"{run.run_id}-{number}"
@@ -168,8 +168,8 @@ def test_nothing_is_acknowledged_before_it_is_on_disk(tmp_path: Path) -> None:
     seen: list[int] = []
 
     class Looking(Troubled):
-        def beside(self, name: str, body_type: Any) -> Any:
-            return Looking(inner.beside(name, body_type))
+        def open_mailbox(self, name: str, body_type: Any) -> Any:
+            return Looking(inner.open_mailbox(name, body_type))
 
         def acknowledge_all(self, messages: Any) -> int:
             # Another connection sees only what was committed.
@@ -190,8 +190,8 @@ def test_an_interrupted_collection_loses_nothing(tmp_path: Path) -> None:
     work(inner, batch_size=4)
 
     class Interrupted(Troubled):
-        def beside(self, name: str, body_type: Any) -> Any:
-            return Troubled(inner.beside(name, body_type), receive=[None, KeyboardInterrupt()])
+        def open_mailbox(self, name: str, body_type: Any) -> Any:
+            return Troubled(inner.open_mailbox(name, body_type), receive=[None, KeyboardInterrupt()])
 
     requests: Any = Interrupted(inner)
     with pytest.raises(KeyboardInterrupt):
@@ -351,8 +351,8 @@ def test_a_mailbox_that_cannot_be_removed_is_a_warning(tmp_path: Path) -> None:
     opened: list[Any] = []
 
     class Stuck(Troubled):
-        def beside(self, name: str, body_type: Any) -> Any:
-            opened.append(Troubled(inner.beside(name, body_type), remove=[MailboxError("away")]))
+        def open_mailbox(self, name: str, body_type: Any) -> Any:
+            opened.append(Troubled(inner.open_mailbox(name, body_type), remove=[MailboxError("away")]))
             return opened[-1]
 
     requests: Any = Stuck(inner)
@@ -369,7 +369,7 @@ def test_a_result_with_a_place_that_is_none_is_left_alone(tmp_path: Path) -> Non
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     run = submit(exam(2), requests, history)
-    results = requests.beside(results_name("requests", run.run_id), EvalResult)
+    results = requests.open_mailbox(results_name("requests", run.run_id), EvalResult)
     for key in ("garbage", f"{run.run_id}-x", f"{run.run_id}-99"):
         results.send(EvalResult(Trial(Sample("s0", ""), "out"), delivery=Delivery(run.run_id, key)))
     work(requests)

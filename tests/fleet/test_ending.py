@@ -25,9 +25,9 @@ def test_a_run_that_is_over_gets_no_answers_and_its_requests_are_done() -> None:
     inner, _ = boxes()
 
     class Left(Troubled):
-        def beside(self, name: str, body_type: Any) -> Any:
+        def open_mailbox(self, name: str, body_type: Any) -> Any:
             gone = itertools.repeat(MailboxGone("it is gone"))
-            return Troubled(inner.beside(name, body_type), send_all=gone)
+            return Troubled(inner.open_mailbox(name, body_type), send_all=gone)
 
     requests: Any = Left(inner)
     inner.send_all([request(n) for n in range(3)], reply_to="old-run")

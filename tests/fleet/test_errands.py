@@ -132,7 +132,7 @@ def test_a_resumed_run_collects_what_was_finished_and_asks_only_for_the_rest(tmp
     loop = loop_for(loud, requests, batch_size=2)
     assert within(LONG, lambda: loop.run(max_iterations=1)).sent == 2
     # A copy of one of them, as an error: the success counts.
-    results = requests.beside(results_name("requests", run.run_id), EvalResult)
+    results = requests.open_mailbox(results_name("requests", run.run_id), EvalResult)
     results.send(EvalResult(Trial(Sample("s0", "")), delivery=Delivery("other", "other-0")))
     requests.purge()
     sent = Troubled(requests)
@@ -154,7 +154,7 @@ def test_early_results_are_kept_once_and_a_success_wins(tmp_path: Path) -> None:
         errand(loud, 2, MailboxBackend(requests, patience=1.0, clock=clock), history)
     requests.purge()
     run_id = history.find("exam").run_id
-    results = requests.beside(results_name("requests", run_id), EvalResult)
+    results = requests.open_mailbox(results_name("requests", run_id), EvalResult)
     from proctor.records.trial import Failure
 
     for number, good in ((0, False), (0, True), (1, True), (1, False)):

@@ -39,7 +39,7 @@ def answering(requests: Any, *answers: Callable[[EvalRequest[Any, Any]], list[Ev
         [message] = requests.receive(wait_time_seconds=10)
         for number, answer in enumerate(answers):
             time.sleep(0.2 * bool(number))
-            requests.beside(message.reply_to, EvalResult).send_all(answer(message.body))
+            requests.open_mailbox(message.reply_to, EvalResult).send_all(answer(message.body))
         message.acknowledge()
 
     thread = threading.Thread(target=work, daemon=True)
@@ -143,7 +143,7 @@ def test_what_was_not_handed_over_is_not_acknowledged() -> None:
 
     ResultReceiver(box, arrive, print, print).drain()
     assert (len(seen), box.approximate_count()) == (1, 1)
-    fresh = box.beside("others", EvalResult)
+    fresh = box.open_mailbox("others", EvalResult)
     fresh.send(seen[0])
     ResultReceiver(fresh, lambda _: True, print, print).drain()
     assert fresh.approximate_count() == 0
@@ -173,7 +173,7 @@ def test_a_dead_letter_that_is_nested_too_deep_is_unreadable_and_no_more() -> No
     requests, _ = boxes()
     now = ManualClock().now()
     assert decode_body(DeadLetter("1", DEEP, "no", 1, now, now), EvalRequest) is None
-    untyped: Any = requests.beside("requests", None)
+    untyped: Any = requests.open_mailbox("requests", None)
     import msgspec
 
     untyped.send(msgspec.Raw(DEEP.encode()))
@@ -196,8 +196,8 @@ class Broken(Troubled):
         self._beside = {"receive": {"receive": [None, *fault]}}.get(at, {})
         self.opened: list[Any] = []
 
-    def beside(self, name: str, body_type: Any) -> Any:
-        self.opened.append(Troubled(self._mailbox.beside(name, body_type), **self._beside))
+    def open_mailbox(self, name: str, body_type: Any) -> Any:
+        self.opened.append(Troubled(self._mailbox.open_mailbox(name, body_type), **self._beside))
         return self.opened[-1]
 
 
@@ -219,8 +219,8 @@ def test_a_results_mailbox_that_cannot_be_removed_is_a_warning(tmp_path: Path) -
     inner, _ = boxes()
 
     class Stuck(Troubled):
-        def beside(self, name: str, body_type: Any) -> Any:
-            opened.append(Troubled(inner.beside(name, body_type), remove=[MailboxError("away")]))
+        def open_mailbox(self, name: str, body_type: Any) -> Any:
+            opened.append(Troubled(inner.open_mailbox(name, body_type), remove=[MailboxError("away")]))
             return opened[-1]
 
     opened: list[Any] = []

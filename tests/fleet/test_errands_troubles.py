@@ -119,7 +119,7 @@ def test_duplicates_are_counted_once_and_said(tmp_path: Path) -> None:
             asked = message.body
             delivery = Delivery(asked.run_id, asked.request_id, "w")
             result = EvalResult(Trial(asked.sample, "out"), delivery=delivery)
-            requests.beside(message.reply_to or "", EvalResult).send_all([result] * copies)
+            requests.open_mailbox(message.reply_to or "", EvalResult).send_all([result] * copies)
             message.acknowledge()
 
     helper = threading.Thread(target=answer, daemon=True)
@@ -155,8 +155,8 @@ def test_a_mailbox_that_is_full_or_away_is_waited_for(tmp_path: Path) -> None:
     inner, _ = boxes()
 
     class Flaky(Troubled):
-        def beside(self, name: str, body_type: Any) -> Any:
-            return Troubled(inner.beside(name, body_type), receive=[None, *[MailboxError("away")] * 2])
+        def open_mailbox(self, name: str, body_type: Any) -> Any:
+            return Troubled(inner.open_mailbox(name, body_type), receive=[None, *[MailboxError("away")] * 2])
 
     requests: Any = Flaky(inner, send_all=[*[MailboxFull("full")] * 2, MailboxError("away"), None])
 
@@ -207,9 +207,9 @@ def test_a_result_that_is_none_is_set_aside() -> None:
 
     def disturb() -> None:
         [message] = requests.receive(wait_time_seconds=10)
-        requests.beside(message.reply_to or "", None).send("garbage")
+        requests.open_mailbox(message.reply_to or "", None).send("garbage")
         stranger = EvalResult(Trial(Sample("s0", "")))
-        requests.beside(message.reply_to or "", None).send(stranger)
+        requests.open_mailbox(message.reply_to or "", None).send(stranger)
         message.nack()
         loop_for(loud, requests).run(until_empty=True)
 
@@ -265,8 +265,8 @@ def test_a_mailbox_that_cannot_be_counted_is_not_taken_for_empty(tmp_path: Path)
     opened: list[Any] = []
 
     class Uncounted(Troubled):
-        def beside(self, name: str, body_type: Any) -> Any:
-            opened.append(inner.beside(name, body_type))
+        def open_mailbox(self, name: str, body_type: Any) -> Any:
+            opened.append(inner.open_mailbox(name, body_type))
             return opened[-1]
 
     away = itertools.repeat(MailboxError("away"))

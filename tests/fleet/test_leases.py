@@ -69,7 +69,7 @@ def test_a_worker_that_lost_its_lease_sends_its_success() -> None:
     loop = loop_for(slow, requests, results, lease_seconds=0.1, concurrency=1, timeout=None)
     with at_work(loop):
         entered.wait(LONG)
-        [taken] = inner.beside("requests", EvalRequest).receive(wait_time_seconds=10)
+        [taken] = inner.open_mailbox("requests", EvalRequest).receive(wait_time_seconds=10)
         assert taken.delivery_count == 2
         lost.set()
         report = collect_results(results, submission, timeout_seconds=LONG)
@@ -189,7 +189,7 @@ def test_a_worker_that_stops_gives_a_suspect_back_that_waits_for_its_turn() -> N
         entered.wait(LONG)
         time.sleep(0.3)
         loop.stop()
-        another = requests.beside("requests", EvalRequest)
+        another = requests.open_mailbox("requests", EvalRequest)
         [message] = another.receive(wait_time_seconds=10)
         assert message.body.sample.id == "s1"
         release.set()

@@ -172,7 +172,7 @@ def test_a_run_is_sent_one_notice_and_another_when_it_is_resumed() -> None:
     requests.send_all([first] * 50, reply_to="answers")
     loop = loop_for(other, requests)
     within(LONG, lambda: loop.run(max_iterations=1))
-    answers = requests.beside("answers", EvalResult)
+    answers = requests.open_mailbox("answers", EvalResult)
     assert answers.approximate_count() == 1
     requests.purge()
     requests.send_all([later] * 2, reply_to="answers")
@@ -210,7 +210,7 @@ def test_results_that_cannot_be_read_are_counted_by_collect(tmp_path: Path) -> N
     history = SQLiteHistory(tmp_path / "h.db")
     requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest)
     run = submit(Evaluation(loud, samples(1), exact_match, name="exam"), requests, history)
-    results = requests.beside(results_name("evals", run.run_id), EvalResult)
+    results = requests.open_mailbox(results_name("evals", run.run_id), EvalResult)
     results.send("garbage")
     report = collect("exam", requests, history, timeout=0)
     assert warnings(report) == (

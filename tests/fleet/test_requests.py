@@ -216,7 +216,7 @@ def test_a_request_that_says_no_place_for_its_answer_is_set_aside_unrun() -> Non
     assert calls == ["word 1"]
     [letter] = requests.dead_letters()
     assert letter.reason == "it has no reply_to"
-    [found] = results_in(requests.beside("answers", EvalResult))
+    [found] = results_in(requests.open_mailbox("answers", EvalResult))
     assert found.sample_id == "s1"
 
 
@@ -262,7 +262,7 @@ def test_a_worker_among_strangers_leaves_them_alone_for_a_while_and_still_stops_
     with at_work(loop_for(shout, requests, results)):
         eventually(lambda: "this worker runs" in caplog.text)
         eventually(lambda: requests.approximate_count() == 2)
-        found = requests.beside("requests", EvalRequest).receive(max_messages=10)
+        found = requests.open_mailbox("requests", EvalRequest).receive(max_messages=10)
         assert [message.delivery_count for message in found] == [1, 1]
     assert time.monotonic() - began < MISMATCH_SECONDS
 
@@ -336,7 +336,7 @@ def test_typed_inputs_come_in_their_own_type() -> None:
     """A mailbox that was told the types of samples hands them over as objects."""
     kind: Any = EvalRequest[Problem, int]
     requests: InMemoryMailbox[EvalRequest[Problem, int]] = InMemoryMailbox("requests", kind)
-    results = requests.beside("results", EvalResult)
+    results = requests.open_mailbox("results", EvalResult)
     submit_dataset([Sample("1", Problem(3, 4), 7)], requests)
 
     def add(problem: Problem) -> int:

@@ -13,7 +13,7 @@ from proctor import EvalResult, InMemoryMailbox, Sample
 from proctor.distributed.batches import decode_body
 from proctor.distributed.ray_actor import TrialActor, TrialResponse
 from proctor.history.payload import read, written
-from proctor.mailboxes.limits import BodyCodec
+from proctor.mailboxes.core import BodyCodec
 from proctor.records import codec
 from proctor.records.lossless import restore_result
 from proctor.records.mail import EvalRequest

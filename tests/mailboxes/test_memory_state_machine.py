@@ -23,4 +23,4 @@ class MemoryMachine(MailboxStateMachine):
 
 
 TestMemoryMachine = MemoryMachine.TestCase
-TestMemoryMachine.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestMemoryMachine.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)

@@ -1,4 +1,4 @@
-"""A mailbox on SQS passes what every mailbox must pass."""
+"""The mailbox on SQS passes the contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model for tests: it answers from a script and counts what it was asked."""
+"""A scripted model for tests, which counts its requests."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Scripted:
             await asyncio.sleep(timeout)
             raise CallFailed("too late", retryable=True)
         await asyncio.sleep(self._seconds)
-        said = self._answer(request)
-        if isinstance(said, Exception):
-            raise said
-        if isinstance(said, str):
-            return ModelResponse(said, self.model, usage=Usage(10, 2, cost=0.001))
-        return said
+        response = self._answer(request)
+        if isinstance(response, Exception):
+            raise response
+        if isinstance(response, str):
+            return ModelResponse(response, self.model, usage=Usage(10, 2, cost=0.001))
+        return response

@@ -1,4 +1,4 @@
-"""Budgeted: a model with a budget of its own, which several may share."""
+"""Budgeted: a model with a budget, which several models may share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from proctor.errors import CallFailed, ModelError, StopRun
 from proctor.models.spending import Spending
-from proctor.models.wrappers.cached import Cached, DiskKept
+from proctor.models.wrappers.cached import Cached, DiskCache
 from proctor.models.wrappers.limits import Budgeted
 from proctor.records.model import ModelResponse
 from proctor.records.run import Budget
@@ -25,8 +25,8 @@ def ask(model: Any, *texts: str) -> list[str]:
     return asyncio.run(main())
 
 
-def test_the_number_of_calls_is_kept() -> None:
-    """With two calls allowed the third is refused, and nobody is asked."""
+def test_the_number_of_calls_is_limited() -> None:
+    """With two calls allowed, the third is refused without calling the model."""
     model = Scripted()
     with pytest.raises(StopRun, match="2 of 2 calls"):
         ask(Budgeted(model, Budget(calls=2)), "a", "b", "c")
@@ -43,24 +43,24 @@ def test_several_models_share_one_budget() -> None:
         ask(one, "d")
 
 
-def test_money_is_counted() -> None:
-    """At 0.001 a call, 0.002 is spent after two."""
+def test_cost_is_counted() -> None:
+    """At 0.001 per call, 0.002 is spent after two."""
     with pytest.raises(StopRun, match=r"0\.0020 of 0\.002 USD"):
         ask(Budgeted(Scripted(), {"cost": 0.002}), "a", "b", "c")
 
 
-def test_an_unknown_price_is_said_not_guessed() -> None:
-    """A budget in money over a model whose price is not known ends with words that say so."""
+def test_an_unknown_price_ends_the_run() -> None:
+    """A budget in USD for a model without a known price is an error."""
     model = Scripted(lambda request: ModelResponse("x", usage=Usage(1, 1)), model="test:unpriced")
     with pytest.raises(StopRun, match="price of test:unpriced is unknown"):
         ask(Budgeted(model, Budget(cost=1.0)), "a")
 
 
-def test_what_comes_from_a_cache_is_free(tmp_path: Path) -> None:
-    """Four questions, two of them different, fit two calls with the cache inside or outside."""
+def test_cached_responses_are_free(tmp_path: Path) -> None:
+    """Four requests, two of them distinct, need two calls, with the cache inside or outside."""
     inside, outside = Scripted(), Scripted()
-    ask(Budgeted(Cached(inside, DiskKept(tmp_path / "1")), Budget(calls=2)), *"aaab")
-    ask(Cached(Budgeted(outside, Budget(calls=2)), DiskKept(tmp_path / "2")), *"aaabab")
+    ask(Budgeted(Cached(inside, DiskCache(tmp_path / "1")), Budget(calls=2)), *"aaab")
+    ask(Cached(Budgeted(outside, Budget(calls=2)), DiskCache(tmp_path / "2")), *"aaabab")
     assert len(inside.requests) == len(outside.requests) == 2
 
 
@@ -74,8 +74,8 @@ def test_a_failed_call_counts_as_a_call() -> None:
         ask(budgeted, "a")
 
 
-def test_it_looks_like_what_it_wraps() -> None:
-    """Address, schema and time-out are those of the model behind it."""
+def test_it_has_the_properties_of_its_model() -> None:
+    """Address, schema support and timeout are those of the wrapped model."""
     model = Scripted(fits_schema=True)
     budgeted = Budgeted(model, Budget())
     assert (budgeted.model, budgeted.fits_schema) == ("test:scripted", True)
@@ -84,7 +84,7 @@ def test_it_looks_like_what_it_wraps() -> None:
 
 
 @pytest.mark.parametrize("budget", [{"calls": 0}, {"cals": 1}, {"cost": -1}])
-def test_a_budget_that_is_none_is_refused(budget: dict[str, Any]) -> None:
-    """Numbers above 0 under known names only."""
+def test_an_invalid_budget_is_refused(budget: dict[str, Any]) -> None:
+    """Only numbers above 0 under known names."""
     with pytest.raises(ModelError, match="the budget is not valid"):
         Budgeted(Scripted(), budget)

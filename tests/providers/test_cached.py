@@ -1,4 +1,4 @@
-"""Cached: what was paid for once is found again, exactly, and a miss explains itself."""
+"""Cached: equal requests are paid for once, and a cache miss is explained."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from proctor.errors import CallFailed, ModelError
 from proctor.models.clients.python import FunctionAdapter
 from proctor.models.connect import provider
 from proctor.models.model_calls import call_key
-from proctor.models.wrappers.cached import Cached, DiskKept
+from proctor.models.wrappers.cached import Cached, DiskCache
 from proctor.records.model import ModelRequest, ModelResponse, ToolSpec
 from proctor.records.session import Message, Usage
 from tests.providers.scripted import Scripted, asked
@@ -41,11 +41,11 @@ def ask(model: Any, *requests: ModelRequest) -> list[ModelResponse]:
     return asyncio.run(main())
 
 
-def test_the_same_question_is_asked_once(tmp_path: Path) -> None:
-    """The second answer equals the first but for `cached`, also in another process's object."""
+def test_an_equal_request_is_sent_once(tmp_path: Path) -> None:
+    """The second response equals the first except for `cached`, also in another object."""
     model = Scripted()
-    first, second = ask(Cached(model, DiskKept(tmp_path)), asked(), asked())
-    (third,) = ask(Cached(model, DiskKept(tmp_path)), asked())
+    first, second = ask(Cached(model, DiskCache(tmp_path)), asked(), asked())
+    (third,) = ask(Cached(model, DiskCache(tmp_path)), asked())
     assert (first.text, first.usage, first.cached) == (
         "answer to Capital of France?", Usage(10, 2, cost=0.001), False,
     )  # fmt: skip
@@ -69,14 +69,14 @@ def test_the_same_question_is_asked_once(tmp_path: Path) -> None:
     ],
 )
 def test_every_field_of_a_request_counts(other: ModelRequest) -> None:
-    """A request that differs in any field is another question."""
+    """A request that differs in any field is another request."""
     model = Scripted()
     ask(Cached(model, Memory()), asked(), other)
     assert len(model.requests) == 2
 
 
-def test_models_do_not_share_answers() -> None:
-    """The address is part of the key; of a function its code is, too."""
+def test_models_do_not_share_responses() -> None:
+    """The address is part of the key; for a function, its code too."""
     store = Memory()
     one, two = Scripted(model="test:one"), Scripted(model="test:two")
     ask(Cached(one, store), asked())
@@ -88,8 +88,8 @@ def test_models_do_not_share_answers() -> None:
     assert [r.text for r in ask(Cached(changed, store), asked())] == ["two"]
 
 
-def test_failures_are_never_kept() -> None:
-    """A call that failed is made again."""
+def test_failures_are_not_cached() -> None:
+    """A failed call is made again."""
     answers: list[Any] = [CallFailed("down"), "up"]
     model = Scripted(lambda request: answers.pop(0))
     cached = Cached(model, Memory())
@@ -98,8 +98,8 @@ def test_failures_are_never_kept() -> None:
     assert ask(cached, asked())[0].text == "up"
 
 
-def test_same_questions_at_once_make_one_call() -> None:
-    """Fifty at the same time: one is sent, one answer was paid for, all get it."""
+def test_equal_concurrent_requests_make_one_call() -> None:
+    """Of fifty one is sent, and all get its response."""
     model = Scripted(seconds=0.05)
     cached = Cached(model, Memory())
 
@@ -112,28 +112,28 @@ def test_same_questions_at_once_make_one_call() -> None:
     assert sum(not response.cached for response in responses) == 1
 
 
-def test_same_questions_from_several_threads_make_one_call() -> None:
-    """Event loops on four threads share the call that is under way."""
+def test_equal_requests_of_several_threads_make_one_call() -> None:
+    """Event loops on four threads share the running call."""
     model = Scripted(seconds=0.1)
     cached = Cached(model, Memory())
     together = threading.Barrier(4)
     texts: list[str] = []
 
     def work() -> None:
-        together.wait(5)
+        together.wait(120)
         texts.extend(response.text for response in ask(cached, asked()))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(120)
     assert texts == ["answer to Capital of France?"] * 4
     assert len(model.requests) == 1
 
 
-def test_those_who_wait_share_the_failure() -> None:
-    """One call fails; all who asked the same get that error, and nothing hangs."""
+def test_waiting_callers_share_the_failure() -> None:
+    """One call fails, all callers get that error, and nothing hangs."""
     model = Scripted(lambda request: CallFailed("down", retryable=True), seconds=0.05)
     cached = Cached(model, Memory())
 
@@ -146,8 +146,8 @@ def test_those_who_wait_share_the_failure() -> None:
     assert len(model.requests) == 1
 
 
-def test_who_has_more_time_than_the_asker_asks_again() -> None:
-    """The first has no time for the answer; the second, who waited for it, has."""
+def test_a_caller_with_more_time_retries() -> None:
+    """The first has no time for the response; the second, who waited for it, has."""
     model = Scripted(seconds=0.1)
     cached = Cached(model, Memory())
 
@@ -161,8 +161,8 @@ def test_who_has_more_time_than_the_asker_asks_again() -> None:
     assert len(model.requests) == 2
 
 
-def test_those_with_about_the_same_time_share_a_failure() -> None:
-    """A server that is down is not asked once for each of those who wait."""
+def test_callers_with_similar_deadlines_share_a_failure() -> None:
+    """A server that is down is not called once for each of them."""
     model = Scripted(lambda request: CallFailed("down", retryable=True), seconds=0.02)
     cached = Cached(model, Memory())
 
@@ -174,8 +174,8 @@ def test_those_with_about_the_same_time_share_a_failure() -> None:
     assert len(model.requests) == 1
 
 
-def test_who_is_to_ask_looks_once_more() -> None:
-    """An answer that was kept since it was looked for is not paid for again."""
+def test_the_cache_is_checked_again_before_sending() -> None:
+    """A response that was stored meanwhile is not paid for again."""
     model, other = Scripted(), Memory()
     ask(Cached(model, other), asked())
 
@@ -192,8 +192,8 @@ def test_who_is_to_ask_looks_once_more() -> None:
     assert len(model.requests) == 1
 
 
-def test_if_the_asker_gives_up_another_asks() -> None:
-    """The first is cancelled while its call is under way; the second makes the call itself."""
+def test_a_cancelled_call_is_taken_over() -> None:
+    """The first is cancelled while its call runs; the second makes the call itself."""
     model = Scripted(seconds=0.05)
     cached = Cached(model, Memory())
 
@@ -209,8 +209,8 @@ def test_if_the_asker_gives_up_another_asks() -> None:
     assert len(model.requests) == 2
 
 
-def test_who_waits_for_another_may_give_up_too() -> None:
-    """A waiter that is cancelled, or out of time, does not disturb the call it waited for."""
+def test_a_waiting_caller_may_be_cancelled() -> None:
+    """It does not disturb the call that it waits for."""
     model = Scripted(seconds=0.1)
     cached = Cached(model, Memory())
 
@@ -232,8 +232,8 @@ def test_who_waits_for_another_may_give_up_too() -> None:
     assert len(model.requests) == 1
 
 
-def test_the_time_out_is_passed_on() -> None:
-    """What is left of the time is what the model gets."""
+def test_the_timeout_is_passed_on() -> None:
+    """The model gets the remaining time."""
     model = Scripted(fits_schema=True)
     cached = Cached(model, Memory())
     asyncio.run(cached.complete(asked(), timeout=2.0))
@@ -241,8 +241,8 @@ def test_the_time_out_is_passed_on() -> None:
     assert cached.fits_schema
 
 
-def test_an_answer_from_another_cache_is_not_kept_twice() -> None:
-    """Of two caches around a model the inner one keeps."""
+def test_a_cached_response_is_not_stored_twice() -> None:
+    """Of two nested caches the inner one stores it."""
     model, inner, outer = Scripted(), Memory(), Memory()
     ask(Cached(model, inner), asked())
     assert ask(Cached(Cached(model, inner), outer), asked())[0].cached
@@ -252,43 +252,43 @@ def test_an_answer_from_another_cache_is_not_kept_twice() -> None:
 # explain
 
 
-def test_explain_says_that_an_answer_is_kept(tmp_path: Path) -> None:
-    """Nothing to explain."""
-    cached = Cached(Scripted(), DiskKept(tmp_path))
+def test_explain_a_cached_response(tmp_path: Path) -> None:
+    """It says that the response is cached."""
+    cached = Cached(Scripted(), DiskCache(tmp_path))
     ask(cached, asked())
     assert cached.explain(asked()) == "the response is cached"
 
 
-def test_explain_says_that_nothing_is_kept_for_the_model(tmp_path: Path) -> None:
-    """Whose answers are kept is named."""
-    kept = DiskKept(tmp_path)
+def test_explain_a_model_without_responses(tmp_path: Path) -> None:
+    """It names the models that have some."""
+    kept = DiskCache(tmp_path)
     cached = Cached(Scripted(model="test:new"), kept)
     assert cached.explain(asked()) == "nothing is cached for test:new; cached: nothing at all"
     ask(Cached(Scripted(model="test:old"), kept), asked())
     assert cached.explain(asked()) == "nothing is cached for test:new; cached: test:old"
 
 
-def test_explain_names_the_nearest_question_and_the_first_difference(tmp_path: Path) -> None:
-    """Of three kept questions the one that differs least is named, with both values."""
-    cached = Cached(Scripted(), DiskKept(tmp_path))
+def test_explain_names_the_nearest_request_and_the_difference(tmp_path: Path) -> None:
+    """Of three cached requests the most similar one is named, with both values."""
+    cached = Cached(Scripted(), DiskCache(tmp_path))
     ask(cached, asked(temperature=0.5), asked("Who wrote Faust?"), asked("Something else", seed=1))
     assert cached.explain(asked(temperature=0.7)) == (
         "3 cached for test:scripted; the nearest differs in temperature: asked 0.7, cached 0.5"
     )
-    told = cached.explain(asked("Who wrote Fausto?"))
-    assert "messages.0.content: asked 'Who wrote Fausto?', cached 'Who wrote Faust?'" in told
+    message = cached.explain(asked("Who wrote Fausto?"))
+    assert "messages.0.content: asked 'Who wrote Fausto?', cached 'Who wrote Faust?'" in message
 
 
-def test_explain_notices_changed_code(tmp_path: Path) -> None:
-    """The same question to a function of the same name but other code."""
-    kept = DiskKept(tmp_path)
+def test_explain_detects_changed_code(tmp_path: Path) -> None:
+    """The same request to a function of the same name with other code."""
+    kept = DiskCache(tmp_path)
     ask(Cached(FunctionAdapter(lambda messages: "one", name="judge"), kept), asked())
     changed = Cached(FunctionAdapter(lambda messages: "two", name="judge"), kept)
     assert changed.explain(asked()).endswith("its code has changed")
 
 
-def test_explain_says_where_it_cannot_look() -> None:
-    """A store that only finds and keeps cannot be searched."""
+def test_explain_a_store_without_search() -> None:
+    """A store with only `find` and `keep` cannot be searched."""
     assert "cannot be searched" in Cached(Scripted(), Memory()).explain(asked())
 
 
@@ -297,20 +297,20 @@ def test_explain_says_where_it_cannot_look() -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(st.dictionaries(st.text("0123456789abcdef", min_size=3, max_size=8), st.binary()))
-def test_the_store_gives_back_what_was_kept(
+def test_the_store_returns_what_was_stored(
     tmp_path_factory: pytest.TempPathFactory, things: dict[str, bytes]
 ) -> None:
-    """Whatever bytes under whatever keys; listing gives all of them."""
-    kept = DiskKept(tmp_path_factory.mktemp("kept"))
+    """Any bytes under any keys; iterating returns all of them."""
+    kept = DiskCache(tmp_path_factory.mktemp("kept"))
     for key, data in things.items():
         kept.keep(key, data)
     assert {key: kept.find(key) for key in things} == things
     assert sorted(kept) == sorted(things.values())
 
 
-def test_a_damaged_file_counts_as_not_kept(tmp_path: Path) -> None:
-    """Bytes that are no call are asked for again and put right."""
-    model, kept = Scripted(), DiskKept(tmp_path)
+def test_a_damaged_file_counts_as_missing(tmp_path: Path) -> None:
+    """The call is made again, and the file is replaced."""
+    model, kept = Scripted(), DiskCache(tmp_path)
     kept.keep(call_key(model, asked()), b"{ half a rec")
     ask(Cached(model, kept), asked(), asked())
     assert len(model.requests) == 1
@@ -318,7 +318,7 @@ def test_a_damaged_file_counts_as_not_kept(tmp_path: Path) -> None:
 
 def test_no_unfinished_file_is_left_behind(tmp_path: Path) -> None:
     """Each key is one file in a folder named after its beginning."""
-    DiskKept(tmp_path).keep("abcd", b"x")
+    DiskCache(tmp_path).keep("abcd", b"x")
     assert [file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*")] == [
         "ab", "ab/cd",
     ]  # fmt: skip
@@ -328,12 +328,12 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """The error names the folder and what to do."""
     (tmp_path / "file").write_text("")
     with pytest.raises(ModelError, match="file") as caught:
-        DiskKept(tmp_path / "file").keep("abcd", b"x")
+        DiskCache(tmp_path / "file").keep("abcd", b"x")
     assert "can write to" in str(caught.value)
 
 
-def test_questions_that_json_cannot_hold_are_not_kept() -> None:
-    """An object that only has a repr would be taken for another; it is asked anew each time."""
+def test_requests_that_json_cannot_hold_are_not_cached() -> None:
+    """An object with only a repr could be mistaken for another."""
     model, store = Scripted(lambda request: "yes"), Memory()
     odd = ModelRequest((Message("user", object()),))
     ask(Cached(model, store), odd, odd)
@@ -341,7 +341,7 @@ def test_questions_that_json_cannot_hold_are_not_kept() -> None:
 
 
 def test_an_address_names_the_folder(tmp_path: Path) -> None:
-    """{model: cached:FOLDER, of: …} keeps the answers of the model there."""
+    """{model: cached:FOLDER, of: …} stores the responses there."""
     model = Scripted()
     cached = provider({"model": f"cached:{tmp_path}", "of": model})
     ask(cached, asked(), asked())

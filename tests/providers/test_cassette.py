@@ -1,4 +1,4 @@
-"""Cassettes: every call is written down, and replayed without calling anybody."""
+"""Cassettes: every call is recorded, and replayed without calling the model."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ FULL = ModelResponse(
 )
 
 
-def test_a_replay_gives_what_was_recorded(tmp_path: Path) -> None:
-    """Every field of an answer comes back, with the address and the schema of the model."""
+def test_a_replay_returns_the_recorded_response(tmp_path: Path) -> None:
+    """With every field, the address and the schema support of the model."""
     path = tmp_path / "deep" / "calls.jsonl"
     tools = (ToolSpec("search", "finds", {"type": "object"}),)
     request = asked("où?", tools=tools, schema={"type": "object"}, temperature=0.5, seed=7)
@@ -69,7 +69,7 @@ def test_the_file_is_lines_of_json_with_a_header(tmp_path: Path) -> None:
 
 
 def test_failures_are_recorded_and_raised_again(tmp_path: Path) -> None:
-    """What it said, whether it was worth another try, and how long to wait."""
+    """With the message, whether it is retryable, and the delay."""
     path = tmp_path / "calls.jsonl"
     down = CallFailed("the server is down", retryable=True, retry_after=3.0)
     with pytest.raises(CallFailed):
@@ -80,15 +80,15 @@ def test_failures_are_recorded_and_raised_again(tmp_path: Path) -> None:
     assert json.loads(path.read_text().splitlines()[1])["error"]["kind"] == "CallFailed"
 
 
-def test_several_takes_come_in_order_and_the_last_again(tmp_path: Path) -> None:
-    """The same question three times: first, second, third, and the third ever after."""
+def test_takes_are_replayed_in_order_and_the_last_repeats(tmp_path: Path) -> None:
+    """The same request three times: first, second, third, and then the third."""
     path, takes = tmp_path / "calls.jsonl", iter("abc")
     recorded(path, *[asked()] * 3, answer=lambda _: next(takes))
     assert [r.text for r in ask(Replay(path), *[asked()] * 5)] == ["a", "b", "c", "c", "c"]
 
 
-def test_recording_goes_on_in_the_same_file(tmp_path: Path) -> None:
-    """A second sitting appends; the header stands once."""
+def test_recording_appends_to_the_file(tmp_path: Path) -> None:
+    """A second sitting appends; the header is written once."""
     path = tmp_path / "calls.jsonl"
     recorded(path, asked("a"))
     recorded(path, asked("b"))
@@ -98,8 +98,8 @@ def test_recording_goes_on_in_the_same_file(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_takes_are_replayed_in_the_order_in_which_they_were_asked_for(tmp_path: Path) -> None:
-    """Three at once whose answers come in the reverse order: the first asked has the first take."""
+def test_takes_are_replayed_in_the_order_of_their_calls(tmp_path: Path) -> None:
+    """Three concurrent calls with responses in the reverse order."""
     path, asked_so_far = tmp_path / "calls.jsonl", iter(range(3))
 
     async def answer(messages: list[Message]) -> str:
@@ -118,8 +118,8 @@ def test_takes_are_replayed_in_the_order_in_which_they_were_asked_for(tmp_path: 
     assert asyncio.run(at_once(Replay(path))) == first
 
 
-def test_a_new_sitting_takes_the_place_of_the_old_one(tmp_path: Path) -> None:
-    """Of a question that is recorded again only the new takes are given; others stay."""
+def test_a_new_sitting_replaces_the_old_one(tmp_path: Path) -> None:
+    """Only the new takes of a request are replayed; other requests stay."""
     path = tmp_path / "calls.jsonl"
     recorded(path, asked("a"), asked("a"), asked("b"), answer=lambda _: "old")
     takes = iter(["new 1", "new 2"])
@@ -139,8 +139,8 @@ def test_a_cassette_without_numbers_is_replayed_in_its_order(tmp_path: Path) -> 
     assert [r.text for r in ask(Replay(path), asked(), asked())] == ["a", "b"]
 
 
-def test_a_model_that_finds_out_that_it_knows_no_schemas_is_replayed_so(tmp_path: Path) -> None:
-    """What it said of itself before each call and after it is the same in the replay."""
+def test_schema_support_is_replayed(tmp_path: Path) -> None:
+    """`fits_schema` before and after each call is the same in the replay."""
     path = tmp_path / "calls.jsonl"
     model = Scripted(fits_schema=True)
 
@@ -151,9 +151,9 @@ def test_a_model_that_finds_out_that_it_knows_no_schemas_is_replayed_so(tmp_path
     model._answer = answer
     for make in (lambda: Recorded(model, path), lambda: Replay(path)):
         adapter = make()
-        told = [adapter.fits_schema]
+        values = [adapter.fits_schema]
         ask(adapter, asked(schema={"type": "object"}))
-        assert [*told, adapter.fits_schema] == [True, False]
+        assert [*values, adapter.fits_schema] == [True, False]
 
 
 def test_many_tasks_threads_and_models_write_whole_lines(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_of_several_models_one_must_be_named(tmp_path: Path) -> None:
 
 
 def test_a_miss_names_the_nearest_recording_and_the_field(tmp_path: Path) -> None:
-    """The second call is nearest; line, field and both values are told; asking again is vain."""
+    """Line, field and both values are named; the error is final."""
     path = tmp_path / "calls.jsonl"
     recorded(path, asked("Who wrote Faust?"), asked(temperature=0.5), asked("x", seed=1))
     with pytest.raises(CallFailed) as caught:
@@ -227,8 +227,8 @@ def test_a_miss_names_the_nearest_recording_and_the_field(tmp_path: Path) -> Non
         ),
     ],
 )
-def test_a_miss_shows_what_differs(tmp_path: Path, request_: ModelRequest, words: str) -> None:
-    """Whatever differs first is named with its path."""
+def test_a_miss_shows_the_first_difference(tmp_path: Path, request_: ModelRequest, words: str) -> None:
+    """With its path."""
     path = tmp_path / "calls.jsonl"
     recorded(path, asked())
     with pytest.raises(CallFailed) as caught:
@@ -236,21 +236,21 @@ def test_a_miss_shows_what_differs(tmp_path: Path, request_: ModelRequest, words
     assert words in str(caught.value)
 
 
-def test_the_first_misses_say_how_they_differ_and_the_others_that_they_do(tmp_path: Path) -> None:
-    """A cassette of another run is not searched once for each of its calls."""
+def test_only_the_first_misses_have_hints(tmp_path: Path) -> None:
+    """A cassette of another run is not searched for each of its calls."""
     path = tmp_path / "calls.jsonl"
     recorded(path, asked())
     replay = Replay(path)
-    told = []
+    values = []
     for number in range(MAX_HINTS + 2):
         with pytest.raises(CallFailed, match="has no recording") as caught:
             ask(replay, asked(seed=number))
-        told.append("the nearest is on line 2 and differs in seed" in str(caught.value))
-    assert told == [True] * MAX_HINTS + [False] * 2
+        values.append("the nearest is on line 2 and differs in seed" in str(caught.value))
+    assert values == [True] * MAX_HINTS + [False] * 2
 
 
-def test_the_marks_of_fences_are_no_difference(tmp_path: Path) -> None:
-    """They are made out of what is judged: what differs in it is named, and the nearest found."""
+def test_fence_digests_are_ignored_in_comparisons(tmp_path: Path) -> None:
+    """They depend on the quoted text, whose difference is named instead."""
     path = tmp_path / "calls.jsonl"
 
     def fenced(mark: str, criterion: str, output: str) -> ModelRequest:
@@ -269,16 +269,16 @@ def test_the_marks_of_fences_are_no_difference(tmp_path: Path) -> None:
     assert "Is it honest?" in str(caught.value)
 
 
-def test_a_mark_that_alone_differs_is_told(tmp_path: Path) -> None:
-    """Where nothing else is left, it is the difference."""
+def test_a_different_fence_digest_alone_is_reported(tmp_path: Path) -> None:
+    """If nothing else differs."""
     path = tmp_path / "calls.jsonl"
     recorded(path, asked(f"<<<A {'0' * 16}"))
     with pytest.raises(CallFailed, match="asked '<<<A 1111111111111111', recorded '<<<A 0000"):
         ask(Replay(path), asked(f"<<<A {'1' * 16}"))
 
 
-def test_long_texts_are_shown_where_they_part(tmp_path: Path) -> None:
-    """Of two long texts a little before the difference and a little after it."""
+def test_long_texts_are_shown_around_the_difference(tmp_path: Path) -> None:
+    """A little before it and a little after it."""
     path = tmp_path / "calls.jsonl"
     recorded(path, asked("x" * 5000 + "left" + "y" * 5000))
     with pytest.raises(CallFailed) as caught:
@@ -327,8 +327,8 @@ def test_a_file_without_a_line_end_at_its_end_is_read_whole(tmp_path: Path) -> N
         ),
     ],
 )
-def test_what_is_no_cassette_is_refused(tmp_path: Path, content: str, words: str) -> None:
-    """With the file's name and what is wrong."""
+def test_a_file_that_is_not_a_cassette_is_refused(tmp_path: Path, content: str, words: str) -> None:
+    """With the file name and the reason."""
     path = tmp_path / "calls.jsonl"
     path.write_text(content)
     with pytest.raises(ModelError, match=words) as caught:
@@ -336,7 +336,7 @@ def test_what_is_no_cassette_is_refused(tmp_path: Path, content: str, words: str
     assert str(path) in str(caught.value)
 
 
-def test_a_file_that_is_no_cassette_is_not_written_to(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_cassette_is_not_changed(tmp_path: Path) -> None:
     """A dataset that was named by mistake stays as it is."""
     path = tmp_path / "data.jsonl"
     path.write_text('{"id": 1}\n')
@@ -367,8 +367,8 @@ def test_addresses_record_and_replay(tmp_path: Path) -> None:
             provider(empty, **({"of": model} if empty == "record:" else {}))
 
 
-def test_what_a_caller_read_into_an_answer_is_not_recorded(tmp_path: Path) -> None:
-    """`output` is the reader's business: it is read anew from the text."""
+def test_the_parsed_output_is_not_recorded(tmp_path: Path) -> None:
+    """It is parsed again from the text."""
     path = tmp_path / "calls.jsonl"
     given = msgspec.structs.replace(FULL, output={"read": 1})
     (first,) = recorded(path, asked(), answer=lambda _: given)
@@ -376,8 +376,8 @@ def test_what_a_caller_read_into_an_answer_is_not_recorded(tmp_path: Path) -> No
     assert ask(Replay(path), asked())[0].output is None
 
 
-def test_a_replay_is_the_same_model_to_all_who_compare(tmp_path: Path) -> None:
-    """What tells a function from another is recorded, so a replayed judge is no other judge."""
+def test_a_replay_has_the_identity_of_its_model(tmp_path: Path) -> None:
+    """So a replayed judge counts as the same judge."""
     path = tmp_path / "calls.jsonl"
     recording = Recorded(lambda messages: "x", path)
     ask(recording, asked())

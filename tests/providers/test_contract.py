@@ -1,4 +1,4 @@
-"""Every adapter keeps the contract: what works with one provider works with all."""
+"""Every adapter passes the provider contract."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class TestFunction(ProviderContract):
 
     def connected(self, answer: Answer) -> AbstractContextManager[ProviderAdapter]:
         def function(request: ModelRequest) -> ModelResponse:
-            told = answer(_asked(request))
-            said = ScriptedReply(told) if isinstance(told, str) else told
+            answered = answer(_asked(request))
+            reply = ScriptedReply(answered) if isinstance(answered, str) else answered
             return ModelResponse(
-                said.text,
-                tool_calls=said.tool_calls,
-                usage=said.usage or Usage(),
-                finish_reason=said.reason,
-                refusal=said.refusal,
-                logprobs=said.logprobs,
+                reply.text,
+                tool_calls=reply.tool_calls,
+                usage=reply.usage or Usage(),
+                finish_reason=reply.reason,
+                refusal=reply.refusal,
+                logprobs=reply.logprobs,
             )
 
         return contextlib.nullcontext(FunctionAdapter(function, fits_schema=True))
@@ -90,8 +90,8 @@ class Wrong(EndpointContract):
 
 
 @pytest.mark.parametrize("name", sorted(name for name in dir(Wrong) if name.startswith("test_")))
-def test_an_adapter_that_is_wrong_does_not_pass(name: str) -> None:
-    """Each test of the contract fails with an adapter that always says nothing."""
+def test_a_wrong_adapter_fails_the_contract(name: str) -> None:
+    """Each test of the contract fails with an adapter that always returns nothing."""
     if name == "test_logprobs_are_returned_where_supported":
         return  # an adapter without logprobs passes
     with pytest.raises((AssertionError, IndexError)):
@@ -100,6 +100,6 @@ def test_an_adapter_that_is_wrong_does_not_pass(name: str) -> None:
 
 @pytest.mark.parametrize("contract", [ProviderContract(), EndpointContract()])
 def test_the_contract_says_what_is_missing(contract: ProviderContract) -> None:
-    """A contract that was not told how to connect says so."""
+    """A contract without `connect` says so."""
     with pytest.raises(NotImplementedError, match="implement connect"):
         contract.test_an_adapter_has_a_model_address()

@@ -1,4 +1,4 @@
-"""Embeddings from an endpoint: a real server on this machine that misbehaves on demand."""
+"""Embeddings from an endpoint: a local server that fails on demand."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def at(server: ModelServer, **options: Any) -> Any:
     return connections.embedder(f"{server.url}/v1#small", **options)
 
 
-def test_texts_go_in_batches_and_each_once(server: ModelServer) -> None:
+def test_texts_are_sent_in_batches_and_once_each(server: ModelServer) -> None:
     """A hundred texts, twice: two requests; the vectors are in the order of the texts."""
     texts = [f"{'x' * n}" for n in range(1, 101)]
     embedder = at(server)
@@ -51,7 +51,7 @@ def test_texts_go_in_batches_and_each_once(server: ModelServer) -> None:
     assert (embedder.name, embedder.method) == (f"{server.url}/v1#small", "embeddings")
 
 
-def test_this_machine_is_asked_without_a_proxy(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_is_used_for_this_machine(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """By number or by name."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     for host in ("127.0.0.1", "localhost"):
@@ -59,7 +59,7 @@ def test_this_machine_is_asked_without_a_proxy(server: ModelServer, monkeypatch:
         assert embed(connections.embedder(address, retries=0), "abc") == [[3.0, 0.5]]
 
 
-def test_fewer_dimensions_are_asked_for_and_named(server: ModelServer) -> None:
+def test_dimensions_are_sent_and_part_of_the_name(server: ModelServer) -> None:
     """Shorter vectors are another embedder."""
     embedder = at(server, dimensions=1)
     embed(embedder, "a")
@@ -81,15 +81,15 @@ def test_fewer_dimensions_are_asked_for_and_named(server: ModelServer) -> None:
         Fault.drip(pause=0.2),
     ],
 )
-def test_what_may_pass_is_tried_again(server: ModelServer, fault: Fault) -> None:
-    """Too many requests, broken servers, lost lines, cut answers, silence: then the answer."""
+def test_transient_errors_are_retried(server: ModelServer, fault: Fault) -> None:
+    """Rate limits, server errors, lost connections, cut bodies, timeouts."""
     server.faults += [fault, fault]
     assert embed(at(server, timeout=0.3), "abc") == [[3.0, 0.5]]
     assert len(server.calls) == 3
 
 
-def test_in_the_end_it_gives_up(server: ModelServer) -> None:
-    """After the first request and so many retries."""
+def test_retries_are_limited(server: ModelServer) -> None:
+    """After the first request and `retries` more."""
     server.misbehave = lambda asked: Fault.status(500)
     with pytest.raises(CallFailed, match="answered 500") as caught:
         embed(at(server, retries=2), "abc")
@@ -98,7 +98,7 @@ def test_in_the_end_it_gives_up(server: ModelServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "expected"),
     [
         (Fault.status(400), "answered 400"),
         (Fault.status(401), "answered 401"),
@@ -108,10 +108,10 @@ def test_in_the_end_it_gives_up(server: ModelServer) -> None:
         (Fault.body(b'{"data": [{"index": 3, "embedding": [1.0]}]}'), "or wrong indexes"),
     ],
 )
-def test_what_will_not_pass_is_not_tried_again(server: ModelServer, fault: Fault, told: str) -> None:
-    """One request, and an error that says what came."""
+def test_final_errors_are_not_retried(server: ModelServer, fault: Fault, expected: str) -> None:
+    """One request, and an error that quotes the response."""
     server.faults += [fault]
-    with pytest.raises(CallFailed, match=told) as caught:
+    with pytest.raises(CallFailed, match=expected) as caught:
         embed(at(server), "abc")
     assert not caught.value.retryable
     assert len(server.calls) == 1
@@ -141,11 +141,11 @@ def test_chats_and_embeddings_share_one_limiter(server: ModelServer) -> None:
     """A pause that one of them is told of holds for both: the account is the same."""
     chat = OpenAIAdapter("any", base_url=f"{server.url}/v1")
     embedder = EndpointEmbedder("small", base_url=f"{server.url}/v1")
-    assert embedder._endpoint is chat._client.endpoint
+    assert embedder._endpoint is chat.endpoint
 
 
-def test_nobody_there_is_told() -> None:
-    """As something that may pass."""
+def test_an_unreachable_server_is_a_transient_error() -> None:
+    """It may be available later."""
     embedder = EndpointEmbedder("m", base_url="http://127.0.0.1:9/v1", retries=0)
     with pytest.raises(CallFailed, match=r"#m could not be reached: ConnectError") as caught:
         embed(embedder, "abc")
@@ -174,8 +174,8 @@ def test_the_key_of_openai_is_for_openai_alone(server: ModelServer, monkeypatch:
     assert len(server.calls) == 2
 
 
-def test_the_key_is_shown_to_nobody(server: ModelServer) -> None:
-    """Not in errors that quote it, and not in what the object says of itself."""
+def test_the_key_is_never_shown(server: ModelServer) -> None:
+    """Not in errors that quote it, and not in the representation."""
     server.faults += [Fault.status(401, body=f"wrong key {KEY}".encode())]
     embedder = EndpointEmbedder("m", base_url=f"{server.url}/v1", api_key=KEY)
     with pytest.raises(CallFailed, match=r"wrong key \[hidden\]") as caught:
@@ -184,7 +184,7 @@ def test_the_key_is_shown_to_nobody(server: ModelServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "options", "told"),
+    ("address", "options", "match"),
     [
         ("openai:small", {}, "there is no key: OPENAI_API_KEY is not set"),
         ("http://127.0.0.1/v1#m", {"api_key_env": "MINE"}, "there is no key: MINE is not set"),
@@ -201,9 +201,9 @@ def test_the_key_is_shown_to_nobody(server: ModelServer) -> None:
         ("http://host/v1#m", {"dimensions": "few"}, "dimensions must be a whole number"),
     ],
 )
-def test_what_is_wrong_is_told_when_it_is_connected(address: str, options: dict[str, Any], told: str) -> None:
+def test_invalid_options_are_refused_on_connection(address: str, options: dict[str, Any], match: str) -> None:
     """Before anything runs, and never with the password."""
-    with pytest.raises(ModelError, match=told) as caught:
+    with pytest.raises(ModelError, match=match) as caught:
         connections.embedder(address, **options)
     assert "pw" not in str(caught.value)
     assert "schl" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Whatever an embeddings endpoint does, the vectors are the right ones or it is an error."""
+"""Faults of an embeddings endpoint give the right vectors or an error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def connected(server: ModelServer, **options: Any) -> Any:
 
 def embedded(server: ModelServer, **options: Any) -> list[list[float]]:
     async def main() -> list[Sequence[float]]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             found: list[Sequence[float]] = await connected(server, **options).embed(TEXTS)
             return found
 
@@ -59,8 +59,8 @@ PASSING = {
 
 
 @pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING)
-def test_what_passes_is_lived_through(fault: Fault) -> None:
-    """One fault on the way, and the vectors are the same as without it."""
+def test_transient_errors_do_not_change_the_vectors(fault: Fault) -> None:
+    """One error on the way, and the vectors are the same as without it."""
     with ModelServer(embed=lengths) as server:
         server.faults.append(fault)
         assert embedded(server, timeout=0.5) == VECTORS
@@ -88,15 +88,15 @@ LASTING = {
 
 
 @pytest.mark.parametrize("fault", LASTING.values(), ids=LASTING)
-def test_what_lasts_is_an_error(fault: Fault) -> None:
-    """No vectors are made up: too few, too many, none, not numbers, of different lengths."""
-    with ModelServer(embed=lengths, misbehave=lambda _: fault) as server, pytest.raises(CallFailed) as told:
+def test_persistent_errors_are_reported(fault: Fault) -> None:
+    """Too few, too many, no, non-numeric vectors and vectors of different lengths."""
+    with ModelServer(embed=lengths, misbehave=lambda _: fault) as server, pytest.raises(CallFailed) as caught:
         embedded(server, timeout=0.3, retries=1)
-    assert "embed-x" in str(told.value)
+    assert "embed-x" in str(caught.value)
 
 
-def test_the_order_is_that_of_the_texts() -> None:
-    """Vectors that come in another order are put right by their index."""
+def test_vectors_are_sorted_by_index() -> None:
+    """They are returned in the order of the texts."""
     with ModelServer(embed=lengths) as server:
         server.faults.append(Fault.edit_json(lambda answer: answer["data"].reverse()))
         assert embedded(server) == VECTORS
@@ -109,7 +109,7 @@ def test_a_similarity_without_vectors_is_an_error(code: int) -> None:
         attached = semantic_similarity(connected(server))
 
         async def main() -> Any:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(120):
                 return await attached("It is Paris.", Sample("s", "?", "The capital").expected)
 
         with pytest.raises(CallFailed, match=str(code)):

@@ -1,4 +1,4 @@
-"""Gemini: addresses, bodies, answers."""
+"""Gemini: addresses, requests, responses."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def candidate(*parts: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"candidates": [{"content": {"parts": list(parts), "role": "model"}, **more}]}
 
 
-def test_the_front_door_leads_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Either of two variables holds the key; without both the error names both."""
+def test_the_address_connects_with_the_environments_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either of two variables has the key; the error names both."""
     with pytest.raises(ModelError, match="GEMINI_API_KEY or GOOGLE_API_KEY is not set"):
         connections.provider("gemini:gemini-2.5-flash")
     monkeypatch.setenv("GOOGLE_API_KEY", KEY)
@@ -69,10 +69,10 @@ def test_the_front_door_leads_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("end", ["", "/v1beta", "/v1beta/"])
-def test_the_model_stands_in_the_path_and_the_key_in_a_header(
+def test_the_model_is_in_the_path_and_the_key_in_a_header(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    """The key is never part of the address, which servers and proxies write into logs."""
+    """The key is never part of the URL, which servers and proxies log."""
     monkeypatch.setenv("GEMINI_BASE_URL", server.url + end)
     ask(GeminiAdapter("models/gemini-2.5-flash", api_key=KEY))
     asked = server.calls[0]
@@ -80,8 +80,8 @@ def test_the_model_stands_in_the_path_and_the_key_in_a_header(
     assert asked.headers["x-goog-api-key"] == KEY
 
 
-def test_available_lists_the_models_in_order() -> None:
-    """Their names without the folder that Google puts before them."""
+def test_list_models_returns_sorted_names() -> None:
+    """Without the folder that Google adds to them."""
     with ModelServer(models=["gemini-b", "gemini-a"], key=KEY) as server:
         found = asyncio.run(gemini.list_models(base_url=server.url, api_key=KEY))
     assert found == ["gemini-a", "gemini-b"]
@@ -107,8 +107,8 @@ class Pages(http.server.BaseHTTPRequestHandler):
         """Nothing is printed."""
 
 
-def test_available_turns_the_pages() -> None:
-    """A list that goes on is read to its end, and only models that answer are in it."""
+def test_list_models_reads_all_pages() -> None:
+    """Only models that generate content are listed."""
     with http.server.HTTPServer(("127.0.0.1", 0), Pages) as pages:
         thread = threading.Thread(target=pages.serve_forever)
         thread.start()
@@ -121,8 +121,8 @@ def test_available_turns_the_pages() -> None:
     assert found == ["a", "z"]
 
 
-def test_a_conversation_with_tools_is_written_as_it_was() -> None:
-    """The system stands apart; a tool's answer names its tool, also if only the call did."""
+def test_a_conversation_with_tools_is_written() -> None:
+    """System messages are separate; a tool result names its tool, even if only the call did."""
     request = ModelRequest(
         (
             Message("system", "Be brief."),
@@ -163,8 +163,8 @@ def test_a_conversation_with_tools_is_written_as_it_was() -> None:
     ]
 
 
-def test_settings_are_written_only_where_they_are_set() -> None:
-    """What is None is left to the provider."""
+def test_only_given_settings_are_written() -> None:
+    """None leaves a setting to the provider."""
     assert set(body(HELLO)) == {"contents"}
     request = ModelRequest(
         HELLO.messages,
@@ -188,8 +188,8 @@ def test_settings_are_written_only_where_they_are_set() -> None:
     assert body(request, frozenset({"top_logprobs"}))["generationConfig"] == settings
 
 
-def test_an_answer_is_read_whole(server: ModelServer) -> None:
-    """100 in, of which 60 cached, 7 out, at 0.30, 0.03 and 2.50 for a million."""
+def test_a_response_is_read_completely(server: ModelServer) -> None:
+    """100 input tokens, of which 60 cached, 7 output, at 0.30, 0.03 and 2.50 per million."""
     server.answer = lambda asked: ScriptedReply("Paris", usage=Usage(100, 7, cached_tokens=60))
     found = ask(adapter(server))
     assert (found.text, found.model, found.finish_reason) == ("Paris", "gemini-2.5-flash", "stop")
@@ -198,16 +198,16 @@ def test_an_answer_is_read_whole(server: ModelServer) -> None:
     assert found.raw["candidates"]
 
 
-def test_thoughts_cost_but_are_not_part_of_the_answer() -> None:
-    """They are charged as output, and left out of the text."""
+def test_thoughts_cost_but_are_not_in_the_text() -> None:
+    """They are charged as output."""
     answer = candidate({"text": "hm", "thought": True}, {"text": "Paris"}, finishReason="STOP")
     counts = {"promptTokenCount": 5, "candidatesTokenCount": 1, "thoughtsTokenCount": 30}
     found = read({**answer, "usageMetadata": counts})
     assert (found.text, found.usage) == ("Paris", Usage(5, 31))
 
 
-def test_what_a_model_thought_goes_back_with_its_call() -> None:
-    """Newer models refuse a call of theirs that comes back without its signature."""
+def test_thought_signatures_are_sent_back() -> None:
+    """Newer models reject a tool call that returns without its signature."""
     part = {"functionCall": {"name": "look", "args": {"at": 1}}, "thoughtSignature": "c2ln"}
     (call,) = read(candidate(part, finishReason="STOP")).tool_calls
     again = body(
@@ -224,14 +224,14 @@ def test_what_a_model_thought_goes_back_with_its_call() -> None:
 
 
 def test_tool_calls_are_read() -> None:
-    """The reason is then that a tool was called, whatever the provider says."""
+    """The finish reason is then "tool_calls", whatever the provider says."""
     found = read(candidate({"functionCall": {"name": "look", "args": {"at": 1}}}, finishReason="STOP"))
     assert found.tool_calls == (ToolCall("look", {"at": 1}),)
     assert found.finish_reason == "tool_calls"
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "expected"),
     [
         ({"promptFeedback": {"blockReason": "SAFETY"}}, "the prompt was blocked: SAFETY"),
         ({"candidates": [{"finishReason": "SAFETY"}]}, "the answer was withheld: SAFETY"),
@@ -239,28 +239,28 @@ def test_tool_calls_are_read() -> None:
         (candidate(finishReason="SPII", finishMessage="Too personal."), "Too personal."),
     ],
 )
-def test_refusals_are_answers(answer: dict[str, Any], told: str) -> None:
-    """Blocked prompts and withheld answers are told as what they are."""
+def test_refusals_are_responses(answer: dict[str, Any], expected: str) -> None:
+    """Blocked prompts and withheld answers."""
     found = read(answer)
-    assert (found.refusal, found.finish_reason) == (told, "refusal")
+    assert (found.refusal, found.finish_reason) == (expected, "refusal")
 
 
 @pytest.mark.parametrize(
     ("finished", "reason"), [("STOP", "stop"), ("MAX_TOKENS", "length"), ("OTHER", "other"), (None, None)]
 )
-def test_why_an_answer_ended_is_told_in_our_words(finished: str | None, reason: str | None) -> None:
+def test_finish_reasons_are_mapped(finished: str | None, reason: str | None) -> None:
     """The common reasons have one name; others keep theirs."""
     assert read(candidate({"text": "x"}, finishReason=finished)).finish_reason == reason
 
 
-def test_an_empty_answer_is_an_answer() -> None:
-    """A candidate without content says nothing, which is not a failure."""
+def test_an_empty_answer_is_valid() -> None:
+    """A candidate without content is not a failure."""
     found = read({"candidates": [{"finishReason": "STOP"}]})
     assert (found.text, found.refusal, found.usage) == ("", None, Usage())
 
 
-def test_chances_are_read() -> None:
-    """Each token with those that might have stood there, if they are told."""
+def test_logprobs_are_read() -> None:
+    """Each token with its alternatives, if there are any."""
     chosen = [{"token": "A", "logProbability": -0.1}, {"token": "B", "logProbability": -2.0}]
     top = [{"candidates": [{"token": "C", "logProbability": -3.0}]}]
     result = {"chosenCandidates": chosen, "topCandidates": top}
@@ -269,19 +269,19 @@ def test_chances_are_read() -> None:
 
 
 @pytest.mark.parametrize("answer", [{}, {"candidates": []}, {"candidates": [7]}, []])
-def test_what_is_no_answer_is_an_error(answer: Any) -> None:
-    """An answer of another shape is an error, never an empty text."""
+def test_an_unexpected_body_is_an_error(answer: Any) -> None:
+    """It is never an empty text."""
     with pytest.raises(UnexpectedBody):
         read(answer)
 
 
 def complaint(message: str) -> Fault:
-    told = {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
-    return Fault.status(400, body=msgspec.json.encode(told))
+    error = {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
+    return Fault.status(400, body=msgspec.json.encode(error))
 
 
-def test_a_model_without_chances_is_asked_without(server: ModelServer) -> None:
-    """Once refused, they are left out from then on, and the answer has none."""
+def test_rejected_logprobs_are_left_out(server: ModelServer) -> None:
+    """From then on; the response has none."""
     server.faults.append(complaint("Logprobs is not enabled for this model"))
     model = adapter(server)
     request = ModelRequest(HELLO.messages, top_logprobs=3)
@@ -292,17 +292,17 @@ def test_a_model_without_chances_is_asked_without(server: ModelServer) -> None:
     assert with_it == [True, False, False]
 
 
-def test_other_complaints_are_told(server: ModelServer) -> None:
+def test_other_rejections_are_errors(server: ModelServer) -> None:
     """Nothing is left out that the server did not name."""
     server.faults.append(complaint("the request is too long"))
     with pytest.raises(CallFailed, match="the request is too long"):
         ask(adapter(server), ModelRequest(HELLO.messages, top_logprobs=3))
 
 
-def test_a_server_that_the_caller_names_is_another_model_and_never_gets_the_key(
+def test_another_server_never_gets_the_providers_key(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The name stays, the identity tells the server; its key is PROCTOR_API_KEY or given."""
+    """The name stays, the identity names the server; its key is PROCTOR_API_KEY or passed."""
     monkeypatch.delenv("PROCTOR_API_KEY", raising=False)
     monkeypatch.setenv("GEMINI_API_KEY", "sk-not-for-others")
     official = connect("gemini:gemini-2.5-flash")

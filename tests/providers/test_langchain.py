@@ -31,7 +31,7 @@ class Chat(BaseChatModel):
     temperature: float | None = None
     max_tokens: int | None = None
     answer: Any = None
-    heard: list[Any] = pydantic.Field(default_factory=list)
+    calls: list[Any] = pydantic.Field(default_factory=list)
 
     @property
     def _llm_type(self) -> str:
@@ -53,7 +53,7 @@ class Chat(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        self.heard.append((messages, self.temperature, self.max_tokens, kwargs))
+        self.calls.append((messages, self.temperature, self.max_tokens, kwargs))
         if isinstance(self.answer, Exception):
             raise self.answer
         return ChatResult(generations=[ChatGeneration(message=self.answer)])
@@ -67,9 +67,9 @@ def complete(model: Any, request: ModelRequest, timeout: float | None = None) ->
     return found
 
 
-def test_a_whole_answer_is_read() -> None:
+def test_a_response_is_read_completely() -> None:
     """Text, tool calls, usage, finish reason and the model that answered."""
-    said = AIMessage(
+    result = AIMessage(
         "Paris",
         tool_calls=[{"name": "search", "args": {"q": "France"}, "id": "c1"}],
         usage_metadata={
@@ -78,7 +78,7 @@ def test_a_whole_answer_is_read() -> None:
         },
         response_metadata={"model_name": "chat-1-2026", "finish_reason": "stop"},
     )  # fmt: skip
-    assert complete(Chat(answer=said), asked()) == ModelResponse(
+    assert complete(Chat(answer=result), asked()) == ModelResponse(
         "Paris", "chat-1-2026", (ToolCall("search", {"q": "France"}, call_id="c1"),),
         Usage(9, 3, 4), "stop",
     )  # fmt: skip
@@ -86,7 +86,7 @@ def test_a_whole_answer_is_read() -> None:
 
 def test_messages_are_converted() -> None:
     """System, user, assistant with its calls, and the tool's answer to one of them."""
-    chat = Chat(answer=AIMessage("ok"), heard=[])
+    chat = Chat(answer=AIMessage("ok"), calls=[])
     talk = (
         Message("system", "Be brief."),
         Message("user", {"q": 1}),
@@ -94,7 +94,7 @@ def test_messages_are_converted() -> None:
         Message("tool", "found", call_id="c1"),
     )
     complete(chat, ModelRequest(talk))
-    messages = chat.heard[0][0]
+    messages = chat.calls[0][0]
     assert [(m.type, m.content) for m in messages] == [
         ("system", "Be brief."), ("human", '{"q":1}'), ("ai", ""), ("tool", "found"),
     ]  # fmt: skip
@@ -104,19 +104,19 @@ def test_messages_are_converted() -> None:
 
 
 def test_settings_are_set_where_the_model_has_them() -> None:
-    """Temperature and tokens for this call; the user's own model stays as it is."""
-    chat = Chat(answer=AIMessage("ok"), heard=[])
+    """Temperature and tokens for this call; the user's own object is not changed."""
+    chat = Chat(answer=AIMessage("ok"), calls=[])
     complete(chat, asked(temperature=0.25, max_tokens=5, seed=3))
     complete(chat, asked())
-    assert [heard[1:3] for heard in chat.heard] == [(0.25, 5), (None, None)]
+    assert [message[1:3] for message in chat.calls] == [(0.25, 5), (None, None)]
     assert chat.temperature is None
 
 
 def test_tools_are_bound_for_the_call() -> None:
     """In the form that all of LangChain's models take."""
-    chat = Chat(answer=AIMessage("ok"), heard=[])
+    chat = Chat(answer=AIMessage("ok"), calls=[])
     complete(chat, asked(tools=(ToolSpec("search", "finds", {"type": "object"}),)))
-    assert chat.heard[0][3]["tools"] == [
+    assert chat.calls[0][3]["tools"] == [
         {
             "type": "function",
             "function": {
@@ -126,7 +126,7 @@ def test_tools_are_bound_for_the_call() -> None:
     ]  # fmt: skip
 
 
-def test_a_model_without_tools_says_so() -> None:
+def test_a_model_without_tools_is_an_error() -> None:
     """Tools are never silently left out."""
     with pytest.raises(CallFailed, match="does not support tools"):
         complete(FakeListChatModel(responses=["x"]), asked(tools=(ToolSpec("search"),)))
@@ -141,28 +141,28 @@ def test_a_model_without_tools_says_so() -> None:
         ({}, None),
     ],
 )
-def test_finish_reasons_are_in_our_words(metadata: dict[str, str], reason: str | None) -> None:
+def test_finish_reasons_are_mapped(metadata: dict[str, str], reason: str | None) -> None:
     """Whatever the provider behind LangChain calls them."""
-    said = AIMessage("ok", response_metadata=metadata)
-    assert complete(Chat(answer=said), asked()).finish_reason == reason
+    result = AIMessage("ok", response_metadata=metadata)
+    assert complete(Chat(answer=result), asked()).finish_reason == reason
 
 
-def test_parts_are_joined_and_refusals_told() -> None:
-    """Text parts make the text; a refusal is what it is."""
-    said = AIMessage(
+def test_parts_are_joined_and_refusals_recognised() -> None:
+    """Text parts make the text."""
+    result = AIMessage(
         ["a", {"type": "text", "text": "b"}, {"type": "image", "url": "x"}],
         additional_kwargs={"refusal": "I will not."},
     )
-    response = complete(Chat(answer=said), asked())
+    response = complete(Chat(answer=result), asked())
     assert (response.text, response.refusal, response.finish_reason) == (
         "ab", "I will not.", "refusal",
     )  # fmt: skip
 
 
-def test_a_call_without_a_reason_ends_in_its_tools() -> None:
-    """Where the provider says nothing, the calls do."""
-    said = AIMessage("", tool_calls=[{"name": "t", "args": {}, "id": "1"}])
-    assert complete(Chat(answer=said), asked()).finish_reason == "tool_calls"
+def test_tool_calls_are_the_default_finish_reason() -> None:
+    """If the provider gives none."""
+    result = AIMessage("", tool_calls=[{"name": "t", "args": {}, "id": "1"}])
+    assert complete(Chat(answer=result), asked()).finish_reason == "tool_calls"
 
 
 def test_errors_become_failed_calls() -> None:
@@ -172,8 +172,8 @@ def test_errors_become_failed_calls() -> None:
     assert caught.value.retryable
 
 
-def test_other_runnables_may_answer_too() -> None:
-    """A chain that gives a text; something else is refused."""
+def test_other_runnables_work_too() -> None:
+    """A chain that returns a text; other results are refused."""
 
     async def shout(messages: list[BaseMessage]) -> str:
         return str(messages[-1].content).upper()
@@ -183,8 +183,8 @@ def test_other_runnables_may_answer_too() -> None:
         complete(RunnableLambda(lambda messages: 4), asked())
 
 
-def test_it_is_known_by_its_class_and_model() -> None:
-    """And told from another by its parameters."""
+def test_its_name_has_the_class_and_the_model() -> None:
+    """The identity has its parameters."""
     adapter = LangChainAdapter(Chat())
     assert (adapter.model, adapter.fits_schema) == ("langchain:Chat/chat-1", True)
     assert repr(adapter) == "LangChainAdapter('langchain:Chat/chat-1')"
@@ -214,34 +214,34 @@ def by_tool(verdict: dict[str, Any]) -> AIMessage:
 
 def test_an_answer_that_must_fit_a_schema_is_structured() -> None:
     """The schema is bound as LangChain does it, and the answer comes back as its JSON."""
-    chat = Chat(answer=by_tool(VERDICT), heard=[])
+    chat = Chat(answer=by_tool(VERDICT), calls=[])
     assert provider(chat).fits_schema
     found = complete(chat, asked(schema=SCHEMA))
     assert json.loads(found.text) == VERDICT
     assert (found.tool_calls, found.usage) == ((), Usage(9, 3))
-    [(_, _, _, bound)] = chat.heard
+    [(_, _, _, bound)] = chat.calls
     assert bound["tools"][0]["title"] == "answer" or bound["tools"][0]["function"]
 
 
 def test_a_judge_uses_structured_output_where_the_chat_model_has_it() -> None:
     """No line with a mark is asked for, nor needed."""
-    chat = Chat(answer=by_tool(VERDICT), heard=[])
+    chat = Chat(answer=by_tool(VERDICT), calls=[])
     score = llm_judge(chat, "Is it polite?")("Good morning!")
     assert (score.value, score.reason) == (0.75, "it greets")
-    [(messages, *_)] = chat.heard
+    [(messages, *_)] = chat.calls
     assert "End with" not in messages[-1].content
 
 
-def test_a_chat_model_without_structured_output_is_asked_in_words() -> None:
-    """As before: models that know no tools, and other runnables."""
+def test_a_chat_model_without_structured_output_gets_instructions() -> None:
+    """Models without tools, and other runnables."""
     models: list[Any] = [FakeListChatModel(responses=["x"]), RunnableLambda(lambda _: "x")]
     for model in models:
         assert not provider(model).fits_schema
     assert not provider(Chat(), fits_schema=False).fits_schema
 
 
-def test_a_chat_model_that_fails_with_a_schema_is_asked_in_words_from_then_on() -> None:
-    """Its server knows no schemas: one refused call, and the judge goes on."""
+def test_a_chat_model_that_fails_with_a_schema_gets_instructions_from_then_on() -> None:
+    """One failed call, and the judge continues."""
 
     class Refusing(Chat):
         async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
@@ -249,9 +249,9 @@ def test_a_chat_model_that_fails_with_a_schema_is_asked_in_words_from_then_on() 
                 raise ValueError("this model does not support tools")
             return await super()._agenerate(*args, **kwargs)
 
-    chat = Refusing(answer=AIMessage(json.dumps(VERDICT)), heard=[])
+    chat = Refusing(answer=AIMessage(json.dumps(VERDICT)), calls=[])
     adapter = provider(chat)
     found = asyncio.run(adapter.complete(asked(schema=SCHEMA)))
     assert json.loads(found.text) == VERDICT
-    assert "JSON Schema" in chat.heard[0][0][-1].content
+    assert "JSON Schema" in chat.calls[0][0][-1].content
     assert not adapter.fits_schema

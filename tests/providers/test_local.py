@@ -1,4 +1,4 @@
-"""Local models: addresses, options, servers that cannot start; with weights: test_local_model."""
+"""Local models: addresses, options, servers that cannot start. test_local_model.py uses real weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from proctor.errors import CallFailed, MissingExtra, ModelError
 from proctor.models.connect import provider
-from proctor.models.local import LocalAdapter, LocalServer, _start_lock
+from proctor.models.local import LocalAdapter, LocalServer
 from tests.providers.scripted import asked
 
 needs_llama = pytest.mark.skipif(
@@ -20,9 +20,7 @@ needs_llama = pytest.mark.skipif(
 )
 
 
-def test_weights_that_are_not_there_say_how_to_get_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_weights_are_an_error_with_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command that pulls them."""
     monkeypatch.setenv("PROCTOR_MODELS", str(tmp_path))
     with pytest.raises(ModelError, match="not on this machine") as caught:
@@ -30,21 +28,21 @@ def test_weights_that_are_not_there_say_how_to_get_them(
     assert "proctor models pull smollm2" in str(caught.value)
 
 
-def test_a_name_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_name_is_refused() -> None:
     """With the nearest known one."""
     with pytest.raises(ModelError, match="smollm2"):
         provider("local:smolm2")
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     """Before anything is started."""
     with pytest.raises(ModelError, match="no such file"):
         provider(f"local:{tmp_path}/none.gguf")
 
 
 @needs_llama
-def test_wrong_options_are_told_together(tmp_path: Path) -> None:
-    """Room for no token, for nobody, and for no answer."""
+def test_all_invalid_options_are_reported_together(tmp_path: Path) -> None:
+    """context, parallel and max_tokens below 1."""
     file = tmp_path / "model.gguf"
     file.write_bytes(b"")
     with pytest.raises(ModelError, match="context, parallel, max_tokens must be 1 or more"):
@@ -64,8 +62,8 @@ def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
 
 
 @needs_llama
-def test_a_file_that_is_no_model_fails_with_the_servers_words(tmp_path: Path) -> None:
-    """The tail of what it wrote is shown, each time it is tried, and nothing hangs."""
+def test_an_invalid_model_file_fails_with_the_servers_log(tmp_path: Path) -> None:
+    """Each time, and nothing hangs."""
     file = tmp_path / "model.gguf"
     file.write_bytes(b"garbage")
     model = provider(f"local:{file}")
@@ -78,31 +76,31 @@ def test_a_file_that_is_no_model_fails_with_the_servers_words(tmp_path: Path) ->
 
 
 @needs_llama
-def test_the_server_process_says_why_it_cannot_serve(tmp_path: Path) -> None:
-    """On its error output, with the exit code for trouble, and nothing on the other."""
+def test_the_server_process_reports_why_it_cannot_start(tmp_path: Path) -> None:
+    """On standard error, with exit code 3."""
     file = tmp_path / "model.gguf"
     file.write_bytes(b"garbage")
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "proctor.models.local", str(file), "--context", "128"],
         capture_output=True,
         text=True,
         timeout=60,
     )
-    assert (told.returncode, told.stdout) == (3, "")
-    assert "init server" in told.stderr
+    assert (result.returncode, result.stdout) == (3, "")
+    assert "init server" in result.stderr
 
 
-def test_an_embedder_cannot_be_asked() -> None:
-    """Whether its weights are here or not, it is told when it is connected."""
+def test_an_embedder_is_not_a_language_model() -> None:
+    """It is refused on connection, with or without its weights."""
     with pytest.raises(ModelError, match="an embedding model, not a language model") as caught:
         provider("local:minilm")
     assert "embedder" in caught.value.fix
 
 
 @needs_llama
-def test_models_start_side_by_side(tmp_path: Path) -> None:
-    """A file that is being loaded keeps no other file waiting."""
+def test_models_start_concurrently(tmp_path: Path) -> None:
+    """Loading one file does not block another."""
     small, large = (LocalServer(tmp_path / name, 128, 1) for name in ("small.gguf", "large.gguf"))
-    assert _start_lock(small._key) is _start_lock(small._key)
-    with _start_lock(large._key), pytest.raises(CallFailed, match="its server ended"):
+    assert small._start_lock is small._start_lock
+    with large._start_lock, pytest.raises(CallFailed, match="its server ended"):
         small.start()

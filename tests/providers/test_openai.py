@@ -1,4 +1,4 @@
-"""OpenAI and compatible servers: addresses, bodies, answers, and what a model does not take."""
+"""OpenAI and compatible servers: addresses, requests, responses, rejected settings."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from proctor.models import connect as connections
 from proctor.models import openai
 from proctor.models.http.endpoint import UnexpectedBody
 from proctor.models.http.errors import ErrorBody
-from proctor.models.openai import OpenAIAdapter, connect
-from proctor.models.wire.openai import UNLIKELY, OpenAIWire
+from proctor.models.openai import UNLIKELY, OpenAIAdapter, OpenAIWire, connect
 from proctor.records.model import ModelRequest, ModelResponse, TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 from proctor.testing import Fault, ModelServer, ScriptedReply
@@ -54,7 +53,7 @@ def read(answer: Any, request: ModelRequest = HELLO) -> ModelResponse:
     return OpenAIWire(is_official=True).read(msgspec.json.encode(answer), request)
 
 
-def said(message: dict[str, Any], **choice: Any) -> dict[str, Any]:
+def completion(message: dict[str, Any], **choice: Any) -> dict[str, Any]:
     return {"choices": [{"message": message, **choice}]}
 
 
@@ -67,8 +66,8 @@ def test_the_address_names_the_provider_or_the_server() -> None:
     assert repr(elsewhere) == "OpenAIAdapter('http://127.0.0.1:8080/v1#qwen')"
 
 
-def test_addresses_are_connected_through_the_front_door(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`openai:NAME` and `http://…#NAME` both lead here, the name with percent signs undone."""
+def test_addresses_are_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`openai:NAME` and `http://…#NAME`, with percent-encoded names."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     assert connections.provider("openai:gpt-4o").model == "openai:gpt-4o"
     found = connections.provider("https://host.example/v1#org%2Fmodel", fits_schema=False)
@@ -76,16 +75,16 @@ def test_addresses_are_connected_through_the_front_door(monkeypatch: pytest.Monk
     assert not found.fits_schema
 
 
-def test_a_missing_key_is_told_when_the_model_is_connected() -> None:
-    """Before anything is asked, with the name of the variable."""
+def test_a_missing_key_is_an_error_on_connection() -> None:
+    """The error names the variable."""
     with pytest.raises(ModelError, match="OPENAI_API_KEY is not set"):
         connect("openai:gpt-4o")
 
 
-def test_a_server_of_ones_own_needs_no_key_and_never_gets_openais(
+def test_a_private_server_needs_no_key_and_never_gets_openais(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its key comes from api_key, the variable that is named, or PROCTOR_API_KEY."""
+    """Its key comes from api_key, from the named variable, or from PROCTOR_API_KEY."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-others")
     ask(adapter(server))
     monkeypatch.setenv("PROCTOR_API_KEY", "sk-for-others")
@@ -97,12 +96,10 @@ def test_a_server_of_ones_own_needs_no_key_and_never_gets_openais(
     assert sent == [None, "Bearer sk-for-others", "Bearer sk-of-the-house", "Bearer sk-given"]
 
 
-def test_the_variable_for_the_base_url_takes_openais_key_along(
+def test_a_gateway_from_the_environment_gets_openais_key(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who sets OPENAI_BASE_URL means a gateway to the same models: name and price stay, and what
-    is kept of OpenAI itself is not mixed up with it.
-    """
+    """OPENAI_BASE_URL names a gateway to the same models: name and price stay, the identity differs."""
     monkeypatch.setenv("OPENAI_BASE_URL", server.url + "/v1")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     model = connect("openai:gpt-4o-mini", organization="org-7")
@@ -112,8 +109,8 @@ def test_the_variable_for_the_base_url_takes_openais_key_along(
     assert server.calls[0].headers["openai-organization"] == "org-7"
 
 
-def test_what_an_address_does_not_tell_is_told_by_the_identity() -> None:
-    """The server behind OpenAI's name or behind a name of one's own; a URL tells it itself."""
+def test_the_identity_has_what_the_address_lacks() -> None:
+    """The server behind OpenAI's name or behind a custom name."""
     assert OpenAIAdapter("gpt-4o", api_key=KEY).identity == ""
     assert OpenAIAdapter("qwen", base_url="http://h/v1").identity == ""
     own = [
@@ -125,8 +122,8 @@ def test_what_an_address_does_not_tell_is_told_by_the_identity() -> None:
 
 
 @pytest.mark.parametrize("url", ["ftp://host/v1", "http://", "http://host:0/v1", "http://[/v1"])
-def test_an_address_that_is_no_url_is_told_without_quoting_it(url: str) -> None:
-    """It may hold a password, and it may not be what was meant."""
+def test_an_invalid_url_is_refused_without_quoting_it(url: str) -> None:
+    """It may contain a password."""
     with pytest.raises(ModelError, match="not an http or https URL"):
         OpenAIAdapter("m", base_url=url)
 
@@ -145,16 +142,16 @@ def test_a_model_must_be_named() -> None:
         connect("openai: ", api_key=KEY)
 
 
-def test_options_that_are_not_there_are_told(server: ModelServer) -> None:
-    """A misspelt option is an error, not silence."""
+def test_unknown_options_are_refused(server: ModelServer) -> None:
+    """A misspelt option is an error."""
     with pytest.raises(ModelError, match="its options do not fit"):
         connections.provider(server.url + "/v1#m", retry=3)
     with pytest.raises(ModelError, match="already a base URL"):
         connections.provider(server.url + "/v1#m", base_url="http://other/v1")
 
 
-def test_options_of_the_question_are_told_where_they_belong() -> None:
-    """A temperature is no option of a connection; those that are stand in the message."""
+def test_request_options_get_a_hint() -> None:
+    """A temperature is not an option of a connection; the message lists those that are."""
     with pytest.raises(ModelError, match="there is no 'temperature'") as caught:
         connections.provider({"model": "openai:gpt-4o", "temperature": 1, "api_key": KEY})
     assert "it takes base_url, api_key, api_key_env, retries" in caught.value.fix
@@ -162,8 +159,8 @@ def test_options_of_the_question_are_told_where_they_belong() -> None:
     assert caught.value.fix.endswith("temperature belongs to the judge or the target that asks")
 
 
-def test_without_a_name_the_only_model_is_asked(server: ModelServer) -> None:
-    """The server is asked once which model it has, and its address stays what it was."""
+def test_without_a_name_the_only_model_is_used(server: ModelServer) -> None:
+    """The server is asked once; the address stays."""
     model = connect(server.url + "/v1")
     assert model.model == server.url + "/v1"
     ask(model)
@@ -180,8 +177,8 @@ def test_of_several_models_one_must_be_named() -> None:
         assert f"{server.url}/v1#a" in caught.value.fix
 
 
-def test_available_lists_the_models_in_order() -> None:
-    """Their names, from the server that is given."""
+def test_list_models_returns_sorted_names() -> None:
+    """From the server that is given."""
     with ModelServer(models=["b", "a"], key=KEY) as server:
         found = asyncio.run(openai.list_models(base_url=server.url + "/v1", api_key=KEY))
         assert found == ["a", "b"]
@@ -189,8 +186,8 @@ def test_available_lists_the_models_in_order() -> None:
         asyncio.run(openai.list_models())
 
 
-def test_a_conversation_with_tools_is_written_as_it_was() -> None:
-    """System, names, calls with ids or without, and the answers to them."""
+def test_a_conversation_with_tools_is_written() -> None:
+    """System, names, calls with or without ids, and their results."""
     request = ModelRequest(
         (
             Message("system", "Be brief."),
@@ -234,8 +231,8 @@ def test_a_conversation_with_tools_is_written_as_it_was() -> None:
     ]
 
 
-def test_settings_are_written_only_where_they_are_set() -> None:
-    """What is None is left to the provider; OpenAI's own limit has another name."""
+def test_only_given_settings_are_written() -> None:
+    """None leaves a setting to the provider; OpenAI's token limit has another name."""
     assert set(body(HELLO)) == {"model", "messages"}
     request = ModelRequest(HELLO.messages, temperature=0.0, max_tokens=9, seed=4, top_logprobs=5, opinion=3)
     settings = {"temperature": 0.0, "seed": 4, "logprobs": True, "top_logprobs": 5}
@@ -246,8 +243,8 @@ def test_settings_are_written_only_where_they_are_set() -> None:
     assert bare == body(HELLO) | {"max_tokens": 9}
 
 
-def test_a_schema_is_strict_where_it_can_be() -> None:
-    """A free mapping cannot be: it is sent as it is, and not strict."""
+def test_a_schema_is_strict_if_possible() -> None:
+    """A free mapping is sent unchanged and not strict."""
     fields = {"type": "object", "properties": {"a": {"type": "string"}}}
     strict = body(ModelRequest(HELLO.messages, schema=fields))["response_format"]["json_schema"]
     assert strict["strict"] is True
@@ -257,8 +254,8 @@ def test_a_schema_is_strict_where_it_can_be() -> None:
     assert (loose["strict"], loose["schema"]) == (False, free)
 
 
-def test_an_answer_is_read_whole(server: ModelServer) -> None:
-    """Text, model, usage with its cached part, reason, time, and the provider's own JSON."""
+def test_a_response_is_read_completely(server: ModelServer) -> None:
+    """Text, model, usage with its cached part, finish reason, latency, and the provider's JSON."""
     server.answer = lambda asked: ScriptedReply("Paris", usage=Usage(100, 7, cached_tokens=60))
     found = ask(adapter(server))
     assert (found.text, found.model, found.finish_reason) == ("Paris", "gpt-4o-mini", "stop")
@@ -268,14 +265,14 @@ def test_an_answer_is_read_whole(server: ModelServer) -> None:
     assert found.raw["choices"][0]["message"]["content"] == "Paris"
 
 
-def test_a_server_that_does_not_say_which_model_it_was_is_taken_at_its_word(server: ModelServer) -> None:
-    """Then the answer is from the model that was asked."""
+def test_without_a_model_in_the_response_the_requested_one_counts(server: ModelServer) -> None:
+    """Some servers leave it out."""
     server.faults.append(Fault.edit_json(lambda answer: answer.pop("model")))
     assert ask(adapter(server)).model == "gpt-4o-mini"
 
 
-def test_the_cost_is_that_of_the_table(server: ModelServer) -> None:
-    """100 tokens in at 10 and 7 out at 20 for a million: 0.00114; unknown servers have no price."""
+def test_the_cost_comes_from_the_price_table(server: ModelServer) -> None:
+    """100 tokens at 10 and 7 at 20 per million: 0.00114; unknown servers have no price."""
     server.answer = lambda asked: ScriptedReply("Paris", usage=Usage(100, 7))
     address = server.url + "/v1#gpt-4o-mini"
     priced = adapter(server, prices={address: {"input": 10, "output": 20}})
@@ -284,7 +281,7 @@ def test_the_cost_is_that_of_the_table(server: ModelServer) -> None:
 
 
 def test_an_answer_that_is_no_object_is_unwrapped(server: ModelServer) -> None:
-    """The server is held to an object with the list in it; the caller gets the list."""
+    """The server must return an object with the list in it; the caller gets the list."""
     server.answer = lambda asked: '{"value": [3, 4]}'
     request = ModelRequest(HELLO.messages, schema={"type": "array", "items": {"type": "integer"}})
     assert ask(adapter(server), request).text == "[3, 4]"
@@ -292,8 +289,8 @@ def test_an_answer_that_is_no_object_is_unwrapped(server: ModelServer) -> None:
     assert server.calls[0].schema["properties"]["value"]["type"] == "array"
 
 
-def test_tool_calls_are_read_also_where_a_server_writes_them_otherwise() -> None:
-    """Arguments as text or as an object; what is neither is the call's error."""
+def test_tool_calls_are_read_in_all_variants() -> None:
+    """Arguments as text or as an object; anything else is the call's error."""
     calls = [
         {"id": "1", "function": {"name": "a", "arguments": '{"x": 1}'}},
         {"id": "2", "function": {"name": "b", "arguments": {"y": 2}}},
@@ -301,7 +298,7 @@ def test_tool_calls_are_read_also_where_a_server_writes_them_otherwise() -> None
         {"id": "4", "function": {"name": "d", "arguments": "[1]"}},
         {"id": "5"},
     ]
-    found = read(said({"content": None, "tool_calls": calls}, finish_reason="stop"))
+    found = read(completion({"content": None, "tool_calls": calls}, finish_reason="stop"))
     assert found.finish_reason == "tool_calls"
     assert found.tool_calls[:3] == (
         ToolCall("a", {"x": 1}, call_id="1"),
@@ -312,13 +309,13 @@ def test_tool_calls_are_read_also_where_a_server_writes_them_otherwise() -> None
     assert len(found.tool_calls) == 4
 
 
-def test_refusals_are_answers() -> None:
-    """By the model's own words, by its filter with what it had said, or by the filter alone."""
-    own = read(said({"refusal": "I will not."}, finish_reason="stop"))
+def test_refusals_are_responses() -> None:
+    """The model's own, the filter's with a text, or the filter's alone."""
+    own = read(completion({"refusal": "I will not."}, finish_reason="stop"))
     assert (own.refusal, own.finish_reason) == ("I will not.", "refusal")
-    cut = read(said({"content": "Take some"}, finish_reason="content_filter"))
+    cut = read(completion({"content": "Take some"}, finish_reason="content_filter"))
     assert (cut.refusal, cut.finish_reason) == ("Take some", "refusal")
-    mute = read(said({"content": None}, finish_reason="content_filter"))
+    mute = read(completion({"content": None}, finish_reason="content_filter"))
     assert mute.refusal == "the provider's content filter stopped the answer"
 
 
@@ -326,29 +323,29 @@ def test_refusals_are_answers() -> None:
     ("finished", "reason"),
     [("stop", "stop"), ("length", "length"), ("function_call", "tool_calls"), ("eos", "eos")],
 )
-def test_why_an_answer_ended_is_told_in_our_words(finished: str, reason: str) -> None:
+def test_finish_reasons_are_mapped(finished: str, reason: str) -> None:
     """The common reasons have one name; others keep theirs."""
-    assert read(said({"content": "x"}, finish_reason=finished)).finish_reason == reason
+    assert read(completion({"content": "x"}, finish_reason=finished)).finish_reason == reason
 
 
-def test_an_empty_answer_is_an_answer() -> None:
-    """No content, no usage, no reason: nothing is made up."""
-    found = read(said({"content": None}))
+def test_an_empty_answer_is_valid() -> None:
+    """No content, no usage, no reason: nothing is invented."""
+    found = read(completion({"content": None}))
     assert (found.text, found.usage, found.finish_reason) == ("", Usage(), None)
 
 
 def test_content_in_parts_is_joined() -> None:
     """Some servers answer in parts; those with text are the answer."""
     parts = [{"type": "text", "text": "Par"}, {"type": "x"}, 7, {"text": "is"}]
-    assert read(said({"content": parts})).text == "Paris"
+    assert read(completion({"content": parts})).text == "Paris"
 
 
-def test_chances_are_read() -> None:
-    """Each token with those that might have stood there; what is not told is very unlikely."""
+def test_logprobs_are_read() -> None:
+    """Each token with its alternatives; a missing value is very unlikely."""
     token = {"token": "A", "logprob": -0.1, "top_logprobs": [{"token": "B", "logprob": None}]}
-    found = read(said({"content": "A"}, logprobs={"content": [token, {"token": "C"}]}))
+    found = read(completion({"content": "A"}, logprobs={"content": [token, {"token": "C"}]}))
     assert found.logprobs == (TokenLogprobs("A", -0.1, {"B": UNLIKELY}), TokenLogprobs("C", UNLIKELY))
-    assert read(said({"content": "A"}, logprobs={"content": None})).logprobs == ()
+    assert read(completion({"content": "A"}, logprobs={"content": None})).logprobs == ()
 
 
 @pytest.mark.parametrize(
@@ -363,19 +360,19 @@ def test_chances_are_read() -> None:
         [],
     ],
 )
-def test_what_is_no_completion_is_no_answer(answer: Any) -> None:
-    """An answer of another shape is an error, never an empty text."""
+def test_an_unexpected_body_is_an_error(answer: Any) -> None:
+    """It is never an empty text."""
     with pytest.raises(UnexpectedBody):
         read(answer)
 
 
 def unsupported(parameter: str, code: str = "unsupported_value") -> Fault:
-    told = {"message": f"no {parameter} here", "param": parameter, "code": code}
-    return Fault.status(400, body=msgspec.json.encode({"error": told}))
+    error = {"message": f"no {parameter} here", "param": parameter, "code": code}
+    return Fault.status(400, body=msgspec.json.encode({"error": error}))
 
 
-def test_a_setting_that_the_model_refuses_is_left_out_from_then_on(server: ModelServer) -> None:
-    """The call is made again without it, and later calls do not try it any more."""
+def test_a_rejected_setting_is_left_out_from_then_on(server: ModelServer) -> None:
+    """The call is repeated without it, and later calls do not send it."""
     server.faults.append(unsupported("temperature"))
     model = adapter(server)
     request = ModelRequest(HELLO.messages, temperature=0.0, seed=3)
@@ -385,8 +382,8 @@ def test_a_setting_that_the_model_refuses_is_left_out_from_then_on(server: Model
     assert sent == [{"temperature": 0.0, "seed": 3}, {"seed": 3}, {"seed": 3}]
 
 
-def test_several_settings_may_be_refused_one_after_the_other(server: ModelServer) -> None:
-    """Also the old name of the limit, which is then written with the new one."""
+def test_several_settings_may_be_rejected_in_turn(server: ModelServer) -> None:
+    """Also the old name of the token limit, which is then sent under the new one."""
     server.faults.extend([unsupported("max_tokens", "unsupported_parameter"), unsupported("seed")])
     request = ModelRequest(HELLO.messages, max_tokens=5, seed=1)
     assert asyncio.run(adapter(server).complete(request)).attempts == 3
@@ -394,8 +391,8 @@ def test_several_settings_may_be_refused_one_after_the_other(server: ModelServer
     assert "seed" not in server.calls[2].body
 
 
-def test_a_refusal_that_goes_on_is_told(server: ModelServer) -> None:
-    """A server that complains of what is not there any more is not asked for ever."""
+def test_a_repeated_rejection_is_an_error(server: ModelServer) -> None:
+    """A setting that is no longer sent is not left out again."""
     server.misbehave = lambda asked: unsupported("temperature")
     with pytest.raises(CallFailed, match="no temperature here"):
         ask(adapter(server), ModelRequest(HELLO.messages, temperature=0.0))
@@ -403,7 +400,7 @@ def test_a_refusal_that_goes_on_is_told(server: ModelServer) -> None:
 
 
 def test_only_a_setting_that_was_sent_can_be_left_out() -> None:
-    """Other complaints are the caller's: wrong values, other parameters, what was never sent."""
+    """Other rejections are errors: wrong values, other parameters, settings that were not sent."""
     wire = OpenAIWire(is_official=True)
     request = ModelRequest(HELLO.messages, temperature=3.0)
     for complaint in (
@@ -414,8 +411,8 @@ def test_only_a_setting_that_was_sent_can_be_left_out() -> None:
         assert wire.rejected_field(complaint, request) is None
 
 
-def test_the_second_try_has_only_the_time_that_is_left(server: ModelServer) -> None:
-    """Leaving a setting out does not begin the time anew."""
+def test_the_second_attempt_has_the_remaining_time(server: ModelServer) -> None:
+    """Leaving a setting out does not restart the timeout."""
     server.faults.extend([unsupported("temperature"), Fault.hang(20)])
     request = ModelRequest(HELLO.messages, temperature=0.0)
     with pytest.raises(CallFailed, match="in all"):

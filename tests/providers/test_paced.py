@@ -1,4 +1,4 @@
-"""Paced: evenly spaced starts, shared by all users, within their time."""
+"""Paced: evenly spaced calls, shared by all users."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.errors import CallFailed, ModelError
@@ -44,8 +44,8 @@ def test_calls_in_a_row_start_at_even_distances() -> None:
     assert model.began == [0.0, 0.25, 0.5, 0.75, 1.0]
 
 
-def test_nobody_saves_up_turns() -> None:
-    """After a long rest the next calls are spaced like any others."""
+def test_unused_turns_are_not_saved() -> None:
+    """After a long pause the next calls are spaced like any others."""
     clock = ManualClock()
     model = Starts(clock)
     paced = Paced(model, per_minute=60, clock=clock)
@@ -81,8 +81,8 @@ def test_users_on_several_threads_share_one_pace() -> None:
     assert max(moments) - min(moments) >= 0.105
 
 
-def test_a_turn_after_the_time_out_fails_at_once() -> None:
-    """The error says how long to wait, nobody was asked, and the turn is left for others."""
+def test_a_turn_after_the_timeout_fails_at_once() -> None:
+    """The error says how long to wait, the model is not called, and the turn is free."""
     clock = ManualClock()
     model = Starts(clock)
     paced = Paced(model, per_second=0.5, clock=clock)
@@ -100,8 +100,8 @@ def test_a_turn_after_the_time_out_fails_at_once() -> None:
     assert model.timeouts == [None, 3.0]
 
 
-def test_who_gives_up_waiting_leaves_the_turn_to_others() -> None:
-    """Of three waiters the first is cancelled; a later call takes its turn, none is lost."""
+def test_a_cancelled_call_leaves_its_turn_to_others() -> None:
+    """Of three waiting calls the first is cancelled; a later call takes its turn."""
     model = Scripted()
     paced = Paced(model, per_second=20)
 
@@ -121,8 +121,8 @@ def test_who_gives_up_waiting_leaves_the_turn_to_others() -> None:
     assert len(model.requests) == 3
 
 
-def test_a_turn_given_back_too_late_is_lost() -> None:
-    """What is over is over: the next call takes the next turn, not one in the past."""
+def test_a_returned_turn_in_the_past_is_lost() -> None:
+    """The next call takes the next turn."""
     clock = ManualClock()
     model = Starts(clock)
     paced = Paced(model, per_second=1, clock=clock)
@@ -138,6 +138,7 @@ def test_a_turn_given_back_too_late_is_lost() -> None:
     assert model.began == [0.0, 2.0]
 
 
+@settings(max_examples=40)
 @given(st.lists(st.floats(0, 3), max_size=20), st.floats(0.1, 50))
 def test_no_two_starts_are_ever_closer_than_the_interval(rests: list[float], rate: float) -> None:
     """Whatever the pauses between calls, starts keep their distance."""
@@ -154,8 +155,8 @@ def test_no_two_starts_are_ever_closer_than_the_interval(rests: list[float], rat
     assert all(two - one >= paced.interval * 0.999 for one, two in pairwise(model.began))
 
 
-def test_a_pace_is_written_in_an_address() -> None:
-    """paced:5/s and paced:300/min are the same; what is wrapped keeps its address."""
+def test_a_rate_is_part_of_the_address() -> None:
+    """paced:5/s and paced:300/min are equal; the wrapped model keeps its address."""
     model = Scripted(fits_schema=True)
     for pace in ("paced:5/s", "paced:300/min"):
         paced = provider({"model": pace, "of": model})
@@ -164,15 +165,15 @@ def test_a_pace_is_written_in_an_address() -> None:
 
 
 @pytest.mark.parametrize("pace", ["paced:", "paced:fast", "paced:5", "paced:0/s", "paced:5/h"])
-def test_a_pace_that_is_none_is_refused(pace: str) -> None:
-    """The error says how a pace is written."""
+def test_an_invalid_rate_is_refused(pace: str) -> None:
+    """The error shows the format."""
     with pytest.raises(ModelError) as caught:
         provider(pace, of=Scripted())
     assert "pace" in str(caught.value)
 
 
-def test_two_paces_at_once_are_refused() -> None:
-    """per_second and per_minute together mean nothing."""
+def test_two_rates_are_refused() -> None:
+    """per_second and per_minute exclude each other."""
     with pytest.raises(ModelError, match="one number above 0"):
         Paced(Scripted(), per_second=1, per_minute=1)
 

@@ -1,4 +1,4 @@
-"""What calls cost: the table, its order of precedence, and what is not known."""
+"""Prices: the table, its order of precedence, and unknown costs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_cached_input_has_its_own_price() -> None:
     assert Prices({"m": MINI}).cost("m", USED) == pytest.approx(0.18)
 
 
-def test_what_is_not_known_is_not_guessed() -> None:
+def test_unknown_costs_are_not_guessed() -> None:
     """No price, no tokens, no price for the cache, too long an input: no cost."""
     prices = Prices({"m": Price(1, 2), "short": Price(1, 2, up_to=1000)})
     assert prices.cost("other", Usage(1, 1)) is None
@@ -49,9 +49,9 @@ def test_what_is_not_known_is_not_guessed() -> None:
         ("https://other.example/v1#gpt-4o", "https://other.example/v1#gpt-4o"),
     ],
 )
-def test_a_model_is_found_by_its_name_or_the_day_after_it(model: str, found: str | None) -> None:
-    """A date or a revision is the same model; a version is another; servers of one's own are not
-    taken for the provider whose names they use.
+def test_a_model_is_found_by_its_name_with_or_without_a_date(model: str, found: str | None) -> None:
+    """A date or a revision is the same model, a version is another; private servers do not use the
+    provider's prices.
     """
     names = ["gpt-4o", "gpt-4o-mini", "gpt-4o-2024-05-13", "claude-opus-4", "gemini-2.0-flash"]
     names.append("https://other.example/v1#gpt-4o")
@@ -59,8 +59,8 @@ def test_a_model_is_found_by_its_name_or_the_day_after_it(model: str, found: str
     assert Prices(table).find(model) == (None if found is None else table[found])
 
 
-def test_the_shipped_table_is_dated_and_whole() -> None:
-    """Every entry can be read, and the file says of when it is and that it can be replaced."""
+def test_the_built_in_table_is_dated_and_valid() -> None:
+    """Every entry can be read, and the file says that it can be replaced."""
     text = resources.text("models", "prices.yaml")
     assert yaml.safe_load(text)["as_of"].year >= 2026
     assert "yours to replace" in text
@@ -68,8 +68,8 @@ def test_the_shipped_table_is_dated_and_whole() -> None:
     assert price == MINI
 
 
-def test_a_file_of_ones_own_extends_and_replaces(tmp_path: Path) -> None:
-    """PROCTOR_PRICES names a table whose entries come before the shipped ones."""
+def test_a_price_file_extends_and_overrides(tmp_path: Path) -> None:
+    """The entries of PROCTOR_PRICES come first."""
     own = tmp_path / "prices.yaml"
     own.write_text("models: {gpt-4o-mini: {input: 1, output: 2}, house: {input: 3, output: 4}}")
     prices = Prices.standard({"PROCTOR_PRICES": str(own)})
@@ -78,8 +78,8 @@ def test_a_file_of_ones_own_extends_and_replaces(tmp_path: Path) -> None:
     assert prices.find("gpt-4o") is not None
 
 
-def test_prices_are_taken_in_every_form(tmp_path: Path) -> None:
-    """A table, a file, a mapping, or nothing; all but a table extend the shipped one."""
+def test_prices_are_accepted_in_every_form(tmp_path: Path) -> None:
+    """A table, a file, a mapping, or None; all but a table extend the built-in one."""
     own = tmp_path / "own.json"
     own.write_text('{"house": {"input": 3, "output": 4}}')
     table = Prices({})
@@ -92,7 +92,7 @@ def test_prices_are_taken_in_every_form(tmp_path: Path) -> None:
         load_prices(3)
 
 
-def test_all_faults_of_a_table_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_of_a_table_are_reported_at_once(tmp_path: Path) -> None:
     """Two wrong entries are two problems, each with its model."""
     own = tmp_path / "own.yaml"
     own.write_text("a: {input: -1, output: 2}\nb: {input: 1}\nc: {input: 1, output: 1}")
@@ -103,26 +103,26 @@ def test_all_faults_of_a_table_are_told_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"), [("a: [", "is not YAML"), ("- 1", "is not a mapping"), ("", "is not a mapping")]
+    ("content", "expected"), [("a: [", "is not YAML"), ("- 1", "is not a mapping"), ("", "is not a mapping")]
 )
-def test_what_is_no_table_is_said(tmp_path: Path, content: str, told: str) -> None:
-    """A file that is not YAML, or not a mapping, is named with what is wrong."""
+def test_an_invalid_table_is_refused(tmp_path: Path, content: str, expected: str) -> None:
+    """A file that is not YAML, or not a mapping, is named with the reason."""
     own = tmp_path / "own.yaml"
     own.write_text(content)
-    with pytest.raises(ModelError, match=told):
+    with pytest.raises(ModelError, match=expected):
         Prices.load(own)
 
 
-def test_a_table_may_stand_without_a_head(tmp_path: Path) -> None:
-    """{NAME: {input, output}} alone is read from PROCTOR_PRICES like one under `models:`."""
+def test_a_table_needs_no_models_key(tmp_path: Path) -> None:
+    """{NAME: {input, output}} is read like one under `models:`."""
     own = tmp_path / "flat.yaml"
     own.write_text('"http://h/v1#m": {input: 3, output: 4}')
     prices = Prices.standard({"PROCTOR_PRICES": str(own)})
     assert prices.cost("http://h/v1#m", Usage(1_000_000, 1_000_000)) == 7.0
 
 
-def test_a_table_that_is_not_there_is_said(tmp_path: Path) -> None:
-    """A path that names nothing is an error when the model is connected, not later."""
+def test_a_missing_table_is_an_error(tmp_path: Path) -> None:
+    """On connection, not later."""
     with pytest.raises(ModelError, match="cannot be read"):
         Prices.standard({"PROCTOR_PRICES": str(tmp_path / "none.yaml")})
 

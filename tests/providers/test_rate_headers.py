@@ -1,4 +1,4 @@
-"""What headers say about time, in every way that providers write it."""
+"""Headers about time, in every format that providers use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proctor.models.http.rate_limits import RateHeaders
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
-def said(**headers: str) -> RateHeaders:
+def read_headers(**headers: str) -> RateHeaders:
     named = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     return RateHeaders(named, NOON)
 
@@ -42,8 +42,8 @@ def said(**headers: str) -> RateHeaders:
         ("1x", None),
     ],
 )
-def test_a_wait_is_read_in_every_way_it_is_written(text: str, seconds: float | None) -> None:
-    """Seconds, durations, dates, moments; what is none of these says nothing."""
+def test_a_wait_is_read_in_every_format(text: str, seconds: float | None) -> None:
+    """Seconds, durations, dates, times; anything else is ignored."""
     assert seconds_until(text, NOON) == (None if seconds is None else pytest.approx(seconds))
 
 
@@ -55,34 +55,34 @@ def test_no_header_breaks_the_reader(text: str) -> None:
 
 
 @given(st.integers(-(10**6), 10**8))
-def test_a_moment_is_so_far_away_as_it_is(seconds: int) -> None:
-    """A date in RFC 3339 gives the seconds from now until then, and nothing for the past."""
+def test_a_time_becomes_the_seconds_until_then(seconds: int) -> None:
+    """For RFC 3339; times in the past give 0 seconds or nothing."""
     moment = NOON + timedelta(seconds=seconds)
     assert seconds_until(moment.isoformat(), NOON) == max(0, seconds)
 
 
-def test_the_finer_of_two_wishes_counts() -> None:
-    """Milliseconds are more exact than the seconds beside them."""
-    assert said(retry_after="1", retry_after_ms="250").retry_after == 0.25
-    assert said(retry_after="1", retry_after_ms="some").retry_after == 1.0
+def test_milliseconds_come_before_seconds() -> None:
+    """The more precise header counts."""
+    assert read_headers(retry_after="1", retry_after_ms="250").retry_after == 0.25
+    assert read_headers(retry_after="1", retry_after_ms="some").retry_after == 1.0
 
 
-def test_a_limit_of_which_nothing_is_left_names_its_moment() -> None:
-    """Only limits that are used up count, and of several the latest moment."""
-    found = said(
+def test_an_exhausted_limit_has_its_reset_time() -> None:
+    """Only exhausted limits count, and of several the latest."""
+    found = read_headers(
         x_ratelimit_remaining_requests="0",
         x_ratelimit_reset_requests="1s",
         x_ratelimit_remaining_tokens="0",
         x_ratelimit_reset_tokens="6m0s",
     )
     assert found.exhausted == 360.0
-    plenty = said(x_ratelimit_remaining_requests="59", x_ratelimit_reset_requests="1s")
+    plenty = read_headers(x_ratelimit_remaining_requests="59", x_ratelimit_reset_requests="1s")
     assert plenty.exhausted is None
 
 
-def test_limits_are_read_as_anthropic_writes_them() -> None:
-    """The kind stands before the word, and the moment is a date."""
-    found = said(
+def test_anthropics_limits_are_read() -> None:
+    """The kind is before the word, and the reset time is a date."""
+    found = read_headers(
         anthropic_ratelimit_requests_remaining="0",
         anthropic_ratelimit_requests_reset="2026-05-01T12:00:12Z",
         anthropic_ratelimit_tokens_remaining="5",
@@ -91,16 +91,16 @@ def test_limits_are_read_as_anthropic_writes_them() -> None:
     assert found.exhausted == 12.0
 
 
-def test_headers_that_say_half_say_nothing() -> None:
-    """A limit without its moment, or a word that is no number, is passed over."""
-    assert said(x_ratelimit_remaining_requests="0").exhausted is None
-    assert said(x_ratelimit_reset_requests="9s").exhausted is None
-    assert said(x_ratelimit_limit_requests="60").exhausted is None
-    assert said(x_ratelimit_remaining_tokens="none", x_ratelimit_reset_tokens="1s").exhausted is None
+def test_incomplete_headers_are_ignored() -> None:
+    """A limit without its reset time, or a value that is no number."""
+    assert read_headers(x_ratelimit_remaining_requests="0").exhausted is None
+    assert read_headers(x_ratelimit_reset_requests="9s").exhausted is None
+    assert read_headers(x_ratelimit_limit_requests="60").exhausted is None
+    assert read_headers(x_ratelimit_remaining_tokens="none", x_ratelimit_reset_tokens="1s").exhausted is None
 
 
-def test_a_server_can_say_whether_to_ask_again() -> None:
-    """`x-should-retry` is true, false, or not said."""
-    assert said(x_should_retry="true").should_retry is True
-    assert said(x_should_retry="false").should_retry is False
-    assert said(x_should_retry="maybe").should_retry is None
+def test_a_server_can_say_whether_to_retry() -> None:
+    """`x-should-retry` is true, false or missing."""
+    assert read_headers(x_should_retry="true").should_retry is True
+    assert read_headers(x_should_retry="false").should_retry is False
+    assert read_headers(x_should_retry="maybe").should_retry is None

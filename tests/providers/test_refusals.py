@@ -1,4 +1,4 @@
-"""Calls that are too early, and keys that are refused: how often an endpoint is asked again."""
+"""Rate limits and rejected keys: how often an endpoint is called again."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from proctor.errors import CallFailed
 from proctor.models.http.errors import BLOCK_SECONDS, MAX_REJECTIONS
 from proctor.models.http.rate_limits import Limiter
 from proctor.testing import Fault, ModelServer
-from tests.providers.test_transport import QUICK, ask, http_call, made, read, server
+from tests.providers.test_transport import QUICK, ask, http_call, make_endpoint, read, server
 from tests.surroundings import ManualClock
 
 __all__ = ["server"]
 
 
-def test_too_early_is_tried_again_until_the_deadline(server: ModelServer) -> None:
-    """429 says nothing against the request; with a deadline the time ends it, not the retries."""
+def test_rate_limits_are_retried_until_the_deadline(server: ModelServer) -> None:
+    """429 says nothing against the request; the deadline ends it, not the retries."""
     server.misbehave = lambda asked: Fault.status(429)
     clock = ManualClock()
     with pytest.raises(CallFailed, match="no time was left for a retry") as caught:
-        ask(server, made(server, clock), RetryPolicy(retries=2), timeout=60.0)
+        ask(server, make_endpoint(server, clock), RetryPolicy(retries=2), timeout=60.0)
     assert 30 < clock.seconds < 60
     assert len(server.calls) > 6
     assert f"({len(server.calls)} attempts)" in str(caught.value)
 
 
-def test_too_early_without_a_deadline_is_tried_as_often_as_retries_say(server: ModelServer) -> None:
-    """Somewhere it must end, and the number is named."""
+def test_without_a_deadline_retries_limit_rate_limits(server: ModelServer) -> None:
+    """The error names the number."""
     server.misbehave = lambda asked: Fault.status(429)
     with pytest.raises(CallFailed, match=r"without a timeout, retries=2 is the limit \(3 a"):
-        ask(server, made(server))
+        ask(server, make_endpoint(server))
     with pytest.raises(CallFailed, match=r"answered 429 Too Many Requests"):
-        ask(server, made(server), RetryPolicy(retries=0), timeout=60.0)
+        ask(server, make_endpoint(server), RetryPolicy(retries=0), timeout=60.0)
     assert len(server.calls) == 4
 
 
-def test_a_key_that_is_refused_is_not_sent_again_and_again(server: ModelServer) -> None:
-    """After three refusals in a row nothing is sent there for a while; then it is tried anew."""
+def test_a_rejected_key_is_blocked_for_a_while(server: ModelServer) -> None:
+    """After three rejections in a row nothing is sent for a while."""
     server.misbehave = lambda asked: Fault.status(401)
     clock = ManualClock()
-    at = made(server, clock)
+    at = make_endpoint(server, clock)
     for _ in range(50):
         with pytest.raises(CallFailed, match="check the key in MY_KEY") as caught:
             ask(server, at)
@@ -59,10 +59,10 @@ def test_a_key_that_is_refused_is_not_sent_again_and_again(server: ModelServer) 
     assert ask(server, at).attempts == 1
 
 
-def test_calls_that_wait_for_a_place_do_not_send_a_refused_key_either(server: ModelServer) -> None:
-    """A thousand calls at once with a wrong key are a few requests."""
+def test_waiting_calls_do_not_send_a_rejected_key(server: ModelServer) -> None:
+    """A thousand concurrent calls with a wrong key are a few requests."""
     server.misbehave = lambda asked: Fault.status(401)
-    at = made(server, limiter=Limiter(window=2))
+    at = make_endpoint(server, limiter=Limiter(window=2))
 
     async def main() -> list[object]:
         asked = (at.send(http_call(server), read, QUICK) for _ in range(1000))

@@ -1,4 +1,4 @@
-"""A judged run, recorded and replayed: the same reports to the byte, and nobody is asked."""
+"""A judged run, recorded and replayed: the same reports to the byte, without calls."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def test_a_judged_run_replays_to_the_byte(tmp_path: Path, apart: bool) -> None:
     assert re.search(r"400", first[0])
 
 
-def test_a_changed_question_is_told_where_it_differs(tmp_path: Path) -> None:
-    """Replayed with another criterion, every judgement fails with the field that changed."""
+def test_a_changed_request_is_reported_with_its_difference(tmp_path: Path) -> None:
+    """With another criterion, every judgement fails with the field that changed."""
     tape = tmp_path / "judge.jsonl"
     with ModelServer(_answer) as server:
         model = {"model": f"record:{tape}", "of": f"{server.url}/v1#judge"}
@@ -107,8 +107,8 @@ def test_a_changed_question_is_told_where_it_differs(tmp_path: Path) -> None:
         assert "rhyme" in score.reason
 
 
-def test_equal_questions_at_once_replay_to_the_byte(tmp_path: Path) -> None:
-    """Two epochs of equal inputs, all at once, answered differently and in the reverse order."""
+def test_equal_concurrent_requests_replay_to_the_byte(tmp_path: Path) -> None:
+    """Two epochs of equal inputs, answered differently and in the reverse order."""
     tape, numbers = tmp_path / "target.jsonl", iter(range(100))
 
     async def pupil(prompt: str) -> str:

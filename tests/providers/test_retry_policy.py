@@ -1,4 +1,4 @@
-"""The one retry policy: every HTTP error status, and the same answer from providers and targets."""
+"""The retry policy: every HTTP error status, equal for providers and targets."""
 
 from __future__ import annotations
 

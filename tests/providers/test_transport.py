@@ -1,4 +1,4 @@
-"""One endpoint: retries, pauses, deadlines, connections and what is told when all fails."""
+"""One endpoint: retries, pauses, deadlines, connections and error messages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def server() -> Iterator[ModelServer]:
         yield running
 
 
-def made(server: ModelServer, clock: ManualClock | None = None, **options: Any) -> Endpoint:
+def make_endpoint(server: ModelServer, clock: ManualClock | None = None, **options: Any) -> Endpoint:
     """An endpoint of its own: nobody else's refusals change its window."""
     return Endpoint(server.url, ApiKey(SECRET, "MY_KEY"), {}, clock=clock, chance=random.Random(3), **options)
 
@@ -56,63 +56,63 @@ def ask(
     path: str = "/v1/chat/completions",
 ) -> HttpResult[Any]:
     async def main() -> HttpResult[Any]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             return await at.send(http_call(server, path), read, policy, timeout)
 
     return asyncio.run(main())
 
 
-def test_an_answer_tells_how_many_requests_it_took_and_how_long_the_last_one(server: ModelServer) -> None:
-    """Two failures that pass and then an answer are three requests."""
+def test_a_result_has_its_attempts_and_the_last_duration(server: ModelServer) -> None:
+    """Two transient errors and a response are three requests."""
     server.faults.extend([Fault.status(500), Fault.close(), Fault.slow(0.05)])
-    answer = ask(server, made(server))
+    answer = ask(server, make_endpoint(server))
     assert answer.attempts == 3
     assert 0.05 <= answer.seconds < 2
     assert len(server.calls) == 3
 
 
-def test_a_named_wait_is_obeyed_to_the_second(server: ModelServer) -> None:
+def test_retry_after_is_respected(server: ModelServer) -> None:
     """Retry-After: 7 is waited for, plus at most a tenth of it; nothing is sent before."""
     server.faults.append(Fault.status(429, retry_after=7))
     clock = ManualClock()
-    assert ask(server, made(server, clock), RetryPolicy()).attempts == 2
+    assert ask(server, make_endpoint(server, clock), RetryPolicy()).attempts == 2
     assert len(clock.slept) == 1
     assert 7 <= clock.slept[0] <= 7.7
 
 
-def test_a_wait_in_the_body_is_obeyed(server: ModelServer) -> None:
-    """Gemini names it there and not in a header."""
-    told = {"error": {"code": 429, "details": [{"@type": "x/RetryInfo", "retryDelay": "12s"}]}}
-    server.faults.append(Fault.status(429, body=msgspec.json.encode(told)))
+def test_a_delay_in_the_body_is_respected(server: ModelServer) -> None:
+    """Gemini puts it there and not in a header."""
+    error = {"error": {"code": 429, "details": [{"@type": "x/RetryInfo", "retryDelay": "12s"}]}}
+    server.faults.append(Fault.status(429, body=msgspec.json.encode(error)))
     clock = ManualClock()
-    ask(server, made(server, clock), RetryPolicy())
+    ask(server, make_endpoint(server, clock), RetryPolicy())
     assert 12 <= clock.slept[0] <= 13.2
 
 
-def test_a_limit_that_an_answer_used_up_holds_the_next_call_back(server: ModelServer) -> None:
-    """Nothing failed, but no request is left: the next one waits until the limit is renewed."""
+def test_an_exhausted_limit_delays_the_next_call(server: ModelServer) -> None:
+    """Nothing failed, but no request is left until the limit is renewed."""
     left = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "20s"}
     server.faults.append(Fault(headers=left))
     clock = ManualClock()
-    at = made(server, clock)
+    at = make_endpoint(server, clock)
     assert ask(server, at, RetryPolicy()).attempts == 1
     assert clock.slept == []
     assert ask(server, at, RetryPolicy()).attempts == 1
     assert 20 <= clock.slept[0] <= 22
 
 
-def test_without_a_named_wait_the_pauses_double_with_jitter(server: ModelServer) -> None:
-    """0.5, 1, 2, 4 seconds at most, and never less than half of that."""
+def test_without_retry_after_delays_double_with_jitter(server: ModelServer) -> None:
+    """At most 0.5, 1, 2, 4 seconds, and at least half of that."""
     server.faults.extend([Fault.status(500)] * 4)
     clock = ManualClock()
-    assert ask(server, made(server, clock), RetryPolicy()).attempts == 5
+    assert ask(server, make_endpoint(server, clock), RetryPolicy()).attempts == 5
     longest = [0.5, 1.0, 2.0, 4.0]
     assert all(most / 2 <= slept <= most for slept, most in zip(clock.slept, longest, strict=True))
 
 
-def test_a_refusal_halves_the_window_and_other_failures_do_not(server: ModelServer) -> None:
-    """429, 503 and 529 say that it is too much; 500 only that something broke."""
-    at = made(server, limiter=Limiter(window=16))
+def test_overload_halves_the_window(server: ModelServer) -> None:
+    """429, 503 and 529 do, 500 does not."""
+    at = make_endpoint(server, limiter=Limiter(window=16))
     windows = []
     for code in (500, 429, 503, 529):
         server.faults.append(Fault.status(code))
@@ -121,20 +121,20 @@ def test_a_refusal_halves_the_window_and_other_failures_do_not(server: ModelServ
     assert windows == [16, 8, 4, 2]
 
 
-def test_a_wait_longer_than_the_call_can_wait_fails_at_once(server: ModelServer) -> None:
-    """Retry-After: 30 with 10 s left is told as it is, without waiting, and may be tried later."""
+def test_a_pause_longer_than_the_timeout_fails_at_once(server: ModelServer) -> None:
+    """Retry-After: 30 with 10 s left is a retryable error, without waiting."""
     server.faults.append(Fault.status(429, retry_after=30))
-    began = time.perf_counter()
+    clock = ManualClock()
     with pytest.raises(CallFailed, match=r"asks for a pause of 30 s, which is longer") as caught:
-        ask(server, made(server), timeout=10.0)
-    assert time.perf_counter() - began < 5
+        ask(server, make_endpoint(server, clock), timeout=10.0)
+    assert clock.slept == []
     assert (caught.value.retryable, caught.value.retry_after) == (True, 30.0)
     assert len(server.calls) == 1
 
 
-def test_others_do_not_wait_for_a_pause_that_is_too_long_either(server: ModelServer) -> None:
-    """A call that begins during such a pause sends nothing and says why."""
-    at = made(server)
+def test_other_calls_do_not_wait_for_a_pause_that_is_too_long(server: ModelServer) -> None:
+    """A call that starts during such a pause sends nothing and says why."""
+    at = make_endpoint(server)
     at.limiter.pause(60)
     with pytest.raises(CallFailed, match=r"the model asks for a pause of 60 s") as caught:
         ask(server, at, RetryPolicy(timeout=1.0))
@@ -143,13 +143,13 @@ def test_others_do_not_wait_for_a_pause_that_is_too_long_either(server: ModelSer
     assert server.calls == []
 
 
-def test_the_deadline_covers_the_wait_for_a_place(server: ModelServer) -> None:
-    """A call that gets no place in its time fails in that time, and leaves the queue."""
-    at = made(server, limiter=Limiter(window=1))
+def test_the_deadline_covers_the_wait_for_a_slot(server: ModelServer) -> None:
+    """A call that gets no slot in its time fails and leaves the queue."""
+    at = make_endpoint(server, limiter=Limiter(window=1))
     server.faults.append(Fault.slow(1.5))
 
     async def main() -> tuple[float, str]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             slow = asyncio.create_task(at.send(http_call(server), read, QUICK))
             await asyncio.sleep(0.1)
             began = time.perf_counter()
@@ -160,68 +160,66 @@ def test_the_deadline_covers_the_wait_for_a_place(server: ModelServer) -> None:
             await slow
             return took, str(caught.value)
 
-    took, told = asyncio.run(main())
+    took, message = asyncio.run(main())
     assert took >= 0.19
-    assert "did not answer within 0.2 s in all" in told
+    assert "did not answer within 0.2 s in all" in message
     assert (at.limiter.in_flight, at.limiter.waiting) == (0, 0)
 
 
 def test_the_deadline_covers_all_requests_and_pauses(server: ModelServer) -> None:
-    """A server that hangs is given up in time, also if each request might take longer."""
+    """A hanging server times out, even if each request might take longer."""
     server.misbehave = lambda asked: Fault.hang(20)
-    began = time.perf_counter()
     with pytest.raises(CallFailed, match=r"did not answer within 0\.5 s in all") as caught:
-        ask(server, made(server), RetryPolicy(retries=9, retry_delay=0.01, timeout=0.2), timeout=0.5)
-    assert 0.45 <= time.perf_counter() - began < 10
+        ask(server, make_endpoint(server), RetryPolicy(retries=9, retry_delay=0.01, timeout=0.2), timeout=0.5)
     assert caught.value.retryable
 
 
-def test_a_time_out_names_the_last_failure_before_it(server: ModelServer) -> None:
-    """The server was broken, and then it hung: both is told."""
+def test_a_timeout_names_the_failure_before_it(server: ModelServer) -> None:
+    """The server failed, and then it hung."""
     server.faults += [Fault.status(500), Fault.hang(20)]
-    told = r"did not answer within 0\.5 s in all; before that it answered 500"
-    with pytest.raises(CallFailed, match=told):
-        ask(server, made(server), timeout=0.5)
+    message = r"did not answer within 0\.5 s in all; before that it answered 500"
+    with pytest.raises(CallFailed, match=message):
+        ask(server, make_endpoint(server), timeout=0.5)
 
 
-def test_no_time_left_sends_nothing(server: ModelServer) -> None:
-    """A call with no time at all fails before it asks."""
+def test_without_time_nothing_is_sent(server: ModelServer) -> None:
+    """A timeout of 0 fails before the request."""
     with pytest.raises(CallFailed, match="within 0 s"):
-        ask(server, made(server), timeout=0.0)
+        ask(server, make_endpoint(server), timeout=0.0)
     assert server.calls == []
 
 
-def test_no_pause_is_begun_that_would_outlast_the_deadline(server: ModelServer) -> None:
-    """With five seconds left, a pause of half a minute is not begun."""
+def test_no_pause_outlasts_the_deadline(server: ModelServer) -> None:
+    """With five seconds left, a pause of half a minute is not started."""
     server.faults.append(Fault.status(500))
-    began = time.perf_counter()
+    clock = ManualClock()
     with pytest.raises(CallFailed, match="no time was left for a retry") as caught:
-        ask(server, made(server), RetryPolicy(retry_delay=60.0), timeout=5.0)
-    assert time.perf_counter() - began < 4
+        ask(server, make_endpoint(server, clock), RetryPolicy(retry_delay=60.0), timeout=5.0)
+    assert clock.slept == []
     assert caught.value.retryable
 
 
-def test_one_request_that_takes_too_long_is_asked_again(server: ModelServer) -> None:
+def test_a_request_that_times_out_is_retried(server: ModelServer) -> None:
     """The first request hangs, the second is answered."""
     server.faults.append(Fault.hang(20))
-    answer = ask(server, made(server), RetryPolicy(retries=1, retry_delay=0.01, timeout=0.3))
+    answer = ask(server, make_endpoint(server), RetryPolicy(retries=1, retry_delay=0.01, timeout=0.3))
     assert answer.attempts == 2
 
 
 @pytest.mark.parametrize("body", [b'{"half": ', b"<html>", b"", b'{"text": "\xff"}'])
-def test_an_answer_that_is_cut_off_or_no_json_is_asked_for_again(server: ModelServer, body: bytes) -> None:
-    """Something on the way failed; the next answer is whole."""
+def test_an_unreadable_body_is_retried(server: ModelServer, body: bytes) -> None:
+    """Cut off or not JSON: the transfer failed."""
     server.faults.append(Fault.body(body))
-    assert ask(server, made(server)).attempts == 2
+    assert ask(server, make_endpoint(server)).attempts == 2
 
 
-def test_a_cancelled_call_leaves_nothing_behind(server: ModelServer) -> None:
-    """Its place and its connection are free again: with room for one, the next call is answered."""
+def test_a_cancelled_call_frees_its_slot_and_connection(server: ModelServer) -> None:
+    """With one slot, the next call is answered."""
     server.faults.append(Fault.hang(20))
-    at = made(server, limiter=Limiter(window=1))
+    at = make_endpoint(server, limiter=Limiter(window=1))
 
     async def main() -> int:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             call = asyncio.create_task(at.send(http_call(server), read, QUICK))
             while not server.calls:
                 await asyncio.sleep(0.01)
@@ -235,7 +233,7 @@ def test_a_cancelled_call_leaves_nothing_behind(server: ModelServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "expected"),
     [
         (Fault.status(400), "answered 400 Bad Request: "),
         (Fault.status(401), "check the key in MY_KEY"),
@@ -252,71 +250,71 @@ def test_a_cancelled_call_leaves_nothing_behind(server: ModelServer) -> None:
         (Fault.body(b"[1]"), "unexpected format: Expected `object`, got `array`"),
     ],
 )
-def test_what_will_not_pass_is_told_after_one_request(server: ModelServer, fault: Fault, told: str) -> None:
-    """Wrong keys, unknown models, empty purses and answers of another shape are not asked again."""
+def test_final_errors_are_not_retried(server: ModelServer, fault: Fault, expected: str) -> None:
+    """Wrong keys, unknown models, exceeded quotas and unexpected bodies."""
     server.misbehave = lambda asked: fault
     with pytest.raises(CallFailed) as caught:
-        ask(server, made(server))
-    assert told in str(caught.value)
+        ask(server, make_endpoint(server))
+    assert expected in str(caught.value)
     assert str(caught.value).startswith("the model ")
     assert "attempts" not in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(server.calls) == 1
 
 
-def test_what_does_not_pass_in_all_attempts_says_how_many_there_were(server: ModelServer) -> None:
-    """Three requests, then one line that says who, what and how often."""
+def test_the_error_counts_the_attempts(server: ModelServer) -> None:
+    """Three requests, then one line with the model, the failure and the number."""
     server.misbehave = lambda asked: Fault.status(502, body=b"<h1>Bad\n gateway</h1>")
     with pytest.raises(CallFailed) as caught:
-        ask(server, made(server))
+        ask(server, make_endpoint(server))
     assert str(caught.value) == ("the model answered 502 Bad Gateway: <h1>Bad gateway</h1> (3 attempts)")
     assert caught.value.retryable
 
 
-def test_a_status_without_a_name_and_a_word_is_told_by_its_number(server: ModelServer) -> None:
-    """Overload as one provider says it: 529, which has no phrase, and here no body."""
+def test_a_status_without_a_phrase_is_shown_by_number(server: ModelServer) -> None:
+    """529 has no phrase, and here no body."""
     server.misbehave = lambda asked: Fault.status(529, body=b"")
     with pytest.raises(CallFailed, match=r"^the model answered 529 \(3 attempts\)$"):
-        ask(server, made(server))
+        ask(server, make_endpoint(server))
 
 
-def test_a_server_that_is_not_there_is_told(server: ModelServer) -> None:
-    """A refused connection may pass, and is told with the name of what happened."""
+def test_an_unreachable_server_is_a_transient_error(server: ModelServer) -> None:
+    """The message has the name of the exception."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port = listening.getsockname()[1]
     nobody = HttpCall("the model", f"http://127.0.0.1:{port}/v1", BODY)
 
     async def main() -> None:
-        await made(server).send(nobody, read, QUICK)
+        await make_endpoint(server).send(nobody, read, QUICK)
 
     with pytest.raises(CallFailed, match=r"could not be reached: ConnectError.*3 attempts") as caught:
         asyncio.run(main())
     assert caught.value.retryable
 
 
-def test_an_address_that_cannot_be_asked_is_not_asked_again(server: ModelServer) -> None:
-    """A protocol that nobody speaks is a mistake, not a hiccup."""
+def test_an_unsupported_protocol_is_not_retried(server: ModelServer) -> None:
+    """It is a mistake, not a transient error."""
 
     async def main() -> None:
-        await made(server).send(HttpCall("the model", "gopher://x/", BODY), read, QUICK)
+        await make_endpoint(server).send(HttpCall("the model", "gopher://x/", BODY), read, QUICK)
 
     with pytest.raises(CallFailed, match="UnsupportedProtocol") as caught:
         asyncio.run(main())
     assert not caught.value.retryable
 
 
-def test_more_bytes_than_anybody_answers_are_not_read(server: ModelServer) -> None:
-    """An answer without end is given up, and not asked for again."""
+def test_a_body_that_is_too_long_is_refused(server: ModelServer) -> None:
+    """It is not read to its end, and not retried."""
     server.faults.append(Fault.huge(65 * 1024 * 1024))
     with pytest.raises(CallFailed, match="more than 67,108,864 bytes"):
-        ask(server, made(server), timeout=9.0)
+        ask(server, make_endpoint(server), timeout=9.0)
     assert len(server.calls) == 1
 
 
-def test_a_key_that_a_server_quotes_is_hidden(server: ModelServer) -> None:
-    """Neither in the error nor in an answer that will be kept."""
-    at = made(server)
+def test_a_quoted_key_is_hidden(server: ModelServer) -> None:
+    """Neither in the error nor in a response that is stored."""
+    at = make_endpoint(server)
     server.faults.append(Fault.status(400, body=f"key {SECRET} is bad".encode()))
     with pytest.raises(CallFailed) as caught:
         ask(server, at)
@@ -326,8 +324,8 @@ def test_a_key_that_a_server_quotes_is_hidden(server: ModelServer) -> None:
     assert ask(server, at).value == {"echo": "[hidden]"}
 
 
-def test_all_who_use_a_server_with_a_key_share_its_endpoint() -> None:
-    """The same origin and headers are one endpoint, for as long as somebody uses it."""
+def test_users_of_a_server_and_a_key_share_an_endpoint() -> None:
+    """Equal origin and headers are one endpoint, as long as it is used."""
     headers = {"Authorization": "Bearer x"}
     first = shared_endpoint("https://a.example", ApiKey("x"), headers)
     assert shared_endpoint("https://a.example", ApiKey("x"), dict(headers)) is first
@@ -341,11 +339,11 @@ def test_all_who_use_a_server_with_a_key_share_its_endpoint() -> None:
 
 def test_one_endpoint_serves_several_loops_in_several_threads(server: ModelServer) -> None:
     """Each loop has its own connections; the limiter is one, and at the end it is empty."""
-    at = made(server, limiter=Limiter(window=2))
+    at = make_endpoint(server, limiter=Limiter(window=2))
     answered: list[int] = []
 
     async def main() -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             calls = (at.send(http_call(server), read, QUICK) for _ in range(10))
             answered.extend(answer.attempts for answer in await asyncio.gather(*calls))
 
@@ -358,8 +356,8 @@ def test_one_endpoint_serves_several_loops_in_several_threads(server: ModelServe
     assert (at.limiter.in_flight, at.limiter.waiting) == (0, 0)
 
 
-def test_many_calls_use_several_lanes(server: ModelServer) -> None:
-    """Twenty calls at once need three lanes of eight; afterwards all are empty and closed."""
+def test_many_calls_use_several_clients(server: ModelServer) -> None:
+    """Twenty concurrent calls need three clients of eight; afterwards all are closed."""
 
     async def main() -> tuple[int, int]:
         opened = transport.ClientPool(server.url, {})
@@ -379,13 +377,13 @@ def test_many_calls_use_several_lanes(server: ModelServer) -> None:
 
 
 def test_proxies_are_not_used_for_this_machine(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proxy in the environment that does not exist stands in nobody's way here."""
+    """A proxy in the environment that does not exist does not matter."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
-    assert ask(server, made(server)).attempts == 1
+    assert ask(server, make_endpoint(server)).attempts == 1
 
 
-def test_elsewhere_certificates_are_checked() -> None:
+def test_certificates_are_checked_on_other_machines() -> None:
     """Only plain HTTP on this machine does without them."""
 
     async def main() -> None:
@@ -396,13 +394,13 @@ def test_elsewhere_certificates_are_checked() -> None:
     asyncio.run(main())
 
 
-def test_pauses_do_not_grow_for_ever() -> None:
-    """The hundredth pause is no longer than half a minute."""
+def test_pauses_are_limited() -> None:
+    """The hundredth pause is at most half a minute."""
     assert backoff_seconds(100, 0.5, random.Random(1)) <= MAX_BACKOFF_SECONDS
     assert backoff_seconds(1, 0.0, random.Random(1)) == 0.0
 
 
-def test_all_faults_of_the_options_are_told_at_once() -> None:
+def test_all_invalid_options_are_reported_at_once() -> None:
     """Three wrong options are three problems."""
     for wrong in ((-1, -1, 0), (True, True, True), (1.5, "x", float("nan"))):
         with pytest.raises(ModelError) as caught:
@@ -426,13 +424,13 @@ def test_all_faults_of_the_options_are_told_at_once() -> None:
         (b"x" * 1000, "x" * MAX_QUOTE + "…"),
     ],
 )
-def test_an_error_is_read_in_every_shape(body: bytes, message: str) -> None:
-    """The provider's words, or the beginning of whatever it is."""
+def test_an_error_body_is_read_in_every_format(body: bytes, message: str) -> None:
+    """The provider's message, or the beginning of the body."""
     assert read_error_body(body).message == message
 
 
-def test_an_error_tells_its_kind_code_parameter_and_wait() -> None:
-    """As far as the provider says them."""
+def test_an_error_body_has_type_code_parameter_and_delay() -> None:
+    """As far as the provider sends them."""
     openai = read_error_body(
         b'{"error":{"message":"m","type":"invalid","param":"seed","code":"unsupported_value"}}'
     )
@@ -445,20 +443,20 @@ def test_an_error_tells_its_kind_code_parameter_and_wait() -> None:
 
 
 @pytest.mark.parametrize("before", range(MAX_QUOTE - len(SECRET) - 1, MAX_QUOTE + 2))
-def test_a_key_at_the_place_where_a_message_is_cut_is_hidden(before: int) -> None:
-    """It is taken out before the message is shortened: no part of it is told."""
+def test_a_key_at_the_cut_of_a_message_is_hidden(before: int) -> None:
+    """It is removed before the message is shortened."""
     body = msgspec.json.encode({"error": {"message": "x" * before + SECRET + "y" * 50}})
     for quoted in (body, b"x" * before + SECRET.encode(), msgspec.json.encode("x" * before + SECRET)):
-        told = read_error_body(quoted, ApiKey(SECRET).hide).message
-        assert SECRET[:4] not in told
-        assert len(told) <= MAX_QUOTE + 1
+        message = read_error_body(quoted, ApiKey(SECRET).hide).message
+        assert SECRET[:4] not in message
+        assert len(message) <= MAX_QUOTE + 1
 
 
-def test_an_endpoint_hides_its_key_before_it_shortens(server: ModelServer) -> None:
+def test_an_endpoint_hides_its_key_before_it_shortens_a_message(server: ModelServer) -> None:
     """End to end: half a key is not in the error either."""
     quoted = b'{"error": {"message": "' + b"x" * (MAX_QUOTE - 9) + SECRET.encode() + b'"}}'
     server.faults.append(Fault.status(401, body=quoted))
     with pytest.raises(CallFailed) as caught:
-        asyncio.run(made(server).send(http_call(server), read, QUICK, 5.0))
+        asyncio.run(make_endpoint(server).send(http_call(server), read, QUICK, 5.0))
     assert SECRET[:6] not in str(caught.value)
     assert "[hidden]" in str(caught.value)

@@ -1,4 +1,4 @@
-"""A server that does not know schemas: it is asked in words, and its adapter says so."""
+"""A server without schemas gets instructions instead, and its adapter says so."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from proctor.errors import CallFailed, Unreadable
+from proctor.models import wire as schemas
 from proctor.models.connect import provider
 from proctor.models.model_calls import aask
-from proctor.models.wire import schemas
-from proctor.models.wrappers.cached import Cached, DiskKept
+from proctor.models.wrappers.cached import Cached, DiskCache
 from proctor.models.wrappers.limits import Paced
 from proctor.ports import ProviderAdapter
 from proctor.records.model import ModelRequest, ModelResponse
@@ -41,9 +41,9 @@ def _unknowing(wire: str) -> ModelServer:
     def misbehave(asked: RecordedRequest) -> Fault | None:
         return Fault.status(400, body=body) if asked.schema is not None else None
 
-    told = "It must fit this JSON Schema"
+    hint = "It must fit this JSON Schema"
     return ModelServer(
-        lambda asked: '{"name": "Paris"}' if told in str(asked.messages) else "no idea", misbehave=misbehave
+        lambda asked: '{"name": "Paris"}' if hint in str(asked.messages) else "no idea", misbehave=misbehave
     )
 
 
@@ -52,8 +52,8 @@ def _asked(model: ProviderAdapter) -> ModelResponse:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_the_same_call_is_asked_in_words(wire: str) -> None:
-    """Two requests for the first answer, one for the next; the adapter tells that it changed."""
+def test_a_rejected_schema_becomes_instructions(wire: str) -> None:
+    """Two requests for the first answer, one for the next; `fits_schema` changes."""
     with _unknowing(wire) as server:
         model = adapter_for(wire, server.url)
         before, first, after = model.fits_schema, _asked(model), model.fits_schema
@@ -64,18 +64,18 @@ def test_the_same_call_is_asked_in_words(wire: str) -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_wrappers_tell_it_too(wire: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What a model found out is not kept from those who ask through a wrapper."""
+def test_wrappers_pass_on_schema_support(wire: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A wrapper has the current `fits_schema` of its model."""
     with _unknowing(wire) as server:
         inside = adapter_for(wire, server.url)
-        model = Cached(Paced(inside, per_second=1000), DiskKept(tmp_path_factory.mktemp("kept")))
+        model = Cached(Paced(inside, per_second=1000), DiskCache(tmp_path_factory.mktemp("kept")))
         before, response, after = model.fits_schema, _asked(model), model.fits_schema
         assert (before, response.output, after) == (True, City("Paris"), False)
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_refusal_of_something_else_is_an_error(wire: str) -> None:
-    """Without a schema in the request, or without its name in the message, nothing is left out."""
+def test_other_rejections_are_errors(wire: str) -> None:
+    """Without a schema in the request, or its name in the message, nothing is left out."""
     with ModelServer() as server:
         model = adapter_for(wire, server.url)
         for message, schema in (("messages are too long", {"type": "object"}), (NAMED[wire], None)):
@@ -86,8 +86,8 @@ def test_a_refusal_of_something_else_is_an_error(wire: str) -> None:
         assert model.fits_schema
 
 
-def test_words_stand_under_the_users_or_alone() -> None:
-    """Some servers want user and assistant to take turns."""
+def test_instructions_follow_the_users_text_or_stand_alone() -> None:
+    """Some servers require user and assistant to alternate."""
     with _unknowing("openai") as server:
         model = adapter_for("openai", server.url)
         talk = (Message("user", "Which?"), Message("assistant", "Hm."))
@@ -98,14 +98,14 @@ def test_words_stand_under_the_users_or_alone() -> None:
     assert roles == [["user"], ["user", "assistant", "user"]]
 
 
-def test_an_objection_needs_a_schema() -> None:
-    """Names alone prove nothing."""
+def test_a_rejection_needs_a_schema_in_the_request() -> None:
+    """Names in the message are not enough."""
     assert not schemas.rejects_schema("response_format", asked(), ("response_format",))
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_server_that_ignores_schemas_is_told_with_the_remedy(wire: str) -> None:
-    """Prose twice, although a schema was sent: what to write is in the message."""
+def test_a_server_that_ignores_schemas_gets_a_fix(wire: str) -> None:
+    """Prose twice although a schema was sent: the message says what to write."""
     remedy = "if the server ignores schemas, connect it with fits_schema: false"
     with ModelServer(lambda asked: "Paris, I think.") as server:
         with pytest.raises(Unreadable, match=remedy):
@@ -115,8 +115,8 @@ def test_a_server_that_ignores_schemas_is_told_with_the_remedy(wire: str) -> Non
     assert remedy not in str(caught.value)
 
 
-def test_json_that_does_not_fit_says_nothing_of_schemas() -> None:
-    """The server did hold its model to JSON; something else is wrong."""
+def test_json_that_does_not_fit_has_no_schema_hint() -> None:
+    """The server did enforce JSON; something else is wrong."""
     with ModelServer(lambda asked: '{"town": "Paris"}') as server, pytest.raises(Unreadable) as caught:
         _asked(adapter_for("openai", server.url))
     assert "fits_schema" not in str(caught.value)
@@ -125,6 +125,6 @@ def test_json_that_does_not_fit_says_nothing_of_schemas() -> None:
 IN_WORDS = {"model": "http://127.0.0.1:9/v1#qwen", "fits_schema": False}
 
 
-def test_on_the_command_line_options_of_a_model_come_from_python() -> None:
-    """Where only an address can be written, it names a mapping with the options in it."""
+def test_on_the_command_line_model_options_come_from_python() -> None:
+    """Where only an address is possible, it names a mapping with the options."""
     assert provider("tests.providers.test_without_schemas:IN_WORDS").fits_schema is False

@@ -1,4 +1,4 @@
-"""The three adapters against the model server, impatient, for the tests of what goes wrong."""
+"""The three adapters against the model server, with short delays, for the tests of faults."""
 
 from __future__ import annotations
 

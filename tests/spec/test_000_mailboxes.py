@@ -200,7 +200,7 @@ def test_an_extended_lease_hides_the_message_for_longer(make: Make) -> None:
     box.send(1)
     message = receive_one(box, visibility_timeout=5)
     message.extend_visibility(600)
-    other = box.beside(box.name, None)
+    other = box.open_mailbox(box.name, None)
     assert list(other.receive()) == []
     message.acknowledge()
     assert box.approximate_count() == 0
@@ -212,7 +212,7 @@ def test_an_answer_goes_to_reply_to(make: Make) -> None:
     box, answers = make(), make()
     box.send("question", reply_to=answers)
     receive_one(box).reply("answer")
-    assert receive_one(box.beside(answers.name, None)).body == "answer"
+    assert receive_one(box.open_mailbox(answers.name, None)).body == "answer"
 
 
 @clause("000.MAILBOX.14", "EvalLoop", ruling="Mailbox contract")

@@ -1,1 +1,1 @@
-"""The targets room."""
+"""Tests of targets."""

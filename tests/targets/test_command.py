@@ -49,33 +49,33 @@ def test_usage_comes_with_the_output() -> None:
     assert ask(target) == Reply(4, Usage(7))
 
 
-def test_a_program_that_never_reads_its_input_is_no_trouble() -> None:
-    """A long input to a program that ignores it neither blocks nor fails the call."""
+def test_a_program_may_ignore_its_input() -> None:
+    """A long input that is not read neither blocks nor fails the call."""
     target = shell("""echo '{"output": "done"}'""")
     assert ask(target, Sample("1", "x" * 1_000_000)).output == "done"
 
 
-def test_long_inputs_and_outputs_pass_whole() -> None:
-    """More than a pipe holds goes through in both directions."""
+def test_long_inputs_and_outputs_are_complete() -> None:
+    """More than a pipe holds is passed in both directions."""
     assert ask(shell(ECHO), Sample("1", "é" * 300_000)).output["input"] == "é" * 300_000
 
 
-def test_a_failing_program_tells_its_code_and_last_words() -> None:
-    """A code other than 0 fails the call, with the end of standard error."""
+def test_a_failing_program_reports_its_code_and_stderr() -> None:
+    """An exit code other than 0 fails the call, with the end of standard error."""
     assert str(failure("cat >/dev/null; echo no model >&2; exit 3")) == snapshot("""\
 sh exited with code 3; standard error ends with:
 no model\
 """)
 
 
-def test_only_the_last_lines_of_a_long_complaint_are_told() -> None:
-    """Ten lines of standard error are enough."""
+def test_only_the_last_lines_of_stderr_are_shown() -> None:
+    """Ten lines are enough."""
     message = str(failure("for i in $(seq 5000); do echo line $i >&2; done; exit 1"))
     assert message.splitlines()[1:] == [f"line {number}" for number in range(4991, 5001)]
 
 
-def test_an_error_in_json_is_told_in_its_own_words() -> None:
-    """What the program says went wrong is the error, whether or not it exits with a code."""
+def test_an_error_in_json_is_the_error() -> None:
+    """The program's own message counts, whatever its exit code."""
     for code in (0, 1):
         found = failure(f"""echo '{{"error": "busy", "retryable": true}}'; exit {code}""")
         assert str(found) == "busy"
@@ -83,7 +83,7 @@ def test_an_error_in_json_is_told_in_its_own_words() -> None:
 
 
 def test_a_program_that_is_killed_names_the_signal() -> None:
-    """An end by a signal is told by the signal's name, or its number if it has none."""
+    """By the name of the signal, or by its number."""
     assert str(failure("kill -TERM $$")) == "sh was ended by SIGTERM"
     assert str(failure("kill -40 $$")) == "sh was ended by signal 40"
 
@@ -97,8 +97,8 @@ def test_a_program_that_is_killed_names_the_signal() -> None:
         ("echo oh dear; echo why >&2", "oh dear; standard error ends with:\nwhy"),
     ],
 )
-def test_an_answer_that_is_none_fails_the_call(script: str, message: str) -> None:
-    """Nothing, no output and no JSON are failures that say what came instead."""
+def test_an_invalid_answer_fails_the_call(script: str, message: str) -> None:
+    """No output, no "output" and invalid JSON are errors that show what came."""
     assert message in str(failure(script))
 
 
@@ -128,8 +128,8 @@ def everyone_is_gone(reader: int) -> bool:
         os.close(reader)
 
 
-def test_nothing_survives_a_time_out(tmp_path: Path) -> None:
-    """A call that is cancelled kills the program and the children it has started."""
+def test_a_timeout_kills_all_processes(tmp_path: Path) -> None:
+    """A cancelled call kills the program and its children."""
     fifo = tmp_path / "alive"
     os.mkfifo(fifo)
 
@@ -144,8 +144,8 @@ def test_nothing_survives_a_time_out(tmp_path: Path) -> None:
     assert everyone_is_gone(asyncio.run(cancel_when_started()))
 
 
-def test_nothing_survives_a_start_that_is_cancelled() -> None:
-    """A call cancelled while its process is being started leaves no process behind."""
+def test_a_cancelled_start_leaves_no_process() -> None:
+    """A call that is cancelled while its process starts leaves nothing behind."""
 
     async def cancel_at_once() -> set[str]:
         before = set(children())
@@ -168,8 +168,8 @@ def children() -> list[str]:
     return [child for file in found if file.exists() for child in file.read_text().split()]
 
 
-def test_what_is_left_in_the_background_does_not_hold_up_the_call(tmp_path: Path) -> None:
-    """A call ends with its program, and a child left behind is killed."""
+def test_background_processes_do_not_delay_the_call(tmp_path: Path) -> None:
+    """The call ends with its program, and a child that still runs is killed."""
     fifo = tmp_path / "alive"
     os.mkfifo(fifo)
     target = shell(f"""exec 9>'{fifo}'; sleep 600 & echo '{{"output": 1}}'; echo started >&9""")
@@ -185,8 +185,8 @@ def test_what_is_left_in_the_background_does_not_hold_up_the_call(tmp_path: Path
 
 
 @pytest.mark.skipif(shutil.which("setsid") is None, reason="needs the program setsid")
-def test_a_process_that_escapes_does_not_hold_up_a_cancellation() -> None:
-    """A child in a session of its own keeps the pipe open; the call can still be cancelled."""
+def test_a_detached_process_does_not_block_a_cancellation() -> None:
+    """A child in its own session keeps the pipe open; the call can still be cancelled."""
 
     async def cancel_soon() -> None:
         await asyncio.wait_for(shell("setsid sleep 1 & sleep 0.1").call(SAMPLE, {}), 0.3)
@@ -208,7 +208,7 @@ def test_many_calls_run_at_once() -> None:
 
 
 def test_the_event_loop_may_run_in_another_thread() -> None:
-    """Notebooks run our loop beside their own, in a thread."""
+    """Notebooks run our loop in a thread."""
     replies: list[Reply] = []
     thread = threading.Thread(target=lambda: replies.append(ask(shell(ECHO))))
     thread.start()
@@ -216,14 +216,14 @@ def test_the_event_loop_may_run_in_another_thread() -> None:
     assert replies[0].output["input"] == "hello"
 
 
-def test_a_command_is_split_into_words_and_never_given_to_a_shell() -> None:
-    """A string is cut as a shell would cut it, and its special signs mean nothing."""
+def test_a_command_is_never_run_by_a_shell() -> None:
+    """A string is split like a shell would, but special characters have no meaning."""
     target = CommandTarget("printf '{\"output\": \"%s\"}' '$HOME; ls'")
     assert ask(target).output == "$HOME; ls"
 
 
-def test_folder_and_environment_are_the_programs(tmp_path: Path) -> None:
-    """The program runs in the folder given, with the variables given beside its surroundings."""
+def test_cwd_and_env_apply_to_the_program(tmp_path: Path) -> None:
+    """`env` extends the environment."""
     program = tmp_path / "bot.sh"
     program.write_text("""#!/bin/sh\necho "{\\"output\\": \\"$PWD $MODE ${PATH:+path}\\"}"\n""")
     program.chmod(0o755)
@@ -231,8 +231,8 @@ def test_folder_and_environment_are_the_programs(tmp_path: Path) -> None:
     assert ask(target).output == f"{tmp_path} test path"
 
 
-def test_everything_wrong_is_told_when_the_target_is_made(tmp_path: Path) -> None:
-    """A missing program, a missing folder and a bad variable are usage errors, all at once."""
+def test_all_problems_are_reported_on_creation(tmp_path: Path) -> None:
+    """A missing program, a missing folder and a bad variable give one error."""
     with pytest.raises(TargetError) as missing:
         CommandTarget(["no-such-program"], name="bot")
     assert str(missing.value) == snapshot("""\
@@ -246,7 +246,7 @@ bot: the command cannot be run
 
 
 @pytest.mark.parametrize("command", ["", [], ["sh", 1], 7, "sh 'open"])
-def test_what_is_no_command_is_refused(command: object) -> None:
+def test_an_invalid_command_is_refused(command: object) -> None:
     """A command is a program and its arguments, all strings."""
     with pytest.raises(TargetError, match="is not a command"):
         CommandTarget(command)  # type: ignore[arg-type]
@@ -298,8 +298,8 @@ def test_the_identity_is_the_command_line() -> None:
     assert one.identity == again.identity != two.identity
 
 
-def test_options_are_the_programs_own_and_nothing_is_held() -> None:
-    """Any option is accepted, and closing has nothing to do."""
+def test_all_options_are_accepted() -> None:
+    """Only the program knows its options; closing does nothing."""
     target = shell(ECHO)
     assert target.check_options({"anything": 1}) == []
     assert not target.blocking

@@ -1,4 +1,4 @@
-"""Objects with `execute`, as the loop specification has them."""
+"""Objects with `execute`, as in the loop specification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP endpoints as targets, with a real server on this machine."""
+"""HTTP endpoints as targets, with a local server."""
 
 from __future__ import annotations
 
@@ -143,8 +143,8 @@ def test_plain_text_is_the_output(server: Server) -> None:
 
 
 @pytest.mark.parametrize("kind", [None, "application/problem+json", "Application/JSON"])
-def test_json_goes_by_several_names(server: Server, kind: str | None) -> None:
-    """An answer without a content type, or with a JSON-like one, is read as JSON."""
+def test_json_is_recognised_by_several_content_types(server: Server, kind: str | None) -> None:
+    """A response without a content type, or with a JSON-like one, is read as JSON."""
     server.answer = lambda asked: Answered(b'{"output": 1}', kind=kind)
     assert ask(HttpTarget(server.url)) == Reply(1)
 
@@ -161,15 +161,15 @@ def test_json_goes_by_several_names(server: Server, kind: str | None) -> None:
         (Answered(b'{"detail": "who?"}', 401), 'answered 401 Unauthorized: {"detail": "who?"}'),
     ],
 )
-def test_final_failures_say_what_came(server: Server, answer: Answered, message: str) -> None:
-    """An answer that is none fails the call for good, and shows the beginning of it."""
+def test_final_failures_quote_the_response(server: Server, answer: Answered, message: str) -> None:
+    """An invalid response fails the call for good and shows its beginning."""
     server.answer = lambda asked: answer
     found = failure(HttpTarget(server.url))
     assert message in str(found)
     assert not found.retryable
 
 
-def test_only_the_beginning_of_a_long_refusal_is_told(server: Server) -> None:
+def test_only_the_beginning_of_a_long_error_is_shown(server: Server) -> None:
     """200 characters of the body are enough."""
     server.answer = lambda asked: Answered(b"x" * 5000, 400)
     assert str(failure(HttpTarget(server.url, name="it"))) == (
@@ -178,16 +178,16 @@ def test_only_the_beginning_of_a_long_refusal_is_told(server: Server) -> None:
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 503])
-def test_trouble_that_may_pass_can_be_tried_again(server: Server, status: int) -> None:
-    """Too many requests and server errors are retryable, after the time the server names."""
+def test_transient_errors_are_retryable(server: Server, status: int) -> None:
+    """429 and server errors, after the time that the server names."""
     server.answer = lambda asked: Answered(b"", status, headers=(("Retry-After", "7"),))
     found = failure(HttpTarget(server.url))
     assert found.retryable
     assert found.retry_after == 7.0
 
 
-def test_a_date_to_wait_for_is_understood(server: Server) -> None:
-    """Retry-After may be a date; the wait is what is left until then."""
+def test_retry_after_may_be_a_date(server: Server) -> None:
+    """The wait is the time that is left until then."""
     until = (datetime.now(UTC) + timedelta(seconds=60)).strftime("%a, %d %b %Y %H:%M:%S GMT")
     server.answer = lambda asked: Answered(b"", 503, headers=(("Retry-After", until),))
     wait = failure(HttpTarget(server.url)).retry_after
@@ -207,13 +207,13 @@ def test_a_date_to_wait_for_is_understood(server: Server) -> None:
         ("Wed, 01 May 2024 11:00:00 GMT", 0.0),
     ],
 )
-def test_the_time_to_wait_is_read_or_unknown(header: str, seconds: float | None) -> None:
+def test_retry_after_is_read_or_unknown(header: str, seconds: float | None) -> None:
     """Seconds and dates are read, the past is no wait, and anything else is unknown."""
     assert seconds_until(header, NOON) == seconds
 
 
-def test_a_lost_connection_may_be_tried_again() -> None:
-    """Where nobody listens, the call fails and may succeed later."""
+def test_a_lost_connection_is_retryable() -> None:
+    """The call fails and may succeed later."""
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         found = failure(HttpTarget(f"http://127.0.0.1:{deaf.getsockname()[1]}", name="it"))
@@ -221,16 +221,16 @@ def test_a_lost_connection_may_be_tried_again() -> None:
     assert found.retryable
 
 
-def test_a_time_out_may_be_tried_again(server: Server) -> None:
-    """An answer that takes longer than the timeout is a failure that may pass."""
+def test_a_timeout_is_retryable(server: Server) -> None:
+    """A response that takes longer than the timeout is a transient error."""
     server.answer = lambda asked: Answered(b"", after=0.3)
     found = failure(HttpTarget(server.url, timeout=0.05))
     assert "ReadTimeout" in str(found)
     assert found.retryable
 
 
-def test_an_endless_answer_is_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a small compressed answer unfolds to is counted, too."""
+def test_a_response_that_is_too_long_is_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The decompressed size counts."""
     monkeypatch.setattr(wire, "MAX_BYTES", 100_000)
     bomb = gzip.compress(b" " * 1_000_000)
     server.answer = lambda asked: Answered(bomb, headers=(("Content-Encoding", "gzip"),))
@@ -257,10 +257,10 @@ def test_secrets_in_the_address_are_never_shown(server: Server) -> None:
 
 
 @pytest.mark.parametrize("written", ["{}", "{dashes}", "{json}", "{url}", "{base64}"])
-def test_a_header_that_a_server_echoes_does_not_get_into_the_output(
+def test_echoed_header_secrets_are_removed_from_outputs(
     server: Server, monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
-    """As it is, escaped as in JSON, as in a URL or in base64: outputs have no header secrets."""
+    """As plain text, escaped as in JSON or a URL, or in base64."""
     token = "tok/en-0123456789"
     monkeypatch.setenv("SERVICE_TOKEN", token)
     forms = {
@@ -269,21 +269,21 @@ def test_a_header_that_a_server_echoes_does_not_get_into_the_output(
         "url": quote(token, safe=""),
         "base64": b64encode(f"Bearer {token}".encode()).decode(),
     }
-    said = written.format(token, **forms)
+    result = written.format(token, **forms)
     headers = {"Authorization": "Bearer $SERVICE_TOKEN", "X-Tenant": "production"}
     target = HttpTarget(server.url, headers=headers)
     for kind in ("application/json", "text/plain"):
-        body = f'{{"output": "production {said}"}}'.encode()
+        body = f'{{"output": "production {result}"}}'.encode()
         server.answer = lambda asked, body=body, kind=kind: Answered(body, kind=kind)  # type: ignore[misc]
         output = str(ask(target).output)
         assert "[hidden]" in output
         assert token not in output
-        assert said not in output
+        assert result not in output
         assert "production" in output
 
 
-def test_a_new_key_is_no_other_endpoint() -> None:
-    """Secrets are no part of the identity: neither of headers nor of parameters."""
+def test_a_new_key_does_not_change_the_identity() -> None:
+    """Secrets in headers and parameters are not part of it."""
     url = "https://example.com/answer"
     one, other = (
         HttpTarget(f"{url}?model=b&api_key={key}", headers={"X-Api-Key": key}).spec.identity
@@ -292,15 +292,15 @@ def test_a_new_key_is_no_other_endpoint() -> None:
     assert one == other != HttpTarget(f"{url}?model=c&api_key=x").spec.identity
 
 
-def test_a_proxy_is_not_asked_about_this_machine(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An endpoint on this machine is reached though the environment names a proxy."""
+def test_a_proxy_is_not_used_for_this_machine(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A local endpoint is reached although the environment names a proxy."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     assert ask(HttpTarget(server.url)) == Reply("hi")
 
 
-def test_cookies_are_not_kept(server: Server) -> None:
-    """One sample's call leaves nothing that the next would carry along."""
+def test_cookies_are_not_stored(server: Server) -> None:
+    """One call leaves nothing for the next."""
     server.answer = lambda asked: Answered(b'{"output": 1}', headers=(("Set-Cookie", "who=me"),))
     ask(HttpTarget(server.url), times=2)
     assert ["Cookie" in asked.headers for asked in server.asked] == [False, False]
@@ -327,7 +327,7 @@ def test_many_calls_run_at_once(server: Server) -> None:
     assert asyncio.run(all_of_them()) == [str(number) for number in range(30)]
 
 
-def test_the_name_is_the_place_without_passwords() -> None:
+def test_the_name_has_no_passwords() -> None:
     """User, password and query are in neither the name nor the representation."""
     target = HttpTarget("https://me:secret@example.com:8443/v1/answer?key=secret")
     assert target.spec.name == "example.com:8443/v1/answer"
@@ -336,8 +336,8 @@ def test_the_name_is_the_place_without_passwords() -> None:
     assert HttpTarget("https://example.com", name="atlas").spec.name == "atlas"
 
 
-def test_the_identity_is_what_is_asked_and_never_shows_a_header() -> None:
-    """Another path, query, method or header is another target; only a digest of it is kept."""
+def test_the_identity_covers_the_request_without_showing_headers() -> None:
+    """Another path, query, method or header is another target; only a digest is stored."""
     url = "https://example.com/answer"
     identities = [
         HttpTarget(url).spec.identity,
@@ -352,14 +352,14 @@ def test_the_identity_is_what_is_asked_and_never_shows_a_header() -> None:
 
 
 @pytest.mark.parametrize("url", ["example.com", "ftp://example.com", "http://", "http://[", 7])
-def test_what_is_no_address_is_refused(url: Any) -> None:
-    """Only http and https URLs with a host are endpoints."""
+def test_an_invalid_url_is_refused(url: Any) -> None:
+    """Only http and https URLs with a host are valid."""
     with pytest.raises(TargetError, match="not an http or https URL"):
         HttpTarget(url)
 
 
-def test_other_faults_are_told_when_the_target_is_made() -> None:
-    """A method without a body and a timeout that is none are usage errors."""
+def test_other_invalid_arguments_are_refused_on_creation() -> None:
+    """A method without a body and an invalid timeout."""
     with pytest.raises(TargetError, match="the method 'GET' is not supported") as caught:
         HttpTarget("https://example.com", method="GET")
     assert caught.value.fix == "choose one of: PATCH, POST, PUT"
@@ -368,8 +368,8 @@ def test_other_faults_are_told_when_the_target_is_made() -> None:
             HttpTarget("https://example.com", timeout=timeout)  # type: ignore[arg-type]
 
 
-def test_options_are_the_endpoints_own() -> None:
-    """Any option is accepted: the endpoint alone knows what it takes."""
+def test_all_options_are_accepted() -> None:
+    """Only the endpoint knows which ones are valid."""
     target = HttpTarget("https://example.com")
     assert target.check_options({"anything": 1}) == []
     assert not target.blocking

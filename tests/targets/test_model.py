@@ -1,4 +1,4 @@
-"""A model as a target: what is asked for each sample, and what becomes the output."""
+"""A model as a target: the prompt of each sample, and the output."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ def run(target: Any, given: Any, **options: Any) -> Any:
     return result.output
 
 
-def test_a_text_is_asked_as_it_is() -> None:
-    """Without a prompt the input is the user's message, and nothing is added to it."""
+def test_a_text_is_sent_unchanged() -> None:
+    """Without a prompt the input is the user's message."""
     parrot = Parrot()
     assert run(ModelTarget(parrot), "What is 2 + 2?") == "What is 2 + 2?"
     assert parrot.asked[0].messages == (Message("user", "What is 2 + 2?"),)
 
 
-def test_a_prompt_has_a_place_for_the_input() -> None:
-    """`$input` is replaced once: dollar signs in the input stay what they are."""
+def test_the_input_replaces_its_placeholder() -> None:
+    """`$input` is replaced once: dollar signs in the input stay."""
     target = ModelTarget(Parrot(), prompt="Answer briefly: $input")
     assert run(target, "What does $input cost?") == "Answer briefly: What does $input cost?"
 
@@ -73,14 +73,14 @@ def test_a_list_of_turns_is_a_conversation() -> None:
     assert [message.role for message in parrot.asked[0].messages] == ["system", "user", "assistant", "user"]
 
 
-def test_a_turn_that_is_none_is_the_error_of_its_trial() -> None:
-    """A conversation with something else in it fails that sample, and says what a turn is."""
+def test_an_invalid_turn_fails_its_sample() -> None:
+    """The error says what a turn is."""
     report = evaluate(ModelTarget(Parrot()), [Sample("s", [{"who": "me"}])], exact_match, history=False)
     assert "a turn of a conversation is {role, content}" in (report.results[0].error or "")
 
 
-def test_a_prompt_may_stand_in_its_own_file(tmp_path: Path) -> None:
-    """A Markdown file with a head; it may have a system part."""
+def test_a_prompt_may_be_a_file(tmp_path: Path) -> None:
+    """A Markdown file with a front matter; it may have a system section."""
     file = tmp_path / "answer.md"
     file.write_text(
         "---\nkey: answer\nparameters: {input: str}\n---\n"
@@ -94,7 +94,7 @@ def test_a_prompt_may_stand_in_its_own_file(tmp_path: Path) -> None:
     )
 
 
-def test_configurations_set_the_settings_anew() -> None:
+def test_configurations_override_settings() -> None:
     """Each configuration may have its own temperature, prompt or model."""
     one, other = Parrot("test:one"), Parrot("test:other")
     evaluate(
@@ -113,7 +113,7 @@ def test_configurations_set_the_settings_anew() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "expected"),
     [
         ({"temprature": 1}, "did you mean 'temperature'?"),
         ({"temperature": "hot"}, "an option does not fit"),
@@ -122,17 +122,17 @@ def test_configurations_set_the_settings_anew() -> None:
         ({"model": "opnai:gpt"}, "did you mean 'openai'?"),
     ],
 )
-def test_a_wrong_option_is_told_before_anything_runs(options: dict[str, Any], said: str) -> None:
+def test_a_wrong_option_is_reported_before_the_run(options: dict[str, Any], expected: str) -> None:
     """Misspelt settings, prompts and models are found when the run is prepared."""
     parrot = Parrot()
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as caught:
         run(ModelTarget(parrot), "x", configurations={"c": options})
-    assert said in str(told.value)
+    assert expected in str(caught.value)
     assert parrot.asked == []
 
 
-def test_a_refusal_is_what_the_model_said() -> None:
-    """What it said instead of an answer is the output, for evaluators to judge."""
+def test_a_refusal_is_the_output() -> None:
+    """Evaluators score the text of the refusal."""
     assert run(ModelTarget(Parrot(refusal="I will not.")), "x") == "I will not."
 
 
@@ -171,8 +171,8 @@ def test_an_address_with_a_model_after_the_hash_is_a_model() -> None:
     assert as_target("http://127.0.0.1:9/answer").spec.kind == "http"
 
 
-def test_options_of_the_provider_may_stand_beside_the_settings(tmp_path: Path) -> None:
-    """A wrapper in an eval file: the model, what it is of, and the prompt in one mapping."""
+def test_provider_options_may_accompany_the_settings(tmp_path: Path) -> None:
+    """A wrapper in an eval file: the model, its `of`, and the prompt in one mapping."""
     parrot = Parrot()
     written = {"model": f"record:{tmp_path / 'calls.jsonl'}", "of": parrot, "prompt": "Say $input"}
     assert run(as_target(written), "x") == "Say x"
@@ -180,34 +180,34 @@ def test_options_of_the_provider_may_stand_beside_the_settings(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("prompt", ["no placeholder", "answer.txt"])
-def test_a_prompt_without_a_place_for_the_input_is_refused(prompt: str) -> None:
-    """Every sample would be asked the same."""
+def test_a_prompt_without_a_placeholder_is_refused(prompt: str) -> None:
+    """It would be the same for all samples."""
     with pytest.raises(TargetError, match="no placeholder for the input"):
         ModelTarget(Parrot(), prompt=prompt)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [("Where?", "the input is not a mapping"), ({"question": "Where?"}, "did you mean 'question'?")],
 )
-def test_a_placeholder_that_nothing_fills_is_named(given: Any, said: str) -> None:
-    """With what the input has instead."""
+def test_an_unfilled_placeholder_is_named(given: Any, expected: str) -> None:
+    """The error lists the keys of the input."""
     report = evaluate(
         ModelTarget(Parrot(), prompt="Q: $qestion"), [Sample("s", given)], exact_match, history=False
     )
-    assert said in (report.results[0].error or "")
+    assert expected in (report.results[0].error or "")
 
 
 def test_a_key_in_a_configuration_is_refused() -> None:
     """Configurations are stored with the run."""
     keyed = {"model": "openai:gpt-4o-mini", "api_key": "sk-secret"}
-    with pytest.raises(ConfigError, match="api_key_env") as told:
+    with pytest.raises(ConfigError, match="api_key_env") as caught:
         run(ModelTarget(Parrot()), "x", configurations={"c": {"model": keyed}})
-    assert "sk-secret" not in str(told.value)
+    assert "sk-secret" not in str(caught.value)
 
 
 def test_two_functions_of_one_name_are_two_targets() -> None:
-    """A changed function behind the same name is another target, also for the cache."""
+    """A changed function with the same name is another target, also for the cache."""
 
     def make(answer: str) -> Any:
         def model(prompt: str) -> str:
@@ -219,7 +219,7 @@ def test_two_functions_of_one_name_are_two_targets() -> None:
     assert ModelTarget(make("a")).spec == ModelTarget(make("a")).spec
 
 
-def test_a_slip_in_the_name_of_a_provider_is_told() -> None:
-    """A model was meant, not a Python module."""
+def test_a_misspelt_provider_is_suggested() -> None:
+    """The address is taken for a model, not for a Python module."""
     with pytest.raises(TargetError, match="did you mean 'openai'"):
         as_target("opnai:gpt-4o-mini")

@@ -1,4 +1,4 @@
-"""What a callable takes, and what is wrong with options before a run."""
+"""The options of a callable are checked before a run."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def test_good_options_have_no_faults() -> None:
     assert parameters.check({"model": "small", "temperature": 1.0}) == []
 
 
-def test_every_fault_is_told_at_once() -> None:
-    """A misspelt option, a clash with the input and a missing option come in one list."""
+def test_all_faults_are_reported_at_once() -> None:
+    """A misspelt option, a clash with the input and a missing option in one list."""
     assert parameters_of(answer, "answer").check({"temprature": 1.0, "question": "?"}) == [
         "there is no option 'temprature': did you mean 'temperature'?",
         "the option 'question' has the name of the parameter for the input",
@@ -59,8 +59,8 @@ def test_a_positional_only_input_leaves_its_name_free() -> None:
     assert parameters_of(anything, "anything").check({"question": 1}) == []
 
 
-def test_the_input_may_come_among_many() -> None:
-    """`*args` takes the input and gives no option to clash with."""
+def test_star_args_take_the_input() -> None:
+    """`*args` takes the input and clashes with no option."""
 
     def many(*inputs: str, loud: bool = False) -> Any:
         return inputs
@@ -69,15 +69,15 @@ def test_the_input_may_come_among_many() -> None:
     assert parameters_of(many, "many").check({"inputs": 1}) != []
 
 
-def test_a_partial_has_given_its_options() -> None:
-    """An option bound by a partial is no longer needed and can still be changed."""
+def test_options_bound_by_a_partial_are_optional() -> None:
+    """They can still be changed."""
     bound = functools.partial(answer, model="small")
     assert parameters_of(bound, "answer").check({}) == []
     assert parameters_of(bound, "answer").check({"model": "large"}) == []
 
 
-def test_a_function_that_tells_nothing_takes_anything() -> None:
-    """Some functions written in C have no signature; their options are theirs to check."""
+def test_a_function_without_a_signature_takes_all_options() -> None:
+    """Some functions written in C have none; they check their options themselves."""
     assert parameters_of(max, "max").check({"key": len}) == []
 
 
@@ -86,16 +86,16 @@ def test_a_function_that_tells_nothing_takes_anything() -> None:
     [lambda: None, lambda *, question: question, lambda **options: options],
     ids=["nothing", "keyword only", "kwargs only"],
 )
-def test_a_function_without_a_place_for_the_input_is_refused(function: Any) -> None:
-    """The input goes by place, so a positional parameter must be there."""
+def test_a_function_without_a_positional_parameter_is_refused(function: Any) -> None:
+    """The input is passed by position."""
     with pytest.raises(TargetError, match="no positional parameter for the input") as caught:
         parameters_of(function, "mine")
     assert caught.value.where == "mine"
     assert "def answer(question)" in caught.value.fix
 
 
-def test_a_parameter_that_cannot_be_reached_is_refused() -> None:
-    """A second positional-only parameter without a default can never be given an option."""
+def test_a_required_positional_only_option_is_refused() -> None:
+    """Options are passed by name, so it could never get a value."""
 
     def unreachable(question: str, model: str, /) -> str:
         return question + model
@@ -104,8 +104,8 @@ def test_a_parameter_that_cannot_be_reached_is_refused() -> None:
         parameters_of(unreachable, "mine")
 
 
-def test_a_parameter_that_need_not_be_reached_is_left_alone() -> None:
-    """A second positional-only parameter with a default does no harm and is no option."""
+def test_an_optional_positional_only_parameter_is_ignored() -> None:
+    """A second positional-only parameter with a default is not an option."""
 
     def reachable(question: str, model: str = "small", /) -> str:
         return question + model

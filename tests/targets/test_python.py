@@ -96,8 +96,8 @@ def test_a_reply_passes_through() -> None:
     assert from_function(lambda text: reply, "it").call(SAMPLE, {}) is reply
 
 
-def test_something_to_await_is_never_taken_for_the_output() -> None:
-    """A plain function around an async one is told to become async, and is no silent success."""
+def test_an_awaitable_is_not_an_output() -> None:
+    """A plain function that returns an awaitable is an error that asks for `async def`."""
     for function in (lambda text: whisper(text), lambda text: Waiting()):
         with pytest.raises(TargetError, match="returned an awaitable") as caught:
             from_function(function, "it").call(SAMPLE, {})
@@ -134,8 +134,8 @@ def test_the_identity_follows_the_code_and_what_is_bound() -> None:
     assert from_function(Shouter("!"), "it").spec.identity == identities[2]
 
 
-def test_closing_and_showing_need_nothing() -> None:
-    """The callable is its owner's to close; the target shows its kind and name."""
+def test_closing_does_nothing() -> None:
+    """The callable belongs to the user; the representation shows kind and name."""
     target = from_function(shout, "shout")
     asyncio.run(target.close())
     assert repr(target) == "function target 'shout'"

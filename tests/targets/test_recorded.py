@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor import evaluate, exact_match
@@ -45,8 +45,8 @@ def test_outputs_come_from_a_file_by_id(tmp_path: Path) -> None:
     assert [ask(target, "2"), ask(target, "1")] == [Reply({"a": [1]}), Reply("é")]
 
 
-def test_everything_recorded_comes_along(tmp_path: Path) -> None:
-    """Usage, session and latency are what they were."""
+def test_usage_session_and_latency_are_returned(tmp_path: Path) -> None:
+    """As they were recorded."""
     row = {
         "id": "1",
         "output": None,
@@ -85,13 +85,13 @@ def test_a_missing_recording_names_the_sample(tmp_path: Path) -> None:
     assert failure(target, "2") == "there is no recording for sample '2'"
 
 
-def test_a_recorded_error_fails_as_it_did() -> None:
-    """Ruling 1: a recorded error stays an error, in its own words."""
+def test_a_recorded_error_is_raised() -> None:
+    """Ruling 1: a recorded error stays an error, with its own text."""
     assert failure(RecordedTarget([{"id": "1", "error": "TimeoutError: 30 s"}])) == ("TimeoutError: 30 s")
 
 
-def test_all_bad_lines_are_told_with_their_numbers(tmp_path: Path) -> None:
-    """Every fault of a file comes at once, and line numbers count real lines."""
+def test_all_bad_lines_are_reported_with_their_numbers(tmp_path: Path) -> None:
+    """All faults of a file at once; line numbers count real lines."""
     path = written(
         tmp_path,
         {"id": "1", "output": "a"},
@@ -104,8 +104,8 @@ def test_all_bad_lines_are_told_with_their_numbers(tmp_path: Path) -> None:
     )
     with pytest.raises(TargetError) as caught:
         RecordedTarget(path)
-    told = [(where.rpartition("/")[2], what) for where, what in caught.value.problems]
-    assert told == [
+    values = [(where.rpartition("/")[2], what) for where, what in caught.value.problems]
+    assert values == [
         ("outputs.jsonl:3", "Expected `object`, got `array`"),
         ("outputs.jsonl:4", "the id '1' is recorded already"),
         ("outputs.jsonl:5", "there is neither an output nor an error"),
@@ -114,8 +114,8 @@ def test_all_bad_lines_are_told_with_their_numbers(tmp_path: Path) -> None:
     ]
 
 
-def test_bad_recordings_in_memory_are_told_by_number() -> None:
-    """Recordings in a list are held to the same rules as lines of a file."""
+def test_bad_recordings_in_memory_are_reported_by_number() -> None:
+    """Recordings in a list follow the same rules as lines of a file."""
     with pytest.raises(TargetError) as caught:
         RecordedTarget([{"id": "1", "output": 1}, {"output": 2}, {"id": "1", "output": 3}])
     assert [where for where, _ in caught.value.problems] == ["recording 2", "recording 3"]
@@ -129,8 +129,8 @@ def test_a_file_that_starts_with_a_byte_order_mark_is_read(tmp_path: Path) -> No
     assert [ask(target, "1"), ask(target, "2")] == [Reply("a"), Reply("b")]
 
 
-def test_a_file_that_changes_underneath_is_noticed(tmp_path: Path) -> None:
-    """What was indexed is what is read, or the call fails."""
+def test_a_file_that_changes_after_indexing_fails_the_call(tmp_path: Path) -> None:
+    """The indexed content is read, or the call fails."""
     path = written(tmp_path, {"id": "1", "output": "a"})
     target = RecordedTarget(path)
     stamp = path.stat()
@@ -151,8 +151,8 @@ def test_a_file_that_changes_underneath_is_noticed(tmp_path: Path) -> None:
         (b"1", "bytes cannot contain recordings"),
     ],
 )
-def test_recordings_that_are_none_are_refused(outputs: Any, message: str) -> None:
-    """A missing file, no recordings at all and other objects are usage errors."""
+def test_invalid_recordings_are_refused(outputs: Any, message: str) -> None:
+    """A missing file, no recordings and other objects are usage errors."""
     with pytest.raises(TargetError, match=message):
         RecordedTarget(outputs)
 
@@ -193,8 +193,8 @@ def test_a_single_configuration_need_not_be_chosen() -> None:
     assert ask(target) == Reply("a")
 
 
-def test_recordings_without_a_configuration_stand_for_all() -> None:
-    """A configuration's own recording comes first, then the one for everybody."""
+def test_recordings_without_a_configuration_apply_to_all() -> None:
+    """A configuration's own recording comes first."""
     target = RecordedTarget([{"id": "1", "output": "all"}, *BY_CONFIGURATION[1:]])
     assert target.check_options({"configuration": "zzz"}) == []
     assert ask(target, "1", configuration="b") == Reply("b1")
@@ -206,8 +206,8 @@ def test_the_epochs_of_a_run_are_those_of_the_recordings() -> None:
     target = RecordedTarget([{"id": "1", "output": n, "epoch": n} for n in range(2)])
     report = evaluate(target, [Sample("1", "?", 1)], exact_match, epochs=3, history=False)
     assert [result.output for result in report.results] == [0, 1, None]
-    said = "CallFailed: there is no recording for sample '1' in epoch 2"
-    assert report.results[2].error == said
+    message = "CallFailed: there is no recording for sample '1' in epoch 2"
+    assert report.results[2].error == message
 
 
 def test_the_identity_is_the_content(tmp_path: Path) -> None:
@@ -221,14 +221,15 @@ def test_the_identity_is_the_content(tmp_path: Path) -> None:
     assert RecordedTarget({"1": "a"}).spec.identity != RecordedTarget({"1": "b"}).spec.identity
 
 
-def test_nothing_is_held_open() -> None:
-    """Closing has nothing to do; the representation is the name."""
+def test_no_file_stays_open() -> None:
+    """Closing does nothing; the representation is the name."""
     target = RecordedTarget({"1": "a"}, name="march")
     asyncio.run(target.close())
     assert repr(target) == "RecordedTarget('march')"
     assert not target.blocking
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=30), min_size=1, max_size=20))
 def test_a_file_and_memory_give_the_same(tmp_path_factory: Any, outputs: dict[str, str]) -> None:
     """Whatever is written to a file is found in it, as it would be in memory."""

@@ -1,4 +1,4 @@
-"""Whatever is named as a target becomes one."""
+"""Functions, addresses, mappings and objects become targets."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def test_name_and_version_can_be_given_to_every_kind(thing: Any) -> None:
     asyncio.run(labelled.close())
 
 
-def test_a_ready_target_is_taken_as_it_is() -> None:
-    """Targets of ours, and of anybody who follows the port, pass through."""
+def test_a_target_object_is_used_unchanged() -> None:
+    """Our targets and any object that follows the protocol."""
 
     class Mine:
         spec = TargetSpec("mine", "function")
@@ -102,8 +102,8 @@ def test_a_ready_target_is_taken_as_it_is() -> None:
     assert as_target(mine, version="2").call(SAMPLE, {}) == "hello"
 
 
-def test_classes_of_ours_can_be_given_ready() -> None:
-    """The three kinds that a file can name can also be made in Python."""
+def test_target_classes_can_be_used_in_python() -> None:
+    """The three kinds that a file can name."""
     for target in (CommandTarget(["cat"]), HttpTarget("http://localhost:1"), RecordedTarget({"1": 1})):
         assert as_target(target) is target
 
@@ -151,8 +151,8 @@ Fix: pass an instance, such as Loop(), or a function\
 """)
 
 
-def test_what_cannot_be_called_is_refused() -> None:
-    """Anything else says what would be taken."""
+def test_an_object_that_cannot_be_called_is_refused() -> None:
+    """The error says what is accepted."""
     with pytest.raises(TargetError) as caught:
         as_target(7)
     assert str(caught.value) == snapshot("""\

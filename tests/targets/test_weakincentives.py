@@ -1,4 +1,4 @@
-"""An unchanged loop of the weakincentives package is a target: its answer, tools and tokens."""
+"""A loop of the weakincentives package is a target without changes: its answer, tools and tokens."""
 
 # Types are checked as Python 3.11 sees them, for which the package does not exist.
 # mypy: ignore-errors
@@ -161,11 +161,11 @@ def test_its_session_is_told_in_our_events() -> None:
     target = as_target(loop())
     assert target.blocking
     session = target.call(Sample("it", "capital of Italy?"), {}).session
-    asked, called, said, model, city = session
+    asked, called, message, model, city = session
     assert isinstance(asked, Message)
     assert asked.content.endswith("capital of Italy?")
     assert called == ToolCall("look_up", {"text": "capital of Italy?"}, {"name": "Rome"}, call_id="c1")
-    assert said == Message("assistant", "Rome")
+    assert message == Message("assistant", "Rome")
     assert model == ModelCall("offline", Usage(20, 3))
     assert city.data == City("Rome")
 

@@ -1,11 +1,11 @@
-"""The JSON that goes to programs and endpoints and comes back from them."""
+"""The JSON protocol of programs and endpoints."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.errors import CallFailed
@@ -23,9 +23,10 @@ values = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(values, values)
-def test_what_is_asked_and_answered_is_what_was_meant(asked: Any, answered: Any) -> None:
-    """Any JSON value goes out as the input and comes back as the output unchanged."""
+def test_inputs_and_outputs_survive_the_wire(asked: Any, answered: Any) -> None:
+    """Any JSON value is sent as the input and returned as the output unchanged."""
     sent = codec.decode(encode_call(Sample("1", asked), {"a": 1}), dict)
     assert sent == {"id": "1", "input": asked, "options": {"a": 1}}
     assert parse_reply(codec.encode({"output": answered}), "it") == Reply(answered)
@@ -64,14 +65,14 @@ def test_a_bad_answer_says_what_is_wrong(answer: bytes, message: str) -> None:
 @pytest.mark.parametrize(
     "answer", [b"Traceback", b"[1]", b'{"output": 1, "usage": {"inputs": 2}}', b'{"output": "\xff"}']
 )
-def test_an_answer_of_another_shape_is_refused(answer: bytes) -> None:
-    """Text, other JSON and unknown kinds of usage are not read as an output."""
+def test_a_response_of_another_shape_is_refused(answer: bytes) -> None:
+    """Text, other JSON and unknown fields of usage are errors."""
     with pytest.raises(CallFailed, match=r"it sent (invalid JSON|an invalid usage)"):
         parse_reply(answer, "it")
 
 
-def test_an_error_may_be_tried_again_if_it_says_so() -> None:
-    """A program that knows that its trouble may pass can say so."""
+def test_an_error_may_be_marked_as_retryable() -> None:
+    """A program can say that its error is transient."""
     failure = find_failure(b'{"error": "busy", "retryable": true}')
     assert failure is not None
     assert failure.retryable
@@ -82,5 +83,5 @@ def test_an_error_may_be_tried_again_if_it_says_so() -> None:
 def test_secrets_are_hidden_before_a_text_is_cut() -> None:
     """No beginning of a secret is left at the edge of a shortened text."""
     text = ("x" * 5 + "secret").encode()
-    assert excerpt(text, lambda said: said.replace("secret", "-"), length=8) == "xxxxx-"
+    assert excerpt(text, lambda message: message.replace("secret", "-"), length=8) == "xxxxx-"
     assert excerpt(text, length=8) == "xxxxxsec…"

@@ -20,7 +20,7 @@ from proctor.distributed.leased_messages import WORKER_STOPPED, LeasedMessage, L
 from proctor.distributed.notices import NoticeSender
 from proctor.engine.plan import Job
 from proctor.errors import MailboxClosed, MailboxError
-from proctor.mailboxes.limits import MAX_MESSAGES
+from proctor.mailboxes.core import MAX_MESSAGES
 from proctor.ports import Mailbox, Message
 from proctor.records.mail import EvalRequest
 

@@ -241,7 +241,7 @@ class Outbox:
             assert self._results is not None  # else the request was rejected
             return self._results
         if name not in self._replies:
-            self._replies[name] = self._requests.beside(name, EvalResult)
+            self._replies[name] = self._requests.open_mailbox(name, EvalResult)
             if len(self._replies) > MAX_MAILBOXES:
                 self._replies.pop(next(iter(self._replies))).close()
         return self._replies[name]

@@ -195,7 +195,7 @@ class MailboxBackend:
         """Send requests and receive results; remove the results' mailbox after a complete run."""
         refuse_cache(run)
         name = results_name(self.requests.name, run.run_id)
-        results = self.requests.beside(name, EvalResult)
+        results = self.requests.open_mailbox(name, EvalResult)
         remote = RemoteRunner(self, results, plan, run, progress, spending)
         try:
             async with remote:

@@ -14,7 +14,7 @@ from proctor.distributed.batches import WAKE_SECONDS, Backoff, SupervisedThread,
 from proctor.distributed.dead_letters import DeadLetterPoller, UnreadableResultPoller
 from proctor.distributed.delivery_counts import DeliveryCounts
 from proctor.errors import MailboxClosed, MailboxError
-from proctor.mailboxes.limits import MAX_MESSAGES
+from proctor.mailboxes.core import MAX_MESSAGES
 from proctor.ports import Mailbox, Message
 from proctor.records.trial import EvalResult
 

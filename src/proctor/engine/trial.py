@@ -417,7 +417,7 @@ class Scorer:
         outer = sessions.current.set(session)
         token = None
         if self._responses is not None:
-            token = call_context.set(call_context.get()._replace(kept=self._responses))
+            token = call_context.set(call_context.get()._replace(response_store=self._responses))
         try:
             if timer is not None:
                 stopwatch.set_stopwatch(timer)

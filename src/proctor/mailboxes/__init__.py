@@ -13,6 +13,5 @@ EXPORTS = {
     "records.mail": ("DeadLetter", "EvalRequest"),
 }
 
-__all__ = ["DeadLetter", "EvalRequest", "InMemoryMailbox", "Mailbox", "RedisMailbox", "SQSMailbox"]
-
 __getattr__, __dir__ = lazy_names("proctor.mailboxes", EXPORTS)
+__all__ = __dir__()

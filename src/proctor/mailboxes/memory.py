@@ -12,12 +12,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from proctor.core.clock import Clock, SystemClock
 from proctor.errors import ConfigError, ReceiptExpired
-from proctor.mailboxes import limits
+from proctor.mailboxes import core
+from proctor.mailboxes.core import BodyT, LeasedMessage, StoredMailbox
 from proctor.ports import Mailbox, Message
 from proctor.records import codec
 from proctor.records.mail import DeadLetter
@@ -35,7 +36,7 @@ class Entry:
     body: Any
     enqueued_at: datetime
     reply_to: str | None
-    answers: Mailbox[Any] | None
+    reply_mailbox: Mailbox[Any] | None
     id: str = field(default_factory=lambda: uuid4().hex)
     count: int = 0
     forgiven: bool = False
@@ -47,13 +48,11 @@ class Entry:
     def record_return(self, reason: str) -> None:
         """Record that the latest delivery was returned, and invalidate its receipt."""
         self.receipt = None
-        self.history.append(limits.history_line(self.count, reason))
-        del self.history[: -limits.MAX_HISTORY]
+        self.history.append(core.history_line(self.count, reason))
+        del self.history[: -core.MAX_HISTORY]
 
 
 class Lease(NamedTuple):
-    """One delivery and its receipt."""
-
     entry: Entry
     receipt: str
     delivery: int
@@ -73,7 +72,7 @@ class Queue:
         # outdated and ignored.
         self._scheduled: list[tuple[float, int, Entry]] = []
         self._turns = itertools.count(1)
-        self._dead: deque[DeadLetter] = deque(maxlen=limits.MAX_DEAD_LETTERS)
+        self._dead: deque[DeadLetter] = deque(maxlen=core.MAX_DEAD_LETTERS)
         self.is_removed = False
 
     def __len__(self) -> int:
@@ -84,7 +83,7 @@ class Queue:
         added = list(entries)
         with self.changed:
             if capacity is not None and len(self._entries) + len(added) > capacity:
-                raise limits.full_error(self.name, capacity)
+                raise core.full_error(self.name, capacity)
             self._entries.update(added)
             if delay <= 0:
                 self._waiting.extend(added)
@@ -111,7 +110,7 @@ class Queue:
                 entry = self._waiting.popleft()
                 is_spent = max_deliveries is not None and entry.count >= max_deliveries
                 if is_spent and not entry.forgiven:
-                    self._bury(entry, limits.describe_deliveries(entry.count))
+                    self._bury(entry, core.describe_deliveries(entry.count))
                     continue
                 entry.count += 1
                 entry.forgiven = provisional
@@ -122,17 +121,16 @@ class Queue:
             return leases
 
     def seconds_to_next(self) -> float:
-        """Seconds until the next delayed or leased message is due."""
         return self._scheduled[0][0] - self.clock.monotonic() if self._scheduled else math.inf
 
-    def acknowledge(self, lease: Lease) -> None:
+    def acknowledge(self, message: LeasedMessage[Any]) -> None:
         with self.changed:
-            self._drop(self._leased_entry(lease))
+            self._drop(self._leased_entry(message.lease))
 
-    def give_back(self, lease: Lease, delay: float, reason: str, *, counts: bool = True) -> None:
+    def give_back(self, message: LeasedMessage[Any], delay: float, reason: str, counts: bool) -> None:
         with self.changed:
-            entry = self._leased_entry(lease)
-            entry.record_return(reason or limits.RETURNED)
+            entry = self._leased_entry(message.lease)
+            entry.record_return(reason)
             entry.count -= not counts
             entry.forgiven = not counts
             if delay > 0:
@@ -142,21 +140,22 @@ class Queue:
             self._waiting.append(entry)
             self.changed.notify()
 
-    def confirm(self, lease: Lease) -> None:
+    def confirm(self, message: LeasedMessage[Any]) -> None:
         with self.changed:
-            self._leased_entry(lease).forgiven = False
+            self._leased_entry(message.lease).forgiven = False
 
-    def extend(self, lease: Lease, seconds: float) -> None:
+    def extend(self, message: LeasedMessage[Any], seconds: float) -> None:
         with self.changed:
-            self._schedule(self._leased_entry(lease), self.clock.monotonic() + seconds)
+            self._schedule(self._leased_entry(message.lease), self.clock.monotonic() + seconds)
 
-    def reject(self, lease: Lease, reason: str, *, even_if_expired: bool = False) -> None:
-        """Make a message a dead letter; `even_if_expired` also after its lease, if no other has it.
-
-        So an unreadable message is rejected at once, even with a lease of 0 seconds.
-        """
+    def reject(self, message: LeasedMessage[Any], reason: str) -> None:
         with self.changed:
-            self._bury(self._leased_entry(lease, even_if_expired=even_if_expired), reason)
+            self._bury(self._leased_entry(message.lease), reason)
+
+    def reject_unreadable(self, lease: Lease, reason: str) -> None:
+        """Reject a message even after its lease of maybe 0 seconds, unless another receiver has it."""
+        with self.changed:
+            self._bury(self._leased_entry(lease, even_if_expired=True), reason)
 
     def dead_letters(self, limit: int) -> list[DeadLetter]:
         with self.changed:
@@ -179,7 +178,7 @@ class Queue:
         entry = lease.entry
         has_expired = entry.due <= self.clock.monotonic() and not even_if_expired
         if entry.receipt != lease.receipt or has_expired:
-            raise limits.expired_error(self.name)
+            raise core.expired_error(self.name)
         return entry
 
     def _schedule(self, entry: Entry, due: float) -> None:
@@ -201,7 +200,7 @@ class Queue:
             if entry.turn != turn:
                 continue
             if entry.receipt is not None:
-                entry.record_return(limits.LEASE_EXPIRED)
+                entry.record_return(core.LEASE_EXPIRED)
             entry.turn = _NOT_SCHEDULED
             self._waiting.append(entry)
 
@@ -241,9 +240,6 @@ class EncodedBody(bytes):
     __slots__ = ()
 
 
-BodyT = TypeVar("BodyT")
-
-
 class MemoryBroker:
     """Connects mailboxes in memory by name.
 
@@ -257,14 +253,12 @@ class MemoryBroker:
         self._lock = threading.Lock()
 
     def queue(self, name: str) -> Queue:
-        """Get or create a queue by name."""
         with self._lock:
             if name not in self._queues:
                 self._queues[name] = Queue(name, self._clock, writes=self._writes)
             return self._queues[name]
 
     def register(self, queue: Queue) -> None:
-        """Add a queue of another broker."""
         with self._lock:
             if self._queues.setdefault(queue.name, queue) is not queue:
                 raise ConfigError(
@@ -272,7 +266,6 @@ class MemoryBroker:
                 )
 
     def forget(self, queue: Queue) -> None:
-        """Free the name of a queue."""
         with self._lock:
             if self._queues.get(queue.name) is queue:
                 del self._queues[queue.name]
@@ -282,63 +275,19 @@ class MemoryBroker:
 _PROCESS_BROKER = MemoryBroker(writes=True)
 
 
-class InMemoryMessage(Generic[BodyT]):
-    """One delivery from a mailbox in memory."""
-
-    __slots__ = (
-        "_lease", "_mailbox", "body", "delivery_count", "enqueued_at", "id", "receipt_handle", "reply_to",
-    )  # fmt: skip
-
-    def __init__(self, body: BodyT, lease: Lease, mailbox: InMemoryMailbox[Any]) -> None:
-        self._lease = lease
-        self._mailbox = mailbox
-        self.body = body
-        self.id = lease.entry.id
-        self.receipt_handle = lease.receipt
-        self.delivery_count = lease.delivery
-        self.enqueued_at = lease.entry.enqueued_at
-        self.reply_to = lease.entry.reply_to
-
-    def acknowledge(self) -> None:
-        self._mailbox._open_queue().acknowledge(self._lease)
-
-    def nack(self, visibility_timeout: float = 0, *, reason: str = "", counts: bool = True) -> None:
-        limits.check_seconds("visibility_timeout", visibility_timeout, where=self._mailbox.name)
-        queue = self._mailbox._open_queue()
-        queue.give_back(self._lease, visibility_timeout, reason, counts=counts)
-
-    def extend_visibility(self, timeout: float) -> None:
-        limits.check_seconds("timeout", timeout, where=self._mailbox.name)
-        self._mailbox._open_queue().extend(self._lease, timeout)
-
-    def confirm_delivery(self) -> None:
-        self._mailbox._open_queue().confirm(self._lease)
-
-    def reject(self, reason: str) -> None:
-        self._mailbox._open_queue().reject(self._lease, reason)
-
-    def reply(self, body: Any) -> str:
-        self._mailbox._open_queue()
-        if self.reply_to is None:
-            raise limits.no_reply_to_error(self._mailbox.name)
-        answers = self._lease.entry.answers or self._mailbox.beside(self.reply_to, None)
-        return answers.send(body)
-
-
-class InMemoryMailbox(Generic[BodyT]):
+class InMemoryMailbox(StoredMailbox[BodyT]):
     """A mailbox within this process.
 
     With a `body_type`, bodies are encoded as JSON, as for a server; without one, objects are passed on
-    unchanged. A message that returns after `max_deliveries` becomes a dead letter. Mailboxes with the
-    same `place` find each other by name; each is a separate handle, so closing one leaves the others
-    open.
+    unchanged. A message that returns after `max_deliveries` becomes a dead letter. Mailboxes with the same
+    `broker` find each other by name; each is a separate handle, so closing one leaves the others open.
 
     >>> requests = InMemoryMailbox("requests")
     >>> _ = requests.send("2 + 2", reply_to="results")
     >>> [message] = requests.receive()
     >>> _ = message.reply(4)
     >>> message.acknowledge()
-    >>> [answer.body for answer in requests.beside("results", int).receive()]
+    >>> [answer.body for answer in requests.open_mailbox("results", int).receive()]
     [4]
     """
 
@@ -350,135 +299,85 @@ class InMemoryMailbox(Generic[BodyT]):
         capacity: int | None = None,
         max_deliveries: int | None = None,
         clock: Clock | None = None,
-        place: MemoryBroker | None = None,
+        broker: MemoryBroker | None = None,
     ) -> None:
-        limits.check_bound("capacity", capacity, where=name)
-        limits.check_bound("max_deliveries", max_deliveries, where=name)
-        self._name = limits.check_name(name)
-        self._bodies = limits.BodyCodec(body_type)
+        core.check_bound("capacity", capacity, where=name)
+        super().__init__(name, body_type, max_deliveries)
         self._capacity = capacity
-        self._max_deliveries = max_deliveries
-        self._place = place or MemoryBroker(writes=body_type is not None, clock=clock)
-        self._queue = self._place.queue(name)
-        self._closed = False
+        self._broker = broker or MemoryBroker(writes=body_type is not None, clock=clock)
+        self._queue = queue = self._broker.queue(name)
+        self._acknowledge, self._give_back, self._extend = queue.acknowledge, queue.give_back, queue.extend
+        self._confirm, self._reject, self._read_dead_letters = queue.confirm, queue.reject, queue.dead_letters
         self._wakes = 0
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    @property
-    def max_deliveries(self) -> int | None:
-        return self._max_deliveries
-
-    def send(
-        self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0
-    ) -> str:
-        limits.check_seconds("delay_seconds", delay_seconds, where=self._name)
-        return self._send([body], reply_to, delay_seconds)[0]
-
-    def send_all(self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None) -> list[str]:
-        """Send several messages in order; all of them, or none if one is refused."""
-        return self._send(bodies, reply_to, 0)
-
     def as_received(self, body: BodyT) -> BodyT:
-        return self._bodies.read(self._bodies.write(body)) if self._queue.writes else body
-
-    def receive(
-        self,
-        *,
-        max_messages: int = 1,
-        visibility_timeout: float = 30,
-        wait_time_seconds: float = 0,
-        provisional: bool = False,
-    ) -> Sequence[Message[BodyT]]:
-        """Lease up to `max_messages` for `visibility_timeout` seconds."""
-        limits.check_receive(max_messages, visibility_timeout, wait_time_seconds, where=self._name)
-        self._open_queue()
-        wakes = self._wakes
-        deadline = time.monotonic() + wait_time_seconds
-
-        def take() -> list[Lease]:
-            limit = self._max_deliveries
-            return self._queue.take(max_messages, visibility_timeout, limit, provisional=provisional)
-
-        while True:
-            leases = self._wait_for_leases(take, deadline, wakes)
-            messages = [message for lease in leases if (message := self._read(lease)) is not None]
-            if messages or not leases:
-                return messages
+        return super().as_received(body) if self._queue.writes else body
 
     def acknowledge_all(self, messages: Sequence[Message[BodyT]]) -> int:
-        """Acknowledge messages, skip expired ones, and return how many were acknowledged."""
-        self._open_queue()
+        self.check_open()
         return sum(map(_try_acknowledge, messages))
 
-    def dead_letters(self, limit: int = 100) -> Sequence[DeadLetter]:
-        """The dead letters, newest first; the newest 10,000 are kept."""
-        limits.check_bound("limit", limit, where=self._name)
-        return self._open_queue().dead_letters(limit)
-
     def purge(self) -> int:
-        """Drop all messages, including leased ones, but not dead letters; return how many."""
-        return self._open_queue().clear()
+        self.check_open()
+        return self._queue.clear()
 
     def approximate_count(self) -> int:
-        """Count waiting, delayed and leased messages; exact here."""
-        return len(self._open_queue())
+        self.check_open()
+        return len(self._queue)
 
-    def beside(self, name: str, body_type: type[Any] | None) -> InMemoryMailbox[Any]:
+    def open_mailbox(self, name: str, body_type: type[Any] | None) -> InMemoryMailbox[Any]:
         """Open another mailbox by name, or a second handle of this one."""
-        self._open_queue()
-        return InMemoryMailbox(name, body_type, place=self._place)
+        self.check_open()
+        return InMemoryMailbox(name, body_type, broker=self._broker)
 
     def wake(self) -> None:
-        """Make waiting `receive` calls of this handle return."""
         with self._queue.changed:
             self._wakes += 1
             self._queue.changed.notify_all()
 
     def close(self) -> None:
         """Close this handle; the messages stay for other handles."""
-        with self._queue.changed:
-            self._closed = True
-            self._queue.changed.notify_all()
+        self._closed = True
+        self.wake()
 
     def remove(self, *, for_good: bool = False) -> None:
         """Drop all messages and dead letters, close the mailbox and free its name."""
-        queue = self._open_queue()
-        queue.clear(dead_letters=True)
-        queue.is_removed = for_good
+        self.check_open()
+        self._queue.clear(dead_letters=True)
+        self._queue.is_removed = for_good
         if not for_good:
-            self._place.forget(queue)
+            self._broker.forget(self._queue)
         self.close()
 
-    def _open_queue(self) -> Queue:
-        if self._closed:
-            raise limits.closed_error(self._name)
-        return self._queue
-
-    def _send(self, bodies: Iterable[BodyT], reply_to: str | Mailbox[Any] | None, delay: float) -> list[str]:
-        queue = self._open_queue()
+    def _put(self, bodies: Iterable[BodyT], reply_to: str | Mailbox[Any] | None, delay: float) -> list[str]:
+        """Send all messages, or none if one is refused."""
+        queue = self._queue
         if queue.is_removed:
-            raise limits.removed_error(self._name)
-        name = limits.reply_name(reply_to)
-        answers = self._reply_mailbox(reply_to)
+            raise core.removed_error(self._name)
+        name, reply_mailbox = core.reply_name(reply_to), None
+        if isinstance(reply_to, InMemoryMailbox):
+            self._broker.register(reply_to._queue)
+        elif not isinstance(reply_to, str):
+            reply_mailbox = reply_to
         now = queue.clock.now()
         encoded = (EncodedBody(self._bodies.write(body)) if queue.writes else body for body in bodies)
-        entries = [Entry(body, now, name, answers) for body in encoded]
+        entries = [Entry(body, now, name, reply_mailbox) for body in encoded]
         queue.put(entries, delay, self._capacity)
         return [entry.id for entry in entries]
 
-    def _reply_mailbox(self, reply_to: str | Mailbox[Any] | None) -> Mailbox[Any] | None:
-        """The mailbox for replies, if it is not in memory; register one that is."""
-        if not isinstance(reply_to, InMemoryMailbox):
-            return None if isinstance(reply_to, str) else reply_to
-        self._place.register(reply_to._queue)
-        return None
+    def _receive(
+        self, limit: int, lease_seconds: float, wait: float, provisional: bool
+    ) -> Sequence[Message[BodyT]]:
+        wakes, deadline = self._wakes, time.monotonic() + wait
+
+        def take() -> list[Lease]:
+            return self._queue.take(limit, lease_seconds, self._max_deliveries, provisional=provisional)
+
+        while True:
+            leases = self._wait_for_leases(take, deadline, wakes)
+            messages = [message for lease in leases if (message := self._read(lease)) is not None]
+            if messages or not leases:
+                return messages
 
     def _wait_for_leases(self, take: Callable[[], list[Lease]], deadline: float, wakes: int) -> list[Lease]:
         changed = self._queue.changed
@@ -491,30 +390,33 @@ class InMemoryMailbox(Generic[BodyT]):
                 changed.wait(min(rest, self._queue.seconds_to_next(), threading.TIMEOUT_MAX))
         return []
 
-    def _read(self, lease: Lease) -> InMemoryMessage[BodyT] | None:
+    def _read(self, lease: Lease) -> LeasedMessage[BodyT] | None:
         """Decode a message; None if it was rejected because it cannot be decoded."""
-        body = lease.entry.body
+        entry, receipt, delivery = lease
+        body = entry.body
         if isinstance(body, EncodedBody):
             try:
                 body = self._bodies.read(body)
             except ValueError as error:
                 with contextlib.suppress(ReceiptExpired):
-                    self._queue.reject(lease, limits.describe_unreadable(error), even_if_expired=True)
+                    self._queue.reject_unreadable(lease, core.describe_unreadable(error))
                 return None
-        return InMemoryMessage(body, lease, self)
+        return LeasedMessage(
+            self, lease, body, entry.id, receipt, delivery, entry.enqueued_at, entry.reply_to
+        )
+
+    def _reply(self, message: LeasedMessage[Any], name: str, body: Any) -> str:
+        reply_mailbox = message.lease.entry.reply_mailbox or self.open_mailbox(name, None)
+        return reply_mailbox.send(body)
 
 
 def connect(
     address: str, body_type: type[BodyT], *, capacity: int | None = None, max_deliveries: int | None = None
 ) -> InMemoryMailbox[BodyT]:
-    """Open the mailbox at `memory://NAME`, shared within this process.
-
-    >>> connect("memory://an-example", int).name
-    'an-example'
-    """
+    """Open the mailbox at `memory://NAME`, shared within this process."""
     name = address.removeprefix("memory:").removeprefix("//")
     return InMemoryMailbox(
-        name, body_type, capacity=capacity, max_deliveries=max_deliveries, place=_PROCESS_BROKER
+        name, body_type, capacity=capacity, max_deliveries=max_deliveries, broker=_PROCESS_BROKER
     )
 
 

@@ -7,16 +7,15 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from itertools import repeat
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
-
-import msgspec
+from typing import Any, NamedTuple
 
 from proctor.errors import ConfigError, MailboxError, MessageTooLarge
-from proctor.mailboxes import limits
+from proctor.mailboxes import core
+from proctor.mailboxes.core import BodyT, LeasedMessage, StoredMailbox
 from proctor.mailboxes.redis_scripts import (
     CHUNK,
+    CHUNK_BYTES,
     DEFAULT_RETRY,
     NO_RETRY,
     RetryLimit,
@@ -28,94 +27,17 @@ from proctor.mailboxes.redis_scripts import (
     read_dead_letter,
     replace_invalid,
     script,
-    split_chunks,
-    to_datetime,
     to_milliseconds,
     wrap_client,
 )
 from proctor.ports import Mailbox, Message
 from proctor.records.mail import DeadLetter
 
-BodyT = TypeVar("BodyT")
-
-
-class Owner(Protocol):
-    """The part of a mailbox that its messages use."""
-
-    @property
-    def name(self) -> str: ...
-
-    def run_leased(self, name: str, args: Sequence[Any]) -> None: ...
-
-    def beside(self, name: str, body_type: type[Any] | None) -> Mailbox[Any]: ...
-
-
-class RedisMessage(Generic[BodyT]):
-    """One delivery from a mailbox on Redis."""
-
-    __slots__ = ("_mailbox", "_sent_ms", "body", "delivery_count", "id", "receipt_handle", "reply_to")
-
-    def __init__(
-        self, mailbox: Owner, stored: StoredMessage, deliveries: int, receipt: str, body: BodyT
-    ) -> None:
-        self._mailbox = mailbox
-        self._sent_ms = stored.sent_ms
-        self.id = stored.id
-        self.receipt_handle = f"{stored.id}:{receipt}"
-        self.delivery_count = deliveries
-        self.reply_to = stored.reply_to
-        self.body = body
-
-    @property
-    def enqueued_at(self) -> datetime:
-        """When the server received it."""
-        return to_datetime(self._sent_ms)
-
-    @property
-    def _receipt(self) -> list[str]:
-        return self.receipt_handle.split(":")
-
-    def acknowledge(self) -> None:
-        self._mailbox.run_leased("acknowledge", [self.receipt_handle])
-
-    def nack(self, visibility_timeout: float = 0, *, reason: str = "", counts: bool = True) -> None:
-        limits.check_seconds("visibility_timeout", visibility_timeout, where=self._mailbox.name)
-        delay, text = to_milliseconds(visibility_timeout), one_line(reason) or limits.RETURNED
-        self._mailbox.run_leased("nack", [*self._receipt, delay, text, int(counts)])
-
-    def extend_visibility(self, timeout: float) -> None:
-        limits.check_seconds("timeout", timeout, where=self._mailbox.name)
-        self._mailbox.run_leased("extend", [*self._receipt, to_milliseconds(timeout)])
-
-    def confirm_delivery(self) -> None:
-        self._mailbox.run_leased("confirm", self._receipt)
-
-    def reject(self, reason: str) -> None:
-        self._mailbox.run_leased("reject", [*self._receipt, replace_invalid(reason), 1])
-
-    def reply(self, body: Any) -> str:
-        if self.reply_to is None:
-            raise limits.no_reply_to_error(self._mailbox.name)
-        answers = self._mailbox.beside(self.reply_to, None)
-        try:
-            return answers.send(body)
-        finally:
-            answers.close()
-
-
 MAX_BODY_BYTES = 16 * 1024 * 1024
 _MARK_BYTES = 12
 # Suffixes of the names to which keys of the wrong type are moved, one for each time.
 _MOVED = (b"", *(b":%d" % number for number in range(2, 17)))
 SENT = 1
-
-
-class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The limits of a mailbox; None for no limit."""
-
-    capacity: int | None = None
-    max_deliveries: int | None = None
-    max_body_bytes: int = MAX_BODY_BYTES
 
 
 class _Lease(NamedTuple):
@@ -125,13 +47,13 @@ class _Lease(NamedTuple):
     provisional: bool
 
 
-class RedisMailbox(Generic[BodyT]):
+class RedisMailbox(StoredMailbox[BodyT]):
     """A mailbox on a Redis server or cluster, for processes on many machines.
 
-    Pass a redis-py client (`redis.Redis` or `redis.cluster.RedisCluster`), which you close yourself,
-    or the `url` of the server. Bodies are JSON; they are decoded into `body_type`, or into plain data
-    without one. A message that returns after `max_deliveries` becomes a dead letter; the newest
-    10,000 dead letters are kept. Messages do not expire.
+    Pass a redis-py client (`redis.Redis` or `redis.cluster.RedisCluster`), which you close yourself, or the
+    `url` of the server. Bodies are JSON; they are decoded into `body_type`, or into plain data without one. A
+    message that returns after `max_deliveries` becomes a dead letter; the newest 10,000 dead letters are
+    kept. Messages do not expire.
 
     >>> from proctor.testing import RedisServer
     >>> with RedisServer() as server:
@@ -154,18 +76,16 @@ class RedisMailbox(Generic[BodyT]):
         max_deliveries: int | None = None,
         max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
-        self._name = limits.check_name(name)
-        limits.check_bound("capacity", capacity, where=name)
-        limits.check_bound("max_deliveries", max_deliveries, where=name)
-        limits.check_bound("max_body_bytes", max_body_bytes, where=name)
-        self._bodies = limits.BodyCodec(body_type)
+        super().__init__(name, body_type, max_deliveries)
+        core.check_bound("capacity", capacity, where=name)
+        core.check_bound("max_body_bytes", max_body_bytes, where=name)
         if (client is None) == (url is None):
             raise ConfigError(
                 "a mailbox on Redis needs a client or a url, and not both",
                 where=name,
                 fix="write RedisMailbox(name, client=redis.Redis(…)) or RedisMailbox(name, url=…)",
             )
-        self._settings = Settings(capacity, max_deliveries, max_body_bytes)
+        self._capacity, self._max_body_bytes = capacity, max_body_bytes
         self._connection = (open_connection(url) if url is not None else wrap_client(client)).acquire()
         # One hash tag, so that all keys of a mailbox are on one node of a cluster.
         self._tag = f"proctor:{{{name}}}:".encode()
@@ -180,114 +100,43 @@ class RedisMailbox(Generic[BodyT]):
         self._waiting = 0
         # Counts wake() and close(), so that waiting receivers notice them.
         self._wakes = 0
-        self._closed = False
 
     def __repr__(self) -> str:
         return f"RedisMailbox({self._name!r} at {self._connection.where})"
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    @property
-    def max_deliveries(self) -> int | None:
-        return self._settings.max_deliveries
-
-    def send(
-        self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0
-    ) -> str:
-        limits.check_seconds("delay_seconds", delay_seconds, where=self._name)
-        self._check_open()
-        return self._put([self._encode(body)], reply_to, delay_seconds)[0]
-
-    def send_all(self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None) -> list[str]:
-        """Send several messages in order, about a hundred per round trip."""
-        self._check_open()
-        ids: list[str] = []
-        for chunk in split_chunks(map(self._encode, bodies)):
-            ids += self._put(chunk, reply_to, 0)
-        return ids
-
-    def as_received(self, body: BodyT) -> BodyT:
-        return self._bodies.read(self._bodies.write(body))
-
-    def receive(
-        self,
-        *,
-        max_messages: int = 1,
-        visibility_timeout: float = 30,
-        wait_time_seconds: float = 0,
-        provisional: bool = False,
-    ) -> Sequence[Message[BodyT]]:
-        """Lease up to `max_messages` for `visibility_timeout` seconds.
-
-        A wait survives a restart of the server.
-        """
-        limits.check_receive(max_messages, visibility_timeout, wait_time_seconds, where=self._name)
-        self._check_open()
-        wakes = self._wakes
-        deadline = time.monotonic() + wait_time_seconds
-        lease = _Lease(to_milliseconds(visibility_timeout), provisional)
-        messages, due = self._poll(max_messages, lease)
-        if messages or wait_time_seconds <= 0:
-            return messages
-        with self._lock:
-            self._waiting += 1
-        self._connection.acquire()
-        try:
-            return self._wait(max_messages, lease, deadline, due, wakes)
-        finally:
-            with self._lock:
-                self._waiting -= 1
-            self._connection.release()
-
     def acknowledge_all(self, messages: Sequence[Message[BodyT]]) -> int:
-        """Acknowledge messages, skip expired ones, and return how many were acknowledged."""
-        self._check_open()
+        self.check_open()
         done = 0
         for start in range(0, len(messages), CHUNK):
             receipts = " ".join(message.receipt_handle for message in messages[start : start + CHUNK])
             done += self._run("acknowledge", [receipts])
         return done
 
-    def dead_letters(self, limit: int = 100) -> Sequence[DeadLetter]:
-        """The dead letters, newest first; the newest 10,000 are kept."""
-        limits.check_bound("limit", limit, where=self._name)
-        self._check_open()
-        return [read_dead_letter(died, fields or ()) for died, fields in self._run("letters", [limit])]
-
     def purge(self) -> int:
-        """Drop all messages, including leased ones, but not dead letters; return how many."""
-        self._check_open()
+        self.check_open()
         return int(self._run("purge", [0]))
 
     def approximate_count(self) -> int:
-        """Count waiting, delayed and leased messages; exact here."""
-        self._check_open()
+        self.check_open()
         return int(self._run("count", []))
 
-    def beside(self, name: str, body_type: type[Any] | None) -> RedisMailbox[Any]:
+    def open_mailbox(self, name: str, body_type: type[Any] | None) -> RedisMailbox[Any]:
         """Open another mailbox on the same server, with the same client.
 
         Its own name opens this mailbox again, with its limits, for bodies of another type.
         """
-        self._check_open()
-        settings = self._settings if name == self._name else Settings()
+        self.check_open()
+        is_same = name == self._name
         return RedisMailbox(
             name,
             self._connection,
             body_type,
-            capacity=settings.capacity,
-            max_deliveries=settings.max_deliveries,
-            max_body_bytes=self._settings.max_body_bytes,
+            capacity=self._capacity if is_same else None,
+            max_deliveries=self._max_deliveries if is_same else None,
+            max_body_bytes=self._max_body_bytes,
         )
 
     def wake(self) -> None:
-        """Make waiting `receive` calls of this object return without messages."""
         with self._lock:
             self._wakes += 1
             waiting = self._waiting
@@ -297,7 +146,6 @@ class RedisMailbox(Generic[BodyT]):
                 self._connection.run(script("wake", standalone=True), [self._wake_key()], [waiting], NO_RETRY)
 
     def close(self) -> None:
-        """Close this object; the messages stay on the server."""
         with self._lock:
             if self._closed:
                 return
@@ -306,14 +154,9 @@ class RedisMailbox(Generic[BodyT]):
         self._connection.release()
 
     def remove(self, *, for_good: bool = False) -> None:
-        """Delete the mailbox with its messages and dead letters, and close it."""
-        self._check_open()
+        self.check_open()
         self._run("purge", [2 if for_good else 1], extra_keys=self._moved_keys)
         self.close()
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise limits.closed_error(self._name)
 
     def _wake_key(self) -> bytes:
         # A forked process needs a separate key.
@@ -339,7 +182,7 @@ class RedisMailbox(Generic[BodyT]):
 
     def _encode(self, body: BodyT) -> bytes:
         data = self._bodies.write(body)
-        limit = self._settings.max_body_bytes
+        limit = self._max_body_bytes
         if len(data) > limit:
             raise MessageTooLarge(
                 f"the body has {len(data):,} bytes, the limit is {limit:,}",
@@ -348,20 +191,44 @@ class RedisMailbox(Generic[BodyT]):
             )
         return data
 
-    def _put(self, bodies: Sequence[bytes], reply_to: str | Mailbox[Any] | None, delay: float) -> list[str]:
-        mark = os.urandom(_MARK_BYTES).hex()
-        capacity = self._settings.capacity or 0
-        args = (capacity, to_milliseconds(delay), limits.reply_name(reply_to) or "", mark, *bodies)
-        done = self._run("send", args)
-        if done != SENT:
-            raise limits.full_error(self._name, capacity) if done == 0 else limits.removed_error(self._name)
-        return [f"{mark}{number:02d}" for number in range(len(bodies))]
+    def _put(self, bodies: Iterable[BodyT], reply_to: str | Mailbox[Any] | None, delay: float) -> list[str]:
+        """Send messages in order, about a hundred per round trip."""
+        ids: list[str] = []
+        capacity, name = self._capacity or 0, core.reply_name(reply_to) or ""
+        encoded = ((data, len(data)) for data in map(self._encode, bodies))
+        for chunk in core.split_batches(encoded, CHUNK, CHUNK_BYTES):
+            mark = os.urandom(_MARK_BYTES).hex()
+            done = self._run("send", (capacity, to_milliseconds(delay), name, mark, *chunk))
+            if done != SENT:
+                raise core.full_error(self._name, capacity) if done == 0 else core.removed_error(self._name)
+            ids += [f"{mark}{number:02d}" for number in range(len(chunk))]
+        return ids
+
+    def _receive(
+        self, limit: int, lease_seconds: float, wait: float, provisional: bool
+    ) -> Sequence[Message[BodyT]]:
+        """Lease messages; a wait survives a restart of the server."""
+        wakes = self._wakes
+        deadline = time.monotonic() + wait
+        lease = _Lease(to_milliseconds(lease_seconds), provisional)
+        messages, due = self._poll(limit, lease)
+        if messages or wait <= 0:
+            return messages
+        with self._lock:
+            self._waiting += 1
+        self._connection.acquire()
+        try:
+            return self._wait(limit, lease, deadline, due, wakes)
+        finally:
+            with self._lock:
+                self._waiting -= 1
+            self._connection.release()
 
     def _poll(
         self, limit: int, lease: _Lease, *, leaving: bool = False, retry: RetryLimit = DEFAULT_RETRY
-    ) -> tuple[list[RedisMessage[BodyT]], int]:
+    ) -> tuple[list[LeasedMessage[BodyT]], int]:
         """Lease available messages; also return in how many ms the next is due (-1: none is)."""
-        max_deliveries = self._settings.max_deliveries or 0
+        max_deliveries = self._max_deliveries or 0
         while True:
             receipt = os.urandom(8).hex()
             args = (limit, lease.ms, receipt, max_deliveries, int(leaving), int(lease.provisional))
@@ -373,7 +240,7 @@ class RedisMailbox(Generic[BodyT]):
 
     def _wait(
         self, limit: int, lease: _Lease, deadline: float, due: int, wakes: int
-    ) -> list[RedisMessage[BodyT]]:
+    ) -> list[LeasedMessage[BodyT]]:
         def is_woken() -> bool:
             return self._wakes != wakes
 
@@ -405,7 +272,7 @@ class RedisMailbox(Generic[BodyT]):
         with contextlib.suppress(MailboxError):
             self._run("receive", (0, 0, "", 0, 1, 0), NO_RETRY)
 
-    def _decode(self, text: bytes, deliveries: int, receipt: str) -> RedisMessage[BodyT] | None:
+    def _decode(self, text: bytes, deliveries: int, receipt: str) -> LeasedMessage[BodyT] | None:
         """Decode a message; None if it was rejected because it cannot be decoded."""
         stored = StoredMessage.read(text)
         try:
@@ -413,17 +280,49 @@ class RedisMailbox(Generic[BodyT]):
         except ValueError as error:
             # If that fails, it comes again; the other messages must not be lost.
             with contextlib.suppress(MailboxError):
-                self._run(
-                    "reject", [stored.id, receipt, replace_invalid(limits.describe_unreadable(error)), 0]
-                )
+                self._run("reject", [stored.id, receipt, replace_invalid(core.describe_unreadable(error)), 0])
             return None
-        return RedisMessage(self, stored, deliveries, receipt, body)
+        return LeasedMessage(
+            self,
+            (stored.id, receipt),
+            body,
+            stored.id,
+            f"{stored.id}:{receipt}",
+            deliveries,
+            core.to_datetime(stored.sent_ms),
+            stored.reply_to,
+        )
 
-    def run_leased(self, name: str, args: Sequence[Any]) -> None:
+    def _read_dead_letters(self, limit: int) -> Sequence[DeadLetter]:
+        return [read_dead_letter(died, fields or ()) for died, fields in self._run("letters", [limit])]
+
+    def _acknowledge(self, message: LeasedMessage[Any]) -> None:
+        self._run_leased("acknowledge", [message.receipt_handle])
+
+    def _give_back(self, message: LeasedMessage[Any], delay: float, reason: str, counts: bool) -> None:
+        text = one_line(reason) or core.RETURNED
+        self._run_leased("nack", [*message.lease, to_milliseconds(delay), text, int(counts)])
+
+    def _extend(self, message: LeasedMessage[Any], seconds: float) -> None:
+        self._run_leased("extend", [*message.lease, to_milliseconds(seconds)])
+
+    def _confirm(self, message: LeasedMessage[Any]) -> None:
+        self._run_leased("confirm", message.lease)
+
+    def _reject(self, message: LeasedMessage[Any], reason: str) -> None:
+        self._run_leased("reject", [*message.lease, replace_invalid(reason), 1])
+
+    def _reply(self, message: LeasedMessage[Any], name: str, body: Any) -> str:  # noqa: ARG002
+        replies = self.open_mailbox(name, None)
+        try:
+            return replies.send(body)
+        finally:
+            replies.close()
+
+    def _run_leased(self, name: str, args: Sequence[Any]) -> None:
         """Run a script for a message; raise `ReceiptExpired` if its lease is over."""
-        self._check_open()
         if not self._run(name, args):
-            raise limits.expired_error(self._name)
+            raise core.expired_error(self._name)
 
 
 def connect(
@@ -437,9 +336,6 @@ def connect(
     """Open the mailbox at `redis://[user:password@]host:port/db/NAME`, or `rediss://` for TLS.
 
     Options of redis-py follow a question mark, and `cluster=true` for a Redis cluster.
-
-    >>> connect("redis://:secret@localhost:6379/0/requests")
-    RedisMailbox('requests' at localhost:6379)
     """
     parsed = read_address(address)
     return RedisMailbox(

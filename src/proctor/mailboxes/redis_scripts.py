@@ -6,8 +6,7 @@ import hashlib
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
@@ -15,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from proctor.core import optional as extras
 from proctor.core import resources
 from proctor.errors import ConfigError, MailboxError
-from proctor.mailboxes import limits
+from proctor.mailboxes import core
 from proctor.models.connect import hide_credentials
 from proctor.records.mail import DeadLetter
 
@@ -29,11 +28,7 @@ _MAX_MILLISECONDS = 253_402_300_799_999
 
 
 class StoredMessage(NamedTuple):
-    """A message as it is stored, with its encoded body.
-
-    >>> StoredMessage.read(b"7f 1735689600000 results\\n[1]")
-    StoredMessage(id='7f', sent_ms=1735689600000, reply_to='results', body=b'[1]')
-    """
+    """A message as it is stored, with its encoded body."""
 
     id: str
     sent_ms: int
@@ -48,11 +43,7 @@ class StoredMessage(NamedTuple):
 
 
 def read_dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
-    """Read an entry of the stream of dead letters; its key contains the time of death.
-
-    >>> read_dead_letter(b"1735689600000-0", [b"letter", b"junk", b"id", b"7f"]).reason
-    'unreadable: its record has no valid header'
-    """
+    """Read an entry of the stream of dead letters; its key contains the time of death."""
     entry = dict(zip(fields[::2], fields[1::2], strict=False))
     died_ms = min(int(died.partition(b"-")[0]), _MAX_MILLISECONDS)
     record = entry.get(b"letter", b"")
@@ -60,21 +51,21 @@ def read_dead_letter(died: bytes, fields: Sequence[bytes]) -> DeadLetter:
     fault = ""
     try:
         letter = StoredMessage.read(record)
-        enqueued_at = to_datetime(letter.sent_ms)
+        enqueued_at = core.to_datetime(letter.sent_ms)
     except (ValueError, OverflowError, OSError):
         key = _text(entry.get(b"id", b"")) or died.decode()
-        letter, enqueued_at = StoredMessage(key, died_ms, None, record), to_datetime(died_ms)
-        fault = limits.BAD_HEADER
+        letter, enqueued_at = StoredMessage(key, died_ms, None, record), core.to_datetime(died_ms)
+        fault = core.BAD_HEADER
     deliveries = _number(entry.get(b"count", b""))
     past = _text(entry.get(b"past", b""))
-    reason = _text(entry.get(b"reason", b"")) or fault or limits.describe_deliveries(deliveries)
+    reason = _text(entry.get(b"reason", b"")) or fault or core.describe_deliveries(deliveries)
     return DeadLetter(
         id=letter.id,
         body=_text(letter.body),
         reason=reason,
         delivery_count=deliveries,
         enqueued_at=enqueued_at,
-        died_at=to_datetime(died_ms),
+        died_at=core.to_datetime(died_ms),
         history=tuple(map(_history_line, past.split("\n"))) if past else (),
         reply_to=letter.reply_to,
     )
@@ -92,34 +83,7 @@ def _history_line(line: str) -> str:
     delivery, _, reason = line.partition(" ")
     if not (delivery.isascii() and delivery.isdigit() and len(delivery) < _MAX_DIGITS):
         return line
-    return limits.history_line(int(delivery), reason or limits.LEASE_EXPIRED)
-
-
-def split_chunks(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Split bodies into chunks for one command each.
-
-    >>> [len(chunk) for chunk in split_chunks([b"1"] * 120)]
-    [100, 20]
-    """
-    chunk: list[bytes] = []
-    size = 0
-    for body in bodies:
-        if chunk and (len(chunk) == CHUNK or size + len(body) > CHUNK_BYTES):
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(body)
-        size += len(body)
-    if chunk:
-        yield chunk
-
-
-def to_datetime(ms: int) -> datetime:
-    """Convert milliseconds of the server.
-
-    >>> to_datetime(1735689600250).isoformat()
-    '2025-01-01T00:00:00.250000+00:00'
-    """
-    return datetime.fromtimestamp(ms / 1000, UTC)
+    return core.history_line(int(delivery), reason or core.LEASE_EXPIRED)
 
 
 def to_milliseconds(seconds: float) -> int:
@@ -128,11 +92,7 @@ def to_milliseconds(seconds: float) -> int:
 
 
 def one_line(reason: str) -> str:
-    """Shorten a reason to one line of a history.
-
-    >>> one_line("first\\n  second")
-    'first second'
-    """
+    """Shorten a reason to one line of a history."""
     return replace_invalid(" ".join(reason.split())[:_MAX_LINE_LENGTH])
 
 
@@ -195,11 +155,7 @@ class Address(NamedTuple):
 
 
 def read_address(address: str) -> Address:
-    """Parse `redis://[user:password@]host:port/db/NAME?option=…`.
-
-    >>> read_address("redis://localhost:6379/0/requests")
-    Address(url='redis://localhost:6379/0', name='requests', cluster=False)
-    """
+    """Parse `redis://[user:password@]host:port/db/NAME?option=…`."""
     try:
         split = urlsplit(address)
         _ = split.port
@@ -300,43 +256,26 @@ class RedisConnection:
 
     def _translate(self, error: Exception) -> MailboxError:
         errors = self._errors
-        table: tuple[tuple[Any, str, str], ...] = (
-            (
-                (errors.AuthenticationError, errors.AuthorizationError),
-                "the server does not accept the user or password",
-                "check them in the address",
-            ),
-            (
-                errors.NoPermissionError,
-                f"the server does not allow it: {error}",
-                "allow the user EVAL, EVALSHA and BLPOP, and all commands on keys proctor:*",
-            ),
-            (
-                errors.AskError,
-                "the server is part of a cluster",
-                "add ?cluster=true to the address, or give a RedisCluster as the client",
-            ),
-            (
-                errors.OutOfMemoryError,
-                "the server has no memory left",
-                "let workers catch up, or raise its maxmemory",
-            ),
-            (
-                (errors.ConnectionError, errors.TimeoutError, errors.RedisClusterException),
-                f"the server cannot be reached: {error}",
-                "check that it runs and that the address is right",
-            ),
-        )
-        for types, what, fix in table:
-            if isinstance(error, types):
-                return MailboxError(what, where=self.where, fix=fix)
-        if str(error).startswith("WRONGTYPE "):
+        what, fix = f"the server refuses: {error}", ""
+        if isinstance(error, errors.AuthenticationError | errors.AuthorizationError):
+            what, fix = "the server does not accept the user or password", "check them in the address"
+        elif isinstance(error, errors.NoPermissionError):
+            what = f"the server does not allow it: {error}"
+            fix = "allow the user EVAL, EVALSHA and BLPOP, and all commands on keys proctor:*"
+        elif isinstance(error, errors.AskError):
+            what = "the server is part of a cluster"
+            fix = "add ?cluster=true to the address, or give a RedisCluster as the client"
+        elif isinstance(error, errors.OutOfMemoryError):
+            what, fix = "the server has no memory left", "let workers catch up, or raise its maxmemory"
+        elif isinstance(error, errors.ConnectionError | errors.TimeoutError | errors.RedisClusterException):
+            what = f"the server cannot be reached: {error}"
+            fix = "check that it runs and that the address is right"
+        elif str(error).startswith("WRONGTYPE "):
             return WrongType(f"a key has the wrong type: {error}", where=self.where)
-        return MailboxError(f"the server refuses: {error}", where=self.where)
+        return MailboxError(what, where=self.where, fix=fix)
 
 
 def wrap_client(client: Any) -> RedisConnection:
-    """Use a redis-py client of the user."""
     if isinstance(client, RedisConnection):
         return client
     redis = extras.require("redis", extra="redis", why=_WHY)
@@ -349,7 +288,6 @@ def wrap_client(client: Any) -> RedisConnection:
 
 
 def open_connection(url: str, *, cluster: bool = False) -> RedisConnection:
-    """Connect to the server at a URL with a new client."""
     redis = extras.require("redis", extra="redis", why=_WHY)
     timeouts = {
         "socket_timeout": _SOCKET_TIMEOUT,

@@ -4,170 +4,75 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
-from typing import Any, Generic, Protocol, TypeVar
+from datetime import datetime
+from typing import NamedTuple
 
 import msgspec
 
 from proctor.core.clock import Clock
 from proctor.errors import MailboxError
-from proctor.mailboxes import limits
+from proctor.mailboxes import core
 from proctor.mailboxes.sqs_queue import BATCH, Queue, QueueAttributes, RawMessage, encode_entry
 from proctor.records.mail import DeadLetter
-
-BodyT = TypeVar("BodyT")
 
 REPLY_TO = "reply_to"
 
 
-class Delivery:
-    """The data of one delivery from SQS."""
+class Delivery(NamedTuple):
+    """The data of one delivery from SQS; `attributes` are those of the sender."""
 
-    __slots__ = ("_raw",)
+    id: str
+    text: str
+    receipt_handle: str
+    delivery_count: int
+    enqueued_at: datetime
+    first_received_at: datetime
+    attributes: Mapping[str, str | None]
 
-    def __init__(self, raw: RawMessage) -> None:
-        self._raw = raw
-
-    @property
-    def id(self) -> str:
-        return str(self._raw["MessageId"])
-
-    @property
-    def text(self) -> str:
-        return str(self._raw["Body"])
-
-    @property
-    def receipt_handle(self) -> str:
-        return str(self._raw["ReceiptHandle"])
-
-    @property
-    def _attributes(self) -> Mapping[str, str]:
-        # Servers that imitate SQS omit some of them.
-        attributes: Mapping[str, str] = self._raw.get("Attributes") or {}
-        return attributes
-
-    @property
-    def delivery_count(self) -> int:
-        return int(self._attributes.get("ApproximateReceiveCount", 1))
-
-    @property
-    def enqueued_at(self) -> datetime:
-        return to_datetime(self._attributes.get("SentTimestamp", "0"))
-
-    @property
-    def first_received_at(self) -> datetime:
-        first = self._attributes.get("ApproximateFirstReceiveTimestamp")
-        return self.enqueued_at if first is None else to_datetime(first)
-
-    def attribute(self, name: str) -> str | None:
-        """The value of a message attribute."""
-        value = self._raw.get("MessageAttributes", {}).get(name)
-        return None if value is None else value.get("StringValue")
+    @classmethod
+    def read(cls, raw: RawMessage) -> Delivery:
+        # Servers that imitate SQS omit some of the system attributes.
+        system: Mapping[str, str] = raw.get("Attributes") or {}
+        sent = system.get("SentTimestamp", "0")
+        return cls(
+            str(raw["MessageId"]),
+            str(raw["Body"]),
+            str(raw["ReceiptHandle"]),
+            int(system.get("ApproximateReceiveCount", 1)),
+            core.to_datetime(sent),
+            core.to_datetime(system.get("ApproximateFirstReceiveTimestamp", sent)),
+            {name: value.get("StringValue") for name, value in raw.get("MessageAttributes", {}).items()},
+        )
 
 
-class Owner(Protocol):
-    """The part of a mailbox that its messages use."""
-
-    @property
-    def queue(self) -> Queue: ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-    def check_open(self) -> None: ...
-
-    def reject(self, delivery: Delivery, reason: str) -> None: ...
-
-    def send_reply(self, name: str, body: Any) -> str: ...
-
-
-class SQSMessage(Generic[BodyT]):
-    """One delivery of a message, valid until its lease expires.
+class SQSLease:
+    """The lease of one delivery, which only one caller can end.
 
     SQS accepts some stale receipts, so the lease is checked here too, before SQS is called.
     """
 
-    __slots__ = ("_delivery", "_expires_at", "_is_claimed", "_lock", "_owner", "body")
+    __slots__ = ("_clock", "_is_claimed", "_lock", "_where", "delivery", "expires_at")
 
-    def __init__(self, owner: Owner, delivery: Delivery, body: BodyT, lease: int) -> None:
-        self.body = body
-        self._owner = owner
-        self._delivery = delivery
-        self._expires_at = owner.clock.monotonic() + lease
+    def __init__(self, delivery: Delivery, expires_at: float, clock: Clock, where: str) -> None:
+        self.delivery, self.expires_at = delivery, expires_at
+        self._clock, self._where = clock, where
         self._lock = threading.Lock()
         self._is_claimed = False
 
-    def __repr__(self) -> str:
-        return f"SQSMessage(id={self.id!r}, delivery_count={self.delivery_count})"
-
-    @property
-    def id(self) -> str:
-        return self._delivery.id
-
-    @property
-    def receipt_handle(self) -> str:
-        return self._delivery.receipt_handle
-
-    @property
-    def delivery_count(self) -> int:
-        return self._delivery.delivery_count
-
-    @property
-    def enqueued_at(self) -> datetime:
-        return self._delivery.enqueued_at
-
-    @property
-    def reply_to(self) -> str | None:
-        return self._delivery.attribute(REPLY_TO)
-
-    def acknowledge(self) -> None:
-        with _Claim(self):
-            self._owner.queue.delete(self.receipt_handle)
-
-    def nack(
-        self,
-        visibility_timeout: float = 0,
-        *,
-        reason: str = "",  # noqa: ARG002
-        counts: bool = True,  # noqa: ARG002
-    ) -> None:
-        """Return the message; SQS does not store the reason, and counts every delivery."""
-        seconds = whole_seconds("visibility_timeout", visibility_timeout, self._owner.queue.where)
-        with _Claim(self):
-            self._owner.queue.hide(self.receipt_handle, seconds)
-
-    def extend_visibility(self, timeout: float) -> None:
-        """Extend the lease; SQS allows 12 hours in total."""
-        seconds = whole_seconds("timeout", timeout, self._owner.queue.where)
-        # Within the lock, because an extension after a return would hide the message again.
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Check the lease, and let no other caller use it meanwhile."""
         with self._lock:
-            self._check()
-            self._owner.queue.hide(self.receipt_handle, seconds)
-            self._expires_at = self._owner.clock.monotonic() + seconds
-
-    def confirm_delivery(self) -> None:
-        """Check the lease; SQS counts every delivery anyway."""
-        with self._lock:
-            self._check()
-
-    def reject(self, reason: str) -> None:
-        with _Claim(self):
-            self._owner.reject(self._delivery, reason)
-
-    def reply(self, body: Any) -> str:
-        self._owner.check_open()
-        if self.reply_to is None:
-            raise limits.no_reply_to_error(f"message {self.id}")
-        return self._owner.send_reply(self.reply_to, body)
+            if self._is_claimed or self._clock.monotonic() >= self.expires_at:
+                raise core.expired_error(self._where)
+            yield
 
     def claim(self) -> None:
-        """Claim the message before SQS is called; raise `ReceiptExpired` for all but one caller."""
-        with self._lock:
-            self._check()
+        """Claim the lease before SQS is called; raise `ReceiptExpired` for all but one caller."""
+        with self.locked():
             self._is_claimed = True
 
     def unclaim(self) -> None:
@@ -175,43 +80,14 @@ class SQSMessage(Generic[BodyT]):
         with self._lock:
             self._is_claimed = False
 
-    def _check(self) -> None:
-        self._owner.check_open()
-        if self._is_claimed or self._owner.clock.monotonic() >= self._expires_at:
-            raise limits.expired_error(self._owner.queue.where)
-
-
-class _Claim:
-    """A claim on a message, released if an error occurs."""
-
-    def __init__(self, message: SQSMessage[Any]) -> None:
-        self._message = message
-
-    def __enter__(self) -> None:
-        self._message.claim()
-
-    def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
-        if error_type is not None:
-            self._message.unclaim()
-
-
-def whole_seconds(name: str, seconds: float, where: str, maximum: float = limits.MAX_LEASE_SECONDS) -> int:
-    """Check seconds and round them up, because SQS accepts only whole ones.
-
-    >>> whole_seconds("timeout", 0.2, "")
-    1
-    """
-    limits.check_seconds(name, seconds, maximum, where=where)
-    return math.ceil(seconds)
-
-
-def to_datetime(milliseconds: str) -> datetime:
-    """Convert a timestamp of SQS.
-
-    >>> to_datetime("1500")
-    datetime.datetime(1970, 1, 1, 0, 0, 1, 500000, tzinfo=datetime.timezone.utc)
-    """
-    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
+    @contextlib.contextmanager
+    def claimed(self) -> Iterator[None]:
+        self.claim()
+        try:
+            yield
+        except BaseException:
+            self.unclaim()
+            raise
 
 
 # Bytes reserved in every message for the record of its death.
@@ -253,7 +129,6 @@ class DeadLetters:
         return self._attributes
 
     def put(self, delivery: Delivery, reason: str, delivery_count: int | None = None) -> None:
-        """Store a message as a dead letter."""
         count = delivery.delivery_count if delivery_count is None else delivery_count
         entry, size = _encode_letter(delivery, reason, count)
         excess = size - self.attributes.largest
@@ -264,8 +139,8 @@ class DeadLetters:
     def read(self, limit: int, deliveries: int | None) -> list[DeadLetter]:
         """Read the dead letters, newest first; they are leased for a moment and returned.
 
-        `deliveries` is the number of deliveries after which SQS itself moves a message. While the
-        number of letters is unchanged, those of the last read are returned.
+        `deliveries` is the number of deliveries after which SQS itself moves a message. While the number of
+        letters is unchanged, those of the last read are returned.
         """
         if not self.queue.exists():
             return []
@@ -294,10 +169,10 @@ class DeadLetters:
 
     def _receive_all(self, receipts: dict[str, str]) -> Iterator[Delivery]:
         """Receive each letter once, in any order; `receipts` collects those to return."""
-        limit = min(limits.MAX_DEAD_LETTERS, self.queue.count())
+        limit = min(core.MAX_DEAD_LETTERS, self.queue.count())
         while len(receipts) < limit:
             # With a wait of a second, SQS queries all of its servers.
-            received = [Delivery(raw) for raw in self.queue.receive(BATCH, _READ_LEASE, wait=1)]
+            received = [Delivery.read(raw) for raw in self.queue.receive(BATCH, _READ_LEASE, wait=1)]
             new = [delivery for delivery in received if delivery.id not in receipts]
             receipts.update({delivery.id: delivery.receipt_handle for delivery in received})
             yield from new
@@ -315,7 +190,7 @@ def _encode_letter(
         delivery.enqueued_at,
     )
     attributes = {_RECORD_ATTRIBUTE: msgspec.json.encode(record).decode()}
-    reply_to = delivery.attribute(REPLY_TO)
+    reply_to = delivery.attributes.get(REPLY_TO)
     if reply_to is not None:
         attributes[REPLY_TO] = reply_to
     body = delivery.text
@@ -325,7 +200,7 @@ def _encode_letter(
 
 
 def _decode_letter(delivery: Delivery, deliveries: int | None) -> DeadLetter:
-    text, record = delivery.attribute(_RECORD_ATTRIBUTE), None
+    text, record = delivery.attributes.get(_RECORD_ATTRIBUTE), None
     if text is not None:
         # Other programs may write into the queue: their messages are shown like those SQS moved.
         with contextlib.suppress(msgspec.DecodeError, ValueError):
@@ -334,7 +209,7 @@ def _decode_letter(delivery: Delivery, deliveries: int | None) -> DeadLetter:
     died_at = delivery.first_received_at if record is None else delivery.enqueued_at
     if record is None:
         count = delivery.delivery_count if deliveries is None else deliveries
-        reason = limits.describe_deliveries(count)
+        reason = core.describe_deliveries(count)
         record = _DeathRecord(delivery.id, reason, count, delivery.enqueued_at)
     return DeadLetter(
         id=record.id,
@@ -343,5 +218,5 @@ def _decode_letter(delivery: Delivery, deliveries: int | None) -> DeadLetter:
         delivery_count=record.delivery_count,
         enqueued_at=record.enqueued_at,
         died_at=died_at,
-        reply_to=delivery.attribute(REPLY_TO),
+        reply_to=delivery.attributes.get(REPLY_TO),
     )

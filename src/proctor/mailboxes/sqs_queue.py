@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 
 from proctor.core import optional as extras
 from proctor.errors import ConfigError, MailboxError, MailboxGone, Problem
-from proctor.mailboxes import limits
+from proctor.mailboxes import core
 
 _CREDENTIALS = (
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, for an account that may use the queue"
 )
+_CREDENTIAL_ERRORS = (
+    "InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "ExpiredToken",
+    "NoCredentialsError", "PartialCredentialsError", "ProfileNotFound",
+)  # fmt: skip
 _NETWORK = "check the network, the region and the endpoint (AWS_ENDPOINT_URL_SQS)"
 _GONE = frozenset({"NonExistentQueue", "QueueDoesNotExist"})
 _STALE = frozenset({"ReceiptHandleIsInvalid", "MessageNotInflight", "InvalidIdFormat"})
@@ -25,13 +29,7 @@ _FIXES = {
     "OverLimit": "too many messages are in flight: acknowledge some, or use another queue",
     "RequestThrottled": "send fewer requests, or use fewer workers",
     "AccessDenied": "allow these credentials the sqs: actions on the queue and on its -dead queue",
-    "InvalidClientTokenId": _CREDENTIALS,
-    "UnrecognizedClientException": _CREDENTIALS,
-    "SignatureDoesNotMatch": _CREDENTIALS,
-    "ExpiredToken": _CREDENTIALS,
-    "NoCredentialsError": _CREDENTIALS,
-    "PartialCredentialsError": _CREDENTIALS,
-    "ProfileNotFound": _CREDENTIALS,
+    **dict.fromkeys(_CREDENTIAL_ERRORS, _CREDENTIALS),
     "NoRegionError": "set AWS_DEFAULT_REGION, or give region=",
     "InvalidRegionError": "write the region as in AWS_DEFAULT_REGION=eu-central-1",
     "ValueError": "write the endpoint as in AWS_ENDPOINT_URL_SQS=http://localhost:9324",
@@ -39,12 +37,6 @@ _FIXES = {
 
 
 def translate_error(error: Exception, where: str) -> MailboxError:
-    """Translate an error of boto3.
-
-    >>> print(translate_error(ValueError("Invalid endpoint: nowhere"), "queue 'a'"))
-    queue 'a': Invalid endpoint: nowhere
-    Fix: write the endpoint as in AWS_ENDPOINT_URL_SQS=http://localhost:9324
-    """
     response: Mapping[str, Any] = getattr(error, "response", None) or {}
     details = response.get("Error")
     if not details:
@@ -52,7 +44,7 @@ def translate_error(error: Exception, where: str) -> MailboxError:
         return MailboxError(str(error) or type(error).__name__, where=where, fix=fix)
     code, what = details.get("Code", ""), details.get("Message", "")
     if is_stale(code, what):
-        return limits.expired_error(where)
+        return core.expired_error(where)
     if is_gone(error):
         return MailboxGone(
             what or "there is no such queue",
@@ -63,17 +55,11 @@ def translate_error(error: Exception, where: str) -> MailboxError:
 
 
 def is_stale(code: str, what: str) -> bool:
-    """True if a receipt handle is no longer valid.
-
-    >>> is_stale("InvalidParameterValue", "Value x for parameter ReceiptHandle is invalid.")
-    True
-    """
     about_receipt = code == "InvalidParameterValue" and "ReceiptHandle" in what
     return _bare(code) in _STALE or about_receipt
 
 
 def is_gone(error: Exception) -> bool:
-    """True if there is no such queue."""
     response: Mapping[str, Any] = getattr(error, "response", None) or {}
     return _bare(response.get("Error", {}).get("Code", "")) in _GONE
 
@@ -194,11 +180,12 @@ class Queue:
         self._call("set_queue_attributes", Attributes={"RedrivePolicy": text})
 
     def send(self, entry: Entry) -> str:
-        """Send one message; return its id."""
         return str(self._call("send_message", **entry)["MessageId"])
 
     def send_all(self, entries: Sequence[Entry]) -> list[str]:
         """Send up to ten messages; raise an error unless all were sent."""
+        if len(entries) == 1:
+            return [self.send(entries[0])]
         done, refused = self._run_batch("send_message_batch", entries)
         if refused:
             raise self._batch_error(refused, len(entries), "sent")
@@ -244,7 +231,6 @@ class Queue:
             self._run_batch("change_message_visibility_batch", entries[start : start + BATCH])
 
     def count(self) -> int:
-        """Count waiting, leased and delayed messages."""
         attributes = self._get_attributes(_COUNTS)
         return sum(int(attributes[name]) for name in _COUNTS)
 
@@ -313,30 +299,8 @@ class Queue:
         )
 
 
-def split_batches(entries: Iterable[tuple[Entry, int]], largest: int) -> Iterator[list[Entry]]:
-    """Split entries with their sizes into as few batches as SQS accepts, in order.
-
-    >>> [len(batch) for batch in split_batches([({}, 4), ({}, 4), ({}, 4)], largest=10)]
-    [2, 1]
-    """
-    batch: list[Entry] = []
-    size = 0
-    for entry, bytes_ in entries:
-        if batch and (len(batch) == BATCH or size + bytes_ > largest):
-            yield batch
-            batch, size = [], 0
-        batch.append(entry)
-        size += bytes_
-    if batch:
-        yield batch
-
-
 def encode_entry(body: str, attributes: Mapping[str, str]) -> tuple[Entry, int]:
-    """Build the entry of a message, and its size in bytes as SQS counts it.
-
-    >>> encode_entry('"hi"', {"reply_to": "results"})[1]
-    25
-    """
+    """Build the entry of a message, and its size in bytes as SQS counts it."""
     entry: Entry = {"MessageBody": body}
     if attributes:
         entry["MessageAttributes"] = {

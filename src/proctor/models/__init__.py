@@ -11,7 +11,7 @@ EXPORTS = {
     "models.gemini": ("GeminiAdapter",),
     "models.openai": ("OpenAIAdapter",),
     "models.prompts": ("MarkdownSection", "Prompt", "PromptTemplate"),
-    "models.wrappers.cached": ("Cached", "DiskCache", "DiskKept"),
+    "models.wrappers.cached": ("Cached", "DiskCache"),
     "models.wrappers.cassette": ("Recorded", "Replay"),
     "models.wrappers.limits": ("Budgeted", "Paced"),
     "ports": ("Embedder", "ProviderAdapter"),
@@ -20,29 +20,5 @@ EXPORTS = {
     "records.session": ("Usage",),
 }
 
-__all__ = [
-    "AnthropicAdapter",
-    "Budget",
-    "Budgeted",
-    "Cached",
-    "DiskCache",
-    "DiskKept",
-    "Embedder",
-    "GeminiAdapter",
-    "MarkdownSection",
-    "ModelRequest",
-    "ModelResponse",
-    "OpenAIAdapter",
-    "Paced",
-    "Prompt",
-    "PromptTemplate",
-    "ProviderAdapter",
-    "Recorded",
-    "Replay",
-    "ToolSpec",
-    "Usage",
-    "aask",
-    "ask",
-]
-
 __getattr__, __dir__ = lazy_names("proctor.models", EXPORTS)
+__all__ = __dir__()

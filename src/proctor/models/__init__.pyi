@@ -9,7 +9,6 @@ from proctor.models.prompts import Prompt as Prompt
 from proctor.models.prompts import PromptTemplate as PromptTemplate
 from proctor.models.wrappers.cached import Cached as Cached
 from proctor.models.wrappers.cached import DiskCache as DiskCache
-from proctor.models.wrappers.cached import DiskKept as DiskKept
 from proctor.models.wrappers.cassette import Recorded as Recorded
 from proctor.models.wrappers.cassette import Replay as Replay
 from proctor.models.wrappers.limits import Budgeted as Budgeted

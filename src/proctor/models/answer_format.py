@@ -18,11 +18,8 @@ _CODE_BLOCK = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 class JsonFormat:
     """Answers in JSON of one type: a struct, dataclass, pydantic model, list, Literal, ….
 
-    A model without structured outputs may put the JSON into a code block. Any other text is an
-    error; nothing is repaired by guessing.
-
-    >>> JsonFormat(list[int]).read("[1, 2]", structured=True)
-    [1, 2]
+    A model without structured outputs may put the JSON into a code block. Any other text is an error; nothing
+    is repaired by guessing.
     """
 
     def __init__(self, output_type: Any) -> None:
@@ -42,7 +39,6 @@ class JsonFormat:
         return schema_instructions(self.schema)
 
     def read(self, text: str, *, structured: bool) -> Any:
-        """Parse the answer."""
         text = text.strip()
         if not structured and (blocks := _CODE_BLOCK.findall(text)):
             text = blocks[-1].strip()
@@ -56,12 +52,26 @@ class JsonFormat:
             raise ValueError(str(error)) from None
 
 
-def is_json(text: str) -> bool:
-    """Return True if a text is JSON of any type.
+def decode_pydantic(value_type: Any, value: Any) -> Any:
+    """Decode a pydantic model inside of another type: a `dec_hook` of msgspec."""
+    if not extras.is_pydantic_model(value_type):
+        raise TypeError(f"{value_type.__qualname__} cannot be read from JSON")
+    try:
+        # Through JSON, because strict mode then accepts dates and enums as strings.
+        return value_type.model_validate_json(codec.encode(value), strict=True)
+    except ValueError as error:
+        raise ValueError(describe_error(error)) from None
 
-    >>> is_json('{"a": 1}'), is_json("So: 4")
-    (True, False)
-    """
+
+def describe_error(error: ValueError) -> str:
+    """Describe an error in one line; pydantic reports several at once."""
+    errors = getattr(error, "errors", None)
+    if not callable(errors):
+        return str(error)
+    return "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in errors())
+
+
+def is_json(text: str | bytes) -> bool:
     try:
         msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

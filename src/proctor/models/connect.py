@@ -1,7 +1,7 @@
 """Connect the addresses of models, embedders and mailboxes; the scheme selects the plugin.
 
-Plugins are entry points (`proctor.providers`, `proctor.embedders`, `proctor.mailboxes`), the
-built-in ones too, so judges, targets and workers do not depend on any of them.
+Plugins are entry points (`proctor.providers`, `proctor.embedders`, `proctor.mailboxes`), the built-in ones
+too, so judges, targets and workers do not depend on any of them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _REQUEST_OPTIONS = frozenset({"temperature", "max_tokens", "seed", "top_logprobs
 def provider(model: Any, **options: Any) -> ProviderAdapter:
     """Connect a model: an address, a mapping {model, …options}, or a Python object.
 
-    `openai:gpt-4o-mini`, `anthropic:…`, `gemini:…`, `http://host/v1#model`, `local:smollm2`,
-    `replay:FILE`, `module:attribute`; functions, LangChain chat models and SDK clients.
+    `openai:gpt-4o-mini`, `anthropic:…`, `gemini:…`, `http://host/v1#model`, `local:smollm2`, `replay:FILE`,
+    `module:attribute`; functions, LangChain chat models and SDK clients.
 
     >>> provider(lambda messages: "Paris").model
     'python:<lambda>'
@@ -45,8 +45,8 @@ def provider(model: Any, **options: Any) -> ProviderAdapter:
 def embedder(model: Any, **options: Any) -> Embedder:
     """Connect an embedder: an address, a mapping {model, …options}, or a Python object.
 
-    `local:minilm`, `openai:text-embedding-3-small`, `http://host/v1#model`, `lexical`,
-    `module:attribute`; functions and LangChain embeddings.
+    `local:minilm`, `openai:text-embedding-3-small`, `http://host/v1#model`, `lexical`, `module:attribute`;
+    functions and LangChain embeddings.
     """
     connected: Embedder = _connect(model, options, plugins.EMBEDDERS, "embedder", ("embed", "name"))
     return connected
@@ -66,48 +66,37 @@ def mailbox(address: str, body_type: type[Any], **options: Any) -> Mailbox[Any]:
             fix="write it as redis://host:6379/0/NAME or sqs://NAME"
             + ("" if scheme in known else f"; {suggest_name(scheme, known)}"),
         )
+    parameters = inspect.signature(connect).parameters
+    unknown = sorted(options.keys() - parameters.keys())
+    if unknown and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        raise ConfigError(
+            f"unknown options: {', '.join(map(repr, unknown))}",
+            where=hide_credentials(address),
+            fix=f"use {', '.join(list(parameters)[2:])}",
+        )
     connected: Mailbox[Any] = connect(address, body_type, **options)
     return connected
 
 
 def hide_credentials(address: str) -> str:
-    """Remove user, password and options from an address.
-
-    >>> hide_credentials("redis://:secret@localhost:6379/0/requests?password=secret")
-    'redis://localhost:6379/0/requests'
-    """
+    """Remove user, password and options from an address."""
     return _CREDENTIALS.sub(r"\1", address).partition("?")[0]
 
 
 def is_model_address(text: str) -> bool:
-    """Return True if a text names a model, not a Python object, by the scheme before its colon.
-
-    >>> is_model_address("openai:gpt-4o-mini"), is_model_address("my_agent:answer")
-    (True, False)
-    """
+    """Return True if a text names a model, not a Python object, by the scheme before its colon."""
     scheme, colon, _ = text.partition(":")
     return bool(colon) and scheme != PYTHON and scheme in plugins.plugin_names(plugins.PROVIDERS)
 
 
 def suggest_provider(text: str) -> str:
-    """Suggest a provider for an address with an unknown scheme; empty if none is similar.
-
-    >>> suggest_provider("opnai:gpt-4o-mini")
-    "did you mean 'openai'?"
-    """
+    """Suggest a provider for an address with an unknown scheme; empty if none is similar."""
     known = [name for name in plugins.plugin_names(plugins.PROVIDERS) if name != PYTHON]
     hint = suggest_name(text.partition(":")[0], known)
     return hint if hint.startswith("did you mean") else ""
 
 
 def suggest_address(name: str) -> str:
-    """Suggest the address for the name of a model.
-
-    >>> suggest_address("gpt-4o")
-    'write a model as PROVIDER:NAME, for example openai:gpt-4o'
-    >>> suggest_address("mistral-7b")
-    'write a model as PROVIDER:NAME, for example openai:gpt-4o-mini'
-    """
     scheme = next((scheme for scheme, pattern in _MODEL_NAMES.items() if pattern.match(name)), None)
     example = f"{scheme}:{name}" if scheme else "openai:gpt-4o-mini"
     return f"write a model as PROVIDER:NAME, for example {example}"
@@ -165,12 +154,7 @@ def _connect_address(
 
 
 def unknown_options_error(options: Iterable[str], known: Sequence[str], where: str) -> ModelError | None:
-    """Return the error for unknown options, or None if all are known.
-
-    >>> print(unknown_options_error(["temperature"], ["retries"], "openai:gpt-4o"))
-    openai:gpt-4o: its options do not fit: there is no 'temperature'
-    Fix: it takes retries; temperature belongs to the judge or the target that asks
-    """
+    """Return the error for unknown options, or None if all are known."""
     unknown = [name for name in options if name not in known]
     if not unknown:
         return None

@@ -28,18 +28,9 @@ Vector = Sequence[float]
 class CachedEmbedder:
     """Wraps an embedder: it batches texts and caches vectors.
 
-    Texts of the same moment, or of the time while a batch runs, share a batch of at most
-    `batch_size`; up to `concurrency` batches run at once. Vectors are cached as 32-bit numbers;
-    the least recently used are dropped first. Threads and event loops may share it.
-
-    >>> class Lengths:
-    ...     name, method = "lengths", "lexical"
-    ...     async def embed(self, texts):
-    ...         print(len(texts), "texts")
-    ...         return [[float(len(text))] for text in texts]
-    >>> [list(vector) for vector in asyncio.run(CachedEmbedder(Lengths()).embed(["a", "bb", "a"]))]
-    2 texts
-    [[1.0], [2.0], [1.0]]
+    Texts of the same moment, or of the time while a batch runs, share a batch of at most `batch_size`; up to
+    `concurrency` batches run at once. Vectors are cached as 32-bit numbers; the least recently used are
+    dropped first. Threads and event loops may share it.
     """
 
     def __init__(
@@ -51,34 +42,20 @@ class CachedEmbedder:
         max_numbers: int = MAX_CACHED_NUMBERS,
     ) -> None:
         self._embedder = embedder
+        self.name, self.method = embedder.name, embedder.method
+        # None: the embedder does not say which languages it supports.
+        self.languages: tuple[str, ...] | None = getattr(embedder, "languages", None)
         self._batch_size, self._concurrency = batch_size, concurrency
         self._cache = _VectorCache(max_numbers)
         self._length = 0
         # Weak, so that a closed loop leaves nothing behind.
         self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _TextQueue] = WeakKeyDictionary()
 
-    @property
-    def name(self) -> str:
-        """The address of the wrapped embedder."""
-        return self._embedder.name
-
-    @property
-    def method(self) -> str:
-        """The method of the wrapped embedder."""
-        return self._embedder.method
-
-    @property
-    def languages(self) -> tuple[str, ...] | None:
-        """The languages that the wrapped embedder supports; None if it does not say."""
-        return getattr(self._embedder, "languages", None)
-
     def unknown_words(self, text: str) -> tuple[str, ...]:
-        """Return the words of a text that the wrapped embedder does not know."""
         find = getattr(self._embedder, "unknown_words", None)
         return tuple(find(text)) if callable(find) else ()
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return one vector for each text, in order."""
         vectors: dict[str, Vector] = {}
         pending: dict[str, asyncio.Future[Any]] = {}
         queue = self._queues.setdefault(asyncio.get_running_loop(), _TextQueue())
@@ -152,8 +129,8 @@ _SHARED_LOCK = threading.Lock()
 def shared_embedder(key: Hashable, make: Callable[[], CachedEmbedder]) -> CachedEmbedder:
     """Return the embedder for a key; make it if no one uses it yet.
 
-    The key covers everything that the vectors depend on. If it contains the `id` of an object,
-    the embedder must keep that object alive.
+    The key covers everything that the vectors depend on. If it contains the `id` of an object, the embedder
+    must keep that object alive.
     """
     with _SHARED_LOCK:
         embedder = _SHARED.get(key)

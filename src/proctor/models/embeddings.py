@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from typing import Any, Unpack
-from urllib.parse import unquote
 
 import msgspec
 
-from proctor.core.retry_policy import make_retry_policy
 from proctor.errors import ModelError
 from proctor.models.embedding_cache import CachedEmbedder, shared_embedder
-from proctor.models.http.access import ConnectionOptions, model_name, resolve_access
+from proctor.models.http.access import (
+    ConnectionOptions,
+    model_name,
+    resolve_access,
+    retry_policy,
+    split_server_address,
+)
 from proctor.models.http.endpoint import HttpCall, UnexpectedBody, decode_body, shared_endpoint
 from proctor.models.model_calls import call_context
-from proctor.models.openai import OPENAI, make_headers
+from proctor.models.openai import OPENAI
 from proctor.models.prices import load_prices
 from proctor.records.session import Usage
 from proctor.sessions.current import check_usage
@@ -49,11 +53,8 @@ class EmbedderOptions(ConnectionOptions, total=False):
 class EndpointEmbedder:
     """Embeds texts at an endpoint, with the limiter and the retries of its models.
 
-    `dimensions` asks for shorter vectors, if the model supports them. Requests count against the
-    budget of the run that needs the vectors.
-
-    >>> EndpointEmbedder("nomic", base_url="http://127.0.0.1:8080/v1").name
-    'http://127.0.0.1:8080/v1#nomic'
+    `dimensions` asks for shorter vectors, if the model supports them. Requests count against the budget of
+    the run that needs the vectors.
     """
 
     method = "embeddings"
@@ -70,10 +71,8 @@ class EndpointEmbedder:
         self._model, self._dimensions = model, dimensions
         self._address, self._prices = address, load_prices(options.get("prices"))
         self._url = f"{access.base}/embeddings"
-        self._policy = make_retry_policy(
-            options.get("retries", 4), options.get("retry_delay", 0.5), options.get("timeout"), where=address
-        )
-        self._endpoint = shared_endpoint(access.origin, access.key, make_headers(access.key, None))
+        self._policy = retry_policy(options, address)
+        self._endpoint = shared_endpoint(access.origin, access.key, OPENAI.headers(access.key))
 
     def __repr__(self) -> str:
         return f"EndpointEmbedder({self.name!r})"
@@ -84,7 +83,6 @@ class EndpointEmbedder:
         return self.name, self._endpoint, self._policy
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """Return one vector for each text, in order."""
         spending = call_context.get().spending
         if spending is not None:
             spending.begin()
@@ -114,14 +112,12 @@ def connect(address: str, **options: Unpack[EmbedderOptions]) -> CachedEmbedder:
 
     Embedders with the same address, key and options share one cache.
     """
-    if not address.startswith("openai:"):
-        if "base_url" in options:
-            raise ModelError("the address is already a base URL", fix="leave out base_url")
-        base, _, name = address.partition("#")
+    if address.startswith("openai:"):
+        embedder = EndpointEmbedder(model_name(address), **options)
+    else:
+        base, name = split_server_address(address, options)
         if not name:
             raise ModelError("the address does not name a model", fix="write it as URL#model")
-        embedder = EndpointEmbedder(unquote(name), base_url=base, **options)  # type: ignore[misc]
-    else:
-        embedder = EndpointEmbedder(model_name(address, "openai"), **options)
+        embedder = EndpointEmbedder(name, base_url=base, **options)  # type: ignore[misc]
     key = embedder.sharing_key, repr(options.get("prices"))
     return shared_embedder(key, lambda: CachedEmbedder(embedder, concurrency=CONCURRENCY))

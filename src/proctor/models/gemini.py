@@ -2,56 +2,81 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Unpack
-from urllib.parse import quote
 
 import msgspec
 
-from proctor.core.retry_policy import RetryPolicy
-from proctor.models.answer_format import schema_instructions
-from proctor.models.http.access import (
-    ApiKey,
-    ModelOptions,
-    Provider,
-    ServerOptions,
-    model_name,
-    resolve_access,
-)
-from proctor.models.http.endpoint import HttpCall, UnexpectedBody, decode_body, shared_endpoint
+from proctor.models import wire
+from proctor.models.http.access import ModelOptions, Provider, ServerAccess, model_name
+from proctor.models.http.adapter import HttpAdapter, list_provider_models
+from proctor.models.http.endpoint import UnexpectedBody, decode_body
 from proctor.models.http.errors import ErrorBody
-from proctor.models.http.model_client import make_client
-from proctor.models.wire import messages as wire
-from proctor.models.wire import schemas
 from proctor.records import codec
 from proctor.records.model import ModelRequest, ModelResponse, TokenLogprobs, ToolSpec
 from proctor.records.numbers import total_tokens
 from proctor.records.session import Message, Usage
 from proctor.sessions.current import check_usage
 
-VERSION = "/v1beta"
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
-GEMINI = Provider("gemini", "https://generativelanguage.googleapis.com", "GEMINI_BASE_URL", KEYS, VERSION)
-# A guard against a list of models that never ends.
-MAX_PAGES = 20
+GEMINI = Provider(
+    "gemini",
+    "https://generativelanguage.googleapis.com",
+    "GEMINI_BASE_URL",
+    KEYS,
+    path="/v1beta/models/{model}:generateContent",
+    models_path="/v1beta/models?pageSize=1000",
+    key_header=("x-goog-api-key", "{}"),
+    version="/v1beta",
+)
 _FINISH_REASONS = {"STOP": "stop", "MAX_TOKENS": "length"}
 _BLOCKED = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY"})
 _SCHEMA_NAMES = ("responseJsonSchema", "response_json_schema", "responseSchema", "response_schema",
                  "responseMimeType", "response_mime_type")  # fmt: skip
 
 
+class GeminiAdapter(HttpAdapter):
+    """A Gemini model. The options are those of `OpenAIAdapter`.
+
+    GEMINI_API_KEY and GOOGLE_API_KEY are for Google and for the gateway that GEMINI_BASE_URL names; a server
+    that `base_url` names does not get them.
+
+    >>> GeminiAdapter("gemini-2.5-flash", api_key="key-0123456789")
+    GeminiAdapter('gemini:gemini-2.5-flash')
+    """
+
+    _provider = GEMINI
+
+    def __init__(self, model: str, **options: Unpack[ModelOptions]) -> None:
+        super().__init__(model, **options)
+        self._name = model.removeprefix("models/")
+
+    def _make_wire(self, access: ServerAccess) -> GeminiWire:  # noqa: ARG002
+        return GeminiWire()
+
+
+def connect(address: str, **options: Unpack[ModelOptions]) -> GeminiAdapter:
+    """Connect `gemini:NAME`."""
+    return GeminiAdapter(model_name(address), **options)
+
+
 class GeminiWire:
     """The format of `generateContent`."""
 
     def __init__(self) -> None:
-        self._schemas = schemas.SchemaCache(lambda schema: schemas.fit_schema(schema, schemas.GEMINI))
+        self._schemas = wire.SchemaCache(lambda schema: wire.fit_schema(schema, wire.GEMINI))
 
     def write(self, model: str, request: ModelRequest, without: frozenset[str]) -> bytes:  # noqa: ARG002 - the URL names it
-        """Write the body of a request."""
-        body: dict[str, Any] = {"contents": _write_contents(request.messages)}
-        system = wire.system_text(request.messages)
-        if request.schema is not None and "schema" in without:
-            system = f"{system}\n\n{schema_instructions(request.schema)}".strip()
-        if system:
+        ids = wire.CallIds()
+        contents = [
+            {
+                "role": "model" if is_assistant else "user",
+                "parts": [part for message in turn for part in _write_parts(message, ids)],
+            }
+            for is_assistant, turn in wire.turns(request.messages)
+        ]
+        body: dict[str, Any] = {"contents": contents}
+        if system := wire.system_text(request, with_instructions="schema" in without):
             body["systemInstruction"] = {"parts": [{"text": system}]}
         if request.tools:
             body["tools"] = [{"functionDeclarations": [_write_tool(tool) for tool in request.tools]}]
@@ -74,7 +99,6 @@ class GeminiWire:
         return {name: value for name, value in settings.items() if value is not None}
 
     def read(self, body: bytes, request: ModelRequest) -> ModelResponse:  # noqa: ARG002 - same in all formats
-        """Read the response in a body."""
         decoded, raw = decode_body(_Response, body)
         common = {"model": decoded.model or "", "usage": _read_usage(decoded.usage), "raw": raw}
         block_reason = decoded.feedback and decoded.feedback.block_reason
@@ -88,10 +112,7 @@ class GeminiWire:
         parts = (candidate.content and candidate.content.parts) or []
         text = "".join(part.text or "" for part in parts if not part.thought)
         calls = tuple(
-            msgspec.structs.replace(
-                wire.parse_tool_call(part.call.name, part.call.args, part.call.id),
-                signature=part.thought_signature,
-            )
+            wire.parse_tool_call(part.call.name, part.call.args, part.call.id, part.thought_signature)
             for part in parts
             if part.call is not None
         )
@@ -114,25 +135,10 @@ class GeminiWire:
 
     def rejected_field(self, error: ErrorBody, request: ModelRequest) -> str | None:
         """Return "schema", or "top_logprobs", which only some models support."""
-        if schemas.rejects_schema(error.message, request, _SCHEMA_NAMES):
+        if wire.rejects_schema(error.message, request, _SCHEMA_NAMES):
             return "schema"
         is_named = "logprobs" in error.message.lower()
         return "top_logprobs" if is_named and request.top_logprobs is not None else None
-
-
-def _write_contents(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
-    ids = wire.CallIds()
-    contents: list[dict[str, Any]] = []
-    for message in messages:
-        if message.role == "system":
-            continue
-        role = "model" if message.role == "assistant" else "user"
-        parts = _write_parts(message, ids)
-        if contents and contents[-1]["role"] == role:
-            contents[-1]["parts"] += parts
-        else:
-            contents.append({"role": role, "parts": parts})
-    return contents
 
 
 def _write_parts(message: Message, ids: wire.CallIds) -> list[dict[str, Any]]:
@@ -257,64 +263,4 @@ def read_models(body: bytes) -> tuple[list[str], str | None]:
     return names, page.next_page_token or None
 
 
-class GeminiAdapter:
-    """A Gemini model. The options are those of `OpenAIAdapter`.
-
-    GEMINI_API_KEY and GOOGLE_API_KEY are for Google and for the gateway that GEMINI_BASE_URL
-    names; a server that `base_url` names does not get them.
-
-    >>> GeminiAdapter("gemini-2.5-flash", api_key="key-0123456789")
-    GeminiAdapter('gemini:gemini-2.5-flash')
-    """
-
-    def __init__(self, model: str, **options: Unpack[ModelOptions]) -> None:
-        address = f"gemini:{model}"
-        access = resolve_access(GEMINI, options, ModelOptions, options.get("name") or address)
-        self._name = model.removeprefix("models/")
-        self._url = f"{access.base}{VERSION}/models/{quote(self._name, safe='')}:generateContent"
-        self._client = make_client(access, GeminiWire(), _make_headers(access.key), address, options)
-        self.model = self._client.name
-        self.identity = access.identity(self.model, address)
-
-    def __repr__(self) -> str:
-        return f"GeminiAdapter({self.model!r})"
-
-    @property
-    def fits_schema(self) -> bool:
-        """True until the server rejects a schema."""
-        return self._client.fits_schema
-
-    async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
-        """Send one request and return the response. Transient errors are retried; `timeout`
-        covers all attempts.
-        """
-        return await self._client.complete(self._url, self._name, request, timeout)
-
-
-def connect(address: str, **options: Unpack[ModelOptions]) -> GeminiAdapter:
-    """Connect `gemini:NAME`.
-
-    >>> connect("gemini:gemini-2.5-flash", api_key="key-0123456789").model
-    'gemini:gemini-2.5-flash'
-    """
-    return GeminiAdapter(model_name(address, "gemini"), **options)
-
-
-async def list_models(*, timeout: float = 10.0, **options: Unpack[ServerOptions]) -> list[str]:
-    """Return the names of the models that the server offers with this key."""
-    access = resolve_access(GEMINI, options, ServerOptions, "gemini")
-    endpoint = shared_endpoint(access.origin, access.key, _make_headers(access.key))
-    names: list[str] = []
-    token: str | None = ""
-    for _ in range(MAX_PAGES):
-        query = f"pageSize=1000&pageToken={quote(token, safe='')}" if token else "pageSize=1000"
-        call = HttpCall("gemini", f"{access.base}{VERSION}/models?{query}", None)
-        page, token = (await endpoint.send(call, read_models, RetryPolicy(retries=1), timeout)).value
-        names += page
-        if token is None:
-            break
-    return sorted(names)
-
-
-def _make_headers(key: ApiKey) -> dict[str, str]:
-    return {"x-goog-api-key": key.format_header("{}")} if key else {}
+list_models = partial(list_provider_models, GEMINI, read_models)

@@ -98,12 +98,11 @@ def connect(
 ) -> LocalAdapter:
     """Connect a model on this machine: `local:smollm2`, `local:qwen-judge`, or `local:FILE.gguf`.
 
-    `context` is the number of tokens that a prompt and its answer may have together, `max_tokens`
-    the length limit of answers whose request sets none. `parallel` is the number of requests that
-    the model answers at the same time. They share the processor, so each takes longer; waiting
-    for another request to end does not count towards a time limit. `timeout` limits one request in
-    seconds and is at least 120 by default. The time limit of the target or the evaluator applies
-    as well.
+    `context` is the number of tokens that a prompt and its answer may have together, `max_tokens` the length
+    limit of answers whose request sets none. `parallel` is the number of requests that the model answers at
+    the same time. They share the processor, so each takes longer; waiting for another request to end does not
+    count towards a time limit. `timeout` limits one request in seconds and is at least 120 by default. The
+    time limit of the target or the evaluator applies as well.
     """
     name = address.partition(":")[2]
     if name in EMBEDDERS:
@@ -192,6 +191,10 @@ class LocalAdapter:
         return adapter
 
 
+# The process, the file, the context and the number of parallel requests.
+ServerKey = tuple[int, Path, int, int]
+
+
 class LocalServer:
     """A file of weights and its server process, which all adapters of this process share."""
 
@@ -200,9 +203,13 @@ class LocalServer:
         self._context, self.parallel = context, parallel
 
     @property
-    def _key(self) -> tuple[int, Path, int, int]:
+    def _key(self) -> ServerKey:
         # A forked process must not use, or stop, the server of its parent.
         return os.getpid(), self._file, self._context, self.parallel
+
+    @property
+    def _start_lock(self) -> threading.Lock:
+        return _START_LOCKS.setdefault(self._key, threading.Lock())
 
     def find_url(self) -> str | None:
         """Return the URL of the server, or None if it does not run."""
@@ -211,7 +218,7 @@ class LocalServer:
 
     def start(self) -> str:
         """Start the server unless it runs, and return its URL. This blocks."""
-        with _start_lock(self._key):
+        with self._start_lock:
             url = self.find_url()
             if url is None:
                 options = ["--context", str(self._context), "--parallel", str(self.parallel)]
@@ -259,7 +266,6 @@ class _ServerProcess:
         raise CallFailed(f"the local model did not start: its server ended{log}")
 
     def describe_exit(self) -> str:
-        """Return the exit status and the end of the log."""
         code = self.process.returncode
         size = self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, size - LOG_TAIL_BYTES))
@@ -284,10 +290,6 @@ def _stop(process: subprocess.Popen[bytes], log: IO[bytes], owner: int) -> None:
 
 
 # One server for each file: loading is slow and needs as much memory as the file is long.
-_SERVERS: dict[tuple[int, Path, int, int], _ServerProcess] = {}
+_SERVERS: dict[ServerKey, _ServerProcess] = {}
 # One lock for each, so that a small file does not wait for a large one.
-_START_LOCKS: dict[tuple[int, Path, int, int], threading.Lock] = {}
-
-
-def _start_lock(key: tuple[int, Path, int, int]) -> threading.Lock:
-    return _START_LOCKS.setdefault(key, threading.Lock())
+_START_LOCKS: dict[ServerKey, threading.Lock] = {}

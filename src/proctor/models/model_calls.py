@@ -1,7 +1,7 @@
 """Ask a model: the one entry point for targets, judges and user code.
 
-Every call is recorded in the session of the trial or the evaluator and counts against the run's
-budget. Answers are parsed strictly, with one reminder if that fails.
+Every call is recorded in the session of the trial or the evaluator and counts against the run's budget.
+Answers are parsed strictly, with one reminder if that fails.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class CallContext(NamedTuple):
     """
 
     spending: Spending | None = None
-    kept: ByteStore | None = None
+    response_store: ByteStore | None = None
     is_stopping: Callable[[], bool] = _never
 
 
@@ -61,13 +61,6 @@ def call_key(adapter: ProviderAdapter, request: ModelRequest) -> str:
     """Return a digest of the model and every field of the request.
 
     An adapter whose address is not enough (a function, whose code may change) has an `identity`.
-
-    >>> from types import SimpleNamespace as Adapter
-    >>> from proctor.records.session import Message
-    >>> request = ModelRequest((Message("user", "2 + 2?"),))
-    >>> small, large = Adapter(model="openai:gpt-4o-mini"), Adapter(model="openai:gpt-4o")
-    >>> call_key(small, request) == call_key(large, request)
-    False
     """
     return codec.digest("model call", adapter.model, getattr(adapter, "identity", ""), request)
 
@@ -118,8 +111,8 @@ class AnswerFormat(Protocol):
 class AskOptions(TypedDict, total=False):
     """The options of a call; see `ModelRequest`. `timeout` covers the whole call, in seconds.
 
-    `known` is the number of messages, from the first on, that the session already has.
-    `remind=False` does not repeat the request when the answer cannot be parsed.
+    `known` is the number of messages, from the first on, that the session already has. `remind=False` does
+    not repeat the request when the answer cannot be parsed.
     """
 
     tools: Sequence[ToolSpec]
@@ -141,9 +134,9 @@ async def aask(
 ) -> ModelResponse:
     """Ask a model, named by its address or given as an adapter, and wait for its answer.
 
-    With `output`, a type (dataclass, struct, pydantic model, list, Literal …) or a `AnswerFormat`, the
-    answer is parsed into `response.output`; if that fails, the model gets one reminder. A
-    response that calls `tools` is returned without parsing.
+    With `output`, a type (dataclass, struct, pydantic model, list, Literal …) or a `AnswerFormat`, the answer
+    is parsed into `response.output`; if that fails, the model gets one reminder. A response that calls
+    `tools` is returned without parsing.
     """
     adapter = provider(model)
     if output is None and isinstance(prompt, Prompt):
@@ -247,7 +240,7 @@ async def _complete(
 
 def _store(adapter: ProviderAdapter, *exchanges: tuple[ModelRequest, ModelResponse]) -> None:
     """Store responses after parsing: an answer that cannot be parsed must not be reused."""
-    store = call_context.get().kept
+    store = call_context.get().response_store
     if store is not None:
         for request, response in exchanges:
             if not response.cached:

@@ -32,7 +32,6 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     up_to: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
     def cost(self, usage: Usage) -> float | None:
-        """Return the cost of a usage, or None if the price does not cover it."""
         if usage.input_tokens is None or usage.output_tokens is None:
             return None
         if self.up_to is not None and usage.input_tokens > self.up_to:
@@ -46,14 +45,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 class Prices:
-    """Prices by the name of the model, or by its whole address.
-
-    >>> prices = Prices({"gpt-4o-mini": Price(input=0.15, output=0.60)})
-    >>> prices.cost("openai:gpt-4o-mini-2024-07-18", Usage(input_tokens=1000, output_tokens=100))
-    0.00021
-    >>> prices.cost("openai:gpt-4o", Usage(input_tokens=1000, output_tokens=100)) is None
-    True
-    """
+    """Prices by the name of the model, or by its whole address."""
 
     __slots__ = ("_by_name", "_default")
 
@@ -63,18 +55,14 @@ class Prices:
 
     @classmethod
     def standard(cls, environ: Mapping[str, str] | None = None) -> Prices:
-        """Return the built-in table, extended by the file that PROCTOR_PRICES names.
-
-        >>> Prices.standard({}).find("openai:gpt-4o").output
-        10.0
-        """
+        """Return the built-in table, extended by the file that PROCTOR_PRICES names."""
         path = (os.environ if environ is None else environ).get(VARIABLE, "")
         return _built_in().extended(cls.load(path)) if path else _built_in()
 
     @classmethod
     def load(cls, path: str | Path) -> Prices:
-        """Read a YAML or JSON file of {model: {input, output, …}}, with or without `models:`
-        above it as in the built-in table.
+        """Read a YAML or JSON file of {model: {input, output, …}}, with or without `models:` above it as in
+        the built-in table.
         """
         path = Path(path)
         try:
@@ -85,11 +73,7 @@ class Prices:
 
     @classmethod
     def free(cls) -> Prices:
-        """Return prices of 0, for models that run on this machine.
-
-        >>> Prices.free().cost("local:smollm2", Usage(input_tokens=9, output_tokens=1))
-        0.0
-        """
+        """Return prices of 0, for models that run on this machine."""
         return cls({}, Price(0.0, 0.0, 0.0))
 
     def extended(self, other: Prices) -> Prices:
@@ -97,7 +81,6 @@ class Prices:
         return Prices({**self._by_name, **other._by_name}, other._default or self._default)
 
     def find(self, model: str) -> Price | None:
-        """Return the price of a model, or None if the table does not have it."""
         if model in self._by_name:
             return self._by_name[model]
         # The models of a private server can have any name, so there only the whole address counts.

@@ -17,16 +17,8 @@ from proctor.sessions.current import check_usage
 class Spending:
     """Counts calls, tokens and USD against a budget, from any thread.
 
-    Running calls finish after the budget is used up, so tokens and cost may exceed it; the number
-    of calls never does. A budget in USD ends the run when the price of a call is unknown.
-
-    >>> spending = Spending(Budget(calls=1))
-    >>> spending.begin()
-    >>> spending.begin()
-    Traceback (most recent call last):
-        ...
-    proctor.errors.StopRun: the budget is spent: 1 of 1 calls
-    Fix: raise the budget and resume the run
+    Running calls finish after the budget is used up, so tokens and cost may exceed it; the number of calls
+    never does. A budget in USD ends the run when the price of a call is unknown.
     """
 
     def __init__(self, budget: Budget | Mapping[str, Any], before: Spent = Spent()) -> None:  # noqa: B008 - it is frozen
@@ -36,7 +28,6 @@ class Spending:
 
     @property
     def so_far(self) -> Spent:
-        """The spending up to now."""
         with self._lock:
             return Spent(self._calls, self._tokens, self._cost)
 
@@ -47,7 +38,6 @@ class Spending:
             self._calls += 1
 
     def check(self) -> None:
-        """Raise `StopRun` if the budget is spent."""
         with self._lock:
             self._raise_if_spent()
 
@@ -64,7 +54,6 @@ class Spending:
             self._calls -= 1
 
     def end(self, model: str, usage: Usage) -> None:
-        """Add the usage of a call."""
         usage = check_usage(usage, model)
         with self._lock:
             self._tokens += usage.total_tokens or 0
@@ -95,11 +84,7 @@ class Spending:
 
 
 def parse_budget(budget: Budget | Mapping[str, Any]) -> Budget:
-    """Convert a mapping to a budget, and check the types of a budget made in Python.
-
-    >>> parse_budget({"cost": 5}).cost
-    5.0
-    """
+    """Convert a mapping to a budget, and check the types of a budget made in Python."""
     try:
         return msgspec.convert(msgspec.to_builtins(budget), Budget)
     except msgspec.ValidationError as error:

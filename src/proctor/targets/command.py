@@ -28,10 +28,10 @@ STDERR_BYTES, STDERR_LINES = 8192, 10
 class CommandTarget:
     """A program in any language; every call starts a new process, without a shell.
 
-    The program reads one JSON object `{"id", "input", "options"}` from standard input to its end
-    and writes `{"output": …}`, optionally with `"usage"` and `"session"`, or `{"error": "…"}`.
-    `env` extends the environment. When a call ends, for any reason, the program and all its child
-    processes are killed, unless they opened a new session.
+    The program reads one JSON object `{"id", "input", "options"}` from standard input to its end and writes
+    `{"output": …}`, optionally with `"usage"` and `"session"`, or `{"error": "…"}`. `env` extends the
+    environment. When a call ends, for any reason, the program and all its child processes are killed, unless
+    they opened a new session.
 
     >>> target = CommandTarget(["sh", "-c", 'cat >/dev/null; echo \\'{"output": "Paris"}\\''])
     >>> asyncio.run(target.call(Sample("1", "capital of France?"), {})).output
@@ -56,7 +56,7 @@ class CommandTarget:
         if problems:
             raise TargetError("the command cannot be run", where=name or "", problems=problems)
         identity = codec.digest(self._argv, cwd, env or {}, _file_digests(self._argv, self._cwd))[:16]
-        uncovered = ("what the program imports and reads besides the files that it is given",)
+        uncovered = ("what the program imports and reads besides the files in its arguments",)
         self.spec = TargetSpec(name or _default_name(self._argv, self._cwd), "command", identity, uncovered)
 
     def __repr__(self) -> str:
@@ -162,7 +162,6 @@ async def _stop(transport: asyncio.SubprocessTransport, output: _ProcessOutput) 
 
 
 def kill_group(transport: asyncio.SubprocessTransport) -> None:
-    """Kill a process and its children, if they still run."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if sys.platform == "win32":
             transport.kill()

@@ -8,13 +8,15 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
 from string import Template
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote
 
 from proctor.core.clock import SystemClock
 from proctor.core.http_status import is_loopback, seconds_until
 from proctor.core.redaction.known_secrets import known_secrets
 from proctor.core.retry_policy import is_retryable_status
 from proctor.errors import CallFailed, Problem, TargetError, suggest_name
+from proctor.models.http.access import split_http_url
+from proctor.models.http.endpoint import open_client, read_body
 from proctor.records import codec
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
@@ -38,12 +40,8 @@ _MIN_SECRET_IN_RESPONSE = 8
 class Headers:
     """Header values, in which `$NAME` or `${NAME}` stands for an environment variable.
 
-    `$$` is a dollar sign. Variables are checked at once and read again for each call, so that a
-    renewed token is used. No value is ever shown, and neither are the `extra_secrets` (name and
-    value).
-
-    >>> Headers({"Accept-Language": "en"}).resolve()
-    {'Accept-Language': 'en'}
+    `$$` is a dollar sign. Variables are checked at once and read again for each call, so that a renewed token
+    is used. No value is ever shown, and neither are the `extra_secrets` (name and value).
     """
 
     def __init__(self, headers: Mapping[str, str], extra_secrets: Iterable[tuple[str, str]] = ()) -> None:
@@ -57,7 +55,6 @@ class Headers:
         return f"Headers({', '.join(self._templates)})"
 
     def resolve(self) -> dict[str, str]:
-        """Return the headers with the values of their variables."""
         try:
             return {
                 name: template.substitute(os.environ).strip() for name, template in self._templates.items()
@@ -92,11 +89,7 @@ class Headers:
 
 
 def is_secret(name: str) -> bool:
-    """Return True for the name of a header, variable or parameter that contains a secret.
-
-    >>> is_secret("X-API-Key"), is_secret("Accept-Language")
-    (True, False)
-    """
+    """Return True for the name of a header, variable or parameter that contains a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
@@ -127,12 +120,11 @@ def _find_problem(name: Any, value: Any) -> str:
 class HttpTarget:
     """An endpoint that receives `{"id", "input", "options"}` and returns `{"output": …}`.
 
-    A JSON response needs an `"output"` (and may have `"usage"`, `"session"` or an `"error"`); the
-    body of a `text/plain` response is the output. The run retries lost connections, timeouts and
-    the statuses 408, 409, 425, 429 and 5xx (except 501 and 505), after the time in `Retry-After`;
-    other failures are final. Redirects are not followed and cookies are not stored. Header values
-    may contain environment variables as `$NAME` or `${NAME}`. Proxies of the environment are used,
-    but not for an endpoint on this machine.
+    A JSON response needs an `"output"` (and may have `"usage"`, `"session"` or an `"error"`); the body of a
+    `text/plain` response is the output. The run retries lost connections, timeouts and the statuses 408, 409,
+    425, 429 and 5xx (except 501 and 505), after the time in `Retry-After`; other failures are final.
+    Redirects are not followed and cookies are not stored. Header values may contain environment variables as
+    `$NAME` or `${NAME}`. Proxies of the environment are used, but not for an endpoint on this machine.
 
     >>> HttpTarget("https://example.com/answer", headers={"Accept-Language": "en"})
     HttpTarget('example.com/answer')
@@ -149,7 +141,12 @@ class HttpTarget:
         name: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        parts = _split_url(url)
+        parts = split_http_url(str(url))
+        if parts is None:
+            # The message does not quote the URL, which may contain a password.
+            raise TargetError(
+                "the address of the endpoint is not an http or https URL", fix="write it as https://host/path"
+            )
         self._url = url
         self._method = str(method).upper()
         if self._method not in METHODS:
@@ -188,13 +185,15 @@ class HttpTarget:
             async with self._open_client().stream(
                 self._method, self._url, content=content, headers=headers
             ) as response:
-                body = await self._read_body(response)
+                body = await read_body(response, wire.MAX_BYTES)
         except httpx2.RequestError as error:
             final = httpx2.DecodingError, httpx2.LocalProtocolError, httpx2.UnsupportedProtocol
             raise self._failed(
                 f"could not be reached: {type(error).__name__}: {error}",
                 retryable=not isinstance(error, final),
             ) from None
+        if body is None:
+            raise self._failed(f"answered with more than {wire.MAX_BYTES:,} bytes")
         return self._read_reply(response, body)
 
     async def close(self) -> None:
@@ -205,26 +204,8 @@ class HttpTarget:
 
     def _open_client(self) -> httpx2.AsyncClient:
         if self._client is None:
-            from http.cookiejar import CookieJar, DefaultCookiePolicy
-
-            import httpx2
-
-            # The engine limits concurrency and time, so the client does not.
-            self._client = httpx2.AsyncClient(
-                timeout=self._timeout,
-                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
-                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-                trust_env=not self._is_local,
-            )
+            self._client = open_client(100, is_local=self._is_local, timeout=self._timeout)
         return self._client
-
-    async def _read_body(self, response: httpx2.Response) -> bytes:
-        body = bytearray()
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > wire.MAX_BYTES:
-                raise self._failed(f"answered with more than {wire.MAX_BYTES:,} bytes")
-        return bytes(body)
 
     def _read_reply(self, response: httpx2.Response, body: bytes) -> Reply:
         if not response.is_success:
@@ -247,20 +228,6 @@ class HttpTarget:
     def _failed(self, what: str, *, retryable: bool = False, retry_after: float | None = None) -> CallFailed:
         message = f"{self.spec.name} {self._headers.hide(what)}"
         return CallFailed(message, retryable=retryable, retry_after=retry_after)
-
-
-def _split_url(url: Any) -> SplitResult:
-    try:
-        parts = urlsplit(str(url))
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_usable = False
-    if not is_usable:
-        # The message does not quote the URL, which may contain a password.
-        raise TargetError(
-            "the address of the endpoint is not an http or https URL", fix="write it as https://host/path"
-        )
-    return parts
 
 
 def _secrets_in_url(parts: SplitResult) -> list[tuple[str, str]]:

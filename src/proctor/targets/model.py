@@ -37,11 +37,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 class ModelTarget:
     """Asks a model about each sample: `ModelTarget("openai:gpt-4o-mini", prompt="Answer: $input")`.
 
-    A text input becomes the prompt, or replaces `$input` in it; the keys of a mapping fill
-    placeholders with the same names; a list of {role, content} is a conversation. `prompt` is a
-    text or a Markdown file with a front matter. A configuration may override model, prompt,
-    system, temperature, max_tokens and seed. All other options belong to the provider, such as
-    `base_url`, or `of` for a wrapper.
+    A text input becomes the prompt, or replaces `$input` in it; the keys of a mapping fill placeholders with
+    the same names; a list of {role, content} is a conversation. `prompt` is a text or a Markdown file with a
+    front matter. A configuration may override model, prompt, system, temperature, max_tokens and seed. All
+    other options belong to the provider, such as `base_url`, or `of` for a wrapper.
 
     >>> def capital(prompt: str) -> str:
     ...     return "Paris"

@@ -36,8 +36,8 @@ Call = Callable[..., Any]
 class Parameters(NamedTuple):
     """The options of a target.
 
-    `input_name` is the parameter for the input, if an option could have the same name; `known` are
-    the options, `required` those without a default; `takes_any` is True for `**kwargs`.
+    `input_name` is the parameter for the input, if an option could have the same name; `known` are the
+    options, `required` those without a default; `takes_any` is True for `**kwargs`.
     """
 
     input_name: str | None
@@ -46,12 +46,7 @@ class Parameters(NamedTuple):
     takes_any: bool
 
     def check(self, options: Mapping[str, Any]) -> list[str]:
-        """Return one sentence for each fault in a configuration's options.
-
-        >>> def answer(question, *, temperature=0.0): ...
-        >>> parameters_of(answer, "answer").check({"temprature": 1.0})
-        ["there is no option 'temprature': did you mean 'temperature'?"]
-        """
+        """Return one sentence for each fault in a configuration's options."""
         faults = [fault for name in options if (fault := self._find_fault(name))]
         missing = [name for name in self.required if name not in options]
         return faults + [f"the option {name!r} is required" for name in missing]
@@ -66,12 +61,7 @@ class Parameters(NamedTuple):
 
 
 def parameters_of(function: Callable[..., Any], where: str) -> Parameters:
-    """Read the signature of a callable that is called as `function(input, **options)`.
-
-    >>> def answer(question, model, *, temperature=0.0): ...
-    >>> parameters_of(answer, "answer").required
-    ('model',)
-    """
+    """Read the signature of a callable that is called as `function(input, **options)`."""
     try:
         parameters = [*inspect.signature(function).parameters.values()]
     except (TypeError, ValueError):
@@ -122,12 +112,7 @@ class PythonTarget:
 
 
 def from_function(function: Callable[..., Any], name: str) -> PythonTarget:
-    """Wrap a sync or async function, lambda, partial, bound method or callable object.
-
-    >>> target = from_function(str.upper, "shout")
-    >>> target.call(Sample("1", "hello"), {})
-    'HELLO'
-    """
+    """Wrap a sync or async function, lambda, partial, bound method or callable object."""
     code = code_of(function)
     if inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code):
         raise TargetError(
@@ -178,15 +163,8 @@ def _require_result(result: Any) -> Any:
 def from_runnable(runnable: Any, name: str) -> PythonTarget:
     """Wrap a runnable: call `ainvoke` if it has one, else `invoke`; options are keyword arguments.
 
-    The reply of a chat model is read as everywhere: its text is the output, and its tool calls and
-    usage go into the session. Other chat messages become their content; other results stay.
-
-    >>> from proctor.records.sample import Sample
-    >>> class Echo:
-    ...     def invoke(self, input, config=None):
-    ...         return input
-    >>> from_runnable(Echo(), "echo").call(Sample("1", "hello"), {})
-    'hello'
+    The reply of a chat model is read as everywhere: its text is the output, and its tool calls and usage go
+    into the session. Other chat messages become their content; other results stay.
     """
     method = "ainvoke" if hasattr(runnable, "ainvoke") else "invoke"
     invoke = getattr(runnable, method)
@@ -231,13 +209,6 @@ def from_execute(loop: Any, name: str) -> PythonTarget:
     """Wrap a main loop: the output is `response.output`, with the session.
 
     A loop with an async `aexecute` is called by that.
-
-    >>> from proctor.records.sample import Sample
-    >>> class Greeter:
-    ...     def execute(self, request):
-    ...         return f"Hello {request}", Session()
-    >>> from_execute(Greeter(), "greeter").call(Sample("1", "Ada"), {}).output
-    'Hello Ada'
     """
     execute = _choose_method(loop)
     is_async = is_async_callable(execute)
@@ -280,13 +251,8 @@ def _loop_identity(loop: Any) -> Identity:
 def execute_reply(result: Any) -> Reply:
     """Convert the result of `execute` to a reply.
 
-    A pair is a response with its session if the response has an `output`, or if the second item
-    is a session or None; any other pair is the output.
-
-    >>> execute_reply(("Paris", None)).output
-    'Paris'
-    >>> execute_reply((48.9, 2.4)).output
-    (48.9, 2.4)
+    A pair is a response with its session if the response has an `output`, or if the second item is a session
+    or None; any other pair is the output.
     """
     if isinstance(result, Reply):
         return result

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, BinaryIO, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -47,29 +47,8 @@ class RecordingKey(NamedTuple):
     epoch: int
 
 
-class Recordings(Protocol):
-    """A lookup table of recordings."""
-
-    @property
-    def digest(self) -> str:
-        """A digest of the content."""
-        ...
-
-    @property
-    def keys(self) -> frozenset[RecordingKey]:
-        """All configurations and epochs with recordings."""
-        ...
-
-    def find(self, key: RecordingKey, sample_id: str) -> Recording | None: ...
-
-
 class MemoryRecordings:
-    """Recordings in memory, from a list of mappings or from a mapping of id to output.
-
-    >>> recordings = MemoryRecordings({"1": "Paris"})
-    >>> recordings.find(RecordingKey(None, 0), "1").output
-    'Paris'
-    """
+    """Recordings in memory, from a list of mappings or from a mapping of id to output."""
 
     def __init__(
         self, source: Mapping[str, Any] | Iterable[Mapping[str, Any]], name: str = "the recordings"
@@ -135,6 +114,9 @@ class FileRecordings:
             raise CallFailed(
                 f"the recordings in {self._path} cannot be read any more: {error.strerror}"
             ) from None
+
+
+Recordings = MemoryRecordings | FileRecordings
 
 
 def read_recordings(path: Path) -> Recordings:
@@ -209,14 +191,14 @@ def _file_stamp(file: BinaryIO) -> tuple[int, ...]:
 class RecordedTarget:
     """Existing outputs: in a JSONL file, in memory, or in the samples.
 
-    `outputs` is the path of a file with one `{"id", "output"}` on each line or a JSON list of
-    them, a list of such mappings, or a mapping of id to output. Without it, the recording is in
-    the metadata of each sample, or in its `recorded` for each configuration. A recording may also
-    have `configuration`, `epoch`, `usage`, `session`, `latency_ms`, and `error` instead of an
-    output. With `per_configuration`, a sample with one recording does not apply to every configuration.
+    `outputs` is the path of a file with one `{"id", "output"}` on each line or a JSON list of them, a list of
+    such mappings, or a mapping of id to output. Without it, the recording is in the metadata of each sample,
+    or in its `recorded` for each configuration. A recording may also have `configuration`, `epoch`, `usage`,
+    `session`, `latency_ms`, and `error` instead of an output. With `per_configuration`, a sample with one
+    recording does not apply to every configuration.
 
-    If recordings name several configurations, the option `configuration` selects one (recordings
-    without a configuration apply to all). The run's epochs are those of the recordings.
+    If recordings name several configurations, the option `configuration` selects one (recordings without a
+    configuration apply to all). The run's epochs are those of the recordings.
 
     >>> import asyncio
     >>> target = RecordedTarget({"1": "Paris"})

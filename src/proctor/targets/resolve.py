@@ -31,58 +31,58 @@ _CLASSES: Mapping[str, tuple[Callable[..., Target], tuple[str, ...] | None]] = {
 _COMMON_KEYS = ("name", "version")
 
 
-def as_target(thing: Any, *, name: str | None = None, version: str | None = None) -> Target:
+def as_target(target: Any, *, name: str | None = None, version: str | None = None) -> Target:
     """Make a target from a function, an agent, a runnable, an address or a mapping.
 
     A string is `module:attribute`, `file.py:attribute`, a URL, or the address of a model such as
-    `openai:gpt-4o-mini`; a mapping has one of `command`, `http`, `model` and `recorded`.
-    `version` becomes part of the target's identity: change it when something changes that Proctor
-    cannot see. With a version, runs do not warn about parts that the identity does not cover.
+    `openai:gpt-4o-mini`; a mapping has one of `command`, `http`, `model` and `recorded`. `version` becomes
+    part of the target's identity: change it when something changes that Proctor cannot see. With a version,
+    runs do not warn about parts that the identity does not cover.
 
     >>> as_target(lambda question: "Paris", name="atlas").spec.name
     'atlas'
     >>> as_target({"command": ["cat"]}).spec.kind
     'command'
     """
-    if isinstance(thing, str):
-        if thing.startswith(("http://", "https://")):
+    if isinstance(target, str):
+        if target.startswith(("http://", "https://")):
             # Only a model has a # in its address: an endpoint never receives it.
-            return _relabel(ModelTarget(thing) if "#" in thing else HttpTarget(thing), name, version)
-        if ".py:" not in thing and is_model_address(thing):
-            return _relabel(ModelTarget(thing), name, version)
-        return _from_address(thing, name, version)
-    if isinstance(thing, Mapping):
-        return _from_mapping(thing, name, version)
-    if isinstance(getattr(thing, "spec", None), TargetSpec):
-        return _relabel(thing, name, version)
-    return _relabel(_from_object(thing, name), name, version)
+            return _relabel(ModelTarget(target) if "#" in target else HttpTarget(target), name, version)
+        if ".py:" not in target and is_model_address(target):
+            return _relabel(ModelTarget(target), name, version)
+        return _from_address(target, name, version)
+    if isinstance(target, Mapping):
+        return _from_mapping(target, name, version)
+    if isinstance(getattr(target, "spec", None), TargetSpec):
+        return _relabel(target, name, version)
+    return _relabel(_from_object(target, name), name, version)
 
 
-def _from_object(thing: Any, name: str | None) -> PythonTarget:
-    if thing is None:
+def _from_object(target: Any, name: str | None) -> PythonTarget:
+    if target is None:
         raise TargetError(
             "there is no target",
             fix="name one; recorded sessions need none, but the dataset must declare them: "
             "--format auto, in an eval file `dataset: {path: …, format: auto}`, in Python a "
             "SessionDataset",
         )
-    label = name or name_of(thing)
-    if inspect.isclass(thing):
+    label = name or name_of(target)
+    if inspect.isclass(target):
         raise TargetError(
             "it is a class, and a target must be callable",
             where=label,
             fix=f"pass an instance, such as {label}(), or a function",
         )
-    if inspect.isroutine(thing) or isinstance(thing, functools.partial):
-        return from_function(thing, label)
-    if callable(getattr(thing, "execute", None)):
-        return from_execute(thing, label)
-    if any(callable(getattr(thing, method, None)) for method in ("ainvoke", "invoke")):
-        return from_runnable(thing, label)
-    if callable(thing):
-        return from_function(thing, label)
+    if inspect.isroutine(target) or isinstance(target, functools.partial):
+        return from_function(target, label)
+    if callable(getattr(target, "execute", None)):
+        return from_execute(target, label)
+    if any(callable(getattr(target, method, None)) for method in ("ainvoke", "invoke")):
+        return from_runnable(target, label)
+    if callable(target):
+        return from_function(target, label)
     raise TargetError(
-        f"{type(thing).__name__} cannot be a target: it cannot be called",
+        f"{type(target).__name__} cannot be a target: it cannot be called",
         where=name or "",
         fix="pass a function, an object with execute or invoke, an address or a mapping",
     )
@@ -90,7 +90,7 @@ def _from_object(thing: Any, name: str | None) -> PythonTarget:
 
 def _from_address(address: str, name: str | None, version: str | None) -> Target:
     try:
-        thing = importing.import_object(address)
+        target = importing.import_object(address)
     except UsageError as error:
         if ":" not in address:
             raise TargetError(
@@ -106,11 +106,11 @@ def _from_address(address: str, name: str | None, version: str | None) -> Target
             where=error.where or address,
             fix=f"{hint}; or {error.fix}" if hint else error.fix,
         ) from None
-    if isinstance(thing, str):
+    if isinstance(target, str):
         raise TargetError("it is a string, not a callable", where=address)
-    if isinstance(getattr(thing, "spec", None), TargetSpec):
-        return as_target(thing, name=name, version=version)
-    return as_target(thing, name=name or address.rpartition(":")[2], version=version)
+    if isinstance(getattr(target, "spec", None), TargetSpec):
+        return as_target(target, name=name, version=version)
+    return as_target(target, name=name or address.rpartition(":")[2], version=version)
 
 
 def _from_mapping(config: Mapping[str, Any], name: str | None, version: str | None) -> Target:

@@ -21,8 +21,8 @@ _EXCERPT_BYTES = 16 * 1024
 class Answer(msgspec.Struct, frozen=True):
     """A response: `output` or `error`; other fields are ignored.
 
-    `usage` and `session` may accompany an output. `retryable` with an error means that the same
-    call may succeed later.
+    `usage` and `session` may accompany an output. `retryable` with an error means that the same call may
+    succeed later.
     """
 
     output: Any = msgspec.UNSET
@@ -33,20 +33,12 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def encode_call(sample: Sample[Any, Any], options: Mapping[str, Any]) -> bytes:
-    """Encode a call as JSON, without the expected value.
-
-    >>> encode_call(Sample("1", "2 + 2?", "4"), {"model": "small"})
-    b'{"id":"1","input":"2 + 2?","options":{"model":"small"}}'
-    """
+    """Encode a call as JSON, without the expected value."""
     return codec.encode({"id": sample.id, "input": sample.input, "options": options})
 
 
 def parse_reply(data: bytes, name: str, hide: Callable[[str], str] = str) -> Reply:
-    """Parse a response or raise its error; `hide` removes secrets from messages.
-
-    >>> parse_reply(b'{"output": "4"}', "the program").output
-    '4'
-    """
+    """Parse a response or raise its error; `hide` removes secrets from messages."""
     if not data.strip():
         raise CallFailed(f"{name} sent an empty response; expected JSON with an 'output'")
     try:
@@ -72,11 +64,7 @@ def _parse_usage(reported: Any, name: str) -> Usage | None:
 
 
 def find_failure(data: bytes) -> CallFailed | None:
-    """Return the error in a response, if the data is a response with one.
-
-    >>> print(find_failure(b'{"error": "no such model"}'))
-    no such model
-    """
+    """Return the error in a response, if the data is a response with one."""
     try:
         return _to_failure(msgspec.json.decode(data, type=Answer), str)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -91,11 +79,6 @@ def _to_failure(answer: Answer, hide: Callable[[str], str]) -> CallFailed | None
 
 
 def excerpt(data: bytes, hide: Callable[[str], str] = str, length: int = 200) -> str:
-    """Return the first characters of a text, for an error message.
-
-    >>> excerpt(b"abcdef", length=3)
-    'abc…'
-    """
     # Hidden before it is cut: half a secret would not be found.
     text = hide(data[:_EXCERPT_BYTES].decode("utf-8", "replace")).strip()
     return text if len(text) <= length else text[:length] + "…"

@@ -59,7 +59,7 @@ class MailboxConcurrencyContract(MailboxHooks):
         assert time.monotonic() - started <= MOMENT + self.SHORT + self.SLACK
 
     def test_closing_ends_long_polls(self, mailbox: Mailbox[Any]) -> None:
-        handle = mailbox.beside(mailbox.name, str)
+        handle = mailbox.open_mailbox(mailbox.name, str)
         self._check_ends_polls(handle, handle.close)
         assert handle.closed
 

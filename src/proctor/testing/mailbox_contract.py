@@ -136,7 +136,7 @@ class MailboxContract(MailboxConcurrencyContract):
             assert_raises(ConfigError, mailbox.receive, wait_time_seconds=seconds)
         assert_raises(ConfigError, mailbox.send, "b", delay_seconds=-1)
         assert_raises(ConfigError, mailbox.send, "b", reply_to="no such: name")
-        assert_raises(ConfigError, mailbox.beside, "", str)
+        assert_raises(ConfigError, mailbox.open_mailbox, "", str)
         message = receive_one(mailbox)
         assert_raises(ConfigError, message.nack, -1)
         assert_raises(ConfigError, message.extend_visibility, 43_201)
@@ -281,7 +281,7 @@ class MailboxContract(MailboxConcurrencyContract):
                 reply = receive_one(replies)
                 assert (reply.id, reply.body) == (sent, Parcel("answer", []))
                 reply.acknowledge()
-            same_replies = mailbox.beside(replies.name, Parcel)
+            same_replies = mailbox.open_mailbox(replies.name, Parcel)
             mailbox.send_all(["more"], reply_to=same_replies)
             receive_one(mailbox).reply(Parcel("again", []))
             assert receive_one(same_replies).body == Parcel("again", [])
@@ -293,7 +293,7 @@ class MailboxContract(MailboxConcurrencyContract):
 
     def test_closing_affects_only_one_handle_and_keeps_messages(self, mailbox: Mailbox[Any]) -> None:
         mailbox.send("a")
-        handle = mailbox.beside(mailbox.name, str)
+        handle = mailbox.open_mailbox(mailbox.name, str)
         handle.close()
         handle.close()
         assert handle.closed
@@ -311,7 +311,7 @@ class MailboxContract(MailboxConcurrencyContract):
         receive_one(removed).reject("broken")
         removed.remove()
         assert removed.closed
-        reopened = mailbox.beside(removed.name, str)
+        reopened = mailbox.open_mailbox(removed.name, str)
         assert reopened.approximate_count() == 0
         assert list(reopened.dead_letters()) == []
         reopened.remove()
@@ -319,12 +319,12 @@ class MailboxContract(MailboxConcurrencyContract):
     def test_a_mailbox_removed_for_good_refuses_messages(self, mailbox: Mailbox[Any]) -> None:
         if not self.REMEMBERS_REMOVAL:
             return
-        replies = mailbox.beside("late-answers", str)
-        other = mailbox.beside("late-answers", str)
+        replies = mailbox.open_mailbox("late-answers", str)
+        other = mailbox.open_mailbox("late-answers", str)
         replies.send("in time")
         replies.remove(for_good=True)
         assert_raises(MailboxGone, other.send, "late")
-        assert_raises(MailboxGone, mailbox.beside("late-answers", str).send_all, ["late"])
+        assert_raises(MailboxGone, mailbox.open_mailbox("late-answers", str).send_all, ["late"])
         assert other.approximate_count() == 0
         assert list(other.receive()) == []
         other.send("again")

@@ -102,7 +102,7 @@ def collect(
     clock = clock or SystemClock()
     run = history.find(reference)
     total = _count_sent(run)
-    results = requests.beside(results_name(requests.name, run.run_id), EvalResult)
+    results = requests.open_mailbox(results_name(requests.name, run.run_id), EvalResult)
     before = clock.monotonic()
     redaction = create_redaction(run.options)
     with contextlib.closing(results), history.hold(run.run_id):

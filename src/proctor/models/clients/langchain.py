@@ -26,11 +26,7 @@ _FINISH_REASONS = {"end_turn": "stop", "STOP": "stop", "max_tokens": "length", "
 
 
 def is_chat_model(model: Any) -> bool:
-    """Return True for a LangChain runnable; this never imports LangChain.
-
-    >>> is_chat_model(len)
-    False
-    """
+    """Return True for a LangChain runnable; this never imports LangChain."""
     runnables = extras.loaded_module("langchain_core.runnables")
     return runnables is not None and isinstance(model, runnables.Runnable)
 
@@ -38,9 +34,9 @@ def is_chat_model(model: Any) -> bool:
 class LangChainAdapter:
     """A LangChain chat model as a model.
 
-    Tools are bound for each call. Temperature, max_tokens and seed are set if the chat model has
-    a field with the name. Schemas use `with_structured_output` if the chat model has it; after a
-    failure with it, and with `fits_schema=False`, the adapter adds instructions instead.
+    Tools are bound for each call. Temperature, max_tokens and seed are set if the chat model has a field with
+    the name. Schemas use `with_structured_output` if the chat model has it; after a failure with it, and with
+    `fits_schema=False`, the adapter adds instructions instead.
     """
 
     def __init__(self, chat: Any, *, name: str | None = None, fits_schema: bool | None = None) -> None:

@@ -14,8 +14,8 @@ from proctor.core.identity import identity_of, name_of
 from proctor.errors import CallFailed, ModelError
 from proctor.models.clients import langchain, sdk
 from proctor.models.clients.sdk import call_user_code
+from proctor.models.wire import content_text
 from proctor.ports import ProviderAdapter
-from proctor.records import codec
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.session import Message
 
@@ -26,11 +26,8 @@ _TEXT_NAMES = ("prompt", "text", "question")
 def connect(model: Any, **options: Any) -> ProviderAdapter:
     """Wrap a function, a LangChain chat model, or an OpenAI or Anthropic client.
 
-    `name` is the model's name, which SDK clients need. A function takes the messages, or, by its
-    annotation, the prompt as one text (`prompt: str`) or the whole `ModelRequest`.
-
-    >>> connect(lambda messages: "Paris", name="oracle").model
-    'python:oracle'
+    `name` is the model's name, which SDK clients need. A function takes the messages, or, by its annotation,
+    the prompt as one text (`prompt: str`) or the whole `ModelRequest`.
     """
     if isinstance(model, type):
         raise ModelError(f"{model.__name__} is a class, not a model", fix="pass an instance of it")
@@ -49,15 +46,10 @@ def connect(model: Any, **options: Any) -> ProviderAdapter:
 class FunctionAdapter:
     """A function as a model: it takes the prompt and returns the answer.
 
-    Its parameter decides what it gets: one text, if annotated `str` or, without an annotation,
-    named `prompt`, `text` or `question`; the `ModelRequest`, if annotated so or named `request`;
-    dicts with role and content, if annotated as a list of dicts; else the messages. It returns a
-    text, a `ModelResponse`, or a mapping with its fields. A plain function runs in a thread.
-
-    >>> import asyncio
-    >>> adapter = FunctionAdapter(lambda prompt: prompt.upper())
-    >>> asyncio.run(adapter.complete(ModelRequest((Message("user", "hello"),)))).text
-    'HELLO'
+    Its parameter decides what it gets: one text, if annotated `str` or, without an annotation, named
+    `prompt`, `text` or `question`; the `ModelRequest`, if annotated so or named `request`; dicts with role
+    and content, if annotated as a list of dicts; else the messages. It returns a text, a `ModelResponse`, or
+    a mapping with its fields. A plain function runs in a thread.
     """
 
     def __init__(
@@ -94,20 +86,12 @@ class FunctionAdapter:
 
 
 def join_messages(messages: Sequence[Message]) -> str:
-    """Join all messages into one text; name the roles if the assistant has spoken too.
-
-    >>> join_messages([Message("system", "Be brief."), Message("user", "2 + 2?")])
-    'Be brief.\\n\\n2 + 2?'
-    """
-    texts = [_content_text(message.content) for message in messages]
+    """Join all messages into one text; name the roles if the assistant has spoken too."""
+    texts = [content_text(message.content) for message in messages]
     if all(message.role in ("system", "user") for message in messages):
         return "\n\n".join(texts)
     pairs = zip(messages, texts, strict=True)
     return "\n\n".join(f"{message.role.capitalize()}:\n{text}" for message, text in pairs)
-
-
-def _content_text(content: Any) -> str:
-    return content if isinstance(content, str) else codec.encode(content).decode()
 
 
 def _choose_argument(function: Callable[..., Any], name: str) -> Callable[[ModelRequest], Any]:
@@ -123,7 +107,7 @@ def _choose_argument(function: Callable[..., Any], name: str) -> Callable[[Model
     item = next(iter(typing.get_args(hint)), None)
     if item is dict or typing.get_origin(item) in (dict, Mapping):
         return lambda request: [
-            {"role": message.role, "content": _content_text(message.content)} for message in request.messages
+            {"role": message.role, "content": content_text(message.content)} for message in request.messages
         ]
     return lambda request: list(request.messages)
 

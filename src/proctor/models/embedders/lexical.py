@@ -19,7 +19,6 @@ THREAD_MIN_CHARS = 20_000
 
 
 def connect(address: str) -> Lexical:
-    """Connect `lexical`."""
     if address != NAME:
         raise ModelError(f"{address!r} is not an address", fix=f"write {NAME}")
     return _shared_instance()
@@ -35,19 +34,12 @@ class Lexical:
     """Counts runs of two to four letters within words, so that forms of a word are similar.
 
     A checksum maps the runs to 4,096 buckets; each counts by the square root of its frequency.
-
-    >>> import asyncio
-    >>> car, cars, sheep = asyncio.run(Lexical().embed(["the red car", "two red cars", "a sheep"]))
-    >>> near, far = (sum(a * b for a, b in zip(car, other)) for other in (cars, sheep))
-    >>> round(near, 1), round(far, 1)
-    (0.6, 0.0)
     """
 
     name = NAME
     method = "lexical"
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """Return one vector for each text, in order."""
         if sum(map(len, texts)) < THREAD_MIN_CHARS:
             return list(map(letter_vector, texts))
         vectors: list[Sequence[float]] = await run_in_thread(lambda: list(map(letter_vector, texts)))

@@ -100,14 +100,7 @@ class _LowerTable(dict[int, str]):
 
 
 class WordPiece:
-    """A tokenizer; marks such as `[SEP]` in a text are plain text.
-
-    >>> tokenizer = WordPiece({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "un": 3, "##cut": 4, "!": 5})
-    >>> tokenizer.pieces("Uncut! (élan)")
-    ['un', '##cut', '!', '[UNK]', '[UNK]', '[UNK]']
-    >>> tokenizer.token_ids("Uncut!", max_tokens=256)
-    [1, 3, 4, 5, 2]
-    """
+    """A tokenizer; marks such as `[SEP]` in a text are plain text."""
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         self._ids = dict(vocabulary)
@@ -124,11 +117,7 @@ class WordPiece:
         return cls({piece: number for number, piece in enumerate(lines)})
 
     def words(self, text: str) -> list[str]:
-        """Split a text into words and signs, in lower case and without accents.
-
-        >>> WordPiece({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2}).words("Crème brûlée, 東京!")
-        ['creme', 'brulee', ',', '東', '京', '!']
-        """
+        """Split a text into words and signs, in lower case and without accents."""
         decomposed = unicodedata.normalize("NFD", text.translate(self._clean_table))
         return decomposed.translate(self._lower_table).split()
 
@@ -137,11 +126,7 @@ class WordPiece:
         return list(chain.from_iterable(map(self._split_word, self.words(text))))
 
     def unknown(self, text: str) -> tuple[str, ...]:
-        """Return the words that the vocabulary cannot represent.
-
-        >>> WordPiece({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "ok": 3}).unknown("OK ✅ ❌")
-        ('✅', '❌')
-        """
+        """Return the words that the vocabulary cannot represent."""
         return tuple(word for word in self.words(text) if self._split_word(word) == [UNKNOWN])
 
     def token_ids(self, text: str, max_tokens: int) -> list[int]:
@@ -346,7 +331,6 @@ class MiniLM:
         self._loaded: tuple[WordPiece, Any] | None = None
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """Return one vector for each text, computed in a thread."""
         vectors: list[Sequence[float]] = await run_in_thread(self.vectors, texts)
         return vectors
 
@@ -356,7 +340,6 @@ class MiniLM:
             return self._load()[0].unknown(text)
 
     def vectors(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """Return one vector of length 1 for each text, in order."""
         with self._lock:
             tokenizer, model = self._load()
             ids = [tokenizer.token_ids(text, MAX_PIECES) for text in texts]

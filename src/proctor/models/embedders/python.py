@@ -8,8 +8,8 @@ from typing import Any
 
 from proctor.core.callables import resolve_hints
 from proctor.core.identity import name_of
-from proctor.core.threads import run_in_thread
-from proctor.errors import CallFailed, ModelError, ProctorError
+from proctor.errors import CallFailed, ModelError
+from proctor.models.clients.sdk import call_user_code
 from proctor.models.embedding_cache import CachedEmbedder, shared_embedder
 
 # In order of preference; each takes a list of texts.
@@ -19,13 +19,9 @@ METHODS = ("aembed_documents", "embed_documents", "encode")
 def connect(model: Any, *, name: str | None = None) -> CachedEmbedder:
     """Make an embedder from a function or an object.
 
-    A function takes a list of texts and returns a vector for each; with a parameter annotated
-    `str`, it takes one text at a time. Both may be async. LangChain embeddings are called by
-    `embed_documents`, sentence-transformers by `encode`. Embedders of the same object share one
-    cache.
-
-    >>> connect(lambda texts: [[1.0] for text in texts], name="constant").name
-    'constant'
+    A function takes a list of texts and returns a vector for each; with a parameter annotated `str`, it takes
+    one text at a time. Both may be async. LangChain embeddings are called by `embed_documents`,
+    sentence-transformers by `encode`. Embedders of the same object share one cache.
     """
     function, label = _find_function(model)
     label = name or f"python:{label}"
@@ -47,7 +43,6 @@ class PythonEmbedder:
         self._function, self._takes_one_text = function, takes_one_text
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        """Return one vector for each text, in order."""
         if self._takes_one_text:
             return [await self._call(text) for text in texts]
         result = await self._call(list(texts))
@@ -61,15 +56,7 @@ class PythonEmbedder:
         return vectors
 
     async def _call(self, argument: Any) -> Any:
-        try:
-            if inspect.iscoroutinefunction(inspect.unwrap(self._function)):
-                return await self._function(argument)
-            result = await run_in_thread(self._function, argument)
-            return await result if inspect.isawaitable(result) else result
-        except ProctorError:
-            raise
-        except Exception as error:
-            raise CallFailed(f"{self.name} failed: {type(error).__name__}: {error}") from error
+        return await call_user_code(self.name, self._function, argument)
 
 
 def _find_function(model: Any) -> tuple[Callable[..., Any], str]:

@@ -7,9 +7,10 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn, TypedDict
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from proctor.core.redaction.known_secrets import known_secrets
+from proctor.core.retry_policy import RetryPolicy, make_retry_policy
 from proctor.errors import ModelError
 from proctor.models import connect as connections
 
@@ -20,26 +21,11 @@ _SENDABLE = re.compile(r"[\x21-\x7e]+")
 OTHER_KEY = "PROCTOR_API_KEY"
 
 
-class ServerUrl(NamedTuple):
-    """A base URL without a trailing slash, and its origin, which the rate limits belong to."""
-
-    base: str
-    origin: str
-
-
-def parse_server_url(url: str, *, where: str) -> ServerUrl:
-    """Check and split a base URL.
-
-    >>> parse_server_url("http://127.0.0.1:8080/v1/", where="base_url")
-    ServerUrl(base='http://127.0.0.1:8080/v1', origin='http://127.0.0.1:8080')
-    """
-    try:
-        parts = urlsplit(url)
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except (ValueError, AttributeError):
-        is_usable = False
+def parse_server_url(url: str, *, where: str) -> tuple[str, str]:
+    """Check a base URL; return it without a trailing slash, and its origin, which rate limits belong to."""
+    parts = split_http_url(url)
     # The message does not quote the URL, which may contain a password.
-    if not is_usable:
+    if parts is None:
         raise ModelError(
             "the address of the server is not an http or https URL",
             where=where,
@@ -52,30 +38,38 @@ def parse_server_url(url: str, *, where: str) -> ServerUrl:
             fix="pass the key as api_key=… or in the environment",
         )
     origin = f"{parts.scheme}://{parts.netloc}"
-    return ServerUrl(f"{origin}{parts.path}".rstrip("/"), origin)
+    return f"{origin}{parts.path}".rstrip("/"), origin
 
 
-def model_name(address: str, scheme: str) -> str:
-    """Return the model name after the colon of an address.
+def split_http_url(url: str) -> SplitResult | None:
+    """Split an http or https URL; return None for anything else."""
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except (ValueError, AttributeError):
+        return None
+    return parts if is_usable else None
 
-    >>> model_name("openai:gpt-4o-mini", "openai")
-    'gpt-4o-mini'
-    """
-    name = address.partition(":")[2].strip()
-    if not name:
+
+def model_name(address: str) -> str:
+    scheme, _, name = address.partition(":")
+    if not name.strip():
         raise ModelError("the model name is missing", where=address, fix=f"write it as {scheme}:NAME")
-    return name
+    return name.strip()
+
+
+def split_server_address(address: str, options: ServerOptions) -> tuple[str, str]:
+    """Split `http://host/v1#NAME` into the base URL and the name of the model, which may be empty."""
+    base, _, name = address.partition("#")
+    if "base_url" in options:
+        raise ModelError("the address is already a base URL", where=base, fix="leave out base_url")
+    return base, unquote(name)
 
 
 class ApiKey:
     """A secret for a request header, and the name of its source.
 
     It cannot be printed, copied or pickled. Without a secret, no header is sent.
-
-    >>> ApiKey("sk-0123456789", "OPENAI_API_KEY")
-    ApiKey(OPENAI_API_KEY)
-    >>> ApiKey("sk-0123456789", "OPENAI_API_KEY").hide("wrong key sk-0123456789")
-    'wrong key [hidden]'
     """
 
     __slots__ = ("_secret", "source")
@@ -94,7 +88,6 @@ class ApiKey:
         raise TypeError("a key cannot be copied or pickled; connect again where you need it")
 
     def format_header(self, form: str) -> str:
-        """Return the header value with the key in place of `{}`."""
         return form.format(self._secret)
 
     def hide(self, text: str) -> str:
@@ -102,7 +95,6 @@ class ApiKey:
         return known_secrets((self._secret,)).hide(text)
 
     def hide_in_response(self, body: bytes) -> bytes:
-        """Remove the key from a response body."""
         return known_secrets((self._secret,), MIN_KEY_IN_RESPONSE).hide_in_bytes(body)
 
 
@@ -115,11 +107,7 @@ def find_key(
     where: str,
     environ: Mapping[str, str] | None = None,
 ) -> ApiKey:
-    """Return the caller's key, or the key in the first environment variable that is set.
-
-    >>> find_key(["OPENAI_API_KEY"], where="openai:gpt-4o", environ={"OPENAI_API_KEY": "sk-1"})
-    ApiKey(OPENAI_API_KEY)
-    """
+    """Return the caller's key, or the key in the first environment variable that is set."""
     if api_key is not None:
         return _check_key(api_key, "api_key", where)
     environ = os.environ if environ is None else environ
@@ -182,19 +170,28 @@ class ModelOptions(ConnectionOptions, total=False):
 class Provider(NamedTuple):
     """A provider: its scheme, its URL, and the variables for a gateway's URL and for the key.
 
-    `version` is a suffix that a base URL may have or leave out.
+    `path` and `models_path` lead to its model `{model}` and to the list of its models. `version` is a suffix
+    that a base URL may have or leave out. `key_header` is the header for the key, and its form.
     """
 
     scheme: str
     base_url: str
     base_url_variable: str
     keys: tuple[str, ...]
+    path: str
+    models_path: str
+    key_header: tuple[str, str]
     version: str = ""
+    other_headers: Mapping[str, str] = {}
+
+    def headers(self, key: ApiKey) -> dict[str, str]:
+        name, form = self.key_header
+        return {**self.other_headers, **({name: key.format_header(form)} if key else {})}
 
 
 class ServerAccess(NamedTuple):
-    """A server and its key. `is_explicit` says that the caller chose the server, in code or in a
-    file; a server from the provider's own environment variable is a gateway to the same models.
+    """A server and its key. `is_explicit` says that the caller chose the server, in code or in a file; a
+    server from the provider's own environment variable is a gateway to the same models.
     """
 
     base: str
@@ -214,8 +211,8 @@ class ServerAccess(NamedTuple):
 def resolve_access(provider: Provider, options: ServerOptions, option_type: Any, where: str) -> ServerAccess:
     """Choose the server and its key; reject options that `option_type` does not define.
 
-    A provider's key is for the provider, and for a gateway that its own variable names. A server
-    that the caller names gets the key that comes with it, or PROCTOR_API_KEY, or no key.
+    A provider's key is for the provider, and for a gateway that its own variable names. A server that the
+    caller names gets the key that comes with it, or PROCTOR_API_KEY, or no key.
     """
     # Python does not check the names of a TypedDict at run time.
     error = connections.unknown_options_error(options, list(option_type.__annotations__), where)
@@ -223,8 +220,8 @@ def resolve_access(provider: Provider, options: ServerOptions, option_type: Any,
         raise error
     explicit_url = options.get("base_url")
     url = explicit_url or os.environ.get(provider.base_url_variable) or provider.base_url
-    server = parse_server_url(url, where=where)
-    base = server.base.removesuffix(provider.version)
+    base, origin = parse_server_url(url, where=where)
+    base = base.removesuffix(provider.version)
     is_official = base == provider.base_url
     key = find_key(
         provider.keys if is_official or not explicit_url else [OTHER_KEY],
@@ -233,4 +230,14 @@ def resolve_access(provider: Provider, options: ServerOptions, option_type: Any,
         is_required=is_official,
         where=where,
     )
-    return ServerAccess(base, server.origin, key, is_official, bool(explicit_url))
+    return ServerAccess(base, origin, key, is_official, bool(explicit_url))
+
+
+def retry_policy(options: ConnectionOptions, where: str) -> RetryPolicy:
+    defaults = RetryPolicy()
+    return make_retry_policy(
+        options.get("retries", defaults.retries),
+        options.get("retry_delay", defaults.retry_delay),
+        options.get("timeout", defaults.timeout),
+        where=where,
+    )

@@ -1,7 +1,7 @@
 """One server with one key: its connections, its limiter, and the retries of transient failures.
 
-All adapters of a process that use the same server and key share one endpoint, so that together
-they respect its rate limits. Each event loop has its own connections.
+All adapters of a process that use the same server and key share one endpoint, so that together they respect
+its rate limits. Each event loop has its own connections.
 """
 
 from __future__ import annotations
@@ -47,8 +47,6 @@ _NO_QUOTA = "insufficient_quota"
 
 
 class PooledClient:
-    """One client, and the number of its running requests."""
-
     __slots__ = ("client", "running")
 
     def __init__(self, client: httpx2.AsyncClient) -> None:
@@ -57,11 +55,7 @@ class PooledClient:
 
 
 class ClientPool:
-    """The clients of one endpoint in one event loop; it opens more when they are needed.
-
-    Clients do not follow redirects and do not store cookies. They use the proxies of the
-    environment, but not for a server on this machine.
-    """
+    """The clients of one endpoint in one event loop; it opens more when they are needed."""
 
     def __init__(self, origin: str, headers: Mapping[str, str]) -> None:
         parts = urlsplit(origin)
@@ -81,29 +75,51 @@ class ClientPool:
         return self._clients[-1]
 
     async def close(self) -> None:
-        """Close all connections."""
         clients, self._clients = self._clients, []
         for pooled in clients:
             await pooled.client.aclose()
 
     def _open_client(self) -> httpx2.AsyncClient:
-        from http.cookiejar import CookieJar, DefaultCookiePolicy
-
         import httpx2
 
         if self._certificates is None:
             self._certificates = (
                 False if self._is_plain else httpx2.create_ssl_context(trust_env=not self._is_local)
             )
-        # The limiter controls the concurrency, and the endpoint the timeouts.
-        return httpx2.AsyncClient(
+        return open_client(
+            2 * CALLS_PER_CLIENT,
+            is_local=self._is_local,
             headers=self._headers,
             verify=self._certificates,
             timeout=None,
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=2 * CALLS_PER_CLIENT),
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            trust_env=not self._is_local,
         )
+
+
+def open_client(keepalive_connections: int, *, is_local: bool, **options: Any) -> httpx2.AsyncClient:
+    """Open a client that stores no cookies; its caller limits the concurrency.
+
+    It does not follow redirects. It uses the proxies of the environment, but not for this machine.
+    """
+    from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+    import httpx2
+
+    return httpx2.AsyncClient(
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=keepalive_connections),
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        trust_env=not is_local,
+        **options,
+    )
+
+
+async def read_body(response: httpx2.Response, max_bytes: int) -> bytes | None:
+    """Read a body; return None if it is too long."""
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > max_bytes:
+            return None
+    return bytes(body)
 
 
 class HttpCall(NamedTuple):
@@ -161,11 +177,7 @@ class _FinalError(Exception):
 
 
 class Endpoint:
-    """A server and a key, shared by all their users.
-
-    >>> Endpoint("https://api.example.com", ApiKey("sk-0123", "MY_KEY"), {})
-    Endpoint('https://api.example.com', ApiKey(MY_KEY))
-    """
+    """A server and a key, shared by all their users."""
 
     def __init__(
         self,
@@ -192,8 +204,8 @@ class Endpoint:
     async def send(
         self, call: HttpCall, read: Callable[[bytes], T], policy: RetryPolicy, timeout: float | None = None
     ) -> HttpResult[T]:
-        """Send one request and return the result. Transient failures are retried; `timeout`
-        covers all attempts.
+        """Send one request and return the result. Transient failures are retried; `timeout` covers all
+        attempts.
 
         `read` parses the body; it may raise `UnreadableBody` or `UnexpectedBody`.
         """
@@ -227,20 +239,16 @@ class Endpoint:
         deadline: float | None,
         attempt: int,
     ) -> tuple[T, float]:
-        if deadline is None:
-            allowed = stopwatch.time_limit()
-            seconds = policy.request_timeout(0.0 if allowed is None else allowed)
-            max_pause = seconds if allowed is None else min(seconds, allowed)
-            request_timeout = seconds if math.isfinite(seconds) else None
-            return await self._request(call, read, request_timeout, max_pause, attempt)
-        left = deadline - self.clock.monotonic()
-        if left <= 0:
+        left = None if deadline is None else deadline - self.clock.monotonic()
+        if left is not None and left <= 0:
             raise TimeoutError
+        allowed = stopwatch.time_limit() if left is None else left
+        seconds = policy.request_timeout(allowed or 0.0)
+        max_pause = seconds if allowed is None else min(seconds, allowed)
+        # If the deadline comes first, one timer is enough.
+        needs_timer = math.isfinite(seconds) and (left is None or seconds < left)
         async with asyncio.timeout(left):
-            # If the deadline comes first, one timer is enough.
-            seconds = policy.request_timeout(left)
-            request_timeout = seconds if seconds < left else None
-            return await self._request(call, read, request_timeout, min(left, seconds), attempt)
+            return await self._request(call, read, seconds if needs_timer else None, max_pause, attempt)
 
     async def _request(
         self,
@@ -283,15 +291,11 @@ class Endpoint:
             self._pool_key, lambda: ClientPool(self.origin, self._headers), ClientPool.close
         )
         pooled = pool.choose()
-        body = bytearray()
         pooled.running += 1
         try:
             method = "GET" if call.body is None else "POST"
             async with pooled.client.stream(method, call.url, content=call.body) as response:
-                async for chunk in response.aiter_bytes():
-                    body += chunk
-                    if len(body) > MAX_RESPONSE_BYTES:
-                        raise UnexpectedBody(f"it has more than {MAX_RESPONSE_BYTES:,} bytes")
+                body = await read_body(response, MAX_RESPONSE_BYTES)
         except httpx2.RequestError as error:
             what = f"could not be reached: {type(error).__name__}" + (f": {error}" if str(error) else "")
             if isinstance(error, httpx2.LocalProtocolError | httpx2.UnsupportedProtocol):
@@ -299,7 +303,9 @@ class Endpoint:
             raise _TransientError(what) from None
         finally:
             pooled.running -= 1
-        return response.status_code, response.headers.raw, bytes(body)
+        if body is None:
+            raise UnexpectedBody(f"it has more than {MAX_RESPONSE_BYTES:,} bytes")
+        return response.status_code, response.headers.raw, body
 
     def _raise_if_key_blocked(self, call: HttpCall) -> None:
         rejection = self._rejections.find(call.url)
@@ -405,12 +411,7 @@ _ENDPOINTS_LOCK = threading.Lock()
 
 
 def shared_endpoint(origin: str, key: ApiKey, headers: Mapping[str, str]) -> Endpoint:
-    """Return the endpoint that all adapters of this process share for a server and a key.
-
-    >>> first = shared_endpoint("https://api.example.com", ApiKey(), {})
-    >>> shared_endpoint("https://api.example.com", ApiKey(), {}) is first
-    True
-    """
+    """Return the endpoint that all adapters of this process share for a server and a key."""
     name = endpoint_digest(origin, headers)
     with _ENDPOINTS_LOCK:
         endpoint = _ENDPOINTS.get(name)

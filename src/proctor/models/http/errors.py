@@ -28,11 +28,6 @@ def read_error_body(body: bytes, hide: Callable[[str], str] = lambda text: text)
     """Read the error body of any provider; quote the beginning of a body in another format.
 
     `hide` removes keys from the message before it is cut, because half a key would not be found.
-
-    >>> read_error_body(b'{"error": {"message": "no such model", "code": "model_not_found"}}').code
-    'model_not_found'
-    >>> read_error_body(b"<h1>Bad gateway</h1>").message
-    '<h1>Bad gateway</h1>'
     """
     try:
         decoded = msgspec.json.decode(body)
@@ -60,11 +55,7 @@ def _to_text(value: Any) -> str:
 
 
 def shorten(text: str, longest: int) -> str:
-    """Put a text on one line and cut it.
-
-    >>> shorten("not\\n  found", 5)
-    'not f…'
-    """
+    """Put a text on one line and cut it."""
     text = " ".join(text.split())
     return text if len(text) <= longest else text[:longest] + "…"
 
@@ -94,22 +85,13 @@ class KeyRejection(NamedTuple):
 
 
 class KeyRejections:
-    """The URLs of an endpoint that reject its key; counted by URL, as a key may fit only some.
-
-    >>> from proctor.core.clock import SystemClock
-    >>> rejections = KeyRejections(SystemClock())
-    >>> for _ in range(MAX_REJECTIONS):
-    ...     rejections.add("/v1/models", "answered 401", ErrorBody())
-    >>> rejections.find("/v1/models").times, rejections.find("/v1/chat/completions")
-    (3, None)
-    """
+    """The URLs of an endpoint that reject its key; counted by URL, as a key may fit only some."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._by_url: dict[str, KeyRejection] = {}
 
     def add(self, url: str, what: str, error: ErrorBody) -> None:
-        """Count one rejection."""
         previous = self._by_url.get(url)
         times = 1 if previous is None else previous.times + 1
         self._by_url[url] = KeyRejection(what, error, times, self._clock.monotonic() + BLOCK_SECONDS)

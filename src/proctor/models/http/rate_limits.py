@@ -1,7 +1,7 @@
 """How many calls an endpoint takes at once, and when: learned from its responses.
 
-One limiter serves all users of an endpoint, from any thread and event loop. It halves its window
-when the endpoint is overloaded and widens it again while calls succeed.
+One limiter serves all users of an endpoint, from any thread and event loop. It halves its window when the
+endpoint is overloaded and widens it again while calls succeed.
 """
 
 from __future__ import annotations
@@ -35,11 +35,8 @@ MAX_PAUSE_SECONDS = 3600.0
 class RateHeaders:
     """The headers of a response that concern time; None where a header is missing.
 
-    `retry_after` is the pause that the endpoint asks for; `exhausted` is the time until the
-    endpoint renews a limit that is used up.
-
-    >>> RateHeaders([(b"Retry-After", b"7")], datetime.fromisoformat("2026-05-01T12:00Z")).retry_after
-    7.0
+    `retry_after` is the pause that the endpoint asks for; `exhausted` is the time until the endpoint renews a
+    limit that is used up.
     """
 
     __slots__ = ("exhausted", "retry_after", "should_retry")
@@ -89,8 +86,6 @@ class PauseTooLong(Exception):
 
 
 class _Waiter:
-    """A call in the queue."""
-
     __slots__ = ("future", "is_granted", "loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -117,17 +112,8 @@ class _Waiter:
 class Limiter:
     """Slots for calls, in the order of the calls.
 
-    A call that waits out a pause keeps its slot: no other call could use it. A call whose event
-    loop stops without being closed keeps its slot too.
-
-    >>> async def main() -> tuple[int, int]:
-    ...     limiter = Limiter(window=8)
-    ...     generation = await limiter.acquire()
-    ...     limiter.record_overload(generation)
-    ...     limiter.release()
-    ...     return limiter.window, limiter.in_flight
-    >>> asyncio.run(main())
-    (4, 0)
+    A call that waits out a pause keeps its slot: no other call could use it. A call whose event loop stops
+    without being closed keeps its slot too.
     """
 
     def __init__(
@@ -142,9 +128,9 @@ class Limiter:
         self._chance = chance or random.Random()
         self._lock = threading.Lock()
         self._queue: deque[_Waiter] = deque()
-        self._window = window
+        self.window = window
         self._max_window = max(max_window, window)
-        self._in_flight = 0
+        self.in_flight = 0
         self._generation = 0
         self._succeeded = 0
         self._paused_until = -math.inf
@@ -152,34 +138,21 @@ class Limiter:
         self._why = ""
 
     @property
-    def window(self) -> int:
-        """The number of slots now."""
-        return self._window
-
-    @property
-    def in_flight(self) -> int:
-        """The number of slots in use."""
-        return self._in_flight
-
-    @property
     def waiting(self) -> int:
-        """The number of calls that wait for a slot."""
         return len(self._queue)
 
     def set_max_window(self, max_window: int) -> None:
-        """Limit the window."""
         with self._lock:
-            self._window, self._max_window = min(self._window, max_window), max_window
+            self.window, self._max_window = min(self.window, max_window), max_window
 
     def remaining_pause(self) -> float:
-        """Return the seconds until the end of the pause, or 0."""
         return max(0.0, self._paused_until - self._clock.monotonic())
 
     async def acquire(self, max_pause: float = math.inf, *, at_front: bool = False) -> int:
         """Wait for a slot and for the end of a pause; return the generation for `record_overload`.
 
-        `at_front` is for a retry. A pause of more than `max_pause` seconds raises `PauseTooLong`.
-        Every `acquire` needs a `release`.
+        `at_front` is for a retry. A pause of more than `max_pause` seconds raises `PauseTooLong`. Every
+        `acquire` needs a `release`.
         """
         self._check_pause(max_pause)
         with self._lock:
@@ -203,9 +176,8 @@ class Limiter:
         return self._generation
 
     def release(self) -> None:
-        """Give a slot back."""
         with self._lock:
-            self._in_flight -= 1
+            self.in_flight -= 1
             granted = self._grant()
         self._wake(granted)
 
@@ -215,13 +187,13 @@ class Limiter:
         A success counts only while at least half of the window is in use.
         """
         with self._lock:
-            if 2 * self._in_flight < self._window:
+            if 2 * self.in_flight < self.window:
                 return
             self._succeeded += 1
-            if self._succeeded < self._window:
+            if self._succeeded < self.window:
                 return
             self._succeeded = 0
-            self._window = min(self._max_window, self._window + 1)
+            self.window = min(self._max_window, self.window + 1)
             granted = self._grant()
         self._wake(granted)
 
@@ -231,7 +203,7 @@ class Limiter:
             if generation == self._generation:
                 self._generation += 1
                 self._succeeded = 0
-                self._window = max(1, self._window // 2)
+                self.window = max(1, self.window // 2)
 
     def pause(self, seconds: float, why: str = "") -> None:
         """Stop sending for some seconds, at most an hour; a longer pause stays in effect."""
@@ -249,8 +221,8 @@ class Limiter:
 
     def _take_slot(self, at_front: bool) -> _Waiter | None:
         """Take a free slot, or join the queue. The caller holds the lock."""
-        if self._in_flight < self._window and not self._queue:
-            self._in_flight += 1
+        if self.in_flight < self.window and not self._queue:
+            self.in_flight += 1
             return None
         waiter = _Waiter(asyncio.get_running_loop())
         if at_front:
@@ -262,10 +234,10 @@ class Limiter:
     def _grant(self) -> list[_Waiter]:
         """Give free slots to the first calls in the queue. The caller holds the lock."""
         granted = []
-        while self._queue and self._in_flight < self._window:
+        while self._queue and self.in_flight < self.window:
             waiter = self._queue.popleft()
             waiter.is_granted = True
-            self._in_flight += 1
+            self.in_flight += 1
             granted.append(waiter)
         return granted
 
@@ -280,7 +252,7 @@ class Limiter:
                 return
             # Calls in a closed loop never use their slots: pass them on.
             with self._lock:
-                self._in_flight -= lost
+                self.in_flight -= lost
                 granted = self._grant()
 
     def _withdraw(self, waiter: _Waiter) -> None:

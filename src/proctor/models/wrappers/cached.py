@@ -45,14 +45,7 @@ class Difference(NamedTuple):
 
 
 def first_difference(asked: ModelRequest, known: ModelRequest) -> Difference | None:
-    """Return where two requests first differ, or None if they are equal.
-
-    >>> from proctor.records.session import Message
-    >>> spain = ModelRequest((Message("user", "Capital of Spain?"),))
-    >>> italy = ModelRequest((Message("user", "Capital of Italy?"),))
-    >>> first_difference(spain, italy)
-    Difference(field='messages.0.content', asked="'Capital of Spain?'", known="'Capital of Italy?'")
-    """
+    """Return where two requests first differ, or None if they are equal."""
     difference = _compare(_without_fences(asked), _without_fences(known), ())
     return difference or _compare(codec.plain(asked), codec.plain(known), ())
 
@@ -60,11 +53,11 @@ def first_difference(asked: ModelRequest, known: ModelRequest) -> Difference | N
 def nearest_request(asked: ModelRequest, known: Iterable[ModelRequest]) -> int | None:
     """Return the index of the most similar request, or None if there are none.
 
-    Fewest different fields come first, then most common lines, then the longest common beginning
-    and end. The comparison is fast rather than exact, because it looks at all requests.
+    Fewest different fields come first, then most common lines, then the longest common beginning and end. The
+    comparison is fast rather than exact, because it looks at all requests.
     """
-    wanted = _Features(asked)
-    distances = {index: wanted.distance(_Features(request)) for index, request in enumerate(known)}
+    features = _Features(asked)
+    distances = {index: features.distance(_Features(request)) for index, request in enumerate(known)}
     return min(distances, key=distances.__getitem__) if distances else None
 
 
@@ -138,22 +131,18 @@ def _excerpt(text: str, start: int) -> str:
     return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
 
 
-class WrappedModel(NamedTuple):
-    """The model inside of a wrapper; the wrapper has the same model name and identity."""
+class ModelWrapper:
+    """A model around another one (an adapter, an address, or a Python object), with its name and identity."""
 
-    adapter: ProviderAdapter
-    model: str
-    identity: str
+    def __init__(self, model: Any) -> None:
+        self._adapter: ProviderAdapter = provider(model)
+        self.model = self._adapter.model
+        self.identity = str(getattr(self._adapter, "identity", ""))
 
-
-def resolve_model(model: Any) -> WrappedModel:
-    """Connect the model of a wrapper: an adapter, an address, or a Python object.
-
-    >>> resolve_model(lambda messages: "Paris").model
-    'python:<lambda>'
-    """
-    adapter = provider(model)
-    return WrappedModel(adapter, adapter.model, str(getattr(adapter, "identity", "")))
+    @property
+    def fits_schema(self) -> bool:
+        """Whether the wrapped model supports schemas."""
+        return self._adapter.fits_schema
 
 
 def connect(address: str, *, of: Any) -> Cached:
@@ -181,7 +170,6 @@ class DiskCache:
         self._folder = Path(folder).absolute()
 
     def find(self, key: str) -> bytes | None:
-        """Return the data of a key, or None."""
         try:
             return self._path(key).read_bytes()
         except OSError:
@@ -205,7 +193,6 @@ class DiskCache:
             ) from None
 
     def __iter__(self) -> Iterator[bytes]:
-        """Iterate over all stored data."""
         for path in sorted(self._folder.glob("??/[!.]*")):
             data = self.find(path.parent.name + path.name)
             if data is not None:
@@ -216,16 +203,12 @@ class DiskCache:
         return self._folder / key[:2] / key[2:]
 
 
-# The former name.
-DiskKept = DiskCache
-
-
-class Cached:
+class Cached(ModelWrapper):
     """A model whose responses are cached and reused for equal requests.
 
-    Failures are not cached. Of several equal concurrent requests only the first is sent; the
-    others share its response or its failure. A caller with clearly more time left than the first
-    sends the request again if the failure is transient. `explain` describes a cache miss.
+    Failures are not cached. Of several equal concurrent requests only the first is sent; the others share its
+    response or its failure. A caller with clearly more time left than the first sends the request again if
+    the failure is transient. `explain` describes a cache miss.
 
     >>> import tempfile
     >>> from proctor.records.session import Message
@@ -236,15 +219,10 @@ class Cached:
     """
 
     def __init__(self, adapter: Any, store: ByteStore) -> None:
-        self._adapter, self.model, self.identity = resolve_model(adapter)
+        super().__init__(adapter)
         self._store = store
         self._lock = threading.Lock()
         self._running: dict[str, _RunningCall] = {}
-
-    @property
-    def fits_schema(self) -> bool:
-        """Whether the wrapped model supports schemas."""
-        return self._adapter.fits_schema
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Return the cached response, or call the model and cache its response."""
@@ -330,8 +308,6 @@ class Cached:
 
 
 class _RunningCall:
-    """A running call and its deadline."""
-
     __slots__ = ("deadline", "future")
 
     def __init__(self, deadline: float) -> None:
@@ -346,8 +322,8 @@ def _remaining(deadline: float) -> float | None:
 def _has_more_time(deadline: float, other_deadline: float) -> bool:
     """Return True if a failure may be due to the other call's earlier deadline.
 
-    Calls that started at about the same time share the failure; otherwise each of them would call
-    a server that is down.
+    Calls that started at about the same time share the failure; otherwise each of them would call a server
+    that is down.
     """
     now = time.monotonic()
     return deadline > now and deadline - other_deadline > MIN_EXTRA_TIME * max(0.0, deadline - now)

@@ -15,7 +15,8 @@ import msgspec
 
 from proctor.core.threads import run_in_thread
 from proctor.errors import CallFailed, ModelError
-from proctor.models.wrappers.cached import first_difference, nearest_request, resolve_model
+from proctor.models.answer_format import is_json
+from proctor.models.wrappers.cached import ModelWrapper, first_difference, nearest_request
 from proctor.records import codec
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.version import VERSION
@@ -28,8 +29,6 @@ CHECKS, CHECK_SECONDS = 5, 0.02
 
 
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The first line of a cassette."""
-
     proctor_cassette: int
     written_by: str
 
@@ -46,8 +45,8 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One call: the model, the request, and the response or the error.
 
-    `sitting` identifies a recording session of the file; `take` numbers the calls with the same
-    request in a sitting, from 1, in the order in which they started.
+    `sitting` identifies a recording session of the file; `take` numbers the calls with the same request in a
+    sitting, from 1, in the order in which they started.
     """
 
     model: str
@@ -77,28 +76,23 @@ def _file_name(address: str) -> str:
     return path
 
 
-class Recorded:
+class Recorded(ModelWrapper):
     """A model whose calls are written into a cassette, responses and errors alike.
 
-    Each call is written when it ends; tasks, threads and models may share one file. The file has
-    only requests and responses, never keys or headers.
+    Each call is written when it ends; tasks, threads and models may share one file. The file has only
+    requests and responses, never keys or headers.
 
-    If you record into an existing file, replays use the new takes of repeated requests and keep
-    all other requests.
+    If you record into an existing file, replays use the new takes of repeated requests and keep all other
+    requests.
     """
 
     def __init__(self, adapter: Any, path: str | os.PathLike[str]) -> None:
-        self._adapter, self.model, self.identity = resolve_model(adapter)
+        super().__init__(adapter)
         self._file = Path(path).absolute()
         self._sitting = secrets.token_hex(4)
         self._lock = threading.Lock()
         self._takes: Counter[str] = Counter()
         _open_cassette(self._file)
-
-    @property
-    def fits_schema(self) -> bool:
-        """Whether the wrapped model supports schemas."""
-        return self._adapter.fits_schema
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Call the model and record the result."""
@@ -138,11 +132,10 @@ class Recorded:
 class Replay:
     """Replays the calls of a cassette without calling a model.
 
-    All fields of a request must match. Repeated requests get their responses in the recorded
-    order, and the last response from then on; of several recordings the last one counts. Judges
-    send equal requests in no fixed order: if their responses differed, a replay may give them to
-    other trials. A request without a recording fails; the first failures name the nearest
-    recording and the difference.
+    All fields of a request must match. Repeated requests get their responses in the recorded order, and the
+    last response from then on; of several recordings the last one counts. Judges send equal requests in no
+    fixed order: if their responses differed, a replay may give them to other trials. A request without a
+    recording fails; the first failures name the nearest recording and the difference.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, model: str | None = None) -> None:
@@ -212,14 +205,14 @@ def _to_error(fault: Fault) -> CallFailed:
     return CallFailed(fault.what, retryable=fault.retryable, retry_after=fault.retry_after)
 
 
-def _select_model(models: set[str], wanted: str | None, where: str) -> str:
+def _select_model(models: set[str], name: str | None, where: str) -> str:
     if not models:
         raise ModelError("the cassette has no calls", where=where, fix="record some first")
-    if wanted is None and len(models) == 1:
+    if name is None and len(models) == 1:
         return next(iter(models))
-    if wanted is not None and wanted in models:
-        return wanted
-    what = "calls of several models" if wanted is None else f"no calls of {wanted}"
+    if name is not None and name in models:
+        return name
+    what = "calls of several models" if name is None else f"no calls of {name}"
     raise ModelError(
         f"the cassette has {what}", where=where, fix=f"set of= to one of {', '.join(sorted(models))}"
     )
@@ -237,17 +230,9 @@ def _read_calls(file: Path) -> Iterator[tuple[int, Call]]:
         ) from None
     _check_header(lines[0], str(file))
     for number, line in enumerate(lines[1:], start=2):
-        is_unfinished = number == len(lines) and not _is_json(line)
+        is_unfinished = number == len(lines) and not is_json(line)
         if line.strip() and not is_unfinished:
             yield number, _parse_call(line, f"{file}:{number}")
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        msgspec.json.decode(line)
-    except msgspec.DecodeError:
-        return False
-    return True
 
 
 def _parse_call(line: bytes, where: str) -> Call:

@@ -13,14 +13,14 @@ from proctor.core import stopwatch
 from proctor.core.clock import Clock, SystemClock
 from proctor.errors import CallFailed, ModelError
 from proctor.models.spending import Spending
-from proctor.models.wrappers.cached import resolve_model
+from proctor.models.wrappers.cached import ModelWrapper
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.run import Budget
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)/(s|min)")
 
 
-class Budgeted:
+class Budgeted(ModelWrapper):
     """A model with a budget; when it is spent, `StopRun` ends the run.
 
     Models that share a `Spending` share one budget.
@@ -31,13 +31,8 @@ class Budgeted:
     """
 
     def __init__(self, adapter: Any, budget: Budget | Spending | Mapping[str, Any]) -> None:
-        self._adapter, self.model, self.identity = resolve_model(adapter)
+        super().__init__(adapter)
         self.spending = budget if isinstance(budget, Spending) else Spending(budget)
-
-    @property
-    def fits_schema(self) -> bool:
-        """Whether the wrapped model supports schemas."""
-        return self._adapter.fits_schema
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Call the model within the budget; a cached response is free."""
@@ -51,11 +46,7 @@ class Budgeted:
 
 
 def connect(address: str, *, of: Any) -> Paced:
-    """Wrap the model `of` with the rate of the address: `paced:5/s`, `paced:300/min`.
-
-    >>> connect("paced:5/s", of=lambda messages: "yes").model
-    'python:<lambda>'
-    """
+    """Wrap the model `of` with the rate of the address: `paced:5/s`, `paced:300/min`."""
     match = _RATE.fullmatch(address.partition(":")[2].strip())
     if match is None:
         raise ModelError("the pace is missing", where=address, fix="write paced:5/s or paced:300/min")
@@ -63,7 +54,7 @@ def connect(address: str, *, of: Any) -> Paced:
     return Paced(of, per_second=number) if match[2] == "s" else Paced(of, per_minute=number)
 
 
-class Paced:
+class Paced(ModelWrapper):
     """A model that is called at an even rate by all users of this object.
 
     A call whose turn comes after its timeout fails at once and says how long to wait.
@@ -80,7 +71,7 @@ class Paced:
         per_minute: float | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._adapter, self.model, self.identity = resolve_model(adapter)
+        super().__init__(adapter)
         rates = [rate for rate in (per_second, per_minute and per_minute / 60.0) if rate is not None]
         if len(rates) != 1 or not 0 < rates[0] < float("inf"):
             raise ModelError(
@@ -92,11 +83,6 @@ class Paced:
         self._next = self._clock.monotonic()
         # Turns of cancelled calls, for other calls to use.
         self._returned: list[float] = []
-
-    @property
-    def fits_schema(self) -> bool:
-        """Whether the wrapped model supports schemas."""
-        return self._adapter.fits_schema
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Call the model at its turn; the wait counts towards `timeout`, not towards a stopwatch."""

@@ -22,8 +22,8 @@ EventT = TypeVar("EventT")
 class PromptRendered(msgspec.Struct, frozen=True):
     """A main loop is about to send its first prompt.
 
-    `prompt` is the name and version of the prompt. `session`, here and in the other events,
-    identifies the execution.
+    `prompt` is the name and version of the prompt. `session`, here and in the other events, identifies the
+    execution.
     """
 
     session: Session
@@ -59,9 +59,9 @@ class LoopEnded(msgspec.Struct, frozen=True):
 class EventBus:
     """Passes events to subscribed handlers by type, one at a time, from any thread.
 
-    Handlers are plain functions and should be fast: `publish` waits for them. All handlers see
-    all events in the same order; events that a handler publishes come after the current one. A
-    handler that fails causes a warning, of the run or of Python, and does not affect the others.
+    Handlers are plain functions and should be fast: `publish` waits for them. All handlers see all events in
+    the same order; events that a handler publishes come after the current one. A handler that fails causes a
+    warning, of the run or of Python, and does not affect the others.
 
     >>> bus, events = EventBus(), []
     >>> unsubscribe = bus.subscribe(str, events.append)

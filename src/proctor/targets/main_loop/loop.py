@@ -37,13 +37,6 @@ class ExecutionBudget(Spending):
     """The budget of one execution; its spending also counts against the run's budget.
 
     When it is spent, only the execution ends, not the run.
-
-    >>> budget = ExecutionBudget(Budget(calls=1), None)
-    >>> budget.begin()
-    >>> budget.begin()
-    Traceback (most recent call last):
-        ...
-    proctor.errors.LoopStopped: the budget is spent: 1 of 1 calls
     """
 
     def __init__(self, budget: Budget | Mapping[str, Any], run_spending: Spending | None) -> None:
@@ -60,13 +53,11 @@ class ExecutionBudget(Spending):
             self._run_spending.begin()
 
     def take_back(self) -> None:
-        """Subtract a call that a cache answered."""
         super().take_back()
         if self._run_spending is not None:
             self._run_spending.take_back()
 
     def end(self, model: str, usage: Usage) -> None:
-        """Add the usage of a call."""
         if self._run_spending is not None:
             self._run_spending.end(model, usage)
         try:
@@ -76,11 +67,7 @@ class ExecutionBudget(Spending):
 
 
 def seconds_to_deadline(deadline: datetime | float | None, clock: Clock) -> float | None:
-    """Return the seconds to a point in time; a number is already in seconds.
-
-    >>> seconds_to_deadline(2.5, SystemClock())
-    2.5
-    """
+    """Return the seconds to a point in time; a number is already in seconds."""
     if deadline is None:
         return None
     if isinstance(deadline, datetime):
@@ -115,9 +102,9 @@ class Response(msgspec.Struct, Generic[OutputT], frozen=True):
 class MainLoop(Generic[InputT, OutputT]):
     """An agent: a prompt for each request, a model, and tools that the model calls until it answers.
 
-    A subclass defines `initialize`, which returns the prompt and the session. `adapter` is a model
-    or its address. The answer is parsed into the type of the prompt, `PromptTemplate[Output]`, or
-    else of the loop, `MainLoop[Input, Output]`; text stays text. The `bus` reports the progress.
+    A subclass defines `initialize`, which returns the prompt and the session. `adapter` is a model or its
+    address. The answer is parsed into the type of the prompt, `PromptTemplate[Output]`, or else of the loop,
+    `MainLoop[Input, Output]`; text stays text. The `bus` reports the progress.
 
     >>> from proctor.models.prompts import MarkdownSection, PromptTemplate
     >>> section = MarkdownSection("Question", "Answer in one word: $question", key="q")
@@ -179,9 +166,8 @@ class MainLoop(Generic[InputT, OutputT]):
     ) -> tuple[Response[OutputT], Session]:
         """Run one request until the model answers.
 
-        `deadline` is an aware time, or seconds from now; `budget` covers this execution, including
-        the model calls of its tools. An execution that exceeds one of them, or `max_turns`, raises
-        `LoopStopped`.
+        `deadline` is an aware time, or seconds from now; `budget` covers this execution, including the model
+        calls of its tools. An execution that exceeds one of them, or `max_turns`, raises `LoopStopped`.
         """
         seconds = seconds_to_deadline(deadline, self._clock)
         with _apply_budget(budget), _record() as record:
@@ -296,7 +282,6 @@ class _Record:
             self._forwarded = len(self.session)
 
     def usage(self) -> Usage:
-        """Return the total usage of the execution."""
         events = self.session.events[self._start :]
         return sum((event.usage for event in events if isinstance(event, ModelCall)), Usage())
 

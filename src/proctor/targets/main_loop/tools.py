@@ -18,7 +18,7 @@ from proctor.core.clock import Clock
 from proctor.core.identity import name_of
 from proctor.core.threads import run_in_thread
 from proctor.errors import Problem, StopRun, TargetError, suggest_name
-from proctor.models.answer_format import inline_root
+from proctor.models.answer_format import decode_pydantic, describe_error, inline_root
 from proctor.records import codec
 from proctor.records.model import ToolSpec
 from proctor.records.session import ToolCall
@@ -46,13 +46,7 @@ class Arguments(NamedTuple):
 
 
 def of_type(record_type: Any, where: str) -> Arguments:
-    """Take the fields of a dataclass, struct or pydantic model as arguments.
-
-    >>> class Query(msgspec.Struct):
-    ...     text: str
-    >>> of_type(Query, "search").parse({"text": "Paris"})
-    ((Query(text='Paris'),), {})
-    """
+    """Take the fields of a dataclass, struct or pydantic model as arguments."""
     if not is_record(record_type):
         raise TargetError(
             f"the parameters of a tool cannot have the type {record_type!r}",
@@ -67,7 +61,7 @@ def of_type(record_type: Any, where: str) -> Arguments:
         try:
             record = _decode(codec.encode(values), record_type)
         except ValueError as error:
-            faults.append(_describe_error(error))
+            faults.append(describe_error(error))
         if faults:
             raise BadArguments(faults)
         return (record,), {}
@@ -76,12 +70,7 @@ def of_type(record_type: Any, where: str) -> Arguments:
 
 
 def of_function(function: Callable[..., Any], where: str) -> Arguments:
-    """Take the parameters of a function as arguments, or the fields of its only parameter.
-
-    >>> def add(a: int, b: int = 1) -> int: ...
-    >>> of_function(add, "add").parse({"a": 2})
-    ((), {'a': 2})
-    """
+    """Take the parameters of a function as arguments, or the fields of its only parameter."""
     parameters = inspect.signature(function).parameters
     try:
         hints = resolve_hints(function, include_extras=True)
@@ -117,7 +106,7 @@ def of_function(function: Callable[..., Any], where: str) -> Arguments:
             try:
                 parsed[name] = _decode(codec.encode(value), types.get(name, Any))
             except ValueError as error:
-                faults.append(f"{name}: {_describe_error(error)}")
+                faults.append(f"{name}: {describe_error(error)}")
         if faults:
             raise BadArguments(faults)
         return (), parsed
@@ -126,11 +115,6 @@ def of_function(function: Callable[..., Any], where: str) -> Arguments:
 
 
 def is_record(candidate: Any) -> bool:
-    """Return True for a dataclass, a struct or a pydantic model.
-
-    >>> is_record(int)
-    False
-    """
     return isinstance(candidate, type) and (
         hasattr(candidate, "__dataclass_fields__")
         or issubclass(candidate, msgspec.Struct)
@@ -184,23 +168,7 @@ def _make_schema(record_type: Any, where: str) -> dict[str, Any]:
 def _decode(data: bytes, value_type: Any) -> Any:
     if extras.is_pydantic_model(value_type):
         return value_type.model_validate_json(data, strict=True)
-    return msgspec.json.decode(data, type=value_type, dec_hook=_decode_pydantic)
-
-
-def _decode_pydantic(value_type: type, value: Any) -> Any:
-    """Decode a pydantic model inside of another type."""
-    try:
-        return _decode(codec.encode(value), value_type)
-    except ValueError as error:
-        raise ValueError(_describe_error(error)) from None
-
-
-def _describe_error(error: ValueError) -> str:
-    """Describe an error in one line; pydantic reports several at once."""
-    errors = getattr(error, "errors", None)
-    if not callable(errors):
-        return str(error)
-    return "; ".join(f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in errors())
+    return msgspec.json.decode(data, type=value_type, dec_hook=decode_pydantic)
 
 
 def _unknown_parameter(name: str, known: Mapping[str, Any] | tuple[()]) -> str:
@@ -210,10 +178,10 @@ def _unknown_parameter(name: str, known: Mapping[str, Any] | tuple[()]) -> str:
 class Tool:
     """A function that a model can call: its name, its purpose and its parameters.
 
-    `parameters` is a dataclass, struct or pydantic model, and the handler gets an instance of it;
-    without it, the handler's signature defines the parameters. The handler may be async; a plain
-    one runs in a thread. The model sees the handler's exceptions and invalid arguments, so that it
-    can correct them. `timeout` limits one call, in seconds.
+    `parameters` is a dataclass, struct or pydantic model, and the handler gets an instance of it; without it,
+    the handler's signature defines the parameters. The handler may be async; a plain one runs in a thread.
+    The model sees the handler's exceptions and invalid arguments, so that it can correct them. `timeout`
+    limits one call, in seconds.
 
     >>> def add(a: int, b: int) -> int:
     ...     return a + b
@@ -329,12 +297,7 @@ def tool(
 
 
 class Toolbox:
-    """The tools of a main loop, by name.
-
-    >>> def now() -> str: ...
-    >>> [spec.name for spec in Toolbox([now]).specs]
-    ['now']
-    """
+    """The tools of a main loop, by name."""
 
     def __init__(self, tools: Iterable[Tool | Callable[..., Any]]) -> None:
         toolset = [item if isinstance(item, Tool) else tool(item) for item in tools]

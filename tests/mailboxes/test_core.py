@@ -1,4 +1,4 @@
-"""What every mailbox takes and refuses alike."""
+"""The checks and encodings that all mailboxes share."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
 from proctor.errors import ConfigError, MailboxError
-from proctor.mailboxes import limits
-from proctor.mailboxes.limits import BodyCodec
+from proctor.mailboxes import core
+from proctor.mailboxes.core import BodyCodec
 from proctor.records.mail import EvalRequest
 from proctor.records.sample import Sample
 
@@ -56,17 +56,17 @@ class Opaque:
 WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def test_the_ends_of_every_range_are_taken() -> None:
-    """1 and 10 messages, a lease of 0 and of 43200 seconds, and any wait are fine."""
-    limits.check_receive(1, 0, 0)
-    limits.check_receive(10, 43_200, 1e9)
-    limits.check_receive(5, 0.5, 0.25)
+def test_limits_of_every_range_are_accepted() -> None:
+    """1 and 10 messages, a lease of 0 and of 43200 seconds, and any wait are valid."""
+    core.check_receive(1, 0, 0)
+    core.check_receive(10, 43_200, 1e9)
+    core.check_receive(5, 0.5, 0.25)
 
 
-def test_all_faults_of_a_call_are_told_at_once() -> None:
-    """Three wrong arguments give one error with three lines, where and how to mend them."""
+def test_all_invalid_arguments_are_reported_at_once() -> None:
+    """Three wrong arguments give one error with three lines, the mailbox and a fix."""
     with pytest.raises(ConfigError) as error:
-        limits.check_receive(11, -0.1, math.nan, where="requests")
+        core.check_receive(11, -0.1, math.nan, where="requests")
     assert str(error.value) == snapshot("""\
 requests: messages cannot be received like this
   - max_messages: it is 11, and must be a whole number from 1 to 10
@@ -78,49 +78,49 @@ Fix: give numbers within these ranges\
 
 @pytest.mark.parametrize("odd", [True, "1", None, math.inf, -math.inf, math.nan, -1, 901])
 def test_seconds_out_of_range_are_refused(odd: Any) -> None:
-    """A mailbox with a limit of its own gives it; what is no number is refused too."""
-    limits.check_seconds("delay_seconds", 900, 900)
+    """A mailbox with its own limit names it; values that are not numbers are refused too."""
+    core.check_seconds("delay_seconds", 900, 900)
     with pytest.raises(ConfigError, match="delay_seconds") as error:
-        limits.check_seconds("delay_seconds", odd, 900, where="requests")
+        core.check_seconds("delay_seconds", odd, 900, where="requests")
     assert error.value.fix == "give a number of seconds from 0 to 900"
 
 
 @pytest.mark.parametrize("odd", [0, -1, True, 1.0, "3"])
 def test_bounds_are_whole_numbers_from_one(odd: Any) -> None:
-    """A capacity of nothing is a mistake; None is no bound."""
-    limits.check_bound("capacity", None)
-    limits.check_bound("capacity", 1)
+    """A capacity of 0 is an error; None means no limit."""
+    core.check_bound("capacity", None)
+    core.check_bound("capacity", 1)
     with pytest.raises(ConfigError, match="capacity"):
-        limits.check_bound("capacity", odd)
+        core.check_bound("capacity", odd)
 
 
 @pytest.mark.parametrize("name", ["a", "eval-requests", "A_1", "x" * 80])
-def test_names_that_work_everywhere_are_taken(name: str) -> None:
+def test_valid_names_are_accepted(name: str) -> None:
     """Letters, digits, hyphens and underscores, up to 80."""
-    assert limits.check_name(name) == name
+    assert core.check_name(name) == name
 
 
 @pytest.mark.parametrize("name", ["", "x" * 81, "a b", "a:b", "ä", "a\n", "a.fifo", "{a}", None, 3])
-def test_names_that_some_server_would_not_take_are_refused(name: Any) -> None:
-    """What one kind of mailbox refuses, all refuse."""
+def test_names_that_one_server_refuses_are_refused_by_all(name: Any) -> None:
+    """Every kind of mailbox has the same rule."""
     with pytest.raises(ConfigError, match="cannot be the name"):
-        limits.check_name(name)
+        core.check_name(name)
 
 
-def test_answers_go_to_a_name_or_to_a_mailbox() -> None:
-    """Either is told by its name; a wrong name is refused when the question is sent."""
-    assert limits.reply_name(None) is None
-    assert limits.reply_name("results") == "results"
+def test_reply_to_is_a_name_or_a_mailbox() -> None:
+    """A mailbox counts by its name; an invalid name is refused when the message is sent."""
+    assert core.reply_name(None) is None
+    assert core.reply_name("results") == "results"
     with pytest.raises(ConfigError):
-        limits.reply_name("no results")
+        core.reply_name("no results")
 
 
-def test_reasons_are_told_in_words() -> None:
-    """A dead letter's reason and history read as sentences."""
-    assert limits.describe_deliveries(1) == "it was delivered once and never acknowledged"
-    assert limits.describe_deliveries(3) == "it was delivered 3 times and never acknowledged"
-    assert limits.history_line(2, "boom") == "delivery 2: boom"
-    assert limits.describe_unreadable("no JSON") == "it cannot be read: no JSON"
+def test_reasons_and_history_are_sentences() -> None:
+    """The reason and the history of a dead letter are readable."""
+    assert core.describe_deliveries(1) == "it was delivered once and never acknowledged"
+    assert core.describe_deliveries(3) == "it was delivered 3 times and never acknowledged"
+    assert core.history_line(2, "boom") == "delivery 2: boom"
+    assert core.describe_unreadable("no JSON") == "it cannot be read: no JSON"
 
 
 @pytest.mark.parametrize(
@@ -144,21 +144,23 @@ def test_bodies_come_back_in_their_type(kind: Any, body: Any) -> None:
     assert bodies.read(bodies.write(body)) == body
 
 
+@settings(max_examples=30)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=9,
     )
 )
-def test_without_a_type_any_json_comes_back(value: Any) -> None:
-    """What JSON holds is read as it was written."""
+def test_without_a_type_any_json_is_read(value: Any) -> None:
+    """JSON values are read as they were written."""
     bodies: BodyCodec[Any] = BodyCodec(None)
     assert bodies.read(bodies.write(value)) == value
     assert bodies.read(bodies.write(value).decode()) == value
 
 
 @pytest.mark.parametrize(
-    ("kind", "text", "told"),
+    ("kind", "text", "expected"),
     [
         (int, "", "truncated"),
         (int, '"3"', "Expected `int`, got `str`"),
@@ -171,37 +173,37 @@ def test_without_a_type_any_json_comes_back(value: Any) -> None:
         (Any, "[" * 100_000, "RecursionError"),
     ],
 )
-def test_what_does_not_fit_is_told(kind: Any, text: str, told: str) -> None:
-    """Whatever is in a message, reading it gives its body or a sentence."""
+def test_a_body_that_does_not_fit_is_an_error(kind: Any, text: str, expected: str) -> None:
+    """Reading returns the body or raises an error that says what is wrong."""
     bodies: BodyCodec[Any] = BodyCodec(kind)
     with pytest.raises(ValueError, match=r"^[^\n]+$") as error:
         bodies.read(text)
-    assert told in str(error.value)
+    assert expected in str(error.value)
 
 
 @given(st.binary())
-def test_no_bytes_can_do_harm(data: bytes) -> None:
-    """Random bytes are read or refused, and nothing else is ever raised."""
+def test_random_bytes_raise_only_value_errors(data: bytes) -> None:
+    """They are read or refused; no other exception occurs."""
     bodies: BodyCodec[EvalRequest[Any, Any]] = BodyCodec(EvalRequest)
     with pytest.raises(ValueError, match=r"\w"):
         bodies.read(data)
 
 
 @pytest.mark.parametrize("kind", [Opaque, "a text", Patient | EvalRequest])
-def test_a_type_that_cannot_be_read_is_refused_when_the_mailbox_is_made(kind: Any) -> None:
-    """Not when the first message comes."""
+def test_an_unsupported_type_is_refused_on_creation(kind: Any) -> None:
+    """Not when the first message arrives."""
     with pytest.raises(ConfigError, match="cannot be the type of message bodies"):
         BodyCodec(kind)
 
 
-def test_what_cannot_be_written_is_refused() -> None:
-    """The sender learns of it, in words."""
+def test_a_body_that_json_cannot_hold_is_refused() -> None:
+    """The sender gets an error that says why."""
     ring: list[Any] = []
     ring.append(ring)
     with pytest.raises(MailboxError, match="a list cannot be sent"):
         BodyCodec[Any](None).write(ring)
 
 
-def test_text_that_is_ready_is_sent_as_it_is() -> None:
-    """`msgspec.Raw` goes through untouched, so that tests can send what no type would give."""
+def test_encoded_json_is_sent_unchanged() -> None:
+    """`msgspec.Raw` is not encoded again, so tests can send bodies that no type produces."""
     assert BodyCodec[Any](int).write(msgspec.Raw(b"{no JSON")) == b"{no JSON"

@@ -1,4 +1,4 @@
-"""Prompt templates: sections of text with placeholders, checked on creation."""
+"""Prompts: templates with strict placeholders, typed parameters and a version, and their values."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from string import Template
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, get_type_hints
@@ -18,6 +19,7 @@ from proctor.core.resources import describe_error, how_to_convert
 from proctor.core.yaml_text import describe_yaml_error, load_yaml
 from proctor.errors import ModelError, Problem, suggest_name
 from proctor.records import codec
+from proctor.records.session import Message
 
 # The types in the front matter of a prompt file.
 TYPES: Mapping[str, Any] = {
@@ -26,14 +28,7 @@ TYPES: Mapping[str, Any] = {
 
 
 def fields_of(params_type: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass, struct or pydantic model, with their types.
-
-    >>> @dataclasses.dataclass
-    ... class Params:
-    ...     question: str
-    >>> list(fields_of(Params))
-    ['question']
-    """
+    """Return the fields of a dataclass, struct or pydantic model, with their types."""
     if extras.is_pydantic_model(params_type):
         return {name: field.annotation for name, field in params_type.model_fields.items()}
     if dataclasses.is_dataclass(params_type):
@@ -54,11 +49,7 @@ def fields_of(params_type: Any) -> dict[str, Any]:
 
 
 def values_of(params: Any) -> dict[str, Any]:
-    """Return the values of a parameters object, by name.
-
-    >>> values_of({"question": "Why?"})
-    {'question': 'Why?'}
-    """
+    """Return the values of a parameters object, by name."""
     if dataclasses.is_dataclass(params) and not isinstance(params, type):
         return {field.name: getattr(params, field.name) for field in dataclasses.fields(params)}
     if isinstance(params, msgspec.Struct):
@@ -74,13 +65,7 @@ def values_of(params: Any) -> dict[str, Any]:
 
 
 def is_of_type(value: Any, kind: Any) -> bool:
-    """Return True if a value has a type; None stands for a missing parameter.
-
-    >>> is_of_type(3, float), is_of_type(True, int)
-    (True, False)
-    >>> is_of_type(["a"], list[str]), is_of_type([1], list[str])
-    (True, False)
-    """
+    """Return True if a value has a type; None stands for a missing parameter."""
     if value is None or kind is Any:
         return True
     if isinstance(kind, type) and isinstance(value, kind):
@@ -96,20 +81,11 @@ def is_of_type(value: Any, kind: Any) -> bool:
 
 
 def type_name(kind: Any) -> str:
-    """Return the name of a type for an error message.
-
-    >>> type_name(str), type_name(list[int])
-    ('str', 'list[int]')
-    """
     return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
 def render_value(value: Any) -> str:
-    """Render a value for a prompt: text unchanged, everything else as JSON.
-
-    >>> render_value("as it is"), render_value({"a": True})
-    ('as it is', '{\\n  "a": true\\n}')
-    """
+    """Render a value for a prompt: text unchanged, everything else as JSON."""
     return str.__str__(value) if isinstance(value, str) else codec.encode_pretty(value).decode()
 
 
@@ -121,26 +97,12 @@ _HEAD = (*_TEXT_KEYS, "version", "parameters")
 
 
 class FileSection(NamedTuple):
-    """The text under one mark of a prompt file."""
-
     role: str
     only_if: str | None
     text: str
 
 
-class PromptFile(NamedTuple):
-    """The content of a prompt file."""
-
-    ns: str
-    key: str
-    name: str | None
-    version: str | None
-    parameters: dict[str, Any] | None
-    sections: tuple[FileSection, ...]
-
-
 def read_prompt_file(path: Path) -> str:
-    """Read a prompt file."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -153,12 +115,8 @@ def read_prompt_file(path: Path) -> str:
         raise ModelError(f"the prompt cannot be read: {error.strerror or error}", where=str(path)) from None
 
 
-def parse_prompt_file(text: str, where: str) -> PromptFile:
-    """Parse a prompt file; report all faults of its front matter at once.
-
-    >>> parse_prompt_file("---\\nkey: greet\\n---\\n<!-- system -->\\nBe kind.\\n", "a file").sections
-    (FileSection(role='system', only_if=None, text='Be kind.'),)
-    """
+def parse_prompt_file(text: str, where: str) -> tuple[Mapping[str, Any], tuple[FileSection, ...]]:
+    """Parse a prompt file; report all faults of its front matter at once."""
     text = text.replace("\r\n", "\n")
     front = _FRONT.match(text)
     if front is None:
@@ -173,15 +131,7 @@ def parse_prompt_file(text: str, where: str) -> PromptFile:
     ]
     if problems:
         raise ModelError("the prompt file is not valid", where=where, problems=problems)
-    declared, version = head.get("parameters"), head.get("version")
-    return PromptFile(
-        head.get("ns", "prompts"),
-        head["key"],
-        head.get("name"),
-        None if version is None else str(version),
-        None if declared is None else {str(n): TYPES[kind] for n, kind in declared.items()},
-        sections,
-    )
+    return head, sections
 
 
 def _parse_front_matter(text: str, where: str) -> Mapping[str, Any]:
@@ -242,9 +192,9 @@ Speaker = Literal["system", "user"]
 class MarkdownSection(Generic[ParamsT]):
     """A section of a prompt: a heading, and text in which `$name` stands for a parameter.
 
-    `MarkdownSection[Params]` takes its parameters from a dataclass, struct or pydantic model and
-    rejects placeholders without a field. `$$` is a dollar sign; braces have no meaning. With
-    `only_if`, the section is left out if that parameter is None.
+    `MarkdownSection[Params]` takes its parameters from a dataclass, struct or pydantic model and rejects
+    placeholders without a field. `$$` is a dollar sign; braces have no meaning. With `only_if`, the section
+    is left out if that parameter is None.
 
     >>> MarkdownSection("Question", "Answer concisely: $question", key="q").placeholders
     ('question',)
@@ -268,11 +218,10 @@ class MarkdownSection(Generic[ParamsT]):
 
     @property
     def params_type(self) -> Any:
-        """The type argument, or None."""
         return _type_argument(self)
 
     @property
-    def wanted(self) -> tuple[str, ...]:
+    def parameter_names(self) -> tuple[str, ...]:
         """The parameters of the section: its placeholders and its condition."""
         return self.placeholders if self.only_if is None else (*self.placeholders, self.only_if)
 
@@ -326,9 +275,9 @@ def _split_template(text: Template) -> Iterator[tuple[str, str]]:
 class PromptTemplate(Generic[OutputT]):
     """A prompt without the values of its parameters: sections, a name, and a version.
 
-    `PromptTemplate[Output]` sets the type of the answer. `version` is a digest of the content by
-    default; every score of the prompt stores it. `parameters` (name: type) declares the
-    placeholders, as the fields of a section's type do.
+    `PromptTemplate[Output]` sets the type of the answer. `version` is a digest of the content by default;
+    every score of the prompt stores it. `parameters` (name: type) declares the placeholders, as the fields of
+    a section's type do.
 
     >>> section = MarkdownSection("Question", "Answer concisely: $question", key="q")
     >>> template = PromptTemplate[str](ns="qa", key="answer", sections=[section])
@@ -356,7 +305,7 @@ class PromptTemplate(Generic[OutputT]):
             problems += _check_parameters(self.sections, parameters)
         if problems:
             raise ModelError("the prompt is not valid", where=key, problems=problems)
-        self.parameters = dict.fromkeys((n for s in self.sections for n in s.wanted), Any)
+        self.parameters = dict.fromkeys((n for s in self.sections for n in s.parameter_names), Any)
         for fields in known:
             self.parameters |= fields
         content = [[s.title, s.template, s.key, s.role, s.only_if] for s in self.sections]
@@ -390,9 +339,9 @@ class PromptTemplate(Generic[OutputT]):
     def load(cls, path: str | Path) -> PromptTemplate[Any]:
         """Load a prompt from a Markdown file with a front matter.
 
-        The front matter is YAML between two lines of `---`: `key`, and optionally `ns`, `name`,
-        `version` and `parameters` (name: type). In the body, `<!-- system -->` and `<!-- user -->`
-        start a section with that role, `<!-- user if expected -->` a conditional section.
+        The front matter is YAML between two lines of `---`: `key`, and optionally `ns`, `name`, `version` and
+        `parameters` (name: type). In the body, `<!-- system -->` and `<!-- user -->` start a section with
+        that role, `<!-- user if expected -->` a conditional section.
         """
         return cls.parse(read_prompt_file(Path(path)), where=str(path))
 
@@ -403,7 +352,8 @@ class PromptTemplate(Generic[OutputT]):
         >>> PromptTemplate.parse("---\\nkey: greet\\n---\\nGreet $name.").sections[0].placeholders
         ('name',)
         """
-        file = parse_prompt_file(text, where)
+        head, file_sections = parse_prompt_file(text, where)
+        declared, version = head.get("parameters"), head.get("version")
         try:
             sections = [
                 MarkdownSection[Any](
@@ -413,14 +363,93 @@ class PromptTemplate(Generic[OutputT]):
                     role="system" if section.role == "system" else "user",
                     only_if=section.only_if,
                 )
-                for number, section in enumerate(file.sections, start=1)
+                for number, section in enumerate(file_sections, start=1)
             ]
             return cls(
-                file.ns, file.key, sections, name=file.name, version=file.version, parameters=file.parameters
+                head.get("ns", "prompts"),
+                head["key"],
+                sections,
+                name=head.get("name"),
+                version=None if version is None else str(version),
+                parameters=declared and {str(name): TYPES[kind] for name, kind in declared.items()},
             )
         except ModelError as error:
             location = f"{where}, {error.where}" if error.where.startswith("part-") else where
             raise ModelError(error.what, where=location, fix=error.fix, problems=error.problems) from None
+
+
+class Prompt(Generic[OutputT]):
+    """A template with the values of its parameters.
+
+    >>> section = MarkdownSection("", "Rate this: $output", key="task")
+    >>> prompt = Prompt(PromptTemplate("demo", "rate", [section])).bind(output="4")
+    >>> [message.content for message in prompt.messages()]
+    ['Rate this: 4']
+    """
+
+    def __init__(self, template: PromptTemplate[OutputT], values: Mapping[str, Any] | None = None) -> None:
+        self.template = template
+        self.values = dict(values or {})
+
+    @property
+    def output_type(self) -> Any:
+        """The type of the answer, or None for plain text."""
+        return self.template.output_type
+
+    def bind(self, *params: Any, **values: Any) -> Prompt[OutputT]:
+        """Add values: an object for each section's type, or values by name.
+
+        >>> section = MarkdownSection("", "$greeting, $name!", key="task")
+        >>> bound = Prompt(PromptTemplate("demo", "greet", [section])).bind({"greeting": "Hello"})
+        >>> bound.bind(name="Ada").text
+        'Hello, Ada!'
+        """
+        bound = dict(self.values)
+        for parameters in params:
+            bound |= values_of(parameters)
+        bound |= values
+        known = self.template.parameters
+        problems = [
+            Problem(name, f"there is no such parameter; {suggest_name(name, known)}")
+            for name in bound
+            if name not in known
+        ]
+        problems += [
+            Problem(name, f"expected {type_name(known[name])}, not {value!r}")
+            for name, value in bound.items()
+            if name in known and not is_of_type(value, known[name])
+        ]
+        if problems:
+            raise ModelError(
+                "the parameters do not fit the prompt", where=self.template.key, problems=problems
+            )
+        return Prompt(self.template, bound)
+
+    def messages(self) -> tuple[Message, ...]:
+        """Render the sections in order; adjacent sections of one role share a message."""
+        sections = [
+            section
+            for section in self.template.sections
+            if section.only_if is None or self.values.get(section.only_if) is not None
+        ]
+        if not sections:
+            raise ModelError("the prompt is empty: every section was left out", where=self.template.key)
+        missing = {n for s in sections for n in s.placeholders if self.values.get(n) is None}
+        if missing:
+            raise ModelError(
+                f"parameters are missing: {', '.join(sorted(missing))}",
+                where=self.template.key,
+                fix="bind them",
+            )
+        return tuple(
+            Message(role, "\n\n".join(section.render(self.values) for section in group))
+            for role, group in groupby(sections, key=lambda section: section.role)
+        )
+
+    @property
+    def text(self) -> str:
+        """All messages as one text."""
+        return "\n\n".join(message.content for message in self.messages())
 
 
 def _type_argument(instance: Any) -> Any:
@@ -430,7 +459,6 @@ def _type_argument(instance: Any) -> Any:
 
 
 def _parameter_types(sections: Iterable[MarkdownSection[Any]]) -> list[dict[str, Any]]:
-    """Return the fields of each parameters type in the sections."""
     kinds = dict.fromkeys(s.params_type for s in sections if s.params_type is not None)
     return [fields_of(kind) for kind in kinds]
 
@@ -450,7 +478,7 @@ def _check_sections(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
 def _check_fields(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
     """Every placeholder of a typed section is a field, and every field is used."""
     faults: list[Problem] = []
-    used = {name for section in sections for name in section.wanted}
+    used = {name for section in sections for name in section.parameter_names}
     for kind in dict.fromkeys(s.params_type for s in sections if s.params_type is not None):
         fields = fields_of(kind)
         for section in sections:
@@ -469,7 +497,7 @@ def _check_parameters(
 ) -> list[Problem]:
     """Every placeholder is declared, and every declared parameter is used."""
     faults = [fault for s in sections for fault in _find_unknown(s, parameters, "a parameter")]
-    used = {name for section in sections for name in section.wanted}
+    used = {name for section in sections for name in section.parameter_names}
     return faults + [
         Problem(name, "the text does not use this parameter") for name in parameters if name not in used
     ]
@@ -478,7 +506,7 @@ def _check_parameters(
 def _find_unknown(section: MarkdownSection[Any], known: Mapping[str, Any], what: str) -> Iterable[Problem]:
     return [
         Problem(section.key, f"${name} is not {what}; {suggest_name(name, known)}")
-        for name in dict.fromkeys(section.wanted)
+        for name in dict.fromkeys(section.parameter_names)
         if name not in known
     ]
 

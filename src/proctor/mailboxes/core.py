@@ -1,0 +1,355 @@
+"""What all mailboxes share: the checks of arguments, bodies, messages, errors and reasons."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Generic, TypeVar, cast
+
+import msgspec
+import msgspec.inspect
+
+from proctor.core import optional as extras
+from proctor.errors import (
+    ConfigError,
+    MailboxClosed,
+    MailboxError,
+    MailboxFull,
+    MailboxGone,
+    MessageRefused,
+    Problem,
+    ReceiptExpired,
+)
+from proctor.models.answer_format import decode_pydantic
+from proctor.ports import Mailbox, Message
+from proctor.records import codec
+from proctor.records.lossless import KIND, restore_result, tag_result
+from proctor.records.mail import DeadLetter
+from proctor.records.trial import EvalResult
+
+BodyT = TypeVar("BodyT")
+ItemT = TypeVar("ItemT")
+
+MAX_MESSAGES = 10
+MAX_LEASE_SECONDS = 43_200
+# The number of lines that the history of a message keeps, the newest.
+MAX_HISTORY = 10
+# The number of dead letters that a mailbox keeps, the newest.
+MAX_DEAD_LETTERS = 10_000
+# Valid for every mailbox, so that one name works everywhere.
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
+
+LEASE_EXPIRED = "its lease ran out"
+RETURNED = "it was given back"
+# As in scripts/mailbox.lua.
+BAD_HEADER = "unreadable: its record has no valid header"
+
+
+def check_receive(
+    max_messages: int, visibility_timeout: float, wait_time_seconds: float, *, where: str = ""
+) -> None:
+    """Refuse invalid arguments of `receive`, all problems at once."""
+    problems = []
+    if not (_is_whole(max_messages) and 1 <= max_messages <= MAX_MESSAGES):
+        problems.append(_problem("max_messages", max_messages, f"a whole number from 1 to {MAX_MESSAGES}"))
+    if not _within(visibility_timeout, MAX_LEASE_SECONDS):
+        problems.append(_problem("visibility_timeout", visibility_timeout, _range(MAX_LEASE_SECONDS)))
+    if not _within(wait_time_seconds, math.inf):
+        problems.append(_problem("wait_time_seconds", wait_time_seconds, _range(math.inf)))
+    if problems:
+        raise ConfigError(
+            "messages cannot be received like this",
+            where=where,
+            problems=problems,
+            fix="give numbers within these ranges",
+        )
+
+
+def check_seconds(name: str, seconds: float, maximum: float = MAX_LEASE_SECONDS, *, where: str = "") -> None:
+    """Refuse a delay or lease that is out of range; `name` is the name of the argument."""
+    if not _within(seconds, maximum):
+        raise ConfigError(f"{name} is {seconds!r}", where=where, fix=f"give {_range(maximum)}")
+
+
+def check_bound(name: str, bound: int | None, *, where: str = "") -> None:
+    if bound is not None and not (_is_whole(bound) and bound >= 1):
+        raise ConfigError(
+            f"{name} is {bound!r}", where=where, fix="give a whole number from 1, or None for any"
+        )
+
+
+def check_name(name: str) -> str:
+    """Return the name if it is valid for every mailbox."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{name!r} cannot be the name of a mailbox",
+            fix="use 1 to 80 letters, digits, hyphens and underscores",
+        )
+    return name
+
+
+def reply_name(reply_to: str | Mailbox[Any] | None) -> str | None:
+    """Return the name of the mailbox for replies, given its name or the mailbox."""
+    if reply_to is None:
+        return None
+    return check_name(reply_to if isinstance(reply_to, str) else reply_to.name)
+
+
+def expired_error(where: str) -> ReceiptExpired:
+    return ReceiptExpired(
+        "the message is no longer yours: its lease has expired, or it was already handled",
+        where=where,
+        fix="receive with a longer visibility_timeout, or extend it in time",
+    )
+
+
+def removed_error(name: str) -> MailboxGone:
+    return MailboxGone("it was removed permanently: nothing receives messages from it", where=name)
+
+
+def full_error(where: str, capacity: int) -> MailboxFull:
+    return MailboxFull(
+        f"the mailbox is full: its capacity is {capacity} messages, including leased ones",
+        where=where,
+        fix="send again after some are acknowledged, or use a larger capacity",
+    )
+
+
+def split_batches(
+    items: Iterable[tuple[ItemT, int]], max_items: int, max_bytes: int
+) -> Iterator[list[ItemT]]:
+    """Split items with their sizes into as few batches as possible, in order."""
+    batch: list[ItemT] = []
+    size = 0
+    for item, bytes_ in items:
+        if batch and (len(batch) == max_items or size + bytes_ > max_bytes):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += bytes_
+    if batch:
+        yield batch
+
+
+def to_datetime(milliseconds: int | str) -> datetime:
+    return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
+
+
+def history_line(delivery: int, reason: str) -> str:
+    return f"delivery {delivery}: {reason}"
+
+
+def describe_deliveries(deliveries: int) -> str:
+    """The reason of a dead letter that was delivered too often."""
+    times = "once" if deliveries == 1 else f"{deliveries} times"
+    return f"it was delivered {times} and never acknowledged"
+
+
+def describe_unreadable(why: object) -> str:
+    return f"it cannot be read: {why}"
+
+
+class BodyCodec(Generic[BodyT]):
+    """Encodes bodies as JSON and decodes them into their type; None accepts any JSON.
+
+    The type may be a struct, a dataclass, a pydantic model, a TypedDict, a plain type, or a list, mapping or
+    union of them. Evaluation results keep values that JSON lacks (tuples, sets, NaN): they are tagged as in
+    the history.
+    """
+
+    __slots__ = ("_decoder", "body_type")
+
+    def __init__(self, body_type: type[BodyT] | None) -> None:
+        self.body_type = body_type
+        target: Any = Any if body_type is None else body_type
+        try:
+            self._decoder = msgspec.json.Decoder(target, dec_hook=decode_pydantic)
+        except (TypeError, NameError) as error:
+            raise _unsupported_type(target, f": {error}") from None
+        info = msgspec.inspect.type_info(target)
+        if isinstance(info, msgspec.inspect.CustomType) and not extras.is_pydantic_model(target):
+            raise _unsupported_type(target)
+
+    def write(self, body: BodyT) -> bytes:
+        try:
+            return codec.encode(tag_result(body) if isinstance(body, EvalResult) else body)
+        except codec.UNWRITABLE as error:
+            raise MessageRefused(
+                f"a {type(body).__qualname__} cannot be sent: {error}", fix="send a value that JSON can hold"
+            ) from None
+
+    def read(self, data: bytes | str) -> BodyT:
+        """Decode a body; a `ValueError` says what does not fit."""
+        try:
+            body: Any = self._decoder.decode(data)
+        except (ValueError, msgspec.DecodeError) as error:
+            raise ValueError(str(error)) from None
+        except Exception as error:
+            # User-defined types may raise anything (deep nesting a RecursionError), and an invalid
+            # message must not stop its receiver.
+            raise ValueError(f"{type(error).__name__}: {error}") from None
+        # A plain search, because a proxy may have changed the spaces in the message.
+        has_tags = KIND in data if isinstance(data, str) else KIND.encode() in data
+        if isinstance(body, EvalResult) and has_tags:
+            body = restore_result(body)
+        return cast(BodyT, body)
+
+
+def _unsupported_type(body_type: Any, reason: str = "") -> ConfigError:
+    return ConfigError(
+        f"{body_type!r} cannot be the type of message bodies{reason}",
+        fix="use a struct, a dataclass, a pydantic model or a plain type",
+    )
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
+
+
+def _within(seconds: object, maximum: float) -> bool:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        return False
+    return 0 <= seconds <= maximum and math.isfinite(seconds)
+
+
+def _range(maximum: float) -> str:
+    return f"a number of seconds{', 0 or more' if maximum == math.inf else f' from 0 to {maximum}'}"
+
+
+def _problem(name: str, value: object, expected: str) -> Problem:
+    return Problem(name, f"it is {value!r}, and must be {expected}")
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class LeasedMessage(Generic[BodyT]):
+    """One delivery of a message; the mailbox does what its receiver decides.
+
+    `lease` is what the mailbox needs in order to recognise the delivery.
+    """
+
+    mailbox: StoredMailbox[Any]
+    lease: Any
+    body: BodyT
+    id: str
+    receipt_handle: str
+    delivery_count: int
+    enqueued_at: datetime
+    reply_to: str | None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(id={self.id!r}, delivery_count={self.delivery_count})"
+
+    def acknowledge(self) -> None:
+        self.mailbox.check_open()
+        self.mailbox._acknowledge(self)
+
+    def nack(self, visibility_timeout: float = 0, *, reason: str = "", counts: bool = True) -> None:
+        check_seconds("visibility_timeout", visibility_timeout, where=self.mailbox.where)
+        self.mailbox.check_open()
+        self.mailbox._give_back(self, visibility_timeout, reason or RETURNED, counts)
+
+    def extend_visibility(self, timeout: float) -> None:
+        check_seconds("timeout", timeout, where=self.mailbox.where)
+        self.mailbox.check_open()
+        self.mailbox._extend(self, timeout)
+
+    def confirm_delivery(self) -> None:
+        self.mailbox.check_open()
+        self.mailbox._confirm(self)
+
+    def reject(self, reason: str) -> None:
+        self.mailbox.check_open()
+        self.mailbox._reject(self, reason)
+
+    def reply(self, body: Any) -> str:
+        self.mailbox.check_open()
+        if self.reply_to is None:
+            raise MailboxError(
+                "the message has no reply_to",
+                where=self.mailbox.where,
+                fix="send it with reply_to=, the name of a mailbox",
+            )
+        return self.mailbox._reply(self, self.reply_to, body)
+
+
+class StoredMailbox(Generic[BodyT]):
+    """What all mailboxes do in the same way: checks, bodies, closing. Subclasses store the messages."""
+
+    max_delay_seconds: ClassVar[float] = MAX_LEASE_SECONDS
+
+    def __init__(
+        self, name: str, body_type: type[BodyT] | None, max_deliveries: int | None, where: str = ""
+    ) -> None:
+        self._name = check_name(name)
+        check_bound("max_deliveries", max_deliveries, where=name)
+        self._bodies = BodyCodec(body_type)
+        self._max_deliveries = max_deliveries
+        self._closed = False
+        # For error messages.
+        self.where = where or name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._name!r})"
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    @property
+    def max_deliveries(self) -> int | None:
+        return self._max_deliveries
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise MailboxClosed("the mailbox was closed", where=self._name, fix="open it again")
+
+    def send(
+        self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0
+    ) -> str:
+        check_seconds("delay_seconds", delay_seconds, self.max_delay_seconds, where=self.where)
+        self.check_open()
+        return self._put((body,), reply_to, delay_seconds)[0]
+
+    def send_all(self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None) -> list[str]:
+        self.check_open()
+        return self._put(bodies, reply_to, 0)
+
+    def as_received(self, body: BodyT) -> BodyT:
+        return self._bodies.read(self._bodies.write(body))
+
+    def receive(
+        self,
+        *,
+        max_messages: int = 1,
+        visibility_timeout: float = 30,
+        wait_time_seconds: float = 0,
+        provisional: bool = False,
+    ) -> Sequence[Message[BodyT]]:
+        """Lease up to `max_messages` for `visibility_timeout` seconds."""
+        check_receive(max_messages, visibility_timeout, wait_time_seconds, where=self.where)
+        self.check_open()
+        return self._receive(max_messages, visibility_timeout, wait_time_seconds, provisional)
+
+    def dead_letters(self, limit: int = 100) -> Sequence[DeadLetter]:
+        """Return the dead letters, newest first; the newest 10,000 are kept."""
+        check_bound("limit", limit, where=self.where)
+        self.check_open()
+        return self._read_dead_letters(limit)
+
+    # What subclasses define.
+    _put: Callable[[Iterable[BodyT], str | Mailbox[Any] | None, float], list[str]]
+    _receive: Callable[[int, float, float, bool], Sequence[Message[BodyT]]]
+    _read_dead_letters: Callable[[int], Sequence[DeadLetter]]
+    _acknowledge: Callable[[LeasedMessage[Any]], None]
+    _give_back: Callable[[LeasedMessage[Any], float, str, bool], None]
+    _extend: Callable[[LeasedMessage[Any], float], None]
+    _confirm: Callable[[LeasedMessage[Any]], None]
+    _reject: Callable[[LeasedMessage[Any], str], None]
+    _reply: Callable[[LeasedMessage[Any], str, Any], str]
