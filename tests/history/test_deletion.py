@@ -86,7 +86,7 @@ def test_what_is_claimed_or_named_in_the_last_moment_stays(
     for run_id in ("busy", "named", "gone"):
         store(history, run_id, 1)
         history.drop_baseline(f"baseline-of-{run_id}")
-    look = history.is_held
+    look = history.is_claimed
 
     def late(run_id: str) -> bool:
         held = look(run_id)
@@ -95,7 +95,7 @@ def test_what_is_claimed_or_named_in_the_last_moment_stays(
         return held and run_id != "busy"
 
     monkeypatch.setattr(history, "is_held", late)
-    with history.hold("busy"):
+    with history.claim("busy"):
         found = history.prune(Retention(days=-1), now=ManualClock().now())
     assert [run.run_id for run in found.gone] == ["gone"]
     assert found.staying == {"busy": "a process is working on it", "named": "the baseline main"}

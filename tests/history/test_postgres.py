@@ -73,7 +73,7 @@ def test_looking_makes_no_schema(url: str) -> None:
     """Whoever only looks needs no rights, and leaves nothing behind."""
     history = PostgresHistory(url)
     assert list(history.runs()) == []
-    assert history.is_held("r") is False
+    assert history.is_claimed("r") is False
     history.close()
     database = PostgresDatabase(url)
     connection = database._connect()
@@ -189,7 +189,7 @@ def test_a_run_that_has_lost_its_claim_writes_no_more(history: PostgresHistory) 
     """The server ends the connection of the lock: another may have the run, so this one stops."""
 
     def write() -> None:
-        with history.hold("r"), history.writer("r") as writer:
+        with history.claim("r"), history.writer("r") as writer:
             writer.add(0, scored("a", 1.0))
             writer.flush()
             assert history._ask(LOCKS)
@@ -199,7 +199,7 @@ def test_a_run_that_has_lost_its_claim_writes_no_more(history: PostgresHistory) 
     with pytest.raises(HistoryError, match="the claim on run r is lost"):
         write()
     assert [result.sample_id for result in history.results("r")] == ["a"]
-    with history.hold("r"), history.writer("r") as writer:
+    with history.claim("r"), history.writer("r") as writer:
         writer.add(1, scored("b", 1.0))
     assert len(history.results("r")) == 2
 

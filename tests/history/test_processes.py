@@ -72,7 +72,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def soon_free(history: History, run_id: str) -> bool:
     """True as soon as nobody holds a run: a server takes a moment to notice a death."""
     limit = time.monotonic() + 10
-    while history.is_held(run_id):
+    while history.is_claimed(run_id):
         if time.monotonic() > limit:
             return False
         time.sleep(0.01)
@@ -84,18 +84,18 @@ def test_a_run_is_held_by_one_process_until_it_dies(where: str, tmp_path: Path) 
     history = open_history(where)
     process = start(HOLDER, where, cwd=tmp_path)
     assert read_line(process) == "held"
-    assert history.is_held("r")
-    assert not history.is_held("other")
+    assert history.is_claimed("r")
+    assert not history.is_claimed("other")
     with pytest.raises(ResumeRefused, match="run r is being worked on by another process"):
-        history.hold("r").__enter__()
-    with history.hold("other"):
-        assert history.is_held("other")
+        history.claim("r").__enter__()
+    with history.claim("other"):
+        assert history.is_claimed("other")
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=30)
     assert soon_free(history, "r")
-    with history.hold("r"):
-        assert history.is_held("r")
-    assert not history.is_held("r")
+    with history.claim("r"):
+        assert history.is_claimed("r")
+    assert not history.is_claimed("r")
     history.close()
 
 
@@ -103,9 +103,9 @@ def test_a_claim_ends_with_its_block_however_that_ends(tmp_path: Path) -> None:
     """No lock and no file stays behind, after an error neither."""
     history = SQLiteHistory(tmp_path / "h.db")
     for error in (KeyError("no"), KeyboardInterrupt()):
-        with pytest.raises(type(error)), history.hold("r"):
+        with pytest.raises(type(error)), history.claim("r"):
             raise error
-        assert not history.is_held("r")
+        assert not history.is_claimed("r")
     assert list((tmp_path / "h.db.locks").iterdir()) == []
 
 
@@ -119,15 +119,15 @@ def test_looking_does_not_get_in_the_way(tmp_path: Path) -> None:
 
     def look() -> None:
         while not over.wait(0.0005):
-            seen.extend(run for run in ("left behind", "never") if history.is_held(run))
-            history.is_held("r")
+            seen.extend(run for run in ("left behind", "never") if history.is_claimed(run))
+            history.is_claimed("r")
 
     lookers = [threading.Thread(target=look) for _ in range(2)]
     for looker in lookers:
         looker.start()
     for _ in range(20):
-        with history.hold("r"):
-            assert history.is_held("r")
+        with history.claim("r"):
+            assert history.is_claimed("r")
     over.set()
     for looker in lookers:
         looker.join()

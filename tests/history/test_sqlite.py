@@ -80,7 +80,7 @@ def test_looking_creates_nothing(history: SQLiteHistory) -> None:
     """Whatever is asked of a history that is not there, no file and no folder appears."""
     assert history.runs() == []
     assert history.runs(tags={"a": "b"}) == []
-    assert history.is_held("r") is False
+    assert history.is_claimed("r") is False
     assert history.cached("key") is None
     looks: list[Any] = [history.find, history.report, history.results, history.delete]
     looks += [lambda run: list(history.done(run)), lambda run: history.writer(run).__enter__()]

@@ -189,7 +189,7 @@ def test_a_run_that_changes_meanwhile_is_not_half_exported(tmp_path: Path) -> No
 def test_a_run_at_work_is_not_exported(tmp_path: Path) -> None:
     """It would be half of it."""
     history = filled(tmp_path / "h.db")
-    with history.hold("killed"), pytest.raises(UsageError, match="killed is still running"):
+    with history.claim("killed"), pytest.raises(UsageError, match="killed is still running"):
         export_runs(history, history.runs(), "jsonl")
 
 

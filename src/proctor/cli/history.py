@@ -67,7 +67,7 @@ def export(
     store = open_history(history)
     selected = select_runs(store, runs, filters, SystemClock().now())
     if not runs:
-        running = [run for run in selected if store.is_held(run.run_id)]
+        running = [run for run in selected if store.is_claimed(run.run_id)]
         for run in running:
             complain(f"skipped: run {run.run_id} ({run.name}) is still running")
         selected = [run for run in selected if run not in running]

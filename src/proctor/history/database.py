@@ -85,15 +85,15 @@ class Database(Protocol):
         """Open a new connection; create or migrate the history if necessary."""
         ...
 
-    def hold(self, run_id: str) -> AbstractContextManager[None]:
+    def claim(self, run_id: str) -> AbstractContextManager[None]:
         """Claim a run until the block ends or the process dies."""
         ...
 
-    def assure_hold(self, run_id: str) -> None:
+    def check_claim(self, run_id: str) -> None:
         """Raise an error if this process has lost its claim on the run."""
         ...
 
-    def is_held(self, run_id: str, ask: Ask) -> bool:
+    def is_claimed(self, run_id: str, ask: Ask) -> bool:
         """Tell whether a process has claimed the run."""
         ...
 

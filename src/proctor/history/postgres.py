@@ -117,7 +117,7 @@ class PostgresDatabase:
         return connection
 
     @contextlib.contextmanager
-    def hold(self, run_id: str) -> Iterator[None]:
+    def claim(self, run_id: str) -> Iterator[None]:
         connection = self._connect()
         key = lock_key(run_id)
         try:
@@ -134,7 +134,7 @@ class PostgresDatabase:
                 connection.execute("SELECT pg_advisory_unlock(?)", (key,))
             connection.close()
 
-    def assure_hold(self, run_id: str) -> None:
+    def check_claim(self, run_id: str) -> None:
         """Raise an error if the connection of the lock is lost; another process may have claimed the run."""
         connection = self._claims.get(run_id)
         if connection is None:
@@ -144,7 +144,7 @@ class PostgresDatabase:
         except self.errors as error:
             raise HistoryError(f"the claim on run {run_id} is lost: {first_line(error)}") from error
 
-    def is_held(self, run_id: str, ask: Ask) -> bool:
+    def is_claimed(self, run_id: str, ask: Ask) -> bool:
         key = lock_key(run_id) % 2**64
         halves = (key >> 32, key % 2**32)
         if self.exists():

@@ -155,13 +155,13 @@ class SQLiteDatabase:
     def connect(self) -> SQLiteConnection:
         return open_database(self.path)
 
-    def hold(self, run_id: str) -> AbstractContextManager[None]:
+    def claim(self, run_id: str) -> AbstractContextManager[None]:
         return claim(self._locks, run_id)
 
-    def assure_hold(self, run_id: str) -> None:
+    def check_claim(self, run_id: str) -> None:
         """Do nothing: a lock on a file lasts as long as its process."""
 
-    def is_held(self, run_id: str, ask: Ask) -> bool:  # noqa: ARG002 - the lock files show it
+    def is_claimed(self, run_id: str, ask: Ask) -> bool:  # noqa: ARG002 - the lock files show it
         return is_claimed(self._locks, run_id)
 
     def measure(self, ask: Ask) -> tuple[int, int]:

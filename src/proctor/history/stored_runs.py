@@ -177,20 +177,20 @@ class StoredRuns:
                     connection.execute(f"DELETE FROM {table} WHERE run = ?", (row[0],))
                 store_properties(connection, row[0], metadata)
 
-    def hold(self, run_id: str) -> AbstractContextManager[None]:
+    def claim(self, run_id: str) -> AbstractContextManager[None]:
         """Claim a run for this process; raises an error while another process works on it."""
-        return self._database.hold(run_id)
+        return self._database.claim(run_id)
 
-    def is_held(self, run_id: str) -> bool:
+    def is_claimed(self, run_id: str) -> bool:
         """Tell whether a process works on the run."""
-        return self._database.is_held(run_id, self._ask)
+        return self._database.is_claimed(run_id, self._ask)
 
     @contextlib.contextmanager
     def writer(self, run_id: str) -> Iterator[GroupWriter]:
         """Return a writer for the run's results; all of them are durable when the block ends."""
         run_key, metadata = self._row(run_id)
         connection = self._database.connect()
-        still_mine = partial(self._database.assure_hold, run_id)
+        still_mine = partial(self._database.check_claim, run_id)
         taken = Positions()
         for position, *_ in self.done(run_id):
             taken.add(position)
@@ -330,7 +330,7 @@ class StoredRuns:
         for run in expired:
             if run.run_id in baselines:
                 staying[run.run_id] = f"the baseline {baselines[run.run_id]}"
-            elif self.is_held(run.run_id):
+            elif self.is_claimed(run.run_id):
                 staying[run.run_id] = IN_USE
             elif only is None or run.run_id in only:
                 deleted.append(run)
@@ -343,7 +343,7 @@ class StoredRuns:
     def _delete_unless_needed(self, run: RunMetadata, staying: dict[str, str]) -> bool:
         """Delete a run, unless it has become a baseline or a process works on it."""
         try:
-            with self.hold(run.run_id), self._changing() as connection:
+            with self.claim(run.run_id), self._changing() as connection:
                 baselines = self._lock_and_list_baselines(connection, run.run_id)
                 if baselines:
                     staying[run.run_id] = f"the baseline {baselines[0]}"

@@ -307,7 +307,7 @@ class History(Protocol):
         """Update the metadata of a run."""
         ...
 
-    def hold(self, run_id: str) -> AbstractContextManager[None]:
+    def claim(self, run_id: str) -> AbstractContextManager[None]:
         """Lock a run for this process; raises an error while another process works on it."""
         ...
 
@@ -330,7 +330,7 @@ class History(Protocol):
         """Find a run by its id, its name, `baseline:NAME`, "latest", or the start of its id."""
         ...
 
-    def is_held(self, run_id: str) -> bool:
+    def is_claimed(self, run_id: str) -> bool:
         """True if a running process works on the run."""
         ...
 

@@ -253,7 +253,7 @@ class HistoryContract:
             store_run(history, make_run(run_id), [make_result("a")])
         history.set_baseline("main", "base")
         now, short = NOON + 100 * DAY, Retention(days=1)
-        with history.hold("busy"):
+        with history.claim("busy"):
             assert run_ids(history.prune(short, now=now, dry_run=True).gone) == ["r"]
             assert run_ids(history.prune(short, now=now).gone) == ["r"]
         assert run_ids(history.prune(short, now=now).gone) == ["busy"]
@@ -265,7 +265,7 @@ class HistoryContract:
         for run_id in ("base", "busy", "r", "s"):
             history.begin(make_run(run_id))
         history.set_baseline("main", "base")
-        with history.hold("busy"):
+        with history.claim("busy"):
             pruned = history.prune(Retention(days=1), now=NOON + 100 * DAY, only=["s", "base"])
         assert run_ids(pruned.gone) == ["s"]
         assert pruned.staying == {"base": "the baseline main", "busy": "somebody works on it"}
@@ -416,7 +416,7 @@ class HistoryContract:
     def test_an_empty_history_answers_every_query(self, history: History) -> None:
         assert list(history.runs()) == []
         assert list(history.runs(tags={"a": "b"}, evaluator="x")) == []
-        assert history.is_held("r") is False
+        assert history.is_claimed("r") is False
         assert history.cached("key") is None
         lookups: list[Callable[[str], Any]] = [history.find, history.report, history.results, history.delete]
         for lookup in lookups:
@@ -547,18 +547,18 @@ class HistoryContract:
     def test_only_one_process_can_lock_a_run(self, history: History) -> None:
         with closing(self.reopen(history)) as second:
             for _ in range(2):
-                with pytest.raises(KeyError), history.hold("r"):  # noqa: PT012
-                    assert history.is_held("r")
-                    assert second.is_held("r")
-                    assert not second.is_held("another")
-                    assert_raises(ResumeRefused, second.hold("r").__enter__)
-                    with second.hold("another"):
-                        assert history.is_held("another")
+                with pytest.raises(KeyError), history.claim("r"):  # noqa: PT012
+                    assert history.is_claimed("r")
+                    assert second.is_claimed("r")
+                    assert not second.is_claimed("another")
+                    assert_raises(ResumeRefused, second.claim("r").__enter__)
+                    with second.claim("another"):
+                        assert history.is_claimed("another")
                     raise KeyError("the lock must be released")
-                assert not history.is_held("r")
-                assert not second.is_held("r")
-                with second.hold("r"):
-                    assert history.is_held("r")
+                assert not history.is_claimed("r")
+                assert not second.is_claimed("r")
+                with second.claim("r"):
+                    assert history.is_claimed("r")
 
     def test_threads_can_share_a_history(self, history: History) -> None:
         def store_and_read(run_id: str) -> list[str]:

@@ -19,7 +19,7 @@ def export_runs(history: History, runs: Sequence[RunMetadata], file_format: Form
     The history has no redacted values, so the file has none either.
     """
     for run in runs:
-        if history.is_held(run.run_id):
+        if history.is_claimed(run.run_id):
             raise UsageError(f"run {run.run_id} is still running", fix="export it after it has ended")
     baselines = {name: run.run_id for name, run in history.baselines().items()}
     whole_runs = (_read_run(history, run, baselines) for run in runs)
