@@ -145,6 +145,6 @@ def test_a_thousand_runs_are_gone_through_without_reading_a_result(tmp_path: Pat
     history = Unread(tmp_path / "h.db")
     table = {f"metric{number}": MetricValue(0.5, 100, interval=(0.4, 0.6)) for number in range(30)}
     for number in range(1_000):
-        with history.restoring(make_run(f"r{number}", hours=number)) as run:
+        with history.import_run(make_run(f"r{number}", hours=number)) as run:
             run.finish(table, {"small": table, "large": table})
     assert len(trend(history, "metric7").points) == 2_000

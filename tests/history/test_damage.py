@@ -57,7 +57,7 @@ def readings(history: SQLiteHistory) -> Iterator[Callable[[], object]]:
     """Everything that one reads out of a history."""
     yield history.runs
     yield history.baselines
-    yield history.holdings
+    yield history.describe
     yield lambda: history.find("latest")
     yield lambda: history.find("run 0")
     for name in ("run 0", "run 1"):

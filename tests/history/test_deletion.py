@@ -73,8 +73,8 @@ def test_what_retention_lets_go_leaves_no_byte_either(history: SQLiteHistory) ->
     for run_id in ("one", "two"):
         history.drop_baseline(f"baseline-of-{run_id}")
     store(history, "three")
-    assert len(history.prune(Retention(count=1), now=ManualClock().now(), name="name-of-one").gone) == 0
-    assert len(history.prune(Retention(days=-1), now=ManualClock().now()).gone) == 2
+    assert len(history.prune(Retention(count=1), now=ManualClock().now(), name="name-of-one").deleted) == 0
+    assert len(history.prune(Retention(days=-1), now=ManualClock().now()).deleted) == 2
     after = raw(history)
     assert [piece for piece in pieces if piece in after] == []
 
@@ -97,8 +97,8 @@ def test_what_is_claimed_or_named_in_the_last_moment_stays(
     monkeypatch.setattr(history, "is_held", late)
     with history.claim("busy"):
         found = history.prune(Retention(days=-1), now=ManualClock().now())
-    assert [run.run_id for run in found.gone] == ["gone"]
-    assert found.staying == {"busy": "a process is working on it", "named": "the baseline main"}
+    assert [run.run_id for run in found.deleted] == ["gone"]
+    assert found.exempt == {"busy": "a process is working on it", "named": "the baseline main"}
     assert history.baseline("main").run_id == "named"
 
 

@@ -99,7 +99,7 @@ def test_a_file_of_every_older_version_is_opened(version: int, tmp_path: Path) -
     assert list(history.results("r0")) == results()
     assert history.results("r0").column("judge").values.tolist() == [0.25]
     assert history.cached("key") == b"{}"
-    history.forget_errors("r0")
+    history.delete_errors("r0")
     with history.writer("r0") as writer:
         for place in range(3, 400):
             writer.add(place, scored(f"s{place}", 0.5))

@@ -87,7 +87,7 @@ def test_runs_are_listed_shown_and_compared(stored: Path, folder: bool) -> None:
         assert [run.name for run in history.runs()] == ["new", "old"]
         report = history.report("latest")
         assert (len(list(report.results)), report.pass_rate) == (4, 1.0)
-        assert history.holdings().runs == 2
+        assert history.describe().runs == 2
         assert history.is_claimed(report.run_id) is False
         assert compare("new", "old", history=history).samples == 4
         history.close()

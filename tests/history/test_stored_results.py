@@ -221,7 +221,7 @@ def test_a_reader_notices_that_results_were_dropped_meanwhile(tmp_path: Path) ->
     stored(history, (run_of(), [failed("a"), scored("b", 1.0)]), status="running")
     results = history.results(history.runs()[0].run_id)
     reader = iter(results)
-    history.forget_errors(history.runs()[0].run_id)
+    history.delete_errors(history.runs()[0].run_id)
     with pytest.raises(HistoryError, match="have changed while they were read"):
         next(reader)
     assert [result.sample_id for result in results] == ["b"]

@@ -90,7 +90,7 @@ def test_flushing_or_closing_nothing_is_quick(history: SQLiteHistory) -> None:
     with history.writer("r") as writer:
         writer.flush()
         writer.flush()
-        assert not writer.behind()
+        assert not writer.is_lagging()
     writer.close()
 
 
@@ -127,12 +127,12 @@ def test_a_writer_that_cannot_keep_up_says_so(
             assert time.monotonic() < limit
             time.sleep(0.001)
         for position in range(1, 5):
-            assert not writer.behind()
+            assert not writer.is_lagging()
             writer.add(position, scored(f"s{position}", 1.0))
-        assert writer.behind()
+        assert writer.is_lagging()
         blocker.execute("ROLLBACK")
         writer.flush()
-        assert not writer.behind()
+        assert not writer.is_lagging()
     blocker.close()
     assert len(looked_at(history)) == 5
 
@@ -192,7 +192,7 @@ def test_a_full_disk_is_told_and_what_was_committed_stays(history: SQLiteHistory
             with pytest.raises(HistoryError):
                 writer.add(2_000, scored("more", 1.0))
             with pytest.raises(HistoryError):
-                writer.behind()
+                writer.is_lagging()
 
     with pytest.raises(HistoryError) as caught:
         run()

@@ -137,7 +137,7 @@ class WorkerPool:
             if began - self._yielded_at > YIELD_SECONDS:
                 self._yielded_at = began
                 await asyncio.sleep(0)
-            while self._writer.behind() and not self.stopped:
+            while self._writer.is_lagging() and not self.stopped:
                 await asyncio.sleep(WRITER_WAIT_SECONDS)
         self._remove_worker(slot)
 

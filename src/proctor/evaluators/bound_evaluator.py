@@ -89,7 +89,7 @@ class BoundEvaluator:
     ) -> Any:
         usage = None
         if isinstance(session, SessionView):
-            usage = session.told
+            usage = session.reported_usage
             session = Session(list(session)) if session.recorded else None
         score = self.score(Trial(Sample("", None, expected), output, usage=usage, session=session))
         return resolve_score(score) if self.mode == "async" else score

@@ -244,7 +244,7 @@ class StoredResults:
 
     def outcomes(self) -> bytes:
         def read() -> bytes:
-            return bytes(chain.from_iterable(map(self._letters, self._packed())))
+            return bytes(chain.from_iterable(map(self._marks, self._packed())))
 
         return self._cached("outcomes", read, however_large=True)
 
@@ -302,7 +302,7 @@ class StoredResults:
             for figure, each in zip(
                 self._unpacked(figures), block.listed(spent, len(_list(ids))), strict=True
             )
-            if self._is_mine(figure)
+            if self._is_selected(figure)
         ]
         return usages if any(usages) else None
 
@@ -319,20 +319,20 @@ class StoredResults:
                 block.listed(spent, len(ids)),
                 strict=True,
             ):
-                if self._is_mine(row[0]):
+                if self._is_selected(row[0]):
                     yield row
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
         for figures, stored in self._blocks("figures, results"):
             lines = self._check.read_lines(stored, len(figures))
-            for line in self._mine(figures, lines):
+            for line in self._select(figures, lines):
                 yield decode_stored(self._run.run_id, "a sample", partial(sample_in, line))
 
     def error_kinds(self) -> dict[str, int]:
         tally: dict[str, int] = {}
         for figures, kinds in self._blocks("figures, error_kinds", "error_kinds IS NOT NULL"):
             for figure, kind in zip(self._unpacked(figures), _list(kinds), strict=True):
-                if kind is not None and self._is_mine(figure):
+                if kind is not None and self._is_selected(figure):
                     tally[kind] = tally.get(kind, 0) + 1
         return dict(sorted(tally.items(), key=lambda item: (-item[1], item[0])))
 
@@ -364,7 +364,7 @@ class StoredResults:
             if needle not in ids:
                 continue
             for offset, (figure, name) in enumerate(zip(self._unpacked(figures), _list(ids), strict=True)):
-                if name == sample_id and self._is_mine(figure):
+                if name == sample_id and self._is_selected(figure):
                     matches.append((figure[POSITION], key << OFFSET_BITS | offset))
         return [self._reader.read(place) for _, place in sorted(matches)]
 
@@ -401,21 +401,21 @@ class StoredResults:
             at, place = block.FIRST_MARK + which, FIRST_NUMBER + which
         numbers, marks = array("d"), bytearray()
         for figures in self._packed():
-            marks.extend(self._letters(figures, at))
+            marks.extend(self._marks(figures, at))
             numbers.extend(self._numbers(figures, place))
         return bytes(marks if evaluator is not None else marks.translate(WHOLE)), numbers
 
-    def _letters(self, figures: bytes, at: int = OUTCOME_BYTE) -> Iterable[int]:
-        return self._mine(figures, figures[at :: self._record.size])
+    def _marks(self, figures: bytes, at: int = OUTCOME_BYTE) -> Iterable[int]:
+        return self._select(figures, figures[at :: self._record.size])
 
     def _numbers(self, figures: bytes, place: int) -> Iterable[float]:
-        return self._mine(figures, block.numbers_in(figures, len(self._run.evaluators), place))
+        return self._select(figures, block.numbers_in(figures, len(self._run.evaluators), place))
 
-    def _mine(self, figures: bytes, column: Iterable[T]) -> Iterable[T]:
+    def _select(self, figures: bytes, column: Iterable[T]) -> Iterable[T]:
         """Select the entries of a column that belong to the selected configuration."""
         if self._configuration is None:
             return column
-        return compress(column, map(self._is_mine, self._unpacked(figures)))
+        return compress(column, map(self._is_selected, self._unpacked(figures)))
 
     def _packed(self) -> Iterable[bytes]:
         """Return the packed figures of all results, in one or several pieces."""
@@ -432,13 +432,13 @@ class StoredResults:
         for key, figures in self._blocks("id, figures"):
             first = key << OFFSET_BITS
             for offset, figure in enumerate(self._unpacked(figures)):
-                if self._is_mine(figure):
+                if self._is_selected(figure):
                     yield first | offset, figure
 
     def _unpacked(self, figures: bytes) -> Iterator[tuple[Any, ...]]:
         return self._record.iter_unpack(figures)
 
-    def _is_mine(self, figure: tuple[Any, ...]) -> bool:
+    def _is_selected(self, figure: tuple[Any, ...]) -> bool:
         return self._configuration is None or figure[CONFIGURATION] == self._configuration
 
     def _places(self) -> array[int]:
@@ -466,7 +466,7 @@ class StoredResults:
             for figure, name, cluster in zip(
                 self._unpacked(figures), names, block.listed(clusters, len(names)), strict=True
             ):
-                if self._is_mine(figure):
+                if self._is_selected(figure):
                     names_of_clusters.append(cluster or name)
         return list_shared_clusters(names_of_clusters)
 

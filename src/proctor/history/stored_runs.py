@@ -129,7 +129,7 @@ class StoredRuns:
         self._database = database
         # Threads may share a history, but not the transaction of a connection.
         self._opened: dict[int, Connection] = {}
-        self._on_their_way: dict[str, bytes] = {}
+        self._pending_outputs: dict[str, bytes] = {}
 
     def begin(self, metadata: RunMetadata) -> None:
         """Store a new run."""
@@ -138,7 +138,7 @@ class StoredRuns:
             begin(connection, values, metadata)
 
     @contextlib.contextmanager
-    def restoring(self, metadata: RunMetadata) -> Iterator[Restoration]:
+    def import_run(self, metadata: RunMetadata) -> Iterator[Restoration]:
         """Import a complete run in one transaction; nothing is stored if the block fails.
 
         The run is visible only after the block; other writers wait until then.
@@ -194,7 +194,7 @@ class StoredRuns:
         taken = Positions()
         for position, *_ in self.done(run_id):
             taken.add(position)
-        writer = GroupWriter(connection, run_key, metadata, taken, still_mine, self._on_their_way)
+        writer = GroupWriter(connection, run_key, metadata, taken, still_mine, self._pending_outputs)
         try:
             yield writer
         finally:
@@ -220,7 +220,7 @@ class StoredRuns:
             raise damage_error(metadata.run_id, f"all {metadata.total:,} results are missing")
         return EvalReport(results, metadata, *decode_metrics(stored[0][0]))
 
-    def metrics_of(self, run_ids: Sequence[str]) -> dict[str, MetricTables]:
+    def stored_metrics(self, run_ids: Sequence[str]) -> dict[str, MetricTables]:
         """Return the stored metrics of runs: overall, and by configuration."""
         tables: dict[str, MetricTables] = {}
         for start in range(0, len(run_ids), IDS_PER_QUERY):
@@ -239,7 +239,7 @@ class StoredRuns:
         """Yield the finished trials of a run: position, sample id, configuration, epoch."""
         return self.results(run_id).done()
 
-    def forget_errors(self, run_id: str) -> None:
+    def delete_errors(self, run_id: str) -> None:
         """Delete the results in which the target or an evaluator failed, so that they run again."""
         run_key, metadata = self._row(run_id)
         size = record_of(len(metadata.evaluators)).size
@@ -371,7 +371,7 @@ class StoredRuns:
         ).fetchall()
         return sorted(row[0] for row in rows)
 
-    def forget_outputs(self, *, before: datetime | None = None, dry_run: bool = False) -> int:
+    def delete_outputs(self, *, before: datetime | None = None, dry_run: bool = False) -> int:
         """Delete cached outputs and answers, or those older than a time; return their number.
 
         A dry run only counts.
@@ -387,7 +387,7 @@ class StoredRuns:
         self._database.scrub(self._connection)
         return deleted
 
-    def holdings(self) -> HistoryInfo:
+    def describe(self) -> HistoryInfo:
         """Return the location of the history and the size of its content."""
         where = self._database.where
         if not self._database.exists():
@@ -404,7 +404,7 @@ class StoredRuns:
     def cached(self, key: str) -> bytes | None:
         """Return the cached output for a key, or None; includes outputs that are still being written."""
         # In this order, an output that is stored between the two lookups is not missed.
-        if (waiting := self._on_their_way.get(key)) is not None:
+        if (waiting := self._pending_outputs.get(key)) is not None:
             return waiting or None
         rows = self._ask("SELECT reply FROM outputs WHERE key = ?", (key,))
         return bytes(rows[0][0]) if rows else None

@@ -36,7 +36,7 @@ def trend(
     stored is missing.
     """
     runs = history.runs(limit=NO_LIMIT, name=name, since=since, until=until, tags=tags)
-    stored = history.metrics_of([run.run_id for run in runs])
+    stored = history.stored_metrics([run.run_id for run in runs])
     tables = [table for run in reversed(runs) for table in _configuration_metrics(run, stored)]
     matches = [
         (run, configuration, value)

@@ -42,7 +42,7 @@ class GroupWriter:
         self._still_mine = still_mine
         self._pending: deque[Packed] = deque()
         self._outputs: deque[tuple[str, str, bytes]] = deque()
-        self._on_their_way = {} if on_their_way is None else on_their_way
+        self._pending_outputs = {} if on_their_way is None else on_their_way
         self._wake = threading.Event()
         self._idle = threading.Condition()
         self._busy = self._closing = self._hurry = False
@@ -68,12 +68,12 @@ class GroupWriter:
 
         An existing output stays; an empty reply deletes it.
         """
-        if not reply or not self._on_their_way.get(key):
-            self._on_their_way[key] = reply
+        if not reply or not self._pending_outputs.get(key):
+            self._pending_outputs[key] = reply
         self._outputs.append((key, created_at, reply))
         self._wake.set()
 
-    def behind(self) -> bool:
+    def is_lagging(self) -> bool:
         """Tell whether results arrive faster than they can be stored."""
         if self._failure is not None:
             self._raise()
@@ -134,8 +134,8 @@ class GroupWriter:
                 self._store(outputs)
             for key, _, reply in outputs:
                 # A newer output may have arrived meanwhile.
-                if self._on_their_way.get(key) is reply:
-                    self._on_their_way.pop(key, None)
+                if self._pending_outputs.get(key) is reply:
+                    self._pending_outputs.pop(key, None)
         return len(results)
 
     def _store(self, outputs: list[tuple[str, str, bytes]]) -> None:

@@ -37,13 +37,13 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class PruneResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The deleted runs (`gone`), and runs past their retention that stay, with the reason by run id.
+    """The deleted runs, and the runs past their retention that were kept (`exempt`), with the reason by run id.
 
-    After a dry run, `gone` holds the runs that would be deleted.
+    After a dry run, `deleted` holds the runs that would be deleted.
     """
 
-    gone: tuple[RunMetadata, ...] = ()
-    staying: dict[str, str] = {}
+    deleted: tuple[RunMetadata, ...] = ()
+    exempt: dict[str, str] = {}
 
 
 class HistoryInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

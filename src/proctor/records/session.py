@@ -176,7 +176,7 @@ class SessionView(
 ):
     """A read-only session for evaluators: events in order or by type.
 
-    `told` is the usage that the target reported, if any. `recorded` is False if the trial has no
+    `reported_usage` is what the target reported, if anything. `recorded` is False if the trial has no
     session: an evaluator must not treat that as a session without events.
 
     >>> view = Session([ToolCall("search"), Message("assistant", "Paris")]).view()
@@ -185,7 +185,7 @@ class SessionView(
     """
 
     events: tuple[Event, ...] = ()
-    told: Usage | None = None
+    reported_usage: Usage | None = None
     recorded: bool = True
 
     def __getitem__(self, kind: type[EventT]) -> tuple[EventT, ...]:
@@ -200,7 +200,7 @@ class SessionView(
     @property
     def usage(self) -> Usage:
         """The usage that the target reported, or else the sum of all model calls."""
-        return _sum_usage(self.events) if self.told is None else self.told
+        return _sum_usage(self.events) if self.reported_usage is None else self.reported_usage
 
 
 class Session(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, rename={"_events": "events"}):
@@ -240,9 +240,9 @@ class Session(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, re
         """Add an event at the end. Any object is accepted."""
         self._events.append(as_event(event))
 
-    def view(self, told: Usage | None = None) -> SessionView:
-        """Return a read-only view; `told` is the usage that the target reported."""
-        return SessionView(self.events, told)
+    def view(self, reported_usage: Usage | None = None) -> SessionView:
+        """Return a read-only view, with the usage that the target reported."""
+        return SessionView(self.events, reported_usage)
 
     def __getitem__(self, kind: type[EventT]) -> tuple[EventT, ...]:
         return tuple(_select_type(self.events, kind))

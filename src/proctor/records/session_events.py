@@ -79,7 +79,7 @@ class RepeatedCalls:
         self._by_answer: dict[bytes, deque[ToolCall]] | None = None
         self._repeated: set[int] = set()
 
-    def only_asked(self, message: Message) -> list[ToolCall]:
+    def unrepeated_calls(self, message: Message) -> list[ToolCall]:
         """Return the calls of a message that no event of the session repeats."""
         return [call for call in message.tool_calls if not self._use(call_key(call))]
 

@@ -181,7 +181,7 @@ def _import_runs(
             raise damaged_file("this line belongs to no run", where)
         _check_run(part, where)
         run = part.metadata
-        new = run.run_id not in history.metrics_of([run.run_id])
+        new = run.run_id not in history.stored_metrics([run.run_id])
         count = _store(history, run, parts, where) if new else _compare(history, run, parts, where)
         yield ImportedRun(run.run_id, run.name, count, new, *_set_baselines(history, part, move_baselines))
     if is_empty:
@@ -209,7 +209,7 @@ def _check_run(part: RunPart, where: str) -> None:
 
 def _store(history: History, run: RunMetadata, parts: Iterator[LocatedPart], where: str) -> int:
     """Store a run and its results; if one of them is damaged, nothing is stored."""
-    with history.restoring(run) as restored:
+    with history.import_run(run) as restored:
         count = 0
         for part in _read_run(run, parts, where):
             if isinstance(part, ResultPart):

@@ -59,14 +59,14 @@ def focus_on_field(trial: Trial, field: Field) -> TrialView:
     return make_trial_view(trial, output=value, field=field, whole=whole)
 
 
-def make_context(trial: Trial, otherwise: Field) -> FieldContext:
+def make_context(trial: Trial, default: Field) -> FieldContext:
     """Make the context of a field for an evaluator.
 
     `otherwise` is the evaluator's default field, used if none was selected.
     """
     if not isinstance(trial, TrialView):
-        return FieldContext(otherwise.name, view_as_mapping(trial), path=otherwise.path)
-    name, path = trial.field or otherwise
+        return FieldContext(default.name, view_as_mapping(trial), path=default.path)
+    name, path = trial.field or default
     baseline = None
     if trial.is_compared:
         # A failed baseline has no values; recorded values do not replace it.
