@@ -38,12 +38,7 @@ class InvalidRecord(ValueError):
 
 
 class SharedLine(int):
-    """The line of a sample that shares its line with others; `sample` counts from 1.
-
-    >>> line = SharedLine(1, sample=3)
-    >>> (line == 1, line.sample)
-    (True, 3)
-    """
+    """The line of a sample that shares its line with others; `sample` counts from 1."""
 
     sample: int
 
@@ -92,11 +87,7 @@ def dataset_error(name: str, faults: Sequence[tuple[str, Fault]], *, stopped: bo
 
 
 def describe_value(value: object) -> str:
-    """Describe a value for an error message.
-
-    >>> describe_value(42), describe_value(True), describe_value(None), describe_value([1])
-    ('a number: 42', 'a boolean: true', 'null', 'a list')
-    """
+    """Describe a value for an error message."""
     kind = type_name(value)
     if isinstance(value, bool):
         return f"{kind}: {str(value).lower()}"

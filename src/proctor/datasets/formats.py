@@ -60,11 +60,7 @@ def open_file(path: str | Path, rules: Rules, format: str | None = None) -> File
 
 
 def format_suffix(path: Path) -> str:
-    """Return the suffix that names the format, in lower case and without .gz.
-
-    >>> format_suffix(Path("qa.JSONL.gz"))
-    '.jsonl'
-    """
+    """Return the suffix that names the format, in lower case and without .gz."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 

@@ -118,9 +118,9 @@ class FileDataset:
 class IteratorDataset:
     """Samples from an iterator, which can be read once and are not held in memory.
 
-    Each item is checked when it is read; an error names its index, from 0. `length`, if known, is the
-    number of items that a run plans for; a run that gets fewer is not completed. After the pass it is
-    the actual number. There is no fingerprint, so the run cannot be resumed.
+    Each item is checked when it is read; an error names its index, from 0. `length`, if known, is the number
+    of items that a run plans for; a run that gets fewer is not completed. After the pass it is the actual
+    number. There is no fingerprint, so the run cannot be resumed.
 
     >>> stream = IteratorDataset(({"id": n, "input": n * n} for n in range(3)), length=3)
     >>> [sample.input for sample in stream]

@@ -28,8 +28,8 @@ _encode = msgspec.json.Encoder().encode
 class JSONLDataset(FileDataset):
     """Samples from a JSONL file, read line by line on each pass; the file is never held in memory.
 
-    A record has `id`, `input` and optionally `expected` and `metadata`; other keys become metadata.
-    `mapping` maps keys with other names to fields, and `generate_ids` makes missing ids from the input.
+    A record has `id`, `input` and optionally `expected` and `metadata`; other keys become metadata. `mapping`
+    maps keys with other names to fields, and `generate_ids` makes missing ids from the input.
 
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
@@ -115,13 +115,8 @@ class JSONLDataset(FileDataset):
 def may_repeat_keys(line: bytes, value: Any) -> bool:
     """Tell whether a JSON text may have keys that are missing in the value decoded from it.
 
-    Every key has one colon, and colons in strings are also in the value. So the text has more colons than
-    the encoded value if decoding dropped a key, and rarely for another reason.
-
-    >>> may_repeat_keys(b'{"id": "1", "input": "at 10:30"}', {"id": "1", "input": "at 10:30"})
-    False
-    >>> may_repeat_keys(b'{"id": "1", "input": "a", "input": "b"}', {"id": "1", "input": "b"})
-    True
+    Every key has one colon, and colons in strings are also in the value. So the text has more colons than the
+    encoded value if decoding dropped a key, and rarely for another reason.
     """
     if b"\\u003" in line:
         # An escaped colon is a colon only in the value.
@@ -133,11 +128,7 @@ def may_repeat_keys(line: bytes, value: Any) -> bool:
 
 
 def find_repeated_keys(text: str) -> list[Fault]:
-    """Return a fault for every key that one object of a JSON text repeats.
-
-    >>> [fault.what for fault in find_repeated_keys('{"a": 1, "b": {"c": 1, "c": 2}}')]
-    ["the key 'c' is repeated in one object"]
-    """
+    """Return a fault for every key that one object of a JSON text repeats."""
     repeated: dict[str, None] = {}
 
     def check(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -22,11 +22,7 @@ FieldPath = tuple[str, ...]
 
 
 def read_mapping(mapping: Mapping[str, str] | None) -> dict[str, FieldPath]:
-    """Parse a mapping, or raise one error with everything that is wrong in it.
-
-    >>> read_mapping({"question": "input", "topic": "labels.topic"})
-    {'question': ('input',), 'topic': ('metadata', 'labels', 'topic')}
-    """
+    """Parse a mapping, or raise one error with everything that is wrong in it."""
     if mapping is not None and not isinstance(mapping, Mapping):
         raise DatasetError(
             f"mapping must be a dict of column to field, not {type(mapping).__name__}",
@@ -58,11 +54,7 @@ def read_mapping(mapping: Mapping[str, str] | None) -> dict[str, FieldPath]:
 
 
 def find_missing_keys(paths: Mapping[str, FieldPath], keys: Collection[str]) -> list[tuple[str, str]]:
-    """Return the keys of a mapping that do not exist, each with a suggestion.
-
-    >>> find_missing_keys({"questoin": ("input",)}, ["id", "question"])
-    [('questoin', "did you mean 'question'?")]
-    """
+    """Return the keys of a mapping that do not exist, each with a suggestion."""
     return [(key, suggest_name(key, keys)) for key in paths if key not in keys]
 
 
@@ -131,11 +123,7 @@ def _is_similar(key: str, other: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def guess_field(key: str) -> str | None:
-    """Return the field that a misspelled key probably means, or None.
-
-    >>> guess_field("expeced"), guess_field("ID"), guess_field("topic")
-    ('expected', 'id', None)
-    """
+    """Return the field that a misspelled key probably means, or None."""
     lowered = key.strip().lower()
     # "id" is too short to compare: many two-letter words are similar.
     if lowered == "id":

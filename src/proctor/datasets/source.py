@@ -23,13 +23,6 @@ class UserDataset:
     """A dataset made from any object that can be iterated repeatedly.
 
     The object's `info`, if it is a mapping, is stored with the run.
-
-    >>> class Sums:
-    ...     info = {"source": "arithmetic"}
-    ...     def __iter__(self):
-    ...         return iter([{"id": "1", "input": "2 + 2", "expected": "4"}])
-    >>> UserDataset(Sums()).inspect().source
-    'arithmetic'
     """
 
     def __init__(self, items: Iterable[Any], rules: Rules | None = None) -> None:
@@ -80,12 +73,7 @@ def make_source(
     generate_ids: bool = False,
     format: str | None = None,  # noqa: A002 - public name
 ) -> SampleSource:
-    """Make a dataset from a path, a list of records, an iterator, or any iterable object.
-
-    >>> source = make_source([{"id": "1", "input": "2 + 2", "expected": "4"}])
-    >>> [sample.input for sample in source]
-    ['2 + 2']
-    """
+    """Make a dataset from a path, a list of records, an iterator, or any iterable object."""
     rules = Rules(
         input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
     )

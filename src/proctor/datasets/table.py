@@ -29,13 +29,8 @@ CellReader = Callable[[str], Any]
 def make_cell_reader(path: FieldPath, rules: Rules) -> CellReader | None:
     """Return a function that converts a cell to a plain value, or None if the value is the text itself.
 
-    Cells of a declared type other than text hold JSON: 42, true, ["a", "b"]. Cells of the fields metadata
-    and labels are JSON mappings; tags are a JSON list, or words separated by commas.
-
-    >>> make_cell_reader(("input",), Rules(input_type=list[int]))("[1, 2]")
-    [1, 2]
-    >>> make_cell_reader(("metadata", "tags"), Rules())("easy, short")
-    ['easy', 'short']
+    Cells of a declared type other than text hold JSON: 42, true, ["a", "b"]. Cells of the fields metadata and
+    labels are JSON mappings; tags are a JSON list, or words separated by commas.
     """
     if path in (("metadata",), ("metadata", LABELS)):
         return _json_mapping_reader(".".join(path))
@@ -90,8 +85,8 @@ class CSVDataset(FileDataset):
     """Samples from a CSV or TSV file with a header, read row by row on each pass.
 
     `mapping` maps columns to fields: `{"question": "input", "answer": "expected"}`. Columns with the name of
-    a field need no mapping; other columns become metadata. Cells are text, or JSON if a type is declared.
-    An empty cell is a missing value. Unless `delimiter` is given, it is a tab for .tsv files and a comma for
+    a field need no mapping; other columns become metadata. Cells are text, or JSON if a type is declared. An
+    empty cell is a missing value. Unless `delimiter` is given, it is a tab for .tsv files and a comma for
     others; if the header does not have it, semicolons, tabs and bars are tried.
 
     >>> from tempfile import TemporaryDirectory

@@ -249,15 +249,9 @@ Reader = Callable[[Any], Any]
 def make_reader(kind: Any, field: str) -> Reader | None:
     """Return a function that converts a plain value to a type, or None if any value is allowed.
 
-    A boolean is not a number; a whole number is accepted as a float. The type may be a plain type, a list
-    or mapping of such types, optional, a union, a Literal, a dataclass, a TypedDict, a msgspec struct or a
+    A boolean is not a number; a whole number is accepted as a float. The type may be a plain type, a list or
+    mapping of such types, optional, a union, a Literal, a dataclass, a TypedDict, a msgspec struct or a
     pydantic model.
-
-    >>> read = make_reader(dict[str, int], "input")
-    >>> read({"a": 1})
-    {'a': 1}
-    >>> make_reader(Any, "input") is None
-    True
     """
     if kind is Any or kind is object:
         return None
@@ -290,11 +284,7 @@ def accepts_null(read: Reader | None) -> bool:
 
 
 def field_type(kind: Any, key: str) -> Any:
-    """Return the declared type of one field of a dataclass, struct, model or mapping.
-
-    >>> field_type(dict[str, int], "n")
-    <class 'int'>
-    """
+    """Return the declared type of one field of a dataclass, struct, model or mapping."""
     if typing.get_origin(kind) in (dict, Mapping):
         return typing.get_args(kind)[1]
     if not isinstance(kind, type):

@@ -25,13 +25,7 @@ class _Attributes(NamedTuple):
 
 
 def find_unknown_keys(value: Any, converted: Any, kind: Any, where: str) -> Iterator[Fault]:
-    """Yield a fault for every key of a plain value that the converted value does not have.
-
-    >>> In = dataclasses.make_dataclass("In", [("km", float), ("unit", str, "km")])
-    >>> [fault] = find_unknown_keys({"km": 3, "unti": "mi"}, In(3.0), In, "input")
-    >>> fault.field, fault.what
-    ('input.unti', "is not known; did you mean 'unit'?")
-    """
+    """Yield a fault for every key of a plain value that the converted value does not have."""
     if isinstance(value, list | tuple) and isinstance(converted, list | tuple):
         for index, (item, converted_item) in enumerate(zip(value, converted, strict=False)):
             yield from find_unknown_keys(item, converted_item, kind, f"{where}[{index}]")

@@ -51,11 +51,7 @@ class RunFilter(NamedTuple):
     tags: Mapping[str, str] | None = None
 
     def condition(self) -> tuple[str, list[Any]]:
-        """Return an SQL condition on the table of runs, and its values.
-
-        >>> RunFilter(name="exam").condition()
-        (' WHERE name = ?', ['exam'])
-        """
+        """Return an SQL condition on the table of runs, and its values."""
         parts: list[tuple[str, tuple[Any, ...]]] = []
         if self.name is not None:
             parts.append(("name = ?", (self.name,)))
@@ -169,11 +165,7 @@ def check_baseline_name(name: str) -> None:
 
 
 def to_microseconds(when: datetime) -> int:
-    """Return a time in microseconds since 1970, by which runs are sorted.
-
-    >>> to_microseconds(datetime(1970, 1, 1, 0, 0, 1, 5, tzinfo=UTC))
-    1000005
-    """
+    """Return a time in microseconds since 1970, by which runs are sorted."""
     if when.tzinfo is None:
         raise UsageError(
             f"the date {when.isoformat()} has no time zone", fix="add the time zone: datetime(…, tzinfo=UTC)"

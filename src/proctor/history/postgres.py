@@ -181,13 +181,7 @@ class PostgresDatabase:
 
 
 def display_url(parameters: Mapping[str, Any] | None) -> str:
-    """Return the URL of a server without its password.
-
-    >>> display_url({"user": "ann", "password": "secret", "host": "db", "port": "5433", "dbname": "x"})
-    'postgresql://ann@db:5433/x'
-    >>> display_url({}), display_url(None)
-    ('postgresql://', 'postgresql://…')
-    """
+    """Return the URL of a server without its password."""
     if parameters is None:
         return "postgresql://…"
     user = f"{parameters['user']}@" if "user" in parameters else ""
@@ -199,8 +193,8 @@ def display_url(parameters: Mapping[str, Any] | None) -> str:
 def _parse_url(psycopg: Any, url: str) -> dict[str, Any] | None:
     """Return the connection parameters in a URL, or None if it is not valid.
 
-    An invalid user, host, port or database may be the end of a password with an unescaped @ or /, which
-    an error must not show.
+    An invalid user, host, port or database may be the end of a password with an unescaped @ or /, which an
+    error must not show.
     """
     try:
         parameters: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
@@ -250,9 +244,9 @@ SCHEMES = ("postgresql://", "postgres://")
 class PostgresHistory(StoredRuns):
     """A history in a PostgreSQL database, by its URL `postgresql://user:password@host/database`.
 
-    The tables are in the schema `proctor`, which the first run creates. A run is claimed with a lock
-    that ends with the connection of its process, so a connection pooler must use session mode.
-    Needs `pip install "proctor[postgres]"`.
+    The tables are in the schema `proctor`, which the first run creates. A run is claimed with a lock that
+    ends with the connection of its process, so a connection pooler must use session mode. Needs `pip install
+    "proctor[postgres]"`.
     """
 
     def __init__(self, url: str) -> None:

@@ -9,11 +9,7 @@ from typing import Any
 
 
 def is_number(value: Any) -> bool:
-    """True for a finite number; a boolean is not a number.
-
-    >>> is_number(3), is_number(True), is_number("3"), is_number(float("nan"))
-    (True, False, False, False)
-    """
+    """True for a finite number; a boolean is not a number."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
@@ -24,11 +20,7 @@ def is_number(value: Any) -> bool:
 
 
 def read_percent(text: Any) -> float | None:
-    """Convert a percentage to a share; return None for any other text.
-
-    >>> read_percent("80%"), read_percent("12.5 %"), read_percent("0.8")
-    (0.8, 0.125, None)
-    """
+    """Convert a percentage to a share; return None for any other text."""
     if not isinstance(text, str) or not text.rstrip().endswith("%"):
         return None
     try:
@@ -39,11 +31,7 @@ def read_percent(text: Any) -> float | None:
 
 
 def is_fraction(value: Any) -> bool:
-    """True for a number from 0 to 1.
-
-    >>> is_fraction(0.5), is_fraction(1.5)
-    (True, False)
-    """
+    """True for a number from 0 to 1."""
     return is_number(value) and 0 <= value <= 1
 
 
@@ -53,11 +41,7 @@ MAX_COST = 1e9
 
 
 def token_count(value: Any) -> int | None:
-    """Read a reported number of tokens; return None if it is impossible.
-
-    >>> token_count(12), token_count(12.0), token_count(-1), token_count(True), token_count("12")
-    (12, 12, None, None, None)
-    """
+    """Read a reported number of tokens; return None if it is impossible."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, Integral):
@@ -67,11 +51,7 @@ def token_count(value: Any) -> int | None:
 
 
 def total_tokens(*counts: Any) -> Any:
-    """Return the sum of the known counts, or the first impossible count so that it is noticed.
-
-    >>> total_tokens(3, None, 4), total_tokens(3, -4), total_tokens(None)
-    (7, -4, None)
-    """
+    """Return the sum of the known counts, or the first impossible count so that it is noticed."""
     reported = [count for count in counts if count is not None]
     impossible = [count for count in reported if token_count(count) is None]
     if impossible:

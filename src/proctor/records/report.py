@@ -15,8 +15,8 @@ from proctor.records.trial import EvalResult
 class EvalReport:
     """The report of a run: metadata, metrics, and results, which may be read lazily from disk.
 
-    `pass_rate` covers the results with a verdict; `strict_pass_rate` counts errors as not passed.
-    Both are None if there are no such results.
+    `pass_rate` covers the results with a verdict; `strict_pass_rate` counts errors as not passed. Both are
+    None if there are no such results.
 
     >>> EvalReport([]).pass_rate is None
     True

@@ -21,10 +21,10 @@ PASS_VALUES: dict[Outcome, float] = {"passed": 1.0, "failed": 0.0}
 class Column(msgspec.Struct, frozen=True):
     """One number of many results, such as an evaluator's scores.
 
-    `values` are the known numbers, in the order of the results; `passes` holds 1 for each score that
-    passed, else 0. `clusters` names the cluster of each value if some results are not independent
-    (epochs of one sample, samples of one cluster), else it is None. `errors` and `skipped` count the
-    results without a number.
+    `values` are the known numbers, in the order of the results; `passes` holds 1 for each score that passed,
+    else 0. `clusters` names the cluster of each value if some results are not independent (epochs of one
+    sample, samples of one cluster), else it is None. `errors` and `skipped` count the results without a
+    number.
     """
 
     values: array[float]
@@ -42,8 +42,8 @@ class Column(msgspec.Struct, frozen=True):
 class Counts(msgspec.Struct, frozen=True):
     """The number of results by outcome.
 
-    Every result is exactly one of: passed, failed, error (the target failed), unscored (an evaluator
-    failed, so there is no verdict), skipped (no evaluator gave a verdict).
+    Every result is exactly one of: passed, failed, error (the target failed), unscored (an evaluator failed,
+    so there is no verdict), skipped (no evaluator gave a verdict).
     """
 
     passed: int = 0
@@ -69,8 +69,8 @@ class ModelUsage(NamedTuple):
 class Figures(msgspec.Struct, frozen=True):
     """The numbers of all results as columns, all in the same order.
 
-    NaN is a missing number. `clusters` are those that samples name, None if none does. `passes` (1 or
-    0) and `scores` are by evaluator.
+    NaN is a missing number. `clusters` are those that samples name, None if none does. `passes` (1 or 0) and
+    `scores` are by evaluator.
     """
 
     sample_ids: list[str]
@@ -161,11 +161,7 @@ class Results(Protocol):
 
 
 class ResultList:
-    """Results in memory, in the given order.
-
-    >>> len(ResultList([]))
-    0
-    """
+    """Results in memory, in the given order."""
 
     def __init__(self, results: Iterable[EvalResult]) -> None:
         self._results = tuple(results)
@@ -280,11 +276,7 @@ class ResultList:
 
 
 def to_array(values: Iterable[float | None]) -> array[float]:
-    """Make an array of numbers, with NaN for None.
-
-    >>> to_array([0.5, None])
-    array('d', [0.5, nan])
-    """
+    """Make an array of numbers, with NaN for None."""
     return array("d", (NAN if value is None else value for value in values))
 
 
@@ -298,11 +290,7 @@ def find_model_usage(result: EvalResult) -> ModelUsage | None:
 
 
 def count_outcomes(outcomes: bytes) -> Counts:
-    """Count outcomes, given as indexes of OUTCOMES.
-
-    >>> count_outcomes(bytes([0, 0, 1])).passed
-    2
-    """
+    """Count outcomes, given as indexes of OUTCOMES."""
     return Counts(*(outcomes.count(index) for index in range(len(OUTCOMES))))
 
 
@@ -312,11 +300,7 @@ def find_cluster(result: EvalResult) -> str:
 
 
 def list_shared_clusters(clusters: Iterable[str]) -> list[str] | None:
-    """Return the cluster of each result, or None if no two results share one.
-
-    >>> list_shared_clusters(["a", "b", "a"]), list_shared_clusters(["a", "b"])
-    (['a', 'b', 'a'], None)
-    """
+    """Return the cluster of each result, or None if no two results share one."""
     names = list(clusters)
     return names if len(set(names)) < len(names) else None
 

@@ -46,11 +46,7 @@ class Usage(
 
 
 def impossible_counts(usage: Usage) -> dict[str, Any]:
-    """Return the impossible values of a usage by name: negative, too large, or not numbers.
-
-    >>> impossible_counts(Usage(-5, 3)), impossible_counts(Usage(5, 3))
-    ({'input_tokens': -5}, {})
-    """
+    """Return the impossible values of a usage by name: negative, too large, or not numbers."""
     counts = {name: getattr(usage, name) for name in _COUNTS}
     wrong = {
         name: value for name, value in counts.items() if value is not None and token_count(value) is None
@@ -64,11 +60,7 @@ def impossible_counts(usage: Usage) -> dict[str, Any]:
 def plausible_usage(usage: Usage) -> Usage:
     """Return the usage without impossible values.
 
-    If the input or output tokens are impossible, all token counts are dropped: a total would be too
-    small.
-
-    >>> plausible_usage(Usage(5, -3, 2)), plausible_usage(Usage(5, 3, -2))
-    (Usage(), Usage(input_tokens=5, output_tokens=3))
+    If the input or output tokens are impossible, all token counts are dropped: a total would be too small.
     """
     wrong = impossible_counts(usage)
     counts = {name: getattr(usage, name) for name in _COUNTS}

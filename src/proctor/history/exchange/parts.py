@@ -75,11 +75,7 @@ class WholeRun(NamedTuple):
 
 
 def detect_format(path: Path, chosen: Format | None = None) -> Format:
-    """Return the chosen format, or else the format that the file's extension implies.
-
-    >>> detect_format(Path("runs.csv"))
-    'csv'
-    """
+    """Return the chosen format, or else the format that the file's extension implies."""
     file_format = chosen or EXTENSIONS.get(path.suffix.lower())
     if file_format is None:
         raise UsageError(

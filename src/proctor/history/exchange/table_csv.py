@@ -55,9 +55,6 @@ def escape_formula(cell: Any) -> Any:
     """Return a cell that no spreadsheet runs: a text like a formula gets a leading apostrophe.
 
     The record in the same row has the original text.
-
-    >>> escape_formula("=1+1"), escape_formula("two"), escape_formula(-1.5)
-    ("'=1+1", 'two', -1.5)
     """
     if isinstance(cell, datetime):
         return cell.isoformat()

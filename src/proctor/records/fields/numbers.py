@@ -12,11 +12,7 @@ MAX_NUMBER = 1e300
 
 
 def as_number(value: Any) -> float | None:
-    """Convert a value to a number: a boolean is 0 or 1; return None for anything but a finite number.
-
-    >>> as_number(True), as_number(450), as_number("450"), as_number(float("nan"))
-    (1.0, 450.0, None, None)
-    """
+    """Convert a value to a number: a boolean is 0 or 1; return None for anything but a finite number."""
     if not isinstance(value, Real):
         return None
     try:
@@ -60,16 +56,9 @@ _WORK = frozenset(["token", "tokens", "request", "requests", "sample", "samples"
 def higher_is_better(name: str) -> bool | None:
     """True if higher is better, False if lower is, None if the name does not tell.
 
-    The last known word decides: an `error_rate` is better lower, a `latency_score` higher. Work per
-    time is better higher, and so is a reduction of something bad, as in `tokens_saved`. Ambiguous
-    words (`tokens_left`, `token_limit`) make it unknown. The result is a guess from English names.
-
-    >>> higher_is_better("usage.total_tokens"), higher_is_better("output.coherence")
-    (False, True)
-    >>> higher_is_better("tokens_per_second"), higher_is_better("temperature")
-    (True, None)
-    >>> higher_is_better("errors_fixed"), higher_is_better("max_tokens")
-    (True, None)
+    The last known word decides: an `error_rate` is better lower, a `latency_score` higher. Work per time is
+    better higher, and so is a reduction of something bad, as in `tokens_saved`. Ambiguous words
+    (`tokens_left`, `token_limit`) make it unknown. The result is a guess from English names.
     """
     words = [word.lower() for word in _WORD.findall(name)]
     if "per" in words:

@@ -28,9 +28,9 @@ class TrialView(Trial, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     """A trial with the data that evaluators of fields need; never stored.
 
     `options` are those of its configuration, `baseline` is the same sample's trial in the baseline
-    configuration (`is_compared` if there is such a configuration, `is_baseline` if this trial belongs
-    to it). `epochs` are all repeats of the sample (None for an unknown one) in its last epoch; None in
-    the others. For a field's evaluators `output` is the field's value, and `whole` the full trial.
+    configuration (`is_compared` if there is such a configuration, `is_baseline` if this trial belongs to it).
+    `epochs` are all repeats of the sample (None for an unknown one) in its last epoch; None in the others.
+    For a field's evaluators `output` is the field's value, and `whole` the full trial.
     """
 
     options: Mapping[str, Any] = {}
@@ -84,13 +84,7 @@ def make_context(trial: Trial, default: Field) -> FieldContext:
 
 
 def view_as_mapping(trial: Trial) -> dict[str, Any]:
-    """Return all data of a trial as one mapping, with the metadata of its sample.
-
-    >>> from proctor.records.sample import Sample
-    >>> trial = Trial(Sample("1", "2 + 2?", metadata={"baseline_output": "5"}), "4")
-    >>> view_as_mapping(trial)["output"], view_as_mapping(trial)["baseline_output"]
-    ('4', '5')
-    """
+    """Return all data of a trial as one mapping, with the metadata of its sample."""
     trial = getattr(trial, "whole", None) or trial
     sample, metadata = trial.sample, trial.sample.metadata
     result = _read_record(trial)
