@@ -210,7 +210,7 @@ def test_types_and_mapping_work_for_json_documents(tmp_path: Path) -> None:
     """What JSON Lines take, a JSON list takes."""
     path = write(tmp_path / "a.json", '[{"n": 1, "question": 2, "answer": "x"}]')
     mapping = {"n": "id", "question": "input", "answer": "expected"}
-    assert JSONDataset(path, int, str, mapping=mapping).stream.load()[0][0].input == 2
+    assert JSONDataset(path, int, str, mapping=mapping).load()[0][0].input == 2
     with pytest.raises(DatasetError, match="input: expected a string, found a number: 2"):
         Dataset.load(path, str, str, mapping=mapping)
 

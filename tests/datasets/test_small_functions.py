@@ -19,8 +19,7 @@ from proctor.datasets.rerun import move_recording_to_baseline, recorded_configur
 from proctor.datasets.sessions import make_sample
 from proctor.datasets.source import UserDataset, make_source
 from proctor.datasets.table import make_cell_reader
-from proctor.datasets.typed import field_type, make_reader
-from proctor.datasets.unknown_keys import find_unknown_keys
+from proctor.datasets.typed import field_type, find_unknown_keys, make_reader
 from proctor.records.sample import Sample
 from proctor.records.session import Session
 from proctor.sessions.importers.json_values import ImportedSession

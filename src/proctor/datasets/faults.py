@@ -58,15 +58,6 @@ Rows = Callable[[ReportFaults], Iterator[tuple[int, Sample[Any, Any]]]]
 Locate = Callable[[int], str]
 
 
-def raise_first(locate: Locate) -> ReportFaults:
-    """Return a function that raises all faults of the first invalid position."""
-
-    def report(position: int, faults: Sequence[Fault]) -> None:
-        raise sample_error(locate(position), faults) from None
-
-    return report
-
-
 def sample_error(where: str, faults: Sequence[Fault]) -> DatasetError:
     """Return the error for one sample with all its faults."""
     if len(faults) == 1:

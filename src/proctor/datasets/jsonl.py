@@ -11,9 +11,8 @@ import msgspec
 
 from proctor.datasets.faults import Fault, InvalidRecord, ReportFaults, describe_value, shorten
 from proctor.datasets.files import MAX_LINE_BYTES, decode_line, long_line_fault, numbered_lines, open_data
-from proctor.datasets.iterator import FileDataset, FileStream
+from proctor.datasets.iterator import FileDataset
 from proctor.datasets.mapping import MappedKeys
-from proctor.datasets.record import RecordReader, Rules
 from proctor.records.sample import CLUSTER, LABELS, TAGS, Sample, find_metadata_problems
 
 CHECKED_KEYS = frozenset((LABELS, TAGS, CLUSTER))
@@ -50,18 +49,14 @@ class JSONLDataset(FileDataset):
         generate_ids: bool = False,
         max_line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
-        rules = Rules(
-            input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
-        )
-        self._reader = RecordReader(rules)
+        super().__init__(path, input_type, expected_type, mapping=mapping, generate_ids=generate_ids)
         self._max_line_bytes = max_line_bytes
-        self.stream = FileStream(Path(path), self._rows, self._reader)
 
     def _rows(self, report: ReportFaults) -> Iterator[tuple[int, Sample[Any, Any]]]:
         decode_sample = self._sample_decoder()
         keys = MappedKeys(self._reader.paths)
         empty = True
-        with open_data(self.stream.file) as file:
+        with open_data(self._file) as file:
             for number, line in numbered_lines(file, self._max_line_bytes):
                 if line is None:
                     empty = False

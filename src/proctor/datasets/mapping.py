@@ -148,20 +148,13 @@ def _parse_field(text: Any) -> FieldPath | None:
     return _parse_field(key) if field == "metadata" and key.startswith(f"{LABELS}.") else (field, key)
 
 
-def _find_conflicts(key: str, path: FieldPath, others: Mapping[str, FieldPath]) -> list[Problem]:
-    """Report the mapped keys whose field equals or overlaps the given one."""
-    problems = []
+def _find_conflicts(key: str, path: FieldPath, others: Mapping[str, FieldPath]) -> Iterator[Problem]:
+    """Report the mapped keys whose field equals or contains the given one, or is inside it."""
     for other, other_path in others.items():
-        if other_path == path:
-            what = f"is mapped to {'.'.join(path)}, like {other!r}"
-            problems.append(Problem(repr(key), what))
-        elif _overlaps(other_path, path):
+        outer, inner = sorted((path, other_path), key=len)
+        if outer == inner:
+            yield Problem(repr(key), f"is mapped to {'.'.join(path)}, like {other!r}")
+        # Metadata and its keys are merged.
+        elif inner[: len(outer)] == outer and outer != ("metadata",):
             what = f"is mapped to {'.'.join(path)}, but {other!r} is mapped to {'.'.join(other_path)}"
-            problems.append(Problem(repr(key), what))
-    return problems
-
-
-def _overlaps(left: FieldPath, right: FieldPath) -> bool:
-    """Tell whether one field contains the other; metadata and its keys are merged."""
-    outer, inner = sorted((left, right), key=len)
-    return inner[: len(outer)] == outer and outer != ("metadata",)
+            yield Problem(repr(key), what)

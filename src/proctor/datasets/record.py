@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from proctor.datasets.faults import WHOLE_DATASET, Fault, InvalidRecord, ReportFaults, Rows, describe_value
+from proctor.datasets.faults import (
+    WHOLE_DATASET,
+    Fault,
+    InvalidRecord,
+    Locate,
+    ReportFaults,
+    Rows,
+    describe_value,
+    sample_error,
+)
 from proctor.datasets.mapping import FIELDS, MappedKeys, find_missing_keys, guess_field, read_mapping
 from proctor.datasets.typed import Reader, accepts_null, make_reader
 from proctor.records import codec
@@ -76,7 +85,7 @@ LOG_KEYS = frozenset(
 )
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
+class Rules(msgspec.Struct, frozen=True):
     """How records are read: the types of input and expected, the mapping, and whether to generate ids.
 
     `null_input` accepts null as an input without a declared type; an optional type accepts it too.
@@ -93,9 +102,9 @@ class RecordReader:
     """Converts records to samples."""
 
     def __init__(self, rules: Rules) -> None:
+        self.rules = rules
         self.paths = read_mapping(rules.mapping)
         self._mapped_fields = {path[0] for path in self.paths.values()} - {"metadata"}
-        self._generate_ids = rules.generate_ids
         self._input: Reader | None = make_reader(rules.input_type, "input")
         self._expected: Reader | None = make_reader(rules.expected_type, "expected")
         self.null_input = rules.null_input or (self._input is not None and accepts_null(self._input))
@@ -205,7 +214,7 @@ class RecordReader:
 
     def _read_id(self, sample_id: Any, value: Any, has_input: bool, faults: list[Fault]) -> str:
         if sample_id is None:
-            if not self._generate_ids:
+            if not self.rules.generate_ids:
                 faults.append(Fault("id", "is missing", GIVE_IDS))
             elif has_input:
                 return generate_id(value)
@@ -235,6 +244,20 @@ def read_items(items: Iterable[Any], reader: RecordReader) -> Rows:
             report(index, faults)
 
     return rows
+
+
+def read_typed(rows: Rows, reader: RecordReader, locate: Locate) -> Iterator[tuple[int, Sample[Any, Any]]]:
+    """Yield converted samples with their positions; the first invalid one raises an error."""
+
+    def report(position: int, faults: Sequence[Fault]) -> None:
+        raise sample_error(locate(position), faults) from None
+
+    for position, sample in rows(report):
+        try:
+            typed = reader.typed(sample) if reader.types_declared else sample
+        except InvalidRecord as invalid:
+            report(position, invalid.faults)
+        yield position, typed
 
 
 def check_sample(sample: Sample[Any, Any], *, null_input: bool = False) -> list[Fault]:
