@@ -25,7 +25,7 @@ from proctor.records.session import Session
 from proctor.sessions.importers.json_values import ImportedSession
 
 RECORD = {"id": 7, "input": "2 + 2", "expected": "4", "topic": "sums"}
-RECORDED = Sample("1", "q", metadata={"recorded": {"low": {"output": "x"}}})
+RECORDED: Sample[str, str] = Sample("1", "q", metadata={"recorded": {"low": {"output": "x"}}})
 LOGGED = ImportedSession("s1", Session(), "openai", "a.json", "Hello", "Hi", {"reward": 1.0})
 
 

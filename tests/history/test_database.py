@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -118,11 +117,17 @@ def test_opening_waits_for_others(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "h.db"
     blocker = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     blocker.execute(f"BEGIN {kind}")
-    release = threading.Timer(0.1, blocker.close)
-    began = time.monotonic()
+    events: list[str] = []
+
+    def release_file() -> None:
+        events.append("released")
+        blocker.close()
+
+    release = threading.Timer(0.1, release_file)
     release.start()
     opened = open_database(path)
-    assert time.monotonic() - began >= 0.1
+    events.append("opened")
+    assert events == ["released", "opened"]
     assert opened.execute("SELECT count(*) FROM runs").fetchone() == (0,)
     opened.close()
     release.join()

@@ -30,7 +30,7 @@ class Silent:
 def deep() -> Any:
     """A list within a list, deeper than any reader goes."""
     nested: Any = "core"
-    for _ in range(100_000):
+    for _ in range(20_000):
         nested = [nested]
     return nested
 

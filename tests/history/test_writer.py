@@ -53,7 +53,7 @@ def test_what_is_not_flushed_is_durable_soon_after(history: SQLiteHistory) -> No
     """Without being asked, the writer commits within a moment."""
     with history.writer("r") as writer:
         writer.add(0, scored("a", 1.0))
-        limit = time.monotonic() + 10
+        limit = time.monotonic() + 60
         while looked_at(history) != ["a"]:
             assert time.monotonic() < limit
             time.sleep(0.01)
@@ -122,7 +122,7 @@ def test_a_writer_that_cannot_keep_up_says_so(
     blocker.execute("BEGIN IMMEDIATE")
     with history.writer("r") as writer:
         writer.add(0, scored("s0", 1.0))
-        limit = time.monotonic() + 10
+        limit = time.monotonic() + 60
         while writer._pending:
             assert time.monotonic() < limit
             time.sleep(0.001)
@@ -146,7 +146,7 @@ kinds = {
 }
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.lists(st.sampled_from(sorted(kinds)), min_size=1, max_size=5), st.booleans())
 def test_ruling_9_of_many_results_for_one_place_the_first_is_counted(
     words: list[str], reopened: bool

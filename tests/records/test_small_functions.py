@@ -92,7 +92,8 @@ def make_unknown_key() -> Rubric:
         ),
         (
             describe_unknown_keys(make_unknown_key()),
-            "rubric 'a': 'wieght' is not a key of rubrics and is kept in its metadata (did you mean 'weight'?)",
+            "rubric 'a': 'wieght' is not a key of rubrics and is kept in its metadata "
+            "(did you mean 'weight'?)",
         ),
         (EvaluatorSpec("polite", "llm_judge", {"adapter": "openai:gpt"}).judges, ("openai:gpt",)),
         (Provenance("0d1f3a5c7e9b2d4f", "main", dirty=True).code, "0d1f3a5c7e9b on main, with changes"),

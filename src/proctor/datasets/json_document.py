@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from json.decoder import WHITESPACE
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ RECORD_KEYS = ("samples", "examples", "data", "rows")
 MAX_DOCUMENT_BYTES = 512 * 1024 * 1024
 LIST_FORMAT, SEQUENCE_FORMAT = "a JSON list", "a sequence of JSON objects"
 _BLANK = " \t\r\n"
+_WHITESPACE = re.compile(f"[{_BLANK}]*")
 _DECODER = json.JSONDecoder(parse_constant=reject_constant)
 
 
@@ -135,7 +136,7 @@ class _Document:
         self._samples, self._last_sample_line = 0, 0
 
     def skip_blank(self, position: int) -> int:
-        match = WHITESPACE.match(self.text, position)
+        match = _WHITESPACE.match(self.text, position)
         return match.end() if match else position
 
     def line(self, position: int) -> int:

@@ -10,8 +10,7 @@ from typing import Any
 
 from proctor.core import optional as extras
 from proctor.errors import HistoryError
-from proctor.history.claim import claimed_error
-from proctor.history.database import Ask, Connection, Rows, first_line, migrate, migrations
+from proctor.history.database import Ask, Connection, Rows, claimed_error, first_line, migrate, migrations
 from proctor.history.stored_runs import StoredRuns
 
 SCHEMA = "proctor"

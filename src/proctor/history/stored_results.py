@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from heapq import nsmallest
@@ -40,39 +40,15 @@ from proctor.records.results import (
     ModelUsage,
     count_outcomes,
     list_shared_clusters,
+    sort_tally,
     to_array,
 )
 from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
-# The figures of a result, the id and cluster of its sample, and its model usage.
-ResultRow = tuple[tuple[Any, ...], str, str | None, Sequence[Any] | None]
-
-_COUNTS = {MARK_OF[outcome]: worth for outcome, worth in PASS_VALUES.items()}
-
-
-def build_figures(evaluators: Sequence[str], rows: Iterable[ResultRow]) -> Figures:
-    """Return the figures of all results as columns."""
-    transposed: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [(), (), (), ()]
-    figures, ids, clusters, spent = transposed
-    columns = list(zip(*figures, strict=True)) or [()] * (FIRST_NUMBER + len(evaluators))
-    costs = [each[0] if each else None for each in spent]
-    return Figures(
-        list(ids),
-        bytes(columns[OUTCOME]),
-        array("d", columns[VALUE]),
-        array("d", columns[LATENCY]),
-        array("d", columns[TOKENS]),
-        to_array(costs) if any(cost is not None for cost in costs) else None,
-        list(clusters) if any(clusters) else None,
-        {
-            name: array("d", [_COUNTS.get(marks[place], NAN) for marks in columns[MARKS]])
-            for place, name in enumerate(evaluators)
-        },
-        {name: array("d", columns[FIRST_NUMBER + place]) for place, name in enumerate(evaluators)},
-    )
-
+# The value of each mark in a pass rate.
+_MARK_VALUES = {MARK_OF[outcome]: value for outcome, value in PASS_VALUES.items()}
 
 # A place on disk is the id of a block and, in the last bits, the index of a result in the block.
 OFFSET_BITS = 16
@@ -101,7 +77,7 @@ class ResultReader:
             self._cached_blocks[key] = lines
             if len(self._cached_blocks) > BLOCKS_AT_HAND:
                 self._cached_blocks.popitem(last=False)
-        return self._result(lines, place)
+        return self._decode(self._line(lines, place))
 
     def all(self, places: array[int]) -> Iterator[EvalResult]:
         """Yield the results at some places, in that order."""
@@ -114,8 +90,7 @@ class ResultReader:
                 lines = self._gather_lines(places[start : start + GATHERED])
                 part = list(lines)
                 for place in part:
-                    line = lines.pop(place)
-                    yield decode_stored(self._run_id, "a result", partial(read, line))
+                    yield self._decode(lines.pop(place))
             start += len(part)
 
     def _gather_lines(self, places: Sequence[int]) -> dict[int, bytes]:
@@ -160,8 +135,7 @@ class ResultReader:
             raise damage_error(self._run_id, f"a block has {len(lines)} results, but needs {offset + 1}")
         return lines[offset]
 
-    def _result(self, lines: list[bytes], place: int) -> EvalResult:
-        line = self._line(lines, place)
+    def _decode(self, line: bytes) -> EvalResult:
         return decode_stored(self._run_id, "a result", partial(read, line))
 
 
@@ -208,6 +182,7 @@ class StoredResults:
         self._run_key = run_key
         self._run = run
         self._configuration = configuration
+        self._evaluators = [spec.name for spec in run.evaluators]
         self._record = block.record_of(len(run.evaluators))
         self._cache: dict[Any, Any] = {}
         self._check = BlockChecker(run)
@@ -243,10 +218,8 @@ class StoredResults:
         return Counts(*self._sums())
 
     def outcomes(self) -> bytes:
-        def read() -> bytes:
-            return bytes(chain.from_iterable(map(self._marks, self._packed())))
-
-        return self._cached("outcomes", read, however_large=True)
+        marks = chain.from_iterable(map(self._marks, self._packed()))
+        return self._cached("outcomes", lambda: bytes(marks), any_size=True)
 
     def clusters(self) -> list[str] | None:
         return self._cached("clusters", self._read_clusters)
@@ -256,7 +229,7 @@ class StoredResults:
         if name not in self._cache:
             self._forget_large()
         # Several metrics use the same column in succession, so the last one stays in memory.
-        return self._cached(name, lambda: self._read_column(evaluator), however_large=True)
+        return self._cached(name, lambda: self._read_column(evaluator), any_size=True)
 
     def _read_column(self, evaluator: str | None) -> Column:
         marks, numbers = self._scores(evaluator)
@@ -275,15 +248,14 @@ class StoredResults:
         )
 
     def latencies(self) -> Column:
-        self._forget_large()
         return self._number_column(LATENCY)
 
     def tokens(self) -> Column:
-        self._forget_large()
         return self._number_column(TOKENS)
 
     def _number_column(self, place: int) -> Column:
         """Return a number of each trial; trials without it count as skipped."""
+        self._forget_large()
         parts = (self._numbers(figures, place) for figures in self._packed())
         numbers, clusters = array("d", chain.from_iterable(parts)), self.clusters()
         known = bytes(map(eq, numbers, numbers))
@@ -296,31 +268,28 @@ class StoredResults:
     def spent(self) -> list[ModelUsage | None] | None:
         if not self._has("spent"):
             return None
-        usages = [
-            each and ModelUsage(*each)
-            for figures, ids, spent in self._blocks("figures, sample_ids, spent")
-            for figure, each in zip(
-                self._unpacked(figures), block.listed(spent, len(_list(ids))), strict=True
-            )
-            if self._is_selected(figure)
-        ]
+        usages = [each and ModelUsage(*each) for _, _, each in self._entries("spent")]
         return usages if any(usages) else None
 
     def figures(self) -> Figures:
-        return build_figures([spec.name for spec in self._run.evaluators], self._joined_rows())
-
-    def _joined_rows(self) -> Iterator[ResultRow]:
-        for figures, names, clusters, spent in self._blocks("figures, sample_ids, clusters, spent"):
-            ids = _list(names)
-            for row in zip(
-                self._unpacked(figures),
-                ids,
-                block.listed(clusters, len(ids)),
-                block.listed(spent, len(ids)),
-                strict=True,
-            ):
-                if self._is_selected(row[0]):
-                    yield row
+        entries = list(zip(*self._entries("sample_ids, clusters, spent"), strict=True))
+        _, figures, ids, clusters, spent = entries or [()] * 5
+        columns = list(zip(*figures, strict=True)) or [()] * (FIRST_NUMBER + len(self._evaluators))
+        costs = [each[0] if each else None for each in spent]
+        return Figures(
+            list(ids),
+            bytes(columns[OUTCOME]),
+            array("d", columns[VALUE]),
+            array("d", columns[LATENCY]),
+            array("d", columns[TOKENS]),
+            to_array(costs) if any(cost is not None for cost in costs) else None,
+            list(clusters) if any(clusters) else None,
+            {
+                name: array("d", [_MARK_VALUES.get(marks[index], NAN) for marks in columns[MARKS]])
+                for index, name in enumerate(self._evaluators)
+            },
+            {name: array("d", columns[FIRST_NUMBER + index]) for index, name in enumerate(self._evaluators)},
+        )
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
         for figures, stored in self._blocks("figures, results"):
@@ -329,12 +298,8 @@ class StoredResults:
                 yield decode_stored(self._run.run_id, "a sample", partial(sample_in, line))
 
     def error_kinds(self) -> dict[str, int]:
-        tally: dict[str, int] = {}
-        for figures, kinds in self._blocks("figures, error_kinds", "error_kinds IS NOT NULL"):
-            for figure, kind in zip(self._unpacked(figures), _list(kinds), strict=True):
-                if kind is not None and self._is_selected(figure):
-                    tally[kind] = tally.get(kind, 0) + 1
-        return dict(sorted(tally.items(), key=lambda item: (-item[1], item[0])))
+        entries = self._entries("error_kinds", "error_kinds IS NOT NULL")
+        return sort_tally(Counter(kind for _, _, kind in entries if kind is not None))
 
     def page(
         self,
@@ -363,7 +328,8 @@ class StoredResults:
         for key, figures, ids in self._blocks("id, figures, sample_ids"):
             if needle not in ids:
                 continue
-            for offset, (figure, name) in enumerate(zip(self._unpacked(figures), _list(ids), strict=True)):
+            names = enumerate(zip(self._unpacked(figures), block.listed(ids, 0), strict=True))
+            for offset, (figure, name) in names:
                 if name == sample_id and self._is_selected(figure):
                     matches.append((figure[POSITION], key << OFFSET_BITS | offset))
         return [self._reader.read(place) for _, place in sorted(matches)]
@@ -371,9 +337,8 @@ class StoredResults:
     def done(self) -> Iterator[tuple[int, str, str, int]]:
         """Yield the finished trials: position, sample id, configuration, epoch."""
         names = [c.name for c in self._run.configurations]
-        for figures, ids in self._blocks("figures, sample_ids"):
-            for figure, sample_id in zip(self._unpacked(figures), _list(ids), strict=True):
-                yield figure[POSITION], sample_id, names[figure[CONFIGURATION]], figure[EPOCH]
+        for _, figure, sample_id in self._entries("sample_ids"):
+            yield figure[POSITION], sample_id, names[figure[CONFIGURATION]], figure[EPOCH]
 
     def _outcome_filter(
         self, outcome: Outcome | None, evaluator: str | None
@@ -384,20 +349,19 @@ class StoredResults:
         if evaluator is None:
             place = OUTCOMES.index(outcome)
             return lambda figure: figure[OUTCOME] == place
-        mark, names = MARK_OF[outcome], [spec.name for spec in self._run.evaluators]
-        if evaluator not in names:
+        mark = MARK_OF[outcome]
+        if evaluator not in self._evaluators:
             return lambda figure: UNKNOWN_EVALUATOR[figure[OUTCOME]] == mark
-        which = names.index(evaluator)
+        which = self._evaluators.index(evaluator)
         return lambda figure: figure[MARKS][which] == mark
 
     def _scores(self, evaluator: str | None) -> tuple[bytes, array[float]]:
         """Return the marks and numbers of an evaluator, or of the results; NaN for missing numbers."""
-        names = [spec.name for spec in self._run.evaluators]
-        if evaluator is not None and evaluator not in names:
+        if evaluator is not None and evaluator not in self._evaluators:
             return bytes(UNKNOWN_EVALUATOR[outcome] for outcome in self.outcomes()), array("d")
         at, place = OUTCOME_BYTE, VALUE
         if evaluator is not None:
-            which = names.index(evaluator)
+            which = self._evaluators.index(evaluator)
             at, place = block.FIRST_MARK + which, FIRST_NUMBER + which
         numbers, marks = array("d"), bytearray()
         for figures in self._packed():
@@ -409,7 +373,7 @@ class StoredResults:
         return self._select(figures, figures[at :: self._record.size])
 
     def _numbers(self, figures: bytes, place: int) -> Iterable[float]:
-        return self._select(figures, block.numbers_in(figures, len(self._run.evaluators), place))
+        return self._select(figures, block.numbers_in(figures, len(self._evaluators), place))
 
     def _select(self, figures: bytes, column: Iterable[T]) -> Iterable[T]:
         """Select the entries of a column that belong to the selected configuration."""
@@ -425,15 +389,18 @@ class StoredResults:
     def _placed(self) -> Iterable[tuple[int, tuple[Any, ...]]]:
         """Return every result's place on disk (block and offset) and its figures."""
         if self._may_cache():
-            return self._cached("placed", lambda: list(self._read_figures()))
-        return self._read_figures()
+            return self._cached("placed", lambda: list(self._entries()))
+        return self._entries()
 
-    def _read_figures(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        for key, figures in self._blocks("id, figures"):
-            first = key << OFFSET_BITS
-            for offset, figure in enumerate(self._unpacked(figures)):
-                if self._is_selected(figure):
-                    yield first | offset, figure
+    def _entries(self, columns: str = "", condition: str = "TRUE") -> Iterator[Any]:
+        """Yield the place, the figures and other columns of each result that is selected."""
+        names = ("id, figures, " + columns).removesuffix(", ")
+        for key, figures, *stored in self._blocks(names, condition):
+            first, count = key << OFFSET_BITS, len(figures) // self._record.size
+            lists = [block.listed(data, count) for data in stored]
+            for entry in zip(range(first, first + count), self._unpacked(figures), *lists, strict=True):
+                if self._is_selected(entry[1]):
+                    yield entry
 
     def _unpacked(self, figures: bytes) -> Iterator[tuple[Any, ...]]:
         return self._record.iter_unpack(figures)
@@ -460,15 +427,9 @@ class StoredResults:
         )
         if not (repeated or self._has("clusters")):
             return None
-        names_of_clusters = []
-        for figures, ids, clusters in self._blocks("figures, sample_ids, clusters"):
-            names = _list(ids)
-            for figure, name, cluster in zip(
-                self._unpacked(figures), names, block.listed(clusters, len(names)), strict=True
-            ):
-                if self._is_selected(figure):
-                    names_of_clusters.append(cluster or name)
-        return list_shared_clusters(names_of_clusters)
+        return list_shared_clusters(
+            cluster or name for _, _, name, cluster in self._entries("sample_ids, clusters")
+        )
 
     def _blocks(self, columns: str, condition: str = "TRUE") -> Iterator[tuple[Any, ...]]:
         """Yield the run's blocks in order; they are read in groups to limit memory."""
@@ -494,13 +455,13 @@ class StoredResults:
         query = f"SELECT {columns}, checksums FROM blocks WHERE run = ?"
         return self._check.sum_counts(self._ask(query, (self._run_key,)))
 
-    def _cached(self, name: object, read: Callable[[], T], *, however_large: bool = False) -> T:
+    def _cached(self, name: object, read: Callable[[], T], *, any_size: bool = False) -> T:
         """Return a cached value, or read it and cache it if the run has ended and is not too large."""
         if name in self._cache:
             cached: T = self._cache[name]
             return cached
         value = read()
-        if self._may_cache() or (however_large and self._run.status != "running"):
+        if self._may_cache() or (any_size and self._run.status != "running"):
             self._cache[name] = value
         return value
 
@@ -515,7 +476,3 @@ class StoredResults:
         if "small" not in self._cache:
             self._cache["small"] = sum(self._sums()) <= MAX_CACHED_RESULTS
         return bool(self._cache["small"])
-
-
-def _list(data: bytes) -> list[Any]:
-    return block.listed(data, 0)

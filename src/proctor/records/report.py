@@ -36,9 +36,10 @@ class EvalReport:
 
     def __repr__(self) -> str:
         counts, kind = self.counts, type(self).__name__
+        errors = "1 error" if self.errors == 1 else f"{self.errors} errors"
         return (
             f"<{kind} {self.run_id}: {counts.passed} passed, {counts.failed} failed, "
-            f"{self.errors} errors, {counts.skipped} skipped>"
+            f"{errors}, {counts.skipped} skipped>"
         )
 
     @cached_property

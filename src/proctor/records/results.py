@@ -99,47 +99,36 @@ class Results(Protocol):
 
     def only(self, configuration: str) -> Results:
         """Return the results of one configuration; empty if the run has no such configuration."""
-        ...
 
     def counts(self) -> Counts:
         """Count the results by outcome."""
-        ...
 
     def outcomes(self) -> bytes:
         """Return the outcome of each result, as an index of OUTCOMES."""
-        ...
 
     def clusters(self) -> list[str] | None:
         """Return the cluster of each result, or None if all results are independent."""
-        ...
 
     def column(self, evaluator: str | None = None) -> Column:
         """Return the scores of one evaluator, or the combined scores."""
-        ...
 
     def latencies(self) -> Column:
         """Return the latency of each trial in milliseconds, failures included."""
-        ...
 
     def tokens(self) -> Column:
         """Return the tokens of each trial with a known usage; the others count as skipped."""
-        ...
 
     def spent(self) -> list[ModelUsage | None] | None:
         """Return the model usage of each result, or None if no usage is known."""
-        ...
 
     def figures(self) -> Figures:
         """Return all numbers of all results."""
-        ...
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
         """Return the sample of each result, in the order of the figures."""
-        ...
 
     def error_kinds(self) -> dict[str, int]:
         """Count the target errors by kind, most frequent first, ties by name."""
-        ...
 
     def page(
         self,
@@ -153,11 +142,9 @@ class Results(Protocol):
 
         Results without a value come first; ties keep the order of the plan.
         """
-        ...
 
     def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
         """Return all results of one sample: its configurations and epochs."""
-        ...
 
 
 class ResultList:
@@ -254,8 +241,7 @@ class ResultList:
 
     def error_kinds(self) -> dict[str, int]:
         failures = (result.trial.error for result in self._results)
-        tally = Counter(f.kind for f in failures if f is not None)
-        return dict(sorted(tally.items(), key=lambda item: (-item[1], item[0])))
+        return sort_tally(Counter(f.kind for f in failures if f is not None))
 
     def page(
         self,
@@ -292,6 +278,11 @@ def find_model_usage(result: EvalResult) -> ModelUsage | None:
 def count_outcomes(outcomes: bytes) -> Counts:
     """Count outcomes, given as indexes of OUTCOMES."""
     return Counts(*(outcomes.count(index) for index in range(len(OUTCOMES))))
+
+
+def sort_tally(tally: Counter[str]) -> dict[str, int]:
+    """Sort counts by frequency, ties by name."""
+    return dict(sorted(tally.items(), key=lambda item: (-item[1], item[0])))
 
 
 def find_cluster(result: EvalResult) -> str:

@@ -17,12 +17,13 @@ Skipped = Literal["skip", "ignore"]
 # Keys in the details of a combined score: see `_find_gaps`.
 INCOMPLETE, UNCERTAIN = "incomplete", "uncertain"
 
-# The reason of an evaluator of repeats for all epochs but the last.
-NOT_LAST = "it is told once a sample, in the last of its epochs"
+# The reason of an evaluator of repeats for all epochs but the last, and its wording in older data.
+NOT_LAST = "scored once per sample, in its last epoch"
+_NOT_LAST_BEFORE = "it is told once a sample, in the last of its epochs"
 # The reason of an evaluator that compares, for the baseline configuration itself.
 IS_BASELINE = "this is the baseline, which is compared with nothing"
 # Scores skipped by design leave no combination undecided and are not missing.
-SKIPPED_BY_DESIGN = frozenset({NOT_LAST, IS_BASELINE})
+SKIPPED_BY_DESIGN = frozenset({NOT_LAST, _NOT_LAST_BEFORE, IS_BASELINE})
 
 
 # Names of score fields in the mappings that custom evaluators return.

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from proctor.errors import UsageError
-from proctor.history.exchange import jsonl, parquet, table_csv
+from proctor.history.exchange import tables
 from proctor.history.exchange.parts import (
     VERSION,
     DamagedFile,
@@ -25,6 +25,7 @@ from proctor.history.exchange.parts import (
     RunPart,
     damaged_file,
     detect_format,
+    read_jsonl,
 )
 from proctor.ports import History
 from proctor.records import codec
@@ -123,9 +124,9 @@ def _number(value: float | None) -> str:
 
 
 READERS: dict[Format, Callable[[Path], Iterator[LocatedPart]]] = {
-    "jsonl": jsonl.read_parts,
-    "csv": table_csv.read_parts,
-    "parquet": parquet.read_parts,
+    "jsonl": read_jsonl,
+    "csv": lambda path: tables.parse_rows(tables.read_csv(path)),
+    "parquet": lambda path: tables.parse_rows(tables.read_parquet(path)),
 }
 # Ids are used in file names, and must not be confused with other references.
 RUN_ID = re.compile(r"(?!latest$)[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
