@@ -17,12 +17,12 @@ def census(*ids: str) -> DatasetInfo:
     return DatasetInspection(rows, reader, hash_id=len).run(DatasetInfo("ids"), str)
 
 
-def test_ids_with_one_hash_are_told_apart() -> None:
+def test_ids_with_equal_hashes_are_distinguished() -> None:
     """A second look clears ids that only share a hash."""
     assert census("ab", "cd", "ef", "g").length == 4
 
 
-def test_among_ids_with_one_hash_the_true_duplicate_is_found() -> None:
+def test_a_duplicate_among_ids_with_equal_hashes_is_found() -> None:
     """A second look names the id that is used twice, and both places."""
     with pytest.raises(DatasetError, match="1 problem in the dataset") as caught:
         census("ab", "cd", "ef", "cd")

@@ -13,7 +13,9 @@ from proctor.datasets.jsonl import JSONLDataset
 from proctor.errors import DatasetError
 
 
-def test_a_missing_file_comes_with_the_nearest_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_file_is_reported_with_a_suggestion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A misspelt file name is answered with a file of that folder."""
     monkeypatch.chdir(tmp_path)
     Path("questions.jsonl").touch()
@@ -24,7 +26,7 @@ def test_a_missing_file_comes_with_the_nearest_one(tmp_path: Path, monkeypatch: 
     )
 
 
-def test_a_missing_file_like_no_other(tmp_path: Path) -> None:
+def test_a_missing_file_without_a_similar_one(tmp_path: Path) -> None:
     """Where nothing is near, nothing is suggested."""
     with pytest.raises(DatasetError, match="check the path"):
         Dataset.load(tmp_path / "a.csv")
@@ -73,7 +75,7 @@ def test_a_path_that_makes_no_sense(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.yaml", "a"])
-def test_a_file_of_unknown_kind_lists_what_is_known(name: str, tmp_path: Path) -> None:
+def test_an_unknown_suffix_is_reported_with_the_known_ones(name: str, tmp_path: Path) -> None:
     """An unknown ending is answered with the known ones."""
     (tmp_path / name).touch()
     with pytest.raises(DatasetError, match=r"use one of: \.jsonl, \.ndjson, \.json, \.csv, \.tsv"):

@@ -75,7 +75,7 @@ def test_broken_json_is_reported_with_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "tail", ['[{"id": "1", "input": "a"}', '[{"id": "1", "input": "a"},', '[{"id": "1", "inp']
 )
-def test_a_list_that_breaks_off_is_refused(tmp_path: Path, tail: str) -> None:
+def test_an_unfinished_list_is_refused(tmp_path: Path, tail: str) -> None:
     """A truncated file is an error, not a shorter dataset."""
     assert "ends before its JSON does" in str(error_of(write(tmp_path / "qa.json", tail)))
 
@@ -177,7 +177,7 @@ def test_other_encodings_are_refused_by_name(tmp_path: Path, encoding: str) -> N
         assert f"the file is {encoding[:6].upper()}" in str(error_of(path))
 
 
-def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
     """UTF-8 with a byte order mark is UTF-8."""
     for name, text in (
         ("a.json", json.dumps(ROWS[:1])),
@@ -221,7 +221,7 @@ def test_recorded_sessions_are_not_taken_for_samples(tmp_path: Path) -> None:
     assert "SessionDataset" in str(error_of(path))
 
 
-def test_samples_on_one_line_are_told_apart_by_their_number(tmp_path: Path) -> None:
+def test_samples_on_one_line_are_numbered(tmp_path: Path) -> None:
     """The line alone would name both places of a repeated id alike; broken samples count too."""
     text = '[{"id": "a", "input": "1"}, {"id": "x"}, {"id": "a", "input": "2"},\n'
     text += ' {"id": "a", "input": "3"}]'
@@ -273,7 +273,7 @@ def test_an_object_with_unclear_lists_names_them_and_how_to_choose(
     assert len(Dataset.load(tmp_path / new)) == 2
 
 
-def test_keys_beside_the_list_are_named_as_not_read(tmp_path: Path) -> None:
+def test_other_keys_of_the_object_are_reported_as_ignored(tmp_path: Path) -> None:
     """A version or a list of authors is no sample; the description says what was not read."""
     content = {"version": 3, "data": ROWS, "authors": [{"name": "Ada"}]}
     dataset = make_source(write(tmp_path / "qa.json", json.dumps(content)))

@@ -89,13 +89,13 @@ def test_unknown_keys_become_metadata(tmp_path: Path) -> None:
     assert sample.tags == ("easy",)
 
 
-def test_a_near_name_beside_the_field_itself_is_metadata(tmp_path: Path) -> None:
+def test_a_similar_key_next_to_the_field_is_metadata(tmp_path: Path) -> None:
     """`inputs` is a slip only where there is no `input`."""
     path = written(tmp_path / "a.jsonl", '{"id": "1", "input": "x", "inputs": 3}')
     assert [sample.metadata for sample in JSONLDataset(path)] == [{"inputs": 3}]
 
 
-def test_null_metadata_is_none_at_all(tmp_path: Path) -> None:
+def test_null_metadata_is_empty_metadata(tmp_path: Path) -> None:
     """`"metadata": null` means that there is none."""
     path = written(tmp_path / "a.jsonl", '{"id": "1", "input": "x", "metadata": null}')
     assert list(JSONLDataset(path)) == [Sample("1", "x")]
@@ -220,7 +220,7 @@ def test_very_many_ids_used_twice_stop_the_reading_too(tmp_path: Path) -> None:
     assert len(caught.value.problems) == 1000
 
 
-def test_a_line_that_is_too_long_is_passed_over_without_reading_it_whole(tmp_path: Path) -> None:
+def test_a_line_that_is_too_long_is_skipped_in_pieces(tmp_path: Path) -> None:
     """The limit is in bytes, the line is named, and the lines behind it are read as usual."""
     long = '{"id": "long", "input": "' + "x" * 100 + '"}\n'
     path = written(tmp_path / "a.jsonl", QA + long + "{}")
@@ -272,7 +272,7 @@ def test_samples_written_as_jsonl_come_back_the_same(
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_at_all_make_reading_fail_in_another_way(
+def test_any_bytes_are_read_or_refused_with_a_dataset_error(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:
     """Whatever a file holds, it is read or refused with a DatasetError."""
@@ -283,7 +283,7 @@ def test_no_bytes_at_all_make_reading_fail_in_another_way(
 
 
 @given(json_values)
-def test_no_json_at_all_makes_reading_fail_in_another_way(
+def test_any_json_is_read_or_refused_with_a_dataset_error(
     tmp_path_factory: pytest.TempPathFactory, value: Any
 ) -> None:
     """Whatever JSON stands on a line, it is a sample or refused with a DatasetError."""

@@ -128,7 +128,7 @@ def test_a_loader_needs_neither_length_nor_info() -> None:
         (Dataset, "the type Dataset is not a dataset"),
     ],
 )
-def test_other_things_are_refused_with_what_is_possible(thing: Any, told: str) -> None:
+def test_other_objects_are_refused_with_the_possible_types(thing: Any, told: str) -> None:
     """What cannot be iterated for records is refused in words."""
     with pytest.raises(DatasetError, match=told) as caught:
         make_source(thing)

@@ -142,7 +142,7 @@ def test_a_cell_that_does_not_fit_is_refused(kind: Any, cell: str, told: str, tm
 
 
 @pytest.mark.parametrize("kind", [Question, Question | None])
-def test_columns_are_put_together_into_a_declared_type(kind: Any, tmp_path: Path) -> None:
+def test_columns_are_combined_into_a_declared_type(kind: Any, tmp_path: Path) -> None:
     """Each part of the input is read by the type of its field; an empty cell takes the default."""
     path = written(tmp_path / "a.csv", "id,q,p,h\n1,what?,3,\n")
     mapping = {"q": "input.text", "p": "input.points", "h": "input.hint"}

@@ -49,7 +49,7 @@ def test_an_empty_file_becomes_a_history(tmp_path: Path) -> None:
     history.close()
 
 
-def test_what_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_refused_and_unchanged(tmp_path: Path) -> None:
     """A file of another kind is not touched."""
     path = tmp_path / "notes.txt"
     path.write_text("not a database, but long enough to be looked at by SQLite " * 20)
@@ -59,7 +59,7 @@ def test_what_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["notes.txt"]
 
 
-def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_the_database_of_another_program_is_refused_and_unchanged(tmp_path: Path) -> None:
     """Nobody wants our tables among theirs, nor their journal mode changed."""
     path = tmp_path / "app.db"
     connection = sqlite3.connect(path)
@@ -151,7 +151,7 @@ def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
     assert versions == [migrations("sqlite")[-1][0]] * 20
 
 
-def test_a_step_forward_is_taken_as_a_whole_or_not_at_all(
+def test_a_migration_is_applied_completely_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A schema step that fails leaves the version before it; the next try goes on from there."""

@@ -66,7 +66,7 @@ def test_a_deleted_run_leaves_no_byte_in_the_file(history: SQLiteHistory) -> Non
     assert len(list(history.results("stays"))) == 600
 
 
-def test_what_retention_lets_go_leaves_no_byte_either(history: SQLiteHistory) -> None:
+def test_pruned_runs_leave_no_byte_in_the_file(history: SQLiteHistory) -> None:
     """Pruning is deleting."""
     pieces = [piece for run_id in ("one", "two") for piece in store(history, run_id)]
     for run_id in ("one", "two"):
@@ -78,7 +78,7 @@ def test_what_retention_lets_go_leaves_no_byte_either(history: SQLiteHistory) ->
     assert [piece for piece in pieces if piece in after] == []
 
 
-def test_what_is_claimed_or_named_in_the_last_moment_stays(
+def test_a_run_claimed_or_named_during_pruning_stays(
     history: SQLiteHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After prune has looked, and before it deletes; it is told as if it had been so before."""
@@ -101,7 +101,7 @@ def test_what_is_claimed_or_named_in_the_last_moment_stays(
     assert history.baseline("main").run_id == "named"
 
 
-def test_a_reader_holds_the_log_back_but_not_the_deletion(
+def test_a_reader_delays_the_log_but_not_the_deletion(
     history: SQLiteHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While somebody reads on, the deletion is done and returns; with the next one all is gone."""

@@ -81,7 +81,7 @@ def written_by(version: int, path: Path) -> None:
     database.close()
 
 
-def test_every_step_that_was_released_is_as_it_was() -> None:
+def test_released_migrations_are_unchanged() -> None:
     """The way forward is only ever made longer."""
     steps = dict(migrations("sqlite"))
     found = {number: hashlib.sha256(steps[number].encode()).hexdigest() for number in RELEASED}
@@ -116,7 +116,7 @@ def test_a_file_of_every_older_version_is_opened(version: int, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("version", range(1, NEWEST))
-def test_old_runs_are_found_by_what_is_new(version: int, tmp_path: Path) -> None:
+def test_old_runs_are_found_by_newer_filters(version: int, tmp_path: Path) -> None:
     """Dates to the microsecond, evaluators, configurations: also of runs from before."""
     path = tmp_path / "h.db"
     written_by(version, path)

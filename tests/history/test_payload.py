@@ -62,7 +62,7 @@ STRANGE: list[Any] = [
 
 
 @pytest.mark.parametrize("value", STRANGE, ids=range(len(STRANGE)))
-def test_any_value_in_any_place_is_kept_in_some_form(value: Any) -> None:
+def test_any_value_in_any_field_is_stored_in_some_form(value: Any) -> None:
     """As output, input, expected value, metadata, detail or event: the rest stays as it was."""
     whole = scored("s", 1.0)
     session = Session()
@@ -80,7 +80,7 @@ def test_any_value_in_any_place_is_kept_in_some_form(value: Any) -> None:
         assert back.verdict() == kept.verdict() == result.verdict()
 
 
-def test_what_cannot_be_written_says_what_it_is() -> None:
+def test_values_that_cannot_be_stored_are_described() -> None:
     """The repr is kept, cut to a bearable length, or at least the type."""
     outputs = [written(EvalResult(Trial(Sample("s", "?"), value)))[1].output for value in STRANGE[:2]]
     assert [output["$type"] for output in outputs] == ["list", "dict"]
@@ -96,7 +96,7 @@ KEPT: list[Any] = [10**5_000, 2**100, "\ud800" * 20_000, {"\udfff": 1}, b"\xff"]
 
 
 @pytest.mark.parametrize("value", KEPT, ids=range(len(KEPT)))
-def test_what_json_has_no_word_for_comes_back_as_it_was(value: Any) -> None:
+def test_values_that_json_lacks_are_restored(value: Any) -> None:
     """Numbers of any length and halves of characters are kept whole."""
     assert read(written(EvalResult(Trial(Sample("s", "?"), value)))[0]).output == value
 
@@ -137,7 +137,7 @@ def test_ruling_2_a_part_of_a_wrong_type_costs_only_itself(part: dict[str, Any],
     history.close()
 
 
-def test_scores_whose_details_cannot_be_written_are_put_right() -> None:
+def test_details_that_cannot_be_stored_are_replaced() -> None:
     """Such a score keeps its value and verdict; one without a verdict stays without."""
     details = {"odd": deep(), "\udfff": 1}
     for made in (Score(0.5, True, "half: \ud800", details), Score.skipped("half: \ud800", details)):
@@ -148,7 +148,7 @@ def test_scores_whose_details_cannot_be_written_are_put_right() -> None:
         assert list(back.details) == ["odd", "\\udfff"]
 
 
-def test_metadata_that_is_no_mapping_is_kept_beside() -> None:
+def test_metadata_that_is_not_a_mapping_is_stored_as_a_value() -> None:
     """Even a sample that no dataset would have let pass is stored."""
     for metadata, kept in ((None, {}), ([1], {"value": [1]})):
         sample: Any = Sample("s", "\ud800", metadata=metadata)  # type: ignore[arg-type]
@@ -168,7 +168,7 @@ def test_a_very_large_number_of_tokens_is_kept(tmp_path: Path) -> None:
 
 
 @given(st.text(), st.text())
-def test_a_sound_result_is_written_unchanged(name: str, output: str) -> None:
+def test_a_valid_result_is_stored_unchanged(name: str, output: str) -> None:
     """What can be written comes back equal, and the very same result is passed on."""
     result = EvalResult(Trial(Sample(name, output), output, usage=Usage(1), session=Session()))
     data, kept = written(result)

@@ -69,7 +69,7 @@ def test_the_command_line_takes_an_address(url: str, tmp_path: Path) -> None:
     assert not (tmp_path / ".proctor").exists()
 
 
-def test_looking_makes_no_schema(url: str) -> None:
+def test_reading_creates_no_schema(url: str) -> None:
     """Whoever only looks needs no rights, and leaves nothing behind."""
     history = PostgresHistory(url)
     assert list(history.runs()) == []
@@ -125,7 +125,7 @@ def test_a_newer_schema_is_refused(history: PostgresHistory) -> None:
         history.begin(run_of("r2"))
 
 
-def test_what_is_in_the_way_is_told(url: str) -> None:
+def test_conflicting_objects_are_reported(url: str) -> None:
     """A schema of that name that is not ours is left alone, as a whole."""
     connection = PostgresDatabase(url)._connect()
     connection.execute("CREATE SCHEMA proctor")
@@ -172,7 +172,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
         open_history("postgresql://127.0.0.1/x")
 
 
-def test_what_the_server_cannot_hold_is_refused_as_a_whole(history: PostgresHistory) -> None:
+def test_values_that_the_server_cannot_store_are_refused(history: PostgresHistory) -> None:
     """PostgreSQL has no texts with a zero byte: such a tag is told, and nothing is stored."""
     with pytest.raises(HistoryError, match="the history cannot be written: "):
         history.begin(run_of("r", tags={"key": "a\x00b"}))
@@ -204,7 +204,7 @@ def test_a_run_that_has_lost_its_claim_writes_no_more(history: PostgresHistory) 
     assert len(history.results("r")) == 2
 
 
-def test_a_server_that_was_away_is_found_again() -> None:
+def test_a_restarted_server_is_used_again() -> None:
     """Who looks or begins later does not notice; a run that was writing is told to resume."""
     pytest.importorskip("psycopg")
     with PostgresServer() as server:

@@ -75,7 +75,7 @@ def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
         time.sleep(0.05)
 
 
-def test_without_a_program_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_program_is_reported_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither on the PATH nor in a package."""
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(postgres_server, "_PACKAGES", ("surely_not_there",))
@@ -97,7 +97,7 @@ def test_a_server_that_cannot_start_shows_its_log(monkeypatch: pytest.MonkeyPatc
     assert server._server is None
 
 
-def test_a_server_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_answer_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waiting has an end, and then nothing is left running."""
     monkeypatch.setattr(PostgresServer, "START_UP", 0.2)
     monkeypatch.setattr(PostgresServer, "_answers", lambda self: False)

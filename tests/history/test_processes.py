@@ -109,7 +109,7 @@ def test_a_claim_ends_with_its_block_however_that_ends(tmp_path: Path) -> None:
     assert list((tmp_path / "h.db.locks").iterdir()) == []
 
 
-def test_looking_does_not_get_in_the_way(tmp_path: Path) -> None:
+def test_checking_a_claim_does_not_block_it(tmp_path: Path) -> None:
     """Many who look see nobody but a holder, and who wants to hold the run gets it."""
     history = SQLiteHistory(tmp_path / "h.db")
     (tmp_path / "h.db.locks").mkdir()
@@ -134,7 +134,7 @@ def test_looking_does_not_get_in_the_way(tmp_path: Path) -> None:
     assert seen == []
 
 
-def test_a_lock_file_that_its_last_holder_removed_is_not_taken_for_the_lock(tmp_path: Path) -> None:
+def test_a_removed_lock_file_is_not_taken_for_the_lock(tmp_path: Path) -> None:
     """Between opening and locking, the file may have been replaced: then it is tried again."""
     path = tmp_path / "r.lock"
     handle = os.open(path, os.O_RDWR | os.O_CREAT)
@@ -146,7 +146,7 @@ def test_a_lock_file_that_its_last_holder_removed_is_not_taken_for_the_lock(tmp_
     os.close(handle)
 
 
-def test_only_one_of_many_has_a_run_at_any_time(tmp_path: Path) -> None:
+def test_only_one_thread_claims_a_run_at_a_time(tmp_path: Path) -> None:
     """Threads that claim, work and let go, over and over: never two at once."""
     inside: list[int] = []
     most: list[int] = []

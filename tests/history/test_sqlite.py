@@ -30,7 +30,7 @@ def ids(runs: Any) -> list[str]:
     return [run.run_id for run in runs]
 
 
-def test_a_beginning_that_fits_several_runs_is_refused(history: SQLiteHistory) -> None:
+def test_an_ambiguous_prefix_is_refused(history: SQLiteHistory) -> None:
     """The error shows how the ids go on."""
     for run_id in ("abc1", "abc2", "x_1", "x%1"):
         history.begin(run_of(run_id))
@@ -54,7 +54,7 @@ Fix: use a longer prefix: abc2, abc1\
         ("%", "choose one of: exam, latest, main"),
     ],
 )
-def test_a_run_that_is_not_there_comes_with_the_nearest(
+def test_an_unknown_run_is_reported_with_a_suggestion(
     history: SQLiteHistory, reference: str, fix: str
 ) -> None:
     """What was probably meant: a name, a baseline, an id; else all names; nothing by chance."""
@@ -76,7 +76,7 @@ def test_an_empty_history_says_so(history: SQLiteHistory) -> None:
         history.delete("r")
 
 
-def test_looking_creates_nothing(history: SQLiteHistory) -> None:
+def test_reading_creates_nothing(history: SQLiteHistory) -> None:
     """Whatever is asked of a history that is not there, no file and no folder appears."""
     assert history.runs() == []
     assert history.runs(tags={"a": "b"}) == []
@@ -91,7 +91,7 @@ def test_looking_creates_nothing(history: SQLiteHistory) -> None:
     assert not history.path.parent.exists()
 
 
-def test_deleting_a_run_takes_all_that_belongs_to_it(history: SQLiteHistory) -> None:
+def test_deleting_a_run_deletes_all_its_data(history: SQLiteHistory) -> None:
     """Results and tags go too; other runs and kept outputs stay."""
     for run_id in ("r1", "r2"):
         history.begin(run_of(run_id, tags={"t": "1"}))
@@ -175,7 +175,7 @@ def test_times_are_stored_as_they_are(history: SQLiteHistory) -> None:
     assert history.find("r").started_at.isoformat() == "2026-01-01T12:00:00+00:00"
 
 
-def test_a_file_that_is_damaged_is_told_when_it_is_read(history: SQLiteHistory) -> None:
+def test_a_damaged_file_is_reported_when_it_is_read(history: SQLiteHistory) -> None:
     """What SQLite finds out while reading is an error of the history, with the file's name."""
     history.begin(run_of("r", tags={f"key {i}": "x" * 500 for i in range(200)}))
     history.close()

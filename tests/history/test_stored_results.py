@@ -159,7 +159,7 @@ def test_a_shuffled_run_is_read_in_order_with_few_blocks_unpacked(
     history.close()
 
 
-def test_one_result_that_is_larger_than_the_room_is_read_all_the_same(
+def test_a_result_larger_than_the_memory_limit_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At least one is gathered at a time."""
@@ -172,7 +172,7 @@ def test_one_result_that_is_larger_than_the_room_is_read_all_the_same(
     history.close()
 
 
-def test_large_columns_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_columns_are_not_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond a size the answers are read anew, and are the same."""
     monkeypatch.setattr(stored_results, "MAX_CACHED_RESULTS", 1)
     history = SQLiteHistory(tmp_path / "h.db")

@@ -37,7 +37,7 @@ def looked_at(history: SQLiteHistory) -> list[str]:
         other.close()
 
 
-def test_what_is_flushed_is_seen_by_others_while_the_run_goes_on(history: SQLiteHistory) -> None:
+def test_flushed_results_are_visible_to_others_during_the_run(history: SQLiteHistory) -> None:
     """After `flush` everything taken so far is durable, in the order of the plan."""
     with history.writer("r") as writer:
         writer.add(1, scored("b", 1.0))
@@ -49,7 +49,7 @@ def test_what_is_flushed_is_seen_by_others_while_the_run_goes_on(history: SQLite
         assert looked_at(history) == ["a", "b", "c"]
 
 
-def test_what_is_not_flushed_is_durable_soon_after(history: SQLiteHistory) -> None:
+def test_results_are_durable_soon_without_a_flush(history: SQLiteHistory) -> None:
     """Without being asked, the writer commits within a moment."""
     with history.writer("r") as writer:
         writer.add(0, scored("a", 1.0))
@@ -72,7 +72,7 @@ def test_when_the_block_ends_everything_is_durable(history: SQLiteHistory) -> No
     assert history.cached("other") is None
 
 
-def test_the_block_may_fail_and_what_was_taken_is_kept(history: SQLiteHistory) -> None:
+def test_added_results_are_durable_if_the_block_fails(history: SQLiteHistory) -> None:
     """An error in the run is passed on after everything is durable."""
 
     def run() -> None:
@@ -85,7 +85,7 @@ def test_the_block_may_fail_and_what_was_taken_is_kept(history: SQLiteHistory) -
     assert looked_at(history) == ["a"]
 
 
-def test_flushing_or_closing_nothing_is_quick(history: SQLiteHistory) -> None:
+def test_flushing_and_closing_without_results_returns(history: SQLiteHistory) -> None:
     """Nothing pending, nothing to wait for, as often as one likes."""
     with history.writer("r") as writer:
         writer.flush()
@@ -177,7 +177,7 @@ def big(number: int) -> EvalResult:
     return EvalResult(scored(f"s{number}").trial, {"exact": Score(1.0, True, "long" * 100)})
 
 
-def test_a_full_disk_is_told_and_what_was_committed_stays(history: SQLiteHistory) -> None:
+def test_a_full_disk_is_reported_and_committed_results_stay(history: SQLiteHistory) -> None:
     """Every way to the writer says so, and the run can be resumed where it stopped."""
 
     def run() -> None:
@@ -204,7 +204,7 @@ def test_a_full_disk_is_told_and_what_was_committed_stays(history: SQLiteHistory
     assert looked_at(history) == ["kept", "later"]
 
 
-def test_a_file_that_may_only_be_read_is_told(history: SQLiteHistory) -> None:
+def test_a_read_only_file_is_reported(history: SQLiteHistory) -> None:
     """A database that turns read-only under a run ends it with an error, not with silence."""
 
     def run() -> None:

@@ -45,7 +45,7 @@ def test_what_the_model_saw_is_shown_where_it_differs_from_the_result(content: A
     assert not _repeats(content, result=ROWS)
 
 
-def test_a_judge_reads_a_message_that_its_call_does_not_tell() -> None:
+def test_a_judge_sees_a_message_whose_content_its_call_lacks() -> None:
     """The result as the tool gave it, and what the model was given in its place."""
     call = ToolCall("query", result=ROWS, call_id="c1")
     shown = render_transcript([call, Message("tool", "ERROR: output truncated", call_id="c1")])
@@ -53,14 +53,14 @@ def test_a_judge_reads_a_message_that_its_call_does_not_tell() -> None:
     assert "ERROR: output truncated" in shown
 
 
-def test_a_failed_call_tells_its_error_and_what_it_gave() -> None:
+def test_a_failed_call_shows_its_error_and_its_result() -> None:
     """Either may be what the model was given."""
     for content in ("no such table", '{"rows": 10}'):
         assert _repeats(content, result=ROWS, error="no such table")
     assert not _repeats("other", result=ROWS, error="no such table")
 
 
-def test_nesting_without_an_end_is_shown() -> None:
+def test_deeply_nested_content_is_shown() -> None:
     """Data that cannot be compared is not taken for the same."""
     one: list[Any] = []
     other: list[Any] = []

@@ -187,7 +187,7 @@ def test_no_combination_passes_because_a_part_could_not_judge(scores: dict[str, 
             assert before.passed is True or after.passed is not True
 
 
-def test_combinations_worked_out_by_hand() -> None:
+def test_combinations_of_known_scores() -> None:
     """Three scores and what becomes of them."""
     good, bad = Score(1.0, True, "good"), Score(0.5, False, "bad")
     broken, silent = Score.error("broken"), Score.skipped("silent")

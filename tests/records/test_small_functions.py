@@ -11,7 +11,6 @@ import pytest
 from proctor.records import codec
 from proctor.records.comparison import list_aliases
 from proctor.records.fields.context import Delta
-from proctor.records.fields.numbers import as_number, higher_is_better
 from proctor.records.fields.path import parse_path
 from proctor.records.fields.view import view_as_mapping
 from proctor.records.formatting import (
@@ -26,7 +25,15 @@ from proctor.records.formatting import (
 )
 from proctor.records.metric import Trend
 from proctor.records.model import render_content, render_value, summarize_data
-from proctor.records.numbers import is_fraction, is_number, read_percent, token_count, total_tokens
+from proctor.records.numbers import (
+    as_number,
+    higher_is_better,
+    is_fraction,
+    is_number,
+    read_percent,
+    token_count,
+    total_tokens,
+)
 from proctor.records.order import Positions, shuffle_key
 from proctor.records.results import count_outcomes, list_shared_clusters, to_array
 from proctor.records.rubric import (
@@ -46,6 +53,9 @@ from proctor.records.trial import Trial
 
 PASS, FAIL = Score(1.0, True), Score(0.0, False)
 ERROR, SKIP = Score.error("no answer"), Score.skipped("no text")
+UNKNOWN_KEY = (
+    "rubric 'a': 'wieght' is not a key of rubrics and is kept in its metadata (did you mean 'weight'?)"
+)
 IMAGE = {"type": "image", "source": {"media_type": "image/png", "data": "iVBO" * 1003}}
 
 
@@ -90,11 +100,7 @@ def make_unknown_key() -> Rubric:
             list(find_set_problems({"version": "1.0"})),
             [((), "'rubrics' is missing: the list of the rubrics")],
         ),
-        (
-            describe_unknown_keys(make_unknown_key()),
-            "rubric 'a': 'wieght' is not a key of rubrics and is kept in its metadata "
-            "(did you mean 'weight'?)",
-        ),
+        (describe_unknown_keys(make_unknown_key()), UNKNOWN_KEY),
         (EvaluatorSpec("polite", "llm_judge", {"adapter": "openai:gpt"}).judges, ("openai:gpt",)),
         (Provenance("0d1f3a5c7e9b2d4f", "main", dirty=True).code, "0d1f3a5c7e9b on main, with changes"),
         (str(CachedOutputs(3, 1200)), "3 of 1,200 outputs from the cache"),

@@ -11,15 +11,7 @@ from typing import Any
 from proctor.datasets.faults import Fault, InvalidRecord, ReportFaults, SharedLine, shorten
 from proctor.datasets.files import encoding_fault, open_data
 from proctor.datasets.iterator import FileDataset
-from proctor.datasets.jsonl import (
-    EMPTY_FILE,
-    NESTED_TOO_DEEP,
-    NUMBER_OUT_OF_RANGE,
-    NotANumber,
-    not_a_number_fault,
-    read_record,
-    reject_constant,
-)
+from proctor.datasets.jsonl import EMPTY_FILE, explain_decode_error, read_record, reject_constant
 from proctor.datasets.mapping import FIELDS, MappedKeys
 from proctor.errors import MAX_ITEMS, suggest_name
 from proctor.records.sample import Sample
@@ -61,7 +53,7 @@ class JSONDataset(FileDataset):
                 report(line, invalid.faults)
                 continue
             yield line, sample
-        for line, faults in keys.faults(whole=0):
+        for line, faults in keys.faults(dataset_position=0):
             report(line, faults)
 
     def _records(self, report: ReportFaults) -> Iterator[tuple[int, str]]:
@@ -162,13 +154,8 @@ class _Document:
             return _DECODER.raw_decode(self.text, position)
         except json.JSONDecodeError as error:
             raise self._explain(error) from None
-        except NotANumber as error:
-            fault = not_a_number_fault(error)
-        except RecursionError:
-            fault = NESTED_TOO_DEEP
-        except ValueError:
-            fault = NUMBER_OUT_OF_RANGE
-        raise _InvalidDocument(self.line(position), fault)
+        except (ValueError, RecursionError) as error:
+            raise _InvalidDocument(self.line(position), explain_decode_error(error)) from None
 
     def items(self, start: int) -> Generator[tuple[int, str], None, int]:
         """Yield the line and text of each item of the list at a position; return the end of the list."""

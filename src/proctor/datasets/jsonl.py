@@ -78,7 +78,7 @@ class JSONLDataset(FileDataset):
                 yield number, sample
         if empty:
             report(0, [EMPTY_FILE])
-        for number, faults in keys.faults(whole=0):
+        for number, faults in keys.faults(dataset_position=0):
             report(number, faults)
 
     def _sample_decoder(self) -> Callable[[bytes], Sample[Any, Any] | None]:
@@ -172,12 +172,8 @@ def _explain_invalid_json(line: bytes) -> Fault:
             return Fault("", "the line ends before its JSON does", OBJECT_PER_LINE)
         what = f"not JSON: {error.msg.lower()}, at character {error.pos + 1} of the line"
         return Fault("", what, OBJECT_PER_LINE)
-    except RecursionError:
-        return NESTED_TOO_DEEP
-    except NotANumber as error:
-        return not_a_number_fault(error)
-    except ValueError:
-        return NUMBER_OUT_OF_RANGE
+    except (ValueError, RecursionError) as error:
+        return explain_decode_error(error)
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -186,15 +182,14 @@ def _explain_invalid_json(line: bytes) -> Fault:
     return NUMBER_OUT_OF_RANGE
 
 
-class NotANumber(Exception):
-    """NaN or Infinity, which Python accepts in JSON but the standard does not."""
-
-
 def reject_constant(name: str) -> NoReturn:
-    """Raise `NotANumber`; called by the standard library's decoder for NaN and Infinity."""
-    raise NotANumber(name)
+    """Reject NaN and Infinity, which Python accepts in JSON but the standard does not."""
+    what, fix = f"not JSON: {name} is not a number", "write null, or leave the key out"
+    raise InvalidRecord([Fault("", what, fix)])
 
 
-def not_a_number_fault(error: NotANumber) -> Fault:
-    """Return the fault of NaN or Infinity in JSON."""
-    return Fault("", f"not JSON: {error} is not a number", "write null, or leave the key out")
+def explain_decode_error(error: Exception) -> Fault:
+    """Explain why the standard library cannot decode a JSON text without syntax errors."""
+    if isinstance(error, InvalidRecord):
+        return error.faults[0]
+    return NESTED_TOO_DEEP if isinstance(error, RecursionError) else NUMBER_OUT_OF_RANGE

@@ -103,13 +103,13 @@ class MappedKeys:
             ):
                 self._typos.append((position, key, other))
 
-    def faults(self, *, whole: int) -> Iterator[tuple[int, list[Fault]]]:
-        """Yield the faults after the last record; `whole` is the position of the dataset itself."""
+    def faults(self, *, dataset_position: int) -> Iterator[tuple[int, list[Fault]]]:
+        """Yield the faults after the last record; `dataset_position` is that of the dataset itself."""
         if not self._present and not self._typos:
             return
         keys = list(self._present)
         if missing := [key for key in self._paths if key in self._unseen]:
-            yield whole, [missing_key_fault(key, keys, "key") for key in missing]
+            yield dataset_position, [missing_key_fault(key, keys, "key") for key in missing]
         for position, key, other in self._typos:
             if key not in self._unseen and (key, other) not in self._pairs:
                 what = f"is not a known name; did you mean {key!r}?"

@@ -240,7 +240,7 @@ def read_items(items: Iterable[Any], reader: RecordReader) -> Rows:
                 report(index, invalid.faults)
                 continue
             yield index, sample
-        for index, faults in keys.faults(whole=WHOLE_DATASET):
+        for index, faults in keys.faults(dataset_position=WHOLE_DATASET):
             report(index, faults)
 
     return rows

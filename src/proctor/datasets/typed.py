@@ -20,8 +20,6 @@ from proctor.datasets.faults import Fault, InvalidRecord, describe_value
 from proctor.errors import DatasetError
 from proctor.records import codec
 
-Convert = Callable[[Any, Any], Any]
-
 # A value with more faults has a different type.
 MAX_FAULTS = 50
 TYPE_NAMES = {
@@ -55,18 +53,18 @@ class _Key(NamedTuple):
     required: bool
 
 
-def find_faults(kind: Any, value: Any, field: str, convert: Convert) -> list[Fault]:
+def find_faults(kind: Any, value: Any, field: str) -> list[Fault]:
     """Return all faults of a value that cannot be converted; empty if no detail is known."""
-    return list(islice(_walk(kind, value, field, convert), MAX_FAULTS))
+    return list(islice(_walk(kind, value, field), MAX_FAULTS))
 
 
 def _is_union(kind: Any) -> bool:
     return typing.get_origin(kind) in (typing.Union, types.UnionType)
 
 
-def _walk(kind: Any, value: Any, where: str, convert: Convert) -> Iterator[Fault]:
+def _walk(kind: Any, value: Any, where: str) -> Iterator[Fault]:
     try:
-        convert(value, kind)
+        _convert(value, kind)
         return
     except InvalidRecord as invalid:
         # A pydantic model inside another type reports all its faults.
@@ -77,10 +75,10 @@ def _walk(kind: Any, value: Any, where: str, convert: Convert) -> Iterator[Fault
     except (TypeError, NameError):
         # msgspec supports this type only inside another one, whose fault is reported.
         return
-    yield from _inner_faults(kind, value, where, convert) or explain_error(failure, value, where)
+    yield from _inner_faults(kind, value, where) or explain_error(failure, value, where)
 
 
-def _inner_faults(kind: Any, value: Any, where: str, convert: Convert) -> list[Fault]:
+def _inner_faults(kind: Any, value: Any, where: str) -> list[Fault]:
     """Return the faults inside a value; empty if the value itself has the wrong type."""
     if choices := _choices(kind):
         hint = _suggest(value, choices)
@@ -88,18 +86,18 @@ def _inner_faults(kind: Any, value: Any, where: str, convert: Convert) -> list[F
     if _is_union(kind):
         members = [member for member in typing.get_args(kind) if member is not types.NoneType]
         if len(members) == 1 and value is not None:
-            faults = list(_walk(members[0], value, where, convert))
+            faults = list(_walk(members[0], value, where))
             is_inside = any(fault.field != where for fault in faults)
             return faults if is_inside or _choices(members[0]) else []
         return _union_faults(members, value, where)
     if isinstance(value, Mapping):
-        return list(_key_faults(kind, value, where, convert))
+        return list(_key_faults(kind, value, where))
     if isinstance(value, list | tuple):
         pairs = zip(_item_types(kind, len(value)), value, strict=False)
         return [
             fault
             for index, (item_type, item) in enumerate(pairs)
-            for fault in _walk(item_type, item, f"{where}[{index}]", convert)
+            for fault in _walk(item_type, item, f"{where}[{index}]")
         ]
     return []
 
@@ -120,18 +118,18 @@ def _item_types(kind: Any, length: int) -> Sequence[Any]:
     return ()
 
 
-def _key_faults(kind: Any, value: Mapping[Any, Any], where: str, convert: Convert) -> Iterator[Fault]:
+def _key_faults(kind: Any, value: Mapping[Any, Any], where: str) -> Iterator[Fault]:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in _MAPPINGS and arguments:
         for key, item in value.items():
-            for fault in _walk(arguments[0], key, where, convert):
+            for fault in _walk(arguments[0], key, where):
                 yield Fault(f"a key of {where}", fault.what)
-            yield from _walk(arguments[1], item, f"{where}.{key}", convert)
+            yield from _walk(arguments[1], item, f"{where}.{key}")
         return
     declared, is_closed = _declared_keys(kind)
     for key in declared:
         if key.name in value:
-            yield from _walk(key.kind, value[key.name], f"{where}.{key.name}", convert)
+            yield from _walk(key.kind, value[key.name], f"{where}.{key.name}")
         elif key.required:
             yield Fault(f"{where}.{key.name}", "is missing")
     names = [key.name for key in declared]
@@ -299,7 +297,7 @@ def _plain_reader(kind: Any, field: str) -> Reader:
         try:
             converted = msgspec.convert(value, kind, dec_hook=_decode_other)
         except msgspec.ValidationError as error:
-            faults = find_faults(kind, value, field, _convert) or explain_error(error, value, field)
+            faults = find_faults(kind, value, field) or explain_error(error, value, field)
             raise InvalidRecord(faults) from None
         _check_unknown_keys(value, converted, kind, field)
         return converted

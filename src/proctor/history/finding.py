@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from proctor.errors import HistoryError, RunNotFound, UsageError, suggest_name
-from proctor.history.database import Ask
+from proctor.history.database import Database
 from proctor.records.run import Retention, RunMetadata
 from proctor.records.sample import check_tags
 
+BASELINE_QUERY = (
+    "SELECT metadata FROM baselines JOIN runs ON runs.id = baselines.run WHERE baselines.name = ?"
+)
 LATEST = "latest"
 PREFIX = "baseline:"
 NEWEST_FIRST = "ORDER BY began DESC, id DESC"
@@ -40,119 +43,127 @@ def decode_run(data: bytes) -> RunMetadata:
         ) from None
 
 
-class RunFilter(NamedTuple):
-    """A filter for runs; all conditions that are set must hold."""
-
-    name: str | None = None
-    configuration: str | None = None
-    evaluator: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    tags: Mapping[str, str] | None = None
-
-    def condition(self) -> tuple[str, list[Any]]:
-        """Return an SQL condition on the table of runs, and its values."""
-        parts: list[tuple[str, tuple[Any, ...]]] = []
-        if self.name is not None:
-            parts.append(("name = ?", (self.name,)))
-        if self.since is not None:
-            parts.append(("began >= ?", (to_microseconds(self.since),)))
-        if self.until is not None:
-            parts.append(("began <= ?", (to_microseconds(self.until),)))
-        for table, name in (("configurations", self.configuration), ("evaluators", self.evaluator)):
-            if name is not None:
-                parts.append((f"id IN (SELECT run FROM {table} WHERE name = ?)", (name,)))
-        prefix = f"substr(value, 1, {INDEXED_CHARACTERS})"
-        has_tag = f"id IN (SELECT run FROM tags WHERE key = ? AND value = ? AND {prefix} = ?)"
-        for key, value in check_tags(self.tags or {}).items():
-            parts.append((has_tag, (key, value, value[:INDEXED_CHARACTERS])))
-        if not parts:
-            return "", []
-        conditions = " AND ".join(condition for condition, _ in parts)
-        return f" WHERE {conditions}", [value for _, values in parts for value in values]
+def _condition(
+    name: str | None = None,
+    configuration: str | None = None,
+    evaluator: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    tags: Mapping[str, str] | None = None,
+) -> tuple[str, list[Any]]:
+    """Return an SQL condition on the table of runs, and its values; all filters that are set must match."""
+    parts: list[tuple[str, tuple[Any, ...]]] = []
+    if name is not None:
+        parts.append(("name = ?", (name,)))
+    if since is not None:
+        parts.append(("began >= ?", (to_microseconds(since),)))
+    if until is not None:
+        parts.append(("began <= ?", (to_microseconds(until),)))
+    for table, value in (("configurations", configuration), ("evaluators", evaluator)):
+        if value is not None:
+            parts.append((f"id IN (SELECT run FROM {table} WHERE name = ?)", (value,)))
+    prefix = f"substr(value, 1, {INDEXED_CHARACTERS})"
+    has_tag = f"id IN (SELECT run FROM tags WHERE key = ? AND value = ? AND {prefix} = ?)"
+    for key, value in check_tags(tags or {}).items():
+        parts.append((has_tag, (key, value, value[:INDEXED_CHARACTERS])))
+    if not parts:
+        return "", []
+    conditions = " AND ".join(condition for condition, _ in parts)
+    return f" WHERE {conditions}", [value for _, values in parts for value in values]
 
 
-def list_runs(ask: Ask, filters: RunFilter, limit: int, offset: int) -> list[RunMetadata]:
-    """Return the runs that match a filter, newest first."""
-    condition, values = filters.condition()
-    rows = ask(
-        f"SELECT metadata FROM runs{condition} {NEWEST_FIRST} LIMIT ? OFFSET ?",
-        (*values, max(0, limit), max(0, offset)),
-    )
-    return [decode_run(row[0]) for row in rows]
+class RunFinder:
+    """Finds runs in a database; the base of `StoredRuns`, which runs the queries."""
 
+    _database: Database
 
-def expired_runs(ask: Ask, retention: Retention, now: datetime, name: str | None = None) -> list[RunMetadata]:
-    """Return the runs beyond the retention limits, with one name or all, newest first."""
-    condition, values = RunFilter(name).condition()
-    rows = ask(f"SELECT run_id, name, began FROM runs{condition} {NEWEST_FIRST}", values)
-    newer: Counter[str] = Counter()
-    expired = []
-    for run_id, run_name, began in rows:
-        if not retention.keeps(newer[run_name], from_microseconds(began), now):
-            # Another process may have deleted the run meanwhile.
-            expired += ask("SELECT metadata FROM runs WHERE run_id = ?", (run_id,))
-        newer[run_name] += 1
-    return [decode_run(row[0]) for row in expired]
+    def _ask(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        raise NotImplementedError
 
+    def runs(
+        self,
+        *,
+        limit: int = 20,
+        tags: Mapping[str, str] | None = None,
+        name: str | None = None,
+        configuration: str | None = None,
+        evaluator: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        offset: int = 0,
+    ) -> Sequence[RunMetadata]:
+        """Return stored runs that match all filters, newest first; both dates are inclusive.
 
-def find(ask: Ask, reference: str, where: str = "") -> RunMetadata:
-    """Find a run by id, "latest", name (the newest), baseline, or a unique prefix of an id, in this order."""
-    rows = ask("SELECT metadata FROM runs WHERE run_id = ?", (reference,))
-    if not rows and reference == LATEST:
-        rows = ask(f"SELECT metadata FROM runs {NEWEST_FIRST} LIMIT 1", ())
-    if not rows and reference.startswith(PREFIX):
-        return baseline(ask, reference.removeprefix(PREFIX))
-    if not rows:
-        rows = ask(f"SELECT metadata FROM runs WHERE name = ? {NEWEST_FIRST} LIMIT 1", (reference,))
-    if not rows:
-        rows = _baseline(ask, reference)
-    return decode_run(rows[0][0]) if rows else _find_by_prefix(ask, reference, where)
-
-
-def _find_by_prefix(ask: Ask, reference: str, where: str) -> RunMetadata:
-    rows = ask(
-        f"SELECT run_id, metadata FROM runs WHERE run_id BETWEEN ? AND ? {NEWEST_FIRST} LIMIT 50",
-        (reference, reference + LAST_CHARACTER),
-    )
-    if reference and len(rows) == 1:
-        return decode_run(rows[0][1])
-    if reference and rows:
-        raise RunNotFound(
-            f"{reference!r} matches {len(rows)} runs",
-            fix="use a longer prefix: " + ", ".join(row[0] for row in rows[:5]),
+        `evaluator` is the name of a score, or of the evaluator that computed it.
+        """
+        condition, values = _condition(name, configuration, evaluator, since, until, tags)
+        rows = self._ask(
+            f"SELECT metadata FROM runs{condition} {NEWEST_FIRST} LIMIT ? OFFSET ?",
+            (*values, max(0, limit), max(0, offset)),
         )
-    recent = ask(f"SELECT name, run_id FROM runs {NEWEST_FIRST} LIMIT {SEARCHED_RUNS}", ())
-    if not recent:
-        raise RunNotFound(f"there is no run {reference!r}: the history is empty", where=where)
-    # People remember names; an id is suggested only if it is very similar.
-    names = {LATEST, *(name for name, _ in recent)}
-    names |= {row[0] for row in ask("SELECT name FROM baselines", ())}
-    likely = get_close_matches(reference, [*sorted(names), *(row[1] for row in recent)], n=1)
-    raise RunNotFound(f"there is no run {reference!r}", fix=suggest_name(reference, likely or names))
+        return [decode_run(row[0]) for row in rows]
 
+    def _expired_runs(self, retention: Retention, now: datetime, name: str | None) -> list[RunMetadata]:
+        """Return the runs beyond the retention limits, with one name or all, newest first."""
+        condition, values = _condition(name)
+        rows = self._ask(f"SELECT run_id, name, began FROM runs{condition} {NEWEST_FIRST}", values)
+        newer: Counter[str] = Counter()
+        expired = []
+        for run_id, run_name, began in rows:
+            started_at = EPOCH + timedelta(microseconds=began)
+            if not retention.keeps(newer[run_name], started_at, now):
+                # Another process may have deleted the run meanwhile.
+                expired += self._ask("SELECT metadata FROM runs WHERE run_id = ?", (run_id,))
+            newer[run_name] += 1
+        return [decode_run(row[0]) for row in expired]
 
-def baseline(ask: Ask, name: str) -> RunMetadata:
-    """Return the run of a baseline."""
-    rows = _baseline(ask, name)
-    if not rows:
-        known = [row[0] for row in ask("SELECT name FROM baselines", ())]
-        fix = suggest_name(name, known) if known else "set one: proctor baseline set NAME RUN"
-        raise RunNotFound(f"there is no baseline {name!r}", fix=fix)
-    return decode_run(rows[0][0])
+    def find(self, reference: str) -> RunMetadata:
+        """Find a run by its id, its name (the newest), its baseline, "latest", or a prefix of its id."""
+        rows = self._ask("SELECT metadata FROM runs WHERE run_id = ?", (reference,))
+        if not rows and reference == LATEST:
+            rows = self._ask(f"SELECT metadata FROM runs {NEWEST_FIRST} LIMIT 1")
+        if not rows and reference.startswith(PREFIX):
+            return self.baseline(reference.removeprefix(PREFIX))
+        if not rows:
+            query = f"SELECT metadata FROM runs WHERE name = ? {NEWEST_FIRST} LIMIT 1"
+            rows = self._ask(query, (reference,)) or self._ask(BASELINE_QUERY, (reference,))
+        return decode_run(rows[0][0]) if rows else self._find_by_prefix(reference)
 
+    def _find_by_prefix(self, reference: str) -> RunMetadata:
+        rows = self._ask(
+            f"SELECT run_id, metadata FROM runs WHERE run_id BETWEEN ? AND ? {NEWEST_FIRST} LIMIT 50",
+            (reference, reference + LAST_CHARACTER),
+        )
+        if reference and len(rows) == 1:
+            return decode_run(rows[0][1])
+        if reference and rows:
+            raise RunNotFound(
+                f"{reference!r} matches {len(rows)} runs",
+                fix="use a longer prefix: " + ", ".join(row[0] for row in rows[:5]),
+            )
+        recent = self._ask(f"SELECT name, run_id FROM runs {NEWEST_FIRST} LIMIT {SEARCHED_RUNS}")
+        if not recent:
+            where = self._database.where
+            raise RunNotFound(f"there is no run {reference!r}: the history is empty", where=where)
+        # People remember names; an id is suggested only if it is very similar.
+        names = {LATEST, *(name for name, _ in recent)}
+        names |= {row[0] for row in self._ask("SELECT name FROM baselines")}
+        likely = get_close_matches(reference, [*sorted(names), *(row[1] for row in recent)], n=1)
+        raise RunNotFound(f"there is no run {reference!r}", fix=suggest_name(reference, likely or names))
 
-def baselines(ask: Ask) -> dict[str, RunMetadata]:
-    """Return the runs of all baselines by name."""
-    rows = ask("SELECT baselines.name, metadata FROM baselines JOIN runs ON runs.id = baselines.run", ())
-    return {name: decode_run(metadata) for name, metadata in sorted(rows)}
+    def baseline(self, name: str) -> RunMetadata:
+        """Return the run of a baseline."""
+        rows = self._ask(BASELINE_QUERY, (name,))
+        if not rows:
+            known = [row[0] for row in self._ask("SELECT name FROM baselines")]
+            fix = suggest_name(name, known) if known else "set one: proctor baseline set NAME RUN"
+            raise RunNotFound(f"there is no baseline {name!r}", fix=fix)
+        return decode_run(rows[0][0])
 
-
-def _baseline(ask: Ask, name: str) -> list[tuple[Any, ...]]:
-    return ask(
-        "SELECT metadata FROM baselines JOIN runs ON runs.id = baselines.run WHERE baselines.name = ?",
-        (name,),
-    )
+    def baselines(self) -> dict[str, RunMetadata]:
+        """Return the runs of all baselines by name."""
+        query = "SELECT baselines.name, metadata FROM baselines JOIN runs ON runs.id = baselines.run"
+        return {name: decode_run(metadata) for name, metadata in sorted(self._ask(query))}
 
 
 def check_baseline_name(name: str) -> None:
@@ -171,8 +182,3 @@ def to_microseconds(when: datetime) -> int:
             f"the date {when.isoformat()} has no time zone", fix="add the time zone: datetime(…, tzinfo=UTC)"
         )
     return (when - EPOCH) // timedelta(microseconds=1)
-
-
-def from_microseconds(began: int) -> datetime:
-    """Return the time for stored microseconds."""
-    return EPOCH + timedelta(microseconds=began)

@@ -15,19 +15,6 @@ import msgspec
 
 from proctor.errors import HistoryError
 from proctor.history import block
-from proctor.history.block import (
-    CONFIGURATION,
-    EPOCH,
-    FIRST_NUMBER,
-    LATENCY,
-    MARK_OF,
-    MARKS,
-    OUTCOME,
-    OUTCOME_BYTE,
-    POSITION,
-    TOKENS,
-    VALUE,
-)
 from proctor.history.damage import BlockChecker, damage_error, decode_stored
 from proctor.history.database import Ask
 from proctor.history.payload import read, sample_in
@@ -48,7 +35,7 @@ from proctor.records.sample import Sample
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
 # The value of each mark in a pass rate.
-_MARK_VALUES = {MARK_OF[outcome]: value for outcome, value in PASS_VALUES.items()}
+_MARK_VALUES = {block.MARK_OF[outcome]: value for outcome, value in PASS_VALUES.items()}
 
 # A place on disk is the id of a block and, in the last bits, the index of a result in the block.
 OFFSET_BITS = 16
@@ -162,10 +149,10 @@ SMALL = ("small", "outcomes")
 NO_CONFIGURATION = -1
 
 # The marks of results by their index in OUTCOMES, and the marks of an evaluator that the run lacks.
-WHOLE = bytes(MARK_OF[outcome] for outcome in OUTCOMES).ljust(256)
-UNKNOWN_EVALUATOR = bytes(MARK_OF["error" if o == "error" else "skipped"] for o in OUTCOMES)
-MISSING = bytes(MARK_OF[outcome] for outcome in ("error", "unscored", "skipped"))
-PASSES = bytes.maketrans(bytes([MARK_OF["passed"], MARK_OF["failed"]]), bytes([1, 0]))
+WHOLE = bytes(block.MARK_OF[outcome] for outcome in OUTCOMES).ljust(256)
+UNKNOWN_EVALUATOR = bytes(block.MARK_OF["error" if o == "error" else "skipped"] for o in OUTCOMES)
+MISSING = bytes(block.MARK_OF[outcome] for outcome in ("error", "unscored", "skipped"))
+PASSES = bytes.maketrans(bytes([block.MARK_OF["passed"], block.MARK_OF["failed"]]), bytes([1, 0]))
 
 T = TypeVar("T")
 
@@ -242,16 +229,16 @@ class StoredResults:
         return Column(
             numbers,
             passes,
-            errors=marks.count(MARK_OF["error"]) + marks.count(MARK_OF["unscored"]),
-            skipped=marks.count(MARK_OF["skipped"]),
+            errors=marks.count(block.MARK_OF["error"]) + marks.count(block.MARK_OF["unscored"]),
+            skipped=marks.count(block.MARK_OF["skipped"]),
             clusters=clusters,
         )
 
     def latencies(self) -> Column:
-        return self._number_column(LATENCY)
+        return self._number_column(block.LATENCY)
 
     def tokens(self) -> Column:
-        return self._number_column(TOKENS)
+        return self._number_column(block.TOKENS)
 
     def _number_column(self, place: int) -> Column:
         """Return a number of each trial; trials without it count as skipped."""
@@ -274,21 +261,24 @@ class StoredResults:
     def figures(self) -> Figures:
         entries = list(zip(*self._entries("sample_ids, clusters, spent"), strict=True))
         _, figures, ids, clusters, spent = entries or [()] * 5
-        columns = list(zip(*figures, strict=True)) or [()] * (FIRST_NUMBER + len(self._evaluators))
+        columns = list(zip(*figures, strict=True)) or [()] * (block.FIRST_NUMBER + len(self._evaluators))
         costs = [each[0] if each else None for each in spent]
         return Figures(
             list(ids),
-            bytes(columns[OUTCOME]),
-            array("d", columns[VALUE]),
-            array("d", columns[LATENCY]),
-            array("d", columns[TOKENS]),
+            bytes(columns[block.OUTCOME]),
+            array("d", columns[block.VALUE]),
+            array("d", columns[block.LATENCY]),
+            array("d", columns[block.TOKENS]),
             to_array(costs) if any(cost is not None for cost in costs) else None,
             list(clusters) if any(clusters) else None,
             {
-                name: array("d", [_MARK_VALUES.get(marks[index], NAN) for marks in columns[MARKS]])
+                name: array("d", [_MARK_VALUES.get(marks[index], NAN) for marks in columns[block.MARKS]])
                 for index, name in enumerate(self._evaluators)
             },
-            {name: array("d", columns[FIRST_NUMBER + index]) for index, name in enumerate(self._evaluators)},
+            {
+                name: array("d", columns[block.FIRST_NUMBER + index])
+                for index, name in enumerate(self._evaluators)
+            },
         )
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
@@ -312,14 +302,7 @@ class StoredResults:
         matches = self._outcome_filter(outcome, evaluator)
         first, last = max(0, offset), max(0, offset) + max(0, limit)
         # Results without a score come first.
-        worst = nsmallest(
-            last,
-            (
-                (figure[VALUE] if figure[VALUE] == figure[VALUE] else -1.0, figure[POSITION], place)
-                for place, figure in self._placed()
-                if matches(figure)
-            ),
-        )
+        worst = nsmallest(last, (_worst_first(*entry) for entry in self._placed() if matches(entry[1])))
         return [self._reader.read(place) for _, _, place in worst[first:]]
 
     def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
@@ -331,14 +314,14 @@ class StoredResults:
             names = enumerate(zip(self._unpacked(figures), block.listed(ids, 0), strict=True))
             for offset, (figure, name) in names:
                 if name == sample_id and self._is_selected(figure):
-                    matches.append((figure[POSITION], key << OFFSET_BITS | offset))
+                    matches.append((figure[block.POSITION], key << OFFSET_BITS | offset))
         return [self._reader.read(place) for _, place in sorted(matches)]
 
     def done(self) -> Iterator[tuple[int, str, str, int]]:
         """Yield the finished trials: position, sample id, configuration, epoch."""
         names = [c.name for c in self._run.configurations]
         for _, figure, sample_id in self._entries("sample_ids"):
-            yield figure[POSITION], sample_id, names[figure[CONFIGURATION]], figure[EPOCH]
+            yield figure[block.POSITION], sample_id, names[figure[block.CONFIGURATION]], figure[block.EPOCH]
 
     def _outcome_filter(
         self, outcome: Outcome | None, evaluator: str | None
@@ -348,28 +331,28 @@ class StoredResults:
             return lambda _figure: True
         if evaluator is None:
             place = OUTCOMES.index(outcome)
-            return lambda figure: figure[OUTCOME] == place
-        mark = MARK_OF[outcome]
+            return lambda figure: figure[block.OUTCOME] == place
+        mark = block.MARK_OF[outcome]
         if evaluator not in self._evaluators:
-            return lambda figure: UNKNOWN_EVALUATOR[figure[OUTCOME]] == mark
+            return lambda figure: UNKNOWN_EVALUATOR[figure[block.OUTCOME]] == mark
         which = self._evaluators.index(evaluator)
-        return lambda figure: figure[MARKS][which] == mark
+        return lambda figure: figure[block.MARKS][which] == mark
 
     def _scores(self, evaluator: str | None) -> tuple[bytes, array[float]]:
         """Return the marks and numbers of an evaluator, or of the results; NaN for missing numbers."""
         if evaluator is not None and evaluator not in self._evaluators:
             return bytes(UNKNOWN_EVALUATOR[outcome] for outcome in self.outcomes()), array("d")
-        at, place = OUTCOME_BYTE, VALUE
+        at, place = block.OUTCOME_BYTE, block.VALUE
         if evaluator is not None:
             which = self._evaluators.index(evaluator)
-            at, place = block.FIRST_MARK + which, FIRST_NUMBER + which
+            at, place = block.FIRST_MARK + which, block.FIRST_NUMBER + which
         numbers, marks = array("d"), bytearray()
         for figures in self._packed():
             marks.extend(self._marks(figures, at))
             numbers.extend(self._numbers(figures, place))
         return bytes(marks if evaluator is not None else marks.translate(WHOLE)), numbers
 
-    def _marks(self, figures: bytes, at: int = OUTCOME_BYTE) -> Iterable[int]:
+    def _marks(self, figures: bytes, at: int = block.OUTCOME_BYTE) -> Iterable[int]:
         return self._select(figures, figures[at :: self._record.size])
 
     def _numbers(self, figures: bytes, place: int) -> Iterable[float]:
@@ -406,7 +389,7 @@ class StoredResults:
         return self._record.iter_unpack(figures)
 
     def _is_selected(self, figure: tuple[Any, ...]) -> bool:
-        return self._configuration is None or figure[CONFIGURATION] == self._configuration
+        return self._configuration is None or figure[block.CONFIGURATION] == self._configuration
 
     def _places(self) -> array[int]:
         """Return the place of each result, in the order of the plan."""
@@ -415,10 +398,10 @@ class StoredResults:
     def _read_places(self) -> array[int]:
         by_position = array("q")
         for place, figure in self._placed():
-            missing = figure[POSITION] + 1 - len(by_position)
+            missing = figure[block.POSITION] + 1 - len(by_position)
             if missing > 0:
                 by_position.frombytes(bytes(8 * missing))
-            by_position[figure[POSITION]] = place
+            by_position[figure[block.POSITION]] = place
         return array("q", [place for place in by_position if place])
 
     def _read_clusters(self) -> list[str] | None:
@@ -476,3 +459,8 @@ class StoredResults:
         if "small" not in self._cache:
             self._cache["small"] = sum(self._sums()) <= MAX_CACHED_RESULTS
         return bool(self._cache["small"])
+
+
+def _worst_first(place: int, figure: tuple[Any, ...]) -> tuple[float, int, int]:
+    value = figure[block.VALUE]
+    return (value if value == value else -1.0), figure[block.POSITION], place

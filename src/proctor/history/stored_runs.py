@@ -77,20 +77,6 @@ def decode_metrics(stored: bytes | None) -> MetricTables:
     return tables.metrics, tables.by_configuration
 
 
-def run_values(run: RunMetadata) -> tuple[Any, ...]:
-    """Return a run as a row; raise an error for values that cannot be stored."""
-    return run.run_id, run.name, run.status, finding.to_microseconds(run.started_at), encode_run(run)
-
-
-def begin(connection: Connection, values: Sequence[Any], run: RunMetadata) -> int:
-    """Store a new run; return the key for its results."""
-    (run_key,) = connection.execute(
-        "INSERT INTO runs (run_id, name, status, began, metadata) VALUES (?, ?, ?, ?, ?) RETURNING id", values
-    ).fetchone()
-    store_properties(connection, run_key, run)
-    return int(run_key)
-
-
 def searchable_properties(run: RunMetadata) -> tuple[dict[str, str], set[str], set[str]]:
     """Return the searchable properties of a run: tags, evaluators and configurations."""
     evaluators = {name for spec in run.evaluators for name in (spec.name, spec.uses)}
@@ -122,7 +108,7 @@ IDS_PER_QUERY = 500
 IN_USE = "a process is working on it"
 
 
-class StoredRuns:
+class StoredRuns(finding.RunFinder):
     """Runs and their results in a database; the base of `SQLiteHistory` and `PostgresHistory`."""
 
     def __init__(self, database: Database) -> None:
@@ -133,9 +119,20 @@ class StoredRuns:
 
     def begin(self, metadata: RunMetadata) -> None:
         """Store a new run."""
-        values = run_values(metadata)
+        with self._begin(metadata):
+            pass
+
+    @contextlib.contextmanager
+    def _begin(self, run: RunMetadata) -> Iterator[tuple[Connection, int]]:
+        """Store a new run in a transaction; yield its connection and the key for the run's results."""
+        values = run.run_id, run.name, run.status, finding.to_microseconds(run.started_at), encode_run(run)
+        columns = "run_id, name, status, began, metadata"
         with self._changing() as connection:
-            begin(connection, values, metadata)
+            (run_key,) = connection.execute(
+                f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?) RETURNING id", values
+            ).fetchone()
+            store_properties(connection, run_key, run)
+            yield connection, run_key
 
     @contextlib.contextmanager
     def import_run(self, metadata: RunMetadata) -> Iterator[Restoration]:
@@ -143,9 +140,7 @@ class StoredRuns:
 
         The run is visible only after the block; other writers wait until then.
         """
-        values = run_values(metadata)
-        with self._changing() as connection:
-            run_key = begin(connection, values, metadata)
+        with self._begin(metadata) as (connection, run_key):
             restored = Restoration(connection, run_key, metadata)
             yield restored
             restored.write()
@@ -203,10 +198,6 @@ class StoredRuns:
             finally:
                 connection.close()
 
-    def find(self, reference: str) -> RunMetadata:
-        """Find a run by its id, its name (the newest), its baseline, "latest", or a prefix of its id."""
-        return finding.find(self._ask, reference, self._database.where)
-
     def report(self, run_id: str) -> EvalReport:
         """Return a stored run; its results are read on demand."""
         metadata = self.find(run_id)
@@ -258,25 +249,6 @@ class StoredRuns:
                     connection.execute("DELETE FROM blocks WHERE id = ?", (key,))
                     connection.executemany(INSERT, rows(run_key, remaining))
 
-    def runs(
-        self,
-        *,
-        limit: int = 20,
-        tags: Mapping[str, str] | None = None,
-        name: str | None = None,
-        configuration: str | None = None,
-        evaluator: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        offset: int = 0,
-    ) -> Sequence[RunMetadata]:
-        """Return stored runs that match all filters, newest first; both dates are inclusive.
-
-        `evaluator` is the name of a score, or of the evaluator that computed it.
-        """
-        filters = finding.RunFilter(name, configuration, evaluator, since, until, tags)
-        return finding.list_runs(self._ask, filters, limit, offset)
-
     def set_baseline(self, name: str, run_id: str) -> RunMetadata:
         """Make a run a baseline, by any reference that `find` accepts; an existing name moves to it."""
         finding.check_baseline_name(name)
@@ -290,14 +262,6 @@ class StoredRuns:
             if not changed.rowcount:
                 raise RunNotFound(f"there is no run {run_id!r}: it was deleted meanwhile")
         return run
-
-    def baseline(self, name: str) -> RunMetadata:
-        """Return the run of a baseline."""
-        return finding.baseline(self._ask, name)
-
-    def baselines(self) -> dict[str, RunMetadata]:
-        """Return the runs of all baselines by name."""
-        return finding.baselines(self._ask)
 
     def drop_baseline(self, name: str) -> None:
         """Delete a baseline; its run stays."""
@@ -324,7 +288,7 @@ class StoredRuns:
         Baselines and runs that a process works on stay. A dry run deletes nothing. `only` restricts the
         deletion to these ids.
         """
-        expired = finding.expired_runs(self._ask, retention, now, name)
+        expired = self._expired_runs(retention, now, name)
         baselines = {run.run_id: each for each, run in self.baselines().items()} if expired else {}
         deleted, staying = [], {}
         for run in expired:

@@ -1,8 +1,9 @@
-"""Check numbers that come from users, files, evaluators and servers."""
+"""Check and read numbers, and guess from a name whether higher is better."""
 
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal, InvalidOperation
 from numbers import Integral, Real
 from typing import Any
@@ -57,3 +58,72 @@ def total_tokens(*counts: Any) -> Any:
     if impossible:
         return impossible[0]
     return sum(map(int, reported)) if reported else None
+
+
+# Differences and shares of larger numbers may overflow.
+MAX_NUMBER = 1e300
+
+
+def as_number(value: Any) -> float | None:
+    """Convert a value to a number: a boolean is 0 or 1; return None for anything but a finite number."""
+    if not isinstance(value, Real):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        # The integer is too large for a float.
+        return None
+    # The comparison is False for NaN.
+    return number if math.fabs(number) <= MAX_NUMBER else None
+
+
+_WORD = re.compile(r"[A-Z]?[a-z]+[0-9]*|[A-Z]+(?![a-z])[0-9]*")
+_LOWER = frozenset(
+    _WORD.findall(
+        "token tokens latency duration time ms seconds cost costs price usd loss perplexity "
+        "toxicity hallucinations error errors failure failures retry retries timeouts"
+    )
+)
+_HIGHER = frozenset(
+    _WORD.findall(
+        "score scores reward rating grade passed success successes accuracy precision recall f1 "
+        "auc auroc throughput tps similarity coherence relevance quality groundedness faithfulness"
+    )
+)
+# As the last word, these make something bad good: tokens_saved, error_free.
+_REDUCING = frozenset(
+    _WORD.findall("saved saving savings avoided prevented fixed resolved recovered free reduced reduction")
+)
+# These words may reverse the meaning of others, or name a setting instead of a measurement.
+_AMBIGUOUS = _REDUCING | frozenset(
+    _WORD.findall(
+        "left remaining limit limits limited budget budgets quota cap max maximum min minimum "
+        "allowed allowance available unused cached cache timeout threshold target without no non "
+        "handled caught corrected improvement gain"
+    )
+)
+_TIMES = frozenset(["s", "sec", "second", "minute", "hour"])
+_WORK = frozenset(["token", "tokens", "request", "requests", "sample", "samples", "words"])
+
+
+def higher_is_better(name: str) -> bool | None:
+    """True if higher is better, False if lower is, None if the name does not tell.
+
+    The last known word decides: an `error_rate` is better lower, a `latency_score` higher. Work per time is
+    better higher, and so is a reduction of something bad, as in `tokens_saved`. Ambiguous words
+    (`tokens_left`, `token_limit`) make it unknown. The result is a guess from English names.
+    """
+    words = [word.lower() for word in _WORD.findall(name)]
+    if "per" in words:
+        index = words.index("per")
+        numerator, denominator = words[:index], words[index + 1 :]
+        if _WORK.intersection(numerator[-1:]) and _TIMES.intersection(denominator):
+            return True
+        words = numerator
+    known = [word for word in words if word in _LOWER or word in _HIGHER]
+    if not known:
+        return None
+    if _AMBIGUOUS.isdisjoint(words):
+        return known[-1] in _HIGHER
+    is_reduction = words[-1] in _REDUCING and words[-2] in _LOWER
+    return True if is_reduction and len(_AMBIGUOUS.intersection(words)) == 1 else None

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from proctor.errors import FieldMissing
-from proctor.records.fields.numbers import as_number
 from proctor.records.fields.path import Path, parse_path
+from proctor.records.numbers import as_number
 
 BASELINE = "baseline"
 _PREFIX = "baseline_"
@@ -53,17 +53,6 @@ class FieldContext:
     >>> context["usage.total_tokens"], context.field_exists("latency_ms")
     (450, False)
     """
-
-    __slots__ = (
-        "_baseline",
-        "_baseline_epochs",
-        "_is_baseline",
-        "_path",
-        "epochs",
-        "field_name",
-        "full_result",
-        "looked_for_baseline",
-    )
 
     def __init__(
         self,
