@@ -58,7 +58,7 @@ def test_a_trend_has_a_point_for_each_run_and_configuration(history: SQLiteHisto
 
 
 def test_a_field_is_found_by_its_name(history: SQLiteHistory) -> None:
-    """Without the word that its metric begins with, and with it; its unit is known."""
+    """With and without the prefix of its metric; its unit is known."""
     found = trend(history, "tokens", name="quiz")
     assert seen(found) == [("q", "default", 100.0)]
     assert (found.kind, found.unit) == ("mean", "tokens")
@@ -94,7 +94,7 @@ def test_runs_of_several_names_are_told_apart(history: SQLiteHistory) -> None:
 def test_a_misspelt_name_is_told(
     history: SQLiteHistory, metric: str, configurations: list[str] | None, said: str
 ) -> None:
-    """It would look like a number that nobody ever took."""
+    """An empty trend would look like a metric that no run has."""
     with pytest.raises(ConfigError) as error:
         trend(history, metric, configurations=configurations)
     import re
@@ -132,7 +132,7 @@ def test_a_run_that_left_trials_out_is_marked(history: SQLiteHistory) -> None:
 
 
 class Unread(SQLiteHistory):
-    """A history whose results nobody may look at."""
+    """A history whose results must not be read."""
 
     def results(self, *_: Any, **__: Any) -> Any:
         raise AssertionError("a result was read")

@@ -198,6 +198,6 @@ def test_objects_known_by_address_only_have_no_fingerprint() -> None:
 
 
 def test_what_json_cannot_hold_is_refused_on_inspection() -> None:
-    """Half a surrogate pair cannot be kept, and the item is named."""
+    """Half of a surrogate pair cannot be stored, and the item is named."""
     with pytest.raises(DatasetError, match="item 0: the sample cannot be written as JSON"):
         Dataset([Sample("1", "\ud800")]).inspect()

@@ -33,13 +33,13 @@ def test_a_missing_file_without_a_similar_one(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    """If the folder is not there either, that is what is told."""
+    """A missing folder is named."""
     with pytest.raises(DatasetError, match="check the folder"):
         Dataset.load(tmp_path / "nowhere" / "a.csv")
 
 
 def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
-    """A folder is refused in words, whatever its name."""
+    """A folder is refused with a reason, whatever its name."""
     (tmp_path / "a.jsonl").mkdir()
     with pytest.raises(DatasetError, match="this is a folder, not a file"):
         JSONLDataset(tmp_path / "a.jsonl")
@@ -53,7 +53,7 @@ def test_a_pipe_cannot_be_read_twice(tmp_path: Path) -> None:
 
 
 def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that may not be read says so."""
+    """A file without read permission is reported."""
     path = tmp_path / "a.jsonl"
     path.touch()
     dataset = JSONLDataset(path)
@@ -68,7 +68,7 @@ def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("name", ["file/a.jsonl", "a\0b.jsonl"])
 def test_a_path_that_makes_no_sense(name: str, tmp_path: Path) -> None:
-    """What the system says of a strange path is passed on."""
+    """The system's message about an invalid path is shown."""
     (tmp_path / "file").touch()
     with pytest.raises(DatasetError, match="the file cannot be read: "):
         JSONLDataset(tmp_path / name)

@@ -42,7 +42,7 @@ def test_every_place_a_key_can_go() -> None:
 
 
 def test_all_faults_of_a_mapping_are_reported_together() -> None:
-    """Unknown fields, two keys for one place, and a whole beside its part are refused together."""
+    """Unknown fields, two keys for one field, and a field with one of its keys are refused together."""
     mapping: dict[str, Any] = {
         "a": "input",
         "b": "input",
@@ -95,5 +95,5 @@ def test_a_mapping_is_a_dict() -> None:
     ],
 )
 def test_typos_are_distinguished_from_other_words(key: str, field: str | None) -> None:
-    """A key near to a field is a slip; ordinary names of columns are not."""
+    """A key similar to a field is a typo; ordinary column names are not."""
     assert guess_field(key) == field

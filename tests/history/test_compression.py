@@ -17,7 +17,7 @@ from tests.records.examples import run_of, scored
 
 
 def stored(history: SQLiteHistory, results: list[EvalResult]) -> int:
-    """How many bytes the whole results take."""
+    """Return the stored size of all results in bytes."""
     history.begin(run_of("r"))
     with history.writer("r") as writer:
         for place, result in enumerate(results):

@@ -1,4 +1,4 @@
-"""A damaged history is told in words: whatever bytes are wrong, no error is of our own making."""
+"""A damaged history is reported with a `ProctorError`, whatever bytes are wrong."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_an_intact_history_is_read(whole: Path, tmp_path: Path) -> None:
 @example(316)  # SQLite's own message quotes half a character
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_wrong_bytes_anywhere_in_the_file(whole: Path, tmp_path: Path, seed: int) -> None:
-    """Flipped bytes, zeros, noise or a missing end: read as far as it goes, or told in words."""
+    """Flipped bytes, zeros, noise or a missing end are read or reported."""
     chance = random.Random(seed)
     data = bytearray(whole.read_bytes())
     start = chance.randrange(len(data))

@@ -60,7 +60,7 @@ def test_a_file_that_is_not_a_database_is_refused_and_unchanged(tmp_path: Path) 
 
 
 def test_the_database_of_another_program_is_refused_and_unchanged(tmp_path: Path) -> None:
-    """Nobody wants our tables among theirs, nor their journal mode changed."""
+    """Neither tables nor the journal mode of another program's database are changed."""
     path = tmp_path / "app.db"
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE customers (name TEXT)")
@@ -92,7 +92,7 @@ def test_a_folder_or_a_path_through_a_file_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_may_not_be_written_is_refused(
     tmp_path: Path,
 ) -> None:  # pragma: no cover - not as root
-    """Missing permission is told as such."""
+    """A missing permission is the reason in the error."""
     tmp_path.chmod(0o500)
     assert "the history cannot be opened" in refusal(tmp_path / "h.db").what
     tmp_path.chmod(0o700)
@@ -134,7 +134,7 @@ def test_opening_waits_for_others(kind: str, tmp_path: Path) -> None:
 
 
 def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
-    """Whoever comes first makes the tables, and nobody is turned away."""
+    """The first process creates the tables, and no process fails."""
     versions: list[int] = []
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""What is deleted is gone: not only from the tables, but from the bytes of the file."""
+"""Deleted content is removed from the tables and from the bytes of the file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def history(tmp_path: Path) -> Iterator[SQLiteHistory]:
 
 
 def raw(history: SQLiteHistory) -> bytes:
-    """All bytes of the file, of its log and of what else lies beside it."""
+    """Return all bytes of the file, of its log and of other files next to it."""
     files = sorted(history.path.parent.glob(history.path.name + "*"))
     return b"".join(file.read_bytes() for file in files if file.is_file())
 
@@ -54,14 +54,14 @@ def store(history: SQLiteHistory, run_id: str, count: int = 600) -> list[bytes]:
 
 
 def test_a_deleted_run_leaves_no_byte_in_the_file(history: SQLiteHistory) -> None:
-    """Neither results nor names, neither in the file nor in its log; the others are whole."""
+    """Neither results nor names, neither in the file nor in its log; other runs are intact."""
     gone, stays = store(history, "gone"), store(history, "stays")
     before = raw(history)
     assert sum(piece in before for piece in gone) > 50
     history.delete("gone")
     after = raw(history)
     assert [piece for piece in gone if piece in after] == []
-    # Not all: where a value goes on on another page, a piece of it may stand on both.
+    # Not all: a piece may cross the border of two pages.
     assert sum(piece in after for piece in stays) > 50
     assert len(list(history.results("stays"))) == 600
 
@@ -81,7 +81,7 @@ def test_pruned_runs_leave_no_byte_in_the_file(history: SQLiteHistory) -> None:
 def test_a_run_claimed_or_named_during_pruning_stays(
     history: SQLiteHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After prune has looked, and before it deletes; it is told as if it had been so before."""
+    """Between the selection and the deletion; the reason is the same as before it."""
     for run_id in ("busy", "named", "gone"):
         store(history, run_id, 1)
         history.drop_baseline(f"baseline-of-{run_id}")
@@ -104,7 +104,7 @@ def test_a_run_claimed_or_named_during_pruning_stays(
 def test_a_reader_delays_the_log_but_not_the_deletion(
     history: SQLiteHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While somebody reads on, the deletion is done and returns; with the next one all is gone."""
+    """The deletion returns during a read; the next one removes the remaining bytes."""
     monkeypatch.setattr(sqlite_database, "SCRUB_SECONDS", 0.1)
     pieces = store(history, "gone")
     store(history, "next", 1)

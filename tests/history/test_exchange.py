@@ -30,7 +30,7 @@ def test_a_server_stores_what_the_file_stored(tmp_path: Path, url: str, as_: For
 
 
 def test_a_damaged_file_leaves_nothing_on_a_server(tmp_path: Path, url: str) -> None:
-    """The run it breaks off in is not there, and comes in whole later."""
+    """The incomplete run is not stored, and can be imported later."""
     here, there = SQLiteHistory(tmp_path / "h.db"), PostgresHistory(url)
     results = [EvalResult(Trial(Sample(f"s{n}", n), n), {"exact": Score(1.0, True)}) for n in range(700)]
     store_run(here, make_run("r1"), results)

@@ -91,7 +91,7 @@ def test_released_migrations_are_unchanged() -> None:
 
 @pytest.mark.parametrize("version", range(1, NEWEST))
 def test_a_file_of_every_older_version_is_opened(version: int, tmp_path: Path) -> None:
-    """Runs, tags, results and outputs are all there, and new results stand beside old ones."""
+    """Runs, tags, results and outputs are all there, and new results can be added."""
     path = tmp_path / "h.db"
     written_by(version, path)
     history = SQLiteHistory(path)

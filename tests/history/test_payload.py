@@ -81,7 +81,7 @@ def test_any_value_in_any_field_is_stored_in_some_form(value: Any) -> None:
 
 
 def test_values_that_cannot_be_stored_are_described() -> None:
-    """The repr is kept, cut to a bearable length, or at least the type."""
+    """The repr is stored, shortened if necessary, or at least the type."""
     outputs = [written(EvalResult(Trial(Sample("s", "?"), value)))[1].output for value in STRANGE[:2]]
     assert [output["$type"] for output in outputs] == ["list", "dict"]
     assert "which cannot be shown" in outputs[0]["$repr"]
@@ -97,7 +97,7 @@ KEPT: list[Any] = [10**5_000, 2**100, "\ud800" * 20_000, {"\udfff": 1}, b"\xff"]
 
 @pytest.mark.parametrize("value", KEPT, ids=range(len(KEPT)))
 def test_values_that_json_lacks_are_restored(value: Any) -> None:
-    """Numbers of any length and halves of characters are kept whole."""
+    """Large numbers and single surrogates are restored."""
     assert read(written(EvalResult(Trial(Sample("s", "?"), value)))[0]).output == value
 
 
@@ -178,7 +178,7 @@ def test_a_valid_result_is_stored_unchanged(name: str, output: str) -> None:
 
 @pytest.mark.parametrize("part", ODD_PARTS[:4], ids=range(4))
 def test_an_event_that_cannot_be_stored_costs_only_itself(part: dict[str, Any]) -> None:
-    """The other events stay as they are, and what the odd one holds is kept as far as it goes."""
+    """Other events are unchanged, and the content of the invalid event is stored as far as possible."""
     (odd,) = part["session"]
     sound = ToolCall("open", {"page": 1}, result="ok")
     session = Session([sound, odd, Message("user", "hi")])

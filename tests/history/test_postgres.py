@@ -1,4 +1,4 @@
-"""The history on a server: what it has beside the contract (`test_contract.py`)."""
+"""The history on a server: tests in addition to the contract (`test_contract.py`)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_address_of_a_server_opens_a_server(
 
 
 def test_the_command_line_takes_an_address(url: str, tmp_path: Path) -> None:
-    """A run is kept on the server, listed from there, and nothing is written here."""
+    """A run is stored and listed on the server, and no local file is written."""
     (tmp_path / "data.jsonl").write_text('{"id": "a", "input": "x", "expected": "X"}\n')
     (tmp_path / "app.py").write_text("def shout(text):\n    return text.upper()\n")
     done = proctor(
@@ -70,7 +70,7 @@ def test_the_command_line_takes_an_address(url: str, tmp_path: Path) -> None:
 
 
 def test_reading_creates_no_schema(url: str) -> None:
-    """Whoever only looks needs no rights, and leaves nothing behind."""
+    """Reading needs no write permission, and creates nothing."""
     history = PostgresHistory(url)
     assert list(history.runs()) == []
     assert history.is_claimed("r") is False
@@ -95,7 +95,7 @@ def test_the_tables_lie_in_a_schema_of_their_own(postgres: PostgresServer) -> No
 
 
 def test_many_may_open_a_new_database_at_once(url: str) -> None:
-    """Whoever comes first makes the tables, and nobody is turned away."""
+    """The first process creates the tables, and no process fails."""
     opened: list[int] = []
 
     def work() -> None:
@@ -126,7 +126,7 @@ def test_a_newer_schema_is_refused(history: PostgresHistory) -> None:
 
 
 def test_conflicting_objects_are_reported(url: str) -> None:
-    """A schema of that name that is not ours is left alone, as a whole."""
+    """A schema of that name from another program is not changed."""
     connection = PostgresDatabase(url)._connect()
     connection.execute("CREATE SCHEMA proctor")
     connection.execute("CREATE TABLE proctor.tags (mine TEXT)")
@@ -166,14 +166,14 @@ def test_a_password_is_never_shown(url: str, history: PostgresHistory) -> None:
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The core does not need it, and says what to install."""
+    """The core works without it, and the error names the extra to install."""
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(MissingExtra, match=r"a history on PostgreSQL needs the package 'psycopg'"):
         open_history("postgresql://127.0.0.1/x")
 
 
 def test_values_that_the_server_cannot_store_are_refused(history: PostgresHistory) -> None:
-    """PostgreSQL has no texts with a zero byte: such a tag is told, and nothing is stored."""
+    """PostgreSQL has no text with a zero byte: such a tag is an error, and nothing is stored."""
     with pytest.raises(HistoryError, match="the history cannot be written: "):
         history.begin(run_of("r", tags={"key": "a\x00b"}))
     assert list(history.runs()) == []
@@ -205,7 +205,7 @@ def test_a_run_that_has_lost_its_claim_writes_no_more(history: PostgresHistory) 
 
 
 def test_a_restarted_server_is_used_again() -> None:
-    """Who looks or begins later does not notice; a run that was writing is told to resume."""
+    """Later queries work; a run that was writing ends with the advice to resume it."""
     pytest.importorskip("psycopg")
     with PostgresServer() as server:
         history = PostgresHistory(server.database())

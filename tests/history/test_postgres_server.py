@@ -64,7 +64,7 @@ def test_a_server_that_does_not_run_says_so() -> None:
 
 
 def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
-    """Even if that dies without a word, neither process nor folder stays."""
+    """Even if that process is killed, neither process nor folder remains."""
     leaver = start(LEAVER, cwd=tmp_path)
     said, errors = leaver.communicate(timeout=120)
     assert leaver.returncode == 1, errors
@@ -85,7 +85,7 @@ def test_a_missing_program_is_reported_with_what_to_install(monkeypatch: pytest.
 
 
 def test_a_server_that_cannot_start_shows_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What initdb or the server says is passed on, and the folder is gone."""
+    """The message of initdb or the server is shown, and the folder is removed."""
     monkeypatch.setattr(PostgresServer, "_options", lambda self: ["-c", "nonsense=1"])
     server = PostgresServer()
     with pytest.raises(UsageError, match=r'could not be started; [^"]*"nonsense"'):

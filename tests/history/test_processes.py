@@ -70,7 +70,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def soon_free(history: History, run_id: str) -> bool:
-    """True as soon as nobody holds a run: a server takes a moment to notice a death."""
+    """Wait until a run is free: a server takes a moment to notice that a process died."""
     limit = time.monotonic() + 60
     while history.is_claimed(run_id):
         if time.monotonic() > limit:
@@ -100,7 +100,7 @@ def test_a_run_is_claimed_by_one_process_until_it_dies(where: str, tmp_path: Pat
 
 
 def test_a_claim_ends_with_its_block_however_that_ends(tmp_path: Path) -> None:
-    """No lock and no file stays behind, after an error neither."""
+    """Neither lock nor file remains, even after an error."""
     history = SQLiteHistory(tmp_path / "h.db")
     for error in (KeyError("no"), KeyboardInterrupt()):
         with pytest.raises(type(error)), history.claim("r"):
@@ -110,7 +110,7 @@ def test_a_claim_ends_with_its_block_however_that_ends(tmp_path: Path) -> None:
 
 
 def test_checking_a_claim_does_not_block_it(tmp_path: Path) -> None:
-    """Many who look see nobody but a holder, and who wants to hold the run gets it."""
+    """Concurrent checks see only real claims, and a claim succeeds despite them."""
     history = SQLiteHistory(tmp_path / "h.db")
     (tmp_path / "h.db.locks").mkdir()
     (tmp_path / "h.db.locks" / "left behind.lock").touch()
@@ -172,7 +172,7 @@ def test_only_one_thread_claims_a_run_at_a_time(tmp_path: Path) -> None:
 
 
 def test_processes_that_write_at_once_lose_nothing(where: str, tmp_path: Path) -> None:
-    """All begin in a history that is not there yet, and every result of each is kept."""
+    """They start in a history that does not exist yet, and no result is lost."""
     names = [f"r{number}" for number in range(4)]
     writers = [start(WRITER, where, name, 100, cwd=tmp_path) for name in names]
     for writer in writers:

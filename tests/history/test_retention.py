@@ -1,4 +1,4 @@
-"""How long runs are kept, from the definition that says it to the database that deletes them."""
+"""Retention, from the option of a definition to the deletion in the database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOMENT = timedelta(microseconds=1)
 
 
 class SetClock:
-    """A clock that stands where it is put."""
+    """A clock that shows the time it was set to."""
 
     def __init__(self) -> None:
         self.time = datetime.now(UTC)
@@ -59,7 +59,7 @@ def left(where: Any, name: str = "exam") -> list[str]:
 
 
 def test_of_150_saved_runs_the_last_100_remain(where: Any) -> None:
-    """The hundredth from the end stays, the one before it is gone; another name is untouched."""
+    """The last hundred stay, older ones are deleted, and other names are unaffected."""
     history: Any = open_history(where)
     # Most of them are stored in one transaction; single saves take much longer.
     before = [f"r{number:03}" for number in range(97)]

@@ -1,4 +1,4 @@
-"""The history in a file: what it has beside the contract (`test_contract.py`)."""
+"""The history in a file: tests in addition to the contract (`test_contract.py`)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_reading_creates_nothing(history: SQLiteHistory) -> None:
 
 
 def test_deleting_a_run_deletes_all_its_data(history: SQLiteHistory) -> None:
-    """Results and tags go too; other runs and kept outputs stay."""
+    """Results and tags are deleted too; other runs and cached outputs stay."""
     for run_id in ("r1", "r2"):
         history.begin(run_of(run_id, tags={"t": "1"}))
         with history.writer(run_id) as writer:
@@ -126,7 +126,7 @@ def test_one_id_cannot_be_begun_twice(history: SQLiteHistory) -> None:
     "wrong", [{"tags": {"n": 1}}, {"options": RunOptions(concurrency=0)}, {"status": "lost"}, {"name": None}]
 )
 def test_a_run_that_could_not_be_read_back_is_refused(history: SQLiteHistory, wrong: dict[str, Any]) -> None:
-    """One bad value must not hide the whole history, so it is refused before it is stored."""
+    """A run that cannot be decoded would hide the others, so it is refused before it is stored."""
     good = run_of("good")
     history.begin(good)
     bad = msgspec.structs.replace(good, run_id="bad", **wrong)
@@ -138,7 +138,7 @@ def test_a_run_that_could_not_be_read_back_is_refused(history: SQLiteHistory, wr
 
 
 def test_a_failed_change_changes_nothing(history: SQLiteHistory) -> None:
-    """A full disk is an error of the history, and the transaction is undone as a whole."""
+    """A full disk is an error of the history, and the transaction is rolled back."""
     history.begin(run_of("r1"))
     pages = history._connection.execute("PRAGMA page_count").fetchone()[0]
     history._connection.execute(f"PRAGMA max_page_count = {pages}")
@@ -154,7 +154,7 @@ def test_a_failed_change_changes_nothing(history: SQLiteHistory) -> None:
 
 
 def test_a_temporary_history_goes_away_with_its_last_user() -> None:
-    """The folder is removed when neither the history nor its results are held any more."""
+    """The folder is deleted with the last reference to the history and its results."""
     history = SQLiteHistory.temporary()
     folder = history.path.parent
     history.begin(run_of("r"))

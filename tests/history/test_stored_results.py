@@ -120,7 +120,7 @@ def test_many_results_lie_in_several_blocks(tmp_path: Path, monkeypatch: pytest.
 
 
 def shuffled(history: StoredRuns, count: int) -> Results:
-    """A run of so many results that were finished in no order."""
+    """Make a run whose results finished in random order."""
     order = Random(1).sample(range(count), count)
     history.begin(run_of("mixed"))
     with history.writer("mixed") as writer:
@@ -173,7 +173,7 @@ def test_a_result_larger_than_the_memory_limit_is_read(
 
 
 def test_large_columns_are_not_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond a size the answers are read anew, and are the same."""
+    """Columns of large runs are read again each time, and are the same."""
     monkeypatch.setattr(stored_results, "MAX_CACHED_RESULTS", 1)
     history = SQLiteHistory(tmp_path / "h.db")
     results = [scored("a", 1.0), scored("b", 0.0)]
@@ -210,7 +210,7 @@ def test_answers_agree_with_each_other_while_results_come_in(tmp_path: Path) -> 
 
 
 def test_results_keep_a_temporary_history_alive() -> None:
-    """The results of a history that nobody else holds can still be read."""
+    """The results of a history without other references can still be read."""
     results = stored(SQLiteHistory.temporary(), (run_of(), [failed("a"), scored("b", 1.0)]))
     assert [result.sample_id for result in results.only("default")] == ["a", "b"]
 

@@ -60,7 +60,7 @@ def test_results_are_durable_soon_without_a_flush(history: SQLiteHistory) -> Non
 
 
 def test_when_the_block_ends_everything_is_durable(history: SQLiteHistory) -> None:
-    """Thousands of results in groups of all sizes, and outputs to be reused."""
+    """Results in groups of all sizes, and cached outputs."""
     count = 2 * 512 + 64 + 8 + 3
     with history.writer("r") as writer:
         for position in range(count):
@@ -86,7 +86,7 @@ def test_added_results_are_durable_if_the_block_fails(history: SQLiteHistory) ->
 
 
 def test_flushing_and_closing_without_results_returns(history: SQLiteHistory) -> None:
-    """Nothing pending, nothing to wait for, as often as one likes."""
+    """Without pending results there is nothing to wait for."""
     with history.writer("r") as writer:
         writer.flush()
         writer.flush()
@@ -95,7 +95,7 @@ def test_flushing_and_closing_without_results_returns(history: SQLiteHistory) ->
 
 
 def test_several_threads_may_flush_at_once(history: SQLiteHistory) -> None:
-    """Every one of them returns when what it added is durable."""
+    """Each `flush` returns when the thread's own results are durable."""
     found: list[bool] = []
     with history.writer("r") as writer:
 
@@ -116,7 +116,7 @@ def test_several_threads_may_flush_at_once(history: SQLiteHistory) -> None:
 def test_a_writer_that_cannot_keep_up_says_so(
     history: SQLiteHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behind is a queue longer than the limit, until it is written."""
+    """The writer is lagging while its queue is longer than the limit."""
     monkeypatch.setattr(writer_module, "BEHIND_AT", 3)
     blocker = sqlite3.connect(history.path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
@@ -167,7 +167,7 @@ def test_ruling_9_of_many_results_for_one_place_the_first_is_counted(
 
 
 def full_disk(writer: writer_module.GroupWriter) -> None:
-    """From now on the writer's file may not grow."""
+    """Keep the writer's file from growing."""
     pages = writer._connection.execute("PRAGMA page_count").fetchone()[0]
     writer._connection.execute(f"PRAGMA max_page_count = {pages}")
 
@@ -178,7 +178,7 @@ def big(number: int) -> EvalResult:
 
 
 def test_a_full_disk_is_reported_and_committed_results_stay(history: SQLiteHistory) -> None:
-    """Every way to the writer says so, and the run can be resumed where it stopped."""
+    """Every method of the writer raises the error, and the run can be resumed."""
 
     def run() -> None:
         with history.writer("r") as writer:

@@ -83,7 +83,7 @@ def test_the_columns_of_known_results(stored: Any) -> None:
 
 
 def test_columns_in_memory_are_the_same(stored: Any) -> None:
-    """Held in memory and read from the history, whole or of one configuration."""
+    """In memory and from the history, for all results or one configuration."""
     held = ResultList(list(stored))
     assert plain(held.figures()) == plain(stored.figures())
     name = held[0].trial.configuration

@@ -1,4 +1,4 @@
-"""What only a machine can read is told to a judge in a few words, and nothing else is."""
+"""Binary data is described to a judge in short; everything else is unchanged."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def in_text(value: Any) -> str:
     ],
 )  # fmt: skip
 def test_media_of_every_kind_are_described(part: Any, told: str) -> None:
-    """Kind, media type and length; what else stands there, such as a name, stays."""
+    """Kind, media type and length; other values, such as a name, stay."""
     assert in_text(part) == told
     assert render_transcript([Message("user", [{"type": "text", "text": "Look:"}, part])]) == (
         f"[1] user:\n    Look:\n    {told}"
@@ -101,7 +101,7 @@ def test_images_of_tool_calls_are_described() -> None:
     ],
 )
 def test_readable_content_is_unchanged(part: Any) -> None:
-    """Addresses, texts, and whatever nobody says is a picture."""
+    """URLs, texts, and data that is not declared as media."""
     assert "characters)" not in in_text(part)
     assert "a" * 200 in in_text(part) or "Many words." in in_text(part)
 
@@ -120,7 +120,7 @@ WRAPPED = "\n".join(DATA[at : at + 76] for at in range(0, len(DATA), 76))
     ],
 )
 def test_data_without_a_type_is_recognised_by_its_form(result: Any, told: str) -> None:
-    """In the JSON of a tool and in its texts, whole or broken into lines; for judges and people."""
+    """In the JSON and the texts of a tool, on one line or several; for judges and people."""
     call = ToolCall("shoot", {}, result=result)
     assert render_transcript([call]) == f"[1] tool shoot({{}}) returned:\n    {told}"
     assert for_people(Session([call])) == f"tool shoot()\n    {told}"

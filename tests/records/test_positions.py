@@ -10,7 +10,7 @@ from proctor.records.order import Positions
 
 @given(st.lists(st.integers(0, 100_000)), st.lists(st.integers(0, 100_000)))
 def test_positions_are_a_set_of_numbers(added: list[int], asked: list[int]) -> None:
-    """Adding says whether the position was free; asking agrees with an ordinary set."""
+    """`add` returns whether the position was free; `in` agrees with a plain set."""
     taken, model = Positions(), set[int]()
     for position in added:
         assert taken.add(position) == (position not in model)

@@ -33,7 +33,7 @@ def _repeats(content: Any, **answer: Any) -> bool:
     ],
 )
 def test_a_result_is_the_same_in_text_and_as_data(content: Any, result: Any) -> None:
-    """A message that says what its call has as result is not shown again."""
+    """A message that repeats the result of its call is not shown again."""
     assert _repeats(content, result=result)
 
 
@@ -41,7 +41,7 @@ def test_a_result_is_the_same_in_text_and_as_data(content: Any, result: Any) -> 
     "content", ["ERROR: output truncated", {"rows": 11}, '{"rows": 11}', [{"type": "image"}], None, ""]
 )
 def test_what_the_model_saw_is_shown_where_it_differs_from_the_result(content: Any) -> None:
-    """A text beside data, or other data, is no repetition: a judge reads both."""
+    """Text next to data, or other data, is not a repetition: a judge sees both."""
     assert not _repeats(content, result=ROWS)
 
 

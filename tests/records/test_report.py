@@ -1,4 +1,4 @@
-"""Rates, means and bounds: worked out by hand."""
+"""Rates, means and bounds of known results."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_ruling_3_the_strict_rate_is_never_above_the_other(
 
 
 def test_a_report_takes_results_metadata_and_metrics() -> None:
-    """Lists become results; tables are copied, so that nobody changes them from outside."""
+    """Lists become results; tables are copied, so that later changes have no effect."""
     metrics = {"pass_rate": MetricValue(1.0, 1, kind="rate")}
     results = ResultList([scored("a", 1.0)])
     report = EvalReport(results, run_of("r1"), metrics, {"default": metrics})

@@ -1,4 +1,4 @@
-"""Results in memory: columns, pages and counts worked out by hand."""
+"""Results in memory: columns, pages and counts of known results."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_without_a_name_the_column_holds_the_combined_scores() -> None:
 
 
 def test_clusters_are_returned_only_if_results_share_one() -> None:
-    """Epochs of one sample and samples of one cluster do; each value then says which is its."""
+    """Epochs of one sample and samples of one cluster share a cluster."""
     sample: Sample[str, str] = Sample("a", "?", metadata={"cluster": "doc"})
     usage = Usage(1, 1)
     twin = EvalResult(Trial(sample, "!", usage=usage), {"exact": Score(1.0, True)})
@@ -96,7 +96,7 @@ def test_tokens_come_from_trials_that_report_usage() -> None:
 
 
 def test_error_kinds_are_counted_the_most_frequent_first() -> None:
-    """Ties stand in the order of their names."""
+    """Ties are in the order of their names."""
     assert list(MIXED.error_kinds().items()) == [("TimeoutError", 2), ("KeyError", 1)]
     tied = ResultList([failed("a", kind="Z"), failed("b", kind="A")])
     assert list(tied.error_kinds()) == ["A", "Z"]
@@ -126,7 +126,7 @@ def test_pages_show_the_worst_first() -> None:
     ],
 )
 def test_an_outcome_of_one_evaluator(result: EvalResult, outcome: str) -> None:
-    """The same five words, asked of one evaluator and of the whole."""
+    """The same five outcomes for one evaluator and for the result."""
     assert find_outcome(result, "exact") == outcome
     assert find_outcome(result) == outcome
 

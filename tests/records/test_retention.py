@@ -1,4 +1,4 @@
-"""How long runs are kept: within the days, or within the count."""
+"""Retention of runs: by days, or by count."""
 
 from __future__ import annotations
 

@@ -222,6 +222,6 @@ def test_a_score_of_another_epoch_leaves_nothing_undecided() -> None:
 
 
 def test_a_combination_of_nothing_is_skipped() -> None:
-    """Nothing was said, so nothing is combined: never 0, never 1."""
+    """Without scores there is no value: neither 0 nor 1."""
     assert combine_all({}).status == combine_any({}).status == "skipped"
     assert combine_all({"s": Score.skipped("no key")}).reason == "no key"

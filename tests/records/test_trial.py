@@ -1,4 +1,4 @@
-"""A result's verdict and its score are one thing told twice."""
+"""A result's verdict and its score always agree."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_ruling_1_the_verdict_always_agrees_with_the_score(
     ],
 )
 def test_outcomes_of_known_scores(result: EvalResult, outcome: Outcome, value: float | None) -> None:
-    """One word for every way a result can come out."""
+    """Every result has exactly one outcome."""
     assert result.verdict() == (outcome, value)
 
 
@@ -59,7 +59,7 @@ def test_the_only_score_is_the_score() -> None:
 
 
 def test_a_failed_trial_says_why() -> None:
-    """Kind and message stand in the result's error and in its score's reason."""
+    """The result's error and its score's reason have kind and message."""
     result = failed("s", latency_ms=7.5)
     assert (result.success, result.output, result.latency_ms) == (False, None, 7.5)
     assert result.error == result.score.reason == "TimeoutError: too slow"
