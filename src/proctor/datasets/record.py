@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -249,12 +249,15 @@ def read_items(items: Iterable[Any], reader: RecordReader) -> Rows:
 def read_typed(rows: Rows, reader: RecordReader, locate: Locate) -> Iterator[tuple[int, Sample[Any, Any]]]:
     """Yield converted samples with their positions; the first invalid one raises an error."""
 
-    def report(position: int, faults: Sequence[Fault]) -> None:
+    def report(position: int, faults: Sequence[Fault]) -> NoReturn:
         raise sample_error(locate(position), faults) from None
 
+    if not reader.types_declared:
+        yield from rows(report)
+        return
     for position, sample in rows(report):
         try:
-            typed = reader.typed(sample) if reader.types_declared else sample
+            typed = reader.typed(sample)
         except InvalidRecord as invalid:
             report(position, invalid.faults)
         yield position, typed

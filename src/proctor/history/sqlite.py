@@ -11,10 +11,9 @@ import sqlite3
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from proctor.errors import HistoryError
@@ -47,7 +46,8 @@ class SQLiteConnection(sqlite3.Connection):
 
 def may_be_read_only(error: BaseException, path: Path) -> bool:
     """Tell whether a file that could not be opened normally may be readable."""
-    if not path.is_file() or not os.access(path, os.R_OK, effective_ids=_has_effective_ids()):
+    can_check = os.access in os.supports_effective_ids
+    if not path.is_file() or not os.access(path, os.R_OK, effective_ids=can_check):
         return False
     if isinstance(error, OSError):
         return True
@@ -55,7 +55,7 @@ def may_be_read_only(error: BaseException, path: Path) -> bool:
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in _REFUSED
 
 
-def open_read_only(path: Path, open_normally: Callable[[Path], SQLiteConnection]) -> SQLiteConnection:
+def open_read_only(path: Path) -> SQLiteConnection:
     """Open a read-only connection.
 
     SQLite needs files next to the database for its write-ahead log. If it cannot create them, a database
@@ -67,29 +67,33 @@ def open_read_only(path: Path, open_normally: Callable[[Path], SQLiteConnection]
         connection = _try_open(path, options)
         if connection is not None:
             return connection
-    return _open_copy(path, log if has_log else None, open_normally)
+    return _open_copy(path, log if has_log else None)
 
 
 def _try_open(path: Path, options: str) -> SQLiteConnection | None:
-    connection: Any = None
-    try:
-        connection = sqlite3.connect(
-            f"file:{quote(str(path.absolute()))}?{options}",
-            uri=True,
-            timeout=BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-            factory=SQLiteConnection,
-        )
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        connection.execute("SELECT count(*) FROM runs").fetchone()
-        if version == migrations("sqlite")[-1][0]:
-            return connection  # type: ignore[no-any-return]
-    except (sqlite3.Error, UnicodeDecodeError):
-        pass
-    if connection is not None:
+    with contextlib.suppress(sqlite3.Error, UnicodeDecodeError):
+        connection = _open(f"file:{quote(str(path.absolute()))}?{options}", uri=True)
+        try:
+            connection.execute("SELECT count(*) FROM runs").fetchone()
+            if _version(connection) == migrations("sqlite")[-1][0]:
+                return connection
+        except BaseException:
+            connection.close()
+            raise
         connection.close()
     return None
+
+
+def _open(path: Path | str, *, uri: bool = False) -> SQLiteConnection:
+    connection: SQLiteConnection = sqlite3.connect(
+        path,
+        uri=uri,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=SQLiteConnection,
+    )
+    return connection
 
 
 def shown_path(path: Path) -> str:
@@ -101,9 +105,7 @@ def shown_path(path: Path) -> str:
         return str(path)
 
 
-def _open_copy(
-    path: Path, log: Path | None, open_normally: Callable[[Path], SQLiteConnection]
-) -> SQLiteConnection:
+def _open_copy(path: Path, log: Path | None) -> SQLiteConnection:
     """Open a copy in a temporary folder, which is deleted with the connection."""
     folder = tempfile.mkdtemp(prefix="proctor-")
     try:
@@ -111,7 +113,7 @@ def _open_copy(
         for source, name in ((path, copy.name), (log, f"{copy.name}-wal")):
             if source is not None:
                 shutil.copyfile(source, Path(folder) / name)
-        connection = open_normally(copy)
+        connection = open_database(copy)
         connection.execute("PRAGMA query_only = ON")
     except (OSError, sqlite3.Error, HistoryError) as error:
         shutil.rmtree(folder, ignore_errors=True)
@@ -123,10 +125,6 @@ def _open_copy(
         ) from error
     weakref.finalize(connection, shutil.rmtree, folder, ignore_errors=True)
     return connection
-
-
-def _has_effective_ids() -> bool:
-    return os.access in os.supports_effective_ids
 
 
 # Windows has no flock; runs are not locked there.
@@ -278,7 +276,7 @@ def open_database(path: Path) -> SQLiteConnection:
     # SQLite's message about a damaged file may quote bytes that are not text.
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         if may_be_read_only(error, path):
-            return open_read_only(path, open_database)
+            return open_read_only(path)
         raise HistoryError(
             f"the history cannot be opened: {error}", where=shown_path(path), fix=OTHER_FILE
         ) from error
@@ -286,9 +284,7 @@ def open_database(path: Path) -> SQLiteConnection:
 
 
 def _connect(path: Path) -> SQLiteConnection:
-    connection: Any = sqlite3.connect(
-        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=SQLiteConnection
-    )
+    connection = _open(path)
     try:
         _refuse_foreign(connection, path)
         _use_write_ahead_log(connection)
@@ -299,8 +295,7 @@ def _connect(path: Path) -> SQLiteConnection:
     except BaseException:
         connection.close()
         raise
-    typed: SQLiteConnection = connection
-    return typed
+    return connection
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from heapq import nsmallest
 from itertools import chain, compress
-from operator import eq
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -27,6 +26,7 @@ from proctor.records.results import (
     ModelUsage,
     count_outcomes,
     list_shared_clusters,
+    make_number_column,
     sort_tally,
     to_array,
 )
@@ -244,13 +244,7 @@ class StoredResults:
         """Return a number of each trial; trials without it count as skipped."""
         self._forget_large()
         parts = (self._numbers(figures, place) for figures in self._packed())
-        numbers, clusters = array("d", chain.from_iterable(parts)), self.clusters()
-        known = bytes(map(eq, numbers, numbers))
-        return Column(
-            array("d", compress(numbers, known)),
-            skipped=known.count(0),
-            clusters=None if clusters is None else list(compress(clusters, known)),
-        )
+        return make_number_column(array("d", chain.from_iterable(parts)), self.clusters())
 
     def spent(self) -> list[ModelUsage | None] | None:
         if not self._has("spent"):

@@ -6,6 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
+from operator import eq
 from typing import Any, NamedTuple, Protocol, overload
 
 import msgspec
@@ -195,19 +196,14 @@ class ResultList:
         )
 
     def latencies(self) -> Column:
-        return self._make_column([result.latency_ms for result in self._results])
+        return make_number_column(to_array(r.latency_ms for r in self._results), self.clusters())
 
     def tokens(self) -> Column:
-        usages = [result.trial.usage for result in self._results]
-        return self._make_column([None if usage is None else usage.total_tokens for usage in usages])
+        return make_number_column(self._tokens(), self.clusters())
 
-    def _make_column(self, values: Sequence[float | None]) -> Column:
-        known = [value is not None for value in values]
-        return Column(
-            array("d", (value for value in values if value is not None)),
-            skipped=known.count(False),
-            clusters=_select(self.clusters(), known),
-        )
+    def _tokens(self) -> array[float]:
+        usages = (result.trial.usage for result in self._results)
+        return to_array(None if usage is None else usage.total_tokens for usage in usages)
 
     def spent(self) -> list[ModelUsage | None] | None:
         usages = [find_model_usage(result) for result in self._results]
@@ -226,7 +222,7 @@ class ResultList:
             self.outcomes(),
             to_array(result.verdict()[1] for result in self._results),
             to_array(trial.latency_ms for trial in trials),
-            to_array(None if t.usage is None else t.usage.total_tokens for t in trials),
+            self._tokens(),
             to_array(costs) if any(cost is not None for cost in costs) else None,
             clusters if any(clusters) else None,
             {name: to_array(PASS_VALUES.get(o) for _, o in pairs) for name, pairs in by_name.items()},
@@ -264,6 +260,13 @@ class ResultList:
 def to_array(values: Iterable[float | None]) -> array[float]:
     """Make an array of numbers, with NaN for None."""
     return array("d", (NAN if value is None else value for value in values))
+
+
+def make_number_column(numbers: array[float], clusters: list[str] | None) -> Column:
+    """Make the column of one number per trial; missing numbers (NaN) count as skipped."""
+    known = bytes(map(eq, numbers, numbers))
+    values = array("d", compress(numbers, known))
+    return Column(values, skipped=known.count(0), clusters=_select(clusters, known))
 
 
 def find_model_usage(result: EvalResult) -> ModelUsage | None:
@@ -308,7 +311,7 @@ def find_outcome(result: EvalResult, evaluator: str | None = None) -> Outcome:
     return "passed" if score.passed else "failed"
 
 
-def _select(clusters: list[str] | None, selectors: Iterable[bool]) -> list[str] | None:
+def _select(clusters: list[str] | None, selectors: Iterable[Any]) -> list[str] | None:
     return None if clusters is None else list(compress(clusters, selectors))
 
 
