@@ -140,11 +140,11 @@ class Unread(SQLiteHistory):
     report = done = results
 
 
-def test_a_thousand_runs_are_gone_through_without_reading_a_result(tmp_path: Path) -> None:
+def test_a_trend_of_many_runs_reads_no_results(tmp_path: Path) -> None:
     """Only the metrics that were stored with them are asked for."""
     history = Unread(tmp_path / "h.db")
     table = {f"metric{number}": MetricValue(0.5, 100, interval=(0.4, 0.6)) for number in range(30)}
-    for number in range(1_000):
+    for number in range(200):
         with history.import_run(make_run(f"r{number}", hours=number)) as run:
             run.finish(table, {"small": table, "large": table})
-    assert len(trend(history, "metric7").points) == 2_000
+    assert len(trend(history, "metric7").points) == 400

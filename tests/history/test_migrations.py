@@ -13,6 +13,7 @@ import pytest
 from proctor.history import block
 from proctor.history import stored_runs as run_rows
 from proctor.history.database import migrations
+from proctor.history.finding import to_microseconds
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records import codec
 from proctor.records.run import EvaluatorSpec, RunMetadata
@@ -56,7 +57,11 @@ def written_by(version: int, path: Path) -> None:
     database.execute(f"PRAGMA user_version = {version}")
     for key, run in enumerate(runs(), start=1):
         if version >= 3:
-            run_rows.begin(database, run_rows.run_values(run), run)  # type: ignore[arg-type]
+            database.execute(
+                "INSERT INTO runs (run_id, name, status, began, metadata) VALUES (?, ?, ?, ?, ?)",
+                (run.run_id, run.name, run.status, to_microseconds(run.started_at), codec.encode(run)),
+            )
+            run_rows.store_properties(database, key, run)  # type: ignore[arg-type]
             continue
         database.execute(
             "INSERT INTO runs (run_id, name, status, started_at, metadata) VALUES (?, ?, ?, ?, ?)",

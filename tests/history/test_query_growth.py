@@ -78,7 +78,7 @@ def history(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     history.close()
 
 
-MONTH = (NOON + timedelta(hours=1_000), NOON + timedelta(hours=1_719))
+MONTH = (NOON + timedelta(hours=200), NOON + timedelta(hours=919))
 QUERIES: dict[str, tuple[dict[str, Any], int]] = {
     "newest": ({}, 20),
     "name": ({"name": "exam 3", "limit": 1_000}, 100),

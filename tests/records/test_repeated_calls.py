@@ -64,7 +64,7 @@ def test_deeply_nested_content_is_shown() -> None:
     """Data that cannot be compared is not taken for the same."""
     one: list[Any] = []
     other: list[Any] = []
-    for _ in range(100_000):
+    for _ in range(20_000):
         one, other = [one], [other]
     assert not _repeats(one, result=other)
 

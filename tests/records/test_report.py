@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from proctor.records.metric import MetricValue
 from proctor.records.report import EvalReport
@@ -69,6 +69,7 @@ def test_ruling_4_latency_counts_for_failures() -> None:
     assert EvalReport(MIXED).mean_latency_ms == 800 / 6
 
 
+@settings(max_examples=40)
 @given(any_runs())
 def test_ruling_3_the_strict_rate_is_never_above_the_other(
     made: tuple[RunMetadata, list[EvalResult]],
