@@ -13,7 +13,7 @@ import pytest
 from proctor.history import block
 from proctor.history import stored_runs as run_rows
 from proctor.history.database import migrations
-from proctor.history.finding import to_microseconds
+from proctor.history.run_finder import to_microseconds
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records import codec
 from proctor.records.run import EvaluatorSpec, RunMetadata

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from proctor.history.finding import to_microseconds
 from proctor.history.postgres import PostgresHistory
+from proctor.history.run_finder import to_microseconds
 from proctor.history.sqlite import SQLiteHistory
 from proctor.history.stored_runs import StoredRuns
 from proctor.records.codec import encode

@@ -108,8 +108,8 @@ def test_pages_and_slices_are_the_same(shared: StoredRuns, made: Made, data: st.
 def test_many_results_lie_in_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is lost or doubled at the seams of blocks, whether the last one is full or not."""
     monkeypatch.setattr(block, "RESULTS_A_BLOCK", 3)
-    monkeypatch.setattr(reading, "BLOCKS_AT_HAND", 1)
-    monkeypatch.setattr(stored_results, "BLOCKS_AT_ONCE", 2)
+    monkeypatch.setattr(reading, "MAX_CACHED_BLOCKS", 1)
+    monkeypatch.setattr(stored_results, "BLOCKS_PER_QUERY", 2)
     history = SQLiteHistory(tmp_path / "h.db")
     for count in (5, 6, 7):
         results = [scored(f"s{i}", i / 10, 0.5) for i in range(count)]
@@ -135,9 +135,9 @@ def test_a_shuffled_run_is_read_in_order_with_few_blocks_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int, rounds: int
 ) -> None:
     """Each once where memory allows; with little room a few times, never one for each result."""
-    monkeypatch.setattr(reading, "GATHERED_BYTES", room)
-    monkeypatch.setattr(reading, "NEAR", 100)
-    monkeypatch.setattr(reading, "BLOCKS_AT_HAND", 2)
+    monkeypatch.setattr(reading, "MAX_GATHERED_BYTES", room)
+    monkeypatch.setattr(reading, "WINDOW", 100)
+    monkeypatch.setattr(reading, "MAX_CACHED_BLOCKS", 2)
     monkeypatch.setattr(block, "RESULTS_A_BLOCK", 50)
     unpacked: list[bytes] = []
     real = block.lines_of
@@ -163,8 +163,8 @@ def test_a_result_larger_than_the_memory_limit_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At least one is gathered at a time."""
-    monkeypatch.setattr(reading, "GATHERED_BYTES", 1)
-    monkeypatch.setattr(reading, "BLOCKS_AT_HAND", 1)
+    monkeypatch.setattr(reading, "MAX_GATHERED_BYTES", 1)
+    monkeypatch.setattr(reading, "MAX_CACHED_BLOCKS", 1)
     monkeypatch.setattr(block, "RESULTS_A_BLOCK", 3)
     history = SQLiteHistory(tmp_path / "h.db")
     results = shuffled(history, 20)

@@ -38,7 +38,7 @@ def looked_at(history: SQLiteHistory) -> list[str]:
 
 
 def test_flushed_results_are_visible_to_others_during_the_run(history: SQLiteHistory) -> None:
-    """After `flush` everything taken so far is durable, in the order of the plan."""
+    """After `flush` everything added so far is durable, in the order of the plan."""
     with history.writer("r") as writer:
         writer.add(1, scored("b", 1.0))
         writer.add(0, scored("a", 1.0))
@@ -117,7 +117,7 @@ def test_a_writer_that_cannot_keep_up_says_so(
     history: SQLiteHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The writer is lagging while its queue is longer than the limit."""
-    monkeypatch.setattr(writer_module, "BEHIND_AT", 3)
+    monkeypatch.setattr(writer_module, "MAX_QUEUED_RESULTS", 3)
     blocker = sqlite3.connect(history.path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     with history.writer("r") as writer:

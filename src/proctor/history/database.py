@@ -24,9 +24,7 @@ class Rows(Protocol):
 
     @property
     def rowcount(self) -> int: ...
-
     def fetchone(self) -> Any: ...
-
     def fetchall(self) -> list[Any]: ...
 
 
@@ -38,7 +36,6 @@ class Connection(Protocol):
         """False after the connection was lost."""
 
     def execute(self, sql: str, values: Sequence[Any] = (), /) -> Rows: ...
-
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> object: ...
 
     def transaction(self) -> AbstractContextManager[None]:

@@ -40,11 +40,11 @@ _MARK_VALUES = {block.MARK_OF[outcome]: value for outcome, value in PASS_VALUES.
 # A place on disk is the id of a block and, in the last bits, the index of a result in the block.
 OFFSET_BITS = 16
 OFFSET = (1 << OFFSET_BITS) - 1
-BLOCKS_AT_HAND = 16
+MAX_CACHED_BLOCKS = 16
 # The number of consecutive results examined to see whether they are stored close together.
-NEAR = BLOCKS_AT_HAND * block.RESULTS_A_BLOCK
+WINDOW = MAX_CACHED_BLOCKS * block.RESULTS_A_BLOCK
 # Scattered results, as in a shuffled run, are read in groups of at most this many results and bytes.
-GATHERED, GATHERED_BYTES = 65_536, 64_000_000
+MAX_GATHERED_RESULTS, MAX_GATHERED_BYTES = 65_536, 64_000_000
 
 
 class ResultReader:
@@ -62,7 +62,7 @@ class ResultReader:
         if lines is None:
             ((_, lines),) = self._lines([key])
             self._cached_blocks[key] = lines
-            if len(self._cached_blocks) > BLOCKS_AT_HAND:
+            if len(self._cached_blocks) > MAX_CACHED_BLOCKS:
                 self._cached_blocks.popitem(last=False)
         return self._decode(self._line(lines, place))
 
@@ -70,11 +70,11 @@ class ResultReader:
         """Yield the results at some places, in that order."""
         start = 0
         while start < len(places):
-            part: Sequence[int] = places[start : start + NEAR]
+            part: Sequence[int] = places[start : start + WINDOW]
             if not _is_scattered(part):
                 yield from map(self.read, part)
             else:
-                lines = self._gather_lines(places[start : start + GATHERED])
+                lines = self._gather_lines(places[start : start + MAX_GATHERED_RESULTS])
                 part = list(lines)
                 for place in part:
                     yield self._decode(lines.pop(place))
@@ -93,7 +93,7 @@ class ResultReader:
                 if ranks[place] < end:
                     gathered[place] = self._line(lines, place)
                     size += len(gathered[place])
-            while size > GATHERED_BYTES and end > 1:
+            while size > MAX_GATHERED_BYTES and end > 1:
                 end //= 2
                 gathered = {place: line for place, line in gathered.items() if ranks[place] < end}
                 size = sum(map(len, gathered.values()))
@@ -101,8 +101,8 @@ class ResultReader:
 
     def _lines(self, keys: Sequence[int]) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the lines of blocks by their ids."""
-        for start in range(0, len(keys), BLOCKS_AT_HAND):
-            part = keys[start : start + BLOCKS_AT_HAND]
+        for start in range(0, len(keys), MAX_CACHED_BLOCKS):
+            part = keys[start : start + MAX_CACHED_BLOCKS]
             marks = ", ".join("?" * len(part))
             query = f"SELECT id, results, checksums FROM blocks WHERE id IN ({marks})"
             rows = self._ask(query, part)
@@ -136,23 +136,23 @@ def _is_scattered(places: Sequence[int]) -> bool:
             unpacked += 1
             blocks.add(key)
             cached[key] = None
-            if len(cached) > BLOCKS_AT_HAND:
+            if len(cached) > MAX_CACHED_BLOCKS:
                 del cached[next(iter(cached))]
     return unpacked > 2 * len(blocks)
 
 
 # Up to this many results, columns stay in memory after the first read.
 MAX_CACHED_RESULTS = 100_000
-BLOCKS_AT_ONCE = 512
+BLOCKS_PER_QUERY = 512
 # These values stay in memory for runs of any size, because they are small.
-SMALL = ("small", "outcomes")
+ALWAYS_CACHED = ("small", "outcomes")
 NO_CONFIGURATION = -1
 
 # The marks of results by their index in OUTCOMES, and the marks of an evaluator that the run lacks.
-WHOLE = bytes(block.MARK_OF[outcome] for outcome in OUTCOMES).ljust(256)
+OUTCOME_MARKS = bytes(block.MARK_OF[outcome] for outcome in OUTCOMES).ljust(256)
 UNKNOWN_EVALUATOR = bytes(block.MARK_OF["error" if o == "error" else "skipped"] for o in OUTCOMES)
-MISSING = bytes(block.MARK_OF[outcome] for outcome in ("error", "unscored", "skipped"))
-PASSES = bytes.maketrans(bytes([block.MARK_OF["passed"], block.MARK_OF["failed"]]), bytes([1, 0]))
+MARKS_WITHOUT_VERDICT = bytes(block.MARK_OF[outcome] for outcome in ("error", "unscored", "skipped"))
+PASS_TABLE = bytes.maketrans(bytes([block.MARK_OF["passed"], block.MARK_OF["failed"]]), bytes([1, 0]))
 
 T = TypeVar("T")
 
@@ -221,11 +221,11 @@ class StoredResults:
     def _read_column(self, evaluator: str | None) -> Column:
         marks, numbers = self._scores(evaluator)
         clusters = self.clusters()
-        passes = marks.translate(PASSES, MISSING)
+        passes = marks.translate(PASS_TABLE, MARKS_WITHOUT_VERDICT)
         if len(passes) < len(marks):
             numbers = array("d", (number for number in numbers if number == number))
             if clusters is not None:
-                clusters = list(compress(clusters, [mark not in MISSING for mark in marks]))
+                clusters = list(compress(clusters, [mark not in MARKS_WITHOUT_VERDICT for mark in marks]))
         return Column(
             numbers,
             passes,
@@ -344,7 +344,7 @@ class StoredResults:
         for figures in self._packed():
             marks.extend(self._marks(figures, at))
             numbers.extend(self._numbers(figures, place))
-        return bytes(marks if evaluator is not None else marks.translate(WHOLE)), numbers
+        return bytes(marks if evaluator is not None else marks.translate(OUTCOME_MARKS)), numbers
 
     def _marks(self, figures: bytes, at: int = block.OUTCOME_BYTE) -> Iterable[int]:
         return self._select(figures, figures[at :: self._record.size])
@@ -413,11 +413,11 @@ class StoredResults:
         last, names = 0, columns.split(", ")
         sql = f"SELECT id, checksums, {columns} FROM blocks WHERE run = ? AND id > ? AND {condition}"
         while True:
-            rows = self._ask(f"{sql} ORDER BY id LIMIT {BLOCKS_AT_ONCE}", (self._run_key, last))
+            rows = self._ask(f"{sql} ORDER BY id LIMIT {BLOCKS_PER_QUERY}", (self._run_key, last))
             for row in rows:
                 self._check.check_row(names, row[2:], row[1])
                 yield row[2:]
-            if len(rows) < BLOCKS_AT_ONCE:
+            if len(rows) < BLOCKS_PER_QUERY:
                 return
             last = rows[-1][0]
 
@@ -445,7 +445,7 @@ class StoredResults:
     def _forget_large(self) -> None:
         """Free memory: of a large run only one column is in memory at a time."""
         if not self._may_cache():
-            self._cache = {key: value for key, value in self._cache.items() if key in SMALL}
+            self._cache = {key: value for key, value in self._cache.items() if key in ALWAYS_CACHED}
 
     def _may_cache(self) -> bool:
         if self._run.status == "running":

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from proctor.errors import HistoryError, ResumeRefused, RunNotFound
-from proctor.history import finding
+from proctor.history import run_finder
 from proctor.history.block import RESULTS_A_BLOCK, STORED, Packed, packer, record_of, rows, without_errors
 from proctor.history.damage import BlockChecker, damage_error, decode_stored
 from proctor.history.database import Connection, Database, first_line
@@ -108,7 +108,7 @@ IDS_PER_QUERY = 500
 IN_USE = "a process is working on it"
 
 
-class StoredRuns(finding.RunFinder):
+class StoredRuns(run_finder.RunFinder):
     """Runs and their results in a database; the base of `SQLiteHistory` and `PostgresHistory`."""
 
     def __init__(self, database: Database) -> None:
@@ -125,7 +125,7 @@ class StoredRuns(finding.RunFinder):
     @contextlib.contextmanager
     def _begin(self, run: RunMetadata) -> Iterator[tuple[Connection, int]]:
         """Store a new run in a transaction; yield its connection and the key for the run's results."""
-        values = run.run_id, run.name, run.status, finding.to_microseconds(run.started_at), encode_run(run)
+        values = run.run_id, run.name, run.status, run_finder.to_microseconds(run.started_at), encode_run(run)
         columns = "run_id, name, status, began, metadata"
         with self._changing() as connection:
             (run_key,) = connection.execute(
@@ -167,7 +167,7 @@ class StoredRuns(finding.RunFinder):
                 "UPDATE runs SET status = ?, metadata = ?, metrics = ? WHERE id = ?",
                 (metadata.status, data, metrics, row[0]),
             )
-            if searchable_properties(finding.decode_run(row[1])) != searchable_properties(metadata):
+            if searchable_properties(run_finder.decode_run(row[1])) != searchable_properties(metadata):
                 for table in ("tags", "evaluators", "configurations"):
                     connection.execute(f"DELETE FROM {table} WHERE run = ?", (row[0],))
                 store_properties(connection, row[0], metadata)
@@ -185,11 +185,11 @@ class StoredRuns(finding.RunFinder):
         """Return a writer for the run's results; all of them are durable when the block ends."""
         run_key, metadata = self._row(run_id)
         connection = self._database.connect()
-        still_mine = partial(self._database.check_claim, run_id)
-        taken = Positions()
+        check_claim = partial(self._database.check_claim, run_id)
+        positions = Positions()
         for position, *_ in self.done(run_id):
-            taken.add(position)
-        writer = GroupWriter(connection, run_key, metadata, taken, still_mine, self._pending_outputs)
+            positions.add(position)
+        writer = GroupWriter(connection, run_key, metadata, positions, check_claim, self._pending_outputs)
         try:
             yield writer
         finally:
@@ -251,7 +251,7 @@ class StoredRuns(finding.RunFinder):
 
     def set_baseline(self, name: str, run_id: str) -> RunMetadata:
         """Make a run a baseline, by any reference that `find` accepts; an existing name moves to it."""
-        finding.check_baseline_name(name)
+        run_finder.check_baseline_name(name)
         run = self.find(run_id)
         with self._changing() as connection:
             changed = connection.execute(
@@ -427,4 +427,4 @@ class StoredRuns(finding.RunFinder):
         rows = self._ask("SELECT id, metadata FROM runs WHERE run_id = ?", (run_id,))
         if not rows:
             raise RunNotFound(f"there is no run {run_id!r}")
-        return rows[0][0], finding.decode_run(rows[0][1])
+        return rows[0][0], run_finder.decode_run(rows[0][1])
