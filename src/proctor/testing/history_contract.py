@@ -268,7 +268,7 @@ class HistoryContract:
         with history.claim("busy"):
             pruned = history.prune(Retention(days=1), now=NOON + 100 * DAY, only=["s", "base"])
         assert run_ids(pruned.deleted) == ["s"]
-        assert pruned.exempt == {"base": "the baseline main", "busy": "somebody works on it"}
+        assert pruned.exempt == {"base": "the baseline main", "busy": "a process is working on it"}
         assert sorted(run_ids(history.runs())) == ["base", "busy", "r"]
 
     def test_a_baseline_set_during_pruning_is_not_pruned(self, history: History) -> None:
@@ -350,15 +350,15 @@ class HistoryContract:
         assert history.find("r1").name == "exam"
         assert history.report("r1").results[0].sample_id == "a"
 
-    def test_holdings_count_runs_results_and_bytes(self, history: History) -> None:
+    def test_a_description_counts_runs_results_and_bytes(self, history: History) -> None:
         empty = history.describe()
         assert (empty.runs, empty.results, empty.size_bytes, empty.schema) == (0, 0, 0, 0)
         store_run(history, make_run("r1"), [make_result("a"), make_failure("b")])
         history.begin(make_run("r2"))
-        holdings = history.describe()
-        assert (holdings.where, holdings.runs, holdings.results) == (empty.where, 2, 2)
-        assert holdings.size_bytes > 0
-        assert holdings.schema > 0
+        info = history.describe()
+        assert (info.where, info.runs, info.results) == (empty.where, 2, 2)
+        assert info.size_bytes > 0
+        assert info.schema > 0
 
     def test_metrics_of_many_runs_are_read_at_once(self, history: History) -> None:
         metrics = {"pass_rate": MetricValue(0.5, 4, interval=(0.1, 0.9), kind="rate")}
