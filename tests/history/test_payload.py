@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proctor.evaluators.session import tool_called
 from proctor.history.payload import read, written
 from proctor.history.sqlite import SQLiteHistory
+from proctor.records import lossless
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Message, ModelCall, Session, ToolCall, Usage
@@ -20,6 +21,12 @@ from proctor.records.trial import EvalResult, Failure, Trial
 from proctor.sessions.current import record
 from proctor.wiring.evaluate import evaluate
 from tests.records.examples import run_of, scored
+
+
+@pytest.fixture(autouse=True)
+def few_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values with more items are taken for endless, so that the tests need not count a million."""
+    monkeypatch.setattr(lossless, "_MAX_ITEMS", 10_000, raising=False)
 
 
 class Silent:
@@ -167,6 +174,7 @@ def test_a_very_large_number_of_tokens_is_kept(tmp_path: Path) -> None:
     history.close()
 
 
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(), st.text())
 def test_a_valid_result_is_stored_unchanged(name: str, output: str) -> None:
     """What can be written comes back equal, and the very same result is passed on."""
