@@ -155,7 +155,7 @@ would delete 1 run: r20 (exam)
 kept although it is old: r40 (the baseline main)
 """)
     assert len(month.runs()) == 5
-    with month.hold("r20"):
+    with month.claim("r20"):
         told = project.proctor("history", "prune", "--count", "1", "--yes")
     assert told.out == snapshot("""\
 deleted 1 run: r5 (exam)
@@ -360,7 +360,7 @@ def test_what_cannot_be_exported_is_refused(project: Project, month: SQLiteHisto
     ]:
         told = project.proctor("history", "export", *args)
         assert (told.code, said in told.err) == (2, True), told
-    with month.hold("r0"):
+    with month.claim("r0"):
         assert "r0 is still running" in project.proctor("history", "export", "out.csv", "r0").err
         only = project.proctor("history", "export", "out.csv", "--since", "1h")
         assert (only.code, "skipped: run r0 (exam)" in only.err) == (2, True)

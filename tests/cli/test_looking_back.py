@@ -49,7 +49,7 @@ def test_a_killed_run_is_shown_as_interrupted(project: Project, run_id: str) -> 
     history = SQLiteHistory(".proctor/history.db")
     history.update(msgspec.structs.replace(history.find(run_id), status="running"))
     assert "interrupted" in project.proctor("runs").out
-    with history.hold(run_id):
+    with history.claim(run_id):
         assert "running" in project.proctor("runs").out
 
 

@@ -11,19 +11,19 @@ from proctor.records.run import DatasetInfo
 
 
 def census(*ids: str) -> DatasetInfo:
-    """A census whose hash is so poor that ids of one length look the same."""
+    """Inspect with a hash that is equal for ids of the same length."""
     reader = RecordReader(Rules())
     rows = read_items([{"id": name, "input": 1} for name in ids], reader)
     return DatasetInspection(rows, reader, hash_id=len).run(DatasetInfo("ids"), str)
 
 
-def test_ids_with_one_hash_are_told_apart() -> None:
-    """A second look clears ids that only share a hash."""
+def test_ids_with_equal_hashes_are_distinguished() -> None:
+    """The second pass accepts ids that only share a hash."""
     assert census("ab", "cd", "ef", "g").length == 4
 
 
-def test_among_ids_with_one_hash_the_true_duplicate_is_found() -> None:
-    """A second look names the id that is used twice, and both places."""
+def test_a_duplicate_among_ids_with_equal_hashes_is_found() -> None:
+    """The second pass names the duplicate id and both positions."""
     with pytest.raises(DatasetError, match="1 problem in the dataset") as caught:
         census("ab", "cd", "ef", "cd")
     assert [str(problem) for problem in caught.value.problems] == ["3: id: 'cd' is already used at 1"]

@@ -74,7 +74,7 @@ def test_a_dataset_is_shown_in_short() -> None:
     assert repr(Dataset([], name="none")) == "Dataset(0 samples, name='none')"
 
 
-def test_all_faults_are_told_when_a_dataset_is_made() -> None:
+def test_all_faults_are_reported_when_a_dataset_is_made() -> None:
     """Wrong samples and ids used twice are refused together."""
     wrong: list[Any] = [
         ONE,
@@ -129,7 +129,7 @@ def test_dicts_samples_and_objects_make_a_dataset() -> None:
     ]
 
 
-def test_items_that_are_no_records_are_refused_by_index() -> None:
+def test_items_that_are_not_records_are_refused_by_index() -> None:
     """What has no fields cannot be a sample."""
     with pytest.raises(DatasetError) as caught:
         Dataset.of(["text", 3, Sample, {1: 2}, Sample("", 1), {"id": "1", "input": 1}])
@@ -198,6 +198,6 @@ def test_objects_known_by_address_only_have_no_fingerprint() -> None:
 
 
 def test_what_json_cannot_hold_is_refused_on_inspection() -> None:
-    """Half a surrogate pair cannot be kept, and the item is named."""
+    """Half of a surrogate pair cannot be stored, and the item is named."""
     with pytest.raises(DatasetError, match="item 0: the sample cannot be written as JSON"):
         Dataset([Sample("1", "\ud800")]).inspect()

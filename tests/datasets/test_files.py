@@ -13,7 +13,9 @@ from proctor.datasets.jsonl import JSONLDataset
 from proctor.errors import DatasetError
 
 
-def test_a_missing_file_comes_with_the_nearest_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_file_is_reported_with_a_suggestion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A misspelt file name is answered with a file of that folder."""
     monkeypatch.chdir(tmp_path)
     Path("questions.jsonl").touch()
@@ -24,20 +26,20 @@ def test_a_missing_file_comes_with_the_nearest_one(tmp_path: Path, monkeypatch: 
     )
 
 
-def test_a_missing_file_like_no_other(tmp_path: Path) -> None:
+def test_a_missing_file_without_a_similar_one(tmp_path: Path) -> None:
     """Where nothing is near, nothing is suggested."""
     with pytest.raises(DatasetError, match="check the path"):
         Dataset.load(tmp_path / "a.csv")
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    """If the folder is not there either, that is what is told."""
+    """A missing folder is named."""
     with pytest.raises(DatasetError, match="check the folder"):
         Dataset.load(tmp_path / "nowhere" / "a.csv")
 
 
 def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
-    """A folder is refused in words, whatever its name."""
+    """A folder is refused with a reason, whatever its name."""
     (tmp_path / "a.jsonl").mkdir()
     with pytest.raises(DatasetError, match="this is a folder, not a file"):
         JSONLDataset(tmp_path / "a.jsonl")
@@ -51,7 +53,7 @@ def test_a_pipe_cannot_be_read_twice(tmp_path: Path) -> None:
 
 
 def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that may not be read says so."""
+    """A file without read permission is reported."""
     path = tmp_path / "a.jsonl"
     path.touch()
     dataset = JSONLDataset(path)
@@ -66,14 +68,14 @@ def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("name", ["file/a.jsonl", "a\0b.jsonl"])
 def test_a_path_that_makes_no_sense(name: str, tmp_path: Path) -> None:
-    """What the system says of a strange path is passed on."""
+    """The system's message about an invalid path is shown."""
     (tmp_path / "file").touch()
     with pytest.raises(DatasetError, match="the file cannot be read: "):
         JSONLDataset(tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["a.yaml", "a"])
-def test_a_file_of_unknown_kind_lists_what_is_known(name: str, tmp_path: Path) -> None:
+def test_an_unknown_suffix_is_reported_with_the_known_ones(name: str, tmp_path: Path) -> None:
     """An unknown ending is answered with the known ones."""
     (tmp_path / name).touch()
     with pytest.raises(DatasetError, match=r"use one of: \.jsonl, \.ndjson, \.json, \.csv, \.tsv"):

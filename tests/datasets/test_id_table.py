@@ -9,7 +9,7 @@ from proctor.datasets.inspection import IdTable
 
 
 @given(st.lists(st.integers(min_value=0, max_value=2**64 - 1) | st.integers(0, 40)))
-def test_it_says_what_a_set_would_say(numbers: list[int]) -> None:
+def test_it_agrees_with_a_set(numbers: list[int]) -> None:
     """Adding gives False exactly for a number that was added before."""
     table, known = IdTable(), set[int]()
     for number in numbers:
@@ -17,7 +17,7 @@ def test_it_says_what_a_set_would_say(numbers: list[int]) -> None:
         known.add(number)
 
 
-def test_it_grows_and_forgets_nothing() -> None:
+def test_it_grows_and_loses_nothing() -> None:
     """Thousands of hashes, 0 and negative ones among them, are all remembered."""
     table = IdTable()
     numbers = [hash(str(number)) for number in range(5000)] + [0, -1]

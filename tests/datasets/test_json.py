@@ -1,4 +1,4 @@
-"""JSON documents as datasets, and files whose ending does not tell what is in them."""
+"""JSON documents as datasets, and files whose suffix does not match their content."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_faults_name_the_line_on_which_a_record_begins(tmp_path: Path) -> None:
 
 
 def test_broken_json_is_reported_with_its_line(tmp_path: Path) -> None:
-    """What stands before the break is not loaded in silence."""
+    """The records before the end are not loaded silently."""
     path = write(tmp_path / "qa.json", '[\n  {"id": "1", "input": "a"},\n  {"id": "2" "input"}\n]')
     (problem,) = error_of(path).problems
     assert str(problem) == f"{path}:3: not JSON: expecting ',' delimiter, at character 14 of the line"
@@ -75,7 +75,7 @@ def test_broken_json_is_reported_with_its_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "tail", ['[{"id": "1", "input": "a"}', '[{"id": "1", "input": "a"},', '[{"id": "1", "inp']
 )
-def test_a_list_that_breaks_off_is_refused(tmp_path: Path, tail: str) -> None:
+def test_an_unfinished_list_is_refused(tmp_path: Path, tail: str) -> None:
     """A truncated file is an error, not a shorter dataset."""
     assert "ends before its JSON does" in str(error_of(write(tmp_path / "qa.json", tail)))
 
@@ -94,7 +94,7 @@ def test_values_that_json_does_not_have_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", " \n ", "\ufeff"])
 def test_an_empty_file_is_refused(tmp_path: Path, text: str) -> None:
-    """No samples is an error that says so, whatever the ending."""
+    """A file without samples is an error, whatever its suffix."""
     for name in ("a.json", "a.jsonl", "a.csv"):
         assert "the file is empty" in str(error_of(write(tmp_path / name, text)))
 
@@ -129,7 +129,7 @@ def test_json_lines_with_objects_over_several_lines_are_read(tmp_path: Path) -> 
 
 
 def test_a_json_list_in_a_jsonl_file_is_recognised(tmp_path: Path) -> None:
-    """The content decides, not the ending; the description says what was recognised."""
+    """The content decides, not the suffix; the description names the recognised format."""
     path = write(tmp_path / "a.jsonl", json.dumps(ROWS))
     assert [s.id for s in make_source(path)] == ["1", "2"]
     assert make_source(path).inspect().details == {"format": "json", "recognised": "a JSON list"}
@@ -177,7 +177,7 @@ def test_other_encodings_are_refused_by_name(tmp_path: Path, encoding: str) -> N
         assert f"the file is {encoding[:6].upper()}" in str(error_of(path))
 
 
-def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
     """UTF-8 with a byte order mark is UTF-8."""
     for name, text in (
         ("a.json", json.dumps(ROWS[:1])),
@@ -189,7 +189,7 @@ def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sign", [";", "\t", "|"])
 def test_the_delimiter_of_a_table_is_recognised(tmp_path: Path, sign: str) -> None:
-    """A header that another sign separates tells the delimiter; the description says so."""
+    """The delimiter is detected from the header; the description names it."""
     path = write(tmp_path / "a.csv", f"id{sign}input{sign}expected\n1{sign}2,5{sign}x\n")
     table = CSVDataset(path)
     assert [(s.id, s.input, s.expected) for s in table] == [("1", "2,5", "x")]
@@ -197,7 +197,7 @@ def test_the_delimiter_of_a_table_is_recognised(tmp_path: Path, sign: str) -> No
 
 
 def test_a_named_format_overrides_content_and_ending(tmp_path: Path) -> None:
-    """`format` says how to read a file of any name."""
+    """`format` overrides the suffix of a file."""
     path = write(tmp_path / "data.txt", "id,input\n1,a\n")
     assert [s.input for s in Dataset.load(path, format="csv")] == ["a"]
     with pytest.raises(DatasetError, match=r"data\.txt:1: not JSON"):
@@ -210,7 +210,7 @@ def test_types_and_mapping_work_for_json_documents(tmp_path: Path) -> None:
     """What JSON Lines take, a JSON list takes."""
     path = write(tmp_path / "a.json", '[{"n": 1, "question": 2, "answer": "x"}]')
     mapping = {"n": "id", "question": "input", "answer": "expected"}
-    assert JSONDataset(path, int, str, mapping=mapping).stream.load()[0][0].input == 2
+    assert JSONDataset(path, int, str, mapping=mapping).load()[0][0].input == 2
     with pytest.raises(DatasetError, match="input: expected a string, found a number: 2"):
         Dataset.load(path, str, str, mapping=mapping)
 
@@ -221,7 +221,7 @@ def test_recorded_sessions_are_not_taken_for_samples(tmp_path: Path) -> None:
     assert "SessionDataset" in str(error_of(path))
 
 
-def test_samples_on_one_line_are_told_apart_by_their_number(tmp_path: Path) -> None:
+def test_samples_on_one_line_are_numbered(tmp_path: Path) -> None:
     """The line alone would name both places of a repeated id alike; broken samples count too."""
     text = '[{"id": "a", "input": "1"}, {"id": "x"}, {"id": "a", "input": "2"},\n'
     text += ' {"id": "a", "input": "3"}]'
@@ -235,7 +235,7 @@ def test_samples_on_one_line_are_told_apart_by_their_number(tmp_path: Path) -> N
 
 
 def test_the_number_of_a_sample_is_found_in_linear_time() -> None:
-    """Counting looks at each character of a long line a bounded number of times."""
+    """Each character of a long line is examined a bounded number of times."""
     from proctor.datasets.json_document import _Document
 
     class Counting(str):
@@ -273,8 +273,8 @@ def test_an_object_with_unclear_lists_names_them_and_how_to_choose(
     assert len(Dataset.load(tmp_path / new)) == 2
 
 
-def test_keys_beside_the_list_are_named_as_not_read(tmp_path: Path) -> None:
-    """A version or a list of authors is no sample; the description says what was not read."""
+def test_other_keys_of_the_object_are_reported_as_ignored(tmp_path: Path) -> None:
+    """A version or a list of authors is not a sample; the description names ignored keys."""
     content = {"version": 3, "data": ROWS, "authors": [{"name": "Ada"}]}
     dataset = make_source(write(tmp_path / "qa.json", json.dumps(content)))
     assert dataset.inspect().details["recognised"] == (

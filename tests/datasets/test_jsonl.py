@@ -49,7 +49,7 @@ def test_a_file_describes_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_changed_file_is_inspected_again(tmp_path: Path) -> None:
-    """The description is kept only as long as the file stays the same."""
+    """The description is cached until the file changes."""
     path = written(tmp_path / "qa.jsonl", QA)
     dataset = JSONLDataset(path)
     assert dataset.inspect() is dataset.inspect()
@@ -82,20 +82,20 @@ def test_whole_number_ids_become_strings(tmp_path: Path) -> None:
 
 
 def test_unknown_keys_become_metadata(tmp_path: Path) -> None:
-    """A key that is no field stands in metadata under its own name, beside the metadata given."""
+    """A key that is not a field is added to the metadata."""
     text = '{"id": "1", "input": "x", "topic": "sums", "metadata": {"tags": ["easy"]}}'
     (sample,) = JSONLDataset(written(tmp_path / "a.jsonl", text))
     assert sample.metadata == {"tags": ["easy"], "topic": "sums"}
     assert sample.tags == ("easy",)
 
 
-def test_a_near_name_beside_the_field_itself_is_metadata(tmp_path: Path) -> None:
-    """`inputs` is a slip only where there is no `input`."""
+def test_a_similar_key_next_to_the_field_is_metadata(tmp_path: Path) -> None:
+    """`inputs` is a typo only if there is no `input`."""
     path = written(tmp_path / "a.jsonl", '{"id": "1", "input": "x", "inputs": 3}')
     assert [sample.metadata for sample in JSONLDataset(path)] == [{"inputs": 3}]
 
 
-def test_null_metadata_is_none_at_all(tmp_path: Path) -> None:
+def test_null_metadata_is_empty_metadata(tmp_path: Path) -> None:
     """`"metadata": null` means that there is none."""
     path = written(tmp_path / "a.jsonl", '{"id": "1", "input": "x", "metadata": null}')
     assert list(JSONLDataset(path)) == [Sample("1", "x")]
@@ -121,7 +121,7 @@ def test_a_mapping_gives_keys_their_place(tmp_path: Path) -> None:
 
 
 def test_generated_ids_stay_when_rows_move(tmp_path: Path) -> None:
-    """An id made from the input is the same wherever the row stands; ids that are there stay."""
+    """A generated id does not depend on the position of the row; existing ids stay."""
     one, two = '{"input": "a"}\n', '{"id": "own", "input": "b"}\n'
     first = JSONLDataset(written(tmp_path / "1.jsonl", one + two), generate_ids=True)
     second = JSONLDataset(written(tmp_path / "2.jsonl", two + one), generate_ids=True)
@@ -130,7 +130,7 @@ def test_generated_ids_stay_when_rows_move(tmp_path: Path) -> None:
 
 
 def test_declared_types_are_read_and_leave_the_fingerprint_alone(tmp_path: Path) -> None:
-    """A whole number becomes the float that was declared; the content is what it was."""
+    """A whole number becomes the declared float; the fingerprint does not change."""
     path = written(tmp_path / "a.jsonl", '{"id": "1", "input": "x", "expected": 4}')
     typed = JSONLDataset(path, str, float)
     assert [type(sample.expected) for sample in typed] == [float]
@@ -164,7 +164,7 @@ def test_a_value_of_the_wrong_type_stops_the_stream(tmp_path: Path) -> None:
 
 
 def test_the_full_text_of_an_error_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All problems of a file stand in one error, by line, with what to do."""
+    """One error lists all problems of a file by line, with fixes."""
     monkeypatch.chdir(tmp_path)
     lines = [
         '{"id": "a", "input": {"text": "x"}}',
@@ -220,7 +220,7 @@ def test_very_many_ids_used_twice_stop_the_reading_too(tmp_path: Path) -> None:
     assert len(caught.value.problems) == 1000
 
 
-def test_a_line_that_is_too_long_is_passed_over_without_reading_it_whole(tmp_path: Path) -> None:
+def test_a_line_that_is_too_long_is_skipped_in_pieces(tmp_path: Path) -> None:
     """The limit is in bytes, the line is named, and the lines behind it are read as usual."""
     long = '{"id": "long", "input": "' + "x" * 100 + '"}\n'
     path = written(tmp_path / "a.jsonl", QA + long + "{}")
@@ -272,7 +272,7 @@ def test_samples_written_as_jsonl_come_back_the_same(
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_at_all_make_reading_fail_in_another_way(
+def test_any_bytes_are_read_or_refused_with_a_dataset_error(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:
     """Whatever a file holds, it is read or refused with a DatasetError."""
@@ -283,10 +283,10 @@ def test_no_bytes_at_all_make_reading_fail_in_another_way(
 
 
 @given(json_values)
-def test_no_json_at_all_makes_reading_fail_in_another_way(
+def test_any_json_is_read_or_refused_with_a_dataset_error(
     tmp_path_factory: pytest.TempPathFactory, value: Any
 ) -> None:
-    """Whatever JSON stands on a line, it is a sample or refused with a DatasetError."""
+    """Any JSON on a line is a sample or raises a DatasetError."""
     path = tmp_path_factory.mktemp("values") / "a.jsonl"
     path.write_text(json.dumps(value))
     with pytest.raises(DatasetError):

@@ -1,4 +1,4 @@
-"""Files that are not what they should be: each kind is refused on purpose, in words that help."""
+"""Malformed files: each kind is refused with a helpful message."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ BAD: dict[str, Bad] = {
 def test_a_malformed_file_is_refused_with_place_and_reason(
     bad: Bad, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Inspecting names the file, the line and the fault, and says how to mend it."""
+    """The error names the file, the line, the fault and the fix."""
     monkeypatch.chdir(tmp_path)
     Path(bad.name).write_bytes(bad.content)
     with pytest.raises(DatasetError) as caught:

@@ -41,8 +41,8 @@ def test_every_place_a_key_can_go() -> None:
     assert read_mapping(None) == {}
 
 
-def test_everything_wrong_with_a_mapping_is_told_at_once() -> None:
-    """Unknown fields, two keys for one place, and a whole beside its part are refused together."""
+def test_all_faults_of_a_mapping_are_reported_together() -> None:
+    """Unknown fields, two keys for one field, and a field with one of its keys are refused together."""
     mapping: dict[str, Any] = {
         "a": "input",
         "b": "input",
@@ -94,6 +94,6 @@ def test_a_mapping_is_a_dict() -> None:
         ("category", None),
     ],
 )
-def test_slips_are_told_from_other_words(key: str, field: str | None) -> None:
-    """A key near to a field is a slip; ordinary names of columns are not."""
+def test_typos_are_distinguished_from_other_words(key: str, field: str | None) -> None:
+    """A key similar to a field is a typo; ordinary column names are not."""
     assert guess_field(key) == field

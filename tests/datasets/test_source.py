@@ -21,7 +21,7 @@ RECORDS = [{"id": "1", "input": "2 + 2", "expected": "4"}]
 
 
 class DatabaseDataset:
-    """The custom loader of the runner specification, in our words."""
+    """The custom loader of the runner specification."""
 
     def __init__(self, rows: list[Any]) -> None:
         self._rows = rows
@@ -52,7 +52,7 @@ class Endless:
     ],
 )
 def test_a_path_is_opened_by_its_ending(name: str, text: str, kind: type, tmp_path: Path) -> None:
-    """Strings and paths alike open the kind of file that their ending says."""
+    """Strings and paths open the format of their suffix."""
     path = tmp_path / name
     path.write_text(text)
     for source in (make_source(path), make_source(str(path))):
@@ -70,7 +70,7 @@ def test_a_dataset_is_taken_as_it_is() -> None:
 
 @pytest.mark.parametrize("items", [RECORDS, tuple(RECORDS), [Sample("1", "2 + 2", "4")]])
 def test_a_list_becomes_a_dataset(items: Any) -> None:
-    """Lists and tuples of records or samples are held in memory."""
+    """Lists and tuples of records or samples become a dataset in memory."""
     assert make_source(items, str, str) == Dataset([Sample("1", "2 + 2", "4")])
 
 
@@ -128,8 +128,8 @@ def test_a_loader_needs_neither_length_nor_info() -> None:
         (Dataset, "the type Dataset is not a dataset"),
     ],
 )
-def test_other_things_are_refused_with_what_is_possible(thing: Any, told: str) -> None:
-    """What cannot be iterated for records is refused in words."""
+def test_other_objects_are_refused_with_the_possible_types(thing: Any, told: str) -> None:
+    """An object that yields no records is refused with a reason."""
     with pytest.raises(DatasetError, match=told) as caught:
         make_source(thing)
     assert "pass a path, a Dataset, a list of records" in caught.value.fix

@@ -83,7 +83,7 @@ def test_quoted_newlines_work_and_lines_are_real_lines(tmp_path: Path) -> None:
 def test_the_delimiter_follows_the_file_name_or_is_given(
     name: str, delimiter: str | None, text: str, tmp_path: Path
 ) -> None:
-    """Tabs part the columns of a .tsv file, commas others, unless something else is said."""
+    """Tabs separate the columns of a .tsv file, commas those of others, unless `delimiter` is given."""
     dataset = CSVDataset(written(tmp_path / name, text), delimiter=delimiter)
     assert list(dataset) == [Sample("1", "a,b")]
 
@@ -135,14 +135,14 @@ def test_a_cell_is_read_into_the_declared_type(kind: Any, cell: str, value: Any,
     ],
 )
 def test_a_cell_that_does_not_fit_is_refused(kind: Any, cell: str, told: str, tmp_path: Path) -> None:
-    """Nothing is guessed: the message says what was expected and found."""
+    """Nothing is guessed: the message names the expected and the actual type."""
     path = written(tmp_path / "a.csv", f"id,input,expected\n1,x,{cell}\n")
     with pytest.raises(DatasetError, match=told):
         CSVDataset(path, expected_type=kind).inspect()
 
 
 @pytest.mark.parametrize("kind", [Question, Question | None])
-def test_columns_are_put_together_into_a_declared_type(kind: Any, tmp_path: Path) -> None:
+def test_columns_are_combined_into_a_declared_type(kind: Any, tmp_path: Path) -> None:
     """Each part of the input is read by the type of its field; an empty cell takes the default."""
     path = written(tmp_path / "a.csv", "id,q,p,h\n1,what?,3,\n")
     mapping = {"q": "input.text", "p": "input.points", "h": "input.hint"}
@@ -173,7 +173,7 @@ def test_metadata_cells_hold_json_and_tags_may_be_words(tmp_path: Path) -> None:
 
 
 def test_the_full_text_of_an_error_in_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All problems of a table stand in one error, by real line."""
+    """One error lists all problems of a table by the line in the file."""
     monkeypatch.chdir(tmp_path)
     text = b'id,input,expected\n1,"a\nb",2\n2,c,two\n\n3,d\n4,\xff,4\n1,e,5\n,,\n5,"x"y,6\n6,f,6\n'
     with pytest.raises(DatasetError) as caught:

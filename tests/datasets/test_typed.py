@@ -160,13 +160,13 @@ def test_a_value_that_fits_is_read(kind: Any, value: Any, made: Any) -> None:
         (str, 10**80, ["input: expected a string, found a number: 1" + "0" * 58 + "…"]),
     ],
 )
-def test_a_value_that_does_not_fit_is_told_in_words(kind: Any, value: Any, told: list[str]) -> None:
+def test_a_value_of_the_wrong_type_is_explained(kind: Any, value: Any, told: list[str]) -> None:
     """Ruling (loop): bool is not int; the message has the path, what was expected, and found."""
     assert faults(kind, value) == told
 
 
 @pytest.mark.parametrize("kind", ["str", 3, list[3]])  # type: ignore[valid-type]
-def test_what_is_not_a_type_is_refused_when_declared(kind: Any) -> None:
+def test_an_invalid_type_is_refused_when_declared(kind: Any) -> None:
     """A wrong declaration is found before anything is read."""
     with pytest.raises(DatasetError, match="is not a type that values can be converted to"):
         make_reader(kind, "input")

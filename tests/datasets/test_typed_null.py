@@ -104,7 +104,7 @@ def test_no_type_takes_null_by_itself(kind: Any) -> None:
 
 
 def test_an_optional_input_accepts_null() -> None:
-    """Null is a value of an optional type: it is loaded, kept by a slice, and can be described."""
+    """Null is a value of an optional type: it is loaded, sliced and described."""
     dataset = Dataset.of([record(None), {"id": "2", "input": "q"}], str | None)
     assert [sample.input for sample in dataset] == [None, "q"]
     assert [sample.input for sample in dataset[:1]] == [None]
@@ -201,7 +201,7 @@ def test_typed_mappings_rows_tuples_and_unions_report_every_fault() -> None:
 
 
 def test_a_constraint_is_explained() -> None:
-    """A number outside its declared bounds is refused with the bound, beside other faults."""
+    """A number outside its declared bounds is refused with the bound and other faults."""
     positive = Annotated[int, msgspec.Meta(gt=0)]
     assert problems([record({"a": -1, "b": "x"})], dict[str, positive]) == [
         "input.a: expected a whole number >= 1, found a number: -1",

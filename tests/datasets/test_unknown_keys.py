@@ -88,7 +88,7 @@ def refused(kind: Any, value: Any, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("kind", [In, Typed, Struct, Model, In | None, Model | None])
 def test_a_misspelt_key_is_refused_with_the_likely_one(kind: Any, tmp_path: Path) -> None:
-    """`unti` was dropped, and `unit` became its default without a word."""
+    """`unti` must not be dropped silently, with `unit` at its default."""
     said = refused(kind, WRONG, tmp_path)
     assert "input.unti: is not known; did you mean 'unit'?" in said or (
         "input.unti is not known; did you mean 'unit'?" in said

@@ -78,7 +78,7 @@ def test_a_run_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
     run_id = definition.evaluate(span()).run_id
     definition.history = DefinitionHistory(definition, Later(100))
     definition.history(retention_days=1, where=tmp_path / "h.db")
-    with SQLiteHistory(tmp_path / "h.db").hold(run_id):
+    with SQLiteHistory(tmp_path / "h.db").claim(run_id):
         assert definition.history.prune() == []
     assert definition.history.prune() == [run_id]
 

@@ -419,7 +419,7 @@ def test_without_a_redaction_the_writer_is_the_historys_own() -> None:
         def keep(self, key: str, created_at: str, reply: bytes) -> None:
             """Take it."""
 
-        def behind(self) -> bool:
+        def is_lagging(self) -> bool:
             return False
 
     writer = Writer()

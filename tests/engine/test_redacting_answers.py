@@ -33,7 +33,7 @@ class Store:
     def keep(self, key: str, created_at: str, reply: bytes) -> None:
         self.kept[key] = reply
 
-    def behind(self) -> bool:
+    def is_lagging(self) -> bool:
         return False
 
 

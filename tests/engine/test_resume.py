@@ -154,7 +154,7 @@ def test_a_run_is_worked_on_by_one_process_at_a_time(tmp_path: Path) -> None:
     """While a run is held, resuming it is refused."""
     history = stopped_run(tmp_path)
     run = history.find("exam")
-    with history.hold(run.run_id), pytest.raises(ResumeRefused, match="being worked on by another process"):
+    with history.claim(run.run_id), pytest.raises(ResumeRefused, match="being worked on by another process"):
         evaluate(target, samples(10), exact_match, history=history, resume="exam")
 
 

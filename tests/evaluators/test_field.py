@@ -118,7 +118,7 @@ def test_an_evaluator_of_repeats_is_asked_once_a_sample() -> None:
     assert field("output", [steady]).needs == {"context", "epochs"}
     early = scored(attached, make_trial_view(trial(), epochs=None))
     assert (early.status, early.reason) == snapshot(
-        ("skipped", "it is told once a sample, in the last of its epochs")
+        ("skipped", "scored once per sample, in its last epoch")
     )
     last = make_trial_view(trial("a"), epochs=(trial("b"), trial("a")))
     assert scored(attached, last).reason == "('b', 'a')"

@@ -14,7 +14,7 @@ from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.decorator import get_info
 from proctor.evaluators.regression import latency_regression, no_regression, token_regression
 from proctor.records.fields.context import FieldContext
-from proctor.records.fields.numbers import higher_is_better
+from proctor.records.numbers import higher_is_better
 from proctor.records.sample import Sample
 from proctor.records.trial import Trial
 

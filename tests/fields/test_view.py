@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor import FieldMissing, Message, Sample, Session, Trial, Usage
-from proctor.records.fields.numbers import higher_is_better
 from proctor.records.fields.view import (
     Field,
     field_values,
@@ -18,6 +17,7 @@ from proctor.records.fields.view import (
     make_trial_view,
     view_as_mapping,
 )
+from proctor.records.numbers import higher_is_better
 from proctor.records.trial import Failure
 
 SAMPLE = Sample("7", "2 + 2?", "4", {"topic": "sums", "baseline_output": "5", "output": "old"})
@@ -75,7 +75,7 @@ def test_looking_at_a_field_makes_it_the_output() -> None:
     assert part.output == "4"
     assert view_as_mapping(part)["output"] == {"text": "4"}
     again = focus_on_field(part, Field("topic", "topic"))
-    assert (again.output, again.whole) == ("sums", trial({"text": "4"}))
+    assert (again.output, again.full_trial) == ("sums", trial({"text": "4"}))
     context = make_context(part, Field("other", "topic"))
     assert (context.field_name, context.value, context.output) == ("text", "4", {"text": "4"})
     with pytest.raises(FieldMissing, match=r"output\.words"):

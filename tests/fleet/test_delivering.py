@@ -289,11 +289,11 @@ def test_a_writer_that_is_behind_says_so() -> None:
         requests.send(request(0))
         [message] = requests.receive()
         held.add(0, LeasedMessage(message, message.body))
-        assert not outbox.behind()
+        assert not outbox.is_lagging()
         outbox.keep("key", "now", b"{}")
         for _ in range(MAX_QUEUED + 1):
             outbox.add(0, EvalResult(Trial(message.body.sample, "out")))
-        assert outbox.behind()
+        assert outbox.is_lagging()
 
 
 def test_errors_after_a_close_are_told_once() -> None:

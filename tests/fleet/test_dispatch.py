@@ -294,7 +294,7 @@ def test_two_collectors_of_one_run_do_not_disturb_each_other(tmp_path: Path) -> 
     )
     over.start()
     run_id = history.find("exam").run_id
-    while not history.is_held(run_id):
+    while not history.is_claimed(run_id):
         pass
     with pytest.raises(Exception, match=run_id):
         collect("exam", requests, history, timeout=0)

@@ -17,7 +17,7 @@ from tests.records.examples import run_of, scored
 
 
 def stored(history: SQLiteHistory, results: list[EvalResult]) -> int:
-    """How many bytes the whole results take."""
+    """Return the stored size of all results in bytes."""
     history.begin(run_of("r"))
     with history.writer("r") as writer:
         for place, result in enumerate(results):
@@ -37,7 +37,7 @@ def test_many_results_take_a_fraction_of_their_size(tmp_path: Path) -> None:
     assert stored(SQLiteHistory(tmp_path / "h.db"), results) < plain / 5
 
 
-def test_one_long_result_is_made_smaller_too(tmp_path: Path) -> None:
+def test_a_single_long_result_is_compressed(tmp_path: Path) -> None:
     """Results that come one by one are compressed one by one."""
     text = " ".join(f"The answer to question {i} is {i * i}." for i in range(200))
     result = EvalResult(Trial(Sample("s", text), text))

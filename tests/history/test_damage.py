@@ -1,4 +1,4 @@
-"""A damaged history is told in words: whatever bytes are wrong, no error is of our own making."""
+"""A damaged history is reported with a `ProctorError`, whatever bytes are wrong."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def readings(history: SQLiteHistory) -> Iterator[Callable[[], object]]:
     """Everything that one reads out of a history."""
     yield history.runs
     yield history.baselines
-    yield history.holdings
+    yield history.describe
     yield lambda: history.find("latest")
     yield lambda: history.find("run 0")
     for name in ("run 0", "run 1"):
@@ -105,16 +105,16 @@ def refusal(read: Callable[[], object]) -> ProctorError | None:
     return None
 
 
-def test_a_whole_history_is_read(whole: Path, tmp_path: Path) -> None:
+def test_an_intact_history_is_read(whole: Path, tmp_path: Path) -> None:
     """Without damage nothing is refused."""
     assert check(Path(shutil.copy(whole, tmp_path / "h.db"))) == 0
 
 
 @given(st.integers(0, 2**32 - 1))
 @example(316)  # SQLite's own message quotes half a character
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_wrong_bytes_anywhere_in_the_file(whole: Path, tmp_path: Path, seed: int) -> None:
-    """Flipped bytes, zeros, noise or a missing end: read as far as it goes, or told in words."""
+    """Flipped bytes, zeros, noise or a missing end are read or reported."""
     chance = random.Random(seed)
     data = bytearray(whole.read_bytes())
     start = chance.randrange(len(data))
@@ -139,8 +139,8 @@ COLUMNS = ("figures", "sample_ids", "clusters", "error_kinds", "spent", "results
 
 @given(st.integers(0, 2**32 - 1))
 @example(15)  # a column is empty, which has the checksum of one that is not there
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_wrong_bytes_in_what_is_stored(whole: Path, tmp_path: Path, seed: int) -> None:
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_wrong_bytes_in_stored_columns(whole: Path, tmp_path: Path, seed: int) -> None:
     """The file is sound for SQLite, and the blocks in it are not.
 
     A change in a block is never read as a number: its checksum is wrong.
@@ -228,7 +228,7 @@ def test_blocks_of_older_versions_are_read_without_checksums(whole: Path, tmp_pa
         ("clusters", b"[1]", "the wrong type"),
     ],
 )
-def test_what_is_damaged_is_named(whole: Path, tmp_path: Path, column: str, data: bytes, said: str) -> None:
+def test_a_damaged_column_is_named(whole: Path, tmp_path: Path, column: str, data: bytes, said: str) -> None:
     """Which run, which part of it, and what to do."""
     path = tmp_path / "h.db"
     shutil.copy(whole, path)
@@ -245,7 +245,7 @@ def test_what_is_damaged_is_named(whole: Path, tmp_path: Path, column: str, data
 
 
 @pytest.mark.parametrize("content", [b"not a database" * 100, b"SQLite format 3\x00" + b"\xff" * 90])
-def test_a_file_that_is_no_history_is_refused(content: bytes, tmp_path: Path) -> None:
+def test_a_file_without_a_history_is_refused(content: bytes, tmp_path: Path) -> None:
     """With the reason and another file to take."""
     path = tmp_path / "h.db"
     path.write_bytes(content)

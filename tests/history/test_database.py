@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -50,7 +49,7 @@ def test_an_empty_file_becomes_a_history(tmp_path: Path) -> None:
     history.close()
 
 
-def test_what_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_refused_and_unchanged(tmp_path: Path) -> None:
     """A file of another kind is not touched."""
     path = tmp_path / "notes.txt"
     path.write_text("not a database, but long enough to be looked at by SQLite " * 20)
@@ -60,8 +59,8 @@ def test_what_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["notes.txt"]
 
 
-def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> None:
-    """Nobody wants our tables among theirs, nor their journal mode changed."""
+def test_the_database_of_another_program_is_refused_and_unchanged(tmp_path: Path) -> None:
+    """Neither tables nor the journal mode of another program's database are changed."""
     path = tmp_path / "app.db"
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE customers (name TEXT)")
@@ -93,7 +92,7 @@ def test_a_folder_or_a_path_through_a_file_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_may_not_be_written_is_refused(
     tmp_path: Path,
 ) -> None:  # pragma: no cover - not as root
-    """Missing permission is told as such."""
+    """A missing permission is the reason in the error."""
     tmp_path.chmod(0o500)
     assert "the history cannot be opened" in refusal(tmp_path / "h.db").what
     tmp_path.chmod(0o700)
@@ -118,18 +117,24 @@ def test_opening_waits_for_others(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "h.db"
     blocker = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     blocker.execute(f"BEGIN {kind}")
-    release = threading.Timer(0.1, blocker.close)
-    began = time.monotonic()
+    events: list[str] = []
+
+    def release_file() -> None:
+        events.append("released")
+        blocker.close()
+
+    release = threading.Timer(0.1, release_file)
     release.start()
     opened = open_database(path)
-    assert time.monotonic() - began >= 0.1
+    events.append("opened")
+    assert events == ["released", "opened"]
     assert opened.execute("SELECT count(*) FROM runs").fetchone() == (0,)
     opened.close()
     release.join()
 
 
 def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
-    """Whoever comes first makes the tables, and nobody is turned away."""
+    """The first process creates the tables, and no process fails."""
     versions: list[int] = []
 
     def work() -> None:
@@ -146,7 +151,7 @@ def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
     assert versions == [migrations("sqlite")[-1][0]] * 20
 
 
-def test_a_step_forward_is_taken_as_a_whole_or_not_at_all(
+def test_a_migration_is_applied_completely_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A schema step that fails leaves the version before it; the next try goes on from there."""

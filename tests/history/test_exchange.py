@@ -18,7 +18,7 @@ from tests.interchange.examples import everything, filled, take, write
 
 
 @pytest.mark.parametrize("as_", FORMATS)
-def test_a_server_holds_what_the_file_held(tmp_path: Path, url: str, as_: Format) -> None:
+def test_a_server_stores_what_the_file_stored(tmp_path: Path, url: str, as_: Format) -> None:
     """Out of SQLite, into PostgreSQL, out of it, into SQLite: nothing is lost on the way."""
     here, there, back = (filled(tmp_path / "h.db"), PostgresHistory(url), SQLiteHistory(tmp_path / "b"))
     take(there, write(here, tmp_path / f"1.{as_}", as_))
@@ -30,7 +30,7 @@ def test_a_server_holds_what_the_file_held(tmp_path: Path, url: str, as_: Format
 
 
 def test_a_damaged_file_leaves_nothing_on_a_server(tmp_path: Path, url: str) -> None:
-    """The run it breaks off in is not there, and comes in whole later."""
+    """The incomplete run is not stored, and can be imported later."""
     here, there = SQLiteHistory(tmp_path / "h.db"), PostgresHistory(url)
     results = [EvalResult(Trial(Sample(f"s{n}", n), n), {"exact": Score(1.0, True)}) for n in range(700)]
     store_run(here, make_run("r1"), results)

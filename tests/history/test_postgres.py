@@ -1,4 +1,4 @@
-"""The history on a server: what it has beside the contract (`test_contract.py`)."""
+"""The history on a server: tests in addition to the contract (`test_contract.py`)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_address_of_a_server_opens_a_server(
 
 
 def test_the_command_line_takes_an_address(url: str, tmp_path: Path) -> None:
-    """A run is kept on the server, listed from there, and nothing is written here."""
+    """A run is stored and listed on the server, and no local file is written."""
     (tmp_path / "data.jsonl").write_text('{"id": "a", "input": "x", "expected": "X"}\n')
     (tmp_path / "app.py").write_text("def shout(text):\n    return text.upper()\n")
     done = proctor(
@@ -69,11 +69,11 @@ def test_the_command_line_takes_an_address(url: str, tmp_path: Path) -> None:
     assert not (tmp_path / ".proctor").exists()
 
 
-def test_looking_makes_no_schema(url: str) -> None:
-    """Whoever only looks needs no rights, and leaves nothing behind."""
+def test_reading_creates_no_schema(url: str) -> None:
+    """Reading needs no write permission, and creates nothing."""
     history = PostgresHistory(url)
     assert list(history.runs()) == []
-    assert history.is_held("r") is False
+    assert history.is_claimed("r") is False
     history.close()
     database = PostgresDatabase(url)
     connection = database._connect()
@@ -95,7 +95,7 @@ def test_the_tables_lie_in_a_schema_of_their_own(postgres: PostgresServer) -> No
 
 
 def test_many_may_open_a_new_database_at_once(url: str) -> None:
-    """Whoever comes first makes the tables, and nobody is turned away."""
+    """The first process creates the tables, and no process fails."""
     opened: list[int] = []
 
     def work() -> None:
@@ -125,8 +125,8 @@ def test_a_newer_schema_is_refused(history: PostgresHistory) -> None:
         history.begin(run_of("r2"))
 
 
-def test_what_is_in_the_way_is_told(url: str) -> None:
-    """A schema of that name that is not ours is left alone, as a whole."""
+def test_conflicting_objects_are_reported(url: str) -> None:
+    """A schema of that name from another program is not changed."""
     connection = PostgresDatabase(url)._connect()
     connection.execute("CREATE SCHEMA proctor")
     connection.execute("CREATE TABLE proctor.tags (mine TEXT)")
@@ -166,14 +166,14 @@ def test_a_password_is_never_shown(url: str, history: PostgresHistory) -> None:
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The core does not need it, and says what to install."""
+    """The core works without it, and the error names the extra to install."""
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(MissingExtra, match=r"a history on PostgreSQL needs the package 'psycopg'"):
         open_history("postgresql://127.0.0.1/x")
 
 
-def test_what_the_server_cannot_hold_is_refused_as_a_whole(history: PostgresHistory) -> None:
-    """PostgreSQL has no texts with a zero byte: such a tag is told, and nothing is stored."""
+def test_values_that_the_server_cannot_store_are_refused(history: PostgresHistory) -> None:
+    """PostgreSQL has no text with a zero byte: such a tag is an error, and nothing is stored."""
     with pytest.raises(HistoryError, match="the history cannot be written: "):
         history.begin(run_of("r", tags={"key": "a\x00b"}))
     assert list(history.runs()) == []
@@ -189,7 +189,7 @@ def test_a_run_that_has_lost_its_claim_writes_no_more(history: PostgresHistory) 
     """The server ends the connection of the lock: another may have the run, so this one stops."""
 
     def write() -> None:
-        with history.hold("r"), history.writer("r") as writer:
+        with history.claim("r"), history.writer("r") as writer:
             writer.add(0, scored("a", 1.0))
             writer.flush()
             assert history._ask(LOCKS)
@@ -199,13 +199,13 @@ def test_a_run_that_has_lost_its_claim_writes_no_more(history: PostgresHistory) 
     with pytest.raises(HistoryError, match="the claim on run r is lost"):
         write()
     assert [result.sample_id for result in history.results("r")] == ["a"]
-    with history.hold("r"), history.writer("r") as writer:
+    with history.claim("r"), history.writer("r") as writer:
         writer.add(1, scored("b", 1.0))
     assert len(history.results("r")) == 2
 
 
-def test_a_server_that_was_away_is_found_again() -> None:
-    """Who looks or begins later does not notice; a run that was writing is told to resume."""
+def test_a_restarted_server_is_used_again() -> None:
+    """Later queries work; a run that was writing ends with the advice to resume it."""
     pytest.importorskip("psycopg")
     with PostgresServer() as server:
         history = PostgresHistory(server.database())

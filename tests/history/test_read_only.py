@@ -23,7 +23,7 @@ STATES = ("closed", "with a log", "without write-ahead log")
 
 @contextmanager
 def as_somebody_else() -> Iterator[None]:
-    """Permissions do not hold for root, so root becomes somebody else for a while."""
+    """Permissions do not apply to root, so the tests switch to another user."""
     is_root = os.geteuid() == 0
     if is_root:
         os.seteuid(NOBODY)
@@ -40,7 +40,7 @@ def disk() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="proctor-disk-"))
     folder.chmod(0o755)
     yield folder
-    # Whoever is not root must be let in again to remove what is in it.
+    # Other users need the permission again to remove the content.
     for each in (folder, *(found for found in folder.rglob("*") if found.is_dir())):
         each.chmod(0o755)
     shutil.rmtree(folder)
@@ -87,8 +87,8 @@ def test_runs_are_listed_shown_and_compared(stored: Path, folder: bool) -> None:
         assert [run.name for run in history.runs()] == ["new", "old"]
         report = history.report("latest")
         assert (len(list(report.results)), report.pass_rate) == (4, 1.0)
-        assert history.holdings().runs == 2
-        assert history.is_held(report.run_id) is False
+        assert history.describe().runs == 2
+        assert history.is_claimed(report.run_id) is False
         assert compare("new", "old", history=history).samples == 4
         history.close()
     if folder:
@@ -111,7 +111,7 @@ def test_the_command_line_reads_it(command: str, stored: Path, capsys: pytest.Ca
 
 
 def test_nothing_is_written_to_it(stored: Path) -> None:
-    """A run that cannot be kept is refused in words, not kept in a copy that goes away."""
+    """A run that cannot be stored is refused, not stored in a temporary copy."""
     lock(stored, folder=True)
     with as_somebody_else():
         history = SQLiteHistory(stored)

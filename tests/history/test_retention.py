@@ -1,4 +1,4 @@
-"""How long runs are kept, from the definition that says it to the database that deletes them."""
+"""Retention, from the option of a definition to the deletion in the database."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from proctor.testing.history_contract import make_run
 from proctor.wiring.definition.definition import Definition
 from proctor.wiring.definition.keeping import DefinitionHistory
 from proctor.wiring.open_history import open_history
+from tests.history.test_query_growth import fill
 
 SPAN = {"input": "x", "output": "y"}
 MOMENT = timedelta(microseconds=1)
 
 
 class SetClock:
-    """A clock that stands where it is put."""
+    """A clock that shows the time it was set to."""
 
     def __init__(self) -> None:
         self.time = datetime.now(UTC)
@@ -58,20 +59,18 @@ def left(where: Any, name: str = "exam") -> list[str]:
 
 
 def test_of_150_saved_runs_the_last_100_remain(where: Any) -> None:
-    """The hundredth from the end stays, the one before it is gone; another name is untouched."""
-    history = open_history(where)
-    # Most of them are stored as they would have been by saves, which take their time on a server.
+    """The last hundred stay, older ones are deleted, and other names are unaffected."""
+    history: Any = open_history(where)
+    # Most of them are stored in one transaction; single saves take much longer.
     before = [f"r{number:03}" for number in range(97)]
-    for hours, run_id in enumerate(before):
-        history.begin(make_run(run_id, "exam", hours=hours - 5_000))
+    fill(history, [make_run(run_id, "exam", hours=hours - 5_000) for hours, run_id in enumerate(before)])
     history.begin(make_run("other", "other", hours=-9_999))
     definition = checks(where, retention_count=100)
     ids = before + saved(definition, 3)
     assert left(where) == ids
     ids += saved(definition, 1)
     assert left(where) == ids[-100:]
-    for hours in range(44):
-        history.begin(make_run(f"s{hours:03}", "exam", hours=hours - 4_000))
+    fill(history, [make_run(f"s{hours:03}", "exam", hours=hours - 4_000) for hours in range(44)])
     ids = [*ids[:97], *(f"s{hours:03}" for hours in range(44)), *ids[97:], *saved(definition, 5)]
     assert len(ids) == 150
     assert left(where) == ids[50:]

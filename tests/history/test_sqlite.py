@@ -1,4 +1,4 @@
-"""The history in a file: what it has beside the contract (`test_contract.py`)."""
+"""The history in a file: tests in addition to the contract (`test_contract.py`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ids(runs: Any) -> list[str]:
     return [run.run_id for run in runs]
 
 
-def test_a_beginning_that_fits_several_runs_is_refused(history: SQLiteHistory) -> None:
+def test_an_ambiguous_prefix_is_refused(history: SQLiteHistory) -> None:
     """The error shows how the ids go on."""
     for run_id in ("abc1", "abc2", "x_1", "x%1"):
         history.begin(run_of(run_id))
@@ -54,7 +54,7 @@ Fix: use a longer prefix: abc2, abc1\
         ("%", "choose one of: exam, latest, main"),
     ],
 )
-def test_a_run_that_is_not_there_comes_with_the_nearest(
+def test_an_unknown_run_is_reported_with_a_suggestion(
     history: SQLiteHistory, reference: str, fix: str
 ) -> None:
     """What was probably meant: a name, a baseline, an id; else all names; nothing by chance."""
@@ -76,11 +76,11 @@ def test_an_empty_history_says_so(history: SQLiteHistory) -> None:
         history.delete("r")
 
 
-def test_looking_creates_nothing(history: SQLiteHistory) -> None:
+def test_reading_creates_nothing(history: SQLiteHistory) -> None:
     """Whatever is asked of a history that is not there, no file and no folder appears."""
     assert history.runs() == []
     assert history.runs(tags={"a": "b"}) == []
-    assert history.is_held("r") is False
+    assert history.is_claimed("r") is False
     assert history.cached("key") is None
     looks: list[Any] = [history.find, history.report, history.results, history.delete]
     looks += [lambda run: list(history.done(run)), lambda run: history.writer(run).__enter__()]
@@ -91,8 +91,8 @@ def test_looking_creates_nothing(history: SQLiteHistory) -> None:
     assert not history.path.parent.exists()
 
 
-def test_deleting_a_run_takes_all_that_belongs_to_it(history: SQLiteHistory) -> None:
-    """Results and tags go too; other runs and kept outputs stay."""
+def test_deleting_a_run_deletes_all_its_data(history: SQLiteHistory) -> None:
+    """Results and tags are deleted too; other runs and cached outputs stay."""
     for run_id in ("r1", "r2"):
         history.begin(run_of(run_id, tags={"t": "1"}))
         with history.writer(run_id) as writer:
@@ -126,7 +126,7 @@ def test_one_id_cannot_be_begun_twice(history: SQLiteHistory) -> None:
     "wrong", [{"tags": {"n": 1}}, {"options": RunOptions(concurrency=0)}, {"status": "lost"}, {"name": None}]
 )
 def test_a_run_that_could_not_be_read_back_is_refused(history: SQLiteHistory, wrong: dict[str, Any]) -> None:
-    """One bad value must not hide the whole history, so it is refused before it is stored."""
+    """A run that cannot be decoded would hide the others, so it is refused before it is stored."""
     good = run_of("good")
     history.begin(good)
     bad = msgspec.structs.replace(good, run_id="bad", **wrong)
@@ -138,7 +138,7 @@ def test_a_run_that_could_not_be_read_back_is_refused(history: SQLiteHistory, wr
 
 
 def test_a_failed_change_changes_nothing(history: SQLiteHistory) -> None:
-    """A full disk is an error of the history, and the transaction is undone as a whole."""
+    """A full disk is an error of the history, and the transaction is rolled back."""
     history.begin(run_of("r1"))
     pages = history._connection.execute("PRAGMA page_count").fetchone()[0]
     history._connection.execute(f"PRAGMA max_page_count = {pages}")
@@ -154,7 +154,7 @@ def test_a_failed_change_changes_nothing(history: SQLiteHistory) -> None:
 
 
 def test_a_temporary_history_goes_away_with_its_last_user() -> None:
-    """The folder is removed when neither the history nor its results are held any more."""
+    """The folder is deleted with the last reference to the history and its results."""
     history = SQLiteHistory.temporary()
     folder = history.path.parent
     history.begin(run_of("r"))
@@ -175,7 +175,7 @@ def test_times_are_stored_as_they_are(history: SQLiteHistory) -> None:
     assert history.find("r").started_at.isoformat() == "2026-01-01T12:00:00+00:00"
 
 
-def test_a_file_that_is_damaged_is_told_when_it_is_read(history: SQLiteHistory) -> None:
+def test_a_damaged_file_is_reported_when_it_is_read(history: SQLiteHistory) -> None:
     """What SQLite finds out while reading is an error of the history, with the file's name."""
     history.begin(run_of("r", tags={f"key {i}": "x" * 500 for i in range(200)}))
     history.close()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from proctor.errors import HistoryError, MissingExtra, UsageError
 from proctor.history.block import lines_of
-from proctor.history.exchange import table_csv
+from proctor.history.exchange import tables
 from proctor.history.exchange.parts import FORMATS, Format, detect_format
 from proctor.history.exchange.write import export_runs
 from proctor.history.sqlite import SQLiteHistory
@@ -136,7 +136,7 @@ def test_no_cell_is_a_spreadsheet_formula(tmp_path: Path) -> None:
     assert second["input"] == "'=cmd|'/c calc'!A1"
     assert (second["expected"], second["output"]) == ("'-5", "'@SUM(A1)")
     for row in csv.reader(io.StringIO(text, newline="")):
-        assert not [cell for cell in row if cell.startswith(table_csv.FORMULA_STARTS)]
+        assert not [cell for cell in row if cell.startswith(tables.FORMULA_STARTS)]
 
 
 def test_other_programs_read_the_parquet_file(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_run_that_changes_during_the_export_is_refused(tmp_path: Path) -> None
 def test_a_running_run_is_not_exported(tmp_path: Path) -> None:
     """It would be half of it."""
     history = filled(tmp_path / "h.db")
-    with history.hold("killed"), pytest.raises(UsageError, match="killed is still running"):
+    with history.claim("killed"), pytest.raises(UsageError, match="killed is still running"):
         export_runs(history, history.runs(), "jsonl")
 
 

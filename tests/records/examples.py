@@ -1,4 +1,4 @@
-"""Results made by hand and at random, for the tests of records and of the history."""
+"""Example results, fixed and random, for the tests of records and of the history."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def stored(tmp_path: Path) -> Any:
     return history.report(report.run_id).results
 
 
-def test_the_columns_of_results_by_hand(stored: Any) -> None:
+def test_the_columns_of_known_results(stored: Any) -> None:
     """Missing numbers are missing: an error has no score, what was skipped no verdict."""
     found = plain(stored.figures())
     once = {name: column[::2] for name, column in found.items() if isinstance(column, list)}
@@ -82,15 +82,15 @@ def test_the_columns_of_results_by_hand(stored: Any) -> None:
     assert found["scores"]["picky"][::2] == [1.0, 1.0, None, None, 1.0]
 
 
-def test_in_memory_they_are_the_same(stored: Any) -> None:
-    """Held in memory and read from the history, whole or of one configuration."""
+def test_columns_in_memory_are_the_same(stored: Any) -> None:
+    """In memory and from the history, for all results or one configuration."""
     held = ResultList(list(stored))
     assert plain(held.figures()) == plain(stored.figures())
     name = held[0].trial.configuration
     assert plain(held.only(name).figures()) == plain(stored.only(name).figures())
 
 
-def test_of_nothing_there_are_no_columns() -> None:
+def test_no_results_have_no_columns() -> None:
     """No results have no numbers, and nothing breaks."""
     assert plain(ResultList([]).figures()) == {
         "ids": [], "outcomes": [], "values": [], "latencies": [], "tokens": [], "costs": None,
@@ -98,7 +98,7 @@ def test_of_nothing_there_are_no_columns() -> None:
     }  # fmt: skip
 
 
-def test_of_a_configuration_that_is_not_there(stored: Any) -> None:
+def test_an_unknown_configuration_has_no_results(stored: Any) -> None:
     """Empty columns, with the evaluators' names."""
     found = plain(stored.only("nowhere").figures())
     assert found["ids"] == []

@@ -1,4 +1,4 @@
-"""What only a machine can read is told to a judge in a few words, and nothing else is."""
+"""Binary data is described to a judge in short; everything else is unchanged."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def in_text(value: Any) -> str:
         ),
     ],
 )  # fmt: skip
-def test_parts_of_every_kind_are_told_by_what_they_are(part: Any, told: str) -> None:
-    """Kind, media type and length; what else stands there, such as a name, stays."""
+def test_media_of_every_kind_are_described(part: Any, told: str) -> None:
+    """Kind, media type and length; other values, such as a name, stay."""
     assert in_text(part) == told
     assert render_transcript([Message("user", [{"type": "text", "text": "Look:"}, part])]) == (
         f"[1] user:\n    Look:\n    {told}"
@@ -71,7 +71,7 @@ def test_parts_of_every_kind_are_told_by_what_they_are(part: Any, told: str) -> 
     assert for_people(Session([Message("user", said)])) == f"user:\n    Look:\n    {told}"
 
 
-def test_tools_give_and_take_images_too() -> None:
+def test_images_of_tool_calls_are_described() -> None:
     """In results, in texts, in lists of parts, in arguments."""
     mcp = {"content": [{"type": "image", "data": DATA, "mimeType": "image/png"}]}
     told = render_transcript(
@@ -100,8 +100,8 @@ def test_tools_give_and_take_images_too() -> None:
         "data:text/plain;base64," + "a" * 200,
     ],
 )
-def test_what_can_be_read_stays(part: Any) -> None:
-    """Addresses, texts, and whatever nobody says is a picture."""
+def test_readable_content_is_unchanged(part: Any) -> None:
+    """URLs, texts, and data that is not declared as media."""
     assert "characters)" not in in_text(part)
     assert "a" * 200 in in_text(part) or "Many words." in in_text(part)
 
@@ -119,8 +119,8 @@ WRAPPED = "\n".join(DATA[at : at + 76] for at in range(0, len(DATA), 76))
         (f"Made:\n{WRAPPED}\nDone.", "Made:\n    (data, 4,149 characters)\n    Done."),
     ],
 )
-def test_data_that_nobody_calls_so_is_known_by_its_looks(result: Any, told: str) -> None:
-    """In the JSON of a tool and in its texts, whole or broken into lines; for judges and people."""
+def test_data_without_a_type_is_recognised_by_its_form(result: Any, told: str) -> None:
+    """In the JSON and the texts of a tool, on one line or several; for judges and people."""
     call = ToolCall("shoot", {}, result=result)
     assert render_transcript([call]) == f"[1] tool shoot({{}}) returned:\n    {told}"
     assert for_people(Session([call])) == f"tool shoot()\n    {told}"
@@ -137,12 +137,12 @@ def test_data_that_nobody_calls_so_is_known_by_its_looks(result: Any, told: str)
         "ACGT" * 500,
     ],
 )
-def test_what_is_long_and_no_data_stays(text: str) -> None:
+def test_long_text_is_unchanged(text: str) -> None:
     """Digests, rules, paths, names, sequences."""
     assert summarize_data(text) == text
 
 
-def test_what_is_nested_too_deep_is_told_all_the_same() -> None:
+def test_deeply_nested_content_is_rendered() -> None:
     """It never raises."""
     deep: Any = URI
     for _ in range(100_000):
@@ -151,6 +151,6 @@ def test_what_is_nested_too_deep_is_told_all_the_same() -> None:
 
 
 @given(st.text())
-def test_texts_without_data_are_as_they_are(text: str) -> None:
+def test_text_without_data_is_unchanged(text: str) -> None:
     """Whatever they hold."""
     assert summarize_data(text) == text

@@ -1,4 +1,4 @@
-"""Results in memory: columns, pages and counts worked out by hand."""
+"""Results in memory: columns, pages and counts of known results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_column_holds_one_evaluators_verdicts() -> None:
     assert MIXED.column("judge") == Column(array("d", [0.0, 1.0]), bytes([0, 1]), errors=4, skipped=1)
 
 
-def test_an_evaluator_that_nobody_asked_said_nothing() -> None:
+def test_an_unknown_evaluator_has_an_empty_column() -> None:
     """All is skipped but the failed trials."""
     assert MIXED.column("unknown") == Column(array("d"), errors=3, skipped=4)
 
@@ -65,8 +65,8 @@ def test_without_a_name_the_column_holds_the_combined_scores() -> None:
     ]
 
 
-def test_clusters_are_told_only_where_results_share_one() -> None:
-    """Epochs of one sample and samples of one cluster do; each value then says which is its."""
+def test_clusters_are_returned_only_if_results_share_one() -> None:
+    """Epochs of one sample and samples of one cluster share a cluster."""
     sample: Sample[str, str] = Sample("a", "?", metadata={"cluster": "doc"})
     usage = Usage(1, 1)
     twin = EvalResult(Trial(sample, "!", usage=usage), {"exact": Score(1.0, True)})
@@ -86,7 +86,7 @@ def test_ruling_4_latencies_are_of_all_trials() -> None:
     assert list(MIXED.latencies().values) == [100.0, 100.0, 100.0, 100.0, 0.0, 3.0, 100.0]
 
 
-def test_tokens_are_of_trials_that_told_them() -> None:
+def test_tokens_come_from_trials_that_report_usage() -> None:
     """Unknown is not zero, and is counted."""
     sample: Sample[str, str] = Sample("a", "?")
     usages = [None, Usage(), Usage(0, 0), Usage(2, 3)]
@@ -96,7 +96,7 @@ def test_tokens_are_of_trials_that_told_them() -> None:
 
 
 def test_error_kinds_are_counted_the_most_frequent_first() -> None:
-    """Ties stand in the order of their names."""
+    """Ties are in the order of their names."""
     assert list(MIXED.error_kinds().items()) == [("TimeoutError", 2), ("KeyError", 1)]
     tied = ResultList([failed("a", kind="Z"), failed("b", kind="A")])
     assert list(tied.error_kinds()) == ["A", "Z"]
@@ -125,8 +125,8 @@ def test_pages_show_the_worst_first() -> None:
         (failed("a"), "error"),
     ],
 )
-def test_an_outcome_in_the_eyes_of_one_evaluator(result: EvalResult, outcome: str) -> None:
-    """The same five words, asked of one evaluator and of the whole."""
+def test_an_outcome_of_one_evaluator(result: EvalResult, outcome: str) -> None:
+    """The same five outcomes for one evaluator and for the result."""
     assert find_outcome(result, "exact") == outcome
     assert find_outcome(result) == outcome
 

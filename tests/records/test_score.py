@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from proctor.records.score import NOT_LAST, Score, combine_all, combine_any
@@ -20,6 +20,7 @@ from tests.records.examples import any_score
 score_tables = st.dictionaries(st.text(max_size=2), any_score, max_size=5)
 
 
+@settings(max_examples=40)
 @given(st.floats())
 @example(-0.0)
 @example(1.0 + 2**-52)
@@ -135,6 +136,7 @@ def by_status(scores: dict[str, Score], status: str) -> list[str]:
     return [name for name, score in scores.items() if score.status == status]
 
 
+@settings(max_examples=40)
 @given(score_tables, st.sampled_from(["skip", "ignore"]))
 def test_ruling_5_all_must_pass_and_the_value_is_the_mean(scores: dict[str, Score], skipped: Any) -> None:
     """In an `and` a failure decides; then an error, then a skip, unless skips are ignored."""
@@ -157,6 +159,7 @@ def test_ruling_5_all_must_pass_and_the_value_is_the_mean(scores: dict[str, Scor
     assert combined.details["parts"] == scores
 
 
+@settings(max_examples=40)
 @given(score_tables, st.sampled_from(["skip", "ignore"]))
 def test_ruling_5_one_must_pass_and_the_value_is_the_greatest(scores: dict[str, Score], skipped: Any) -> None:
     """In an `or` a pass decides; then a skip; an error counts as not passed, and is named."""
@@ -177,6 +180,7 @@ def test_ruling_5_one_must_pass_and_the_value_is_the_greatest(scores: dict[str, 
     assert combined.details.get("errors", []) == errors
 
 
+@settings(max_examples=40)
 @given(score_tables)
 def test_no_combination_passes_because_a_part_could_not_judge(scores: dict[str, Score]) -> None:
     """Making any part skipped never turns a combination that did not pass into one that did."""
@@ -187,7 +191,7 @@ def test_no_combination_passes_because_a_part_could_not_judge(scores: dict[str, 
             assert before.passed is True or after.passed is not True
 
 
-def test_combinations_worked_out_by_hand() -> None:
+def test_combinations_of_known_scores() -> None:
     """Three scores and what becomes of them."""
     good, bad = Score(1.0, True, "good"), Score(0.5, False, "bad")
     broken, silent = Score.error("broken"), Score.skipped("silent")
@@ -222,6 +226,6 @@ def test_a_score_of_another_epoch_leaves_nothing_undecided() -> None:
 
 
 def test_a_combination_of_nothing_is_skipped() -> None:
-    """Nothing was said, so nothing is combined: never 0, never 1."""
+    """Without scores there is no value: neither 0 nor 1."""
     assert combine_all({}).status == combine_any({}).status == "skipped"
     assert combine_all({"s": Score.skipped("no key")}).reason == "no key"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.records import codec
@@ -54,7 +54,7 @@ def test_events_are_kept_in_order_and_found_by_type() -> None:
     assert session[CustomEvent] == (CustomEvent("Retrieval", found),)
 
 
-def test_a_type_that_fits_nothing_finds_nothing() -> None:
+def test_a_type_without_events_gives_no_events() -> None:
     """Events that carry no object of the user's do not count as None."""
     session = Session([Message("user", "hi"), CustomEvent("none", None)])
     assert session[type(None)] == (None,)
@@ -93,6 +93,7 @@ def test_usage_is_added_up_over_model_calls() -> None:
     assert Usage(output_tokens=2).total_tokens == 2
 
 
+@settings(max_examples=40)
 @given(usages, usages, usages)
 def test_usages_add_up_in_any_order(a: Usage, b: Usage, c: Usage) -> None:
     """Adding is associative and commutative, and unknown changes nothing."""
@@ -145,7 +146,7 @@ def test_a_view_offers_no_way_to_change_it() -> None:
 
 
 @pytest.mark.parametrize("event", [Retrieval(3), Page(url="a"), Place(1, 2), Note("x"), {"a": [1]}, "text"])
-def test_users_objects_are_found_by_type_after_they_were_written_down(event: Any) -> None:
+def test_custom_objects_are_found_by_type_after_storing(event: Any) -> None:
     """An evaluator finds in a stored session what it found in the live one."""
     session = Session()
     session.append(event)
@@ -155,7 +156,7 @@ def test_users_objects_are_found_by_type_after_they_were_written_down(event: Any
 
 
 @pytest.mark.parametrize("kind", [Retrieval, Page, Plain, type(None), int | str])
-def test_what_does_not_fit_a_type_is_not_found_under_it(kind: Any) -> None:
+def test_data_of_another_type_is_not_returned(kind: Any) -> None:
     """Another object of the same name, or one that data cannot make, is left out."""
     name = getattr(kind, "__name__", "other")
     session = Session([CustomEvent(name, {"other": 1}), CustomEvent("Other", {"documents": 1})])

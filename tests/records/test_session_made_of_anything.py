@@ -52,7 +52,7 @@ def test_a_stored_session_comes_back_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("given", ["text", b"bytes", {"role": "user"}, 7, None])
-def test_what_is_no_list_of_events_is_refused(given: Any) -> None:
+def test_anything_but_a_list_of_events_is_refused(given: Any) -> None:
     """A mapping or a text would become a session of its keys or letters."""
     with pytest.raises(TypeError, match=r"takes a list of events.*Fix: pass a list"):
         Session(given)

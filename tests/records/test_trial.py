@@ -1,9 +1,9 @@
-"""A result's verdict and its score are one thing told twice."""
+"""A result's verdict and its score always agree."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.records.sample import Sample, find_metadata_problems, type_name
@@ -12,6 +12,7 @@ from proctor.records.trial import EvalResult, Failure, Outcome, Trial
 from tests.records.examples import any_score, failed, scored, skipped
 
 
+@settings(max_examples=40)
 @given(
     st.dictionaries(
         st.text(max_size=3), any_score | st.builds(Score, st.floats(0, 1), st.booleans()), max_size=6
@@ -47,8 +48,8 @@ def test_ruling_1_the_verdict_always_agrees_with_the_score(
         (failed("a"), "error", None),
     ],
 )
-def test_outcomes_worked_out_by_hand(result: EvalResult, outcome: Outcome, value: float | None) -> None:
-    """One word for every way a result can come out."""
+def test_outcomes_of_known_scores(result: EvalResult, outcome: Outcome, value: float | None) -> None:
+    """Every result has exactly one outcome."""
     assert result.verdict() == (outcome, value)
 
 
@@ -59,7 +60,7 @@ def test_the_only_score_is_the_score() -> None:
 
 
 def test_a_failed_trial_says_why() -> None:
-    """Kind and message stand in the result's error and in its score's reason."""
+    """The result's error and its score's reason have kind and message."""
     result = failed("s", latency_ms=7.5)
     assert (result.success, result.output, result.latency_ms) == (False, None, 7.5)
     assert result.error == result.score.reason == "TimeoutError: too slow"
@@ -68,7 +69,7 @@ def test_a_failed_trial_says_why() -> None:
     assert (good.success, good.error, good.output, good.sample_id) == (True, None, "!", "s")
 
 
-def test_a_sample_knows_its_four_words_of_metadata() -> None:
+def test_a_sample_has_four_metadata_keys_with_a_meaning() -> None:
     """Labels, context, cluster and tags are read from the metadata; without them they are empty."""
     metadata = {"labels": {"x": 1}, "context": "c", "cluster": "doc", "tags": ["a", "b"]}
     sample: Sample[str, str] = Sample("1", "?", metadata=metadata)
@@ -78,7 +79,7 @@ def test_a_sample_knows_its_four_words_of_metadata() -> None:
     assert (bare.labels, bare.context, bare.cluster, bare.tags) == ({}, None, None, ())
 
 
-def test_faults_in_the_metadata_are_all_told() -> None:
+def test_all_faults_in_the_metadata_are_reported() -> None:
     """Every known key that holds something else is named, with what it holds."""
     assert find_metadata_problems({"labels": [], "tags": ["a", 1], "cluster": 7, "mine": object()}) == [
         ("metadata.labels", "expected a mapping, found a list"),
@@ -89,7 +90,7 @@ def test_faults_in_the_metadata_are_all_told() -> None:
     assert find_metadata_problems({"labels": None, "tags": None, "cluster": None}) == []
 
 
-def test_kinds_of_values_are_named_in_the_words_of_json() -> None:
+def test_types_are_named_in_json_terms() -> None:
     """What a reader of JSON would call them; others by their type."""
     values = [True, 1, 1.5, "a", [1], (1,), {"a": 1}, None, {1}]
     assert [type_name(value) for value in values] == [

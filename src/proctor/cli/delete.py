@@ -39,7 +39,7 @@ def command(runs: tuple[str, ...], yes: bool, history: str | None, as_json: bool
         return
     baselines: list[str] = []
     for run in selected:
-        with store.hold(run.run_id):
+        with store.claim(run.run_id):
             baselines += store.delete(run.run_id)
     if as_json:
         content = {"deleted": [run.run_id for run in selected], "baselines": baselines}

@@ -95,7 +95,7 @@ def explain_no_match(history: History, query: Mapping[str, Any]) -> str:
     """Say why no run matches: the history is empty, a name is misspelled, or no run fits."""
     recent = history.runs(limit=RECENT_RUNS)
     if not recent:
-        where = display_name(history.holdings().where)
+        where = display_name(history.describe().where)
         return f"there are no runs in {where}; `proctor demo` creates one"
     known_names = {
         "name": {run.name for run in recent},

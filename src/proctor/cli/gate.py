@@ -32,7 +32,7 @@ from proctor.cli.options import (
     tag_option,
 )
 from proctor.errors import ConfigError, RunInterrupted, RunNotFound, suggest_name
-from proctor.history.finding import PREFIX
+from proctor.history.run_finder import PREFIX
 from proctor.records.report import EvalReport
 from proctor.reports.summary import describe_status
 from proctor.wiring.compare_runs import AT, OpenedRun, open_report

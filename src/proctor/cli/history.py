@@ -67,7 +67,7 @@ def export(
     store = open_history(history)
     selected = select_runs(store, runs, filters, SystemClock().now())
     if not runs:
-        running = [run for run in selected if store.is_held(run.run_id)]
+        running = [run for run in selected if store.is_claimed(run.run_id)]
         for run in running:
             complain(f"skipped: run {run.run_id} ({run.name}) is still running")
         selected = [run for run in selected if run not in running]
@@ -131,7 +131,7 @@ def info(history: str | None, as_json: bool) -> None:
     from proctor.reports.format import format_count
     from proctor.wiring.open_history import open_history
 
-    holdings = open_history(history).holdings()
+    holdings = open_history(history).describe()
     if as_json:
         click.echo(codec.encode_pretty(holdings))
         return
@@ -188,23 +188,23 @@ def prune(
     store, retention, now = open_history(history), Retention(days, count_), SystemClock().now()
     before = None if days is None else now - timedelta(days=days)
     pruned = store.prune(retention, now=now, name=name, dry_run=True)
-    outputs = store.forget_outputs(before=before, dry_run=True) if cache else 0
+    outputs = store.delete_outputs(before=before, dry_run=True) if cache else 0
     is_declined = False
-    if (pruned.gone or outputs) and not dry_run:
-        is_declined = not (yes or confirm(f"delete {_describe_deletions(pruned.gone, outputs)}?"))
+    if (pruned.deleted or outputs) and not dry_run:
+        is_declined = not (yes or confirm(f"delete {_describe_deletions(pruned.deleted, outputs)}?"))
         if is_declined:
-            pruned, outputs = PruneResult(staying=pruned.staying), 0
+            pruned, outputs = PruneResult(exempt=pruned.exempt), 0
         else:
-            run_ids = [run.run_id for run in pruned.gone]
+            run_ids = [run.run_id for run in pruned.deleted]
             pruned = store.prune(retention, now=now, name=name, only=run_ids)
-            outputs = store.forget_outputs(before=before) if cache else 0
+            outputs = store.delete_outputs(before=before) if cache else 0
     if as_json:
-        deleted = [run.run_id for run in pruned.gone]
-        content = {"dry_run": dry_run, "deleted": deleted, "outputs": outputs, "kept": pruned.staying}
+        deleted = [run.run_id for run in pruned.deleted]
+        content = {"dry_run": dry_run, "deleted": deleted, "outputs": outputs, "kept": pruned.exempt}
         click.echo(codec.encode_pretty(content))
     elif is_declined:
         click.echo("nothing was deleted")
-    elif name is not None and not pruned.gone and not store.runs(limit=1, name=name):
+    elif name is not None and not pruned.deleted and not store.runs(limit=1, name=name):
         click.echo(explain_no_match(store, {"name": name}))
     else:
         _show_pruned(pruned, outputs, dry_run)
@@ -223,10 +223,10 @@ def _describe_deletions(runs: Sequence[RunMetadata], outputs: int) -> str:
 
 
 def _show_pruned(pruned: PruneResult, outputs: int, dry_run: bool) -> None:
-    deletions = _describe_deletions(pruned.gone, outputs)
+    deletions = _describe_deletions(pruned.deleted, outputs)
     verb = "would delete" if dry_run else "deleted"
     click.echo(f"{verb} {deletions}" if deletions else "nothing to delete")
-    for run_id, reason in pruned.staying.items():
+    for run_id, reason in pruned.exempt.items():
         click.echo(f"kept although it is old: {run_id} ({display_name(reason)})")
 
 

@@ -18,8 +18,8 @@ from proctor.comparison.verdicts import (
 )
 from proctor.core.stats.descriptive import mean
 from proctor.records.comparison import Interval, MetricDelta
-from proctor.records.fields.numbers import higher_is_better
 from proctor.records.formatting import Kind
+from proctor.records.numbers import higher_is_better
 
 Deltas = dict[str, MetricDelta]
 Pair = tuple[Side, Side]

@@ -11,7 +11,7 @@ import msgspec
 
 from proctor.comparison.totals import compute_total_shares
 from proctor.records.comparison import list_aliases
-from proctor.records.fields.numbers import as_number
+from proctor.records.numbers import as_number
 from proctor.records.results import Figures, Results
 from proctor.records.rubric import TOTAL_SCORE
 from proctor.records.run import RunMetadata

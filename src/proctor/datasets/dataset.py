@@ -69,14 +69,12 @@ class Dataset(Generic[InputT, ExpectedT]):
     ) -> Dataset[Any, Any]:
         """Load a JSONL, JSON, CSV or TSV file; one error reports everything that is wrong in it.
 
-        Values are converted to the given types; `mapping` and `generate_ids` are as in `JSONLDataset`.
-        The format follows from the file name and the content, unless `format` names it: "jsonl",
-        "json", "csv" or "tsv".
+        Values are converted to the given types; `mapping` and `generate_ids` are as in `JSONLDataset`. The
+        format follows from the file name and the content, unless `format` names it: "jsonl", "json", "csv" or
+        "tsv".
         """
-        rules = Rules(
-            input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
-        )
-        return _inspected_dataset(*open_file(path, rules, format).stream.load())
+        rules = Rules(input_type, expected_type, mapping, generate_ids)
+        return _inspected_dataset(*open_file(path, rules, format).load())
 
     @staticmethod
     def of(
@@ -93,10 +91,7 @@ class Dataset(Generic[InputT, ExpectedT]):
         >>> Dataset.of([{"id": 1, "input": "2 + 2", "expected": "4"}])[0].id
         '1'
         """
-        rules = Rules(
-            input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
-        )
-        reader = RecordReader(rules)
+        reader = RecordReader(Rules(input_type, expected_type, mapping, generate_ids))
         samples: list[Sample[Any, Any]] = []
         inspection = DatasetInspection(read_items(tuple(items), reader), reader)
         return _inspected_dataset(samples, inspection.run(DatasetInfo(name), _locate, samples))

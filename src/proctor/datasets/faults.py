@@ -38,12 +38,7 @@ class InvalidRecord(ValueError):
 
 
 class SharedLine(int):
-    """The line of a sample that shares its line with others; `sample` counts from 1.
-
-    >>> line = SharedLine(1, sample=3)
-    >>> (line == 1, line.sample)
-    (True, 3)
-    """
+    """The line of a sample that shares its line with others; `sample` counts from 1."""
 
     sample: int
 
@@ -61,15 +56,6 @@ Rows = Callable[[ReportFaults], Iterator[tuple[int, Sample[Any, Any]]]]
 
 # Names a position: "qa.jsonl:3", "item 3".
 Locate = Callable[[int], str]
-
-
-def raise_first(locate: Locate) -> ReportFaults:
-    """Return a function that raises all faults of the first invalid position."""
-
-    def report(position: int, faults: Sequence[Fault]) -> None:
-        raise sample_error(locate(position), faults) from None
-
-    return report
 
 
 def sample_error(where: str, faults: Sequence[Fault]) -> DatasetError:
@@ -92,11 +78,7 @@ def dataset_error(name: str, faults: Sequence[tuple[str, Fault]], *, stopped: bo
 
 
 def describe_value(value: object) -> str:
-    """Describe a value for an error message.
-
-    >>> describe_value(42), describe_value(True), describe_value(None), describe_value([1])
-    ('a number: 42', 'a boolean: true', 'null', 'a list')
-    """
+    """Describe a value for an error message."""
     kind = type_name(value)
     if isinstance(value, bool):
         return f"{kind}: {str(value).lower()}"

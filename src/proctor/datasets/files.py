@@ -102,11 +102,7 @@ def numbered_lines(
 
 
 def decode_line(line: bytes) -> str | Fault:
-    """Decode a line as UTF-8, or return the fault with its position.
-
-    >>> str(decode_line(b"caf\\xe9"))
-    "not UTF-8: at offset 3 of the line is byte 0xe9, 'é' in Windows-1252"
-    """
+    """Decode a line as UTF-8, or return the fault with its position."""
     try:
         return line.decode()
     except UnicodeDecodeError as error:

@@ -31,48 +31,31 @@ def open_file(path: str | Path, rules: Rules, format: str | None = None) -> File
             f"{format!r} is not a dataset format", where=str(path), fix=suggest_name(format, FILE_FORMATS)
         )
     ending = format_suffix(path)
+    types = rules.input_type, rules.expected_type
     if format in ("csv", "tsv") or (format is None and ending in TABLE_ENDINGS):
-        return CSVDataset(
-            path,
-            rules.mapping,
-            rules.input_type,
-            rules.expected_type,
-            generate_ids=rules.generate_ids,
-            delimiter={"csv": None, "tsv": "\t"}.get(format or ""),
+        delimiter = "\t" if format == "tsv" else None
+        return CSVDataset(path, rules.mapping, *types, generate_ids=rules.generate_ids, delimiter=delimiter)
+    if format is None and ending not in (*JSONL_ENDINGS, *JSON_ENDINGS):
+        check_file(path)
+        raise DatasetError(
+            f"the file suffix {ending!r} is not supported" if ending else "the file name has no suffix",
+            where=str(path),
+            fix=f"use one of: {', '.join(JSONL_ENDINGS + JSON_ENDINGS + TABLE_ENDINGS)}; or name the "
+            f"format: {', '.join(FILE_FORMATS)}; for other formats, read the records yourself and use "
+            "Dataset.of or IteratorDataset",
         )
-    if format is None and ending in (*JSONL_ENDINGS, *JSON_ENDINGS):
-        expects_lines = ending in JSONL_ENDINGS
-        is_lines = is_json_lines(path, expects_lines=expects_lines)
-        dataset = _open_json(path, rules, is_lines=is_lines)
-        if is_lines and not expects_lines:
-            dataset.stream.details = {"format": "jsonl", "recognised": "JSON Lines"}
-        return dataset
-    if format is not None:
-        return _open_json(path, rules, is_lines=format == "jsonl")
-    check_file(path)
-    raise DatasetError(
-        f"the file suffix {ending!r} is not supported" if ending else "the file name has no suffix",
-        where=str(path),
-        fix=f"use one of: {', '.join(JSONL_ENDINGS + JSON_ENDINGS + TABLE_ENDINGS)}; or name the "
-        f"format: {', '.join(FILE_FORMATS)}; for other formats, read the records yourself and use "
-        "Dataset.of or IteratorDataset",
-    )
+    expects_lines = ending in JSONL_ENDINGS
+    is_lines = format == "jsonl" if format else is_json_lines(path, expects_lines=expects_lines)
+    dataset_class = JSONLDataset if is_lines else JSONDataset
+    dataset = dataset_class(path, *types, mapping=rules.mapping, generate_ids=rules.generate_ids)
+    if format is None and is_lines and not expects_lines:
+        dataset.details = {"format": "jsonl", "recognised": "JSON Lines"}
+    return dataset
 
 
 def format_suffix(path: Path) -> str:
-    """Return the suffix that names the format, in lower case and without .gz.
-
-    >>> format_suffix(Path("qa.JSONL.gz"))
-    '.jsonl'
-    """
+    """Return the suffix that names the format, in lower case and without .gz."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
-
-
-def _open_json(path: Path, rules: Rules, *, is_lines: bool) -> JSONLDataset | JSONDataset:
-    dataset_class = JSONLDataset if is_lines else JSONDataset
-    return dataset_class(
-        path, rules.input_type, rules.expected_type, mapping=rules.mapping, generate_ids=rules.generate_ids
-    )
 
 
 def is_json_lines(path: Path, *, expects_lines: bool) -> bool:

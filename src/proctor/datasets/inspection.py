@@ -20,12 +20,7 @@ MAX_FAULTS = 1000
 
 
 class IdTable:
-    """A set of id hashes: a million need about 17 MB, where a set of strings needs 100.
-
-    >>> table = IdTable()
-    >>> table.add(hash("a")), table.add(hash("b")), table.add(hash("a"))
-    (True, True, False)
-    """
+    """A set of id hashes: a million need about 17 MB, where a set of strings needs 100."""
 
     def __init__(self) -> None:
         self._segments = [array("Q", bytes(8 * MIN_SEGMENT_SIZE)) for _ in range(SEGMENTS)]

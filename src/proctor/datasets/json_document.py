@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from proctor.datasets.faults import Fault, InvalidRecord, ReportFaults, SharedLine, shorten
 from proctor.datasets.files import encoding_fault, open_data
-from proctor.datasets.iterator import FileDataset, FileStream
-from proctor.datasets.jsonl import (
-    EMPTY_FILE,
-    NESTED_TOO_DEEP,
-    NUMBER_OUT_OF_RANGE,
-    NotANumber,
-    not_a_number_fault,
-    read_record,
-    reject_constant,
-)
+from proctor.datasets.iterator import FileDataset
+from proctor.datasets.jsonl import EMPTY_FILE, explain_decode_error, read_record, reject_constant
 from proctor.datasets.mapping import FIELDS, MappedKeys
-from proctor.datasets.record import RecordReader, Rules
 from proctor.errors import MAX_ITEMS, suggest_name
 from proctor.records.sample import Sample
 
@@ -29,6 +21,7 @@ RECORD_KEYS = ("samples", "examples", "data", "rows")
 MAX_DOCUMENT_BYTES = 512 * 1024 * 1024
 LIST_FORMAT, SEQUENCE_FORMAT = "a JSON list", "a sequence of JSON objects"
 _BLANK = " \t\r\n"
+_WHITESPACE = re.compile(f"[{_BLANK}]*")
 _DECODER = json.JSONDecoder(parse_constant=reject_constant)
 
 
@@ -48,21 +41,6 @@ class JSONDataset(FileDataset):
     >>> folder.cleanup()
     """
 
-    def __init__(
-        self,
-        path: str | Path,
-        input_type: Any = Any,
-        expected_type: Any = Any,
-        *,
-        mapping: Mapping[str, str] | None = None,
-        generate_ids: bool = False,
-    ) -> None:
-        rules = Rules(
-            input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
-        )
-        self._reader = RecordReader(rules)
-        self.stream = FileStream(Path(path), self._rows, self._reader)
-
     def _rows(self, report: ReportFaults) -> Iterator[tuple[int, Sample[Any, Any]]]:
         keys = MappedKeys(self._reader.paths)
         for line, text in self._records(report):
@@ -75,7 +53,7 @@ class JSONDataset(FileDataset):
                 report(line, invalid.faults)
                 continue
             yield line, sample
-        for line, faults in keys.faults(whole=0):
+        for line, faults in keys.faults(dataset_position=0):
             report(line, faults)
 
     def _records(self, report: ReportFaults) -> Iterator[tuple[int, str]]:
@@ -88,24 +66,24 @@ class JSONDataset(FileDataset):
     def _find_records(self, document: _Document) -> Iterator[tuple[int, str]]:
         start = document.skip_blank(0)
         if document.text.startswith("[", start):
-            self.stream.details = {"format": "json", "recognised": LIST_FORMAT}
+            self.details = {"format": "json", "recognised": LIST_FORMAT}
             end = yield from document.items(start)
             document.require_end(end)
             return
         value, end = document.value(start)
         if document.skip_blank(end) < len(document.text) or self._is_record(value):
-            self.stream.details = {"format": "json", "recognised": SEQUENCE_FORMAT}
+            self.details = {"format": "json", "recognised": SEQUENCE_FORMAT}
             yield from document.sequence(start)
             return
         name = _find_list_key(value)
         if name is None:
-            raise _InvalidDocument(0, _missing_list_fault(value, self.stream.path))
+            raise _InvalidDocument(0, _missing_list_fault(value, self.path))
         if others := _similar_lists(value, name):
-            raise _InvalidDocument(0, _several_lists_fault(value, [name, *others], self.stream.path))
+            raise _InvalidDocument(0, _several_lists_fault(value, [name, *others], self.path))
         recognized = f"a JSON object with a list under {name!r}"
         if others := [str(key) for key in value if key != name]:
             recognized += f"; other keys are ignored: {_join_names(others)}"
-        self.stream.details = {"format": "json", "recognised": recognized}
+        self.details = {"format": "json", "recognised": recognized}
         yield from document.items(document.start_of(name, start))
 
     def _is_record(self, value: Any) -> bool:
@@ -113,7 +91,7 @@ class JSONDataset(FileDataset):
         return isinstance(value, dict) and not fields.isdisjoint(value) and _find_list_key(value) is None
 
     def _read_text(self) -> str:
-        with open_data(self.stream.file) as file:
+        with open_data(self._file) as file:
             data = file.read(MAX_DOCUMENT_BYTES + 1)
         if len(data) > MAX_DOCUMENT_BYTES:
             what = f"the document is larger than {MAX_DOCUMENT_BYTES:,} bytes"
@@ -147,12 +125,11 @@ class _Document:
         self.text = text
         self._length = len(text.rstrip(_BLANK))
         self._last_position, self._last_line = 0, 1
+        self._samples, self._last_sample_line = 0, 0
 
     def skip_blank(self, position: int) -> int:
-        text, end = self.text, len(self.text)
-        while position < end and text[position] in _BLANK:
-            position += 1
-        return position
+        match = _WHITESPACE.match(self.text, position)
+        return match.end() if match else position
 
     def line(self, position: int) -> int:
         """Return the line of a position; ascending positions are fast."""
@@ -162,31 +139,34 @@ class _Document:
         self._last_position = position
         return self._last_line
 
+    def sample(self, start: int, end: int, following: int | None) -> tuple[int, str]:
+        """Return the line and text of the next sample; one that shares its line also gets its number."""
+        self._samples += 1
+        line = self.line(start)
+        ends_line = following is None or self.text.find("\n", start, following) >= 0
+        is_shared = line == self._last_sample_line or not ends_line
+        self._last_sample_line = line
+        return SharedLine(line, self._samples) if is_shared else line, self.text[start:end]
+
     def value(self, position: int) -> tuple[Any, int]:
         """Return the value that starts at a position, and its end."""
         try:
             return _DECODER.raw_decode(self.text, position)
         except json.JSONDecodeError as error:
             raise self._explain(error) from None
-        except NotANumber as error:
-            fault = not_a_number_fault(error)
-        except RecursionError:
-            fault = NESTED_TOO_DEEP
-        except ValueError:
-            fault = NUMBER_OUT_OF_RANGE
-        raise _InvalidDocument(self.line(position), fault)
+        except (ValueError, RecursionError) as error:
+            raise _InvalidDocument(self.line(position), explain_decode_error(error)) from None
 
     def items(self, start: int) -> Generator[tuple[int, str], None, int]:
         """Yield the line and text of each item of the list at a position; return the end of the list."""
         position = self.skip_blank(start + 1)
         if self.text.startswith("]", position):
             raise _InvalidDocument(0, Fault("", "no samples: the list is empty"))
-        lines = _SampleLines(self)
         while True:
             _, end = self.value(position)
             comma = self.skip_blank(end)
             following = self.skip_blank(comma + 1) if self.text.startswith(",", comma) else None
-            yield lines.of(position, following), self.text[position:end]
+            yield self.sample(position, end, following)
             if self.text.startswith("]", comma):
                 return comma + 1
             if following is None:
@@ -195,12 +175,10 @@ class _Document:
 
     def sequence(self, position: int) -> Iterator[tuple[int, str]]:
         """Yield the line and text of each value in a sequence."""
-        lines = _SampleLines(self)
         while position < len(self.text):
             _, end = self.value(position)
             following = self.skip_blank(end)
-            is_last = following >= len(self.text)
-            yield lines.of(position, None if is_last else following), self.text[position:end]
+            yield self.sample(position, end, following if following < len(self.text) else None)
             position = following
 
     def start_of(self, name: str, position: int) -> int:
@@ -238,24 +216,6 @@ class _Document:
             what = f"not JSON: {error.msg.lower()}, at character {error.colno} of the line"
             fault = Fault("", what, "correct the JSON at this position")
         return _InvalidDocument(error.lineno, fault)
-
-
-class _SampleLines:
-    """Finds the line of each sample; samples that share a line also get their number."""
-
-    def __init__(self, document: _Document) -> None:
-        self._document = document
-        self._count = 0
-        self._last_line = 0
-
-    def of(self, position: int, following: int | None) -> int:
-        """Return the line of the next sample; `following` is the start of the sample after it, if any."""
-        self._count += 1
-        line = self._document.line(position)
-        ends_line = following is None or self._document.text.find("\n", position, following) >= 0
-        is_shared = line == self._last_line or not ends_line
-        self._last_line = line
-        return SharedLine(line, self._count) if is_shared else line
 
 
 def _find_list_key(value: Any) -> str | None:

@@ -11,9 +11,8 @@ import msgspec
 
 from proctor.datasets.faults import Fault, InvalidRecord, ReportFaults, describe_value, shorten
 from proctor.datasets.files import MAX_LINE_BYTES, decode_line, long_line_fault, numbered_lines, open_data
-from proctor.datasets.iterator import FileDataset, FileStream
+from proctor.datasets.iterator import FileDataset
 from proctor.datasets.mapping import MappedKeys
-from proctor.datasets.record import RecordReader, Rules
 from proctor.records.sample import CLUSTER, LABELS, TAGS, Sample, find_metadata_problems
 
 CHECKED_KEYS = frozenset((LABELS, TAGS, CLUSTER))
@@ -28,8 +27,8 @@ _encode = msgspec.json.Encoder().encode
 class JSONLDataset(FileDataset):
     """Samples from a JSONL file, read line by line on each pass; the file is never held in memory.
 
-    A record has `id`, `input` and optionally `expected` and `metadata`; other keys become metadata.
-    `mapping` maps keys with other names to fields, and `generate_ids` makes missing ids from the input.
+    A record has `id`, `input` and optionally `expected` and `metadata`; other keys become metadata. `mapping`
+    maps keys with other names to fields, and `generate_ids` makes missing ids from the input.
 
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
@@ -50,18 +49,14 @@ class JSONLDataset(FileDataset):
         generate_ids: bool = False,
         max_line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
-        rules = Rules(
-            input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
-        )
-        self._reader = RecordReader(rules)
+        super().__init__(path, input_type, expected_type, mapping=mapping, generate_ids=generate_ids)
         self._max_line_bytes = max_line_bytes
-        self.stream = FileStream(Path(path), self._rows, self._reader)
 
     def _rows(self, report: ReportFaults) -> Iterator[tuple[int, Sample[Any, Any]]]:
         decode_sample = self._sample_decoder()
         keys = MappedKeys(self._reader.paths)
         empty = True
-        with open_data(self.stream.file) as file:
+        with open_data(self._file) as file:
             for number, line in numbered_lines(file, self._max_line_bytes):
                 if line is None:
                     empty = False
@@ -83,7 +78,7 @@ class JSONLDataset(FileDataset):
                 yield number, sample
         if empty:
             report(0, [EMPTY_FILE])
-        for number, faults in keys.faults(whole=0):
+        for number, faults in keys.faults(dataset_position=0):
             report(number, faults)
 
     def _sample_decoder(self) -> Callable[[bytes], Sample[Any, Any] | None]:
@@ -115,13 +110,8 @@ class JSONLDataset(FileDataset):
 def may_repeat_keys(line: bytes, value: Any) -> bool:
     """Tell whether a JSON text may have keys that are missing in the value decoded from it.
 
-    Every key has one colon, and colons in strings are also in the value. So the text has more colons than
-    the encoded value if decoding dropped a key, and rarely for another reason.
-
-    >>> may_repeat_keys(b'{"id": "1", "input": "at 10:30"}', {"id": "1", "input": "at 10:30"})
-    False
-    >>> may_repeat_keys(b'{"id": "1", "input": "a", "input": "b"}', {"id": "1", "input": "b"})
-    True
+    Every key has one colon, and colons in strings are also in the value. So the text has more colons than the
+    encoded value if decoding dropped a key, and rarely for another reason.
     """
     if b"\\u003" in line:
         # An escaped colon is a colon only in the value.
@@ -133,11 +123,7 @@ def may_repeat_keys(line: bytes, value: Any) -> bool:
 
 
 def find_repeated_keys(text: str) -> list[Fault]:
-    """Return a fault for every key that one object of a JSON text repeats.
-
-    >>> [fault.what for fault in find_repeated_keys('{"a": 1, "b": {"c": 1, "c": 2}}')]
-    ["the key 'c' is repeated in one object"]
-    """
+    """Return a fault for every key that one object of a JSON text repeats."""
     repeated: dict[str, None] = {}
 
     def check(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -186,12 +172,8 @@ def _explain_invalid_json(line: bytes) -> Fault:
             return Fault("", "the line ends before its JSON does", OBJECT_PER_LINE)
         what = f"not JSON: {error.msg.lower()}, at character {error.pos + 1} of the line"
         return Fault("", what, OBJECT_PER_LINE)
-    except RecursionError:
-        return NESTED_TOO_DEEP
-    except NotANumber as error:
-        return not_a_number_fault(error)
-    except ValueError:
-        return NUMBER_OUT_OF_RANGE
+    except (ValueError, RecursionError) as error:
+        return explain_decode_error(error)
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -200,15 +182,14 @@ def _explain_invalid_json(line: bytes) -> Fault:
     return NUMBER_OUT_OF_RANGE
 
 
-class NotANumber(Exception):
-    """NaN or Infinity, which Python accepts in JSON but the standard does not."""
-
-
 def reject_constant(name: str) -> NoReturn:
-    """Raise `NotANumber`; called by the standard library's decoder for NaN and Infinity."""
-    raise NotANumber(name)
+    """Reject NaN and Infinity, which Python accepts in JSON but the standard does not."""
+    what, fix = f"not JSON: {name} is not a number", "write null, or leave the key out"
+    raise InvalidRecord([Fault("", what, fix)])
 
 
-def not_a_number_fault(error: NotANumber) -> Fault:
-    """Return the fault of NaN or Infinity in JSON."""
-    return Fault("", f"not JSON: {error} is not a number", "write null, or leave the key out")
+def explain_decode_error(error: Exception) -> Fault:
+    """Explain why the standard library cannot decode a JSON text without syntax errors."""
+    if isinstance(error, InvalidRecord):
+        return error.faults[0]
+    return NESTED_TOO_DEEP if isinstance(error, RecursionError) else NUMBER_OUT_OF_RANGE

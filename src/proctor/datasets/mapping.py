@@ -22,11 +22,7 @@ FieldPath = tuple[str, ...]
 
 
 def read_mapping(mapping: Mapping[str, str] | None) -> dict[str, FieldPath]:
-    """Parse a mapping, or raise one error with everything that is wrong in it.
-
-    >>> read_mapping({"question": "input", "topic": "labels.topic"})
-    {'question': ('input',), 'topic': ('metadata', 'labels', 'topic')}
-    """
+    """Parse a mapping, or raise one error with everything that is wrong in it."""
     if mapping is not None and not isinstance(mapping, Mapping):
         raise DatasetError(
             f"mapping must be a dict of column to field, not {type(mapping).__name__}",
@@ -58,11 +54,7 @@ def read_mapping(mapping: Mapping[str, str] | None) -> dict[str, FieldPath]:
 
 
 def find_missing_keys(paths: Mapping[str, FieldPath], keys: Collection[str]) -> list[tuple[str, str]]:
-    """Return the keys of a mapping that do not exist, each with a suggestion.
-
-    >>> find_missing_keys({"questoin": ("input",)}, ["id", "question"])
-    [('questoin', "did you mean 'question'?")]
-    """
+    """Return the keys of a mapping that do not exist, each with a suggestion."""
     return [(key, suggest_name(key, keys)) for key in paths if key not in keys]
 
 
@@ -111,13 +103,13 @@ class MappedKeys:
             ):
                 self._typos.append((position, key, other))
 
-    def faults(self, *, whole: int) -> Iterator[tuple[int, list[Fault]]]:
-        """Yield the faults after the last record; `whole` is the position of the dataset itself."""
+    def faults(self, *, dataset_position: int) -> Iterator[tuple[int, list[Fault]]]:
+        """Yield the faults after the last record; `dataset_position` is that of the dataset itself."""
         if not self._present and not self._typos:
             return
         keys = list(self._present)
         if missing := [key for key in self._paths if key in self._unseen]:
-            yield whole, [missing_key_fault(key, keys, "key") for key in missing]
+            yield dataset_position, [missing_key_fault(key, keys, "key") for key in missing]
         for position, key, other in self._typos:
             if key not in self._unseen and (key, other) not in self._pairs:
                 what = f"is not a known name; did you mean {key!r}?"
@@ -131,11 +123,7 @@ def _is_similar(key: str, other: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def guess_field(key: str) -> str | None:
-    """Return the field that a misspelled key probably means, or None.
-
-    >>> guess_field("expeced"), guess_field("ID"), guess_field("topic")
-    ('expected', 'id', None)
-    """
+    """Return the field that a misspelled key probably means, or None."""
     lowered = key.strip().lower()
     # "id" is too short to compare: many two-letter words are similar.
     if lowered == "id":
@@ -160,20 +148,13 @@ def _parse_field(text: Any) -> FieldPath | None:
     return _parse_field(key) if field == "metadata" and key.startswith(f"{LABELS}.") else (field, key)
 
 
-def _find_conflicts(key: str, path: FieldPath, others: Mapping[str, FieldPath]) -> list[Problem]:
-    """Report the mapped keys whose field equals or overlaps the given one."""
-    problems = []
+def _find_conflicts(key: str, path: FieldPath, others: Mapping[str, FieldPath]) -> Iterator[Problem]:
+    """Report the mapped keys whose field equals or contains the given one, or is inside it."""
     for other, other_path in others.items():
-        if other_path == path:
-            what = f"is mapped to {'.'.join(path)}, like {other!r}"
-            problems.append(Problem(repr(key), what))
-        elif _overlaps(other_path, path):
+        outer, inner = sorted((path, other_path), key=len)
+        if outer == inner:
+            yield Problem(repr(key), f"is mapped to {'.'.join(path)}, like {other!r}")
+        # Metadata and its keys are merged.
+        elif inner[: len(outer)] == outer and outer != ("metadata",):
             what = f"is mapped to {'.'.join(path)}, but {other!r} is mapped to {'.'.join(other_path)}"
-            problems.append(Problem(repr(key), what))
-    return problems
-
-
-def _overlaps(left: FieldPath, right: FieldPath) -> bool:
-    """Tell whether one field contains the other; metadata and its keys are merged."""
-    outer, inner = sorted((left, right), key=len)
-    return inner[: len(outer)] == outer and outer != ("metadata",)
+            yield Problem(repr(key), what)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
 import msgspec
 
-from proctor.datasets.faults import WHOLE_DATASET, Fault, InvalidRecord, ReportFaults, Rows, describe_value
+from proctor.datasets.faults import (
+    WHOLE_DATASET,
+    Fault,
+    InvalidRecord,
+    Locate,
+    ReportFaults,
+    Rows,
+    describe_value,
+    sample_error,
+)
 from proctor.datasets.mapping import FIELDS, MappedKeys, find_missing_keys, guess_field, read_mapping
 from proctor.datasets.typed import Reader, accepts_null, make_reader
 from proctor.records import codec
@@ -22,12 +31,6 @@ class Fingerprint:
     """A SHA-256 over samples in their order; it is the same for the same content from any source.
 
     It covers the content as written, before conversion to declared types.
-
-    >>> one, two = Fingerprint(), Fingerprint()
-    >>> one.add(Sample("1", {"a": 1, "b": 2}))
-    >>> two.add(Sample("1", {"b": 2, "a": 1}))
-    >>> one.hexdigest() == two.hexdigest()
-    True
     """
 
     def __init__(self) -> None:
@@ -53,11 +56,7 @@ class Fingerprint:
 
 
 def generate_id(value: Any) -> str:
-    """Make an id from an input; it does not depend on the position, and equal inputs have equal ids.
-
-    >>> generate_id("What is 2 + 2?")
-    'auto-fb3eb78712d6'
-    """
+    """Make an id from an input; it does not depend on the position, and equal inputs have equal ids."""
     text = canonical_json(value)
     if _is_unstable(text):
         what = f"{type(value).__name__} has no content from which an id can be made"
@@ -86,7 +85,7 @@ LOG_KEYS = frozenset(
 )
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
+class Rules(msgspec.Struct, frozen=True):
     """How records are read: the types of input and expected, the mapping, and whether to generate ids.
 
     `null_input` accepts null as an input without a declared type; an optional type accepts it too.
@@ -100,16 +99,12 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordReader:
-    """Converts records to samples.
-
-    >>> RecordReader(Rules()).sample({"id": 7, "input": "2 + 2", "expected": "4", "topic": "sums"})
-    Sample(id='7', input='2 + 2', expected='4', metadata={'topic': 'sums'})
-    """
+    """Converts records to samples."""
 
     def __init__(self, rules: Rules) -> None:
+        self.rules = rules
         self.paths = read_mapping(rules.mapping)
         self._mapped_fields = {path[0] for path in self.paths.values()} - {"metadata"}
-        self._generate_ids = rules.generate_ids
         self._input: Reader | None = make_reader(rules.input_type, "input")
         self._expected: Reader | None = make_reader(rules.expected_type, "expected")
         self.null_input = rules.null_input or (self._input is not None and accepts_null(self._input))
@@ -219,7 +214,7 @@ class RecordReader:
 
     def _read_id(self, sample_id: Any, value: Any, has_input: bool, faults: list[Fault]) -> str:
         if sample_id is None:
-            if not self._generate_ids:
+            if not self.rules.generate_ids:
                 faults.append(Fault("id", "is missing", GIVE_IDS))
             elif has_input:
                 return generate_id(value)
@@ -245,18 +240,31 @@ def read_items(items: Iterable[Any], reader: RecordReader) -> Rows:
                 report(index, invalid.faults)
                 continue
             yield index, sample
-        for index, faults in keys.faults(whole=WHOLE_DATASET):
+        for index, faults in keys.faults(dataset_position=WHOLE_DATASET):
             report(index, faults)
 
     return rows
 
 
-def check_sample(sample: Sample[Any, Any], *, null_input: bool = False) -> list[Fault]:
-    """Return the faults of a sample that was made in code.
+def read_typed(rows: Rows, reader: RecordReader, locate: Locate) -> Iterator[tuple[int, Sample[Any, Any]]]:
+    """Yield converted samples with their positions; the first invalid one raises an error."""
 
-    >>> [str(fault) for fault in check_sample(Sample("", None))]
-    ['id: must not be empty', 'input: expected a value, found null']
-    """
+    def report(position: int, faults: Sequence[Fault]) -> NoReturn:
+        raise sample_error(locate(position), faults) from None
+
+    if not reader.types_declared:
+        yield from rows(report)
+        return
+    for position, sample in rows(report):
+        try:
+            typed = reader.typed(sample)
+        except InvalidRecord as invalid:
+            report(position, invalid.faults)
+        yield position, typed
+
+
+def check_sample(sample: Sample[Any, Any], *, null_input: bool = False) -> list[Fault]:
+    """Return the faults of a sample that was made in code."""
     faults = check_id(sample.id)
     metadata: Any = sample.metadata
     if sample.input is None and not null_input:

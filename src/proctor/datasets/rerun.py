@@ -23,11 +23,6 @@ def recorded_configurations(source: SampleSource) -> tuple[str, ...]:
     """Return the configurations with recorded results, in the order of their first occurrence.
 
     Reading stops if the first sample has no recorded results; iterators are not read.
-
-    >>> samples = [Sample("1", "q", metadata={"recorded": {"low": {"output": "x"}}})]
-    >>> from proctor.datasets.source import make_source
-    >>> recorded_configurations(make_source(samples))
-    ('low',)
     """
     names: dict[str, None] = {}
     try:
@@ -57,12 +52,7 @@ class RerunDataset:
 
 
 def move_recording_to_baseline(sample: Sample[Any, Any]) -> Sample[Any, Any]:
-    """Make the recorded result of a sample its baseline, unless it has a baseline already.
-
-    >>> sample = Sample("1", "2 + 2?", metadata={"output": "5", "topic": "sums"})
-    >>> move_recording_to_baseline(sample).metadata
-    {'topic': 'sums', 'baseline': {'output': '5'}}
-    """
+    """Make the recorded result of a sample its baseline, unless it has a baseline already."""
     metadata = dict(sample.metadata)
     has_baseline = any(key.startswith(f"{BASELINE}_") or key == BASELINE for key in metadata)
     recording = {key: metadata.pop(key) for key in RECORDED_KEYS if key in metadata}

@@ -182,13 +182,7 @@ def select_session(files: SessionFiles, session_id: str | None) -> tuple[str, Im
 
 
 def make_sample(imported: ImportedSession, name: str) -> Sample[Any, Any]:
-    """Make a sample with an id from a recorded session.
-
-    >>> from proctor.records.session import Session
-    >>> imported = ImportedSession("s1", Session(), "openai", "a.json", "Hello", "Hi", {"reward": 1.0})
-    >>> make_sample(imported, "s1").metadata["reward"]
-    1.0
-    """
+    """Make a sample with an id from a recorded session."""
     metadata: dict[str, Any] = {
         "output": imported.output,
         "session": imported.session,

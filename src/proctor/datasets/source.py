@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from proctor.datasets.dataset import Dataset
-from proctor.datasets.faults import WHOLE_DATASET, InvalidRecord, raise_first, sample_error
+from proctor.datasets.faults import WHOLE_DATASET
 from proctor.datasets.formats import open_file
 from proctor.datasets.inspection import DatasetInspection
 from proctor.datasets.iterator import IteratorDataset
-from proctor.datasets.record import RecordReader, Rules, read_items
+from proctor.datasets.record import RecordReader, Rules, read_items, read_typed
 from proctor.errors import DatasetError
 from proctor.ports import SampleSource
 from proctor.records import codec
@@ -23,13 +23,6 @@ class UserDataset:
     """A dataset made from any object that can be iterated repeatedly.
 
     The object's `info`, if it is a mapping, is stored with the run.
-
-    >>> class Sums:
-    ...     info = {"source": "arithmetic"}
-    ...     def __iter__(self):
-    ...         return iter([{"id": "1", "input": "2 + 2", "expected": "4"}])
-    >>> UserDataset(Sums()).inspect().source
-    'arithmetic'
     """
 
     def __init__(self, items: Iterable[Any], rules: Rules | None = None) -> None:
@@ -38,12 +31,8 @@ class UserDataset:
         self._name = type(items).__name__
 
     def __iter__(self) -> Iterator[Sample[Any, Any]]:
-        for index, sample in read_items(self._items, self._reader)(raise_first(self._locate)):
-            try:
-                typed = self._reader.typed(sample)
-            except InvalidRecord as invalid:
-                raise sample_error(self._locate(index), invalid.faults) from None
-            yield typed
+        rows = read_items(self._items, self._reader)
+        return (sample for _, sample in read_typed(rows, self._reader, self._locate))
 
     def __len__(self) -> int:
         return len(self._items)  # type: ignore[arg-type]  # raises TypeError if it has no length
@@ -80,15 +69,14 @@ def make_source(
     generate_ids: bool = False,
     format: str | None = None,  # noqa: A002 - public name
 ) -> SampleSource:
-    """Make a dataset from a path, a list of records, an iterator, or any iterable object.
-
-    >>> source = make_source([{"id": "1", "input": "2 + 2", "expected": "4"}])
-    >>> [sample.input for sample in source]
-    ['2 + 2']
-    """
-    rules = Rules(
-        input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
-    )
+    """Make a dataset from a path, a list of records, an iterator, or any iterable object."""
+    options: dict[str, Any] = {
+        "input_type": input_type,
+        "expected_type": expected_type,
+        "mapping": mapping,
+        "generate_ids": generate_ids,
+    }
+    rules = Rules(**options)
     if isinstance(dataset, SampleSource) and not isinstance(dataset, type):
         if rules != Rules():
             raise DatasetError(
@@ -100,15 +88,9 @@ def make_source(
     if isinstance(dataset, str | Path):
         return open_file(dataset, rules, format)
     if isinstance(dataset, list | tuple):
-        return Dataset.of(dataset, input_type, expected_type, mapping=mapping, generate_ids=generate_ids)
+        return Dataset.of(dataset, **options)
     if isinstance(dataset, Iterator):
-        return IteratorDataset(
-            dataset,
-            input_type=input_type,
-            expected_type=expected_type,
-            mapping=mapping,
-            generate_ids=generate_ids,
-        )
+        return IteratorDataset(dataset, **options)
     if hasattr(dataset, "__iter__") and not isinstance(dataset, Mapping | bytes | type):
         return UserDataset(dataset, rules)
     name = f"the type {dataset.__name__}" if isinstance(dataset, type) else type_name(dataset)

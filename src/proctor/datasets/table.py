@@ -12,10 +12,10 @@ import msgspec
 
 from proctor.datasets.faults import Fault, InvalidRecord, ReportFaults, describe_value, shorten
 from proctor.datasets.files import MAX_LINE_BYTES, decode_line, long_line_fault, numbered_lines, open_data
-from proctor.datasets.iterator import FileDataset, FileStream
+from proctor.datasets.iterator import FileDataset
 from proctor.datasets.jsonl import EMPTY_FILE
 from proctor.datasets.mapping import FieldPath, find_missing_keys, missing_key_fault
-from proctor.datasets.record import GIVE_IDS, RecordReader, Rules
+from proctor.datasets.record import GIVE_IDS, Rules
 from proctor.datasets.typed import Reader, field_type, make_reader
 from proctor.errors import DatasetError
 from proctor.records.sample import LABELS, TAGS, Sample
@@ -29,13 +29,8 @@ CellReader = Callable[[str], Any]
 def make_cell_reader(path: FieldPath, rules: Rules) -> CellReader | None:
     """Return a function that converts a cell to a plain value, or None if the value is the text itself.
 
-    Cells of a declared type other than text hold JSON: 42, true, ["a", "b"]. Cells of the fields metadata
-    and labels are JSON mappings; tags are a JSON list, or words separated by commas.
-
-    >>> make_cell_reader(("input",), Rules(input_type=list[int]))("[1, 2]")
-    [1, 2]
-    >>> make_cell_reader(("metadata", "tags"), Rules())("easy, short")
-    ['easy', 'short']
+    Cells of a declared type other than text hold JSON: 42, true, ["a", "b"]. Cells of the fields metadata and
+    labels are JSON mappings; tags are a JSON list, or words separated by commas.
     """
     if path in (("metadata",), ("metadata", LABELS)):
         return _json_mapping_reader(".".join(path))
@@ -90,8 +85,8 @@ class CSVDataset(FileDataset):
     """Samples from a CSV or TSV file with a header, read row by row on each pass.
 
     `mapping` maps columns to fields: `{"question": "input", "answer": "expected"}`. Columns with the name of
-    a field need no mapping; other columns become metadata. Cells are text, or JSON if a type is declared.
-    An empty cell is a missing value. Unless `delimiter` is given, it is a tab for .tsv files and a comma for
+    a field need no mapping; other columns become metadata. Cells are text, or JSON if a type is declared. An
+    empty cell is a missing value. Unless `delimiter` is given, it is a tab for .tsv files and a comma for
     others; if the header does not have it, semicolons, tabs and bars are tried.
 
     >>> from tempfile import TemporaryDirectory
@@ -113,10 +108,7 @@ class CSVDataset(FileDataset):
         generate_ids: bool = False,
         delimiter: str | None = None,
     ) -> None:
-        self._rules = Rules(
-            input_type=input_type, expected_type=expected_type, mapping=mapping, generate_ids=generate_ids
-        )
-        self._reader = RecordReader(self._rules)
+        super().__init__(path, input_type, expected_type, mapping=mapping, generate_ids=generate_ids)
         if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
             raise DatasetError(
                 f"delimiter={delimiter!r} cannot separate columns",
@@ -124,7 +116,6 @@ class CSVDataset(FileDataset):
                 fix="pass one character other than a quote or a line break",
             )
         self._delimiter = delimiter
-        self.stream = FileStream(Path(path), self._rows, self._reader)
 
     def _rows(self, report: ReportFaults) -> Iterator[tuple[int, Sample[Any, Any]]]:
         has_unreadable_lines = False
@@ -134,7 +125,7 @@ class CSVDataset(FileDataset):
             has_unreadable_lines = True
             report(number, faults)
 
-        with open_data(self.stream.file) as file:
+        with open_data(self._file) as file:
             delimiter = self._delimiter or self._detect_delimiter(file)
             table = _read_rows(file, delimiter, report_line)
             stripped = ((number, [name.strip() for name in row]) for number, row in table)
@@ -160,13 +151,13 @@ class CSVDataset(FileDataset):
 
     def _detect_delimiter(self, file: BinaryIO) -> str:
         """Return the delimiter for the suffix, unless the header has only another one."""
-        is_tsv = self.stream.path.name.lower().removesuffix(".gz").endswith(".tsv")
+        is_tsv = self.path.name.lower().removesuffix(".gz").endswith(".tsv")
         usual = "\t" if is_tsv else ","
         start = file.tell()
         header = file.readline(MAX_HEADER_BYTES).decode("utf-8", "replace")
         file.seek(start)
         delimiter = usual if usual in header else (_find_delimiter(header) or usual)
-        self.stream.details = {} if delimiter == usual else {"delimiter": delimiter}
+        self.details = {} if delimiter == usual else {"delimiter": delimiter}
         return delimiter
 
     def _read_record(
@@ -197,7 +188,7 @@ class CSVDataset(FileDataset):
         readers = {}
         for name in header:
             path = self._reader.paths.get(name) or shorthands.get(name, (name,))
-            if (read := make_cell_reader(path, self._rules)) is not None:
+            if (read := make_cell_reader(path, self._reader.rules)) is not None:
                 readers[name] = read
         return readers
 
@@ -230,7 +221,7 @@ class CSVDataset(FileDataset):
         faults = []
         if "input" not in fields:
             faults.append(Fault("input", what, "map a column to it, for example question to input"))
-        if "id" not in fields and not self._rules.generate_ids:
+        if "id" not in fields and not self._reader.rules.generate_ids:
             faults.append(Fault("id", what, GIVE_IDS))
         if faults and len(header) == 1 and (delimiter := _find_delimiter(header[0])):
             fix = f"if the columns are separated by {delimiter!r}, pass delimiter={delimiter!r}"

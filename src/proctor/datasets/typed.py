@@ -1,4 +1,4 @@
-"""Convert plain JSON values to declared types strictly, and explain what does not fit."""
+"""Convert plain JSON values to declared types strictly, and explain what does not fit or is unknown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import enum
 import re
 import types
 import typing
-from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
+from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -16,11 +17,8 @@ import msgspec
 
 from proctor.core import optional as extras
 from proctor.datasets.faults import Fault, InvalidRecord, describe_value
-from proctor.datasets.unknown_keys import find_unknown_keys
 from proctor.errors import DatasetError
 from proctor.records import codec
-
-Convert = Callable[[Any, Any], Any]
 
 # A value with more faults has a different type.
 MAX_FAULTS = 50
@@ -43,6 +41,8 @@ STEP = re.compile(r"\.(?P<key>[^.\[]+)|\[(?P<index>\d+)\]|(?P<unknown>\[\.\.\.\]
 _LISTS = (list, set, frozenset, Sequence, Collection, Set)
 _MAPPINGS = (dict, Mapping, MutableMapping)
 _QUALIFIERS = (typing.Required, typing.NotRequired)
+# Validators that run before the fields are read may use other keys.
+_EARLY_MODES = ("before", "wrap")
 
 
 class _Key(NamedTuple):
@@ -53,18 +53,18 @@ class _Key(NamedTuple):
     required: bool
 
 
-def find_faults(kind: Any, value: Any, field: str, convert: Convert) -> list[Fault]:
+def find_faults(kind: Any, value: Any, field: str) -> list[Fault]:
     """Return all faults of a value that cannot be converted; empty if no detail is known."""
-    return list(islice(_walk(kind, value, field, convert), MAX_FAULTS))
+    return list(islice(_walk(kind, value, field), MAX_FAULTS))
 
 
 def _is_union(kind: Any) -> bool:
     return typing.get_origin(kind) in (typing.Union, types.UnionType)
 
 
-def _walk(kind: Any, value: Any, where: str, convert: Convert) -> Iterator[Fault]:
+def _walk(kind: Any, value: Any, where: str) -> Iterator[Fault]:
     try:
-        convert(value, kind)
+        _convert(value, kind)
         return
     except InvalidRecord as invalid:
         # A pydantic model inside another type reports all its faults.
@@ -75,10 +75,10 @@ def _walk(kind: Any, value: Any, where: str, convert: Convert) -> Iterator[Fault
     except (TypeError, NameError):
         # msgspec supports this type only inside another one, whose fault is reported.
         return
-    yield from _inner_faults(kind, value, where, convert) or explain_error(failure, value, where)
+    yield from _inner_faults(kind, value, where) or explain_error(failure, value, where)
 
 
-def _inner_faults(kind: Any, value: Any, where: str, convert: Convert) -> list[Fault]:
+def _inner_faults(kind: Any, value: Any, where: str) -> list[Fault]:
     """Return the faults inside a value; empty if the value itself has the wrong type."""
     if choices := _choices(kind):
         hint = _suggest(value, choices)
@@ -86,18 +86,18 @@ def _inner_faults(kind: Any, value: Any, where: str, convert: Convert) -> list[F
     if _is_union(kind):
         members = [member for member in typing.get_args(kind) if member is not types.NoneType]
         if len(members) == 1 and value is not None:
-            faults = list(_walk(members[0], value, where, convert))
+            faults = list(_walk(members[0], value, where))
             is_inside = any(fault.field != where for fault in faults)
             return faults if is_inside or _choices(members[0]) else []
         return _union_faults(members, value, where)
     if isinstance(value, Mapping):
-        return list(_key_faults(kind, value, where, convert))
+        return list(_key_faults(kind, value, where))
     if isinstance(value, list | tuple):
         pairs = zip(_item_types(kind, len(value)), value, strict=False)
         return [
             fault
             for index, (item_type, item) in enumerate(pairs)
-            for fault in _walk(item_type, item, f"{where}[{index}]", convert)
+            for fault in _walk(item_type, item, f"{where}[{index}]")
         ]
     return []
 
@@ -118,18 +118,18 @@ def _item_types(kind: Any, length: int) -> Sequence[Any]:
     return ()
 
 
-def _key_faults(kind: Any, value: Mapping[Any, Any], where: str, convert: Convert) -> Iterator[Fault]:
+def _key_faults(kind: Any, value: Mapping[Any, Any], where: str) -> Iterator[Fault]:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in _MAPPINGS and arguments:
         for key, item in value.items():
-            for fault in _walk(arguments[0], key, where, convert):
+            for fault in _walk(arguments[0], key, where):
                 yield Fault(f"a key of {where}", fault.what)
-            yield from _walk(arguments[1], item, f"{where}.{key}", convert)
+            yield from _walk(arguments[1], item, f"{where}.{key}")
         return
     declared, is_closed = _declared_keys(kind)
     for key in declared:
         if key.name in value:
-            yield from _walk(key.kind, value[key.name], f"{where}.{key.name}", convert)
+            yield from _walk(key.kind, value[key.name], f"{where}.{key.name}")
         elif key.required:
             yield Fault(f"{where}.{key.name}", "is missing")
     names = [key.name for key in declared]
@@ -161,9 +161,9 @@ def _declared_keys(kind: Any) -> tuple[list[_Key], bool]:
     return [], False
 
 
-def _hints(kind: type) -> dict[str, Any]:
+def _hints(kind: Any, *, include_extras: bool = True) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(kind, include_extras=True)
+        return typing.get_type_hints(kind, include_extras=include_extras)
     except Exception:  # a name that only type checkers know
         return {}
 
@@ -249,15 +249,9 @@ Reader = Callable[[Any], Any]
 def make_reader(kind: Any, field: str) -> Reader | None:
     """Return a function that converts a plain value to a type, or None if any value is allowed.
 
-    A boolean is not a number; a whole number is accepted as a float. The type may be a plain type, a list
-    or mapping of such types, optional, a union, a Literal, a dataclass, a TypedDict, a msgspec struct or a
+    A boolean is not a number; a whole number is accepted as a float. The type may be a plain type, a list or
+    mapping of such types, optional, a union, a Literal, a dataclass, a TypedDict, a msgspec struct or a
     pydantic model.
-
-    >>> read = make_reader(dict[str, int], "input")
-    >>> read({"a": 1})
-    {'a': 1}
-    >>> make_reader(Any, "input") is None
-    True
     """
     if kind is Any or kind is object:
         return None
@@ -290,11 +284,7 @@ def accepts_null(read: Reader | None) -> bool:
 
 
 def field_type(kind: Any, key: str) -> Any:
-    """Return the declared type of one field of a dataclass, struct, model or mapping.
-
-    >>> field_type(dict[str, int], "n")
-    <class 'int'>
-    """
+    """Return the declared type of one field of a dataclass, struct, model or mapping."""
     if typing.get_origin(kind) in (dict, Mapping):
         return typing.get_args(kind)[1]
     if not isinstance(kind, type):
@@ -307,7 +297,7 @@ def _plain_reader(kind: Any, field: str) -> Reader:
         try:
             converted = msgspec.convert(value, kind, dec_hook=_decode_other)
         except msgspec.ValidationError as error:
-            faults = find_faults(kind, value, field, _convert) or explain_error(error, value, field)
+            faults = find_faults(kind, value, field) or explain_error(error, value, field)
             raise InvalidRecord(faults) from None
         _check_unknown_keys(value, converted, kind, field)
         return converted
@@ -386,3 +376,110 @@ def _pydantic_faults(error: Any, field: str) -> list[Fault]:
             what = f"{expectation}, found {describe_value(detail['input'])}"
         faults.append(Fault(field + "".join(steps), what))
     return faults
+
+
+class _Attributes(NamedTuple):
+    """The attribute for each key of a class."""
+
+    by_key: Mapping[str, str]
+    accepts_other_keys: bool = False
+
+
+def find_unknown_keys(value: Any, converted: Any, kind: Any, where: str) -> Iterator[Fault]:
+    """Yield a fault for every key of a plain value that the converted value does not have."""
+    if isinstance(value, list | tuple) and isinstance(converted, list | tuple):
+        for index, (item, converted_item) in enumerate(zip(value, converted, strict=False)):
+            yield from find_unknown_keys(item, converted_item, kind, f"{where}[{index}]")
+    elif isinstance(value, Mapping) and isinstance(converted, Mapping):
+        yield from _check_mapping(value, converted, kind, where)
+    elif isinstance(value, Mapping) and value is not converted:
+        yield from _check_object(value, converted, where)
+
+
+def _check_mapping(
+    value: Mapping[Any, Any], converted: Mapping[Any, Any], kind: Any, where: str
+) -> Iterator[Fault]:
+    # Conversion to a TypedDict drops undeclared keys.
+    if len(converted) < len(value):
+        dropped = [key for key in value if key not in converted]
+        yield from _unknown_key_faults(dropped, _typed_dict_keys(kind), where)
+        items = [(key, item, converted[key]) for key, item in value.items() if key in converted]
+    else:
+        # Conversion may change keys, such as "1" to 1, but not their order.
+        pairs = zip(value.items(), converted.values(), strict=True)
+        items = [(key, item, converted_item) for (key, item), converted_item in pairs]
+    hints = _hints(kind, include_extras=False) if typing.is_typeddict(kind) else {}
+    for key, item, converted_item in items:
+        yield from find_unknown_keys(item, converted_item, hints.get(key, kind), f"{where}.{key}")
+
+
+def _check_object(value: Mapping[Any, Any], converted: Any, where: str) -> Iterator[Fault]:
+    kind: Any = type(converted)
+    attributes = _attributes(kind)
+    if attributes is None:
+        return
+    if not attributes.accepts_other_keys:
+        unknown = [key for key in value if key not in attributes.by_key]
+        yield from _unknown_key_faults(unknown, attributes.by_key, where)
+    hints = _hints(kind, include_extras=False)
+    for key, item in value.items():
+        attribute = attributes.by_key.get(key)
+        if attribute is not None and isinstance(item, Mapping | list | tuple):
+            converted_item = getattr(converted, attribute, None)
+            yield from find_unknown_keys(item, converted_item, hints.get(attribute), f"{where}.{key}")
+
+
+def _unknown_key_faults(unknown: Iterable[Any], declared: Iterable[str], where: str) -> Iterator[Fault]:
+    names = list(declared)
+    fix = f"use one of: {', '.join(names)}" if names else "leave it out"
+    for key in unknown:
+        yield Fault(f"{where}.{key}", f"is not known{_suggest(str(key), names)}", fix)
+
+
+@lru_cache(maxsize=256)
+def _attributes(kind: Any) -> _Attributes | None:
+    """Return the attributes of a class that values are converted to; None for any other class."""
+    if hasattr(kind, "__pydantic_fields__"):
+        return _pydantic_attributes(kind)
+    if issubclass(kind, msgspec.Struct):
+        config = kind.__struct_config__
+        names = {field.encode_name: field.name for field in msgspec.structs.fields(kind)}
+        if config.tag_field is not None:
+            names[config.tag_field] = ""
+        return _Attributes(names)
+    if dataclasses.is_dataclass(kind):
+        return _Attributes({field.name: field.name for field in dataclasses.fields(kind) if field.init})
+    attrs = getattr(kind, "__attrs_attrs__", None)
+    return None if attrs is None else _Attributes({field.name: field.name for field in attrs})
+
+
+def _pydantic_attributes(kind: Any) -> _Attributes:
+    names: dict[str, str] = {}
+    for name, field in kind.__pydantic_fields__.items():
+        aliases = (field.alias, field.validation_alias)
+        names.update({key: name for alias in aliases for key in _alias_keys(alias)})
+        names.setdefault(name, name)
+    config = getattr(kind, "model_config", None) or getattr(kind, "__pydantic_config__", None) or {}
+    validators = kind.__pydantic_decorators__.model_validators.values()
+    has_early_validator = any(validator.info.mode in _EARLY_MODES for validator in validators)
+    is_root = getattr(kind, "__pydantic_root_model__", False)
+    # pydantic itself enforces "forbid"; "allow" and "ignore" are the user's choice.
+    return _Attributes(names, config.get("extra") is not None or has_early_validator or is_root)
+
+
+def _alias_keys(alias: Any) -> Iterator[str]:
+    if isinstance(alias, str):
+        yield alias
+    for choice in getattr(alias, "choices", ()):
+        yield from _alias_keys(choice)
+    path = getattr(alias, "path", None)
+    if path and isinstance(path[0], str):
+        yield path[0]
+
+
+def _typed_dict_keys(kind: Any) -> list[str]:
+    if typing.is_typeddict(kind):
+        return list(_hints(kind, include_extras=False))
+    return list(
+        dict.fromkeys(key for argument in typing.get_args(kind) for key in _typed_dict_keys(argument))
+    )

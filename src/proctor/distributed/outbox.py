@@ -115,7 +115,7 @@ class Outbox:
     def keep(self, _key: str, _created_at: str, _reply: bytes) -> None:
         """Ignore outputs to cache: a worker has no history."""
 
-    def behind(self) -> bool:
+    def is_lagging(self) -> bool:
         """True if results come faster than they can be sent."""
         return len(self._finished) > MAX_QUEUED
 

@@ -90,7 +90,7 @@ class RedactingWriter:
     """
 
     def __init__(self, writer: ResultWriter, redaction: Redaction, *, at_once: bool) -> None:
-        self._add, self._keep, self._behind = writer.add, writer.keep, writer.behind
+        self._add, self._keep, self._behind = writer.add, writer.keep, writer.is_lagging
         self._redaction = redaction
         self._at_once = at_once
         self._batch_size = 1 if at_once else BATCH_SIZE
@@ -128,7 +128,7 @@ class RedactingWriter:
             if self._background is not None:
                 self._background.close()
 
-    def behind(self) -> bool:
+    def is_lagging(self) -> bool:
         """True if results come faster than they can be checked or stored."""
         return (self._background is not None and self._background.is_full()) or self._behind()
 

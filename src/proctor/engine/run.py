@@ -223,7 +223,7 @@ class NotifyingWriter:
     def __init__(
         self, writer: ResultWriter, on_result: Callable[[EvalResult], object], warnings: list[str]
     ) -> None:
-        self._add, self.keep, self.behind = writer.add, writer.keep, writer.behind
+        self._add, self.keep, self.is_lagging = writer.add, writer.keep, writer.is_lagging
         self._on_result = on_result
         self._warnings: list[str] | None = warnings
 

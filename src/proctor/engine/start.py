@@ -241,7 +241,7 @@ def resume_run(
     spending = restore_spending(metadata, history.results(before.run_id))
     is_done: IsDone
     if controls.retry_errors:
-        history.forget_errors(before.run_id)
+        history.delete_errors(before.run_id)
     finished = history.done(before.run_id)
     first_position = 0
     if changes:

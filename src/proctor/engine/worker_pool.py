@@ -140,7 +140,7 @@ class WorkerPool:
                 self._yielded_at = began
                 has_waited = True
                 await asyncio.sleep(0)
-            while has_waited and self._writer.behind() and not self.stopped:
+            while has_waited and self._writer.is_lagging() and not self.stopped:
                 await asyncio.sleep(WRITER_WAIT_SECONDS)
         self._remove_worker(slot)
 

@@ -19,8 +19,7 @@ from proctor.evaluators.plain_values import to_plain
 from proctor.evaluators.score_conversion import preview
 from proctor.records import codec
 from proctor.records.fields.context import Delta, FieldContext
-from proctor.records.fields.numbers import as_number, higher_is_better
-from proctor.records.numbers import is_number
+from proctor.records.numbers import as_number, higher_is_better, is_number
 from proctor.records.score import Score
 
 Direction = Literal["auto", "higher", "lower"]

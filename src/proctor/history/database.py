@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from proctor.core import resources
-from proctor.errors import HistoryError
+from proctor.errors import HistoryError, ResumeRefused
 
 # Runs a query and returns all rows, so that no cursor stays open.
 Ask = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -24,9 +24,7 @@ class Rows(Protocol):
 
     @property
     def rowcount(self) -> int: ...
-
     def fetchone(self) -> Any: ...
-
     def fetchall(self) -> list[Any]: ...
 
 
@@ -36,15 +34,12 @@ class Connection(Protocol):
     @property
     def usable(self) -> bool:
         """False after the connection was lost."""
-        ...
 
     def execute(self, sql: str, values: Sequence[Any] = (), /) -> Rows: ...
-
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]], /) -> object: ...
 
     def transaction(self) -> AbstractContextManager[None]:
         """Commit the block, or roll it back on an error."""
-        ...
 
     def close(self) -> None: ...
 
@@ -55,55 +50,43 @@ class Database(Protocol):
     @property
     def where(self) -> str:
         """The location, without passwords."""
-        ...
 
     @property
     def errors(self) -> type[Exception]:
         """The base class of the database's errors."""
-        ...
 
     @property
     def fix(self) -> str:
         """How to fix a database that cannot be written."""
-        ...
 
     @property
     def reading_fix(self) -> str:
         """How to fix a database that cannot be read."""
-        ...
 
     @property
     def locking(self) -> str:
         """The SQL suffix that locks the selected rows until the transaction ends."""
-        ...
 
     def exists(self) -> bool:
         """Tell whether the history exists, without creating it."""
-        ...
 
     def connect(self) -> Connection:
         """Open a new connection; create or migrate the history if necessary."""
-        ...
 
-    def hold(self, run_id: str) -> AbstractContextManager[None]:
+    def claim(self, run_id: str) -> AbstractContextManager[None]:
         """Claim a run until the block ends or the process dies."""
-        ...
 
-    def assure_hold(self, run_id: str) -> None:
+    def check_claim(self, run_id: str) -> None:
         """Raise an error if this process has lost its claim on the run."""
-        ...
 
-    def is_held(self, run_id: str, ask: Ask) -> bool:
+    def is_claimed(self, run_id: str, ask: Ask) -> bool:
         """Tell whether a process has claimed the run."""
-        ...
 
     def measure(self, ask: Ask) -> tuple[int, int]:
         """Return the size in bytes and the schema version."""
-        ...
 
     def scrub(self, connection: Connection) -> None:
         """Remove deleted content from the storage, as far as possible."""
-        ...
 
 
 @cache
@@ -154,3 +137,11 @@ def _statements(sql: str) -> Iterator[str]:
         if sqlite3.complete_statement(pending):
             yield pending
             pending = ""
+
+
+def claimed_error(run_id: str) -> ResumeRefused:
+    """Return the error for a run that another process has claimed."""
+    return ResumeRefused(
+        f"run {run_id} is being worked on by another process",
+        fix="wait for it to end, or stop that process first",
+    )

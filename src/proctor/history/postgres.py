@@ -10,8 +10,7 @@ from typing import Any
 
 from proctor.core import optional as extras
 from proctor.errors import HistoryError
-from proctor.history.claim import claimed_error
-from proctor.history.database import Ask, Connection, Rows, first_line, migrate, migrations
+from proctor.history.database import Ask, Connection, Rows, claimed_error, first_line, migrate, migrations
 from proctor.history.stored_runs import StoredRuns
 
 SCHEMA = "proctor"
@@ -117,7 +116,7 @@ class PostgresDatabase:
         return connection
 
     @contextlib.contextmanager
-    def hold(self, run_id: str) -> Iterator[None]:
+    def claim(self, run_id: str) -> Iterator[None]:
         connection = self._connect()
         key = lock_key(run_id)
         try:
@@ -134,7 +133,7 @@ class PostgresDatabase:
                 connection.execute("SELECT pg_advisory_unlock(?)", (key,))
             connection.close()
 
-    def assure_hold(self, run_id: str) -> None:
+    def check_claim(self, run_id: str) -> None:
         """Raise an error if the connection of the lock is lost; another process may have claimed the run."""
         connection = self._claims.get(run_id)
         if connection is None:
@@ -144,7 +143,7 @@ class PostgresDatabase:
         except self.errors as error:
             raise HistoryError(f"the claim on run {run_id} is lost: {first_line(error)}") from error
 
-    def is_held(self, run_id: str, ask: Ask) -> bool:
+    def is_claimed(self, run_id: str, ask: Ask) -> bool:
         key = lock_key(run_id) % 2**64
         halves = (key >> 32, key % 2**32)
         if self.exists():
@@ -181,13 +180,7 @@ class PostgresDatabase:
 
 
 def display_url(parameters: Mapping[str, Any] | None) -> str:
-    """Return the URL of a server without its password.
-
-    >>> display_url({"user": "ann", "password": "secret", "host": "db", "port": "5433", "dbname": "x"})
-    'postgresql://ann@db:5433/x'
-    >>> display_url({}), display_url(None)
-    ('postgresql://', 'postgresql://…')
-    """
+    """Return the URL of a server without its password."""
     if parameters is None:
         return "postgresql://…"
     user = f"{parameters['user']}@" if "user" in parameters else ""
@@ -199,8 +192,8 @@ def display_url(parameters: Mapping[str, Any] | None) -> str:
 def _parse_url(psycopg: Any, url: str) -> dict[str, Any] | None:
     """Return the connection parameters in a URL, or None if it is not valid.
 
-    An invalid user, host, port or database may be the end of a password with an unescaped @ or /, which
-    an error must not show.
+    An invalid user, host, port or database may be the end of a password with an unescaped @ or /, which an
+    error must not show.
     """
     try:
         parameters: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
@@ -250,9 +243,9 @@ SCHEMES = ("postgresql://", "postgres://")
 class PostgresHistory(StoredRuns):
     """A history in a PostgreSQL database, by its URL `postgresql://user:password@host/database`.
 
-    The tables are in the schema `proctor`, which the first run creates. A run is claimed with a lock
-    that ends with the connection of its process, so a connection pooler must use session mode.
-    Needs `pip install "proctor[postgres]"`.
+    The tables are in the schema `proctor`, which the first run creates. A run is claimed with a lock that
+    ends with the connection of its process, so a connection pooler must use session mode. Needs `pip install
+    "proctor[postgres]"`.
     """
 
     def __init__(self, url: str) -> None:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import importlib.util
 import os
 import shutil
 import sqlite3
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from proctor.errors import HistoryError
-from proctor.history.claim import claim, is_claimed
-from proctor.history.database import Ask, Connection, migrate, migrations
+from proctor.history.database import Ask, Connection, claimed_error, migrate, migrations
 from proctor.history.stored_runs import StoredRuns
 
 BUSY_SECONDS = 30.0
@@ -46,7 +46,8 @@ class SQLiteConnection(sqlite3.Connection):
 
 def may_be_read_only(error: BaseException, path: Path) -> bool:
     """Tell whether a file that could not be opened normally may be readable."""
-    if not path.is_file() or not os.access(path, os.R_OK, effective_ids=_has_effective_ids()):
+    can_check = os.access in os.supports_effective_ids
+    if not path.is_file() or not os.access(path, os.R_OK, effective_ids=can_check):
         return False
     if isinstance(error, OSError):
         return True
@@ -54,7 +55,7 @@ def may_be_read_only(error: BaseException, path: Path) -> bool:
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in _REFUSED
 
 
-def open_read_only(path: Path, open_normally: Callable[[Path], SQLiteConnection]) -> SQLiteConnection:
+def open_read_only(path: Path) -> SQLiteConnection:
     """Open a read-only connection.
 
     SQLite needs files next to the database for its write-ahead log. If it cannot create them, a database
@@ -66,29 +67,33 @@ def open_read_only(path: Path, open_normally: Callable[[Path], SQLiteConnection]
         connection = _try_open(path, options)
         if connection is not None:
             return connection
-    return _open_copy(path, log if has_log else None, open_normally)
+    return _open_copy(path, log if has_log else None)
 
 
 def _try_open(path: Path, options: str) -> SQLiteConnection | None:
-    connection: Any = None
-    try:
-        connection = sqlite3.connect(
-            f"file:{quote(str(path.absolute()))}?{options}",
-            uri=True,
-            timeout=BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-            factory=SQLiteConnection,
-        )
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        connection.execute("SELECT count(*) FROM runs").fetchone()
-        if version == migrations("sqlite")[-1][0]:
-            return connection  # type: ignore[no-any-return]
-    except (sqlite3.Error, UnicodeDecodeError):
-        pass
-    if connection is not None:
+    with contextlib.suppress(sqlite3.Error, UnicodeDecodeError):
+        connection = _open(f"file:{quote(str(path.absolute()))}?{options}", uri=True)
+        try:
+            connection.execute("SELECT count(*) FROM runs").fetchone()
+            if _version(connection) == migrations("sqlite")[-1][0]:
+                return connection
+        except BaseException:
+            connection.close()
+            raise
         connection.close()
     return None
+
+
+def _open(path: Path | str, *, uri: bool = False) -> SQLiteConnection:
+    connection: SQLiteConnection = sqlite3.connect(
+        path,
+        uri=uri,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=SQLiteConnection,
+    )
+    return connection
 
 
 def shown_path(path: Path) -> str:
@@ -100,9 +105,7 @@ def shown_path(path: Path) -> str:
         return str(path)
 
 
-def _open_copy(
-    path: Path, log: Path | None, open_normally: Callable[[Path], SQLiteConnection]
-) -> SQLiteConnection:
+def _open_copy(path: Path, log: Path | None) -> SQLiteConnection:
     """Open a copy in a temporary folder, which is deleted with the connection."""
     folder = tempfile.mkdtemp(prefix="proctor-")
     try:
@@ -110,7 +113,7 @@ def _open_copy(
         for source, name in ((path, copy.name), (log, f"{copy.name}-wal")):
             if source is not None:
                 shutil.copyfile(source, Path(folder) / name)
-        connection = open_normally(copy)
+        connection = open_database(copy)
         connection.execute("PRAGMA query_only = ON")
     except (OSError, sqlite3.Error, HistoryError) as error:
         shutil.rmtree(folder, ignore_errors=True)
@@ -124,8 +127,74 @@ def _open_copy(
     return connection
 
 
-def _has_effective_ids() -> bool:
-    return os.access in os.supports_effective_ids
+# Windows has no flock; runs are not locked there.
+fcntl = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None
+
+# A process that only checks a claim also takes the lock for a moment.
+ATTEMPTS, ATTEMPT_SECONDS = 5, 0.02
+
+
+@contextlib.contextmanager
+def claim(folder: Path, run_id: str) -> Iterator[None]:
+    """Hold a run for this process until the block ends or the process dies."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HistoryError(f"the history cannot be written: {error}", where=str(folder)) from None
+    path = folder / f"{run_id}.lock"
+    handle = _take(path)
+    if handle is None:
+        raise claimed_error(run_id)
+    try:
+        yield
+    finally:
+        # A remaining file is harmless; only the lock counts, and it ends here.
+        with contextlib.suppress(OSError):
+            path.unlink()
+        os.close(handle)
+
+
+def is_claimed(folder: Path, run_id: str) -> bool:
+    """Tell whether a process works on the run."""
+    try:
+        # Reading is enough for the check; the disk may be read-only.
+        handle = os.open(folder / f"{run_id}.lock", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return not _lock(handle, shared=True)
+    finally:
+        os.close(handle)
+
+
+def _take(path: Path) -> int | None:
+    """Return the locked file, or None if another process has it."""
+    for _ in range(ATTEMPTS):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        if _lock(handle) and _is_still(handle, path):
+            return handle
+        os.close(handle)
+        time.sleep(ATTEMPT_SECONDS)
+    return None
+
+
+def _is_still(handle: int, path: Path) -> bool:
+    """Tell whether the file still exists; its last owner may have removed it before the lock."""
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _lock(handle: int, *, shared: bool = False) -> bool:
+    """Lock a file without waiting; checks use shared locks, so that they do not block each other."""
+    if fcntl is None:  # pragma: no cover - only on Windows
+        return True
+    try:
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 AGAIN_SECONDS = 0.01
@@ -155,13 +224,13 @@ class SQLiteDatabase:
     def connect(self) -> SQLiteConnection:
         return open_database(self.path)
 
-    def hold(self, run_id: str) -> AbstractContextManager[None]:
+    def claim(self, run_id: str) -> AbstractContextManager[None]:
         return claim(self._locks, run_id)
 
-    def assure_hold(self, run_id: str) -> None:
+    def check_claim(self, run_id: str) -> None:
         """Do nothing: a lock on a file lasts as long as its process."""
 
-    def is_held(self, run_id: str, ask: Ask) -> bool:  # noqa: ARG002 - the lock files show it
+    def is_claimed(self, run_id: str, ask: Ask) -> bool:  # noqa: ARG002 - the lock files show it
         return is_claimed(self._locks, run_id)
 
     def measure(self, ask: Ask) -> tuple[int, int]:
@@ -207,7 +276,7 @@ def open_database(path: Path) -> SQLiteConnection:
     # SQLite's message about a damaged file may quote bytes that are not text.
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         if may_be_read_only(error, path):
-            return open_read_only(path, open_database)
+            return open_read_only(path)
         raise HistoryError(
             f"the history cannot be opened: {error}", where=shown_path(path), fix=OTHER_FILE
         ) from error
@@ -215,9 +284,7 @@ def open_database(path: Path) -> SQLiteConnection:
 
 
 def _connect(path: Path) -> SQLiteConnection:
-    connection: Any = sqlite3.connect(
-        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=SQLiteConnection
-    )
+    connection = _open(path)
     try:
         _refuse_foreign(connection, path)
         _use_write_ahead_log(connection)
@@ -228,8 +295,7 @@ def _connect(path: Path) -> SQLiteConnection:
     except BaseException:
         connection.close()
         raise
-    typed: SQLiteConnection = connection
-    return typed
+    return connection
 
 
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:

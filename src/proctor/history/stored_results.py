@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from array import array
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from heapq import nsmallest
 from itertools import chain, compress
-from operator import eq
 from typing import Any, TypeVar, overload
 
 import msgspec
 
 from proctor.errors import HistoryError
 from proctor.history import block
-from proctor.history.block import (
-    CONFIGURATION,
-    EPOCH,
-    FIRST_NUMBER,
-    LATENCY,
-    MARK_OF,
-    MARKS,
-    OUTCOME,
-    OUTCOME_BYTE,
-    POSITION,
-    TOKENS,
-    VALUE,
-)
 from proctor.history.damage import BlockChecker, damage_error, decode_stored
 from proctor.history.database import Ask
 from proctor.history.payload import read, sample_in
@@ -40,48 +26,25 @@ from proctor.records.results import (
     ModelUsage,
     count_outcomes,
     list_shared_clusters,
+    make_number_column,
+    sort_tally,
     to_array,
 )
 from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome
 
-# The figures of a result, the id and cluster of its sample, and its model usage.
-ResultRow = tuple[tuple[Any, ...], str, str | None, Sequence[Any] | None]
-
-_COUNTS = {MARK_OF[outcome]: worth for outcome, worth in PASS_VALUES.items()}
-
-
-def build_figures(evaluators: Sequence[str], rows: Iterable[ResultRow]) -> Figures:
-    """Return the figures of all results as columns."""
-    transposed: list[Sequence[Any]] = list(zip(*rows, strict=True)) or [(), (), (), ()]
-    figures, ids, clusters, spent = transposed
-    columns = list(zip(*figures, strict=True)) or [()] * (FIRST_NUMBER + len(evaluators))
-    costs = [each[0] if each else None for each in spent]
-    return Figures(
-        list(ids),
-        bytes(columns[OUTCOME]),
-        array("d", columns[VALUE]),
-        array("d", columns[LATENCY]),
-        array("d", columns[TOKENS]),
-        to_array(costs) if any(cost is not None for cost in costs) else None,
-        list(clusters) if any(clusters) else None,
-        {
-            name: array("d", [_COUNTS.get(marks[place], NAN) for marks in columns[MARKS]])
-            for place, name in enumerate(evaluators)
-        },
-        {name: array("d", columns[FIRST_NUMBER + place]) for place, name in enumerate(evaluators)},
-    )
-
+# The value of each mark in a pass rate.
+_MARK_VALUES = {block.MARK_OF[outcome]: value for outcome, value in PASS_VALUES.items()}
 
 # A place on disk is the id of a block and, in the last bits, the index of a result in the block.
 OFFSET_BITS = 16
 OFFSET = (1 << OFFSET_BITS) - 1
-BLOCKS_AT_HAND = 16
+MAX_CACHED_BLOCKS = 16
 # The number of consecutive results examined to see whether they are stored close together.
-NEAR = BLOCKS_AT_HAND * block.RESULTS_A_BLOCK
+WINDOW = MAX_CACHED_BLOCKS * block.RESULTS_A_BLOCK
 # Scattered results, as in a shuffled run, are read in groups of at most this many results and bytes.
-GATHERED, GATHERED_BYTES = 65_536, 64_000_000
+MAX_GATHERED_RESULTS, MAX_GATHERED_BYTES = 65_536, 64_000_000
 
 
 class ResultReader:
@@ -99,23 +62,22 @@ class ResultReader:
         if lines is None:
             ((_, lines),) = self._lines([key])
             self._cached_blocks[key] = lines
-            if len(self._cached_blocks) > BLOCKS_AT_HAND:
+            if len(self._cached_blocks) > MAX_CACHED_BLOCKS:
                 self._cached_blocks.popitem(last=False)
-        return self._result(lines, place)
+        return self._decode(self._line(lines, place))
 
     def all(self, places: array[int]) -> Iterator[EvalResult]:
         """Yield the results at some places, in that order."""
         start = 0
         while start < len(places):
-            part: Sequence[int] = places[start : start + NEAR]
+            part: Sequence[int] = places[start : start + WINDOW]
             if not _is_scattered(part):
                 yield from map(self.read, part)
             else:
-                lines = self._gather_lines(places[start : start + GATHERED])
+                lines = self._gather_lines(places[start : start + MAX_GATHERED_RESULTS])
                 part = list(lines)
                 for place in part:
-                    line = lines.pop(place)
-                    yield decode_stored(self._run_id, "a result", partial(read, line))
+                    yield self._decode(lines.pop(place))
             start += len(part)
 
     def _gather_lines(self, places: Sequence[int]) -> dict[int, bytes]:
@@ -131,7 +93,7 @@ class ResultReader:
                 if ranks[place] < end:
                     gathered[place] = self._line(lines, place)
                     size += len(gathered[place])
-            while size > GATHERED_BYTES and end > 1:
+            while size > MAX_GATHERED_BYTES and end > 1:
                 end //= 2
                 gathered = {place: line for place, line in gathered.items() if ranks[place] < end}
                 size = sum(map(len, gathered.values()))
@@ -139,8 +101,8 @@ class ResultReader:
 
     def _lines(self, keys: Sequence[int]) -> Iterator[tuple[int, list[bytes]]]:
         """Yield the lines of blocks by their ids."""
-        for start in range(0, len(keys), BLOCKS_AT_HAND):
-            part = keys[start : start + BLOCKS_AT_HAND]
+        for start in range(0, len(keys), MAX_CACHED_BLOCKS):
+            part = keys[start : start + MAX_CACHED_BLOCKS]
             marks = ", ".join("?" * len(part))
             query = f"SELECT id, results, checksums FROM blocks WHERE id IN ({marks})"
             rows = self._ask(query, part)
@@ -160,8 +122,7 @@ class ResultReader:
             raise damage_error(self._run_id, f"a block has {len(lines)} results, but needs {offset + 1}")
         return lines[offset]
 
-    def _result(self, lines: list[bytes], place: int) -> EvalResult:
-        line = self._line(lines, place)
+    def _decode(self, line: bytes) -> EvalResult:
         return decode_stored(self._run_id, "a result", partial(read, line))
 
 
@@ -175,23 +136,23 @@ def _is_scattered(places: Sequence[int]) -> bool:
             unpacked += 1
             blocks.add(key)
             cached[key] = None
-            if len(cached) > BLOCKS_AT_HAND:
+            if len(cached) > MAX_CACHED_BLOCKS:
                 del cached[next(iter(cached))]
     return unpacked > 2 * len(blocks)
 
 
 # Up to this many results, columns stay in memory after the first read.
 MAX_CACHED_RESULTS = 100_000
-BLOCKS_AT_ONCE = 512
+BLOCKS_PER_QUERY = 512
 # These values stay in memory for runs of any size, because they are small.
-SMALL = ("small", "outcomes")
+ALWAYS_CACHED = ("small", "outcomes")
 NO_CONFIGURATION = -1
 
 # The marks of results by their index in OUTCOMES, and the marks of an evaluator that the run lacks.
-WHOLE = bytes(MARK_OF[outcome] for outcome in OUTCOMES).ljust(256)
-UNKNOWN_EVALUATOR = bytes(MARK_OF["error" if o == "error" else "skipped"] for o in OUTCOMES)
-MISSING = bytes(MARK_OF[outcome] for outcome in ("error", "unscored", "skipped"))
-PASSES = bytes.maketrans(bytes([MARK_OF["passed"], MARK_OF["failed"]]), bytes([1, 0]))
+OUTCOME_MARKS = bytes(block.MARK_OF[outcome] for outcome in OUTCOMES).ljust(256)
+UNKNOWN_EVALUATOR = bytes(block.MARK_OF["error" if o == "error" else "skipped"] for o in OUTCOMES)
+MARKS_WITHOUT_VERDICT = bytes(block.MARK_OF[outcome] for outcome in ("error", "unscored", "skipped"))
+PASS_TABLE = bytes.maketrans(bytes([block.MARK_OF["passed"], block.MARK_OF["failed"]]), bytes([1, 0]))
 
 T = TypeVar("T")
 
@@ -208,6 +169,7 @@ class StoredResults:
         self._run_key = run_key
         self._run = run
         self._configuration = configuration
+        self._evaluators = [spec.name for spec in run.evaluators]
         self._record = block.record_of(len(run.evaluators))
         self._cache: dict[Any, Any] = {}
         self._check = BlockChecker(run)
@@ -243,10 +205,8 @@ class StoredResults:
         return Counts(*self._sums())
 
     def outcomes(self) -> bytes:
-        def read() -> bytes:
-            return bytes(chain.from_iterable(map(self._letters, self._packed())))
-
-        return self._cached("outcomes", read, however_large=True)
+        marks = chain.from_iterable(map(self._marks, self._packed()))
+        return self._cached("outcomes", lambda: bytes(marks), any_size=True)
 
     def clusters(self) -> list[str] | None:
         return self._cached("clusters", self._read_clusters)
@@ -256,85 +216,74 @@ class StoredResults:
         if name not in self._cache:
             self._forget_large()
         # Several metrics use the same column in succession, so the last one stays in memory.
-        return self._cached(name, lambda: self._read_column(evaluator), however_large=True)
+        return self._cached(name, lambda: self._read_column(evaluator), any_size=True)
 
     def _read_column(self, evaluator: str | None) -> Column:
         marks, numbers = self._scores(evaluator)
         clusters = self.clusters()
-        passes = marks.translate(PASSES, MISSING)
+        passes = marks.translate(PASS_TABLE, MARKS_WITHOUT_VERDICT)
         if len(passes) < len(marks):
             numbers = array("d", (number for number in numbers if number == number))
             if clusters is not None:
-                clusters = list(compress(clusters, [mark not in MISSING for mark in marks]))
+                clusters = list(compress(clusters, [mark not in MARKS_WITHOUT_VERDICT for mark in marks]))
         return Column(
             numbers,
             passes,
-            errors=marks.count(MARK_OF["error"]) + marks.count(MARK_OF["unscored"]),
-            skipped=marks.count(MARK_OF["skipped"]),
+            errors=marks.count(block.MARK_OF["error"]) + marks.count(block.MARK_OF["unscored"]),
+            skipped=marks.count(block.MARK_OF["skipped"]),
             clusters=clusters,
         )
 
     def latencies(self) -> Column:
-        self._forget_large()
-        return self._number_column(LATENCY)
+        return self._number_column(block.LATENCY)
 
     def tokens(self) -> Column:
-        self._forget_large()
-        return self._number_column(TOKENS)
+        return self._number_column(block.TOKENS)
 
     def _number_column(self, place: int) -> Column:
         """Return a number of each trial; trials without it count as skipped."""
+        self._forget_large()
         parts = (self._numbers(figures, place) for figures in self._packed())
-        numbers, clusters = array("d", chain.from_iterable(parts)), self.clusters()
-        known = bytes(map(eq, numbers, numbers))
-        return Column(
-            array("d", compress(numbers, known)),
-            skipped=known.count(0),
-            clusters=None if clusters is None else list(compress(clusters, known)),
-        )
+        return make_number_column(array("d", chain.from_iterable(parts)), self.clusters())
 
     def spent(self) -> list[ModelUsage | None] | None:
         if not self._has("spent"):
             return None
-        usages = [
-            each and ModelUsage(*each)
-            for figures, ids, spent in self._blocks("figures, sample_ids, spent")
-            for figure, each in zip(
-                self._unpacked(figures), block.listed(spent, len(_list(ids))), strict=True
-            )
-            if self._is_mine(figure)
-        ]
+        usages = [each and ModelUsage(*each) for _, _, each in self._entries("spent")]
         return usages if any(usages) else None
 
     def figures(self) -> Figures:
-        return build_figures([spec.name for spec in self._run.evaluators], self._joined_rows())
-
-    def _joined_rows(self) -> Iterator[ResultRow]:
-        for figures, names, clusters, spent in self._blocks("figures, sample_ids, clusters, spent"):
-            ids = _list(names)
-            for row in zip(
-                self._unpacked(figures),
-                ids,
-                block.listed(clusters, len(ids)),
-                block.listed(spent, len(ids)),
-                strict=True,
-            ):
-                if self._is_mine(row[0]):
-                    yield row
+        entries = list(zip(*self._entries("sample_ids, clusters, spent"), strict=True))
+        _, figures, ids, clusters, spent = entries or [()] * 5
+        columns = list(zip(*figures, strict=True)) or [()] * (block.FIRST_NUMBER + len(self._evaluators))
+        costs = [each[0] if each else None for each in spent]
+        return Figures(
+            list(ids),
+            bytes(columns[block.OUTCOME]),
+            array("d", columns[block.VALUE]),
+            array("d", columns[block.LATENCY]),
+            array("d", columns[block.TOKENS]),
+            to_array(costs) if any(cost is not None for cost in costs) else None,
+            list(clusters) if any(clusters) else None,
+            {
+                name: array("d", [_MARK_VALUES.get(marks[index], NAN) for marks in columns[block.MARKS]])
+                for index, name in enumerate(self._evaluators)
+            },
+            {
+                name: array("d", columns[block.FIRST_NUMBER + index])
+                for index, name in enumerate(self._evaluators)
+            },
+        )
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
         for figures, stored in self._blocks("figures, results"):
             lines = self._check.read_lines(stored, len(figures))
-            for line in self._mine(figures, lines):
+            for line in self._select(figures, lines):
                 yield decode_stored(self._run.run_id, "a sample", partial(sample_in, line))
 
     def error_kinds(self) -> dict[str, int]:
-        tally: dict[str, int] = {}
-        for figures, kinds in self._blocks("figures, error_kinds", "error_kinds IS NOT NULL"):
-            for figure, kind in zip(self._unpacked(figures), _list(kinds), strict=True):
-                if kind is not None and self._is_mine(figure):
-                    tally[kind] = tally.get(kind, 0) + 1
-        return dict(sorted(tally.items(), key=lambda item: (-item[1], item[0])))
+        entries = self._entries("error_kinds", "error_kinds IS NOT NULL")
+        return sort_tally(Counter(kind for _, _, kind in entries if kind is not None))
 
     def page(
         self,
@@ -347,14 +296,7 @@ class StoredResults:
         matches = self._outcome_filter(outcome, evaluator)
         first, last = max(0, offset), max(0, offset) + max(0, limit)
         # Results without a score come first.
-        worst = nsmallest(
-            last,
-            (
-                (figure[VALUE] if figure[VALUE] == figure[VALUE] else -1.0, figure[POSITION], place)
-                for place, figure in self._placed()
-                if matches(figure)
-            ),
-        )
+        worst = nsmallest(last, (_worst_first(*entry) for entry in self._placed() if matches(entry[1])))
         return [self._reader.read(place) for _, _, place in worst[first:]]
 
     def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
@@ -363,17 +305,17 @@ class StoredResults:
         for key, figures, ids in self._blocks("id, figures, sample_ids"):
             if needle not in ids:
                 continue
-            for offset, (figure, name) in enumerate(zip(self._unpacked(figures), _list(ids), strict=True)):
-                if name == sample_id and self._is_mine(figure):
-                    matches.append((figure[POSITION], key << OFFSET_BITS | offset))
+            names = enumerate(zip(self._unpacked(figures), block.listed(ids, 0), strict=True))
+            for offset, (figure, name) in names:
+                if name == sample_id and self._is_selected(figure):
+                    matches.append((figure[block.POSITION], key << OFFSET_BITS | offset))
         return [self._reader.read(place) for _, place in sorted(matches)]
 
     def done(self) -> Iterator[tuple[int, str, str, int]]:
         """Yield the finished trials: position, sample id, configuration, epoch."""
         names = [c.name for c in self._run.configurations]
-        for figures, ids in self._blocks("figures, sample_ids"):
-            for figure, sample_id in zip(self._unpacked(figures), _list(ids), strict=True):
-                yield figure[POSITION], sample_id, names[figure[CONFIGURATION]], figure[EPOCH]
+        for _, figure, sample_id in self._entries("sample_ids"):
+            yield figure[block.POSITION], sample_id, names[figure[block.CONFIGURATION]], figure[block.EPOCH]
 
     def _outcome_filter(
         self, outcome: Outcome | None, evaluator: str | None
@@ -383,39 +325,38 @@ class StoredResults:
             return lambda _figure: True
         if evaluator is None:
             place = OUTCOMES.index(outcome)
-            return lambda figure: figure[OUTCOME] == place
-        mark, names = MARK_OF[outcome], [spec.name for spec in self._run.evaluators]
-        if evaluator not in names:
-            return lambda figure: UNKNOWN_EVALUATOR[figure[OUTCOME]] == mark
-        which = names.index(evaluator)
-        return lambda figure: figure[MARKS][which] == mark
+            return lambda figure: figure[block.OUTCOME] == place
+        mark = block.MARK_OF[outcome]
+        if evaluator not in self._evaluators:
+            return lambda figure: UNKNOWN_EVALUATOR[figure[block.OUTCOME]] == mark
+        which = self._evaluators.index(evaluator)
+        return lambda figure: figure[block.MARKS][which] == mark
 
     def _scores(self, evaluator: str | None) -> tuple[bytes, array[float]]:
         """Return the marks and numbers of an evaluator, or of the results; NaN for missing numbers."""
-        names = [spec.name for spec in self._run.evaluators]
-        if evaluator is not None and evaluator not in names:
+        if evaluator is not None and evaluator not in self._evaluators:
             return bytes(UNKNOWN_EVALUATOR[outcome] for outcome in self.outcomes()), array("d")
-        at, place = OUTCOME_BYTE, VALUE
+        at, place = block.OUTCOME_BYTE, block.VALUE
         if evaluator is not None:
-            which = names.index(evaluator)
-            at, place = block.FIRST_MARK + which, FIRST_NUMBER + which
+            which = self._evaluators.index(evaluator)
+            at, place = block.FIRST_MARK + which, block.FIRST_NUMBER + which
         numbers, marks = array("d"), bytearray()
         for figures in self._packed():
-            marks.extend(self._letters(figures, at))
+            marks.extend(self._marks(figures, at))
             numbers.extend(self._numbers(figures, place))
-        return bytes(marks if evaluator is not None else marks.translate(WHOLE)), numbers
+        return bytes(marks if evaluator is not None else marks.translate(OUTCOME_MARKS)), numbers
 
-    def _letters(self, figures: bytes, at: int = OUTCOME_BYTE) -> Iterable[int]:
-        return self._mine(figures, figures[at :: self._record.size])
+    def _marks(self, figures: bytes, at: int = block.OUTCOME_BYTE) -> Iterable[int]:
+        return self._select(figures, figures[at :: self._record.size])
 
     def _numbers(self, figures: bytes, place: int) -> Iterable[float]:
-        return self._mine(figures, block.numbers_in(figures, len(self._run.evaluators), place))
+        return self._select(figures, block.numbers_in(figures, len(self._evaluators), place))
 
-    def _mine(self, figures: bytes, column: Iterable[T]) -> Iterable[T]:
+    def _select(self, figures: bytes, column: Iterable[T]) -> Iterable[T]:
         """Select the entries of a column that belong to the selected configuration."""
         if self._configuration is None:
             return column
-        return compress(column, map(self._is_mine, self._unpacked(figures)))
+        return compress(column, map(self._is_selected, self._unpacked(figures)))
 
     def _packed(self) -> Iterable[bytes]:
         """Return the packed figures of all results, in one or several pieces."""
@@ -425,21 +366,24 @@ class StoredResults:
     def _placed(self) -> Iterable[tuple[int, tuple[Any, ...]]]:
         """Return every result's place on disk (block and offset) and its figures."""
         if self._may_cache():
-            return self._cached("placed", lambda: list(self._read_figures()))
-        return self._read_figures()
+            return self._cached("placed", lambda: list(self._entries()))
+        return self._entries()
 
-    def _read_figures(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        for key, figures in self._blocks("id, figures"):
-            first = key << OFFSET_BITS
-            for offset, figure in enumerate(self._unpacked(figures)):
-                if self._is_mine(figure):
-                    yield first | offset, figure
+    def _entries(self, columns: str = "", condition: str = "TRUE") -> Iterator[Any]:
+        """Yield the place, the figures and other columns of each result that is selected."""
+        names = ("id, figures, " + columns).removesuffix(", ")
+        for key, figures, *stored in self._blocks(names, condition):
+            first, count = key << OFFSET_BITS, len(figures) // self._record.size
+            lists = [block.listed(data, count) for data in stored]
+            for entry in zip(range(first, first + count), self._unpacked(figures), *lists, strict=True):
+                if self._is_selected(entry[1]):
+                    yield entry
 
     def _unpacked(self, figures: bytes) -> Iterator[tuple[Any, ...]]:
         return self._record.iter_unpack(figures)
 
-    def _is_mine(self, figure: tuple[Any, ...]) -> bool:
-        return self._configuration is None or figure[CONFIGURATION] == self._configuration
+    def _is_selected(self, figure: tuple[Any, ...]) -> bool:
+        return self._configuration is None or figure[block.CONFIGURATION] == self._configuration
 
     def _places(self) -> array[int]:
         """Return the place of each result, in the order of the plan."""
@@ -448,10 +392,10 @@ class StoredResults:
     def _read_places(self) -> array[int]:
         by_position = array("q")
         for place, figure in self._placed():
-            missing = figure[POSITION] + 1 - len(by_position)
+            missing = figure[block.POSITION] + 1 - len(by_position)
             if missing > 0:
                 by_position.frombytes(bytes(8 * missing))
-            by_position[figure[POSITION]] = place
+            by_position[figure[block.POSITION]] = place
         return array("q", [place for place in by_position if place])
 
     def _read_clusters(self) -> list[str] | None:
@@ -460,26 +404,20 @@ class StoredResults:
         )
         if not (repeated or self._has("clusters")):
             return None
-        names_of_clusters = []
-        for figures, ids, clusters in self._blocks("figures, sample_ids, clusters"):
-            names = _list(ids)
-            for figure, name, cluster in zip(
-                self._unpacked(figures), names, block.listed(clusters, len(names)), strict=True
-            ):
-                if self._is_mine(figure):
-                    names_of_clusters.append(cluster or name)
-        return list_shared_clusters(names_of_clusters)
+        return list_shared_clusters(
+            cluster or name for _, _, name, cluster in self._entries("sample_ids, clusters")
+        )
 
     def _blocks(self, columns: str, condition: str = "TRUE") -> Iterator[tuple[Any, ...]]:
         """Yield the run's blocks in order; they are read in groups to limit memory."""
         last, names = 0, columns.split(", ")
         sql = f"SELECT id, checksums, {columns} FROM blocks WHERE run = ? AND id > ? AND {condition}"
         while True:
-            rows = self._ask(f"{sql} ORDER BY id LIMIT {BLOCKS_AT_ONCE}", (self._run_key, last))
+            rows = self._ask(f"{sql} ORDER BY id LIMIT {BLOCKS_PER_QUERY}", (self._run_key, last))
             for row in rows:
                 self._check.check_row(names, row[2:], row[1])
                 yield row[2:]
-            if len(rows) < BLOCKS_AT_ONCE:
+            if len(rows) < BLOCKS_PER_QUERY:
                 return
             last = rows[-1][0]
 
@@ -494,20 +432,20 @@ class StoredResults:
         query = f"SELECT {columns}, checksums FROM blocks WHERE run = ?"
         return self._check.sum_counts(self._ask(query, (self._run_key,)))
 
-    def _cached(self, name: object, read: Callable[[], T], *, however_large: bool = False) -> T:
+    def _cached(self, name: object, read: Callable[[], T], *, any_size: bool = False) -> T:
         """Return a cached value, or read it and cache it if the run has ended and is not too large."""
         if name in self._cache:
             cached: T = self._cache[name]
             return cached
         value = read()
-        if self._may_cache() or (however_large and self._run.status != "running"):
+        if self._may_cache() or (any_size and self._run.status != "running"):
             self._cache[name] = value
         return value
 
     def _forget_large(self) -> None:
         """Free memory: of a large run only one column is in memory at a time."""
         if not self._may_cache():
-            self._cache = {key: value for key, value in self._cache.items() if key in SMALL}
+            self._cache = {key: value for key, value in self._cache.items() if key in ALWAYS_CACHED}
 
     def _may_cache(self) -> bool:
         if self._run.status == "running":
@@ -517,5 +455,6 @@ class StoredResults:
         return bool(self._cache["small"])
 
 
-def _list(data: bytes) -> list[Any]:
-    return block.listed(data, 0)
+def _worst_first(place: int, figure: tuple[Any, ...]) -> tuple[float, int, int]:
+    value = figure[block.VALUE]
+    return (value if value == value else -1.0), figure[block.POSITION], place

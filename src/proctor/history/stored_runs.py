@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from proctor.errors import HistoryError, ResumeRefused, RunNotFound
-from proctor.history import finding
+from proctor.history import run_finder
 from proctor.history.block import RESULTS_A_BLOCK, STORED, Packed, packer, record_of, rows, without_errors
 from proctor.history.damage import BlockChecker, damage_error, decode_stored
 from proctor.history.database import Connection, Database, first_line
@@ -77,20 +77,6 @@ def decode_metrics(stored: bytes | None) -> MetricTables:
     return tables.metrics, tables.by_configuration
 
 
-def run_values(run: RunMetadata) -> tuple[Any, ...]:
-    """Return a run as a row; raise an error for values that cannot be stored."""
-    return run.run_id, run.name, run.status, finding.to_microseconds(run.started_at), encode_run(run)
-
-
-def begin(connection: Connection, values: Sequence[Any], run: RunMetadata) -> int:
-    """Store a new run; return the key for its results."""
-    (run_key,) = connection.execute(
-        "INSERT INTO runs (run_id, name, status, began, metadata) VALUES (?, ?, ?, ?, ?) RETURNING id", values
-    ).fetchone()
-    store_properties(connection, run_key, run)
-    return int(run_key)
-
-
 def searchable_properties(run: RunMetadata) -> tuple[dict[str, str], set[str], set[str]]:
     """Return the searchable properties of a run: tags, evaluators and configurations."""
     evaluators = {name for spec in run.evaluators for name in (spec.name, spec.uses)}
@@ -122,30 +108,39 @@ IDS_PER_QUERY = 500
 IN_USE = "a process is working on it"
 
 
-class StoredRuns:
+class StoredRuns(run_finder.RunFinder):
     """Runs and their results in a database; the base of `SQLiteHistory` and `PostgresHistory`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         # Threads may share a history, but not the transaction of a connection.
         self._opened: dict[int, Connection] = {}
-        self._on_their_way: dict[str, bytes] = {}
+        self._pending_outputs: dict[str, bytes] = {}
 
     def begin(self, metadata: RunMetadata) -> None:
         """Store a new run."""
-        values = run_values(metadata)
-        with self._changing() as connection:
-            begin(connection, values, metadata)
+        with self._begin(metadata):
+            pass
 
     @contextlib.contextmanager
-    def restoring(self, metadata: RunMetadata) -> Iterator[Restoration]:
+    def _begin(self, run: RunMetadata) -> Iterator[tuple[Connection, int]]:
+        """Store a new run in a transaction; yield its connection and the key for the run's results."""
+        values = run.run_id, run.name, run.status, run_finder.to_microseconds(run.started_at), encode_run(run)
+        columns = "run_id, name, status, began, metadata"
+        with self._changing() as connection:
+            (run_key,) = connection.execute(
+                f"INSERT INTO runs ({columns}) VALUES (?, ?, ?, ?, ?) RETURNING id", values
+            ).fetchone()
+            store_properties(connection, run_key, run)
+            yield connection, run_key
+
+    @contextlib.contextmanager
+    def import_run(self, metadata: RunMetadata) -> Iterator[Restoration]:
         """Import a complete run in one transaction; nothing is stored if the block fails.
 
         The run is visible only after the block; other writers wait until then.
         """
-        values = run_values(metadata)
-        with self._changing() as connection:
-            run_key = begin(connection, values, metadata)
+        with self._begin(metadata) as (connection, run_key):
             restored = Restoration(connection, run_key, metadata)
             yield restored
             restored.write()
@@ -172,29 +167,29 @@ class StoredRuns:
                 "UPDATE runs SET status = ?, metadata = ?, metrics = ? WHERE id = ?",
                 (metadata.status, data, metrics, row[0]),
             )
-            if searchable_properties(finding.decode_run(row[1])) != searchable_properties(metadata):
+            if searchable_properties(run_finder.decode_run(row[1])) != searchable_properties(metadata):
                 for table in ("tags", "evaluators", "configurations"):
                     connection.execute(f"DELETE FROM {table} WHERE run = ?", (row[0],))
                 store_properties(connection, row[0], metadata)
 
-    def hold(self, run_id: str) -> AbstractContextManager[None]:
+    def claim(self, run_id: str) -> AbstractContextManager[None]:
         """Claim a run for this process; raises an error while another process works on it."""
-        return self._database.hold(run_id)
+        return self._database.claim(run_id)
 
-    def is_held(self, run_id: str) -> bool:
+    def is_claimed(self, run_id: str) -> bool:
         """Tell whether a process works on the run."""
-        return self._database.is_held(run_id, self._ask)
+        return self._database.is_claimed(run_id, self._ask)
 
     @contextlib.contextmanager
     def writer(self, run_id: str) -> Iterator[GroupWriter]:
         """Return a writer for the run's results; all of them are durable when the block ends."""
         run_key, metadata = self._row(run_id)
         connection = self._database.connect()
-        still_mine = partial(self._database.assure_hold, run_id)
-        taken = Positions()
+        check_claim = partial(self._database.check_claim, run_id)
+        positions = Positions()
         for position, *_ in self.done(run_id):
-            taken.add(position)
-        writer = GroupWriter(connection, run_key, metadata, taken, still_mine, self._on_their_way)
+            positions.add(position)
+        writer = GroupWriter(connection, run_key, metadata, positions, check_claim, self._pending_outputs)
         try:
             yield writer
         finally:
@@ -202,10 +197,6 @@ class StoredRuns:
                 writer.close()
             finally:
                 connection.close()
-
-    def find(self, reference: str) -> RunMetadata:
-        """Find a run by its id, its name (the newest), its baseline, "latest", or a prefix of its id."""
-        return finding.find(self._ask, reference, self._database.where)
 
     def report(self, run_id: str) -> EvalReport:
         """Return a stored run; its results are read on demand."""
@@ -220,7 +211,7 @@ class StoredRuns:
             raise damage_error(metadata.run_id, f"all {metadata.total:,} results are missing")
         return EvalReport(results, metadata, *decode_metrics(stored[0][0]))
 
-    def metrics_of(self, run_ids: Sequence[str]) -> dict[str, MetricTables]:
+    def stored_metrics(self, run_ids: Sequence[str]) -> dict[str, MetricTables]:
         """Return the stored metrics of runs: overall, and by configuration."""
         tables: dict[str, MetricTables] = {}
         for start in range(0, len(run_ids), IDS_PER_QUERY):
@@ -239,7 +230,7 @@ class StoredRuns:
         """Yield the finished trials of a run: position, sample id, configuration, epoch."""
         return self.results(run_id).done()
 
-    def forget_errors(self, run_id: str) -> None:
+    def delete_errors(self, run_id: str) -> None:
         """Delete the results in which the target or an evaluator failed, so that they run again."""
         run_key, metadata = self._row(run_id)
         size = record_of(len(metadata.evaluators)).size
@@ -258,28 +249,9 @@ class StoredRuns:
                     connection.execute("DELETE FROM blocks WHERE id = ?", (key,))
                     connection.executemany(INSERT, rows(run_key, remaining))
 
-    def runs(
-        self,
-        *,
-        limit: int = 20,
-        tags: Mapping[str, str] | None = None,
-        name: str | None = None,
-        configuration: str | None = None,
-        evaluator: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        offset: int = 0,
-    ) -> Sequence[RunMetadata]:
-        """Return stored runs that match all filters, newest first; both dates are inclusive.
-
-        `evaluator` is the name of a score, or of the evaluator that computed it.
-        """
-        filters = finding.RunFilter(name, configuration, evaluator, since, until, tags)
-        return finding.list_runs(self._ask, filters, limit, offset)
-
     def set_baseline(self, name: str, run_id: str) -> RunMetadata:
         """Make a run a baseline, by any reference that `find` accepts; an existing name moves to it."""
-        finding.check_baseline_name(name)
+        run_finder.check_baseline_name(name)
         run = self.find(run_id)
         with self._changing() as connection:
             changed = connection.execute(
@@ -290,14 +262,6 @@ class StoredRuns:
             if not changed.rowcount:
                 raise RunNotFound(f"there is no run {run_id!r}: it was deleted meanwhile")
         return run
-
-    def baseline(self, name: str) -> RunMetadata:
-        """Return the run of a baseline."""
-        return finding.baseline(self._ask, name)
-
-    def baselines(self) -> dict[str, RunMetadata]:
-        """Return the runs of all baselines by name."""
-        return finding.baselines(self._ask)
 
     def drop_baseline(self, name: str) -> None:
         """Delete a baseline; its run stays."""
@@ -324,13 +288,13 @@ class StoredRuns:
         Baselines and runs that a process works on stay. A dry run deletes nothing. `only` restricts the
         deletion to these ids.
         """
-        expired = finding.expired_runs(self._ask, retention, now, name)
+        expired = self._expired_runs(retention, now, name)
         baselines = {run.run_id: each for each, run in self.baselines().items()} if expired else {}
         deleted, staying = [], {}
         for run in expired:
             if run.run_id in baselines:
                 staying[run.run_id] = f"the baseline {baselines[run.run_id]}"
-            elif self.is_held(run.run_id):
+            elif self.is_claimed(run.run_id):
                 staying[run.run_id] = IN_USE
             elif only is None or run.run_id in only:
                 deleted.append(run)
@@ -343,7 +307,7 @@ class StoredRuns:
     def _delete_unless_needed(self, run: RunMetadata, staying: dict[str, str]) -> bool:
         """Delete a run, unless it has become a baseline or a process works on it."""
         try:
-            with self.hold(run.run_id), self._changing() as connection:
+            with self.claim(run.run_id), self._changing() as connection:
                 baselines = self._lock_and_list_baselines(connection, run.run_id)
                 if baselines:
                     staying[run.run_id] = f"the baseline {baselines[0]}"
@@ -371,7 +335,7 @@ class StoredRuns:
         ).fetchall()
         return sorted(row[0] for row in rows)
 
-    def forget_outputs(self, *, before: datetime | None = None, dry_run: bool = False) -> int:
+    def delete_outputs(self, *, before: datetime | None = None, dry_run: bool = False) -> int:
         """Delete cached outputs and answers, or those older than a time; return their number.
 
         A dry run only counts.
@@ -387,7 +351,7 @@ class StoredRuns:
         self._database.scrub(self._connection)
         return deleted
 
-    def holdings(self) -> HistoryInfo:
+    def describe(self) -> HistoryInfo:
         """Return the location of the history and the size of its content."""
         where = self._database.where
         if not self._database.exists():
@@ -404,7 +368,7 @@ class StoredRuns:
     def cached(self, key: str) -> bytes | None:
         """Return the cached output for a key, or None; includes outputs that are still being written."""
         # In this order, an output that is stored between the two lookups is not missed.
-        if (waiting := self._on_their_way.get(key)) is not None:
+        if (waiting := self._pending_outputs.get(key)) is not None:
             return waiting or None
         rows = self._ask("SELECT reply FROM outputs WHERE key = ?", (key,))
         return bytes(rows[0][0]) if rows else None
@@ -463,4 +427,4 @@ class StoredRuns:
         rows = self._ask("SELECT id, metadata FROM runs WHERE run_id = ?", (run_id,))
         if not rows:
             raise RunNotFound(f"there is no run {run_id!r}")
-        return rows[0][0], finding.decode_run(rows[0][1])
+        return rows[0][0], run_finder.decode_run(rows[0][1])

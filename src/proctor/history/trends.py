@@ -32,11 +32,11 @@ def trend(
 ) -> Trend:
     """Return a metric, or the mean of a field or evaluator, for each run, oldest first.
 
-    Only the stored metrics are read, not the results; a run that was killed before its metrics were
-    stored is missing.
+    Only the stored metrics are read, not the results; a run that was killed before its metrics were stored is
+    missing.
     """
     runs = history.runs(limit=NO_LIMIT, name=name, since=since, until=until, tags=tags)
-    stored = history.metrics_of([run.run_id for run in runs])
+    stored = history.stored_metrics([run.run_id for run in runs])
     tables = [table for run in reversed(runs) for table in _configuration_metrics(run, stored)]
     matches = [
         (run, configuration, value)

@@ -16,11 +16,11 @@ from proctor.records.trial import EvalResult, Verdict
 
 # The writer collects results for a short time before it commits, and longer if there are many.
 FEW_SECONDS, MANY_SECONDS, MANY_RESULTS = 0.0005, 0.05, 256
-BEHIND_AT = 5_000
+MAX_QUEUED_RESULTS = 5_000
 
 INSERT = f"INSERT INTO blocks ({COLUMNS}) VALUES ({', '.join('?' * (COLUMNS.count(',') + 1))})"
-KEEP = "INSERT INTO outputs (key, created_at, reply) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-FORGET = "DELETE FROM outputs WHERE key = ?"
+STORE_OUTPUT = "INSERT INTO outputs (key, created_at, reply) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+DELETE_OUTPUT = "DELETE FROM outputs WHERE key = ?"
 
 
 class GroupWriter:
@@ -31,18 +31,18 @@ class GroupWriter:
         connection: Connection,
         run_key: int,
         run: RunMetadata,
-        taken: Positions | None = None,
-        still_mine: Callable[[], None] = lambda: None,
-        on_their_way: dict[str, bytes] | None = None,
+        positions: Positions | None = None,
+        check_claim: Callable[[], None] = lambda: None,
+        pending_outputs: dict[str, bytes] | None = None,
     ) -> None:
         self._connection = connection
         self._run_key = run_key
         self._pack = packer(run)
-        self._taken = taken or Positions()
-        self._still_mine = still_mine
+        self._positions = positions or Positions()
+        self._check_claim = check_claim
         self._pending: deque[Packed] = deque()
         self._outputs: deque[tuple[str, str, bytes]] = deque()
-        self._on_their_way = {} if on_their_way is None else on_their_way
+        self._pending_outputs = {} if pending_outputs is None else pending_outputs
         self._wake = threading.Event()
         self._idle = threading.Condition()
         self._busy = self._closing = self._hurry = False
@@ -57,7 +57,7 @@ class GroupWriter:
         """
         if self._failure is not None:
             self._raise()
-        if not self._taken.add(position):
+        if not self._positions.add(position):
             return
         self._pending.append(self._pack(position, result, verdict or result.verdict()))
         if not self._wake.is_set():
@@ -68,16 +68,16 @@ class GroupWriter:
 
         An existing output stays; an empty reply deletes it.
         """
-        if not reply or not self._on_their_way.get(key):
-            self._on_their_way[key] = reply
+        if not reply or not self._pending_outputs.get(key):
+            self._pending_outputs[key] = reply
         self._outputs.append((key, created_at, reply))
         self._wake.set()
 
-    def behind(self) -> bool:
+    def is_lagging(self) -> bool:
         """Tell whether results arrive faster than they can be stored."""
         if self._failure is not None:
             self._raise()
-        return len(self._pending) > BEHIND_AT
+        return len(self._pending) > MAX_QUEUED_RESULTS
 
     def flush(self) -> None:
         """Wait until everything queued so far is durable."""
@@ -128,14 +128,14 @@ class GroupWriter:
         outputs = [self._outputs.popleft() for _ in range(len(self._outputs))]
         if results or outputs:
             # If another process has claimed the run, these results must not count twice.
-            self._still_mine()
+            self._check_claim()
             with self._connection.transaction():
                 self._connection.executemany(INSERT, rows(self._run_key, results))
                 self._store(outputs)
             for key, _, reply in outputs:
                 # A newer output may have arrived meanwhile.
-                if self._on_their_way.get(key) is reply:
-                    self._on_their_way.pop(key, None)
+                if self._pending_outputs.get(key) is reply:
+                    self._pending_outputs.pop(key, None)
         return len(results)
 
     def _store(self, outputs: list[tuple[str, str, bytes]]) -> None:
@@ -149,5 +149,5 @@ class GroupWriter:
             else:
                 deleted.add(key)
                 stored.pop(key, None)
-        self._connection.executemany(FORGET, [(key,) for key in sorted(deleted)])
-        self._connection.executemany(KEEP, list(stored.values()))
+        self._connection.executemany(DELETE_OUTPUT, [(key,) for key in sorted(deleted)])
+        self._connection.executemany(STORE_OUTPUT, list(stored.values()))

@@ -21,10 +21,10 @@ from proctor.core.stats.intervals import (
     wilson_interval,
 )
 from proctor.errors import FieldMissing
-from proctor.records.fields.numbers import as_number
 from proctor.records.fields.path import parse_path
 from proctor.records.fields.view import view_as_mapping
 from proctor.records.metric import MetricValue
+from proctor.records.numbers import as_number
 from proctor.records.results import Column, Results, find_cluster, list_shared_clusters
 from proctor.records.score import SKIPPED_BY_DESIGN, Score, read_parts
 from proctor.records.trial import OUTCOMES, EvalResult, Outcome

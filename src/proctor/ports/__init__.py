@@ -269,7 +269,7 @@ class ResultWriter(Protocol):
         """Cache an output under a key that has none; b"" deletes an older output."""
         ...
 
-    def behind(self) -> bool:
+    def is_lagging(self) -> bool:
         """True if results arrive faster than they can be stored, so that the run should wait."""
         ...
 
@@ -307,7 +307,7 @@ class History(Protocol):
         """Update the metadata of a run."""
         ...
 
-    def hold(self, run_id: str) -> AbstractContextManager[None]:
+    def claim(self, run_id: str) -> AbstractContextManager[None]:
         """Lock a run for this process; raises an error while another process works on it."""
         ...
 
@@ -322,7 +322,7 @@ class History(Protocol):
         """Store the final metadata and metrics of a run."""
         ...
 
-    def restoring(self, metadata: RunMetadata) -> AbstractContextManager[RunRestorer]:
+    def import_run(self, metadata: RunMetadata) -> AbstractContextManager[RunRestorer]:
         """Store a complete run from elsewhere; nothing is stored if the block fails."""
         ...
 
@@ -330,13 +330,13 @@ class History(Protocol):
         """Find a run by its id, its name, `baseline:NAME`, "latest", or the start of its id."""
         ...
 
-    def is_held(self, run_id: str) -> bool:
+    def is_claimed(self, run_id: str) -> bool:
         """True if a running process works on the run."""
         ...
 
     def report(self, run_id: str) -> EvalReport: ...
 
-    def metrics_of(
+    def stored_metrics(
         self, run_ids: Sequence[str]
     ) -> Mapping[str, tuple[Mapping[str, MetricValue], Mapping[str, Mapping[str, MetricValue]]]]:
         """Return the stored metrics of runs: over all results, and by configuration."""
@@ -350,7 +350,7 @@ class History(Protocol):
         """Yield the finished trials of a run: position, sample id, configuration, epoch."""
         ...
 
-    def forget_errors(self, run_id: str) -> None:
+    def delete_errors(self, run_id: str) -> None:
         """Delete the results in which the target or an evaluator failed, to run them again."""
         ...
 
@@ -401,7 +401,7 @@ class History(Protocol):
         """Delete a run with all its data, and return its baseline names."""
         ...
 
-    def holdings(self) -> HistoryInfo:
+    def describe(self) -> HistoryInfo:
         """Return the location and size of the history."""
         ...
 
@@ -409,7 +409,7 @@ class History(Protocol):
         """Return the cached output of a key, or None."""
         ...
 
-    def forget_outputs(self, *, before: datetime | None = None, dry_run: bool = False) -> int:
+    def delete_outputs(self, *, before: datetime | None = None, dry_run: bool = False) -> int:
         """Delete all cached outputs, or those stored before a time, and return how many."""
         ...
 

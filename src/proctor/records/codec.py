@@ -86,11 +86,7 @@ _sorted_encoder = msgspec.json.Encoder(enc_hook=_encode_unknown, order="sorted")
 
 
 def encode(value: Any) -> bytes:
-    """Encode a record, or any object, as JSON.
-
-    >>> encode({"a": (1, 2)})
-    b'{"a":[1,2]}'
-    """
+    """Encode a record, or any object, as JSON."""
     return _encoder.encode(value)
 
 
@@ -98,11 +94,6 @@ def in_text(value: Any) -> str:
     """Render a value as text for people and judges: JSON with NaN and descriptions of bytes.
 
     A value that JSON cannot hold is rendered by `repr`.
-
-    >>> in_text({"a": 1}), in_text({1: "x", "1": "y"})
-    ('{"a":1}', '{"1":"x","1":"y"}')
-    >>> in_text({"loss": float("nan")}), in_text(b"\\x00\\xff")
-    ('{"loss":NaN}', "2 bytes: b'\\\\x00\\\\xff'")
     """
     if isinstance(value, _BYTES):
         return _describe_bytes(value)
@@ -151,11 +142,7 @@ def encode_pretty(value: Any, indent: int = 2) -> bytes:
 
 
 def decode(data: bytes | str, as_type: type[T], *, where: str = "") -> T:
-    """Decode JSON into a type, or raise an error that says what does not fit.
-
-    >>> decode('{"a": 1}', dict)
-    {'a': 1}
-    """
+    """Decode JSON into a type, or raise an error that says what does not fit."""
     try:
         return msgspec.json.decode(data, type=as_type)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -164,11 +151,7 @@ def decode(data: bytes | str, as_type: type[T], *, where: str = "") -> T:
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to JSON types: mappings, lists or tuples, strings, numbers, booleans, None.
-
-    >>> plain({1, 2})
-    [1, 2]
-    """
+    """Convert a value to JSON types: mappings, lists or tuples, strings, numbers, booleans, None."""
     try:
         return msgspec.to_builtins(value, enc_hook=_encode_unknown, str_keys=True)
     except TypeError:
@@ -177,11 +160,7 @@ def plain(value: Any) -> Any:
 
 
 def canonical(value: Any) -> bytes:
-    """Encode as JSON that is equal for equal content, whatever the order of keys.
-
-    >>> canonical({"b": {3, 1, 2}, "a": None})
-    b'{"a":null,"b":[1,2,3]}'
-    """
+    """Encode as JSON that is equal for equal content, whatever the order of keys."""
     try:
         return _sorted_encoder.encode(value)
     except TypeError:
@@ -203,11 +182,7 @@ def _sort_content(value: Any) -> Any:
 
 
 def digest(*values: Any) -> str:
-    """Return a short content hash of any values.
-
-    >>> digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
-    True
-    """
+    """Return a short content hash of any values."""
     state = hashlib.sha256()
     for value in values:
         state.update(canonical(value))

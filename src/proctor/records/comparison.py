@@ -22,18 +22,17 @@ NOT_COMPARABLE: Verdict = "not comparable"
 class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One number on side a compared with side b.
 
-    `a` and `b` are means over the `n` samples that have a number on both sides, with epochs averaged
-    first; each has its own 95 % interval. `absolute` is a - b, `percentage` is relative to b, None if b
-    is 0. `interval` is the 95 % interval of the difference; None if it cannot be estimated. `p` is the
-    p-value of the test `method`; `p_adjusted` is corrected (Holm) for all tests of the comparison.
-    `effect` is the difference in standard deviations (Hedges' g). `error` is the standard error.
+    `a` and `b` are means over the `n` samples that have a number on both sides, with epochs averaged first;
+    each has its own 95 % interval. `absolute` is a - b, `percentage` is relative to b, None if b is 0.
+    `interval` is the 95 % interval of the difference; None if it cannot be estimated. `p` is the p-value of
+    the test `method`; `p_adjusted` is corrected (Holm) for all tests of the comparison. `effect` is the
+    difference in standard deviations (Hedges' g). `error` is the standard error.
 
-    `worth` is the smallest relevant difference. `more_samples` is about how many more samples lead to
-    a verdict in four of five cases, if the evidence is not enough. `only_a` and `only_b` count the
-    samples without a partner. `clusters` is the number of clusters, `units` the number of clusters of
-    equal size with the same weight. Without pairs, the sides are compared as two independent groups
-    (`paired` is False). `scale` is the scale of a total of rubrics and of all its numbers; other rates
-    and scores are from 0 to 1.
+    `worth` is the smallest relevant difference. `more_samples` is about how many more samples lead to a
+    verdict in four of five cases, if the evidence is not enough. `only_a` and `only_b` count the samples
+    without a partner. `clusters` is the number of clusters, `units` the number of clusters of equal size with
+    the same weight. Without pairs, the sides are compared as two independent groups (`paired` is False).
+    `scale` is the scale of a total of rubrics and of all its numbers; other rates and scores are from 0 to 1.
     """
 
     name: str
@@ -103,15 +102,14 @@ class Flip(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Side `a` compared with side `b`: two runs, or two configurations of one run.
 
-    `answer` summarizes it in a sentence. `metrics` are pass rates, times, tokens and costs, `scores`
-    the evaluators' scores, `fields` the selected fields. `flips` are the samples that pass on one side
-    only, worst first. `only_a` and `only_b` are the ids of samples that the other side lacks,
-    `missing_a` and `missing_b` the metrics that a side lacks; `notes` describe other differences.
-    `samples` counts the common samples, `tests` the tests that p-values are corrected for. `a_run` and
-    `b_run` are run ids. `unlike` describes evaluators that differ, and `uneven` evaluators that judged
-    far fewer samples on one side: metrics over all evaluators are then "not comparable".
-    `other_content` are ids with different samples on each side, which are not paired. `unpaired` means
-    that all samples are compared as two groups.
+    `answer` summarizes it in a sentence. `metrics` are pass rates, times, tokens and costs, `scores` the
+    evaluators' scores, `fields` the selected fields. `flips` are the samples that pass on one side only,
+    worst first. `only_a` and `only_b` are the ids of samples that the other side lacks, `missing_a` and
+    `missing_b` the metrics that a side lacks; `notes` describe other differences. `samples` counts the common
+    samples, `tests` the tests that p-values are corrected for. `a_run` and `b_run` are run ids. `unlike`
+    describes evaluators that differ, and `uneven` evaluators that judged far fewer samples on one side:
+    metrics over all evaluators are then "not comparable". `other_content` are ids with different samples on
+    each side, which are not paired. `unpaired` means that all samples are compared as two groups.
     """
 
     a: str
@@ -212,9 +210,6 @@ def list_aliases(name: str) -> tuple[str, ...]:
     """Return the names under which a comparison may have a metric of a report.
 
     If every score is 0 or 1, the pass rate of an evaluator is its score.
-
-    >>> list_aliases("field.output.mean")
-    ('field.output.mean', 'output.mean', 'output')
     """
     bare = name.removeprefix("field.")
     stem = bare.removesuffix(".mean").removesuffix(".pass_rate")
@@ -271,10 +266,10 @@ Order = Literal["asc", "desc"]
 class RankedPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The place of one configuration: its mean over `n` samples, and how many are missing.
 
-    Epochs are averaged first; `interval` is the 95 % interval of the mean. `ranks` are the best and the
-    worst place that the evidence allows: every pair is compared on its common samples, corrected for
-    the number of pairs. `chance_of_best` is how often it would be first with other samples of the same
-    kind; None if the configurations do not have the same samples.
+    Epochs are averaged first; `interval` is the 95 % interval of the mean. `ranks` are the best and the worst
+    place that the evidence allows: every pair is compared on its common samples, corrected for the number of
+    pairs. `chance_of_best` is how often it would be first with other samples of the same kind; None if the
+    configurations do not have the same samples.
     """
 
     configuration: str
@@ -295,8 +290,8 @@ class RankedPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 class Ranking(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """All configurations ranked by one number, those without a number last.
 
-    `decided` is True if the first differs significantly from every other. `note` is a remark, such as
-    that only the common samples were used.
+    `decided` is True if the first differs significantly from every other. `note` is a remark, such as that
+    only the common samples were used.
     """
 
     field: str

@@ -11,11 +11,7 @@ DASH = "–"
 
 
 def format_value(number: float | None, kind: Kind = "number") -> str:
-    """Format a number with its unit.
-
-    >>> format_value(0.8125, "rate"), format_value(0.8125, "score"), format_value(None)
-    ('81.2 %', '0.812', '–')
-    """
+    """Format a number with its unit."""
     if number is None:
         return DASH
     if kind == "rate":
@@ -24,11 +20,7 @@ def format_value(number: float | None, kind: Kind = "number") -> str:
 
 
 def format_range(ends: tuple[float, float] | None, kind: Kind = "number") -> str:
-    """Format the interval of a number, without its unit.
-
-    >>> format_range((0.558, 0.787), "rate"), format_range((-3.0, 1.5)), format_range(None)
-    ('55.8–78.7', '-3 to 1.5', '–')
-    """
+    """Format the interval of a number, without its unit."""
     if ends is None:
         return DASH
     low, high = (format_value(end, kind).removesuffix(" %") for end in ends)
@@ -36,13 +28,7 @@ def format_range(ends: tuple[float, float] | None, kind: Kind = "number") -> str
 
 
 def format_change(number: float | None, kind: Kind = "number", *, sign: str = "+") -> str:
-    """Format a difference without its unit; differences of rates are in points (hundredths).
-
-    >>> format_change(0.0432, "rate"), format_change(-0.0432, "score")
-    ('+4.3', '-0.043')
-    >>> format_change(0.0), format_change(0.5, sign="")
-    ('0', '0.5')
-    """
+    """Format a difference without its unit; differences of rates are in points (hundredths)."""
     if number is None:
         return DASH
     if kind == "number":
@@ -53,11 +39,7 @@ def format_change(number: float | None, kind: Kind = "number", *, sign: str = "+
 
 
 def format_changes(ends: tuple[float, float] | None, kind: Kind = "number") -> str:
-    """Format the interval of a difference.
-
-    >>> format_changes((-0.071, 0.012), "rate")
-    '-7.1 to +1.2'
-    """
+    """Format the interval of a difference."""
     return DASH if ends is None else " to ".join(format_change(end, kind) for end in ends)
 
 
@@ -67,43 +49,27 @@ def change_unit(kind: Kind) -> str:
 
 
 def add_clusters(samples: str, clusters: int | None) -> str:
-    """Add the number of clusters to a number of samples.
-
-    >>> add_clusters("200 samples", 40), add_clusters("1 sample", None)
-    ('200 samples in 40 clusters', '1 sample')
-    """
+    """Add the number of clusters to a number of samples."""
     if clusters is None:
         return samples
     return f"{samples} in {clusters:,} cluster{'' if clusters == 1 else 's'}"
 
 
 def format_plain(number: float, sign: str = "") -> str:
-    """Format a number with up to four digits.
-
-    >>> format_plain(0.0123456), format_plain(12345.6), format_plain(3, "+")
-    ('0.01235', '12,346', '+3')
-    """
+    """Format a number with up to four digits."""
     if abs(number) < 1000:
         return f"{number:{sign}.4g}"
     return f"{number:{sign},.0f}" if abs(number) < 1e15 else f"{number:{sign}.4g}"
 
 
 def format_probability(p: float | None) -> str:
-    """Format a p-value.
-
-    >>> format_probability(0.0312), format_probability(0.00000012), format_probability(1.0)
-    ('0.031', '<0.0001', '1')
-    """
+    """Format a p-value."""
     if p is None:
         return DASH
     return "<0.0001" if p < 0.0001 else f"{p:.2g}"
 
 
 def format_estimate(count: int) -> str:
-    """Format an estimated number of samples, rounded up to two digits.
-
-    >>> format_estimate(7), format_estimate(1234), format_estimate(1_999)
-    ('7', '1,300', '2,000')
-    """
+    """Format an estimated number of samples, rounded up to two digits."""
     step = 10 ** max(0, len(str(count)) - 2)
     return f"{-(-count // step) * step:,}"

@@ -36,8 +36,8 @@ class EvalRequest(
 class DeadLetter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A message that could not be processed, with the reason and its history.
 
-    `body` is the text as it was sent, readable or not; `history` has one line for each failed
-    delivery, limited to the last ones.
+    `body` is the text as it was sent, readable or not; `history` has one line for each failed delivery,
+    limited to the last ones.
     """
 
     id: str

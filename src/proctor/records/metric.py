@@ -13,9 +13,9 @@ MetricKind = Literal["rate", "mean", "quantile", "count", "number"]
 class MetricValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One aggregate number.
 
-    `n` is the number of values it is computed from, `errors` and `skipped` the number it could not
-    use. `partial` counts values that lack a failed part, such as a total without one of its rubrics.
-    `interval` is the 95 % confidence interval, if there is one. `value` is None if there are no values.
+    `n` is the number of values it is computed from, `errors` and `skipped` the number it could not use.
+    `partial` counts values that lack a failed part, such as a total without one of its rubrics. `interval` is
+    the 95 % confidence interval, if there is one. `value` is None if there are no values.
     """
 
     value: float | None
@@ -74,11 +74,7 @@ class Trend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def series(self) -> dict[str, list[TrendPoint]]:
-        """The points of each configuration by its name, with the run name if there are several.
-
-        >>> Trend("pass_rate", ()).series
-        {}
-        """
+        """The points of each configuration by its name, with the run name if there are several."""
         has_several_names = len({point.name for point in self.points}) > 1
         series: dict[str, list[TrendPoint]] = {}
         for point in self.points:

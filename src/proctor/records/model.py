@@ -25,9 +25,9 @@ class ToolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 class ModelRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One request to a model, the same for every provider. None uses the provider's default.
 
-    `schema` is a JSON Schema that the answer must match. `top_logprobs` requests the log probabilities
-    of other tokens. `opinion` numbers repeats of the same request: it is never sent, but a cache or a
-    cassette stores each repeat.
+    `schema` is a JSON Schema that the answer must match. `top_logprobs` requests the log probabilities of
+    other tokens. `opinion` numbers repeats of the same request: it is never sent, but a cache or a cassette
+    stores each repeat.
 
     >>> ModelRequest((Message("user", "Is 7 a prime number?"),), temperature=0.0).messages[0].role
     'user'
@@ -54,9 +54,9 @@ class TokenLogprobs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ModelResponse(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The response of a model, the same for every provider.
 
-    `finish_reason` is "stop", "length", "tool_calls", "refusal" or a value of the provider; `refusal`
-    is the text of a refusal. `output` is the answer converted to the requested type. `attempts` counts
-    the HTTP requests, `raw` is the provider's JSON.
+    `finish_reason` is "stop", "length", "tool_calls", "refusal" or a value of the provider; `refusal` is the
+    text of a refusal. `output` is the answer converted to the requested type. `attempts` counts the HTTP
+    requests, `raw` is the provider's JSON.
     """
 
     text: str = ""
@@ -135,11 +135,7 @@ class _Medium(NamedTuple):
 
 
 def summarize_data(text: str) -> str:
-    """Replace the data in a text by a short description.
-
-    >>> summarize_data("See data:image/png;base64,iVBORw0KGgo= here.")
-    'See (image, image/png, 34 characters) here.'
-    """
+    """Replace the data in a text by a short description."""
     if ";base64," in text:
         text = _DATA_URL.sub(lambda match: _find_medium(match[1]).describe(match[0]), text)
     if len(text) < _MIN_UNTYPED_LENGTH:
@@ -148,12 +144,7 @@ def summarize_data(text: str) -> str:
 
 
 def render_value(value: Any, write: Write) -> str:
-    """Render a value with `write`, with media data replaced by a short description.
-
-    >>> image = {"type": "image", "source": {"media_type": "image/png", "data": "iVBO" * 1003}}
-    >>> render_value(image, repr)
-    '(image, image/png, 4,012 characters)'
-    """
+    """Render a value with `write`, with media data replaced by a short description."""
     text = write(value)
     if len(text) < _MIN_DATA_LENGTH or _MAY_HOLD_DATA.search(text) is None:
         return text
@@ -167,11 +158,7 @@ def render_value(value: Any, write: Write) -> str:
 
 
 def render_content(content: Any, write: Write) -> str:
-    """Render message content as text: texts of a list of parts, other values with `write`.
-
-    >>> render_content(["Look:", {"type": "text", "text": "here"}, {"a": 1}], repr)
-    "Look:\\nhere\\n{'a': 1}"
-    """
+    """Render message content as text: texts of a list of parts, other values with `write`."""
     if content is None:
         return ""
     parts = content if isinstance(content, list | tuple) else [content]

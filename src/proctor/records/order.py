@@ -8,12 +8,7 @@ SPARE_BYTES = 4096
 
 
 class Positions:
-    """A set of positions of a plan; a million positions fit into 125 kB.
-
-    >>> finished = Positions()
-    >>> finished.add(3), finished.add(3), 3 in finished, 4 in finished
-    (True, False, True, False)
-    """
+    """A set of positions of a plan; a million positions fit into 125 kB."""
 
     def __init__(self) -> None:
         self._bits = bytearray()
@@ -34,9 +29,5 @@ class Positions:
 
 
 def shuffle_key(seed: int, sample_id: str) -> bytes:
-    """Return the sort key of a sample in the order of a seed; it depends only on the id.
-
-    >>> sorted(["a", "b", "c", "d"], key=lambda name: shuffle_key(7, name))
-    ['d', 'c', 'b', 'a']
-    """
+    """Return the sort key of a sample in the order of a seed; it depends only on the id."""
     return hashlib.blake2b(f"{seed} {sample_id}".encode(), digest_size=16).digest()

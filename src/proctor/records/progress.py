@@ -17,8 +17,8 @@ ProgressStatus = Literal["pending", "running", "evaluating", "completed", "faile
 class ProgressEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One event of a run.
 
-    `progress` is in percent, never decreases, and is 100 at the end. Fields that do not apply to a
-    kind of event are None or empty.
+    `progress` is in percent, never decreases, and is 100 at the end. Fields that do not apply to a kind of
+    event are None or empty.
     """
 
     kind: EventKind

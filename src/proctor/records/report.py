@@ -15,8 +15,8 @@ from proctor.records.trial import EvalResult
 class EvalReport:
     """The report of a run: metadata, metrics, and results, which may be read lazily from disk.
 
-    `pass_rate` covers the results with a verdict; `strict_pass_rate` counts errors as not passed.
-    Both are None if there are no such results.
+    `pass_rate` covers the results with a verdict; `strict_pass_rate` counts errors as not passed. Both are
+    None if there are no such results.
 
     >>> EvalReport([]).pass_rate is None
     True
@@ -36,9 +36,10 @@ class EvalReport:
 
     def __repr__(self) -> str:
         counts, kind = self.counts, type(self).__name__
+        errors = "1 error" if self.errors == 1 else f"{self.errors} errors"
         return (
             f"<{kind} {self.run_id}: {counts.passed} passed, {counts.failed} failed, "
-            f"{self.errors} errors, {counts.skipped} skipped>"
+            f"{errors}, {counts.skipped} skipped>"
         )
 
     @cached_property

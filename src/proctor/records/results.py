@@ -6,6 +6,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress
+from operator import eq
 from typing import Any, NamedTuple, Protocol, overload
 
 import msgspec
@@ -21,10 +22,10 @@ PASS_VALUES: dict[Outcome, float] = {"passed": 1.0, "failed": 0.0}
 class Column(msgspec.Struct, frozen=True):
     """One number of many results, such as an evaluator's scores.
 
-    `values` are the known numbers, in the order of the results; `passes` holds 1 for each score that
-    passed, else 0. `clusters` names the cluster of each value if some results are not independent
-    (epochs of one sample, samples of one cluster), else it is None. `errors` and `skipped` count the
-    results without a number.
+    `values` are the known numbers, in the order of the results; `passes` holds 1 for each score that passed,
+    else 0. `clusters` names the cluster of each value if some results are not independent (epochs of one
+    sample, samples of one cluster), else it is None. `errors` and `skipped` count the results without a
+    number.
     """
 
     values: array[float]
@@ -42,8 +43,8 @@ class Column(msgspec.Struct, frozen=True):
 class Counts(msgspec.Struct, frozen=True):
     """The number of results by outcome.
 
-    Every result is exactly one of: passed, failed, error (the target failed), unscored (an evaluator
-    failed, so there is no verdict), skipped (no evaluator gave a verdict).
+    Every result is exactly one of: passed, failed, error (the target failed), unscored (an evaluator failed,
+    so there is no verdict), skipped (no evaluator gave a verdict).
     """
 
     passed: int = 0
@@ -69,8 +70,8 @@ class ModelUsage(NamedTuple):
 class Figures(msgspec.Struct, frozen=True):
     """The numbers of all results as columns, all in the same order.
 
-    NaN is a missing number. `clusters` are those that samples name, None if none does. `passes` (1 or
-    0) and `scores` are by evaluator.
+    NaN is a missing number. `clusters` are those that samples name, None if none does. `passes` (1 or 0) and
+    `scores` are by evaluator.
     """
 
     sample_ids: list[str]
@@ -99,47 +100,36 @@ class Results(Protocol):
 
     def only(self, configuration: str) -> Results:
         """Return the results of one configuration; empty if the run has no such configuration."""
-        ...
 
     def counts(self) -> Counts:
         """Count the results by outcome."""
-        ...
 
     def outcomes(self) -> bytes:
         """Return the outcome of each result, as an index of OUTCOMES."""
-        ...
 
     def clusters(self) -> list[str] | None:
         """Return the cluster of each result, or None if all results are independent."""
-        ...
 
     def column(self, evaluator: str | None = None) -> Column:
         """Return the scores of one evaluator, or the combined scores."""
-        ...
 
     def latencies(self) -> Column:
         """Return the latency of each trial in milliseconds, failures included."""
-        ...
 
     def tokens(self) -> Column:
         """Return the tokens of each trial with a known usage; the others count as skipped."""
-        ...
 
     def spent(self) -> list[ModelUsage | None] | None:
         """Return the model usage of each result, or None if no usage is known."""
-        ...
 
     def figures(self) -> Figures:
         """Return all numbers of all results."""
-        ...
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
         """Return the sample of each result, in the order of the figures."""
-        ...
 
     def error_kinds(self) -> dict[str, int]:
         """Count the target errors by kind, most frequent first, ties by name."""
-        ...
 
     def page(
         self,
@@ -153,19 +143,13 @@ class Results(Protocol):
 
         Results without a value come first; ties keep the order of the plan.
         """
-        ...
 
     def of_sample(self, sample_id: str) -> Sequence[EvalResult]:
         """Return all results of one sample: its configurations and epochs."""
-        ...
 
 
 class ResultList:
-    """Results in memory, in the given order.
-
-    >>> len(ResultList([]))
-    0
-    """
+    """Results in memory, in the given order."""
 
     def __init__(self, results: Iterable[EvalResult]) -> None:
         self._results = tuple(results)
@@ -212,19 +196,14 @@ class ResultList:
         )
 
     def latencies(self) -> Column:
-        return self._make_column([result.latency_ms for result in self._results])
+        return make_number_column(to_array(r.latency_ms for r in self._results), self.clusters())
 
     def tokens(self) -> Column:
-        usages = [result.trial.usage for result in self._results]
-        return self._make_column([None if usage is None else usage.total_tokens for usage in usages])
+        return make_number_column(self._tokens(), self.clusters())
 
-    def _make_column(self, values: Sequence[float | None]) -> Column:
-        known = [value is not None for value in values]
-        return Column(
-            array("d", (value for value in values if value is not None)),
-            skipped=known.count(False),
-            clusters=_select(self.clusters(), known),
-        )
+    def _tokens(self) -> array[float]:
+        usages = (result.trial.usage for result in self._results)
+        return to_array(None if usage is None else usage.total_tokens for usage in usages)
 
     def spent(self) -> list[ModelUsage | None] | None:
         usages = [find_model_usage(result) for result in self._results]
@@ -243,7 +222,7 @@ class ResultList:
             self.outcomes(),
             to_array(result.verdict()[1] for result in self._results),
             to_array(trial.latency_ms for trial in trials),
-            to_array(None if t.usage is None else t.usage.total_tokens for t in trials),
+            self._tokens(),
             to_array(costs) if any(cost is not None for cost in costs) else None,
             clusters if any(clusters) else None,
             {name: to_array(PASS_VALUES.get(o) for _, o in pairs) for name, pairs in by_name.items()},
@@ -258,8 +237,7 @@ class ResultList:
 
     def error_kinds(self) -> dict[str, int]:
         failures = (result.trial.error for result in self._results)
-        tally = Counter(f.kind for f in failures if f is not None)
-        return dict(sorted(tally.items(), key=lambda item: (-item[1], item[0])))
+        return sort_tally(Counter(f.kind for f in failures if f is not None))
 
     def page(
         self,
@@ -280,12 +258,15 @@ class ResultList:
 
 
 def to_array(values: Iterable[float | None]) -> array[float]:
-    """Make an array of numbers, with NaN for None.
-
-    >>> to_array([0.5, None])
-    array('d', [0.5, nan])
-    """
+    """Make an array of numbers, with NaN for None."""
     return array("d", (NAN if value is None else value for value in values))
+
+
+def make_number_column(numbers: array[float], clusters: list[str] | None) -> Column:
+    """Make the column of one number per trial; missing numbers (NaN) count as skipped."""
+    known = bytes(map(eq, numbers, numbers))
+    values = array("d", compress(numbers, known))
+    return Column(values, skipped=known.count(0), clusters=_select(clusters, known))
 
 
 def find_model_usage(result: EvalResult) -> ModelUsage | None:
@@ -298,12 +279,13 @@ def find_model_usage(result: EvalResult) -> ModelUsage | None:
 
 
 def count_outcomes(outcomes: bytes) -> Counts:
-    """Count outcomes, given as indexes of OUTCOMES.
-
-    >>> count_outcomes(bytes([0, 0, 1])).passed
-    2
-    """
+    """Count outcomes, given as indexes of OUTCOMES."""
     return Counts(*(outcomes.count(index) for index in range(len(OUTCOMES))))
+
+
+def sort_tally(tally: Counter[str]) -> dict[str, int]:
+    """Sort counts by frequency, ties by name."""
+    return dict(sorted(tally.items(), key=lambda item: (-item[1], item[0])))
 
 
 def find_cluster(result: EvalResult) -> str:
@@ -312,11 +294,7 @@ def find_cluster(result: EvalResult) -> str:
 
 
 def list_shared_clusters(clusters: Iterable[str]) -> list[str] | None:
-    """Return the cluster of each result, or None if no two results share one.
-
-    >>> list_shared_clusters(["a", "b", "a"]), list_shared_clusters(["a", "b"])
-    (['a', 'b', 'a'], None)
-    """
+    """Return the cluster of each result, or None if no two results share one."""
     names = list(clusters)
     return names if len(set(names)) < len(names) else None
 
@@ -333,7 +311,7 @@ def find_outcome(result: EvalResult, evaluator: str | None = None) -> Outcome:
     return "passed" if score.passed else "failed"
 
 
-def _select(clusters: list[str] | None, selectors: Iterable[bool]) -> list[str] | None:
+def _select(clusters: list[str] | None, selectors: Iterable[Any]) -> list[str] | None:
     return None if clusters is None else list(compress(clusters, selectors))
 
 

@@ -100,11 +100,7 @@ def _default_scale(spec: EvaluatorSpec) -> Scale:
 
 
 def weighted_mean(weighted: Sequence[tuple[float, float]]) -> float:
-    """Return the mean of pairs of weight and value.
-
-    >>> weighted_mean([(1.0, 0.25), (3.0, 0.75)])
-    0.625
-    """
+    """Return the mean of pairs of weight and value."""
     weight = math.fsum(weight for weight, _ in weighted)
     return math.fsum(weight * value for weight, value in weighted) / weight
 
@@ -144,8 +140,8 @@ def compute_total(scores: Mapping[str, Score], columns: Columns) -> Total | None
 class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One aspect by which a session is scored, and the meaning of each score.
 
-    `weight` is its weight in the total. `scale` is its lowest and highest score, if it differs from
-    the set's. `metadata` may hold anything.
+    `weight` is its weight in the total. `scale` is its lowest and highest score, if it differs from the
+    set's. `metadata` may hold anything.
 
     >>> Rubric("tone", "Tone", "Is the agent polite?", "1: rude … 5: polite").weight
     1.0
@@ -217,11 +213,7 @@ class ChatSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def find_scale(rubric: Rubric, default: tuple[float, float] = DEFAULT_SCALE) -> tuple[float, float]:
-    """Return the lowest and highest score of a rubric: its own, or the default.
-
-    >>> find_scale(Rubric("a", "A", "…", "…")), find_scale(Rubric("a", "A", "…", "…", scale=(0, 10)))
-    ((1.0, 5.0), (0, 10))
-    """
+    """Return the lowest and highest score of a rubric: its own, or the default."""
     return default if rubric.scale is None else rubric.scale
 
 
@@ -239,13 +231,7 @@ def make_rubric_set(data: Mapping[str, Any]) -> RubricSet:
 
 
 def describe_unknown_keys(part: Rubric | RubricSet) -> str:
-    """Describe the unknown keys of a file that are kept in the metadata; "" if there are none.
-
-    >>> describe_unknown_keys(make_rubric({"id": "a", "name": "A", "description": "…",
-    ...     "scoring_criteria": "…", "wieght": 3}))
-    "rubric 'a': 'wieght' is not a key of rubrics and is kept in its metadata (did you mean \
-'weight'?)"
-    """
+    """Describe the unknown keys of a file that are kept in the metadata; "" if there are none."""
     names = part.metadata.get(UNKNOWN_KEYS)
     if not isinstance(names, list) or not names:
         return ""
@@ -286,11 +272,7 @@ def _require_none(record: str, problems: Iterable[RubricProblem]) -> None:
 
 
 def find_set_problems(data: Any) -> Iterator[RubricProblem]:
-    """Find all problems of the content of a rubric file, each with its place.
-
-    >>> list(find_set_problems({"version": "1.0"}))
-    [((), "'rubrics' is missing: the list of the rubrics")]
-    """
+    """Find all problems of the content of a rubric file, each with its place."""
     if not isinstance(data, Mapping):
         yield (), "a rubric file is a mapping {version, rubrics: [{id, name, …}]}"
         return

@@ -37,13 +37,13 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class PruneResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The deleted runs (`gone`), and runs past their retention that stay, with the reason by run id.
+    """The deleted runs, and by run id why others are `exempt`, though past their retention.
 
-    After a dry run, `gone` holds the runs that would be deleted.
+    After a dry run, `deleted` holds the runs that would be deleted.
     """
 
-    gone: tuple[RunMetadata, ...] = ()
-    staying: dict[str, str] = {}
+    deleted: tuple[RunMetadata, ...] = ()
+    exempt: dict[str, str] = {}
 
 
 class HistoryInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,15 +90,14 @@ class Spent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The options of a run, stored with it.
 
-    `timeout` limits each call of the target, `evaluator_timeout` each call of an evaluator that may
-    wait (None: no limit). `retries` is the number of further attempts after a transient error.
-    `max_errors` ends the run after that many failed trials, `budget` after that much model usage.
-    `shuffle` is a seed for the order of samples and, with a `limit`, for their selection. `cache`
-    reuses earlier outputs and judge responses. `redact` says what is removed before storing: secrets,
-    personal data as well, or nothing. `max_output_bytes` limits the size of an output as JSON, of a
-    session, and of the details of a score. `skipped` is the effect of a skipped check on its result:
-    "skip" (the result is skipped too, unless another check failed) or "ignore" (the other checks
-    decide).
+    `timeout` limits each call of the target, `evaluator_timeout` each call of an evaluator that may wait
+    (None: no limit). `retries` is the number of further attempts after a transient error. `max_errors` ends
+    the run after that many failed trials, `budget` after that much model usage. `shuffle` is a seed for the
+    order of samples and, with a `limit`, for their selection. `cache` reuses earlier outputs and judge
+    responses. `redact` says what is removed before storing: secrets, personal data as well, or nothing.
+    `max_output_bytes` limits the size of an output as JSON, of a session, and of the details of a score.
+    `skipped` is the effect of a skipped check on its result: "skip" (the result is skipped too, unless
+    another check failed) or "ignore" (the other checks decide).
     """
 
     concurrency: Positive = 20
@@ -132,11 +131,7 @@ class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """The models that it asks for a verdict; empty for rules.
-
-        >>> EvaluatorSpec("polite", "llm_judge", {"adapter": "openai:gpt-4o-mini"}).judges
-        ('openai:gpt-4o-mini',)
-        """
+        """The models that it asks for a verdict; empty for rules."""
         return tuple(dict.fromkeys(_find_models(self.parameters, _JUDGES)))
 
     @property
@@ -191,8 +186,8 @@ class DatasetInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 class Provenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The origin of a run: the state of the code and its environment.
 
-    `dirty` is True if tracked files differed from the `commit`; None if unknown. `variables` are names
-    of environment variables, never their values; `ci` holds the commit and job ids of a CI service.
+    `dirty` is True if tracked files differed from the `commit`; None if unknown. `variables` are names of
+    environment variables, never their values; `ci` holds the commit and job ids of a CI service.
     """
 
     commit: str | None = None
@@ -205,11 +200,7 @@ class Provenance(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     @property
     def code(self) -> str:
-        """The state of the code in a few words, empty if it is unknown.
-
-        >>> Provenance("0d1f3a5c7e9b2d4f", "main", dirty=True).code
-        '0d1f3a5c7e9b on main, with changes'
-        """
+        """The state of the code in a few words, empty if it is unknown."""
         if self.commit is None:
             return ""
         where = f" on {self.branch}" if self.branch else ""
@@ -225,11 +216,7 @@ class StoppedEarly(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 
 
 class CachedOutputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The number of outputs that came from the cache, of all outputs.
-
-    >>> str(CachedOutputs(3, 1200))
-    '3 of 1,200 outputs from the cache'
-    """
+    """The number of outputs that came from the cache, of all outputs."""
 
     count: int
     of: int
@@ -242,11 +229,11 @@ class CachedOutputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Everything about a run except its results; `total` is the planned number of trials, if known.
 
-    `baseline` is the configuration that the others are compared with; `fields` are the paths of the
-    selected fields by name. `redacted` counts the removed texts by kind. `stopped_early` is set if a
-    completed run left out some of its trials. `planned_samples` are the sample ids of a submitted run
-    in the order of its plan, until all results are collected. `cached_outputs` counts outputs from
-    the cache, None if no cache was in use.
+    `baseline` is the configuration that the others are compared with; `fields` are the paths of the selected
+    fields by name. `redacted` counts the removed texts by kind. `stopped_early` is set if a completed run
+    left out some of its trials. `planned_samples` are the sample ids of a submitted run in the order of its
+    plan, until all results are collected. `cached_outputs` counts outputs from the cache, None if no cache
+    was in use.
     """
 
     run_id: str

@@ -13,11 +13,7 @@ MAX_TAGS = 100
 
 
 def tag_problems(tags: Any) -> Iterator[Problem]:
-    """Find all problems of the tags of a run, or of a query for runs.
-
-    >>> list(tag_problems({"branch": "main"})), len(list(tag_problems({"n": 1})))
-    ([], 1)
-    """
+    """Find all problems of the tags of a run, or of a query for runs."""
     if not isinstance(tags, Mapping):
         yield Problem("tags", f"expected a mapping of names to texts, got {type(tags).__name__}")
         return
@@ -52,9 +48,9 @@ class Sample(
 ):
     """One case of a dataset: an input and, if known, the expected output.
 
-    `metadata` may hold anything; four of its keys have a meaning: `labels` (a mapping, for
-    classification), `context` (the basis of the answer), `cluster` (the group of dependent samples,
-    such as questions on one document) and `tags` (a list of words to filter by).
+    `metadata` may hold anything; four of its keys have a meaning: `labels` (a mapping, for classification),
+    `context` (the basis of the answer), `cluster` (the group of dependent samples, such as questions on one
+    document) and `tags` (a list of words to filter by).
 
     >>> Sample("1", "What is 2 + 2?", "4", metadata={"cluster": "sums"}).cluster
     'sums'
@@ -113,11 +109,7 @@ class Sample(
 
 
 def find_metadata_problems(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Find problems of the four known metadata keys, as (key, expected and actual type).
-
-    >>> find_metadata_problems({"tags": "easy"})
-    [('metadata.tags', 'expected a list of strings, found a string')]
-    """
+    """Find problems of the four known metadata keys, as (key, expected and actual type)."""
     problems = []
     labels, tags, cluster = (metadata.get(key) for key in (LABELS, TAGS, CLUSTER))
     if labels is not None and not isinstance(labels, Mapping):
@@ -132,11 +124,7 @@ def find_metadata_problems(metadata: Mapping[str, Any]) -> list[tuple[str, str]]
 
 
 def type_name(value: object) -> str:
-    """Describe the type of a value in JSON terms.
-
-    >>> type_name(True), type_name(3), type_name([1]), type_name(None)
-    ('a boolean', 'a number', 'a list', 'null')
-    """
+    """Describe the type of a value in JSON terms."""
     names: tuple[tuple[type | tuple[type, ...], str], ...] = (
         (bool, "a boolean"),
         ((int, float), "a number"),

@@ -17,12 +17,13 @@ Skipped = Literal["skip", "ignore"]
 # Keys in the details of a combined score: see `_find_gaps`.
 INCOMPLETE, UNCERTAIN = "incomplete", "uncertain"
 
-# The reason of an evaluator of repeats for all epochs but the last.
-NOT_LAST = "it is told once a sample, in the last of its epochs"
+# The reason of an evaluator of repeats for all epochs but the last, and its wording in older data.
+NOT_LAST = "scored once per sample, in its last epoch"
+_NOT_LAST_BEFORE = "it is told once a sample, in the last of its epochs"
 # The reason of an evaluator that compares, for the baseline configuration itself.
 IS_BASELINE = "this is the baseline, which is compared with nothing"
 # Scores skipped by design leave no combination undecided and are not missing.
-SKIPPED_BY_DESIGN = frozenset({NOT_LAST, IS_BASELINE})
+SKIPPED_BY_DESIGN = frozenset({NOT_LAST, _NOT_LAST_BEFORE, IS_BASELINE})
 
 
 # Names of score fields in the mappings that custom evaluators return.
@@ -32,9 +33,9 @@ _ALIASES = {"score": "value", "message": "reason"}
 class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A verdict on one output: a value from 0 to 1, passed or not, and the reason.
 
-    `Score.error` and `Score.skipped` are not verdicts: their `value` and `passed` are None, they
-    are left out of every mean, and they are counted separately. `value` must be a number and `passed`
-    a boolean; anything else raises ValueError.
+    `Score.error` and `Score.skipped` are not verdicts: their `value` and `passed` are None, they are left out
+    of every mean, and they are counted separately. `value` must be a number and `passed` a boolean; anything
+    else raises ValueError.
 
     >>> Score(0.75, True, "close enough").value
     0.75
@@ -130,11 +131,7 @@ def _unbox(value: Any) -> Any:
 
 
 def read_parts(score: Score) -> dict[str, Score]:
-    """Return the scores that a combined score was made of, by name, also if they were stored as data.
-
-    >>> list(read_parts(combine_all({"a": Score(1.0, True), "b": Score(0.5, False)})))
-    ['a', 'b']
-    """
+    """Return the scores that a combined score was made of, by name, also if they were stored as data."""
     parts = score.details.get("parts")
     if not isinstance(parts, Mapping):
         return {}
@@ -148,19 +145,8 @@ def read_parts(score: Score) -> dict[str, Score]:
 def combine_all(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score:
     """Combine scores that must all pass; the value is the mean. Used by `all_of`, `and` and results.
 
-    A failed verdict decides. Without one, an error makes the combination an error, and a skipped
-    score makes it skipped. With `skipped="ignore"` skipped scores are left out.
-
-    >>> combine_all({"a": Score(1.0, True), "b": Score(0.5, False)}).value
-    0.75
-    >>> combine_all({"a": Score(0.0, False), "b": Score.error("no answer")}).passed
-    False
-    >>> combine_all({"a": Score(1.0, True), "b": Score.error("no answer")}).status
-    'error'
-    >>> combine_all({"a": Score(1.0, True), "b": Score.skipped("no text")}).status
-    'skipped'
-    >>> combine_all({"a": Score(1.0, True), "b": Score.skipped("no text")}, "ignore").passed
-    True
+    A failed verdict decides. Without one, an error makes the combination an error, and a skipped score makes
+    it skipped. With `skipped="ignore"` skipped scores are left out.
     """
     verdicts = [score for score in scores.values() if score.ok]
     errors = _select_status(scores, "error")
@@ -188,14 +174,9 @@ def combine_all(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score
 def combine_any(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score:
     """Combine scores of which one must pass; the value is the maximum. Used by `any_of` and `or`.
 
-    A passed verdict decides. Without one, a skipped score makes the combination skipped. An error
-    counts as not passed and is named in the details; only errors make an error. With
-    `skipped="ignore"` skipped scores are left out.
-
-    >>> combine_any({"a": Score(1.0, True), "b": Score.error("no answer")}).passed
-    True
-    >>> combine_any({"a": Score(0.0, False), "b": Score.skipped("no text")}).status
-    'skipped'
+    A passed verdict decides. Without one, a skipped score makes the combination skipped. An error counts as
+    not passed and is named in the details; only errors make an error. With `skipped="ignore"` skipped scores
+    are left out.
     """
     verdicts = [score for score in scores.values() if score.ok]
     errors = _select_status(scores, "error")
@@ -223,8 +204,8 @@ def _find_gaps(
 ) -> dict[str, bool]:
     """Find what a combination with a verdict does not know.
 
-    `incomplete`: its value lacks a part that could not be judged. `uncertain`: that part could
-    have changed the verdict.
+    `incomplete`: its value lacks a part that could not be judged. `uncertain`: that part could have changed
+    the verdict.
     """
     missing = {**_select_status(scores, "error"), **find_undecided(scores, skipped)}
     incomplete = bool(missing) or any(INCOMPLETE in score.details for score in scores.values())
@@ -234,11 +215,7 @@ def _find_gaps(
 
 
 def drop_verdict(score: Score) -> Score:
-    """Turn a combined score whose parts could not all be judged into an error or a skip.
-
-    >>> drop_verdict(combine_any({"a": Score(0.0, False), "b": Score.error("no key")})).status
-    'error'
-    """
+    """Turn a combined score whose parts could not all be judged into an error or a skip."""
     parts = read_parts(score)
     gaps = {
         name: part if not part.ok else drop_verdict(part)

@@ -13,9 +13,12 @@ EventT = TypeVar("EventT")
 Role = Literal["system", "user", "assistant", "tool"]
 
 
-class Usage(
+class _Record(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
-):
+): ...
+
+
+class Usage(_Record, frozen=True):
     """Tokens and cost; None means unknown.
 
     `cached_tokens` were read from a provider's cache, `cache_write_tokens` were written to it.
@@ -36,39 +39,25 @@ class Usage(
         return _sum(self.input_tokens, self.output_tokens)
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            _sum(self.input_tokens, other.input_tokens),
-            _sum(self.output_tokens, other.output_tokens),
-            _sum(self.cached_tokens, other.cached_tokens),
-            _sum(self.cost, other.cost),
-            _sum(self.cache_write_tokens, other.cache_write_tokens),
-        )
+        return Usage(*map(_sum, msgspec.structs.astuple(self), msgspec.structs.astuple(other)))
 
 
 def impossible_counts(usage: Usage) -> dict[str, Any]:
-    """Return the impossible values of a usage by name: negative, too large, or not numbers.
+    """Return the impossible values of a usage by name: negative, too large, or not numbers."""
+    known = {name: value for name, value in msgspec.structs.asdict(usage).items() if value is not None}
+    return {name: value for name, value in known.items() if not _is_plausible(name, value)}
 
-    >>> impossible_counts(Usage(-5, 3)), impossible_counts(Usage(5, 3))
-    ({'input_tokens': -5}, {})
-    """
-    counts = {name: getattr(usage, name) for name in _COUNTS}
-    wrong = {
-        name: value for name, value in counts.items() if value is not None and token_count(value) is None
-    }
-    cost = usage.cost
-    if cost is not None and not (is_number(cost) and 0 <= cost <= MAX_COST):
-        wrong["cost"] = cost
-    return wrong
+
+def _is_plausible(name: str, value: Any) -> bool:
+    if name == "cost":
+        return is_number(value) and 0 <= value <= MAX_COST
+    return token_count(value) is not None
 
 
 def plausible_usage(usage: Usage) -> Usage:
     """Return the usage without impossible values.
 
-    If the input or output tokens are impossible, all token counts are dropped: a total would be too
-    small.
-
-    >>> plausible_usage(Usage(5, -3, 2)), plausible_usage(Usage(5, 3, -2))
-    (Usage(), Usage(input_tokens=5, output_tokens=3))
+    If the input or output tokens are impossible, all token counts are dropped: a total would be too small.
     """
     wrong = impossible_counts(usage)
     counts = {name: getattr(usage, name) for name in _COUNTS}
@@ -90,14 +79,7 @@ def _sum(left: NumberT | None, right: NumberT | None) -> NumberT | None:
     return left if right is None else left + right
 
 
-class ToolCall(
-    msgspec.Struct,
-    frozen=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    repr_omit_defaults=True,
-    tag="tool_call",
-):
+class ToolCall(_Record, frozen=True, tag="tool_call"):
     """A tool call with its arguments, result or error, and duration.
 
     Some providers require the `signature` to be sent back with the call.
@@ -117,14 +99,7 @@ class ToolCall(
         return self.error is None
 
 
-class Message(
-    msgspec.Struct,
-    frozen=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    repr_omit_defaults=True,
-    tag="message",
-):
+class Message(_Record, frozen=True, tag="message"):
     """A message of the system, the user, the assistant or a tool.
 
     `tool_calls` are requested by an assistant; `call_id` names the call that a tool answers.
@@ -137,14 +112,7 @@ class Message(
     call_id: str | None = None
 
 
-class ModelCall(
-    msgspec.Struct,
-    frozen=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    repr_omit_defaults=True,
-    tag="model_call",
-):
+class ModelCall(_Record, frozen=True, tag="model_call"):
     """A model call with its usage and latency."""
 
     model: str
@@ -154,14 +122,7 @@ class ModelCall(
     details: dict[str, Any] = {}
 
 
-class CustomEvent(
-    msgspec.Struct,
-    frozen=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    repr_omit_defaults=True,
-    tag="custom",
-):
+class CustomEvent(_Record, frozen=True, tag="custom"):
     """Any other object, with the name of its type."""
 
     kind: str
@@ -171,9 +132,7 @@ class CustomEvent(
 Event = Message | ToolCall | ModelCall | CustomEvent
 
 
-class SessionView(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
-):
+class SessionView(_Record, frozen=True):
     """A read-only session for evaluators: events in order or by type.
 
     `reported_usage` is what the target reported, if anything. `recorded` is False if the trial has no

@@ -38,11 +38,7 @@ class UnknownRoleMessage(NamedTuple):
 
 
 def interpret_event(event: CustomEvent) -> UnansweredCall | OrphanResult | UnknownRoleMessage | None:
-    """Interpret a custom event as something that happened in the session; None if it is not.
-
-    >>> interpret_event(CustomEvent("message: narrator", {"role": "narrator", "content": "Night falls."}))
-    UnknownRoleMessage(role='narrator', content='Night falls.')
-    """
+    """Interpret a custom event as something that happened in the session; None if it is not."""
     data = event.data
     if not isinstance(data, Mapping):
         return None
@@ -62,11 +58,6 @@ class RepeatedCalls:
     """Finds calls and results in messages that the session also has as events.
 
     Pass the messages in order: ids are reused, and each event matches one call.
-
-    >>> search = ToolCall("search", {"q": "x"}, call_id="1")
-    >>> repeated = RepeatedCalls([search])
-    >>> repeated.only_asked(Message("assistant", "", tool_calls=(search, ToolCall("open"))))
-    [ToolCall(name='open')]
     """
 
     def __init__(self, events: Iterable[Event]) -> None:
@@ -79,7 +70,7 @@ class RepeatedCalls:
         self._by_answer: dict[bytes, deque[ToolCall]] | None = None
         self._repeated: set[int] = set()
 
-    def only_asked(self, message: Message) -> list[ToolCall]:
+    def unrepeated_calls(self, message: Message) -> list[ToolCall]:
         """Return the calls of a message that no event of the session repeats."""
         return [call for call in message.tool_calls if not self._use(call_key(call))]
 
@@ -163,14 +154,7 @@ def call_key(call: ToolCall) -> tuple[str, str]:
 
 
 class CallerIndex:
-    """Finds the named agent that requested each call, from the messages before it.
-
-    >>> callers = CallerIndex()
-    >>> search = ToolCall("search", call_id="1")
-    >>> callers.add_message(Message("assistant", "", name="sub-agent a", tool_calls=(search,)))
-    >>> callers.of(search), callers.of(ToolCall("search"))
-    ('sub-agent a', None)
-    """
+    """Finds the named agent that requested each call, from the messages before it."""
 
     def __init__(self) -> None:
         self._names: dict[str | tuple[str], str | None] = {}

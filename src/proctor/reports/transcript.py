@@ -98,7 +98,7 @@ def _render_tool_call(call: ToolCall, callers: CallerIndex, result: str) -> str:
 
 
 def _render_message(message: Message, seen: RepeatedCalls) -> str:
-    calls = [f"{INDENT}→ {_format_call(call)}" for call in seen.only_asked(message)]
+    calls = [f"{INDENT}→ {_format_call(call)}" for call in seen.unrepeated_calls(message)]
     is_empty = message.content in (None, "", [])
     if is_empty and not calls and message.tool_calls:
         # The tool calls follow as events.

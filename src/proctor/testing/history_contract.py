@@ -220,55 +220,55 @@ class HistoryContract:
         history.begin(make_run("old", "other", hours=-1))
         now = NOON + 365 * DAY
         for dry_run in (True, False):
-            gone = history.prune(Retention(count=100), now=now, dry_run=dry_run).gone
+            gone = history.prune(Retention(count=100), now=now, dry_run=dry_run).deleted
             assert sorted(run_ids(gone)) == [f"r{number:03}" for number in range(50)]
         assert len(history.runs(limit=1_000, name="exam")) == 100
         assert history.find("r050").run_id == "r050"
         assert run_ids(history.runs(name="other")) == ["old"]
-        assert list(history.prune(Retention(count=100), now=now).gone) == []
+        assert list(history.prune(Retention(count=100), now=now).deleted) == []
 
     def test_a_run_of_exactly_thirty_days_is_kept(self, history: History) -> None:
         history.begin(make_run("r"))
         now, month = NOON + 30 * DAY, Retention(days=30)
-        assert list(history.prune(month, now=now).gone) == []
+        assert list(history.prune(month, now=now).deleted) == []
         later = now + MICROSECOND
-        assert run_ids(history.prune(month, now=later, dry_run=True).gone) == ["r"]
+        assert run_ids(history.prune(month, now=later, dry_run=True).deleted) == ["r"]
         assert run_ids(history.runs()) == ["r"]
-        assert run_ids(history.prune(month, now=later).gone) == ["r"]
+        assert run_ids(history.prune(month, now=later).deleted) == ["r"]
         assert list(history.runs()) == []
 
     def test_a_run_is_pruned_only_if_it_exceeds_both_limits(self, history: History) -> None:
         for number in range(4):
             history.begin(make_run(f"r{number}", hours=24 * number))
         now = NOON + 10 * DAY
-        assert list(history.prune(Retention(), now=now).gone) == []
-        assert list(history.prune(Retention(days=10, count=1), now=now).gone) == []
-        assert list(history.prune(Retention(days=1, count=4), now=now).gone) == []
-        assert run_ids(history.prune(Retention(days=8, count=1), now=now).gone) == ["r1", "r0"]
-        assert run_ids(history.prune(Retention(days=1), now=now, name="quiz").gone) == []
-        assert run_ids(history.prune(Retention(days=1), now=now, name="exam").gone) == ["r3", "r2"]
+        assert list(history.prune(Retention(), now=now).deleted) == []
+        assert list(history.prune(Retention(days=10, count=1), now=now).deleted) == []
+        assert list(history.prune(Retention(days=1, count=4), now=now).deleted) == []
+        assert run_ids(history.prune(Retention(days=8, count=1), now=now).deleted) == ["r1", "r0"]
+        assert run_ids(history.prune(Retention(days=1), now=now, name="quiz").deleted) == []
+        assert run_ids(history.prune(Retention(days=1), now=now, name="exam").deleted) == ["r3", "r2"]
 
     def test_baselines_and_locked_runs_are_not_pruned(self, history: History) -> None:
         for run_id in ("base", "busy", "r"):
             store_run(history, make_run(run_id), [make_result("a")])
         history.set_baseline("main", "base")
         now, short = NOON + 100 * DAY, Retention(days=1)
-        with history.hold("busy"):
-            assert run_ids(history.prune(short, now=now, dry_run=True).gone) == ["r"]
-            assert run_ids(history.prune(short, now=now).gone) == ["r"]
-        assert run_ids(history.prune(short, now=now).gone) == ["busy"]
+        with history.claim("busy"):
+            assert run_ids(history.prune(short, now=now, dry_run=True).deleted) == ["r"]
+            assert run_ids(history.prune(short, now=now).deleted) == ["r"]
+        assert run_ids(history.prune(short, now=now).deleted) == ["busy"]
         history.drop_baseline("main")
-        assert run_ids(history.prune(short, now=now).gone) == ["base"]
+        assert run_ids(history.prune(short, now=now).deleted) == ["base"]
 
     def test_pruning_reports_the_runs_that_stay_and_why(self, history: History) -> None:
         # `only` limits which runs are deleted.
         for run_id in ("base", "busy", "r", "s"):
             history.begin(make_run(run_id))
         history.set_baseline("main", "base")
-        with history.hold("busy"):
+        with history.claim("busy"):
             pruned = history.prune(Retention(days=1), now=NOON + 100 * DAY, only=["s", "base"])
-        assert run_ids(pruned.gone) == ["s"]
-        assert pruned.staying == {"base": "the baseline main", "busy": "somebody works on it"}
+        assert run_ids(pruned.deleted) == ["s"]
+        assert pruned.exempt == {"base": "the baseline main", "busy": "a process is working on it"}
         assert sorted(run_ids(history.runs())) == ["base", "busy", "r"]
 
     def test_a_baseline_set_during_pruning_is_not_pruned(self, history: History) -> None:
@@ -287,7 +287,7 @@ class HistoryContract:
 
             thread = threading.Thread(target=set_baselines)
             thread.start()
-            pruned = set(run_ids(history.prune(Retention(days=1), now=NOON + 100 * DAY).gone))
+            pruned = set(run_ids(history.prune(Retention(days=1), now=NOON + 100 * DAY).deleted))
             thread.join()
         assert pruned | set(baselines) == set(names)
         assert pruned & set(baselines) == set()
@@ -295,25 +295,25 @@ class HistoryContract:
         assert sorted(run.run_id for run in history.baselines().values()) == sorted(baselines)
 
     def test_outputs_are_deleted_by_age_or_all_at_once(self, history: History) -> None:
-        assert history.forget_outputs() == 0
+        assert history.delete_outputs() == 0
         history.begin(make_run("r"))
         with history.writer("r") as writer:
             for day in range(4):
                 writer.keep(f"{day}", (NOON + day * DAY).isoformat(), b"{}")
         third = NOON + 2 * DAY
-        assert history.forget_outputs(before=third, dry_run=True) == 2
+        assert history.delete_outputs(before=third, dry_run=True) == 2
         assert history.cached("0") == b"{}"
-        assert history.forget_outputs(before=third) == 2
+        assert history.delete_outputs(before=third) == 2
         assert [history.cached(f"{day}") for day in range(4)] == [None, None, b"{}", b"{}"]
-        assert history.holdings().outputs == 2
-        assert history.forget_outputs() == 2
-        assert history.holdings().outputs == 0
+        assert history.describe().outputs == 2
+        assert history.delete_outputs() == 2
+        assert history.describe().outputs == 0
 
     def test_a_run_is_restored_with_results_and_metrics(self, history: History) -> None:
         run = make_run("r1", tags={"branch": "main"}, configurations=("a", "b"))
         results = [make_result(f"s{n}", n / 600, configuration="ab"[n % 2]) for n in range(600)]
         metrics = {"pass_rate": MetricValue(0.5, 600, kind="rate")}
-        with history.restoring(run) as restored:
+        with history.import_run(run) as restored:
             for position, result in enumerate(results):
                 restored.add(2 * position, result)
             restored.finish(metrics, {"a": metrics})
@@ -327,52 +327,52 @@ class HistoryContract:
             assert report.results.column("exact").passed == 300
 
     def test_a_run_without_results_or_metrics_is_restored(self, history: History) -> None:
-        with history.restoring(make_run("r1")):
+        with history.import_run(make_run("r1")):
             pass
         assert history.report("r1").total == 0
         assert history.report("r1").metrics == {}
 
     def test_a_failed_restore_leaves_nothing(self, history: History) -> None:
         store_run(history, make_run("r0"), [make_result("a")])
-        with suppress(ZeroDivisionError), history.restoring(make_run("r1")) as restored:
+        with suppress(ZeroDivisionError), history.import_run(make_run("r1")) as restored:
             for position in range(700):
                 restored.add(position, make_result(f"s{position}"))
             raise ZeroDivisionError
         assert run_ids(history.runs()) == ["r0"]
-        with history.restoring(make_run("r1")) as restored:
+        with history.import_run(make_run("r1")) as restored:
             restored.add(0, make_failure("s"))
         assert history.report("r1").total == 1
 
     def test_an_existing_run_is_not_restored_over(self, history: History) -> None:
         store_run(history, make_run("r1"), [make_result("a")])
-        with pytest.raises(HistoryError), history.restoring(make_run("r1", "other")) as restored:
+        with pytest.raises(HistoryError), history.import_run(make_run("r1", "other")) as restored:
             restored.add(0, make_result("b"))
         assert history.find("r1").name == "exam"
         assert history.report("r1").results[0].sample_id == "a"
 
-    def test_holdings_count_runs_results_and_bytes(self, history: History) -> None:
-        empty = history.holdings()
+    def test_a_description_counts_runs_results_and_bytes(self, history: History) -> None:
+        empty = history.describe()
         assert (empty.runs, empty.results, empty.size_bytes, empty.schema) == (0, 0, 0, 0)
         store_run(history, make_run("r1"), [make_result("a"), make_failure("b")])
         history.begin(make_run("r2"))
-        holdings = history.holdings()
-        assert (holdings.where, holdings.runs, holdings.results) == (empty.where, 2, 2)
-        assert holdings.size_bytes > 0
-        assert holdings.schema > 0
+        info = history.describe()
+        assert (info.where, info.runs, info.results) == (empty.where, 2, 2)
+        assert info.size_bytes > 0
+        assert info.schema > 0
 
     def test_metrics_of_many_runs_are_read_at_once(self, history: History) -> None:
         metrics = {"pass_rate": MetricValue(0.5, 4, interval=(0.1, 0.9), kind="rate")}
-        assert dict(history.metrics_of(["r1"])) == {}
+        assert dict(history.stored_metrics(["r1"])) == {}
         runs = [make_run(f"r{number}") for number in range(3)]
         for run in runs:
             history.begin(run)
         history.finish(runs[0], metrics, {})
         history.finish(runs[1], {}, {"default": metrics})
         expected = {"r0": (metrics, {}), "r1": ({}, {"default": metrics}), "r2": ({}, {})}
-        assert dict(history.metrics_of(["r0", "r1", "r2", "r9"])) == expected
+        assert dict(history.stored_metrics(["r0", "r1", "r2", "r9"])) == expected
         many = [f"x{number}" for number in range(1_200)]
-        assert list(history.metrics_of([*many, "r0"])) == ["r0"]
-        assert dict(history.metrics_of([])) == {}
+        assert list(history.stored_metrics([*many, "r0"])) == ["r0"]
+        assert dict(history.stored_metrics([])) == {}
 
     def test_a_run_is_stored_unchanged(self, history: History) -> None:
         run = make_run("r1", tags={"modell": "größer 🙂"}, configurations=("a", "b"))
@@ -416,7 +416,7 @@ class HistoryContract:
     def test_an_empty_history_answers_every_query(self, history: History) -> None:
         assert list(history.runs()) == []
         assert list(history.runs(tags={"a": "b"}, evaluator="x")) == []
-        assert history.is_held("r") is False
+        assert history.is_claimed("r") is False
         assert history.cached("key") is None
         lookups: list[Callable[[str], Any]] = [history.find, history.report, history.results, history.delete]
         for lookup in lookups:
@@ -480,7 +480,7 @@ class HistoryContract:
         everything = [(i, name, "default", 0) for i, name in enumerate("abcd")]
         assert list(history.done("r")) == everything
         for _ in range(2):
-            history.forget_errors("r")
+            history.delete_errors("r")
             assert list(history.done("r")) == [everything[0], everything[3]]
             assert list(history.results("r")) == [results[0], results[3]]
 
@@ -488,7 +488,7 @@ class HistoryContract:
         scores = {"exact": Score(0.0, False), "judge": Score.error("no answer")}
         run = make_run("r", evaluators=("exact", "judge"))
         store_run(history, run, [EvalResult(make_result("a").trial, scores), make_result("b", 0.0)])
-        history.forget_errors("r")
+        history.delete_errors("r")
         assert [result.sample_id for result in history.results("r")] == ["b"]
 
     def test_the_first_output_of_a_key_wins(self, history: History) -> None:
@@ -547,18 +547,18 @@ class HistoryContract:
     def test_only_one_process_can_lock_a_run(self, history: History) -> None:
         with closing(self.reopen(history)) as second:
             for _ in range(2):
-                with pytest.raises(KeyError), history.hold("r"):  # noqa: PT012
-                    assert history.is_held("r")
-                    assert second.is_held("r")
-                    assert not second.is_held("another")
-                    assert_raises(ResumeRefused, second.hold("r").__enter__)
-                    with second.hold("another"):
-                        assert history.is_held("another")
+                with pytest.raises(KeyError), history.claim("r"):  # noqa: PT012
+                    assert history.is_claimed("r")
+                    assert second.is_claimed("r")
+                    assert not second.is_claimed("another")
+                    assert_raises(ResumeRefused, second.claim("r").__enter__)
+                    with second.claim("another"):
+                        assert history.is_claimed("another")
                     raise KeyError("the lock must be released")
-                assert not history.is_held("r")
-                assert not second.is_held("r")
-                with second.hold("r"):
-                    assert history.is_held("r")
+                assert not history.is_claimed("r")
+                assert not second.is_claimed("r")
+                with second.claim("r"):
+                    assert history.is_claimed("r")
 
     def test_threads_can_share_a_history(self, history: History) -> None:
         def store_and_read(run_id: str) -> list[str]:

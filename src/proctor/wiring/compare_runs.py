@@ -24,7 +24,7 @@ from proctor.comparison.verdicts import MIN_DIFFERENCE
 from proctor.errors import ConfigError, RunNotFound, UsageError, suggest_name
 from proctor.ports import History
 from proctor.records.comparison import Comparison, Ranking, list_aliases
-from proctor.records.fields.numbers import higher_is_better
+from proctor.records.numbers import higher_is_better
 from proctor.records.report import EvalReport
 from proctor.records.rubric import TOTAL_SCORE
 from proctor.wiring.open_history import load_report, open_history

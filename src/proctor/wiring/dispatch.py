@@ -105,7 +105,7 @@ def collect(
     results = requests.open_mailbox(results_name(requests.name, run.run_id), EvalResult)
     before = clock.monotonic()
     redaction = create_redaction(run.options)
-    with contextlib.closing(results), history.hold(run.run_id):
+    with contextlib.closing(results), history.claim(run.run_id):
         done = {position for position, *_ in history.done(run.run_id)}
         progress = Progress(run.run_id, clock, total=run.total, already_done=len(done))
         display = contextlib.nullcontext() if watch is None else watch(progress)

@@ -140,10 +140,10 @@ async def execute(
         raise DatasetError("the dataset has no samples", where=info.name)
     if resume_from:
         before = run_to_resume(history, resume_from, plan.name, is_retry=controls.retry_errors)
-        with history.hold(before.run_id):
+        with history.claim(before.run_id):
             return FieldReport.of(await resume_run(plan, info, before, history, clock, controls).run())
     run = begin_run(plan, info, history, clock, controls)
-    with history.hold(run.metadata.run_id):
+    with history.claim(run.metadata.run_id):
         report = await run.run()
         if evaluation.retention != Retention():
             # A held run is never pruned, so this one stays.
@@ -198,5 +198,5 @@ async def execute_rescore(
     check_thresholds(fail_under or {}, built, plan.metrics)
     before = history.find(run)
     rescoring = begin_rescoring(before, plan, history, clock or SystemClock(), controls)
-    with history.hold(rescoring.metadata.run_id):
+    with history.claim(rescoring.metadata.run_id):
         return FieldReport.of(await rescoring.run())

@@ -84,7 +84,7 @@ def load_report(history: History, reference: str) -> FieldReport:
 
 def current_status(history: History, run: RunMetadata) -> RunMetadata:
     """Mark a run as interrupted if it is stored as running and no process runs it."""
-    if run.status == "running" and not history.is_held(run.run_id):
+    if run.status == "running" and not history.is_claimed(run.run_id):
         return msgspec.structs.replace(run, status="interrupted")
     return run
 

@@ -135,7 +135,7 @@ class _TurnRenderer:
         if text.strip() or not message.tool_calls:
             role = "tool result" if message.role == "tool" else message.role
             yield f"{role}{name}:\n{self._indent(text or '(nothing)')}"
-        for call in self._told.only_asked(message):
+        for call in self._told.unrepeated_calls(message):
             yield f"{message.role}{name} called {self._render_call(call)}"
 
     def _render_tool(self, call: ToolCall) -> str:

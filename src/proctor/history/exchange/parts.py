@@ -1,14 +1,18 @@
-"""The parts of a run in a file: its start, each of its results, and its end with the metrics."""
+"""The parts of a run in a file: its start, each of its results, and its end with the metrics.
+
+A file of JSON lines has one line per part.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
 from proctor.errors import UsageError
+from proctor.records import codec
 from proctor.records.metric import MetricValue
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
@@ -75,11 +79,7 @@ class WholeRun(NamedTuple):
 
 
 def detect_format(path: Path, chosen: Format | None = None) -> Format:
-    """Return the chosen format, or else the format that the file's extension implies.
-
-    >>> detect_format(Path("runs.csv"))
-    'csv'
-    """
+    """Return the chosen format, or else the format that the file's extension implies."""
     file_format = chosen or EXTENSIONS.get(path.suffix.lower())
     if file_format is None:
         raise UsageError(
@@ -109,3 +109,32 @@ def read_part(data: bytes | str, kind: Any, where: str) -> Any:
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise damaged_file(str(error), where) from None
+
+
+LINES_PER_CHUNK = 100
+
+
+def encode_jsonl(runs: Iterable[WholeRun]) -> Iterator[bytes]:
+    """Yield the content of a file of JSON lines in chunks."""
+    for frame, results in runs:
+        pending: list[Part] = [frame.run]
+        for part in results:
+            pending.append(part)
+            if len(pending) >= LINES_PER_CHUNK:
+                yield _encode_lines(pending)
+                pending = []
+        yield _encode_lines([*pending, frame.end])
+
+
+def _encode_lines(parts: Iterable[Part]) -> bytes:
+    return b"".join(codec.encode(part) + b"\n" for part in parts)
+
+
+def read_jsonl(path: Path) -> Iterator[LocatedPart]:
+    """Yield the parts of every run in a file, in order; blank lines are ignored."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            if text.strip():
+                where = f"{path}:{number}"
+                yield LocatedPart(where, read_part(text, Part, where))

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from proctor.errors import UsageError
-from proctor.history.exchange import jsonl, parquet, table_csv
+from proctor.history.exchange import tables
 from proctor.history.exchange.parts import (
     VERSION,
     DamagedFile,
@@ -25,6 +25,7 @@ from proctor.history.exchange.parts import (
     RunPart,
     damaged_file,
     detect_format,
+    read_jsonl,
 )
 from proctor.ports import History
 from proctor.records import codec
@@ -123,9 +124,9 @@ def _number(value: float | None) -> str:
 
 
 READERS: dict[Format, Callable[[Path], Iterator[LocatedPart]]] = {
-    "jsonl": jsonl.read_parts,
-    "csv": table_csv.read_parts,
-    "parquet": parquet.read_parts,
+    "jsonl": read_jsonl,
+    "csv": lambda path: tables.parse_rows(tables.read_csv(path)),
+    "parquet": lambda path: tables.parse_rows(tables.read_parquet(path)),
 }
 # Ids are used in file names, and must not be confused with other references.
 RUN_ID = re.compile(r"(?!latest$)[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
@@ -181,7 +182,7 @@ def _import_runs(
             raise damaged_file("this line belongs to no run", where)
         _check_run(part, where)
         run = part.metadata
-        new = run.run_id not in history.metrics_of([run.run_id])
+        new = run.run_id not in history.stored_metrics([run.run_id])
         count = _store(history, run, parts, where) if new else _compare(history, run, parts, where)
         yield ImportedRun(run.run_id, run.name, count, new, *_set_baselines(history, part, move_baselines))
     if is_empty:
@@ -209,7 +210,7 @@ def _check_run(part: RunPart, where: str) -> None:
 
 def _store(history: History, run: RunMetadata, parts: Iterator[LocatedPart], where: str) -> int:
     """Store a run and its results; if one of them is damaged, nothing is stored."""
-    with history.restoring(run) as restored:
+    with history.import_run(run) as restored:
         count = 0
         for part in _read_run(run, parts, where):
             if isinstance(part, ResultPart):

@@ -6,8 +6,17 @@ from array import array
 from collections.abc import Iterator, Sequence
 
 from proctor.errors import HistoryError, UsageError
-from proctor.history.exchange import jsonl, parquet, rows, table_csv
-from proctor.history.exchange.parts import VERSION, EndPart, Format, Frame, ResultPart, RunPart, WholeRun
+from proctor.history.exchange import tables
+from proctor.history.exchange.parts import (
+    VERSION,
+    EndPart,
+    Format,
+    Frame,
+    ResultPart,
+    RunPart,
+    WholeRun,
+    encode_jsonl,
+)
 from proctor.ports import History
 from proctor.records.lossless import tag_result
 from proctor.records.run import RunMetadata
@@ -19,16 +28,14 @@ def export_runs(history: History, runs: Sequence[RunMetadata], file_format: Form
     The history has no redacted values, so the file has none either.
     """
     for run in runs:
-        if history.is_held(run.run_id):
+        if history.is_claimed(run.run_id):
             raise UsageError(f"run {run.run_id} is still running", fix="export it after it has ended")
     baselines = {name: run.run_id for name, run in history.baselines().items()}
     whole_runs = (_read_run(history, run, baselines) for run in runs)
     if file_format == "jsonl":
-        return jsonl.encode_runs(whole_runs)
-    columns = rows.table_columns(runs)
-    if file_format == "csv":
-        return table_csv.encode_runs(whole_runs, columns)
-    return parquet.encode_runs(whole_runs, columns)
+        return encode_jsonl(whole_runs)
+    encode = tables.encode_csv if file_format == "csv" else tables.encode_parquet
+    return encode(whole_runs, tables.table_columns(runs))
 
 
 def _read_run(history: History, run: RunMetadata, baselines: dict[str, str]) -> WholeRun:

@@ -9,21 +9,15 @@ from typing import Any
 import msgspec
 
 from proctor.errors import FieldMissing
-from proctor.records.fields.numbers import as_number
 from proctor.records.fields.path import Path, parse_path
+from proctor.records.numbers import as_number
 
 BASELINE = "baseline"
 _PREFIX = "baseline_"
 
 
 class Delta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The difference of a number from its baseline; the percentage is None if the baseline is 0.
-
-    >>> Delta.between(450, 500)
-    Delta(absolute=-50, percentage=-10.0)
-    >>> Delta.between(3, 0)["percentage"] is None
-    True
-    """
+    """The difference of a number from its baseline; the percentage is None if the baseline is 0."""
 
     absolute: float
     percentage: float | None
@@ -47,10 +41,10 @@ class Delta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class FieldContext:
     """One field of a result, with the full result.
 
-    `result` is the full result: output, usage, latency_ms, configuration, and any recorded data. The
-    baseline is the one that the result records (`baseline_output`, `baseline_usage`, or a mapping
-    `baseline`), unless `baseline` is the result of another configuration. `epochs` are the field's
-    values in all repeats of the sample, None if a repeat failed or has no such field.
+    `result` is the full result: output, usage, latency_ms, configuration, and any recorded data. The baseline
+    is the one that the result records (`baseline_output`, `baseline_usage`, or a mapping `baseline`), unless
+    `baseline` is the result of another configuration. `epochs` are the field's values in all repeats of the
+    sample, None if a repeat failed or has no such field.
 
     >>> context = FieldContext("tokens", {"usage": {"total_tokens": 450},
     ...     "baseline_usage": {"total_tokens": 500}}, path="usage.total_tokens")
@@ -59,17 +53,6 @@ class FieldContext:
     >>> context["usage.total_tokens"], context.field_exists("latency_ms")
     (450, False)
     """
-
-    __slots__ = (
-        "_baseline",
-        "_baseline_epochs",
-        "_is_baseline",
-        "_path",
-        "epochs",
-        "field_name",
-        "full_result",
-        "looked_for_baseline",
-    )
 
     def __init__(
         self,

@@ -31,14 +31,9 @@ class Path(NamedTuple):
     def find(self, value: Any) -> Any:
         """Return the value at the path; `FieldMissing` names a missing key.
 
-        Mappings, lists, dataclasses, structs and models are all supported; null is a value. A `*`
-        returns a list of the values in every item. If the output is the last answer of messages that a
-        target returned, `output.…` reads the returned value.
-
-        >>> parse_path("usage.total_tokens").find({"usage": {"total_tokens": 12}})
-        12
-        >>> parse_path("items.*.name").find({"items": [{"name": "a"}, {"name": "b"}]})
-        ['a', 'b']
+        Mappings, lists, dataclasses, structs and models are all supported; null is a value. A `*` returns a
+        list of the values in every item. If the output is the last answer of messages that a target returned,
+        `output.…` reads the returned value.
         """
         if len(self.keys) > 1 and self.keys[0] == OUTPUT and _is_key(value, RAW_OUTPUT):
             value = {OUTPUT: value[RAW_OUTPUT]}
@@ -107,11 +102,7 @@ class Path(NamedTuple):
 
 
 def parse_path(text: str) -> Path:
-    r"""Parse a path, or raise `ConfigError`. Write a dot inside a key as `\.`.
-
-    >>> parse_path("usage.total_tokens").keys
-    ('usage', 'total_tokens')
-    """
+    r"""Parse a path, or raise `ConfigError`. Write a dot inside a key as `\.`."""
     # A value of another type may not be hashable.
     raw: Any = text
     return _parse(text) if isinstance(raw, str) else _reject(raw)

@@ -28,9 +28,9 @@ class TrialView(Trial, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     """A trial with the data that evaluators of fields need; never stored.
 
     `options` are those of its configuration, `baseline` is the same sample's trial in the baseline
-    configuration (`is_compared` if there is such a configuration, `is_baseline` if this trial belongs
-    to it). `epochs` are all repeats of the sample (None for an unknown one) in its last epoch; None in
-    the others. For a field's evaluators `output` is the field's value, and `whole` the full trial.
+    configuration (`is_compared` if there is such a configuration, `is_baseline` if this trial belongs to it).
+    `epochs` are all repeats of the sample (None for an unknown one) in its last epoch; None in the others.
+    For a field's evaluators `output` is the field's value, and `full_trial` the complete trial.
     """
 
     options: Mapping[str, Any] = {}
@@ -39,7 +39,7 @@ class TrialView(Trial, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     epochs: tuple[Trial | None, ...] | None = ()
     baseline_epochs: tuple[Trial | None, ...] = ()
     field: Field | None = None
-    whole: Trial | None = None
+    full_trial: Trial | None = None
     is_baseline: bool = False
 
 
@@ -55,18 +55,18 @@ def focus_on_field(trial: Trial, field: Field) -> TrialView:
     Raises `FieldMissing` if the trial has no such field.
     """
     value = parse_path(field.path).find(view_as_mapping(trial))
-    whole = getattr(trial, "whole", None) or trial
-    return make_trial_view(trial, output=value, field=field, whole=whole)
+    full_trial = getattr(trial, "full_trial", None) or trial
+    return make_trial_view(trial, output=value, field=field, full_trial=full_trial)
 
 
-def make_context(trial: Trial, otherwise: Field) -> FieldContext:
+def make_context(trial: Trial, default: Field) -> FieldContext:
     """Make the context of a field for an evaluator.
 
-    `otherwise` is the evaluator's default field, used if none was selected.
+    `default` is the evaluator's own field, used if none was selected.
     """
     if not isinstance(trial, TrialView):
-        return FieldContext(otherwise.name, view_as_mapping(trial), path=otherwise.path)
-    name, path = trial.field or otherwise
+        return FieldContext(default.name, view_as_mapping(trial), path=default.path)
+    name, path = trial.field or default
     baseline = None
     if trial.is_compared:
         # A failed baseline has no values; recorded values do not replace it.
@@ -84,14 +84,8 @@ def make_context(trial: Trial, otherwise: Field) -> FieldContext:
 
 
 def view_as_mapping(trial: Trial) -> dict[str, Any]:
-    """Return all data of a trial as one mapping, with the metadata of its sample.
-
-    >>> from proctor.records.sample import Sample
-    >>> trial = Trial(Sample("1", "2 + 2?", metadata={"baseline_output": "5"}), "4")
-    >>> view_as_mapping(trial)["output"], view_as_mapping(trial)["baseline_output"]
-    ('4', '5')
-    """
-    trial = getattr(trial, "whole", None) or trial
+    """Return all data of a trial as one mapping, with the metadata of its sample."""
+    trial = getattr(trial, "full_trial", None) or trial
     sample, metadata = trial.sample, trial.sample.metadata
     result = _read_record(trial)
     configuration = _merge_configuration(trial, result.get("configuration"))

@@ -110,7 +110,7 @@ class DefinitionHistory(Generic[OwnerT]):
         pruned = self._open().prune(
             self._retention, now=self._clock.now(), name=self._definition.name, dry_run=dry_run
         )
-        return [run.run_id for run in pruned.gone]
+        return [run.run_id for run in pruned.deleted]
 
     def _open(self) -> History:
         if not self._definition.name:
