@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from proctor.evaluators.session import tool_called
 from proctor.history.payload import read, written
 from proctor.history.sqlite import SQLiteHistory
-from proctor.records import lossless
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import CustomEvent, Message, ModelCall, Session, ToolCall, Usage
@@ -21,12 +20,6 @@ from proctor.records.trial import EvalResult, Failure, Trial
 from proctor.sessions.current import record
 from proctor.wiring.evaluate import evaluate
 from tests.records.examples import run_of, scored
-
-
-@pytest.fixture(autouse=True)
-def few_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values with more items are taken for endless, so that the tests need not count a million."""
-    monkeypatch.setattr(lossless, "_MAX_ITEMS", 10_000, raising=False)
 
 
 class Silent:

@@ -90,7 +90,7 @@ class RedactingWriter:
     """
 
     def __init__(self, writer: ResultWriter, redaction: Redaction, *, at_once: bool) -> None:
-        self._add, self._keep, self._behind = writer.add, writer.keep, writer.is_lagging
+        self._add, self._keep, self._is_lagging = writer.add, writer.keep, writer.is_lagging
         self._redaction = redaction
         self._at_once = at_once
         self._batch_size = 1 if at_once else BATCH_SIZE
@@ -130,7 +130,7 @@ class RedactingWriter:
 
     def is_lagging(self) -> bool:
         """True if results come faster than they can be checked or stored."""
-        return (self._background is not None and self._background.is_full()) or self._behind()
+        return (self._background is not None and self._background.is_full()) or self._is_lagging()
 
     def keep(self, key: str, created_at: str, reply: bytes) -> None:
         """Cache an output, unless it contains a secret."""

@@ -31,7 +31,8 @@ MAX_DEPTH = 200
 _ANY_VALUE_FIELDS = ("content", "arguments", "result", "data")
 _MAX_INT = 2**63 - 1
 _SURROGATES = re.compile("([\ud800-\udfff])")
-_MAX_ITEMS = 1_000_000
+# From this many items on, a container that occurs twice may be one that contains itself.
+_MANY_ITEMS = 10_000
 
 
 def tag_value(value: Any) -> Any:
@@ -52,6 +53,7 @@ def is_plain(value: Any) -> bool:  # noqa: C901 - one loop, for speed
     (True, False)
     """
     pending: list[Iterable[Any]] = [(value,)]
+    containers: set[int] = set()
     count = 0
     while pending:
         for item in pending.pop():
@@ -68,6 +70,10 @@ def is_plain(value: Any) -> bool:  # noqa: C901 - one loop, for speed
             elif kind is list:
                 pending.append(item)
                 count += len(item)
+                if count > _MANY_ITEMS:
+                    if id(item) in containers:
+                        return False
+                    containers.add(id(item))
             elif kind is dict:
                 for key in item:
                     if type(key) is not str or key == KIND:
@@ -76,11 +82,12 @@ def is_plain(value: Any) -> bool:  # noqa: C901 - one loop, for speed
                         return False
                 pending.append(item.values())
                 count += len(item)
+                if count > _MANY_ITEMS:
+                    if id(item) in containers:
+                        return False
+                    containers.add(id(item))
             elif kind is not bool and item is not None:
                 return False
-        if count > _MAX_ITEMS:
-            # The value may contain itself.
-            return False
     return True
 
 
