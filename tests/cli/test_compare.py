@@ -62,7 +62,7 @@ def test_a_worse_run_is_no_failure_of_the_command(runs: Project) -> None:
     """It is no gate: the exit code is 0 whatever comes out."""
     told = runs.proctor("compare", "main", "new", "--metric", "pass_rate")
     assert (told.code, told.out.startswith("main is worse than new")) == (0, True)
-    same = runs.proctor("compare", "main", "new", "--metric", "pass_rate", "--worth", "50%")
+    same = runs.proctor("compare", "main", "new", "--metric", "pass_rate", "--min-difference", "50%")
     assert same.out.startswith("main and new show no relevant difference")
 
 
@@ -129,8 +129,8 @@ def test_run_and_show_compare_each_configuration_with_the_baseline(runs: Project
         (("new", "man"), "there is no run 'man'"),
         (("new", "main", "--metric", "pas_rate"), "did you mean 'pass_rate'?"),
         (("new", "main", "--configuration", "x"), "has no configuration 'x'"),
-        (("new", "main", "--worth", "much"), "expected a number such as 0.8 or 80%"),
-        (("new", "main", "--worth", "5"), "must be from 0 to below 1, got 5"),
+        (("new", "main", "--min-difference", "much"), "expected a number such as 0.8 or 80%"),
+        (("new", "main", "--min-difference", "5"), "must be from 0 to below 1, got 5"),
         (("a", "b", "--run", "new"), "has no configuration 'a'"),
         (("new",), "Missing argument 'B'"),
     ],

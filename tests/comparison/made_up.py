@@ -33,9 +33,9 @@ def sides_of_field(
     return compare(low, high)
 
 
-def of_score(mine: Sequence[float], theirs: Sequence[float], worth: float = 0.01) -> MetricDelta:
+def of_score(mine: Sequence[float], theirs: Sequence[float], min_difference: float = 0.01) -> MetricDelta:
     """The delta of an evaluator's scores of the same samples."""
     new, old = (
         Side(side, scores={"judge": numbers(*held)}) for side, held in (("new", mine), ("old", theirs))
     )
-    return compare(new, old, worth=worth).scores["judge"]
+    return compare(new, old, min_difference=min_difference).scores["judge"]

@@ -95,7 +95,7 @@ def test_times_of_two_runs_have_a_difference_and_no_verdict() -> None:
 
 
 def test_the_answer_where_there_is_nothing_to_tell() -> None:
-    """Too few samples say how many more; enough say that nothing is worth the name."""
+    """Too few samples say how many more; enough say that there is no relevant difference."""
     few = compare(passes("new", 1, 1, 0, 1), passes("main", 1, 0, 1, 1))
     assert few.answer.startswith(
         "Not enough evidence that new and main differ: pass_rate 75.0 % against 75.0 %, 0.0 points "

@@ -59,7 +59,9 @@ def test_runs_are_compared_by_any_reference(history: SQLiteHistory) -> None:
     assert (found.metrics["pass_rate"].n, len(found.won)) == (12, 8)
     by_id = compare(history.find("new").run_id, "baseline:main", history=history)
     assert by_id.metrics == found.metrics
-    assert compare("new", "old", history=history, worth=0.5).metrics["pass_rate"].worth == 0.5
+    assert (
+        compare("new", "old", history=history, min_difference=0.5).metrics["pass_rate"].min_difference == 0.5
+    )
     narrow = compare("new", "old", history=history, metrics=["tokens.mean"])
     assert [one.name for one in narrow.all_deltas()] == ["tokens.mean"]
 

@@ -1,4 +1,4 @@
-"""What is said of a difference: better, worse, nothing worth the name, or not enough evidence."""
+"""What is said of a difference: better, worse, no relevant difference, or not enough evidence."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def test_alike_within_a_point_is_no_difference_worth_the_name() -> None:
     assert many.p is not None
     assert many.interval is not None
     assert max(map(abs, many.interval)) < 0.01
-    assert many.verdict == "no difference worth the name"
+    assert many.verdict == "no relevant difference"
     assert many.more_samples is None
-    assert of_score(near, base, worth=0.0001).verdict == "better"
+    assert of_score(near, base, min_difference=0.0001).verdict == "better"
 
 
 def test_scores_are_alike_only_once_rare_collapses_are_ruled_out() -> None:
@@ -50,7 +50,7 @@ def test_scores_are_alike_only_once_rare_collapses_are_ruled_out() -> None:
     assert max(map(abs, few.interval)) < 0.01
     assert few.verdict == "not enough evidence"
     assert few.more_samples == pytest.approx(304 - 40, abs=10)
-    assert many.verdict == "no difference worth the name"
+    assert many.verdict == "no relevant difference"
 
 
 def test_one_document_that_holds_most_samples_tells_nothing() -> None:
@@ -68,25 +68,25 @@ def test_one_document_that_holds_most_samples_tells_nothing() -> None:
 
 
 def test_other_numbers_are_alike_within_five_percent_of_b() -> None:
-    """Latencies around 400: nothing within 20 is worth the name, whichever way it goes."""
+    """Latencies around 400: differences within 20 are not relevant, whichever way it goes."""
     chance = random.Random(2)
     base = [400 + chance.gauss(0, 5) for _ in range(50)]
     close = of_field(numbers(*(v + chance.gauss(8, 2) for v in base)), numbers(*base), "latency_ms")
-    assert close.worth == pytest.approx(0.05 * sum(base) / 50)
+    assert close.min_difference == pytest.approx(0.05 * sum(base) / 50)
     assert (close.p is not None and close.p < 1e-6) is True
-    assert close.verdict == "no difference worth the name"
+    assert close.verdict == "no relevant difference"
     far = of_field(numbers(*(v + chance.gauss(40, 2) for v in base)), numbers(*base), "latency_ms")
     assert far.verdict == "worse"
 
 
-@pytest.mark.parametrize(("n", "verdict", "more"), [(100, "not enough evidence", 176), (276, "no difference worth the name", None)])  # fmt: skip  # noqa: E501
+@pytest.mark.parametrize(("n", "verdict", "more"), [(100, "not enough evidence", 176), (276, "no relevant difference", None)])  # fmt: skip  # noqa: E501
 def test_passes_that_all_agree_are_alike_from_276_on(n: int, verdict: str, more: int | None) -> None:
     """1.96 √2 / (n + 2) is at most 0.01 from n = 276 on."""
     delta = of_score([1] * n, [1] * n)
     assert (delta.verdict, delta.more_samples) == (verdict, more)
 
 
-@pytest.mark.parametrize(("n", "verdict", "more"), [(100, "not enough evidence", 281), (381, "no difference worth the name", None)])  # fmt: skip  # noqa: E501
+@pytest.mark.parametrize(("n", "verdict", "more"), [(100, "not enough evidence", 281), (381, "no relevant difference", None)])  # fmt: skip  # noqa: E501
 def test_scores_that_all_agree_are_alike_from_381_on(n: int, verdict: str, more: int | None) -> None:
     """Wilson's upper end for none of n, z² / (n + z²), is at most 0.01 from n = 381 on."""
     delta = of_score([0.5] * n, [0.5] * n)
@@ -108,7 +108,7 @@ def test_numbers_that_all_agree_are_the_same_from_thirty_on() -> None:
     """Twenty-nine equal token counts say too little, thirty are the same."""
     some, enough = (of_field(numbers(*[7] * n), numbers(*[7] * n)) for n in (29, 30))
     assert (some.verdict, some.more_samples) == ("not enough evidence", 1)
-    assert enough.verdict == "no difference worth the name"
+    assert enough.verdict == "no relevant difference"
 
 
 def test_probabilities_are_corrected_for_all_that_was_compared() -> None:
@@ -188,12 +188,12 @@ def test_several_pairs_are_corrected_together() -> None:
 def test_nonsense_for_worth_is_refused() -> None:
     """A share; 5 is not five percent."""
     with pytest.raises(ConfigError, match=r"from 0 to below 1, got 5"):
-        compare(side("a"), side("b"), worth=5)
+        compare(side("a"), side("b"), min_difference=5)
 
 
 def test_more_samples_by_hand() -> None:
     """The mean of all n + N lies around what was seen with the variance v/n - v/(n + N)."""
-    seen = DifferenceEvidence(100, 0.05, 0.04, worth=0.01, level=0.05)
+    seen = DifferenceEvidence(100, 0.05, 0.04, min_difference=0.01, level=0.05)
     found = estimate_more_samples(seen)
     for total, enough in ((100 + found, True), (100 + found - 1, False)):
         variance = 100 * 0.04**2
@@ -209,17 +209,19 @@ def test_more_samples_by_hand() -> None:
 
 @given(st.integers(2, 5000), st.floats(-1, 1), st.floats(1e-4, 0.5), st.floats(0, 0.1), st.floats(1e-4, 0.05))  # fmt: skip  # noqa: E501
 def test_there_is_always_an_end_of_it(
-    n: int, difference: float, error: float, worth: float, level: float
+    n: int, difference: float, error: float, min_difference: float, level: float
 ) -> None:
     """At least one more, and never for ever, also where nothing is too little to be worth it."""
-    assert estimate_more_samples(DifferenceEvidence(n, difference, error, worth, level)) >= 1
+    assert estimate_more_samples(DifferenceEvidence(n, difference, error, min_difference, level)) >= 1
 
 
 def test_clearer_differences_take_fewer_samples() -> None:
     """The farther off zero what was seen, the sooner it is settled; a stricter level later."""
     told = [
-        estimate_more_samples(DifferenceEvidence(100, seen, 0.04, worth=0.01, level=0.05))
+        estimate_more_samples(DifferenceEvidence(100, seen, 0.04, min_difference=0.01, level=0.05))
         for seen in (0.0, 0.02, 0.04, 0.06, 0.075)
     ]
     assert told == sorted(told, reverse=True)
-    assert estimate_more_samples(DifferenceEvidence(100, 0.06, 0.04, worth=0.01, level=0.005)) > told[3]
+    assert (
+        estimate_more_samples(DifferenceEvidence(100, 0.06, 0.04, min_difference=0.01, level=0.005)) > told[3]
+    )

@@ -16,7 +16,7 @@ from proctor.cli.options import PATH, display_name, history_option, json_option
 @click.option("--configuration", metavar="NAME", help="Compare only this configuration of both runs.")
 @click.option("--metric", metavar="NAME", multiple=True, help="Compare only this metric; repeat for more.")
 @click.option(
-    "--worth",
+    "--min-difference",
     metavar="1%",
     default="1%",
     show_default=True,
@@ -40,7 +40,7 @@ def command(
     run: str | None,
     configuration: str | None,
     metric: tuple[str, ...],
-    worth: str,
+    min_difference: str,
     accept_changes: bool,
     flips: int,
     markdown: Path | None,
@@ -67,11 +67,11 @@ def command(
     from proctor.reports.files import write_file
     from proctor.wiring.compare_runs import compare_configurations, open_pair
 
-    least = parse_share(worth, "--worth")
+    least = parse_share(min_difference, "--min-difference")
     check_file(markdown, COMPARISON, "--markdown", history)
     first, second = open_pair(a, b, history=history, configuration=configuration, run=run)
     comparisons, unpaired = compare_configurations(
-        first, second, metrics=metric or None, worth=least, accept_changes=accept_changes
+        first, second, metrics=metric or None, min_difference=least, accept_changes=accept_changes
     )
     if markdown is not None:
         write_file(markdown, [render_comparisons(comparisons, flips=flips).encode()], what="the comparison")

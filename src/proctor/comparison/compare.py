@@ -228,13 +228,13 @@ def compare(
     *,
     metrics: Sequence[str] | None = None,
     better: Mapping[str, bool | None] | None = None,
-    worth: float = MIN_DIFFERENCE,
+    min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
 ) -> Comparison:
     """Compare side `a` with side `b`: deltas are a minus b, percentages are relative to b.
 
     `metrics` restricts the comparison, and so the number of tests that p-values are corrected for.
-    `better` says for a field whether higher is better, if its name does not tell. `worth` is the
+    `better` says for a field whether higher is better, if its name does not tell. `min_difference` is the
     smallest relevant difference of a rate or score. Metrics that combine all evaluators are not
     comparable if the runs have different evaluators, unless `accept_changes`.
 
@@ -243,7 +243,7 @@ def compare(
     {'tokens': {'absolute': -50.0, 'percentage': -10.0}}
     """
     [comparison] = compare_all(
-        [(a, b)], metrics=metrics, better=better, worth=worth, accept_changes=accept_changes
+        [(a, b)], metrics=metrics, better=better, min_difference=min_difference, accept_changes=accept_changes
     )
     return comparison
 
@@ -253,19 +253,19 @@ def compare_all(
     *,
     metrics: Sequence[str] | None = None,
     better: Mapping[str, bool | None] | None = None,
-    worth: float = MIN_DIFFERENCE,
+    min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
 ) -> list[Comparison]:
     """Compare several pairs of sides, with p-values corrected for all pairs together."""
-    if not 0 <= worth < 1:
+    if not 0 <= min_difference < 1:
         raise ConfigError(
-            f"the smallest relevant difference must be from 0 to below 1, got {worth!r}",
-            where="worth",
+            f"the smallest relevant difference must be from 0 to below 1, got {min_difference!r}",
+            where="min_difference",
             fix="write a share, such as 0.01 for one point",
         )
     pairs = [drop_duplicate_pass_rates(*mark_different_samples(a, b)) for a, b in pairs]
     selected = pairs if metrics is None else _select_metrics(pairs, metrics)
-    deltas = compute_all_deltas(selected, better=better, worth=worth)
+    deltas = compute_all_deltas(selected, better=better, min_difference=min_difference)
     return [
         _compare_pair(*each, accept_changes=accept_changes)
         for each in zip(pairs, selected, deltas, strict=True)

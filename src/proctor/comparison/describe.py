@@ -49,8 +49,8 @@ def _describe_delta(comparison: Comparison, delta: MetricDelta) -> str:
         f"{delta.name} {format_value(delta.a, delta.kind)} against {format_value(delta.b, delta.kind)}, "
         f"{difference} ({', '.join(_describe_certainty(delta, comparison.tests))})"
     )
-    if delta.verdict == "no difference worth the name":
-        limit = f"±{format_change(delta.worth, delta.kind, sign='')}{change_unit(delta.kind)}"
+    if delta.verdict == "no relevant difference":
+        limit = f"±{format_change(delta.min_difference, delta.kind, sign='')}{change_unit(delta.kind)}"
         return f"{a} and {b} show no relevant difference: {figures}; more than {limit} is unlikely."
     if delta.verdict == "not enough evidence":
         more = delta.more_samples

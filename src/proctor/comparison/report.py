@@ -207,15 +207,17 @@ class FieldReport(EvalReport):
         *,
         metrics: Sequence[str] | None = None,
         better: Mapping[str, bool | None] | None = None,
-        worth: float = MIN_DIFFERENCE,
+        min_difference: float = MIN_DIFFERENCE,
     ) -> Comparison:
         """Compare configuration `a` with `b`: pass rates, scores, fields, times and costs.
 
         Deltas are a minus b, percentages are relative to b. `metrics` restricts the comparison,
-        `better` says for a field whether higher is better if its name does not tell, and `worth` is
+        `better` says for a field whether higher is better if its name does not tell, and `min_difference` is
         the smallest relevant difference.
         """
-        return compare(self.side(a), self.side(b), metrics=metrics, better=better, worth=worth)
+        return compare(
+            self.side(a), self.side(b), metrics=metrics, better=better, min_difference=min_difference
+        )
 
     def side(self, configuration: str | None = None, name: str | None = None) -> Side:
         """Return one configuration as a side of a comparison; the only one by default."""

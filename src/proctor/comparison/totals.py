@@ -117,6 +117,6 @@ def _convert(delta: MetricDelta, source: Scale, target: Scale, scale: Scale | No
         a_interval=convert_interval(delta.a_interval),
         b_interval=convert_interval(delta.b_interval),
         error=None if delta.error is None else factor * delta.error,
-        worth=factor * delta.worth,
+        min_difference=factor * delta.min_difference,
         scale=scale,
     )
