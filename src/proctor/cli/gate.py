@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import secrets
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
+import msgspec
 
-from proctor.cli.evaluation import EVAL_FILE_ENDINGS, concurrency_option
+from proctor.cli.evaluation import EVAL_FILE_ENDINGS, concurrency_option, load_evaluation, parse_thresholds
 from proctor.cli.gate_checks import (
     HOW_TO_COMPARE,
     refuse_beforehand,
@@ -18,31 +21,46 @@ from proctor.cli.gate_checks import (
     refuse_no_verdict,
     refuse_unmatched,
 )
+from proctor.cli.gate_outputs import GateOutputs
 from proctor.cli.options import (
     INTERRUPTED,
-    PATH,
+    common_options,
     complain,
     fail_under_option,
-    history_option,
-    json_option,
     name_option,
+    name_options_as_typed,
+    option,
     output_option,
     parse_pairs,
     parse_share,
+    progress,
+    redirect_prints,
     tag_option,
 )
+from proctor.comparison.gates.decision import (
+    DEFAULT_MARGIN,
+    GateConfig,
+    decide,
+    require_known_metrics,
+    resolve_margins,
+)
+from proctor.comparison.gates.early import EarlyGate, conclude_early_gate, make_early_gate, replay_early_gate
+from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING
 from proctor.errors import ConfigError, RunInterrupted, RunNotFound, suggest_name
 from proctor.history.finding import PREFIX
+from proctor.ports import History
+from proctor.records.gate import GateResult
 from proctor.records.report import EvalReport
 from proctor.reports.summary import describe_status
-from proctor.wiring.compare_runs import AT, OpenedRun, open_report
-
-if TYPE_CHECKING:
-    from proctor.cli.gate_outputs import GateOutputs
-    from proctor.comparison.gates.decision import GateConfig
-    from proctor.comparison.gates.early import EarlyGate
-    from proctor.ports import History
-    from proctor.records.gate import GateResult
+from proctor.wiring.compare_runs import (
+    AT,
+    OpenedRun,
+    build_sides,
+    check_pair,
+    open_report,
+    pair_configurations,
+)
+from proctor.wiring.open_history import open_history
 
 # Options that apply to an eval file; a stored run cannot change.
 FILE_OPTIONS = ("name", "tag", "concurrency")
@@ -51,60 +69,42 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
 
 @click.command("gate")
 @click.argument("run", metavar="RUN|FILE")
-@click.option("--baseline", metavar="NAME", help="Compare with this baseline, or with any run.")
-@click.option(
-    "--margin", metavar="2%", help="Allow the run to be worse by this much. Default: 2%. Example: 0.05 or 5%."
-)
-@click.option(
-    "--metric",
-    metavar="NAME[=MARGIN]",
+@option("--baseline NAME", "Compare with this baseline, or with any run.")
+@option("--margin 2%", "Allow the run to be worse by this much. Default: 2%. Example: 0.05 or 5%.")
+@option(
+    "--metric NAME[=MARGIN]",
+    "Compare this metric, with its own margin; repeat for more. Default: strict_pass_rate.",
     multiple=True,
-    help="Compare this metric, with its own margin; repeat for more. Default: strict_pass_rate.",
 )
-@click.option(
-    "--better",
-    metavar="NAME=higher|lower",
+@option(
+    "--better NAME=higher|lower",
+    "Say which direction of a field is better. Example: --better retries=lower.",
     multiple=True,
-    help="Say which direction of a field is better. Example: --better retries=lower.",
 )
 @fail_under_option
-@click.option(
-    "--max-flips",
-    type=int,
-    metavar="N",
-    help="Fail if more than N samples passed in the baseline and fail now.",
-)
-@click.option(
+@option("--max-flips N", "Fail if more than N samples passed in the baseline and fail now.")
+@option(
     "--inconclusive",
+    "With too few samples: exit with 4 (code), pass, or fail.",
     type=click.Choice(["code", "pass", "fail"]),
     default="code",
-    show_default=True,
-    help="With too few samples: exit with 4 (code), pass, or fail.",
 )
-@click.option(
-    "--accept-changes", is_flag=True, help="Allow evaluators or samples that differ from the baseline's."
+@option("--accept-changes", "Allow evaluators or samples that differ from the baseline's.")
+@option("--unpaired", "Compare the runs as two groups, not sample by sample.")
+@option(
+    "--max-missing N|P%",
+    "Be inconclusive if more than N samples, or P% of them, have no value. Default: 10%.",
 )
-@click.option("--unpaired", is_flag=True, help="Compare the runs as two groups, not sample by sample.")
-@click.option(
-    "--max-missing",
-    metavar="N|P%",
-    help="Be inconclusive if more than N samples, or P% of them, have no value. Default: 10%.",
-)
-@click.option("--configuration", metavar="NAME", help="Check only this configuration.")
-@click.option(
-    "--until-decided", is_flag=True, help="With an eval file: stop the run as soon as the answer is certain."
-)
+@option("--configuration NAME", "Check only this configuration.")
+@option("--until-decided", "With an eval file: stop the run as soon as the answer is certain.")
 @name_option
 @tag_option
 @concurrency_option
-@click.option("--junit", metavar="FILE", type=PATH, help="Write the result as JUnit XML.")
-@click.option(
-    "--markdown", metavar="FILE", type=PATH, help="Write the result as Markdown, for a pull-request comment."
-)
+@option("--junit FILE", "Write the result as JUnit XML.")
+@option("--markdown FILE", "Write the result as Markdown, for a pull-request comment.")
 @output_option
-@click.option("--quiet", "-q", is_flag=True, help="Print only the answer, without progress.")
-@history_option
-@json_option
+@option("--quiet -q", "Print only the answer, without progress.")
+@common_options
 def command(run: str, **options: Any) -> int:
     """Check that a run is as good as its baseline, within a margin.
 
@@ -120,11 +120,10 @@ def command(run: str, **options: Any) -> int:
     writes the step summary. Exit codes: 0 pass, 1 fail, 2 usage error, 3 other error, 4
     inconclusive, 130 interrupted.
     """
-    from proctor.cli.gate_outputs import GateOutputs
-
     outputs = GateOutputs(options)
     try:
-        result = _decide(run, options, outputs)
+        with name_options_as_typed():
+            result = _decide(run, options, outputs)
     except RunInterrupted as stopped:
         outputs.report_error(stopped, f"interrupted; finished results are stored as run {stopped.run_id}")
         click.echo(_describe_resume(run, stopped.run_id, options), err=True)
@@ -136,8 +135,6 @@ def command(run: str, **options: Any) -> int:
 
 
 def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResult:
-    from proctor.wiring.open_history import open_history
-
     demand = _parse_demand(options)
     history = open_history(options["history"])
     is_file = Path(run).is_file() or run.endswith(EVAL_FILE_ENDINGS)
@@ -186,10 +183,6 @@ def _describe_resume(run: str, run_id: str, options: dict[str, Any]) -> str:
 
 
 def _parse_demand(options: dict[str, Any]) -> GateConfig:
-    from proctor.cli.evaluation import parse_thresholds
-    from proctor.comparison.gates.decision import DEFAULT_MARGIN, GateConfig, resolve_margins
-    from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING
-
     margin = DEFAULT_MARGIN if options["margin"] is None else _parse_margin(options["margin"], "--margin")
     metrics: dict[str, float | None] = {}
     for text in options["metric"]:
@@ -261,8 +254,6 @@ class _Job(NamedTuple):
 
 
 def _load_job(file: Path, options: dict[str, Any]) -> _Job:
-    from proctor.cli.evaluation import load_evaluation
-    from proctor.cli.outcome import redirect_prints
     from proctor.wiring.registry import Registry
 
     registry = Registry.standard()
@@ -276,15 +267,8 @@ def _run_file(
     job: _Job, baseline: OpenedRun | None, demand: GateConfig, history: History, options: dict[str, Any]
 ) -> tuple[OpenedRun, EarlyGate | None, GateConfig]:
     """Run an eval file after checking that the gate can reach a verdict on it."""
-    import dataclasses
-
-    import msgspec
-
-    from proctor.cli.outcome import redirect_prints
-    from proctor.comparison.gates.decision import require_known_metrics
     from proctor.core import bridge
     from proctor.engine.start import RunControls
-    from proctor.reports.live import live_display
     from proctor.wiring.evaluate import execute
 
     evaluation = job.evaluation
@@ -305,10 +289,7 @@ def _run_file(
         refuse_unmatched(evaluation, baseline, options["configuration"])
         if baseline is not None:
             refuse_beforehand(evaluation, job.registry, baseline, demand, early=gate is not None)
-        controls = RunControls(
-            watch=live_display(not (options["as_json"] or options["quiet"])),
-            decide=None if gate is None else gate.add_result,
-        )
+        controls = RunControls(watch=progress(options), decide=None if gate is None else gate.add_result)
         report = bridge.run(execute(evaluation, history, controls, registry=job.registry))
     return open_report(report, configuration=options["configuration"]), gate, demand
 
@@ -317,9 +298,6 @@ def _build_early_gate(
     evaluation: Any, baseline: OpenedRun, demand: GateConfig, options: dict[str, Any]
 ) -> tuple[EarlyGate, int]:
     """Return the gate that stops the run, and the seed of the order of the samples."""
-    import secrets
-
-    from proctor.comparison.gates.early import make_early_gate
     from proctor.wiring.prepare import build_configurations
 
     names = [each.name for each in build_configurations(evaluation.configurations)]
@@ -352,10 +330,6 @@ def _build_early_gate(
 def _compare(
     candidate: OpenedRun, baseline: OpenedRun | None, demand: GateConfig, gate: EarlyGate | None
 ) -> GateResult:
-    from proctor.comparison.gates.decision import decide
-    from proctor.comparison.gates.early import conclude_early_gate, replay_early_gate
-    from proctor.wiring.compare_runs import build_sides, check_pair, pair_configurations
-
     refuse_no_checks(baseline, demand)
     if baseline is None:
         return decide([], demand, report=_select_configuration(candidate))

@@ -5,16 +5,28 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from proctor.cli.options import FAILED, INCONCLUSIVE, INTERRUPTED, TROUBLE, USAGE, complain
+from proctor.cli import outputs
+from proctor.cli.options import (
+    FAILED,
+    INCONCLUSIVE,
+    INTERRUPTED,
+    TROUBLE,
+    USAGE,
+    complain,
+    print_json,
+    tolerate_closed_pipe,
+)
+from proctor.cli.outcome import write_reports
 from proctor.errors import ConfigError, ProctorError, UsageError
-
-if TYPE_CHECKING:
-    from proctor.records.gate import GateResult
-    from proctor.records.report import EvalReport
+from proctor.records.gate import GateResult
+from proctor.records.report import EvalReport
+from proctor.reports import gate as gate_report
+from proctor.reports.files import write_file
+from proctor.reports.format import escape
 
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 MAX_WIDTH = 100
@@ -27,32 +39,26 @@ class GateOutputs:
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
-        from proctor.cli.outputs import COMMENT, JUNIT, check_file, check_reports, refuse_twice
-
         self.name = ""
         self._options = options
         self._report: EvalReport | None = None
         history = options["history"]
-        check_file(options["junit"], JUNIT, "--junit", history)
-        check_file(options["markdown"], COMMENT, "--markdown", history)
-        check_reports(options["output"], history)
-        refuse_twice(self._paths())
+        outputs.check_file(options["junit"], outputs.JUNIT, "--junit", history)
+        outputs.check_file(options["markdown"], outputs.COMMENT, "--markdown", history)
+        outputs.check_reports(options["output"], history)
+        outputs.refuse_twice(self._paths())
 
     def refuse_among(self, dataset: Any) -> None:
         """Reject output files inside the dataset; then write none of them."""
-        from proctor.cli.outputs import refuse_among
-
         try:
-            refuse_among(dataset, self._paths())
+            outputs.refuse_among(dataset, self._paths())
         except ConfigError:
             self._options |= {"junit": None, "markdown": None}
             raise
 
     def _paths(self) -> list[Path]:
-        from proctor.cli.outputs import report_paths
-
         files = [self._options[name] for name in ("junit", "markdown") if self._options[name]]
-        return [*files, *report_paths(self._options["output"])]
+        return [*files, *outputs.report_paths(self._options["output"])]
 
     def set_report(self, report: EvalReport) -> None:
         """Name the run that the gate is about."""
@@ -61,59 +67,51 @@ class GateOutputs:
 
     def conclude(self, result: GateResult) -> int:
         """Print and write the answer and return the exit code."""
-        from proctor.cli.outcome import tolerate_closed_pipe
-        from proctor.records import codec
-        from proctor.reports.gate import render_junit, render_markdown
-
         counts_as = self._options["inconclusive"]
         inconclusive = {"code": INCONCLUSIVE, "pass": 0, "fail": FAILED}[counts_as]
         code = {"pass": 0, "fail": FAILED, "inconclusive": inconclusive}[result.verdict]
         with tolerate_closed_pipe():
             if self._options["as_json"]:
                 fields = {name: getattr(result, name) for name in result.__struct_fields__}
-                click.echo(codec.encode_pretty({"exit_code": code, **fields}))
+                print_json({"exit_code": code, **fields})
             else:
                 self._show(result)
         run = self._report.metadata if self._report else None
-        self._write(render_markdown(result), render_junit(result, run, counts_as), result.answer)
+        self._write(
+            gate_report.render_markdown(result),
+            gate_report.render_junit(result, run, counts_as),
+            result.answer,
+        )
         return code
 
     def report_error(self, error: BaseException, message: str) -> None:
         """Write to all outputs that the gate did not decide; the caller prints the error itself."""
-        from proctor.cli.outcome import tolerate_closed_pipe
-        from proctor.records import codec
-        from proctor.reports.gate import render_error_junit, render_error_markdown
-
         error_type = type(error).__name__
         if self._options["as_json"]:
             is_usage = isinstance(error, UsageError)
             code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else USAGE if is_usage else TROUBLE
             with tolerate_closed_pipe():
-                content = {"exit_code": code, "error": {"kind": error_type, "message": message}}
-                click.echo(codec.encode_pretty(content))
-        comment = render_error_markdown(message, self.name)
+                print_json({"exit_code": code, "error": {"kind": error_type, "message": message}})
+        comment = gate_report.render_error_markdown(message, self.name)
+        xml = gate_report.render_error_junit(message, error_type, self.name)
         try:
-            xml = render_error_junit(message, error_type, self.name)
             self._write(comment, xml, f"Not decided: {message}")
         except ProctorError as fault:
             complain(str(fault))
 
     def _show(self, result: GateResult) -> None:
-        from proctor.reports.gate import render_gate
-
         if self._options["quiet"]:
             click.echo(result.answer)
             return
-        click.echo(render_gate(result, width=min(MAX_WIDTH, shutil.get_terminal_size().columns)), nl=False)
+        click.echo(
+            gate_report.render_gate(result, width=min(MAX_WIDTH, shutil.get_terminal_size().columns)),
+            nl=False,
+        )
         counts_as = self._options["inconclusive"]
         if result.verdict == "inconclusive" and counts_as != "code":
             click.echo(f"Inconclusive counts as {counts_as} (--inconclusive).")
 
     def _write(self, comment: str, xml: bytes, answer: str) -> None:
-        from proctor.cli.outcome import write_reports
-        from proctor.reports.files import write_file
-        from proctor.reports.format import escape
-
         text = comment.encode(errors="replace")
         # First, because it cannot fail.
         _append_step_summary(text)

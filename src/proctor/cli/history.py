@@ -11,8 +11,11 @@ import click
 
 from proctor.cli.delete import confirm, list_runs, require_yes, yes_option
 from proctor.cli.filters import explain_no_match, filter_options, parse_filters, select_runs, time_options
-from proctor.cli.options import PATH, CommandGroup, complain, display_name, history_option, json_option
+from proctor.cli.options import PATH, CommandGroup, common_options, complain, display_name, option, print_json
+from proctor.core.clock import SystemClock
 from proctor.errors import ConfigError, UsageError
+from proctor.reports import files as report_files
+from proctor.reports.format import format_count
 
 if TYPE_CHECKING:
     from proctor.history.exchange.read import ImportedRun
@@ -20,11 +23,11 @@ if TYPE_CHECKING:
 
 MAX_RUNS = 10
 
-format_option = click.option(
+format_option = option(
     "--format",
-    "file_format",
+    "Use this file format. Default: by the ending of the file name.",
     type=click.Choice(["jsonl", "csv", "parquet"]),
-    help="Use this file format. Default: by the ending of the file name.",
+    into="file_format",
 )
 
 
@@ -38,8 +41,7 @@ def command() -> None:
 @click.argument("runs", nargs=-1, metavar="RUN...")
 @format_option
 @filter_options
-@history_option
-@json_option
+@common_options
 def export(
     file: Path, runs: tuple[str, ...], file_format: Any, history: str | None, as_json: bool, **filters: Any
 ) -> None:
@@ -54,12 +56,8 @@ def export(
     install "proctor[parquet]"`.
     """
     from proctor.cli.outputs import EXPORTS, check_file
-    from proctor.core.clock import SystemClock
     from proctor.history.exchange.parts import detect_format
     from proctor.history.exchange.write import export_runs
-    from proctor.records import codec
-    from proctor.reports import files
-    from proctor.reports.format import format_count
     from proctor.wiring.open_history import open_history
 
     file_format = detect_format(file, file_format)
@@ -73,10 +71,9 @@ def export(
         selected = [run for run in selected if run not in running]
     if not selected:
         raise UsageError("there is no finished run to export", fix="wait until a run has ended")
-    files.write_file(file, export_runs(store, selected, file_format), what="the export")
+    report_files.write_file(file, export_runs(store, selected, file_format), what="the export")
     if as_json:
-        content = {"file": file, "format": file_format, "runs": [run.run_id for run in selected]}
-        click.echo(codec.encode_pretty(content))
+        print_json({"file": file, "format": file_format, "runs": [run.run_id for run in selected]})
     else:
         click.echo(f"wrote {format_count(len(selected), 'run')} to {file}")
 
@@ -84,10 +81,8 @@ def export(
 @command.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=PATH)
 @format_option
-@click.option("--move-baselines", is_flag=True,
-              help="Move existing baselines to the imported runs that have their names.")  # fmt: skip
-@history_option
-@json_option
+@option("--move-baselines", "Move existing baselines to the imported runs that have their names.")
+@common_options
 def import_(
     files: tuple[Path, ...], file_format: Any, move_baselines: bool, history: str | None, as_json: bool
 ) -> None:
@@ -98,7 +93,6 @@ def import_(
     names another run here does not move, unless you add --move-baselines.
     """
     from proctor.history.exchange.read import import_runs
-    from proctor.records import codec
     from proctor.wiring.open_history import open_history
 
     store = open_history(history)
@@ -109,7 +103,7 @@ def import_(
             if not as_json:
                 _show_imported(run)
     if as_json:
-        click.echo(codec.encode_pretty({"runs": runs}))
+        print_json({"runs": runs})
 
 
 def _show_imported(run: ImportedRun) -> None:
@@ -123,17 +117,14 @@ def _show_imported(run: ImportedRun) -> None:
 
 
 @command.command("info")
-@history_option
-@json_option
+@common_options
 def info(history: str | None, as_json: bool) -> None:
     """Show where the history is and how much it holds."""
-    from proctor.records import codec
-    from proctor.reports.format import format_count
     from proctor.wiring.open_history import open_history
 
     holdings = open_history(history).holdings()
     if as_json:
-        click.echo(codec.encode_pretty(holdings))
+        print_json(holdings)
         return
     click.echo(holdings.where)
     if not holdings.schema:
@@ -146,20 +137,16 @@ def info(history: str | None, as_json: bool) -> None:
 
 
 @command.command("prune")
-@click.option("--days", type=click.FloatRange(min=0, min_open=True), metavar="N",
-              help="Keep the runs of the last N days.")  # fmt: skip
-@click.option("--count", "count_", type=click.IntRange(min=1), metavar="N",
-              help="Keep the last N runs of each name.")  # fmt: skip
-@click.option("--cache", is_flag=True,
-              help="Also delete cached outputs: those older than --days, or all without it.")  # fmt: skip
-@click.option("--name", help="Prune only runs with this name.")
-@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
+@option("--days N", "Keep the runs of the last N days.", type=click.FloatRange(min=0, min_open=True))
+@option("--count N", "Keep the last N runs of each name.", type=click.IntRange(min=1))
+@option("--cache", "Also delete cached outputs: those older than --days, or all without it.")
+@option("--name NAME", "Prune only runs with this name.")
+@option("--dry-run", "Show what would be deleted, and delete nothing.")
 @yes_option
-@history_option
-@json_option
+@common_options
 def prune(
     days: float | None,
-    count_: int | None,
+    count: int | None,
     cache: bool,
     name: str | None,
     dry_run: bool,
@@ -175,17 +162,15 @@ def prune(
     proctor history prune --days 30 --count 100 --dry-run
     proctor history prune --cache
     """
-    from proctor.core.clock import SystemClock
-    from proctor.records import codec
     from proctor.records.run import PruneResult, Retention
     from proctor.wiring.open_history import open_history
 
-    if days is None and count_ is None and not cache:
+    if days is None and count is None and not cache:
         raise ConfigError("nothing to prune", fix="add --days N, --count N, or --cache")
     if cache and name is not None:
         raise ConfigError("--cache and --name cannot be combined", fix="leave --name out")
     require_yes(yes or dry_run, as_json)
-    store, retention, now = open_history(history), Retention(days, count_), SystemClock().now()
+    store, retention, now = open_history(history), Retention(days, count), SystemClock().now()
     before = None if days is None else now - timedelta(days=days)
     pruned = store.prune(retention, now=now, name=name, dry_run=True)
     outputs = store.forget_outputs(before=before, dry_run=True) if cache else 0
@@ -200,8 +185,7 @@ def prune(
             outputs = store.forget_outputs(before=before) if cache else 0
     if as_json:
         deleted = [run.run_id for run in pruned.gone]
-        content = {"dry_run": dry_run, "deleted": deleted, "outputs": outputs, "kept": pruned.staying}
-        click.echo(codec.encode_pretty(content))
+        print_json({"dry_run": dry_run, "deleted": deleted, "outputs": outputs, "kept": pruned.staying})
     elif is_declined:
         click.echo("nothing was deleted")
     elif name is not None and not pruned.gone and not store.runs(limit=1, name=name):
@@ -211,8 +195,6 @@ def prune(
 
 
 def _describe_deletions(runs: Sequence[RunMetadata], outputs: int) -> str:
-    from proctor.reports.format import format_count
-
     parts = []
     if runs:
         more = f", … and {len(runs) - MAX_RUNS} more" if len(runs) > MAX_RUNS else ""
@@ -232,14 +214,12 @@ def _show_pruned(pruned: PruneResult, outputs: int, dry_run: bool) -> None:
 
 @command.command("trend")
 @click.argument("metric")
-@click.option("--name", help="Show only runs with this name.")
-@click.option("--configuration", metavar="NAME", multiple=True,
-              help="Show only this configuration; repeat for more.")  # fmt: skip
+@option("--name NAME", "Show only runs with this name.")
+@option("--configuration NAME", "Show only this configuration; repeat for more.", multiple=True)
 @time_options
-@click.option("--table", is_flag=True, help="Also list the value of every run.")
-@click.option("--svg", metavar="FILE", type=PATH, help="Also draw the trend to this SVG file.")
-@history_option
-@json_option
+@option("--table", "Also list the value of every run.")
+@option("--svg FILE", "Also draw the trend to this SVG file.")
+@common_options
 def trend(
     metric: str,
     name: str | None,
@@ -257,10 +237,7 @@ def trend(
     proctor history trend latency_ms.p95 --since 30d --svg latency.svg
     """
     from proctor.cli.outputs import PICTURE, check_file
-    from proctor.core.clock import SystemClock
     from proctor.history import trends
-    from proctor.records import codec
-    from proctor.reports import files
     from proctor.reports import trend as trend_report
     from proctor.wiring.open_history import open_history
 
@@ -269,10 +246,10 @@ def trend(
     query = {**parse_filters(filters, SystemClock().now()), "name": name}
     series = trends.trend(store, metric, configurations=configuration or None, **query)
     if svg is not None:
-        files.write_file(svg, [trend_report.render_svg(series).encode()], what="the picture")
+        report_files.write_file(svg, [trend_report.render_svg(series).encode()], what="the picture")
         click.echo(f"wrote {svg}", err=as_json)
     if as_json:
-        click.echo(codec.encode_pretty(series))
+        print_json(series)
     elif not series.points:
         click.echo(explain_no_match(store, query))
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.options import Decorator, combine
+from proctor.cli.options import Decorator, combine, option
 from proctor.errors import ConfigError, Problem, ProctorError
 
 if TYPE_CHECKING:
@@ -24,18 +24,24 @@ RESUME = "resume the run"
 def judge_options(judge_help: str = JUDGE_HELP) -> Decorator:
     """Return the options that choose the judge and its settings."""
     return combine(
-        click.option("--judge", metavar="MODEL", help=judge_help),
-        click.option("--scale", type=float, nargs=2, metavar="LOW HIGH", callback=_check_scale,
-                     help="Score on this scale if the rubrics name none. Default: 1 5."),
-        click.option("--llm-temperature", type=float, metavar="T", default=0.1, show_default=True,
-                     help="Call the judge with this temperature."),
-        click.option("--llm-max-tokens", type=int, metavar="N", default=1024, show_default=True,
-                     help="Limit each answer of the judge to N tokens."),
-        click.option("--timeout", type=float, metavar="SECONDS", default=60.0, show_default=True,
-                     help="Stop scoring a rubric after this time."),
-        click.option("--max-concurrent", type=click.IntRange(1), metavar="N", default=10, show_default=True,
-                     help="Run up to N judge calls concurrently, over all sessions and rubrics."),
-    )  # fmt: skip
+        option("--judge MODEL", judge_help),
+        option(
+            "--scale LOW HIGH",
+            "Score on this scale if the rubrics name none. Default: 1 5.",
+            type=float,
+            nargs=2,
+            callback=_check_scale,
+        ),
+        option("--llm-temperature T", "Call the judge with this temperature.", default=0.1),
+        option("--llm-max-tokens N", "Limit each answer of the judge to N tokens.", default=1024),
+        option("--timeout SECONDS", "Stop scoring a rubric after this time.", default=60.0),
+        option(
+            "--max-concurrent N",
+            "Run up to N judge calls concurrently, over all sessions and rubrics.",
+            type=click.IntRange(1),
+            default=10,
+        ),
+    )
 
 
 def _check_scale(_context: Any, _option: Any, scale: tuple[float, float] | None) -> Any:
@@ -60,14 +66,14 @@ def judge_settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _find_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
-    for option, least, expected in (
+    for name, least, expected in (
         ("--llm-temperature", 0.0, "a number from 0 up"),
         ("--llm-max-tokens", 1.0, "a whole number from 1 up"),
         ("--timeout", math.ulp(0.0), "seconds, more than 0"),
     ):
-        value = options[option.strip("-").replace("-", "_")]
+        value = options[name.strip("-").replace("-", "_")]
         if not least <= value < math.inf:
-            yield Problem(option, f"expected {expected}, found {value:g}")
+            yield Problem(name, f"expected {expected}, found {value:g}")
 
 
 @contextlib.contextmanager
@@ -100,8 +106,3 @@ def choose_judge(option: str | None) -> str:
             fix=f"add --judge provider:model, or set {JUDGE_VARIABLE}; `proctor models` lists models",
         )
     return model
-
-
-def is_silent(options: Mapping[str, Any]) -> bool:
-    """True if only output for programs is printed."""
-    return bool(options["quiet"] or options["as_json"])

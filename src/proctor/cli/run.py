@@ -26,13 +26,12 @@ from proctor.cli.options import (
     canary_option,
     check_resume_options,
     complain,
-    fail_under_option,
-    history_option,
-    json_option,
     name_option,
-    output_option,
-    quiet_option,
+    option,
+    progress,
     redact_option,
+    redirect_prints,
+    report_options,
     resume_options,
     skipped_option,
     tag_option,
@@ -44,59 +43,36 @@ from proctor.cli.options import (
 @dataset_options
 @subject_options
 @name_option
-@click.option(
-    "--baseline", metavar="CONFIGURATION", help="Compare the other configurations of the run with this one."
-)
+@option("--baseline CONFIGURATION", "Compare the other configurations of the run with this one.")
 @timeout_option
 @concurrency_option
 @epochs_option
 @limit_option
-@click.option(
-    "--shuffle",
-    metavar="[SEED]",
+@option(
+    "--shuffle [SEED]",
+    "Run the samples in random order; with --limit, run a random subset. Default seed: 0.",
     is_flag=False,
     flag_value="0",
-    help="Run the samples in random order; with --limit, run a random subset. Default seed: 0.",
 )
 @retries_option
-@click.option(
-    "--max-errors", type=int, metavar="N", help="Stop after N samples whose target or evaluator failed."
-)
-@click.option(
-    "--max-output-bytes",
-    type=int,
-    metavar="N",
-    help="Count an output of more than N bytes as an error. Default: 10000000.",
-)
-@click.option(
+@option("--max-errors N", "Stop after N samples whose target or evaluator failed.")
+@option("--max-output-bytes N", "Count an output of more than N bytes as an error. Default: 10000000.")
+@option(
     "--on-error",
+    "Continue after a failed sample, or stop the run. Default: continue.",
     type=click.Choice(["continue", "raise"]),
-    help="Continue after a failed sample, or stop the run. Default: continue.",
 )
 @tag_option
-@click.option("--cache", is_flag=True, default=None, help="Reuse the outputs of identical earlier calls.")
+@option("--cache", "Reuse the outputs of identical earlier calls.", default=None)
 @redact_option()
 @skipped_option
 @canary_option
 @budget_option
-@click.option(
-    "--workers",
-    metavar="ADDRESS",
-    help="Let workers run the samples. Example: --workers redis://host:6379/0/evals.",
-)
-@click.option(
-    "--patience",
-    type=float,
-    metavar="SECONDS",
-    help="With --workers: wait this long for any worker. Default: 3600.",
-)
-@click.option("--on", metavar="CLUSTER", help="Run the samples on a cluster: ray, or ray://HOST:PORT.")
+@option("--workers ADDRESS", "Let workers run the samples. Example: --workers redis://host:6379/0/evals.")
+@option("--patience SECONDS", "With --workers: wait this long for any worker. Default: 3600.")
+@option("--on CLUSTER", "Run the samples on a cluster: ray, or ray://HOST:PORT.")
 @resume_options
-@fail_under_option
-@output_option
-@quiet_option
-@history_option
-@json_option
+@report_options
 def command(file: Path | None, **options: Any) -> int:
     """Evaluate a target on a dataset.
 
@@ -109,11 +85,10 @@ def command(file: Path | None, **options: Any) -> int:
     and report.json. Exit codes: 0 ok, 1 below --fail-under, 2 usage error, 3 other error, 4
     inconclusive: not below --fail-under, but more than 10% of the values are missing.
     """
-    from proctor.cli.outcome import conclude, redirect_prints
+    from proctor.cli.outcome import conclude
     from proctor.cli.outputs import check_reports, refuse_among, report_paths
     from proctor.core import bridge
     from proctor.engine.start import RunControls
-    from proctor.reports.live import live_display
     from proctor.wiring.evaluate import execute
     from proctor.wiring.open_history import open_history
     from proctor.wiring.registry import Registry
@@ -127,25 +102,18 @@ def command(file: Path | None, **options: Any) -> int:
         loaded = load_evaluation(file, options, registry)
     evaluation = loaded.evaluation
     refuse_among(evaluation.dataset, report_paths(options["output"]))
-    is_quiet = options["quiet"] or options["as_json"]
     with redirect_prints(options["as_json"]), _open_backend(loaded, file, options) as backend:
         controls = RunControls(
-            watch=live_display(not is_quiet),
+            watch=progress(options),
             allow_changes=options["allow_changes"],
             retry_errors=options["retry_errors"],
             place=backend,
         )
         history = open_history(options["history"])
         report = bridge.run(execute(evaluation, history, controls, resume_from=resume, registry=registry))
-    if not is_quiet:
+    if not (options["quiet"] or options["as_json"]):
         _show_detected_format(evaluation.dataset, report)
-    return conclude(
-        report,
-        thresholds=evaluation.fail_under,
-        output=options["output"],
-        quiet=options["quiet"],
-        as_json=options["as_json"],
-    )
+    return conclude(report, evaluation.fail_under, options)
 
 
 def _show_detected_format(dataset: Any, report: Any) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from proctor.cli.evaluation import pattern_option
 from proctor.cli.judge_options import (
     choose_judge,
-    is_silent,
     judge_options,
     judge_settings,
     refuse_other_scale,
@@ -21,23 +21,28 @@ from proctor.cli.judge_options import (
 from proctor.cli.options import (
     INTERRUPTED,
     LATEST_UNFINISHED,
-    PATH,
     TROUBLE,
     budget_option,
     canary_option,
     check_resume_options,
     combine,
+    common_options,
     complain,
     display_name,
-    history_option,
     json_option,
     name_option,
+    option,
     parse_budget,
+    print_json,
+    progress,
     quiet_option,
     redact_option,
+    redirect_prints,
     resume_options,
+    tolerate_closed_pipe,
 )
 from proctor.errors import ConfigError, RunInterrupted
+from proctor.reports.format import format_count
 
 if TYPE_CHECKING:
     from proctor.engine.start import RunControls
@@ -47,28 +52,34 @@ if TYPE_CHECKING:
     from proctor.reports.rubric_files import FileNames, ResultFiles
     from proctor.wiring.prepare import Evaluation
 
+id_option = option("--id ID", "Select a session if there are several.", into="session_id")
+log_format_option = option(
+    "--format NAME", "Read the logs in this format, such as otlp. Default: detected.", into="form"
+)
 scoring_options = combine(
-    click.option("--rubrics", required=True, metavar="FILE",
-                 help='Score with the rubrics of this file, or "starter" for the built-in ones.'),
+    option(
+        "--rubrics FILE",
+        'Score with the rubrics of this file, or "starter" for the built-in ones.',
+        type=str,
+        required=True,
+    ),
     judge_options(),
-    click.option("--template", type=PATH, metavar="FILE", help="Use your own judge prompt template."),
-    click.option("--format", "form", metavar="NAME",
-                 help="Read the logs in this format, such as claude-code. Default: detected."),
-    click.option("--fresh", is_flag=True, help="Call the judge again for scores that earlier runs stored."),
+    option("--template FILE", "Use your own judge prompt template."),
+    log_format_option,
+    option("--fresh", "Call the judge again for scores that earlier runs stored."),
     name_option,
     redact_option("secrets"),
     canary_option,
     quiet_option,
     budget_option,
-    history_option,
-    json_option,
-)  # fmt: skip
+    common_options,
+)
 
 
 @click.command("evaluate")
-@click.option("--session", type=PATH, required=True, metavar="FILE", help="Score the session in this file.")
-@click.option("--id", "session_id", metavar="ID", help="Select a session if the file holds several.")
-@click.option("--output", type=PATH, metavar="FILE", help="Write the result to this JSON file.")
+@option("--session FILE", "Score the session in this file.", required=True)
+@id_option
+@option("--output FILE", "Write the result to this JSON file.")
 @scoring_options
 def evaluate(session: Path, session_id: str | None, output: Path | None, **options: Any) -> int:
     """Score one recorded session with rubrics.
@@ -80,7 +91,6 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
     """
     from proctor.datasets.sessions import SessionDataset
     from proctor.records.rubric import read_run_columns
-    from proctor.reports.live import live_display
     from proctor.reports.rubric_files import add_run_details, add_source_path, write_json
     from proctor.reports.rubrics import session_result
     from proctor.wiring.open_history import load_report, open_history
@@ -88,7 +98,7 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
     _check_output(output, session, options)
     dataset = SessionDataset.one(session, session_id, options["form"])
     evaluation = _build_evaluation(dataset, options, session.stem)
-    display = live_display(not is_silent(options), outcomes=lambda _: [])
+    display = progress(options, outcomes=lambda _: [])
     is_interrupted = False
     try:
         with replace_resume_fix(lambda: "repeat the command"):
@@ -110,14 +120,11 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
 
 
 @click.command("evaluate-batch")
-@click.option("--sessions-dir", type=PATH, required=True, metavar="DIR",
-              help="Score the sessions in this folder.")  # fmt: skip
-@click.option("--output-dir", type=PATH, required=True, metavar="DIR",
-              help="Write the results to this folder.")  # fmt: skip
-@click.option("--pattern", metavar="GLOB", help='Read only these files. Example: "*.jsonl".')
-@click.option("--parallel", type=click.IntRange(1), metavar="N", default=5, show_default=True,
-              help="Score up to N sessions concurrently.")  # fmt: skip
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Score only the first N sessions.")
+@option("--sessions-dir DIR", "Score the sessions in this folder.", required=True)
+@option("--output-dir DIR", "Write the results to this folder.", required=True)
+@pattern_option
+@option("--parallel N", "Score up to N sessions concurrently.", type=click.IntRange(1), default=5)
+@option("--limit N", "Score only the first N sessions.", type=click.IntRange(1))
 @resume_options
 @scoring_options
 def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
@@ -128,8 +135,6 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
 
     Writes NAME_result.json after each session, and summary.json at the end.
     """
-    from proctor.reports.format import format_count
-    from proctor.reports.live import live_display
     from proctor.reports.rubric_files import SUMMARY_FILE, FileNames, ResultFiles
     from proctor.wiring.scoring.manifest import ObservedSessions, rubric_columns
 
@@ -139,7 +144,7 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
     _refuse_existing_files(output_dir, dataset, names)
     evaluation = _build_evaluation(dataset, options, sessions_dir.resolve().name)
     files = ResultFiles(output_dir, rubric_columns(evaluation), names, sessions_dir)
-    display = live_display(not is_silent(options), outcomes=files.describe_progress)
+    display = progress(options, outcomes=files.describe_progress)
 
     def watch(view: RunView) -> AbstractContextManager[object]:
         files.set_run(view)
@@ -193,8 +198,6 @@ def _refuse_existing_files(output_dir: Path, sessions: Iterable[Sample[Any, Any]
 
 
 def _warn_of_other_runs(files: ResultFiles, output_dir: Path) -> None:
-    from proctor.reports.format import format_count
-
     for run_id in files.overwritten_runs():
         complain(
             f"overwrote results of run {run_id} in {output_dir}; `proctor show {run_id}` still shows them"
@@ -208,7 +211,7 @@ def _warn_of_other_runs(files: ResultFiles, output_dir: Path) -> None:
 
 @click.command("rubrics")
 @click.argument("file", required=False)
-@click.option("--text", "as_text", is_flag=True, help="Print the content of the file.")
+@option("--text", "Print the content of the file.", into="as_text")
 @json_option
 def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
     """Check a rubric file and list its rubrics; without FILE, list the built-in ones.
@@ -218,7 +221,6 @@ def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
     proctor sessions rubrics --text > mine.yaml
     """
     from proctor.evaluators.rubric_files import STARTER, load_rubrics, read_rubric_text
-    from proctor.records import codec
     from proctor.records.rubric import DEFAULT_SCALE, describe_unknown_keys, find_scale
 
     rubric_set = load_rubrics(file or STARTER)
@@ -228,7 +230,7 @@ def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
     if as_text:
         click.echo(read_rubric_text(file or STARTER), nl=False)
     elif as_json:
-        click.echo(codec.encode_pretty(rubric_set))
+        print_json(rubric_set)
     else:
         for rubric in rubric_set:
             low, high = find_scale(rubric, rubric_set.scale or DEFAULT_SCALE)
@@ -271,7 +273,6 @@ def _build_controls(options: dict[str, Any], **callbacks: Any) -> RunControls:
 
 
 def _run(evaluation: Evaluation, options: dict[str, Any], controls: RunControls) -> EvalReport:
-    from proctor.cli.outcome import redirect_prints
     from proctor.core import bridge
     from proctor.wiring.evaluate import execute
     from proctor.wiring.open_history import open_history
@@ -285,13 +286,11 @@ def _run(evaluation: Evaluation, options: dict[str, Any], controls: RunControls)
 
 def _show_outcome(report: EvalReport, options: dict[str, Any], content: Any, message: str) -> None:
     """Print the scores and their cost; print warnings even with --quiet."""
-    from proctor.cli.outcome import tolerate_closed_pipe
-    from proctor.records import codec
     from proctor.reports.rubrics import describe_scores, general_warnings
 
     with tolerate_closed_pipe():
         if options["as_json"]:
-            click.echo(codec.encode_pretty(content))
+            print_json(content)
         elif not options["quiet"]:
             click.echo(describe_scores(report, content))
             if message:

@@ -16,10 +16,10 @@ from proctor.cli.evaluation import (
     subject_options,
 )
 from proctor.cli.options import (
+    common_options,
     complain,
-    history_option,
-    json_option,
     name_option,
+    redirect_prints,
     requests_option,
     tag_option,
 )
@@ -34,8 +34,7 @@ from proctor.cli.options import (
 @epochs_option
 @limit_option
 @tag_option
-@history_option
-@json_option
+@common_options
 def command(file: Path | None, **options: Any) -> int:
     """Send the samples of a run to workers and return at once.
 
@@ -46,7 +45,6 @@ def command(file: Path | None, **options: Any) -> int:
     The history stores the run as submitted; `proctor collect` adds the results. Meanwhile no
     process watches the run, so a budget or a limit of errors cannot stop it.
     """
-    from proctor.cli.outcome import redirect_prints
     from proctor.models.connect import hide_credentials, mailbox
     from proctor.records import codec
     from proctor.records.mail import EvalRequest
@@ -70,7 +68,6 @@ def command(file: Path | None, **options: Any) -> int:
         click.echo(codec.encode({"run_id": run.run_id, "submitted": run.total}))
     else:
         click.echo(f"submitted {run.total:,} requests as run {run.run_id}")
-        # `hidden` removes a password.
         address = hide_credentials(options["requests"])
         click.echo(f"to collect the results: proctor collect {run.run_id} --requests {address}")
     return 0

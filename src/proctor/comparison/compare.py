@@ -66,11 +66,7 @@ class OptionChange(NamedTuple):
     b_value: str
 
     def describe(self, a: str, b: str) -> str:
-        """Describe the change, with the names of both runs.
-
-        >>> OptionChange("weight", "2", "3").describe("new", "old")
-        'weight is 2 in new and 3 in old'
-        """
+        """Describe the change, with the names of both runs."""
         if max(len(self.a_value), len(self.b_value)) > MAX_VALUE_LENGTH:
             return f"{self.path} differs"
         return f"{self.path} is {self.a_value} in {a} and {self.b_value} in {b}"
@@ -113,11 +109,7 @@ def _render_value(value: Any) -> str:
 
 
 def describe_code_change(evaluator: EvaluatorSpec) -> str:
-    """Say what may differ in an evaluator with equal options: its code, or a function it calls.
-
-    >>> describe_code_change(EvaluatorSpec("tone", "rubric", {"adapter": "python:judge"}, "1f"))
-    'the code of python:judge, or code that it uses'
-    """
+    """Say what may differ in an evaluator with equal options: its code, or a function it calls."""
     texts = (value for value in evaluator.parameters.values() if isinstance(value, str))
     function = next((text for text in texts if text.startswith("python:")), "")
     return f"the code{f' of {function}' if function else ''}, or code that it uses"
@@ -237,10 +229,6 @@ def compare(
     `better` says for a field whether higher is better, if its name does not tell. `min_difference` is the
     smallest relevant difference of a rate or score. Metrics that combine all evaluators are not
     comparable if the runs have different evaluators, unless `accept_changes`.
-
-    >>> low, high = (Side(n, fields={"tokens": {"1": v}}) for n, v in [("low", 450), ("high", 500)])
-    >>> compare(low, high).deltas
-    {'tokens': {'absolute': -50.0, 'percentage': -10.0}}
     """
     [comparison] = compare_all(
         [(a, b)], metrics=metrics, better=better, min_difference=min_difference, accept_changes=accept_changes

@@ -92,11 +92,7 @@ def _list_verdicts(deltas: Sequence[MetricDelta], also: str = "") -> Iterator[st
 
 
 def describe_grouping(comparison: Comparison) -> str:
-    """Say that two sides are compared without pairs, and why.
-
-    >>> describe_grouping(Comparison("a", "b"))
-    'No sample is in both: they are compared as two independent groups.'
-    """
+    """Say that two sides are compared without pairs, and why."""
     if comparison.unpaired:
         return "All samples of both are compared, as two independent groups."
     same = "the same in both" if comparison.other_content else "in both"

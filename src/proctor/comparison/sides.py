@@ -19,11 +19,7 @@ from proctor.records.trial import OUTCOMES
 
 
 class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One number of one trial; None if the trial has none.
-
-    >>> Reading("1", 0, 450.0).value
-    450.0
-    """
+    """One number of one trial; None if the trial has none."""
 
     sample_id: str
     epoch: int
@@ -31,11 +27,7 @@ class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     @classmethod
     def of(cls, sample_id: str, epoch: int, value: Any) -> Reading:
-        """Make a reading from any value: a boolean is 0 or 1, anything but a finite number is None.
-
-        >>> Reading.of("1", 0, True).value, Reading.of("1", 0, "four").value
-        (1.0, None)
-        """
+        """Make a reading from any value: a boolean is 0 or 1, anything but a finite number is None."""
         return cls(sample_id, epoch, as_number(value))
 
 
@@ -120,11 +112,7 @@ def make_side(
 
 
 def average_by_sample(readings: Iterable[Reading]) -> Numbers:
-    """Average the numbers of each sample, so that more epochs do not give it more weight.
-
-    >>> average_by_sample([Reading("a", 0, 1.0), Reading("a", 1, 3.0), Reading("b", 0, None)])
-    {'a': 2.0}
-    """
+    """Average the numbers of each sample, so that more epochs do not give it more weight."""
     known = [(reading.sample_id, reading.value) for reading in readings if reading.value is not None]
     return _average([name for name, _ in known], [value for _, value in known])
 

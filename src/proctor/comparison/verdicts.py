@@ -120,11 +120,6 @@ def estimate_more_samples(
     The estimate does not assume that the true difference is the observed one: the mean of all
     samples will lie around it. `is_decided` says whether a total number of samples would lead to a
     verdict if the others were like these; fewer samples than that are never enough.
-
-    >>> estimate_more_samples(DifferenceEvidence(100, 0.08, 0.045, min_difference=0.01, level=0.05))
-    233
-    >>> estimate_more_samples(MarginEvidence(100, 0.08, 0.045, passes=0.025, fails=0.025))
-    233
     """
 
     def is_enough(total: int) -> bool:
@@ -143,11 +138,7 @@ def estimate_more_samples(
 def project_error(
     n: int, error: float, total: int, other_group: SampleGroup | None = None
 ) -> tuple[float, float]:
-    """Return the error of the mean of `total` samples, and how far it may lie from the mean of n.
-
-    >>> [round(number, 3) for number in project_error(100, 0.2, 400)]
-    [0.1, 0.173]
-    """
+    """Return the error of the mean of `total` samples, and how far it may lie from the mean of n."""
     groups = [SampleGroup(n, error), *([] if other_group is None else [other_group])]
     now = math.fsum(group.error**2 for group in groups)
     then = math.fsum(group.error**2 * group.n / (group.n + total - n) for group in groups)
@@ -159,11 +150,7 @@ def _chance_below(limit: float, centre: float, deviation: float) -> float:
 
 
 def find_min_difference(kind: Kind, b: float | None, min_difference: float = MIN_DIFFERENCE) -> float:
-    """Return the smallest relevant difference: in points of a rate or score, else relative to b.
-
-    >>> find_min_difference("rate", 0.8), find_min_difference("number", 400.0)
-    (0.01, 20.0)
-    """
+    """Return the smallest relevant difference: in points of a rate or score, else relative to b."""
     return min_difference if kind != "number" else _MIN_RELATIVE_DIFFERENCE * abs(b or 0.0)
 
 
@@ -233,9 +220,6 @@ def widen_for_rare_samples(
     """Widen the interval of a score difference to at least that of n binary samples.
 
     Scores that are all near to each other do not rule out rare samples that fall to 0.
-
-    >>> [round(end, 3) for end in widen_for_rare_samples((-0.01, 0.01), (0.8, 0.8), 40)]
-    [-0.07, 0.07]
     """
     (a, b), share = means, _max_unseen_share(n, confidence)
     return (min(interval[0], a - b - share * max(a, 1 - b)), max(interval[1], a - b + share * max(b, 1 - a)))

@@ -9,12 +9,7 @@ from proctor.records.score import Score
 
 
 def cites_source(output: str, sample: Sample[str, str]) -> Score:
-    """Passes if the answer cites the right passage, or nothing if there is none.
-
-    >>> sample = Sample("1", "Which metal was named after Pallas?", metadata={"context": "pallas"})
-    >>> cites_source("Vesta is the brightest asteroid. [vesta]", sample).reason
-    'cites vesta; the answer is in pallas'
-    """
+    """Passes if the answer cites the right passage, or nothing if there is none."""
     match = re.search(r"\[([^\]]+)\]$", output)
     cited = match[1] if match else None
     if cited == sample.context:
@@ -24,9 +19,5 @@ def cites_source(output: str, sample: Sample[str, str]) -> Score:
 
 
 def brief(output: str, *, limit: int = 20) -> float:
-    """Scores brevity: 1 up to `limit` words, 0.5 at twice as many.
-
-    >>> brief("No."), brief("word " * 40)
-    (1.0, 0.5)
-    """
+    """Scores brevity: 1 up to `limit` words, 0.5 at twice as many."""
     return min(1.0, limit / max(1, len(output.split())))

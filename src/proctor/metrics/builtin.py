@@ -25,12 +25,7 @@ from proctor.records.trial import OUTCOMES
 
 
 class SuccessRateMetric:
-    """The share of results whose target returned an output.
-
-    >>> from proctor.records.results import ResultList
-    >>> SuccessRateMetric().compute(ResultList([])).value is None
-    True
-    """
+    """The share of results whose target returned an output."""
 
     name = "success_rate"
 
@@ -43,9 +38,6 @@ class PassRateMetric:
     """The share of results with a verdict that passed: of one evaluator, or of all combined.
 
     Errors and skips are left out and counted.
-
-    >>> PassRateMetric().name, PassRateMetric("exact_match").name
-    ('pass_rate', 'exact_match.pass_rate')
     """
 
     def __init__(self, evaluator_name: str | None = None, label: str | None = None) -> None:
@@ -66,9 +58,6 @@ class StrictPassRateMetric:
     """The share that passed, with errors counted as not passed. Gates use this one.
 
     Only skipped results are left out.
-
-    >>> StrictPassRateMetric().name
-    'strict_pass_rate'
     """
 
     name = "strict_pass_rate"
@@ -85,11 +74,7 @@ PERCENTILES = (25, 50, 75, 95)
 
 
 class MeanScoreMetric:
-    """The mean score of one evaluator, or of all combined if none is named.
-
-    >>> MeanScoreMetric("exact_match").name, MeanScoreMetric().name
-    ('exact_match.mean', 'mean_score')
-    """
+    """The mean score of one evaluator, or of all combined if none is named."""
 
     def __init__(self, evaluator_name: str | None = None, label: str | None = None) -> None:
         self.evaluator_name = evaluator_name
@@ -103,11 +88,7 @@ class MeanScoreMetric:
 
 
 class AccuracyMetric:
-    """The share of an evaluator's scores that reach a threshold: `score >= threshold`.
-
-    >>> AccuracyMetric("similarity", threshold=0.8).name
-    'similarity.accuracy'
-    """
+    """The share of an evaluator's scores that reach a threshold: `score >= threshold`."""
 
     def __init__(self, evaluator_name: str, threshold: float = 0.5) -> None:
         if not 0 <= threshold <= 1:
@@ -130,11 +111,7 @@ class AccuracyMetric:
 
 
 class ScoreDistributionMetric:
-    """The percentiles p25, p50, p75 and p95 of an evaluator's scores, named `exact_match.p50` and so on.
-
-    >>> ScoreDistributionMetric("exact_match").name
-    'exact_match'
-    """
+    """The percentiles p25, p50, p75 and p95 of an evaluator's scores, named `exact_match.p50` and so on."""
 
     def __init__(self, evaluator_name: str, label: str | None = None) -> None:
         self.evaluator_name = evaluator_name
@@ -158,9 +135,6 @@ class LatencyMetric:
     """The latency of the target in milliseconds, failures included: mean, p50, p95 and max.
 
     Trials without a measured latency, such as a request that no worker answered, count as skipped.
-
-    >>> LatencyMetric().name
-    'latency_ms'
     """
 
     name = "latency_ms"
@@ -182,9 +156,6 @@ class TokensMetric:
     """The tokens that the results used: mean and total, over the trials with a known usage.
 
     Trials with an unknown usage count as skipped.
-
-    >>> TokensMetric().name
-    'tokens'
     """
 
     name = "tokens"
@@ -202,9 +173,6 @@ class CostMetric:
     """The cost of the target's models in US dollars: mean and total.
 
     Trials with an unknown price count as skipped.
-
-    >>> CostMetric().name
-    'cost'
     """
 
     name = "cost"
@@ -227,11 +195,7 @@ class CostMetric:
 
 
 class JudgesMetric:
-    """The total usage of the evaluators' models: tokens and US dollars.
-
-    >>> JudgesMetric().name
-    'judges'
-    """
+    """The total usage of the evaluators' models: tokens and US dollars."""
 
     name = "judges"
 

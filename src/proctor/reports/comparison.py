@@ -71,11 +71,7 @@ def show_ranking(ranking: Ranking, file: TextIO | None = None) -> None:
 def render_comparison(
     comparison: Comparison, width: int = 80, color: bool = False, *, flips: int = FLIPS_SHOWN
 ) -> str:
-    """Return the conclusion, the table, the flipped samples, and the notes.
-
-    >>> print(render_comparison(Comparison("new", "old", "They share no samples.")), end="")
-    They share no samples.
-    """
+    """Return the conclusion, the table, the flipped samples, and the notes."""
     return _render(_comparison_parts(comparison, flips, compact=width < WIDE_TERMINAL), width, color)
 
 

@@ -40,11 +40,7 @@ def show_report(report: EvalReport, file: TextIO | None = None) -> None:
 
 
 def render_report(report: EvalReport, *, width: int = 80, color: bool = False) -> str:
-    """Return the report as lines of at most `width` columns.
-
-    >>> print(render_report(EvalReport([])), end="")
-    No results
-    """
+    """Return the report as lines of at most `width` columns."""
     return render_parts(_report_parts(report), width, color)
 
 

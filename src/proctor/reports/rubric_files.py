@@ -221,11 +221,7 @@ def _count_in_ranges(totals: Iterable[float], low: float, high: float) -> dict[s
 
 
 def _format_distinctly(numbers: Sequence[float]) -> list[str]:
-    """Format numbers with enough digits to make them different.
-
-    >>> _format_distinctly([0.0, 12.5]), _format_distinctly([1000000.0, 1000000.5])
-    (['0', '12.5'], ['1000000', '1000000.5'])
-    """
+    """Format numbers with enough digits to make them different."""
     texts: list[str] = []
     for digits in range(6, 18):
         texts = [f"{number:.{digits}g}" for number in numbers]
@@ -269,14 +265,7 @@ def add_run_details(content: dict[str, Any], report: EvalReport) -> dict[str, An
 
 
 class FileNames:
-    """File names made from session ids: safe on every system and unique.
-
-    >>> names = FileNames()
-    >>> names.of("../etc/passwd"), names.of("a b"), names.of("A_b"), names.of("")
-    ('etc_passwd', 'a_b', 'A_b_2', 'session')
-    >>> names.of("a b")
-    'a_b'
-    """
+    """File names made from session ids: safe on every system and unique."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}

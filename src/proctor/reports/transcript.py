@@ -41,12 +41,7 @@ def render_transcripts(result: EvalResult) -> str:
 
 
 def render_transcript(session: Session) -> str:
-    """Return one session as text, event by event.
-
-    >>> print(render_transcript(Session([Message("user", "Capital of France?")])))
-    user:
-        Capital of France?
-    """
+    """Return one session as text, event by event."""
     seen, callers = RepeatedCalls(session), CallerIndex()
     return "\n".join(text for event in session if (text := _render_event(event, seen, callers)))
 

@@ -281,18 +281,18 @@ class GateConfig(msgspec.Struct, frozen=True):
             )
         if self.max_missing < 0 or not (self.max_missing <= 1 or isinstance(self.max_missing, int)):
             raise ConfigError(
-                f"max_missing must be a share from 0 to 1 or a number of samples, got {self.max_missing:g}",
+                f"must be a share from 0 to 1 or a number of samples, got {self.max_missing:g}",
                 where="max_missing",
                 fix="write a share such as 10% or 0.1, or a whole number of samples",
             )
         if self.unpaired and self.max_flips is not None:
-            raise ConfigError(NO_PAIRS, where="max_flips", fix="leave out unpaired or max_flips")
+            raise ConfigError(NO_PAIRS, where="max_flips", fix="leave out `unpaired` or `max_flips`")
         require_reachable(self.fail_under)
         aliases = {alias for name in self.metrics for alias in list_aliases(name)}
         for name in self.better:
             if not aliases & set(list_aliases(name)):
                 raise ConfigError(
-                    f"better names {name}, which is not among the metrics of the gate",
+                    f"{name} is not among the metrics of the gate",
                     where="better",
                     fix=suggest_name(name, self.metrics) if self.metrics else f"add --metric {name}",
                 )
@@ -309,11 +309,6 @@ def decide(
     """Check a run against its baseline: one pair of sides per configuration, the new one first.
 
     Thresholds are checked against `report`.
-
-    >>> passed = {str(i): 1.0 for i in range(200)}
-    >>> new, old = (Side(n, {"pass_rate": passed}, samples=tuple(passed)) for n in ("new", "old"))
-    >>> decide([(new, old)], GateConfig({"pass_rate": 0.02})).verdict
-    'pass'
     """
     demand.validate()
     if not pairs and not demand.fail_under:
@@ -549,10 +544,6 @@ def require_known_metrics(demand: GateConfig, baseline: Iterable[Side]) -> None:
 
 
 def resolve_margins(margins: Mapping[str, float | None], margin: float = DEFAULT_MARGIN) -> dict[str, float]:
-    """Return the margin of each metric, `margin` by default; the strict pass rate if none is named.
-
-    >>> resolve_margins({}), resolve_margins({"latency_ms.mean": 0.1, "pass_rate": None}, 0.03)
-    ({'strict_pass_rate': 0.02}, {'latency_ms.mean': 0.1, 'pass_rate': 0.03})
-    """
+    """Return the margin of each metric, `margin` by default; the strict pass rate if none is named."""
     named = margins or {DEFAULT_METRIC: None}
     return {name: margin if own is None else own for name, own in named.items()}

@@ -80,11 +80,7 @@ def describe_threshold(metric: str, reached: float | None, threshold: float) -> 
 
 
 def describe_count(metric: MetricValue | None) -> str:
-    """Say how many values a metric is computed from, and how many it could not use.
-
-    >>> describe_count(MetricValue(0.9, 38, errors=22))
-    ' (n = 38, 22 missing)'
-    """
+    """Say how many values a metric is computed from, and how many it could not use."""
     if metric is None:
         return ""
     partial = f", {metric.partial:,} lack a rubric that failed" if metric.partial else ""
@@ -94,11 +90,7 @@ def describe_count(metric: MetricValue | None) -> str:
 
 
 def describe_flips(lost: int, limit: int) -> str:
-    """Say how many samples were lost, and how many may be.
-
-    >>> describe_flips(1, 3)
-    '1 sample was lost, at most 3 may be'
-    """
+    """Say how many samples were lost, and how many may be."""
     return f"{_count_samples(lost)} {'was' if lost == 1 else 'were'} lost, at most {limit} may be"
 
 

@@ -296,7 +296,7 @@ def require_single_metric(demand: GateConfig) -> None:
     for name, value in (("fail_under", demand.fail_under), ("max_flips", demand.max_flips)):
         if value not in (None, {}):
             raise ConfigError(
-                f"{SINGLE_METRIC}, and {name} requires all samples",
+                f"{SINGLE_METRIC}, and `{name}` requires all samples",
                 where=name,
                 fix="leave one of the two out",
             )

@@ -34,11 +34,7 @@ class Percentage(float):
 
 
 def read_threshold(raw: Any, where: str) -> float:
-    """Read a threshold from a file, an option or Python: a number, or a text: 0.8 or 80%.
-
-    >>> read_threshold("80%", "fail_under"), read_threshold(0.5, "fail_under")
-    (0.8, 0.5)
-    """
+    """Read a threshold from a file, an option or Python: a number, or a text: 0.8 or 80%."""
     percent = read_percent(raw)
     if percent is not None:
         if 0 < percent < LOWEST_PERCENTAGE:
@@ -146,11 +142,7 @@ def require_known_metrics(
 
 
 def suggest_metric(metric: str, known: Iterable[str]) -> str:
-    """Suggest a metric: one of the evaluator of that name, one with that prefix, or the nearest.
-
-    >>> suggest_metric("total", ["cost.total", "total_score"])
-    "did you mean 'total_score'?"
-    """
+    """Suggest a metric: one of the evaluator of that name, one with that prefix, or the nearest."""
     names = set(known)
     of_evaluator = [name for suffix in ("mean", "pass_rate") if (name := f"{metric}.{suffix}") in names]
     matches = of_evaluator or sorted(name for name in names if name.startswith(f"{metric}_"))[:1]
