@@ -7,15 +7,15 @@ from typing import Any
 
 import click
 
-from proctor.cli.options import TROUBLE, option, progress, redirect_prints, report_options, requests_option
+from proctor.cli import options as cli
 
 
 @click.command("collect")
 @click.argument("run", default="latest")
-@requests_option
-@option("--timeout SECONDS", "Wait this long for results.", type=click.FloatRange(min=0), default=300.0)
-@option("--file FILE", "Use the metrics and thresholds of the run's eval file.")
-@report_options
+@cli.requests_option
+@cli.option("--timeout SECONDS", "Wait this long for results.", type=click.FloatRange(min=0), default=300.0)
+@cli.option("--file FILE", "Use the metrics and thresholds of the run's eval file.")
+@cli.report_options
 def command(run: str, **options: Any) -> int:
     """Collect the results of a submitted run into the history, and show the report.
 
@@ -33,7 +33,7 @@ def command(run: str, **options: Any) -> int:
     from proctor.wiring.open_history import open_history
 
     check_reports(options["output"], options["history"])
-    with redirect_prints(options["as_json"]):
+    with cli.redirect_prints(options["as_json"]):
         metrics, thresholds = _load_metrics(options["file"], options["fail_under"])
     report = collect(
         run,
@@ -41,11 +41,11 @@ def command(run: str, **options: Any) -> int:
         open_history(options["history"]),
         timeout=options["timeout"],
         metrics=metrics,
-        watch=progress(options),
+        watch=cli.progress(options),
     )
     code = conclude(report, thresholds, options)
     assert report.metadata is not None
-    return code or (0 if report.metadata.status == "completed" else TROUBLE)
+    return code or (0 if report.metadata.status == "completed" else cli.TROUBLE)
 
 
 def _load_metrics(file: Path | None, fail_under: tuple[str, ...]) -> tuple[Any, dict[str, float]]:

@@ -9,17 +9,8 @@ from typing import Any
 
 import click
 
+from proctor.cli import options as cli
 from proctor.cli import outputs
-from proctor.cli.options import (
-    FAILED,
-    INCONCLUSIVE,
-    INTERRUPTED,
-    TROUBLE,
-    USAGE,
-    complain,
-    print_json,
-    tolerate_closed_pipe,
-)
 from proctor.cli.outcome import write_reports
 from proctor.errors import ConfigError, ProctorError, UsageError
 from proctor.records.gate import GateResult
@@ -68,12 +59,12 @@ class GateOutputs:
     def conclude(self, result: GateResult) -> int:
         """Print and write the answer and return the exit code."""
         counts_as = self._options["inconclusive"]
-        inconclusive = {"code": INCONCLUSIVE, "pass": 0, "fail": FAILED}[counts_as]
-        code = {"pass": 0, "fail": FAILED, "inconclusive": inconclusive}[result.verdict]
-        with tolerate_closed_pipe():
+        inconclusive = {"code": cli.INCONCLUSIVE, "pass": 0, "fail": cli.FAILED}[counts_as]
+        code = {"pass": 0, "fail": cli.FAILED, "inconclusive": inconclusive}[result.verdict]
+        with cli.tolerate_closed_pipe():
             if self._options["as_json"]:
                 fields = {name: getattr(result, name) for name in result.__struct_fields__}
-                print_json({"exit_code": code, **fields})
+                cli.print_json({"exit_code": code, **fields})
             else:
                 self._show(result)
         run = self._report.metadata if self._report else None
@@ -89,15 +80,21 @@ class GateOutputs:
         error_type = type(error).__name__
         if self._options["as_json"]:
             is_usage = isinstance(error, UsageError)
-            code = INTERRUPTED if isinstance(error, KeyboardInterrupt) else USAGE if is_usage else TROUBLE
-            with tolerate_closed_pipe():
-                print_json({"exit_code": code, "error": {"kind": error_type, "message": message}})
+            code = (
+                cli.INTERRUPTED
+                if isinstance(error, KeyboardInterrupt)
+                else cli.USAGE
+                if is_usage
+                else cli.TROUBLE
+            )
+            with cli.tolerate_closed_pipe():
+                cli.print_json({"exit_code": code, "error": {"kind": error_type, "message": message}})
         comment = gate_report.render_error_markdown(message, self.name)
         xml = gate_report.render_error_junit(message, error_type, self.name)
         try:
             self._write(comment, xml, f"Not decided: {message}")
         except ProctorError as fault:
-            complain(str(fault))
+            cli.complain(str(fault))
 
     def _show(self, result: GateResult) -> None:
         if self._options["quiet"]:
@@ -130,4 +127,4 @@ def _append_step_summary(comment: bytes) -> None:
         with Path(path).open("ab") as file:
             file.write(comment + b"\n")
     except OSError as error:
-        complain(f"cannot write the step summary: {error}")
+        cli.complain(f"cannot write the step summary: {error}")

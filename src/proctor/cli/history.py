@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from proctor.cli import options as cli
 from proctor.cli.delete import confirm, list_runs, require_yes, yes_option
 from proctor.cli.filters import explain_no_match, filter_options, parse_filters, select_runs, time_options
-from proctor.cli.options import PATH, CommandGroup, common_options, complain, display_name, option, print_json
 from proctor.core.clock import SystemClock
 from proctor.errors import ConfigError, UsageError
 from proctor.reports import files as report_files
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_RUNS = 10
 
-format_option = option(
+format_option = cli.option(
     "--format",
     "Use this file format. Default: by the ending of the file name.",
     type=click.Choice(["jsonl", "csv", "parquet"]),
@@ -31,17 +31,17 @@ format_option = option(
 )
 
 
-@click.group("history", cls=CommandGroup)
+@click.group("history", cls=cli.CommandGroup)
 def command() -> None:
     """Prune, export and import the runs of the history, and show trends."""
 
 
 @command.command("export")
-@click.argument("file", type=PATH)
+@click.argument("file", type=cli.PATH)
 @click.argument("runs", nargs=-1, metavar="RUN...")
 @format_option
 @filter_options
-@common_options
+@cli.common_options
 def export(
     file: Path, runs: tuple[str, ...], file_format: Any, history: str | None, as_json: bool, **filters: Any
 ) -> None:
@@ -67,22 +67,22 @@ def export(
     if not runs:
         running = [run for run in selected if store.is_held(run.run_id)]
         for run in running:
-            complain(f"skipped: run {run.run_id} ({run.name}) is still running")
+            cli.complain(f"skipped: run {run.run_id} ({run.name}) is still running")
         selected = [run for run in selected if run not in running]
     if not selected:
         raise UsageError("there is no finished run to export", fix="wait until a run has ended")
     report_files.write_file(file, export_runs(store, selected, file_format), what="the export")
     if as_json:
-        print_json({"file": file, "format": file_format, "runs": [run.run_id for run in selected]})
+        cli.print_json({"file": file, "format": file_format, "runs": [run.run_id for run in selected]})
     else:
         click.echo(f"wrote {format_count(len(selected), 'run')} to {file}")
 
 
 @command.command("import")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=PATH)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=cli.PATH)
 @format_option
-@option("--move-baselines", "Move existing baselines to the imported runs that have their names.")
-@common_options
+@cli.option("--move-baselines", "Move existing baselines to the imported runs that have their names.")
+@cli.common_options
 def import_(
     files: tuple[Path, ...], file_format: Any, move_baselines: bool, history: str | None, as_json: bool
 ) -> None:
@@ -103,28 +103,30 @@ def import_(
             if not as_json:
                 _show_imported(run)
     if as_json:
-        print_json({"runs": runs})
+        cli.print_json({"runs": runs})
 
 
 def _show_imported(run: ImportedRun) -> None:
-    description = f"run {run.run_id} ({display_name(run.name)}), {run.results:,} results"
+    description = f"run {run.run_id} ({cli.display_name(run.name)}), {run.results:,} results"
     click.echo(f"imported {description}" if run.new else f"already stored: {description}")
     for name in run.baselines:
         before = f"; before, it was {run.moved[name]}" if name in run.moved else ""
-        click.echo(f"  it is the baseline {display_name(name)}{before}")
+        click.echo(f"  it is the baseline {cli.display_name(name)}{before}")
     for name in run.taken:
-        click.echo(f"  the baseline {display_name(name)} names another run here; --move-baselines moves it")
+        click.echo(
+            f"  the baseline {cli.display_name(name)} names another run here; --move-baselines moves it"
+        )
 
 
 @command.command("info")
-@common_options
+@cli.common_options
 def info(history: str | None, as_json: bool) -> None:
     """Show where the history is and how much it holds."""
     from proctor.wiring.open_history import open_history
 
     holdings = open_history(history).holdings()
     if as_json:
-        print_json(holdings)
+        cli.print_json(holdings)
         return
     click.echo(holdings.where)
     if not holdings.schema:
@@ -137,13 +139,13 @@ def info(history: str | None, as_json: bool) -> None:
 
 
 @command.command("prune")
-@option("--days N", "Keep the runs of the last N days.", type=click.FloatRange(min=0, min_open=True))
-@option("--count N", "Keep the last N runs of each name.", type=click.IntRange(min=1))
-@option("--cache", "Also delete cached outputs: those older than --days, or all without it.")
-@option("--name NAME", "Prune only runs with this name.")
-@option("--dry-run", "Show what would be deleted, and delete nothing.")
+@cli.option("--days N", "Keep the runs of the last N days.", type=click.FloatRange(min=0, min_open=True))
+@cli.option("--count N", "Keep the last N runs of each name.", type=click.IntRange(min=1))
+@cli.option("--cache", "Also delete cached outputs: those older than --days, or all without it.")
+@cli.option("--name NAME", "Prune only runs with this name.")
+@cli.option("--dry-run", "Show what would be deleted, and delete nothing.")
 @yes_option
-@common_options
+@cli.common_options
 def prune(
     days: float | None,
     count: int | None,
@@ -185,7 +187,7 @@ def prune(
             outputs = store.forget_outputs(before=before) if cache else 0
     if as_json:
         deleted = [run.run_id for run in pruned.gone]
-        print_json({"dry_run": dry_run, "deleted": deleted, "outputs": outputs, "kept": pruned.staying})
+        cli.print_json({"dry_run": dry_run, "deleted": deleted, "outputs": outputs, "kept": pruned.staying})
     elif is_declined:
         click.echo("nothing was deleted")
     elif name is not None and not pruned.gone and not store.runs(limit=1, name=name):
@@ -209,17 +211,17 @@ def _show_pruned(pruned: PruneResult, outputs: int, dry_run: bool) -> None:
     verb = "would delete" if dry_run else "deleted"
     click.echo(f"{verb} {deletions}" if deletions else "nothing to delete")
     for run_id, reason in pruned.staying.items():
-        click.echo(f"kept although it is old: {run_id} ({display_name(reason)})")
+        click.echo(f"kept although it is old: {run_id} ({cli.display_name(reason)})")
 
 
 @command.command("trend")
 @click.argument("metric")
-@option("--name NAME", "Show only runs with this name.")
-@option("--configuration NAME", "Show only this configuration; repeat for more.", multiple=True)
+@cli.option("--name NAME", "Show only runs with this name.")
+@cli.option("--configuration NAME", "Show only this configuration; repeat for more.", multiple=True)
 @time_options
-@option("--table", "Also list the value of every run.")
-@option("--svg FILE", "Also draw the trend to this SVG file.")
-@common_options
+@cli.option("--table", "Also list the value of every run.")
+@cli.option("--svg FILE", "Also draw the trend to this SVG file.")
+@cli.common_options
 def trend(
     metric: str,
     name: str | None,
@@ -249,7 +251,7 @@ def trend(
         report_files.write_file(svg, [trend_report.render_svg(series).encode()], what="the picture")
         click.echo(f"wrote {svg}", err=as_json)
     if as_json:
-        print_json(series)
+        cli.print_json(series)
     elif not series.points:
         click.echo(explain_no_match(store, query))
     else:

@@ -7,22 +7,13 @@ from typing import Any
 
 import click
 
+from proctor.cli import options as cli
 from proctor.cli.evaluation import (
     evaluator_option,
     parse_thresholds,
     plugin_option,
     set_option,
     set_parameters,
-)
-from proctor.cli.options import (
-    budget_option,
-    option,
-    parse_budget,
-    parse_pairs,
-    progress,
-    redirect_prints,
-    report_options,
-    tag_option,
 )
 from proctor.errors import ConfigError
 
@@ -31,12 +22,12 @@ from proctor.errors import ConfigError
 @click.argument("run", default="latest")
 @evaluator_option
 @set_option
-@option("--file FILE", "Use the evaluators of this eval file.")
+@cli.option("--file FILE", "Use the evaluators of this eval file.")
 @plugin_option
-@option("--name NAME", "Store the new run under this name. Default: the name of the old run.")
-@tag_option
-@budget_option
-@report_options
+@cli.option("--name NAME", "Store the new run under this name. Default: the name of the old run.")
+@cli.tag_option
+@cli.budget_option
+@cli.report_options
 def command(run: str, file: Path | None, **options: Any) -> int:
     """Score the outputs of a stored run with other evaluators, without calling the target.
 
@@ -64,19 +55,19 @@ def command(run: str, file: Path | None, **options: Any) -> int:
     if not evaluators:
         raise ConfigError("no evaluators given", fix="add --evaluator NAME, --plugin, or --file eval.yaml")
     thresholds = {**(evaluation.fail_under if evaluation else {}), **parse_thresholds(options["fail_under"])}
-    with redirect_prints(options["as_json"]):
+    with cli.redirect_prints(options["as_json"]):
         report = bridge.run(
             execute_rescore(
                 run,
                 set_parameters(evaluators, options["parameters"], registry),
                 open_history(options["history"]),
-                RunControls(watch=progress(options)),
+                RunControls(watch=cli.progress(options)),
                 metrics=evaluation.metrics if evaluation else (),
                 registry=registry,
                 name=options["name"],
-                tags=parse_pairs(options["tag"], "--tag"),
+                tags=cli.parse_pairs(options["tag"], "--tag"),
                 fail_under=thresholds,
-                budget=parse_budget(options["budget"], evaluation and evaluation.options.get("budget")),
+                budget=cli.parse_budget(options["budget"], evaluation and evaluation.options.get("budget")),
             )
         )
     return conclude(report, thresholds, options)

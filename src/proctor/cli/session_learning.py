@@ -7,23 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from proctor.cli import options as cli
 from proctor.cli.judge_options import judge_options, judge_settings, replace_resume_fix
-from proctor.cli.options import (
-    INTERRUPTED,
-    Share,
-    budget_option,
-    common_options,
-    complain,
-    display_name,
-    option,
-    parse_budget,
-    print_json,
-    progress,
-    quiet_option,
-    redact_option,
-    redirect_prints,
-    tolerate_closed_pipe,
-)
 from proctor.errors import ConfigError, RunInterrupted
 from proctor.reports.format import format_count
 
@@ -34,30 +19,30 @@ if TYPE_CHECKING:
 
 
 @click.command("learn")
-@option(
+@cli.option(
     "--manifest FILE", "Learn from the sessions of this JSON or YAML file: [{path, score}, …].", required=True
 )
-@option("--model MODEL", "Let this model propose the rubrics. Example: openai:gpt-4o.", required=True)
+@cli.option("--model MODEL", "Let this model propose the rubrics. Example: openai:gpt-4o.", required=True)
 @judge_options("Score the held-out sessions with this model. Default: the model of --model.")
-@option("--output FILE", "Write the rubrics to this .json file.", required=True)
-@option("--overwrite", "Replace an existing rubric file.")
-@option(
+@cli.option("--output FILE", "Write the rubrics to this .json file.", required=True)
+@cli.option("--overwrite", "Replace an existing rubric file.")
+@cli.option(
     "--held-out",
     "Check the rubrics on this share of the sessions. Example: 30%.",
-    type=Share(0, 0.9),
+    type=cli.Share(0, 0.9),
     default=0.3,
 )
-@option("--most N", "Keep at most N rubrics.", type=click.IntRange(1), default=6)
-@option(
+@cli.option("--most N", "Keep at most N rubrics.", type=click.IntRange(1), default=6)
+@cli.option(
     "--rounds N", "Propose rubrics N times, each time from other sessions.", type=click.IntRange(1), default=5
 )
-@option("--embedder ADDRESS", "Find near-duplicate rubrics with this embedder. Example: local:minilm.")
-@option("--seed N", "Select the sessions with this random seed.", default=0)
-@option("--resume", "Skip the proposals: check the rubrics that --output holds.")
-@redact_option("secrets")
-@quiet_option
-@budget_option
-@common_options
+@cli.option("--embedder ADDRESS", "Find near-duplicate rubrics with this embedder. Example: local:minilm.")
+@cli.option("--seed N", "Select the sessions with this random seed.", default=0)
+@cli.option("--resume", "Skip the proposals: check the rubrics that --output holds.")
+@cli.redact_option("secrets")
+@cli.quiet_option
+@cli.budget_option
+@cli.common_options
 def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     """Learn rubrics from sessions with known scores, and check them on held-out sessions.
 
@@ -93,16 +78,16 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
             )
 
     try:
-        with redirect_prints(options["as_json"]), replace_resume_fix(describe_resume):
+        with cli.redirect_prints(options["as_json"]), replace_resume_fix(describe_resume):
             known, warnings = _read_manifest(manifest, output)
             learned = _learn(known, options, proposed, save)
     except RunInterrupted:
         click.echo(f"interrupted: the rubrics are in {output}; add --resume to continue", err=True)
-        return INTERRUPTED
+        return cli.INTERRUPTED
     write_json(output, codec.plain(learned.rubrics))
     learned = learned._replace(notes=(*warnings, *learned.notes))
     for note in learned.notes:
-        complain(note)
+        cli.complain(note)
     _show_learned(learned, output, options)
     return 0
 
@@ -152,7 +137,7 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
     from proctor.wiring.scoring.learning import learn_rubrics
     from proctor.wiring.scoring.manifest import Scoring
 
-    display = progress(options, outcomes=lambda _: [])
+    display = cli.progress(options, outcomes=lambda _: [])
     learned: Learned = bridge.run(
         learn_rubrics(
             known,
@@ -162,7 +147,7 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
             controls=RunControls(watch=display),
             scoring=Scoring(
                 max_concurrent=options["max_concurrent"],
-                budget=parse_budget(options["budget"]),
+                budget=cli.parse_budget(options["budget"]),
                 judged=judge_settings(options),
                 redact=options["redact"],
             ),
@@ -182,13 +167,13 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
 def _show_learned(learned: Learned, output: Path, options: dict[str, Any]) -> None:
     from proctor.reports.rubrics import describe_judge_usage
 
-    with tolerate_closed_pipe():
+    with cli.tolerate_closed_pipe():
         if options["as_json"]:
-            print_json({**learned._asdict(), "asked": learned.asked.content(), "output": str(output)})
+            cli.print_json({**learned._asdict(), "asked": learned.asked.content(), "output": str(output)})
         elif not options["quiet"]:
             for rubric in learned.rubrics:
                 agreement = _describe_agreement(learned.by_rubric[rubric.id])
-                click.echo(f"{display_name(rubric.name)}: {agreement}")
+                click.echo(f"{cli.display_name(rubric.name)}: {agreement}")
             click.echo(f"total: {_describe_agreement(learned.total)}")
             if usage := describe_judge_usage(learned.asked):
                 click.echo(f"models: {usage}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from proctor.cli import options as cli
 from proctor.cli.evaluation import pattern_option
 from proctor.cli.judge_options import (
     choose_judge,
@@ -17,29 +18,6 @@ from proctor.cli.judge_options import (
     judge_settings,
     refuse_other_scale,
     replace_resume_fix,
-)
-from proctor.cli.options import (
-    INTERRUPTED,
-    LATEST_UNFINISHED,
-    TROUBLE,
-    budget_option,
-    canary_option,
-    check_resume_options,
-    combine,
-    common_options,
-    complain,
-    display_name,
-    json_option,
-    name_option,
-    option,
-    parse_budget,
-    print_json,
-    progress,
-    quiet_option,
-    redact_option,
-    redirect_prints,
-    resume_options,
-    tolerate_closed_pipe,
 )
 from proctor.errors import ConfigError, RunInterrupted
 from proctor.reports.format import format_count
@@ -52,34 +30,34 @@ if TYPE_CHECKING:
     from proctor.reports.rubric_files import FileNames, ResultFiles
     from proctor.wiring.prepare import Evaluation
 
-id_option = option("--id ID", "Select a session if there are several.", into="session_id")
-log_format_option = option(
+id_option = cli.option("--id ID", "Select a session if there are several.", into="session_id")
+log_format_option = cli.option(
     "--format NAME", "Read the logs in this format, such as otlp. Default: detected.", into="form"
 )
-scoring_options = combine(
-    option(
+scoring_options = cli.combine(
+    cli.option(
         "--rubrics FILE",
         'Score with the rubrics of this file, or "starter" for the built-in ones.',
         type=str,
         required=True,
     ),
     judge_options(),
-    option("--template FILE", "Use your own judge prompt template."),
+    cli.option("--template FILE", "Use your own judge prompt template."),
     log_format_option,
-    option("--fresh", "Call the judge again for scores that earlier runs stored."),
-    name_option,
-    redact_option("secrets"),
-    canary_option,
-    quiet_option,
-    budget_option,
-    common_options,
+    cli.option("--fresh", "Call the judge again for scores that earlier runs stored."),
+    cli.name_option,
+    cli.redact_option("secrets"),
+    cli.canary_option,
+    cli.quiet_option,
+    cli.budget_option,
+    cli.common_options,
 )
 
 
 @click.command("evaluate")
-@option("--session FILE", "Score the session in this file.", required=True)
+@cli.option("--session FILE", "Score the session in this file.", required=True)
 @id_option
-@option("--output FILE", "Write the result to this JSON file.")
+@cli.option("--output FILE", "Write the result to this JSON file.")
 @scoring_options
 def evaluate(session: Path, session_id: str | None, output: Path | None, **options: Any) -> int:
     """Score one recorded session with rubrics.
@@ -98,7 +76,7 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
     _check_output(output, session, options)
     dataset = SessionDataset.one(session, session_id, options["form"])
     evaluation = _build_evaluation(dataset, options, session.stem)
-    display = progress(options, outcomes=lambda _: [])
+    display = cli.progress(options, outcomes=lambda _: [])
     is_interrupted = False
     try:
         with replace_resume_fix(lambda: "repeat the command"):
@@ -108,24 +86,24 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
         report = load_report(open_history(options["history"]), stopped.run_id)
         if not len(report.results):
             click.echo("interrupted: answers are stored; repeat the command to continue", err=True)
-            return INTERRUPTED
+            return cli.INTERRUPTED
     content = session_result(report.results[0], read_run_columns(report.metadata))
     result = add_run_details(add_source_path(content, session), report)
     if output is not None:
         write_json(output, result)
     _show_outcome(report, options, result, "" if output is None else f"wrote {output}")
     if is_interrupted:
-        return INTERRUPTED
-    return 0 if result["summary"]["rubrics_evaluated"] else TROUBLE
+        return cli.INTERRUPTED
+    return 0 if result["summary"]["rubrics_evaluated"] else cli.TROUBLE
 
 
 @click.command("evaluate-batch")
-@option("--sessions-dir DIR", "Score the sessions in this folder.", required=True)
-@option("--output-dir DIR", "Write the results to this folder.", required=True)
+@cli.option("--sessions-dir DIR", "Score the sessions in this folder.", required=True)
+@cli.option("--output-dir DIR", "Write the results to this folder.", required=True)
 @pattern_option
-@option("--parallel N", "Score up to N sessions concurrently.", type=click.IntRange(1), default=5)
-@option("--limit N", "Score only the first N sessions.", type=click.IntRange(1))
-@resume_options
+@cli.option("--parallel N", "Score up to N sessions concurrently.", type=click.IntRange(1), default=5)
+@cli.option("--limit N", "Score only the first N sessions.", type=click.IntRange(1))
+@cli.resume_options
 @scoring_options
 def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
     """Score all recorded sessions of a folder with rubrics.
@@ -144,7 +122,7 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
     _refuse_existing_files(output_dir, dataset, names)
     evaluation = _build_evaluation(dataset, options, sessions_dir.resolve().name)
     files = ResultFiles(output_dir, rubric_columns(evaluation), names, sessions_dir)
-    display = progress(options, outcomes=files.describe_progress)
+    display = cli.progress(options, outcomes=files.describe_progress)
 
     def watch(view: RunView) -> AbstractContextManager[object]:
         files.set_run(view)
@@ -155,7 +133,7 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
     message = f"wrote {output_dir / SUMMARY_FILE} and {format_count(len(files), 'result')}"
     _show_outcome(report, options, summary, message)
     _warn_of_other_runs(files, output_dir)
-    return 0 if summary["details"]["sessions_scored"] else TROUBLE
+    return 0 if summary["details"]["sessions_scored"] else cli.TROUBLE
 
 
 def _check_output(output: Path | None, session: Path, options: dict[str, Any]) -> None:
@@ -199,11 +177,11 @@ def _refuse_existing_files(output_dir: Path, sessions: Iterable[Sample[Any, Any]
 
 def _warn_of_other_runs(files: ResultFiles, output_dir: Path) -> None:
     for run_id in files.overwritten_runs():
-        complain(
+        cli.complain(
             f"overwrote results of run {run_id} in {output_dir}; `proctor show {run_id}` still shows them"
         )
     if foreign := files.foreign_files():
-        complain(
+        cli.complain(
             f"{output_dir} also holds {format_count(len(foreign), 'result')} of other runs, such as "
             f"{foreign[0]}: move them, or write to a separate folder"
         )
@@ -211,8 +189,8 @@ def _warn_of_other_runs(files: ResultFiles, output_dir: Path) -> None:
 
 @click.command("rubrics")
 @click.argument("file", required=False)
-@option("--text", "Print the content of the file.", into="as_text")
-@json_option
+@cli.option("--text", "Print the content of the file.", into="as_text")
+@cli.json_option
 def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
     """Check a rubric file and list its rubrics; without FILE, list the built-in ones.
 
@@ -226,16 +204,16 @@ def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
     rubric_set = load_rubrics(file or STARTER)
     for record in (rubric_set, *rubric_set):
         if warning := describe_unknown_keys(record):
-            complain(f"warning: {warning}")
+            cli.complain(f"warning: {warning}")
     if as_text:
         click.echo(read_rubric_text(file or STARTER), nl=False)
     elif as_json:
-        print_json(rubric_set)
+        cli.print_json(rubric_set)
     else:
         for rubric in rubric_set:
             low, high = find_scale(rubric, rubric_set.scale or DEFAULT_SCALE)
             weight = f"weight {rubric.weight:g}, scale {low:g} to {high:g}"
-            click.echo(f"{display_name(rubric.id)}: {display_name(rubric.name)} ({weight})")
+            click.echo(f"{cli.display_name(rubric.id)}: {cli.display_name(rubric.name)} ({weight})")
 
 
 def _build_evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evaluation:
@@ -245,12 +223,12 @@ def _build_evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evalu
 
     rubric_set = load_rubrics(options["rubrics"])
     if warning := describe_unknown_keys(rubric_set):
-        complain(f"warning: {warning}")
+        cli.complain(f"warning: {warning}")
     refuse_other_scale(rubric_set, options["scale"])
     scoring = Scoring(
         parallel=options.get("parallel", 1),
         max_concurrent=options["max_concurrent"],
-        budget=parse_budget(options["budget"]),
+        budget=cli.parse_budget(options["budget"]),
         limit=options.get("limit"),
         judged={"template": options["template"], **judge_settings(options)},
         redact=options["redact"],
@@ -263,7 +241,7 @@ def _build_evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evalu
 def _build_controls(options: dict[str, Any], **callbacks: Any) -> RunControls:
     from proctor.engine.start import RunControls
 
-    check_resume_options(options)
+    cli.check_resume_options(options)
     return RunControls(
         allow_changes=bool(options.get("allow_changes")),
         retry_errors=bool(options.get("retry_errors")),
@@ -278,9 +256,9 @@ def _run(evaluation: Evaluation, options: dict[str, Any], controls: RunControls)
     from proctor.wiring.open_history import open_history
 
     resume = options.get("resume")
-    with redirect_prints(options["as_json"]):
+    with cli.redirect_prints(options["as_json"]):
         history = open_history(options["history"])
-        resume_from = True if resume == LATEST_UNFINISHED else resume or False
+        resume_from = True if resume == cli.LATEST_UNFINISHED else resume or False
         return bridge.run(execute(evaluation, history, controls, resume_from=resume_from))
 
 
@@ -288,12 +266,12 @@ def _show_outcome(report: EvalReport, options: dict[str, Any], content: Any, mes
     """Print the scores and their cost; print warnings even with --quiet."""
     from proctor.reports.rubrics import describe_scores, general_warnings
 
-    with tolerate_closed_pipe():
+    with cli.tolerate_closed_pipe():
         if options["as_json"]:
-            print_json(content)
+            cli.print_json(content)
         elif not options["quiet"]:
             click.echo(describe_scores(report, content))
             if message:
                 click.echo(message)
     for warning in general_warnings(report):
-        complain(f"warning: {warning}")
+        cli.complain(f"warning: {warning}")

@@ -6,21 +6,21 @@ from typing import Any, get_args
 
 import click
 
-from proctor.cli.options import common_options, option, output_option, page_options, print_json
+from proctor.cli import options as cli
 from proctor.errors import ConfigError
 from proctor.records.trial import Outcome
 
 
 @click.command("show")
 @click.argument("run", default="latest")
-@option("--sample ID", "Show everything about this sample.")
-@option("--session", "With --sample or --outcome: also show the messages of models and tools.")
-@option("--outcome", "List only results with this outcome.", type=click.Choice(get_args(Outcome)))
-@option("--evaluator NAME", "Apply --outcome to this evaluator alone. Default outcome: failed.")
-@option("--configuration NAME", "List only results of this configuration.")
-@page_options("results")
-@output_option
-@common_options
+@cli.option("--sample ID", "Show everything about this sample.")
+@cli.option("--session", "With --sample or --outcome: also show the messages of models and tools.")
+@cli.option("--outcome", "List only results with this outcome.", type=click.Choice(get_args(Outcome)))
+@cli.option("--evaluator NAME", "Apply --outcome to this evaluator alone. Default outcome: failed.")
+@cli.option("--configuration NAME", "List only results of this configuration.")
+@cli.page_options("results")
+@cli.output_option
+@cli.common_options
 def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
     """Show a run. RUN is an id, the start of an id, a name, or "latest" (the default).
 
@@ -45,7 +45,7 @@ def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
         raise ConfigError("--session needs --sample or --outcome", fix="add --sample ID or --outcome failed")
     if not selection:
         if as_json:
-            print_json(summarize(report))
+            cli.print_json(summarize(report))
         else:
             show_report(report)
         return
@@ -53,6 +53,6 @@ def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
         selection.setdefault("outcome", "failed")
     results = select_results(report, **selection, offset=options["offset"], limit=options["limit"])
     if as_json:
-        print_json(results)
+        cli.print_json(results)
     else:
         show_results(results, sessions=session)

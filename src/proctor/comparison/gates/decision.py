@@ -17,7 +17,7 @@ from proctor.comparison.compare import COMBINED_METRICS, compare, compare_all
 from proctor.comparison.contents import mark_different_samples, unpair_sides
 from proctor.comparison.deltas import Pair, collect_evidence
 from proctor.comparison.evidence import Evidence
-from proctor.comparison.gates import describe
+from proctor.comparison.gates import describe, thresholds
 from proctor.comparison.gates.gaps import (
     DEFAULT_MAX_MISSING,
     Gaps,
@@ -26,13 +26,6 @@ from proctor.comparison.gates.gaps import (
     apply_unmatched_limit,
     find_gaps,
     find_worst_gap,
-)
-from proctor.comparison.gates.thresholds import (
-    DEFAULT_METRIC,
-    convert_thresholds,
-    find_shortfalls,
-    require_reachable,
-    suggest_metric,
 )
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE, Side
 from proctor.comparison.totals import delta_to_share, scale_interval, scale_width
@@ -287,7 +280,7 @@ class GateConfig(msgspec.Struct, frozen=True):
             )
         if self.unpaired and self.max_flips is not None:
             raise ConfigError(NO_PAIRS, where="max_flips", fix="leave out `unpaired` or `max_flips`")
-        require_reachable(self.fail_under)
+        thresholds.require_reachable(self.fail_under)
         aliases = {alias for name in self.metrics for alias in list_aliases(name)}
         for name in self.better:
             if not aliases & set(list_aliases(name)):
@@ -405,7 +398,9 @@ def find_delta(comparison: Comparison, metric: str) -> MetricDelta:
     if delta is None:
         known = {STRICT_PASS_RATE, *(each.name for each in comparison.all_deltas())}
         raise ConfigError(
-            f"there is no metric {name!r} to compare", where="metric", fix=suggest_metric(name, known)
+            f"there is no metric {name!r} to compare",
+            where="metric",
+            fix=thresholds.suggest_metric(name, known),
         )
     if delta.higher_is_better is None:
         raise ConfigError(
@@ -500,8 +495,10 @@ def _check_thresholds(report: EvalReport | None, demand: GateConfig) -> Iterator
     if report is None:
         return
     limit = demand.max_missing
-    for metric, threshold in convert_thresholds(demand.fail_under, read_run_columns(report.metadata)).items():
-        below = find_shortfalls(report, {metric: threshold})
+    for metric, threshold in thresholds.convert_thresholds(
+        demand.fail_under, read_run_columns(report.metadata)
+    ).items():
+        below = thresholds.find_shortfalls(report, {metric: threshold})
         value = report.metrics.get(metric)
         reached = None if value is None else value.value
         sentence = "; ".join(below) or describe.describe_threshold(metric, reached, threshold)
@@ -545,5 +542,5 @@ def require_known_metrics(demand: GateConfig, baseline: Iterable[Side]) -> None:
 
 def resolve_margins(margins: Mapping[str, float | None], margin: float = DEFAULT_MARGIN) -> dict[str, float]:
     """Return the margin of each metric, `margin` by default; the strict pass rate if none is named."""
-    named = margins or {DEFAULT_METRIC: None}
+    named = margins or {thresholds.DEFAULT_METRIC: None}
     return {name: margin if own is None else own for name, own in named.items()}

@@ -15,13 +15,7 @@ import msgspec
 
 from proctor.comparison.compare import compare
 from proctor.comparison.deltas import Pair
-from proctor.comparison.gates.decision import (
-    GateConfig,
-    conclude_gate,
-    convert_margin,
-    find_delta,
-    require_same_evaluators,
-)
+from proctor.comparison.gates import decision
 from proctor.comparison.gates.describe import describe_metric
 from proctor.comparison.gates.gaps import (
     DEFAULT_MAX_MISSING,
@@ -267,7 +261,7 @@ def _count_samples(count: int) -> str:
 
 
 def make_early_gate(
-    demand: GateConfig,
+    demand: decision.GateConfig,
     baseline: Iterable[EvalResult],
     evaluators: Sequence[str],
     *,
@@ -282,7 +276,7 @@ def make_early_gate(
     return EarlyGate(numbers, read, metric=metric, margin=margin, epochs=epochs, configuration=configuration)
 
 
-def require_single_metric(demand: GateConfig) -> None:
+def require_single_metric(demand: decision.GateConfig) -> None:
     """Raise `ConfigError` for anything that a run which stops early cannot check."""
     demand.validate()
     if len(demand.metrics) != 1:
@@ -326,8 +320,8 @@ def conclude_early_gate(
             where="baseline",
         )
     value, reference = gate.means
-    require_same_evaluators(comparison, GateConfig({gate.metric: gate.margin}))
-    delta = find_delta(comparison, gate.metric)
+    decision.require_same_evaluators(comparison, decision.GateConfig({gate.metric: gate.margin}))
+    delta = decision.find_delta(comparison, gate.metric)
     check = Check(
         gate.metric,
         gate.verdict,
@@ -336,7 +330,7 @@ def conclude_early_gate(
         baseline=reference,
         difference=value - reference,
         interval=gate.interval,
-        margin=convert_margin(delta, gate.margin),
+        margin=decision.convert_margin(delta, gate.margin),
         n=gate.n,
         kind=delta.kind,
     )
@@ -351,11 +345,11 @@ def conclude_early_gate(
     early = Early(gate.n, comparison.samples + len(comparison.only_a), _count_planned(report.metadata))
     # Usual intervals and p-values do not hold here, and samples that did not run are not missing.
     shown = msgspec.structs.replace(comparison, answer="", metrics={}, scores={}, fields={}, only_b=())
-    return conclude_gate([check], [shown], report, baseline=baseline, notes=notes, early=early)
+    return decision.conclude_gate([check], [shown], report, baseline=baseline, notes=notes, early=early)
 
 
 def replay_early_gate(
-    demand: GateConfig,
+    demand: decision.GateConfig,
     report: EvalReport,
     before: Iterable[EvalResult],
     pair: Pair,
