@@ -10,8 +10,8 @@ from benchmarks.simulations.gated import gated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proctor.comparison.describe import describe_early
 from proctor.comparison.gates.decision import GateConfig, decide, require_known_metrics, resolve_margins
-from proctor.comparison.gates.describe import describe_early
 from proctor.comparison.sides import Numbers, Side
 from proctor.core.stats.differences import paired_t
 from proctor.errors import ConfigError

@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from proctor.comparison import describe
 from proctor.comparison.compare import COMBINED_METRICS, compare, compare_all
 from proctor.comparison.contents import mark_different_samples, unpair_sides
 from proctor.comparison.deltas import Pair, collect_evidence
 from proctor.comparison.evidence import Evidence
-from proctor.comparison.gates import describe, thresholds
+from proctor.comparison.gates import thresholds
 from proctor.comparison.gates.gaps import (
     DEFAULT_MAX_MISSING,
     Gaps,
@@ -501,7 +502,8 @@ def _check_thresholds(report: EvalReport | None, demand: GateConfig) -> Iterator
         below = thresholds.find_shortfalls(report, {metric: threshold})
         value = report.metrics.get(metric)
         reached = None if value is None else value.value
-        sentence = "; ".join(below) or describe.describe_threshold(metric, reached, threshold)
+        number = "" if reached is None else f" is {reached:.4g},"
+        sentence = "; ".join(below) or f"{metric}{number} at least {threshold:g}"
         check = Check(
             f"{metric} at least {threshold:g}",
             "fail" if below else "pass",

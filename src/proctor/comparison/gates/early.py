@@ -15,8 +15,8 @@ import msgspec
 
 from proctor.comparison.compare import compare
 from proctor.comparison.deltas import Pair
+from proctor.comparison.describe import describe_metric
 from proctor.comparison.gates import decision
-from proctor.comparison.gates.describe import describe_metric
 from proctor.comparison.gates.gaps import (
     DEFAULT_MAX_MISSING,
     Gap,
@@ -34,8 +34,8 @@ from proctor.records.gate import Check, Early, GateResult
 from proctor.records.order import shuffle_key
 from proctor.records.report import EvalReport
 from proctor.records.results import Results, find_outcome
-from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
+from proctor.reports.format import format_count
 
 # Reads a metric from one result: a number from 0 to 1, None if the result does not count.
 Reader = Callable[[EvalResult], float | None]
@@ -234,14 +234,8 @@ class EarlyGate:
         )
         return (
             f"{self.metric} is {verdict}; the difference is from {low} to {high} points "
-            f"({self._percent:g} %, at every moment) after {_count_samples(self.n)}{left_out}"
+            f"({self._percent:g} %, at every moment) after {format_count(self.n, 'sample')}{left_out}"
         )
-
-    def sentence(self, of: int | None = None) -> str:
-        """The reason, with how many of all samples the gate saved."""
-        if of is None or self.verdict == "inconclusive":
-            return self.reason
-        return f"{self.reason}; {max(0, of - self.sample_count):,} of {_count_samples(of)} were saved"
 
 
 def replay_results(gate: EarlyGate, results: Results | Sequence[EvalResult], seed: int) -> EarlyGate:
@@ -254,10 +248,6 @@ def replay_results(gate: EarlyGate, results: Results | Sequence[EvalResult], see
     for result in results:
         gate.add_result(turns[result.sample_id], result)
     return gate
-
-
-def _count_samples(count: int) -> str:
-    return f"{count:,} sample{'' if count == 1 else 's'}"
 
 
 def make_early_gate(
@@ -342,7 +332,10 @@ def conclude_early_gate(
     check = apply_coverage_limit(check, delta.name, new, old, max_missing)
     if not accept_changes:
         check = apply_unmatched_limit(check, comparison, new)
-    early = Early(gate.n, comparison.samples + len(comparison.only_a), _count_planned(report.metadata))
+    planned = None
+    if report.metadata is not None and (length := report.metadata.dataset.length) is not None:
+        planned = min(length, report.metadata.options.limit or length)
+    early = Early(gate.n, comparison.samples + len(comparison.only_a), planned)
     # Usual intervals and p-values do not hold here, and samples that did not run are not missing.
     shown = msgspec.structs.replace(comparison, answer="", metrics={}, scores={}, fields={}, only_b=())
     return decision.conclude_gate([check], [shown], report, baseline=baseline, notes=notes, early=early)
@@ -373,9 +366,3 @@ def replay_early_gate(
         accept_changes=demand.accept_changes,
         max_missing=demand.max_missing,
     )
-
-
-def _count_planned(run: RunMetadata | None) -> int | None:
-    if run is None or run.dataset.length is None:
-        return None
-    return min(run.dataset.length, run.options.limit or run.dataset.length)
