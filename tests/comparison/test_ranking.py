@@ -6,7 +6,7 @@ import random
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -220,6 +220,7 @@ def test_data_is_plain_and_the_record_is_json() -> None:
     assert msgspec.json.decode(msgspec.json.encode(ranking), type=Ranking) == ranking
 
 
+@settings(max_examples=20)
 @given(st.dictionaries(st.sampled_from("abcdef"), VALUES, max_size=6), st.booleans())
 def test_every_ranking_is_in_order(held: dict[str, list[float | None]], upward: bool) -> None:
     """All configurations have a place, numbers are in order, and those without one come last."""

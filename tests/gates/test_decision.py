@@ -363,7 +363,7 @@ def test_lost_samples_are_in_order_over_all_configurations() -> None:
 RANK = {"fail": 0, "inconclusive": 1, "pass": 2}
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.integers(2, 300), st.integers(0, 60), st.integers(0, 60), st.floats(0, 0.5), st.floats(0, 0.4))
 def test_a_wider_margin_never_turns_pass_into_fail(
     n: int, up: int, down: int, margin: float, more: float
@@ -374,7 +374,7 @@ def test_a_wider_margin_never_turns_pass_into_fail(
     assert RANK[wide] >= RANK[narrow]
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=40))
 def test_a_gate_never_fails_what_is_better_on_average(pairs: list[tuple[float, float]]) -> None:
     """With or without a margin, on whatever scores."""
@@ -392,5 +392,5 @@ SHORT = [claim for claim in gated() if "n = 60" in claim.name]
 @pytest.mark.parametrize("claim", SHORT, ids=lambda claim: claim.name)
 def test_equal_systems_are_rarely_red(claim: Claim) -> None:
     """The simulation in short, with the room that so few replicates need."""
-    short = claim._replace(asked=(0.0, claim.asked[1] + 0.03), cost=1)
-    assert simulate(short, replicates=120).holds
+    short = claim._replace(asked=(0.0, claim.asked[1] + 0.1), cost=1)
+    assert simulate(short, replicates=30).holds

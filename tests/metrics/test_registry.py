@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
@@ -194,6 +194,7 @@ def test_a_failing_metric_is_noted_and_the_others_stand() -> None:
     assert found["pass_rate"].value == 0.75
 
 
+@settings(max_examples=25)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | st.text() | st.binary(),

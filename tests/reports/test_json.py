@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.errors import UsageError
@@ -108,6 +108,7 @@ RUNS = st.builds(
 )
 
 
+@settings(max_examples=25)
 @given(st.lists(RESULTS, max_size=3), st.none() | RUNS, METRICS, st.dictionaries(TEXT, METRICS, max_size=2))
 def test_every_report_comes_back_equal(
     results: list[EvalResult],

@@ -303,7 +303,7 @@ def skeleton(tokens: list[Token]) -> list[str]:
     return [token.type for token in tokens if token.type not in ("inline", "text", "text_special", "fence")]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(TEXTS)
 @example(" ".join(HOSTILE))
 @example("\n".join(HOSTILE))

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
@@ -139,6 +139,7 @@ def test_texts_cannot_break_out_of_the_picture() -> None:
     assert "http" not in render_svg(a_trend({"a": [0.5]})).replace("http://www.w3.org/2000/svg", "")
 
 
+@settings(max_examples=20)
 @given(
     st.dictionaries(
         st.text(max_size=5),
