@@ -35,7 +35,7 @@ evaluators:
 """
 
 
-class Told(NamedTuple):
+class CommandResult(NamedTuple):
     """What a command answered."""
 
     code: int
@@ -63,11 +63,11 @@ class Project:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return path
 
-    def proctor(self, *args: str) -> Told:
+    def proctor(self, *args: str) -> CommandResult:
         self._capture.readouterr()
         code = run_cli(list(args))
         captured = self._capture.readouterr()
-        return Told(code, captured.out, captured.err)
+        return CommandResult(code, captured.out, captured.err)
 
     def files(self) -> set[str]:
         return {

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from proctor.demo.answerer import Bm25, answer, stem, terms, words
-from proctor.demo.evaluators import brief, cites_source
+from proctor.demo.answerer import Bm25, answer, brief, cites_source, stem, terms, words
 from proctor.records.sample import Sample
 
 

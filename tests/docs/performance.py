@@ -43,16 +43,16 @@ class Performance:
 
     def perform(self, block: Block) -> None:
         """Do what a block says, and hold what it prints against what the page shows."""
-        block = block._replace(text=self._told(block.text))
+        block = block._replace(text=self._replace_addresses(block.text))
         acts: dict[str, Callable[[Block], None]] = {"python": self._run, "console": self._type}
         act = self._write if block.title else acts.get(block.language)
         if act is not None:
             act(block)
 
-    def _told(self, text: str) -> str:
+    def _replace_addresses(self, text: str) -> str:
         """The text with the addresses of servers that are there, not those of the reader's."""
-        for usual, ours in self._instead.items():
-            text = text.replace(usual, ours)
+        for usual, replacement in self._instead.items():
+            text = text.replace(usual, replacement)
         return text
 
     def _write(self, block: Block) -> None:
@@ -80,8 +80,8 @@ class Performance:
     def _shell(self, command: str) -> str:
         if SIMPLE.fullmatch(command):
             return self._in_process(shlex.split(command)[1:])
-        ours = Path(sys.executable).parent
-        search = f"{ours}{os.pathsep}{os.environ['PATH']}"
+        replacement = Path(sys.executable).parent
+        search = f"{replacement}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
             command,
             shell=True,
@@ -108,8 +108,8 @@ class Performance:
         output.seek(0)
         return output.read()
 
-    def _compare(self, line: int, shown: str, printed: str) -> None:
-        if not says(shown, printed):
+    def _compare(self, line: int, output: str, printed: str) -> None:
+        if not says(output, printed):
             pytest.fail(
-                f"{self._page}:{line} shows\n\n{shown}\n\nbut this was printed:\n\n{printed}", pytrace=False
+                f"{self._page}:{line} shows\n\n{output}\n\nbut this was printed:\n\n{printed}", pytrace=False
             )

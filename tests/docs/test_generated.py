@@ -24,8 +24,8 @@ def generate(*args: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_generated_files_are_fresh() -> None:
     """Catalogue, command line and schema are what the code says they are."""
-    told = generate("--check")
-    assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
+    result = generate("--check")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 def test_a_stale_file_is_named(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_a_stale_file_is_named(tmp_path: Path) -> None:
     assert generate("--into", tmp_path).stdout == ""
     (tmp_path / FILES[1]).write_text("old")
     (tmp_path / FILES[2]).unlink()
-    told = generate("--check", "--into", tmp_path)
-    assert told.returncode == 1
-    assert told.stderr == "".join(f"{name} is stale: run python tools/generate.py\n" for name in FILES[1:3])
+    result = generate("--check", "--into", tmp_path)
+    assert result.returncode == 1
+    assert result.stderr == "".join(f"{name} is stale: run python tools/generate.py\n" for name in FILES[1:3])
     assert (tmp_path / FILES[1]).read_text() == "old"

@@ -62,14 +62,14 @@ def test_an_interval_has_one_unit(metric: MetricValue, text: str) -> None:
     assert format_interval(metric) == text
 
 
-def test_what_is_missing_is_told_by_cause() -> None:
+def test_missing_results_are_counted_by_cause() -> None:
     """Errors and skips are named; nothing missing is 0."""
     assert format_missing(MetricValue(0.5, 9)) == "0"
     assert format_missing(MetricValue(0.5, 9, errors=1)) == "1 error"
     assert format_missing(MetricValue(0.5, 9, errors=1200, skipped=3)) == "1,200 errors, 3 skipped"
 
 
-def test_bounds_are_told_when_more_than_a_trifle_is_missing() -> None:
+def test_bounds_are_shown_when_many_results_are_missing() -> None:
     """5 of 105 is a trifle, 2 of 10 is not; what has a unit has no bounds."""
     assert format_bounds(MetricValue(0.5, 100, errors=5, kind="rate")) == ""
     expected = "2 of 10 are missing: 0.400–0.600, depending on whether they fail or pass"

@@ -23,7 +23,7 @@ def test_a_report_is_saved_with_its_folders(
     reporter.save(mixed_report(), path)
     assert path.read_bytes() == reporter.generate(mixed_report()).encode("utf-8")
     assert path.read_bytes().endswith(b"\n")
-    assert [found.name for found in path.parent.iterdir()] == ["report"]
+    assert [result.name for result in path.parent.iterdir()] == ["report"]
 
 
 def test_a_path_may_be_a_string(tmp_path: Path) -> None:

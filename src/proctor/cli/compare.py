@@ -29,7 +29,7 @@ from proctor.cli.options import (
 @option("--markdown FILE", "Also write the comparison as Markdown.")
 @common_options
 def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool, **options: Any) -> None:
-    """Compare A with the reference B: better, worse, alike, or not enough evidence.
+    """Compare A with the reference B: better, worse, no relevant difference, or not enough evidence.
 
     A and B are runs: an id, the start of an id, a name, "latest", or a baseline; RUN@CONFIGURATION
     selects one configuration. Samples are paired by id. If the evaluators differ, metrics that

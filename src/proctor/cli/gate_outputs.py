@@ -52,12 +52,10 @@ class GateOutputs:
         return [*files, *outputs.report_paths(self._options["output"])]
 
     def set_report(self, report: EvalReport) -> None:
-        """Name the run that the gate is about."""
         self._report = report
         self.name = report.metadata.name if report.metadata else self.name
 
     def conclude(self, result: GateResult) -> int:
-        """Print and write the answer and return the exit code."""
         counts_as = self._options["inconclusive"]
         inconclusive = {"code": cli.INCONCLUSIVE, "pass": 0, "fail": cli.FAILED}[counts_as]
         code = {"pass": 0, "fail": cli.FAILED, "inconclusive": inconclusive}[result.verdict]

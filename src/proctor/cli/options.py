@@ -133,7 +133,6 @@ def redact_option(default: str | None = None) -> Decorator:
 
 
 def page_options(noun: str) -> Decorator:
-    """Return --limit and --offset of a list."""
     return combine(
         option("--limit N", f"Show at most N {noun}.", type=click.IntRange(min=0), default=20),
         option("--offset N", f"Skip the first N {noun}.", type=click.IntRange(min=0), default=0),
@@ -141,7 +140,6 @@ def page_options(noun: str) -> Decorator:
 
 
 def print_json(content: Any) -> None:
-    """Print a value as indented JSON."""
     from proctor.records import codec
 
     click.echo(codec.encode_pretty(content))
@@ -270,7 +268,6 @@ def parse_value(text: str) -> Any:
 
 
 def parse_share(text: str, where: str) -> float:
-    """Parse a share: 0.8 or 80%."""
     percent = read_percent(text)
     if percent is not None:
         return percent

@@ -96,7 +96,6 @@ def compare_configurations(report: EvalReport) -> list[Comparison]:
 
 
 def render_comparisons(comparisons: Sequence[Comparison], *, flips: int = FLIPS_SHOWN) -> str:
-    """Render comparisons as Markdown."""
     from proctor.reports.comparison import render_markdown
 
     return "\n".join(render_markdown(each, flips=flips) for each in comparisons)

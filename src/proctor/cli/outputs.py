@@ -115,7 +115,6 @@ def check_folder(folder: Path, option: str) -> None:
 
 
 def report_paths(folder: Path | None) -> list[Path]:
-    """Return the files that --output writes."""
     return [] if folder is None else [folder / name for name in REPORTS]
 
 

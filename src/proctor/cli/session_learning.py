@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli import options as cli
-from proctor.cli.judge_options import judge_options, judge_settings, replace_resume_fix
+from proctor.cli.session_scoring import judge_options, judge_settings, replace_resume_fix
 from proctor.errors import ConfigError, RunInterrupted
 from proctor.reports.format import format_count
 
@@ -151,11 +151,7 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
                 judged=judge_settings(options),
                 redact=options["redact"],
             ),
-            most=options["most"],
-            rounds=options["rounds"],
-            held_out=options["held_out"],
-            seed=options["seed"],
-            embedder=options["embedder"],
+            **{name: options[name] for name in ("most", "rounds", "held_out", "seed", "embedder")},
             scale=options["scale"] or DEFAULT_SCALE,
             proposed=proposed,
             save=save,

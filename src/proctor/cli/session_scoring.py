@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,23 +14,76 @@ import click
 
 from proctor.cli import options as cli
 from proctor.cli.evaluation import pattern_option
-from proctor.cli.judge_options import (
-    choose_judge,
-    judge_options,
-    judge_settings,
-    refuse_other_scale,
-    replace_resume_fix,
-)
-from proctor.errors import ConfigError, RunInterrupted
+from proctor.errors import ConfigError, Problem, ProctorError, RunInterrupted
 from proctor.reports.format import format_count
 
 if TYPE_CHECKING:
     from proctor.engine.start import RunControls
     from proctor.ports import RunView
     from proctor.records.report import EvalReport
+    from proctor.records.rubric import RubricSet
     from proctor.records.sample import Sample
     from proctor.reports.rubric_files import FileNames, ResultFiles
     from proctor.wiring.prepare import Evaluation
+
+JUDGE_VARIABLE = "PROCTOR_JUDGE"
+JUDGE_HELP = f"Score with this model, written provider:model. Default: ${JUDGE_VARIABLE}."
+RESUME = "resume the run"
+
+
+def judge_options(judge_help: str = JUDGE_HELP) -> cli.Decorator:
+    return cli.combine(
+        cli.option("--judge MODEL", judge_help),
+        cli.option(
+            "--scale LOW HIGH",
+            "Score on this scale if the rubrics name none. Default: 1 5.",
+            type=float,
+            nargs=2,
+            callback=_check_scale,
+        ),
+        cli.option("--llm-temperature T", "Call the judge with this temperature.", default=0.1),
+        cli.option("--llm-max-tokens N", "Limit each answer of the judge to N tokens.", default=1024),
+        cli.option("--timeout SECONDS", "Stop scoring a rubric after this time.", default=60.0),
+        cli.option(
+            "--max-concurrent N",
+            "Run up to N judge calls concurrently, over all sessions and rubrics.",
+            type=click.IntRange(1),
+            default=10,
+        ),
+    )
+
+
+def _check_scale(_context: Any, _option: Any, scale: tuple[float, float] | None) -> Any:
+    if scale and not scale[0] < scale[1]:
+        low, high = sorted(scale)
+        fix = f"--scale {low:g} {high:g}" if low < high else "--scale 1 5"
+        raise ConfigError("the lowest score comes first", where="--scale", fix=fix)
+    return scale
+
+
+def judge_settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings for calls of the judge; report all faults at once."""
+    problems = list(_find_problems(options))
+    if problems:
+        raise ConfigError("some options are invalid", problems=problems)
+    settings = {
+        "temperature": options["llm_temperature"],
+        "max_tokens": options["llm_max_tokens"],
+        "timeout": options["timeout"],
+    }
+    return {**settings, "scale": options["scale"]} if options["scale"] else settings
+
+
+def _find_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
+    for name, least, expected in (
+        ("--llm-temperature", 0.0, "a number from 0 up"),
+        ("--llm-max-tokens", 1.0, "a whole number from 1 up"),
+        ("--timeout", math.ulp(0.0), "seconds, more than 0"),
+    ):
+        value = options[name.strip("-").replace("-", "_")]
+        if not least <= value < math.inf:
+            yield Problem(name, f"expected {expected}, found {value:g}")
+
 
 id_option = cli.option("--id ID", "Select a session if there are several.", into="session_id")
 log_format_option = cli.option(
@@ -128,12 +183,43 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
         files.set_run(view)
         return contextlib.nullcontext() if display is None else display(view)
 
-    report = _run(evaluation, options, _build_controls(options, watch=watch, heard=files.heard))
+    report = _run(evaluation, options, _build_controls(options, watch=watch, heard=files.add_result))
     summary = files.finish(report)
     message = f"wrote {output_dir / SUMMARY_FILE} and {format_count(len(files), 'result')}"
     _show_outcome(report, options, summary, message)
     _warn_of_other_runs(files, output_dir)
     return 0 if summary["details"]["sessions_scored"] else cli.TROUBLE
+
+
+@contextlib.contextmanager
+def replace_resume_fix(describe: Callable[[], str]) -> Iterator[None]:
+    """Replace "resume the run" in the fix of an error, for commands that resume in another way."""
+    try:
+        yield
+    except ProctorError as stopped:
+        stopped.fix = stopped.fix.replace(RESUME, describe())
+        raise
+
+
+def refuse_other_scale(rubrics: RubricSet, scale: tuple[float, float] | None) -> None:
+    """Reject --scale when the rubric file names another scale: its criteria are written for that."""
+    if scale and rubrics.scale is not None and tuple(rubrics.scale) != tuple(scale):
+        low, high = rubrics.scale
+        raise ConfigError(
+            f"the rubrics are written for a scale from {low:g} to {high:g}",
+            where="--scale",
+            fix="leave it out, or change `scale` and the criteria in a copy of the file",
+        )
+
+
+def choose_judge(option: str | None) -> str:
+    model = option or os.environ.get(JUDGE_VARIABLE)
+    if not model:
+        raise ConfigError(
+            "no judge is named",
+            fix=f"add --judge provider:model, or set {JUDGE_VARIABLE}; `proctor models` lists models",
+        )
+    return model
 
 
 def _check_output(output: Path | None, session: Path, options: dict[str, Any]) -> None:

@@ -109,7 +109,6 @@ def _render_row(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _describe_session(name: str, session: ImportedSession) -> Iterator[tuple[str, Any]]:
-    """Yield the lines above a transcript."""
     yield "session", name
     if name != session.id:
         yield "recorded as", session.id

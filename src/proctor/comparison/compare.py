@@ -66,7 +66,6 @@ class OptionChange(NamedTuple):
     b_value: str
 
     def describe(self, a: str, b: str) -> str:
-        """Describe the change, with the names of both runs."""
         if max(len(self.a_value), len(self.b_value)) > MAX_VALUE_LENGTH:
             return f"{self.path} differs"
         return f"{self.path} is {self.a_value} in {a} and {self.b_value} in {b}"
@@ -143,7 +142,6 @@ class EvaluatorChanges(NamedTuple):
         return any(metric == name or metric.startswith(f"{name}.") for name in self.changed)
 
     def describe(self, a: str, b: str) -> Iterator[str]:
-        """Describe each change in a sentence."""
         for run, names in ((a, self.only_a), (b, self.only_b)):
             if names:
                 yield f"only {run} has the evaluator{'s' * (len(names) > 1)} {', '.join(names)}"
@@ -171,7 +169,6 @@ class EvaluatorChanges(NamedTuple):
 
 
 def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
-    """Find how the evaluators of two runs differ."""
     specs_a, specs_b = ({spec.name: spec for spec in run.evaluators} for run in (a, b))
     shared = [name for name in specs_a if name in specs_b]
     options = {name: diff_evaluators(specs_a[name], specs_b[name]) for name in shared}
@@ -363,7 +360,6 @@ def _find_notes(a: Side, b: Side) -> Iterator[str]:
 
 
 def describe_incomplete_run(name: str, run: RunMetadata) -> Iterator[str]:
-    """Describe why a run does not have all its results."""
     if run.status != "completed":
         yield f"{name} is not complete ({run.status}): its first results may differ from the rest"
     if run.stopped_early is not None:

@@ -41,7 +41,6 @@ class Coverage(NamedTuple):
         return _exceeds_limit(self.lost, self.b) or _exceeds_limit(self.gained, self.a)
 
     def describe(self, a: str, b: str) -> str:
-        """Say how many trials were judged on each side."""
         first = f"{self.a:,} of {self.of:,} {self.unit} in {a}"
         return f"{self.evaluator} judged {first}, and {self.b:,} of {self.of:,} in {b}"
 

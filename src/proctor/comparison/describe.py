@@ -168,7 +168,6 @@ def describe_count(metric: MetricValue | None) -> str:
 
 
 def describe_flips(lost: int, limit: int) -> str:
-    """Say how many samples were lost, and how many may be."""
     return f"{format_count(lost, 'sample')} {'was' if lost == 1 else 'were'} lost, at most {limit} may be"
 
 

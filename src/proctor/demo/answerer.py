@@ -1,7 +1,7 @@
 """A question answerer without a model: it finds a passage and quotes one sentence of it.
 
 The ranking "overlap" counts common words; "bm25" ignores stop words, stems the others, and gives
-rare words more weight. The eval file in this folder compares the two.
+rare words more weight. The eval file in this folder compares the two with the evaluators below.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import msgspec
 from proctor.core import resources
 from proctor.errors import TargetError, suggest_name
 from proctor.records import codec
+from proctor.records.sample import Sample
+from proctor.records.score import Score
 
 SATURATION, LENGTH_SHARE = 1.2, 0.75  # k1 and b of BM25, at their usual values
 
@@ -110,7 +112,6 @@ class Passage(msgspec.Struct, frozen=True):
 
     @property
     def sentences(self) -> list[str]:
-        """The sentences of the text."""
         return re.split(r"(?<=[.?!])\s+", self.text)
 
 
@@ -167,3 +168,18 @@ def knowledge() -> tuple[Passage, ...]:
 def passage_index() -> Bm25:
     """Return the BM25 index of the passages, built once."""
     return Bm25([terms(p.title) * TITLE_WEIGHT + terms(p.text) for p in knowledge()])
+
+
+def cites_source(output: str, sample: Sample[str, str]) -> Score:
+    """Passes if the answer cites the right passage, or nothing if there is none."""
+    match = re.search(r"\[([^\]]+)\]$", output)
+    cited = match[1] if match else None
+    if cited == sample.context:
+        return Score(1.0, True)
+    reason = f"cites {cited or 'nothing'}; the answer is in {sample.context or 'no passage'}"
+    return Score(0.0, False, reason)
+
+
+def brief(output: str, *, limit: int = 20) -> float:
+    """Scores brevity: 1 up to `limit` words, 0.5 at twice as many."""
+    return min(1.0, limit / max(1, len(output.split())))

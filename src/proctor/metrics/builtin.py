@@ -30,7 +30,6 @@ class SuccessRateMetric:
     name = "success_rate"
 
     def compute(self, results: Results) -> MetricValue:
-        """Compute the rate over all results."""
         return compute_outcome_rate(results, {**dict.fromkeys(OUTCOMES, 1.0), "error": 0.0})
 
 
@@ -45,7 +44,6 @@ class PassRateMetric:
         self.name = "pass_rate" if evaluator_name is None else f"{label or evaluator_name}.pass_rate"
 
     def compute(self, results: Results) -> MetricValue:
-        """Compute the rate over the verdicts."""
         column = results.column(self.evaluator_name)
         if column.clusters is not None:
             flags = array("d", list(column.passes))
@@ -63,7 +61,6 @@ class StrictPassRateMetric:
     name = "strict_pass_rate"
 
     def compute(self, results: Results) -> MetricValue:
-        """Compute the rate over all results that were not skipped."""
         skipped = results.outcomes().count(OUTCOMES.index("skipped"))
         counted = {outcome: float(outcome == "passed") for outcome in OUTCOMES}
         del counted["skipped"]
@@ -83,7 +80,6 @@ class MeanScoreMetric:
         self.name = "mean_score" if evaluator_name is None else name
 
     def compute(self, results: Results) -> MetricValue:
-        """Compute the mean over the verdicts; errors and skips are left out and counted."""
         return estimate_mean(results.column(self.evaluator_name))
 
 
@@ -102,7 +98,6 @@ class AccuracyMetric:
         self.name = f"{evaluator_name}.accuracy"
 
     def compute(self, results: Results) -> MetricValue:
-        """Compute the rate over the verdicts."""
         column = results.column(self.evaluator_name)
         flags = array("d", (value >= self.threshold for value in column.values))
         if column.clusters is not None:
@@ -118,7 +113,6 @@ class ScoreDistributionMetric:
         self.name = label or evaluator_name
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        """Compute the percentiles of the verdicts, interpolated linearly."""
         column = results.column(self.evaluator_name)
         values = quantiles(column.values, [percent / 100 for percent in PERCENTILES])
         n = len(column.values)
@@ -140,7 +134,6 @@ class LatencyMetric:
     name = "latency_ms"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        """Compute the four numbers over all trials."""
         column = results.latencies()
         n = len(column.values)
         p50, p95, longest = quantiles(column.values, (0.5, 0.95, 1.0))
@@ -161,7 +154,6 @@ class TokensMetric:
     name = "tokens"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        """Compute the mean and the total."""
         column = results.tokens()
         return {
             "mean": estimate_mean(column, unit="tokens"),
@@ -178,7 +170,6 @@ class CostMetric:
     name = "cost"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        """Compute the mean and the total; None if no trial has a known cost."""
         spent = results.spent() or [None] * len(results)
         known = [each is not None and each.cost is not None for each in spent]
         costs = array("d", (each.cost for each in spent if each and each.cost is not None))
@@ -200,7 +191,6 @@ class JudgesMetric:
     name = "judges"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        """Compute the two totals over the results with a known usage."""
         known = [each for each in results.spent() or () if each is not None]
         tokens = [each.judge_tokens for each in known if each.judge_tokens is not None]
         costs = [each.judge_cost for each in known if each.judge_cost is not None]
@@ -229,7 +219,6 @@ class RubricTotalMetric:
         self._columns = columns
 
     def compute(self, results: Results) -> MetricValue:
-        """Compute the mean with its interval, limited to the scale."""
         totals, skipped, partial = [], 0, 0
         for result in results:
             total = compute_total(result.scores, self._columns)

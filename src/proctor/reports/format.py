@@ -14,8 +14,12 @@ from proctor.records.metric import MetricValue
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
 
 DASH = "—"
+# Replaces a space at which a line must not break; rich breaks at any other space.
+NO_BREAK = "\ue000"
 MISSING_SHARE_MENTIONED = 0.05
 _LINE_END = re.compile("\r\n|[\r\u2028\u2029]")
 # Control characters can move a terminal's cursor, and direction marks can reorder a line.
@@ -125,6 +129,23 @@ def _format_number(value: float, metric: MetricValue) -> str:
     return f"{value:.1f}" if metric.unit and abs(value) >= 10 else f"{value:.3g}"
 
 
+def styled_text(content: str, style: str = "", *, limit: int = 1000, wrap: bool = True) -> Text:
+    """Return one line for the terminal, without markup and control characters; the indent stays."""
+    from rich.text import Text
+
+    indent = " " * (len(content) - len(content.lstrip(" ")))
+    text = indent + single_line(content, limit).replace(" %", f"{NO_BREAK}%")
+    return Text(text, style=style, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis")
+
+
+def new_table(gap: int = 1, *, left: int = 1) -> Table:
+    """Return an empty table with a line below its headings."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    return Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, gap, 0, left))
+
+
 def print_rendered(render: Callable[[int, bool], str], file: TextIO | None = None) -> None:
     """Print what `render(width, color)` returns for the terminal's width and colors."""
     from rich.console import Console
@@ -150,7 +171,7 @@ def render_parts(parts: Iterable[RenderableType], width: int, color: bool) -> st
     )
     with console.capture() as captured:
         console.print(Group(*parts))
-    return "".join(text.rstrip() + "\n" for text in captured.get().splitlines())
+    return "".join(text.rstrip() + "\n" for text in captured.get().replace(NO_BREAK, " ").splitlines())
 
 
 # An underscore inside a word and a lone & have no meaning in Markdown.

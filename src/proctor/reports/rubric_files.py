@@ -92,7 +92,6 @@ class BatchSummary:
         self._judging = rubrics.JudgeUsage()
 
     def add(self, result: EvalResult) -> None:
-        """Count one session."""
         self._sessions += 1
         cluster = find_cluster(result)
         total = compute_total(result.scores, self._columns)
@@ -296,10 +295,9 @@ class ResultFiles:
         self._run_id, self._resumed = view.run_id, view.resumed
 
     def name(self, session_id: str) -> str:
-        """Return the name of a session's file."""
         return self._names.of(session_id) + RESULT_SUFFIX
 
-    def heard(self, result: EvalResult) -> None:
+    def add_result(self, result: EvalResult) -> None:
         """Write the result of one session."""
         if not self._written:
             # An older summary describes other results.
@@ -309,7 +307,6 @@ class ResultFiles:
         self.failed += content.get("rubrics_failed", 0)
 
     def describe_progress(self, _outcomes: Any = None) -> list[str]:
-        """Describe the progress of the batch."""
         return [f"{self.scored} scored", f"{format_count(self.failed, 'rubric')} failed"]
 
     def finish(self, report: EvalReport) -> dict[str, Any]:
@@ -397,5 +394,4 @@ def _read_details(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write indented JSON to a file, atomically."""
     files.write_file(path, [codec.encode_pretty(content), b"\n"])

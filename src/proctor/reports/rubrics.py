@@ -50,7 +50,6 @@ class JudgeUsage(msgspec.Struct, frozen=True):
         )
 
     def content(self) -> dict[str, Any]:
-        """Return the content of `judging` in a file."""
         content: dict[str, Any] = dict(codec.plain(self.usage))
         if self.answers:
             content |= {"answers": self.answers, "from_history": self.from_history}
@@ -60,12 +59,10 @@ class JudgeUsage(msgspec.Struct, frozen=True):
 
 
 def judge_usage_of_result(result: EvalResult) -> JudgeUsage:
-    """Add up the judge usage of one result."""
     return sum((judge_usage_of_session(session) for session in result.sessions.values()), JudgeUsage())
 
 
 def judge_usage_of_session(session: Session) -> JudgeUsage:
-    """Add up the judge usage of one session with a model."""
     calls = session[ModelCall]
     answered = [call for call in calls if "error" not in call.details]
     cached = sum(bool(call.details.get("cached")) for call in answered)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,14 @@ from math import ceil, floor, log10
 from typing import NamedTuple
 
 from proctor.records.metric import MetricValue, Trend, TrendPoint
-from proctor.reports.format import format_count, format_interval, format_metric, single_line
+from proctor.reports.format import (
+    format_count,
+    format_interval,
+    format_metric,
+    render_parts,
+    single_line,
+    styled_text,
+)
 from proctor.reports.listing import align_columns
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -56,9 +62,7 @@ def render_sparkline(trend: Trend) -> str:
 
 def render_table(trend: Trend) -> str:
     """Return one row for each run and configuration, oldest first."""
-    from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     grid = Table(box=None, pad_edge=False)
     headings = ["date", "run", "configuration", "value", "95 % interval", "n"]
@@ -67,28 +71,20 @@ def render_table(trend: Trend) -> str:
     for heading in headings:
         right = heading in ("value", "95 % interval", "n")
         grid.add_column(heading, justify="right" if right else "left", no_wrap=True)
-    for label, point in labeled_points(trend):
+    labels = {id(point): label for label, points in trend.series.items() for point in points}
+    for point in trend.points:
         value = point_metric(point, trend)
         cells = (
             point.date.strftime("%Y-%m-%d %H:%M"),
             point.run_id,
-            label,
+            labels[id(point)],
             format_metric(value),
             format_interval(value),
             f"{point.n:,}",
             point.unfinished,
         )
-        grid.add_row(*(Text(single_line(cell, LABEL_LIMIT)) for cell in cells[: len(headings)]))
-    console = Console(file=io.StringIO(), width=200, highlight=False, _environ={})
-    with console.capture() as captured:
-        console.print(grid)
-    return "\n".join(text.rstrip() for text in captured.get().splitlines())
-
-
-def labeled_points(trend: Trend) -> list[tuple[str, TrendPoint]]:
-    """Return every point with its label, in the order of the trend."""
-    labels = {id(point): label for label, points in trend.series.items() for point in points}
-    return [(labels[id(point)], point) for point in trend.points]
+        grid.add_row(*(styled_text(cell, limit=LABEL_LIMIT) for cell in cells[: len(headings)]))
+    return render_parts([grid], 200, color=False).rstrip("\n")
 
 
 def point_metric(point: TrendPoint, trend: Trend) -> MetricValue:

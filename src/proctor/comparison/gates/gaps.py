@@ -48,7 +48,6 @@ class Gap(NamedTuple):
         return self.missing > allowed + 1e-9
 
     def describe(self, where: str) -> str:
-        """Describe what is missing."""
         if self.evaluator:
             judged = f"{self.evaluator} judged {self.of - self.missing:,} of {self.of:,}"
             reason = f" (most frequent reason: {self.reason})" if self.reason else ""
@@ -146,7 +145,6 @@ def find_worst_gap(report: EvalReport, metric: str, limit: float = DEFAULT_MAX_M
 
 
 def find_worst_metric(report: EvalReport) -> tuple[str, Gap]:
-    """Find the metric of a run with the largest gap."""
     gaps = {metric: find_worst_gap(report, metric) for metric in report.metrics}
     return max(gaps.items(), key=lambda item: item[1].missing, default=("", Gap(0, 0)))
 
