@@ -130,7 +130,7 @@ def test_run_and_show_compare_each_configuration_with_the_baseline(runs: Project
         (("new", "main", "--metric", "pas_rate"), "did you mean 'pass_rate'?"),
         (("new", "main", "--configuration", "x"), "has no configuration 'x'"),
         (("new", "main", "--min-difference", "much"), "expected a number such as 0.8 or 80%"),
-        (("new", "main", "--min-difference", "5"), "must be from 0 to below 1, got 5"),
+        (("new", "main", "--min-difference", "5"), "--min-difference: the smallest relevant difference"),
         (("a", "b", "--run", "new"), "has no configuration 'a'"),
         (("new",), "Missing argument 'B'"),
     ],
