@@ -270,10 +270,8 @@ def test_workers_and_a_cluster_are_not_both(project: Project, address: str) -> N
 
 def test_a_run_that_no_worker_answers_says_so(project: Project, address: str) -> None:
     """Exit code 3 after the patience it was given; it can be resumed."""
-    began = time.monotonic()
     result = project.proctor("run", "eval.yaml", "-q", "--workers", address, "--patience", "0.5")
     assert result.code == 3
-    assert time.monotonic() - began < 20
     assert "error: no worker has answered for" in result.err
     assert "start workers on" in result.err
     with worker(project.folder, "eval.yaml", "--requests", address) as item:

@@ -16,7 +16,7 @@ import pytest
 
 from proctor.testing import RedisServer
 
-LONG = 30.0
+LONG = 120.0
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from tests.docs.blocks import Block, commands_of, says
 # Commands without pipes, redirections and variables; a worker sets signal handlers.
 SIMPLE = re.compile(r"proctor (?!worker)[^|&;<>$`*~#]*")
 WIDTH = "100"
-SECONDS = 60
+SECONDS = 180
 
 
 class Performance:

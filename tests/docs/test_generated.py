@@ -19,7 +19,7 @@ FILES = [
 
 def generate(*args: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, ROOT / "tools" / "generate.py", *args]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
 def test_generated_files_are_fresh() -> None:

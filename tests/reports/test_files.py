@@ -72,7 +72,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
     reader.start()
     files.write_file(pipe, [b"a", b"b"])
-    reader.join(timeout=10)
+    reader.join(timeout=60)
     assert received == [b"ab"]
     assert pipe.is_fifo()
 
