@@ -18,8 +18,12 @@ import pytest
 from proctor.cli.main import run_cli
 from tests.docs.blocks import Block, commands_of, says
 
-# Commands without pipes, redirections and variables; a worker sets signal handlers.
-SIMPLE = re.compile(r"proctor (?!worker)[^|&;<>$`*~#]*")
+# Commands that need no shell: KEY=value proctor … 2>/dev/null; echo "exit code $?". A worker sets signal
+# handlers, so it gets a process of its own.
+SIMPLE = re.compile(
+    r"(?P<variables>(?:[A-Z_]+=[\w.]+ )*)proctor (?!worker)(?P<arguments>[^|&;<>$`*~#]*?)"
+    r"(?P<is_silent> 2>/dev/null)?(?P<shows_code>; echo \"exit code \$\?\")?"
+)
 WIDTH = "100"
 SECONDS = 180
 
@@ -78,8 +82,8 @@ class Performance:
                 self._compare(block.line, command.shown, self._shell(command.typed))
 
     def _shell(self, command: str) -> str:
-        if SIMPLE.fullmatch(command):
-            return self._in_process(shlex.split(command)[1:])
+        if match := SIMPLE.fullmatch(command):
+            return self._in_process(match)
         replacement = Path(sys.executable).parent
         search = f"{replacement}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
@@ -94,17 +98,25 @@ class Performance:
         )
         return done.stdout
 
-    def _in_process(self, arguments: list[str]) -> str:
+    def _in_process(self, command: re.Match[str]) -> str:
         """Run a `proctor` command here: a new process would only import everything again."""
         for name, module in list(sys.modules.items()):
             if str(self._root) in str(getattr(module, "__file__", None)):
                 del sys.modules[name]
-        self._monkeypatch.chdir(self._folder)
-        self._monkeypatch.setenv("NO_COLOR", "1")
-        self._monkeypatch.setenv("COLUMNS", WIDTH)
-        output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-            run_cli(arguments)
+        output, hidden = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+        errors = hidden if command["is_silent"] else output
+        variables = dict(text.split("=") for text in command["variables"].split())
+        with (
+            self._monkeypatch.context() as patch,
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(errors),
+        ):
+            patch.chdir(self._folder)
+            for name, value in {"NO_COLOR": "1", "COLUMNS": WIDTH, **variables}.items():
+                patch.setenv(name, value)
+            code = run_cli(shlex.split(command["arguments"]))
+            if command["shows_code"]:
+                print(f"exit code {code}")
         output.seek(0)
         return output.read()
 

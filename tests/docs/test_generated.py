@@ -6,14 +6,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+
 from tests.docs.blocks import ROOT
 
+NAMESPACES = ("datasets", "evaluators", "mailboxes", "metrics", "models", "reports", "targets", "testing")
 FILES = [
     "docs/catalogue.md",
     "docs/cli.md",
     "docs/conformance.md",
     "src/proctor/schemas/eval.schema.json",
     "src/proctor/schemas/rubrics.schema.json",
+    "src/proctor/__init__.pyi",
+    "src/proctor/judges.pyi",
+    *(f"src/proctor/{name}/__init__.pyi" for name in NAMESPACES),
 ]
 
 
@@ -29,7 +34,7 @@ def test_generated_files_are_fresh() -> None:
 
 
 def test_a_stale_file_is_named(tmp_path: Path) -> None:
-    """A file that differs, or is missing, fails the check and is written anew without it."""
+    """A file that differs or is missing fails the check, and is written without `--check`."""
     assert generate("--into", tmp_path).stdout == "".join(f"wrote {name}\n" for name in FILES)
     assert generate("--into", tmp_path).stdout == ""
     (tmp_path / FILES[1]).write_text("old")
