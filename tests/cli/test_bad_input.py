@@ -1,4 +1,4 @@
-"""Bad input: one screen that says what, where and how to mend it; exit code 2; nothing written."""
+"""Bad input: one screen that says what is wrong, where, and how to fix it; exit code 2; nothing written."""
 
 from __future__ import annotations
 

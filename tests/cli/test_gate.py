@@ -229,7 +229,7 @@ def test_without_a_seed_the_order_is_random(exam: Project) -> None:
 
 
 def test_every_configuration_is_gated(exam: Project) -> None:
-    """Those of one name are compared, and all must pass; one that is new is only told."""
+    """Configurations of one name are compared, and all must pass; a new one is only mentioned."""
     exam.write("eval.yaml", EVAL + CONFIGURATIONS)
     lose(exam, 0, "lost-short.txt")
     lose(exam, 0, "lost-long.txt")
@@ -287,7 +287,7 @@ def test_files_for_ci_are_written(exam: Project, monkeypatch: pytest.MonkeyPatch
 def test_a_summary_that_cannot_be_written_is_no_verdict(
     exam: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told on standard error, and the gate passes."""
+    """Standard error mentions it, and the gate passes."""
     run(exam, 0)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(exam.folder / "no" / "summary.md"))
     result = exam.proctor("gate", "latest", "--baseline", "main")

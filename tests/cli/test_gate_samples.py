@@ -72,7 +72,7 @@ def test_a_folder_that_grew_is_not_green_by_its_old_samples(exam: Project) -> No
     grouped = exam.proctor(*stored, "--unpaired")
     assert grouped.code == 1
     assert "two groups of 400 and 200 samples" in " ".join(grouped.out.split())
-    # A tenth is let be, and told.
+    # A tenth is allowed, and mentioned.
     samples(exam, "q", range(-22, 200))
     few = exam.proctor(*GATE)
     assert few.code == 0

@@ -123,16 +123,16 @@ def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_dates_without_a_zone_are_local() -> None:
     """A day begins at midnight here, and its last moment is a microsecond before the next."""
 
-    def told(text: str, *, last: bool = False) -> str:
+    def parse(text: str, *, last: bool = False) -> str:
         return parse_date(text, NOW, "--since", is_end=last).astimezone(UTC).isoformat()
 
     assert os.environ["TZ"] == "Asia/Tokyo"
-    assert told("2026-01-31") == "2026-01-30T15:00:00+00:00"
-    assert told("2026-01-31", last=True) == "2026-01-31T14:59:59.999999+00:00"
-    assert told("2026-01-31T14:30") == "2026-01-31T05:30:00+00:00"
-    assert told("2026-01-31 14:30", last=True) == "2026-01-31T05:30:00+00:00"
-    assert told("2026-01-31T14:30Z") == "2026-01-31T14:30:00+00:00"
-    assert told("2026-01-31T14:30+02:00") == "2026-01-31T12:30:00+00:00"
+    assert parse("2026-01-31") == "2026-01-30T15:00:00+00:00"
+    assert parse("2026-01-31", last=True) == "2026-01-31T14:59:59.999999+00:00"
+    assert parse("2026-01-31T14:30") == "2026-01-31T05:30:00+00:00"
+    assert parse("2026-01-31 14:30", last=True) == "2026-01-31T05:30:00+00:00"
+    assert parse("2026-01-31T14:30Z") == "2026-01-31T14:30:00+00:00"
+    assert parse("2026-01-31T14:30+02:00") == "2026-01-31T12:30:00+00:00"
     assert parse_date("2d", NOW, "--since") == NOW - timedelta(days=2)
     assert parse_date("5m", NOW, "--since") == NOW - timedelta(minutes=5)
     assert parse_date("36h", NOW, "--until", is_end=True) == NOW - timedelta(hours=36)
@@ -147,7 +147,7 @@ def test_baselines_are_shown_among_the_tags(project: Project, month: SQLiteHisto
 
 
 def test_prune_deletes_what_neither_limit_keeps(project: Project, month: SQLiteHistory) -> None:
-    """A dry run only tells; baselines and runs at work stay, and it is told why."""
+    """A dry run deletes nothing; baselines and running runs stay, with the reason."""
     month.set_baseline("main", "r40")
     dry = project.proctor("history", "prune", "--days", "10", "--dry-run")
     assert dry.out == snapshot("""\
@@ -268,7 +268,7 @@ def test_an_address_that_no_history_has_is_refused(
 
 
 def test_names_from_files_do_not_move_the_cursor(project: Project) -> None:
-    """Wherever they are told: on import, before a deletion and after it, as a baseline."""
+    """Wherever they are shown: on import, before and after a deletion, as a baseline."""
     evil = "ex\x1b[2Jam"
     kept(project, "r0", evil).set_baseline(evil, "r0")
     project.proctor("history", "export", "runs.jsonl")
@@ -425,7 +425,7 @@ def test_a_misspelt_subcommand_is_recognised(project: Project) -> None:
 
 
 def test_an_eval_file_says_how_long_its_runs_are_kept(project: Project) -> None:
-    """After each run what is over goes, of this name alone; slips are told."""
+    """After each run, older runs of this name are deleted; mistakes are reported."""
     old = kept(project, "old", days=5)
     kept(project, "quiz", "quiz", days=500)
     text = (project.folder / "eval.yaml").read_text()

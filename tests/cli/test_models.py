@@ -76,7 +76,7 @@ def test_check_asks_every_endpoint_that_has_a_key(project: Project, monkeypatch:
 def test_an_unreachable_endpoint_does_not_affect_the_others(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its error stands beside the answers of the others; the exit code is 3."""
+    """Its error is listed with the answers of the others; the exit code is 3."""
     with ModelServer(models=["small"]) as server:
         server.misbehave = lambda options: (
             Fault.status(403, body=f"no {KEY}".encode()) if options.wire == "openai" else None
@@ -162,7 +162,7 @@ def test_pull_of_what_is_there_prints_the_path(project: Project, monkeypatch: py
     ],
 )
 def test_what_is_misspelt_pulls_nothing(project: Project, args: list[str], result: str) -> None:
-    """The nearest word is told, and nothing is downloaded before."""
+    """The nearest name is suggested, and nothing is downloaded before."""
     answer = project.proctor("models", *args)
     assert answer.code == 2
     assert result in answer.err

@@ -105,7 +105,7 @@ def test_an_earlier_output_of_the_same_kind_is_written_over(stored: Project, doo
 
 
 def test_the_history_is_not_written_over_before_it_is_there(project: Project) -> None:
-    """Nor are the files beside it, in which its last changes are; wherever it is said to be."""
+    """Nor its write-ahead files, wherever the history is."""
     project.write("a.json", json.dumps(CHAT))
     project.write("judges.py", JUDGE)
     item = ("sessions", "evaluate", "--rubrics", "starter", "--session", "a.json", *JUDGED)

@@ -205,7 +205,7 @@ def test_set_says_everything_that_is_wrong_at_once(project: Project) -> None:
 
 
 def test_set_refuses_a_name_that_means_two_evaluators(project: Project) -> None:
-    """Two evaluators of one kind are told apart by their names."""
+    """Two evaluators of one kind are distinguished by their names."""
     project.write(
         "own.yaml",
         "dataset: data.jsonl\ntarget: app.py:shout\nevaluators:\n"

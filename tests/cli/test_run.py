@@ -216,7 +216,7 @@ def test_quiet_still_reports_that_nothing_was_scored(project: Project) -> None:
 
 
 def test_an_output_that_cannot_be_written_is_noticed_before_the_run(project: Project) -> None:
-    """A file in the place of the folder is told at once, and nothing is run."""
+    """A file in place of the folder is an error at once, and nothing is run."""
     project.write("taken", "x")
     result = project.proctor("run", "--output", "taken/out")
     assert result.code == 2
@@ -243,7 +243,7 @@ def test_a_target_that_cannot_be_imported_is_a_usage_error(project: Project, cod
 
 @pytest.mark.parametrize("least", ["nan", "80", "-1", "inf", "latency_ms.p95=100"])
 def test_a_threshold_that_means_nothing_is_refused(project: Project, least: str) -> None:
-    """A gate that could never fail, or never pass, is a slip."""
+    """A threshold that every run or no run reaches is an error."""
     result = project.proctor("run", "--fail-under", least)
     assert result.code == 2
     assert "fail_under" in result.err.replace("-", "_")
@@ -290,7 +290,7 @@ def test_a_parameter_that_is_a_text_is_taken_to_the_letter(project: Project, pat
 
 
 def test_options_that_mean_nothing_without_resume_are_refused(project: Project) -> None:
-    """--retry-errors alone would run, and pay for, everything anew."""
+    """--retry-errors alone would run, and pay for, everything again."""
     for option in ("--retry-errors", "--allow-changes"):
         result = project.proctor("run", option)
         assert result.code == 2

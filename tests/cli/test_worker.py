@@ -281,7 +281,7 @@ def test_a_run_that_no_worker_answers_says_so(project: Project, address: str) ->
 
 
 def test_a_worker_goes_on_where_nobody_listens(project: Project, address: str) -> None:
-    """Standard error is a pipe whose reader has gone: what is to be told is lost, and no more."""
+    """Standard error is a pipe whose reader has gone: only the log is lost."""
     requests = mailbox(address, EvalRequest)
     requests.send("garbage")
     requests.send(EvalRequest(Sample("s1", "word 1")), reply_to="answers")

@@ -1,4 +1,4 @@
-"""Samples of one id that are not the same sample: no pairs, and it is told."""
+"""Samples with one id and different contents are not paired, and a note says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two sides beside each other: differences, pairs, intervals, clusters, and two groups."""
+"""Two sides compared: differences, pairs, intervals, clusters, and two groups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NUMBER = st.integers(0, 4000).map(lambda eighths: eighths / 8)
 
 
 def test_the_example_of_the_specification() -> None:
-    """450 beside 500 tokens are -50, which is -10 %; one sample has no interval."""
+    """450 against 500 tokens are -50, which is -10 %; one sample has no interval."""
     result = sides_of_field(numbers(450), numbers(500))
     assert result.deltas == {"tokens": {"absolute": -50.0, "percentage": -10.0}}
     delta = result.fields["tokens"]
@@ -51,7 +51,7 @@ def test_the_interval_is_that_of_the_paired_t_test(pairs: list[tuple[float, floa
 @settings(max_examples=20)
 @given(st.lists(st.tuples(NUMBER, NUMBER), min_size=1, max_size=10))
 def test_swapping_turns_the_sign(pairs: list[tuple[float, float]]) -> None:
-    """b beside a is the opposite of a beside b: interval, effect and verdict included."""
+    """b against a is the opposite of a against b: interval, effect and verdict included."""
     first, second = (list(side) for side in zip(*pairs, strict=True))
     forward, back = (
         of_field(numbers(*item), numbers(*other)) for item, other in ((first, second), (second, first))
@@ -126,7 +126,7 @@ def test_without_pairs_the_sides_are_two_groups() -> None:
 
 
 def test_groups_of_yes_and_no_have_newcombes_interval() -> None:
-    """56 of 70 beside 48 of 80: Newcombe's own example."""
+    """56 of 70 against 48 of 80: Newcombe's own example."""
     first = numbers(*[1] * 56, *[0] * 14)
     second = {f"t{at}": float(at < 48) for at in range(80)}
     delta = of_field(first, second)
@@ -227,7 +227,7 @@ def test_a_side_that_names_no_clusters_takes_those_of_the_other() -> None:
     clusters = {f"s{at}": str(at // 5) for at in range(40)}
     values = numbers(*[float(at % 7) for at in range(40)])
     zeros = dict.fromkeys(values, 0.0)
-    result = Side("told", fields={"x": values}, clusters=clusters)
+    result = Side("clustered", fields={"x": values}, clusters=clusters)
     silent = Side("silent", fields={"x": zeros})
     assert compare(result, silent).fields["x"].clusters == 8
     assert compare(silent, result).fields["x"].clusters == 8

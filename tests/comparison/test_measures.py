@@ -45,7 +45,7 @@ def test_evaluators_that_are_swapped_leave_the_pass_rate_without_a_verdict() -> 
 
 
 def test_changes_can_be_accepted() -> None:
-    """Then it is only told."""
+    """Then it is only mentioned."""
     new, old = run("1", GRADED), run("2", RIGHT, GRADED)
     result = compare(side("new", 1.0, new), side("old", 0.0, old), accept_changes=True)
     assert result.answer.startswith("new is better than old: pass_rate 100.0 % against 0.0 %")
@@ -63,7 +63,7 @@ def test_a_score_does_not_compare_where_its_own_evaluator_was_changed() -> None:
 
 
 def test_bytecode_of_another_python_is_a_doubt_and_no_change() -> None:
-    """A baseline of a laptop is held against a run of the CI; what cannot be told is said."""
+    """A baseline of a laptop is compared with a run in CI; a note says what is unknown."""
     forward = msgspec.structs.replace(
         run("2", msgspec.structs.replace(GRADED, identity="9")), environment={**HERE, "python": "3.11.9"}
     )

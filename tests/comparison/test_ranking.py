@@ -204,7 +204,7 @@ def test_many_that_are_far_apart_are_decided() -> None:
 
 
 def test_an_unknown_order_is_refused_with_the_nearest() -> None:
-    """A misspelt order is told the right one."""
+    """A misspelt order gets a suggestion."""
     with pytest.raises(ConfigError, match="did you mean 'asc'"):
         rank("tokens", "ascc", {})
     with pytest.raises(ConfigError, match="choose one of: asc, desc"):

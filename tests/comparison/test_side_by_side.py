@@ -67,7 +67,7 @@ def test_runs_are_compared_by_any_reference(history: SQLiteHistory) -> None:
 
 
 def test_reports_are_compared_as_they_are(history: SQLiteHistory) -> None:
-    """What evaluate gives, what was looked up, and one beside a reference."""
+    """Reports from evaluate, from the history, and one compared with a reference."""
     how: dict[str, Any] = {"history": False, "progress": False}
     new = evaluate(answers(0), DATASET, ["exact_match"], name="fresh", **how)
     assert isinstance(new, FieldReport)
@@ -79,7 +79,7 @@ def test_reports_are_compared_as_they_are(history: SQLiteHistory) -> None:
 
 
 def test_reports_without_a_run(history: SQLiteHistory) -> None:
-    """Results alone are enough; two of one name are told apart."""
+    """Results alone are enough; two of one name are distinguished."""
 
     def report(right: bool) -> EvalReport:
         score = Score(float(right), right)

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-
 from tests.docs.blocks import ROOT
 
 NAMESPACES = ("datasets", "evaluators", "mailboxes", "metrics", "models", "reports", "targets", "testing")

@@ -52,7 +52,7 @@ def test_every_page_is_on_the_map() -> None:
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
-    """A missing file and a missing heading are both told, and a good link is not."""
+    """A missing file and a missing heading are both reported, and a good link is not."""
     page = tmp_path / "page.md"
     page.write_text("# One two!\n[a](#one-two) [b](#three) [c](no.md) [d](https://example.com)\n")
     assert broken_links(page) == ["#three", "no.md"]

@@ -147,7 +147,7 @@ def test_samples_of_one_cluster_are_refused() -> None:
 
 
 def test_one_configuration_is_judged() -> None:
-    """A named one is heard alone; with none named, a second one is refused."""
+    """Only the named one counts; without a name, a second one is rejected."""
     named = EarlyGate(dict.fromkeys(NAMES, 1.0), configuration="new")
     named.add_result(0, result("s0", 0.0, configuration="old"))
     assert named.sample_count == 0
@@ -177,7 +177,7 @@ def test_metrics_read_a_result_as_they_count_it(metric: str, numbers: list[float
 
 
 def test_other_metrics_are_refused() -> None:
-    """A latency has no bounds, and a misspelt name is told the right one."""
+    """A latency has no bounds, and a misspelt name gets a suggestion."""
     with pytest.raises(ConfigError, match=r"cannot stop early by 'latency_ms\.mean'"):
         make_metric_reader("latency_ms.mean", ["exact"])
     with pytest.raises(ConfigError, match=r"did you mean 'exact.mean'\?"):
@@ -203,7 +203,7 @@ def test_a_baseline_has_one_number_a_sample() -> None:
 
 
 def test_a_stored_run_gives_its_verdict_again() -> None:
-    """The results of a run, in the order of its dataset, are heard in the order of its seed."""
+    """The results of a run, in the order of its dataset, count in the order of its seed."""
     chance = random.Random(5)
     results = [result(name, float(chance.random() < 0.4)) for name in NAMES]
     baseline = dict.fromkeys(NAMES, 1.0)

@@ -43,7 +43,7 @@ def report(names: list[str], passed: bool, *, shuffle: int | None = SEED) -> Fie
 
 
 def run_gate(demand: GateConfig, new: list[EvalResult], *, passed: bool = True) -> EarlyGate:
-    """A gate that has heard a run, whose samples come in turn."""
+    """A gate that has counted a run, whose samples come in turn."""
     gate = make_early_gate(demand, results(NAMES, passed), ["exact"])
     for turn, item in enumerate(new):
         gate.add_result(turn, item)
@@ -55,7 +55,7 @@ def pair(new: FieldReport, old: FieldReport) -> tuple[Side, Side]:
 
 
 def test_the_verdict_comes_with_what_it_saved() -> None:
-    """Nine are heard when it is settled, eleven were begun: 389 of 400 are saved."""
+    """Nine count when it is decided, eleven were started: 389 of 400 are saved."""
     new, old = report(IN_TURN[:11], False), report(NAMES, True, shuffle=None)
     gate = run_gate(CONFIG, results(IN_TURN[:11], False))
     result = conclude_early_gate(gate, pair(new, old), new, baseline="main", notes=["a word"])
@@ -101,7 +101,7 @@ def test_a_run_that_was_not_shuffled_is_not_judged_so() -> None:
 
 
 def test_runs_without_a_common_sample_are_refused() -> None:
-    """Nothing was decided, for nothing was heard."""
+    """Nothing was decided, because no result counted."""
     new, old = report(["x", "y"], False), report(NAMES, True, shuffle=None)
     gate = run_gate(CONFIG, results(["x", "y"], False))
     with pytest.raises(ConfigError, match="no sample in common"):
@@ -127,7 +127,7 @@ def test_what_part_of_a_run_cannot_answer_is_refused(demand: GateConfig, message
 
 
 def test_the_number_of_samples_may_be_unknown_or_limited() -> None:
-    """What is saved is told of what would have been run."""
+    """The number of saved samples refers to those that would have run."""
     new, old = report(IN_TURN[:11], False), report(NAMES, True, shuffle=None)
     gate = run_gate(CONFIG, results(IN_TURN[:11], False))
     assert new.metadata is not None

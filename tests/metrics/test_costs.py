@@ -49,7 +49,7 @@ def test_tokens_cover_the_trials_with_known_usage() -> None:
 
 
 def test_unknown_usage_is_not_zero_tokens() -> None:
-    """Ruling 1: where nobody told, both numbers are None with n = 0."""
+    """Ruling 1: without known usage, both numbers are None with n = 0."""
     result = TokensMetric().compute(ResultList([used("a", None)]))
     assert result["mean"] == MetricValue(None, 0, skipped=1, kind="mean", unit="tokens")
     assert result["total"] == MetricValue(None, 0, skipped=1, kind="count", unit="tokens")
@@ -80,7 +80,7 @@ def test_clustered_trials_without_usage_have_no_tokens() -> None:
 
 
 def test_only_some_clustered_trials_have_known_usage() -> None:
-    """The mean rests on those that told; the others are counted."""
+    """The mean covers trials with known usage; the others are counted."""
     trials = [used(name, 10 if name == "a" else None, epoch=e).trial for name in "ab" for e in (0, 1)]
     results = ResultList([EvalResult(trial, {"exact": Score(1.0, True)}) for trial in trials])
     result = TokensMetric().compute(results)["mean"]

@@ -21,7 +21,7 @@ def test_the_success_rate_is_of_all_results() -> None:
 
 @pytest.mark.parametrize("metric", [PassRateMetric(), PassRateMetric("exact")])
 def test_the_pass_rate_covers_verdicts_and_counts_errors_separately(metric: PassRateMetric) -> None:
-    """Ruling 3: three of four verdicts passed; two errors and a skip are counted beside it."""
+    """Ruling 3: three of four verdicts passed; two errors and a skip are counted separately."""
     result = metric.compute(mixed())
     assert result == MetricValue(3 / 4, 4, 2, 1, wilson_interval(3, 4), kind="rate")
 

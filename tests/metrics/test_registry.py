@@ -223,6 +223,6 @@ async def asynchronous(results: Results) -> float:
     ],
 )
 def test_what_is_no_metric_is_refused_when_registered(given: Any, message: str) -> None:
-    """Classes, numbers, nameless objects and async functions are told apart from metrics."""
+    """Classes, numbers, nameless objects and async functions are distinguished from metrics."""
     with pytest.raises(EvaluatorError, match=message):
         MetricRegistry().register(given)

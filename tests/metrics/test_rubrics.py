@@ -1,4 +1,4 @@
-"""The total of rubrics over a run: on its scale, what failed told from what was skipped."""
+"""The total of rubrics over a run: on its scale, with failed and skipped sessions counted separately."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def test_only_what_there_is() -> None:
 
 
 def test_clusters_and_too_few_of_them_are_mentioned() -> None:
-    """How many there are, and where nothing can be told for want of them."""
+    """How many there are, and where there are too few for a verdict."""
     item = example().metrics["pass_rate"]
     clustered = msgspec.structs.replace(item, clusters=40)
     assert "paired by sample, in 40 clusters" in render_comparison(example(metrics={"pass_rate": clustered}))

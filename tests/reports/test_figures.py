@@ -58,7 +58,7 @@ def test_a_figure_has_the_digits_that_matter(metric: MetricValue, text: str) -> 
     ],
 )
 def test_an_interval_has_one_unit(metric: MetricValue, text: str) -> None:
-    """Two ends, one unit, and no minus beside a dash."""
+    """Two ends, one unit, and no minus next to a dash."""
     assert format_interval(metric) == text
 
 
@@ -70,7 +70,7 @@ def test_missing_results_are_counted_by_cause() -> None:
 
 
 def test_bounds_are_shown_when_many_results_are_missing() -> None:
-    """5 of 105 is a trifle, 2 of 10 is not; what has a unit has no bounds."""
+    """5 of 105 is few, 2 of 10 is not; a metric with a unit has no bounds."""
     assert format_bounds(MetricValue(0.5, 100, errors=5, kind="rate")) == ""
     expected = "2 of 10 are missing: 0.400–0.600, depending on whether they fail or pass"
     assert format_bounds(MetricValue(0.5, 8, errors=1, skipped=1, kind="mean")) == expected

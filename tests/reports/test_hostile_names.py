@@ -56,7 +56,7 @@ def run(history: SQLiteHistory, configurations: int) -> EvalReport:
 def stored(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, EvalReport, EvalReport]:
-    """Two runs of the same, with one configuration, a few, or more than fit beside each other."""
+    """Two runs of the same, with one configuration, a few, or more than fit side by side."""
     path = tmp_path_factory.mktemp("evil") / "h.db"
     history = SQLiteHistory(path)
     reports = [run(history, request.param) for _ in range(2)]

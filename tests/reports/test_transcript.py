@@ -75,7 +75,7 @@ user (grader):
 
 
 def test_an_imported_log_is_pleasant_to_read() -> None:
-    """A call is told once with its result, thoughts without their signature, the rest in short."""
+    """A call is shown once with its result, thoughts without their signature, the rest briefly."""
     call = ToolCall("read", {"path": "a.txt"}, call_id="1")
     session = Session(
         [
@@ -112,7 +112,7 @@ assistant:
 
 
 def test_an_id_that_is_used_again_hides_nothing() -> None:
-    """A later call that never ran, and a second answer, are told although their id is known."""
+    """A later call that never ran, and a second answer, are shown although their id is known."""
     read = ToolCall("read", {"p": 1}, call_id="0")
     events: list[Event] = [
         Message("assistant", "", tool_calls=(read,)),

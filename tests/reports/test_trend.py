@@ -45,7 +45,7 @@ def a_trend(
 
 
 def test_a_line_of_blocks_for_each_configuration() -> None:
-    """One scale for all; first and last value, range and number of runs beside it."""
+    """One scale for all; first and last value, range and number of runs follow."""
     trend = a_trend({"small": [0.5, 0.55, 0.6, 0.58], "größer 🙂": [0.7, 0.75, 0.8, 0.9]})
     assert render_sparkline(trend) == snapshot("""\
 pass_rate, 4 runs, 2026-01-03 to 2026-01-09
@@ -59,7 +59,7 @@ default  ▄  1,200 ms → 1,200 ms  min 1,200 ms  max 1,200 ms  1 run\
 
 
 def test_many_runs_are_drawn_together() -> None:
-    """No line is longer than a terminal; the numbers beside it are those of single runs."""
+    """No line is longer than a terminal; its numbers are those of single runs."""
     trend = a_trend({"default": [number / 1000 for number in range(1000)]})
     heading, text = render_sparkline(trend).splitlines()
     assert heading.endswith("; each block is the mean of several runs")
