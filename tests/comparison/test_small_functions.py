@@ -25,20 +25,21 @@ from proctor.records.sample import Sample
 
 def test_option_change_describe() -> None:
     """Describe the change, with the names of both runs."""
-    assert (OptionChange("weight", "2", "3").describe("new", "old")) == "weight is 2 in new and 3 in old"
+    assert OptionChange("weight", "2", "3").describe("new", "old") == "weight is 2 in new and 3 in old"
 
 
 def test_describe_code_change() -> None:
     """Say what may differ in an evaluator with equal options: its code, or a function it calls."""
     assert (
         describe_code_change(EvaluatorSpec("tone", "rubric", {"adapter": "python:judge"}, "1f"))
-    ) == "the code of python:judge, or code that it uses"
+        == "the code of python:judge, or code that it uses"
+    )
 
 
 def test_compare() -> None:
     """Compare side `a` with side `b`: deltas are a minus b, percentages are relative to b."""
     low, high = (Side(n, fields={"tokens": {"1": v}}) for n, v in [("low", 450), ("high", 500)])
-    assert (compare(low, high).deltas) == {"tokens": {"absolute": -50.0, "percentage": -10.0}}
+    assert compare(low, high).deltas == {"tokens": {"absolute": -50.0, "percentage": -10.0}}
 
 
 def test_content_key() -> None:
@@ -49,21 +50,23 @@ def test_content_key() -> None:
 def test_coverage_is_uneven() -> None:
     """True if more than a tenth of the verdicts of one side are missing on the other."""
     assert Coverage("toxicity", 0, 60, 60, 60, 0).is_uneven
-    assert not (Coverage("toxicity", 54, 60, 60, 6, 0).is_uneven)
+    assert not Coverage("toxicity", 54, 60, 60, 6, 0).is_uneven
 
 
 def test_coverage_describe() -> None:
     """Say how many trials were judged on each side."""
     assert (
         Coverage("toxicity", 0, 60, 60, 60, 0).describe("new", "main")
-    ) == "toxicity judged 0 of 60 samples in new, and 60 of 60 in main"
+        == "toxicity judged 0 of 60 samples in new, and 60 of 60 in main"
+    )
 
 
 def test_describe_grouping() -> None:
     """Say that two sides are compared without pairs, and why."""
     assert (
         describe_grouping(Comparison("a", "b"))
-    ) == "No sample is in both: they are compared as two independent groups."
+        == "No sample is in both: they are compared as two independent groups."
+    )
 
 
 def test_estimate_interval() -> None:
@@ -79,7 +82,7 @@ def test_rank() -> None:
 
 def test_reading() -> None:
     """One number of one trial; None if the trial has none."""
-    assert (Reading("1", 0, 450.0).value) == 450.0
+    assert Reading("1", 0, 450.0).value == 450.0
 
 
 def test_reading_of() -> None:
@@ -89,7 +92,7 @@ def test_reading_of() -> None:
 
 def test_average_by_sample() -> None:
     """Average the numbers of each sample, so that more epochs do not give it more weight."""
-    assert (average_by_sample([Reading("a", 0, 1.0), Reading("a", 1, 3.0), Reading("b", 0, None)])) == {
+    assert average_by_sample([Reading("a", 0, 1.0), Reading("a", 1, 3.0), Reading("b", 0, None)]) == {
         "a": 2.0
     }
 
@@ -105,20 +108,19 @@ def test_describe_scale_difference() -> None:
     """Say that totals are on different scales; empty if they are on one."""
     assert (
         describe_scale_difference({"a": (1, 5), "b": (0, 10), "c": None})
-    ) == "total_score is on different scales: a 1 to 5, b 0 to 10"
+        == "total_score is on different scales: a 1 to 5, b 0 to 10"
+    )
 
 
 def test_estimate_more_samples() -> None:
     """Estimate how many more samples lead to a verdict in four of five cases."""
-    assert (
-        estimate_more_samples(DifferenceEvidence(100, 0.08, 0.045, min_difference=0.01, level=0.05))
-    ) == 233
-    assert (estimate_more_samples(MarginEvidence(100, 0.08, 0.045, passes=0.025, fails=0.025))) == 233
+    assert estimate_more_samples(DifferenceEvidence(100, 0.08, 0.045, min_difference=0.01, level=0.05)) == 233
+    assert estimate_more_samples(MarginEvidence(100, 0.08, 0.045, passes=0.025, fails=0.025)) == 233
 
 
 def test_project_error() -> None:
     """Return the error of the mean of `total` samples, and how far it may lie from the mean of n."""
-    assert ([round(number, 3) for number in project_error(100, 0.2, 400)]) == [0.1, 0.173]
+    assert [round(number, 3) for number in project_error(100, 0.2, 400)] == [0.1, 0.173]
 
 
 def test_find_min_difference() -> None:
@@ -128,4 +130,4 @@ def test_find_min_difference() -> None:
 
 def test_widen_for_rare_samples() -> None:
     """Widen the interval of a score difference to at least that of n binary samples."""
-    assert ([round(end, 3) for end in widen_for_rare_samples((-0.01, 0.01), (0.8, 0.8), 40)]) == [-0.07, 0.07]
+    assert [round(end, 3) for end in widen_for_rare_samples((-0.01, 0.01), (0.8, 0.8), 40)] == [-0.07, 0.07]

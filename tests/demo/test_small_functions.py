@@ -9,27 +9,27 @@ from proctor.records.sample import Sample
 def test_bm25() -> None:
     """An index of documents, each a list of terms."""
     index = Bm25([["red", "planet"], ["blue", "planet"]])
-    assert (index.best(["blue", "planet"])) == 1
+    assert index.best(["blue", "planet"]) == 1
 
 
 def test_bm25_coverage() -> None:
     """Return the share of the query's weight whose terms a document contains."""
-    assert (Bm25([["red", "planet"], ["blue", "planet"]]).coverage(["red", "planet"], 0)) == 1.0
+    assert Bm25([["red", "planet"], ["blue", "planet"]]).coverage(["red", "planet"], 0) == 1.0
 
 
 def test_words() -> None:
     """Return all words and numbers of a text, in lower case."""
-    assert (words("Halley's Comet, 1986")) == ["halley's", "comet", "1986"]
+    assert words("Halley's Comet, 1986") == ["halley's", "comet", "1986"]
 
 
 def test_terms() -> None:
     """Return the stems of the words that are not stop words."""
-    assert (terms("Who discovered the moons?")) == ["discover", "moon"]
+    assert terms("Who discovered the moons?") == ["discover", "moon"]
 
 
 def test_stem() -> None:
     """Return a word without its common endings."""
-    assert ([stem(word) for word in ("name", "names", "named", "bodies", "body", "mass")]) == [
+    assert [stem(word) for word in ("name", "names", "named", "bodies", "body", "mass")] == [
         "nam",
         "nam",
         "nam",
@@ -43,8 +43,9 @@ def test_answer() -> None:
     """Answer with the best sentence of the best passage, and cite the passage."""
     assert (
         answer("Which metal was named after Pallas?", ranking="bm25")
-    ) == "The metal palladium was named after it. [pallas]"
-    assert (answer("Who painted the ceiling of the Sistine Chapel?", ranking="bm25")) == "I don't know"
+        == "The metal palladium was named after it. [pallas]"
+    )
+    assert answer("Who painted the ceiling of the Sistine Chapel?", ranking="bm25") == "I don't know"
 
 
 def test_cites_source() -> None:
@@ -54,7 +55,8 @@ def test_cites_source() -> None:
     )
     assert (
         cites_source("Vesta is the brightest asteroid. [vesta]", sample).reason
-    ) == "cites vesta; the answer is in pallas"
+        == "cites vesta; the answer is in pallas"
+    )
 
 
 def test_brief() -> None:

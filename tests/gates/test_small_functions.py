@@ -14,7 +14,7 @@ def test_decide() -> None:
     """Check a run against its baseline: one pair of sides per configuration, the new one first."""
     passed = {str(i): 1.0 for i in range(200)}
     new, old = (Side(n, {"pass_rate": passed}, samples=tuple(passed)) for n in ("new", "old"))
-    assert (decide([(new, old)], GateConfig({"pass_rate": 0.02})).verdict) == "pass"
+    assert decide([(new, old)], GateConfig({"pass_rate": 0.02})).verdict == "pass"
 
 
 def test_resolve_margins() -> None:
@@ -27,12 +27,12 @@ def test_resolve_margins() -> None:
 
 def test_describe_count() -> None:
     """Say how many values a metric is computed from, and how many it could not use."""
-    assert (describe_count(MetricValue(0.9, 38, errors=22))) == " (n = 38, 22 missing)"
+    assert describe_count(MetricValue(0.9, 38, errors=22)) == " (n = 38, 22 missing)"
 
 
 def test_describe_flips() -> None:
     """Say how many samples were lost, and how many may be."""
-    assert (describe_flips(1, 3)) == "1 sample was lost, at most 3 may be"
+    assert describe_flips(1, 3) == "1 sample was lost, at most 3 may be"
 
 
 def test_gap_exceeds() -> None:
@@ -44,7 +44,8 @@ def test_gap_describe() -> None:
     """Describe what is missing."""
     assert (
         Gap(4, 30, 3).describe("this run")
-    ) == "4 of 30 samples have no such number in this run, or only part of it (3: something failed)"
+        == "4 of 30 samples have no such number in this run, or only part of it (3: something failed)"
+    )
 
 
 def test_read_threshold() -> None:
@@ -54,4 +55,4 @@ def test_read_threshold() -> None:
 
 def test_suggest_metric() -> None:
     """Suggest a metric: one of the evaluator of that name, one with that prefix, or the nearest."""
-    assert (suggest_metric("total", ["cost.total", "total_score"])) == "did you mean 'total_score'?"
+    assert suggest_metric("total", ["cost.total", "total_score"]) == "did you mean 'total_score'?"

@@ -42,7 +42,7 @@ def test_pass_rate_metric() -> None:
 
 def test_strict_pass_rate_metric() -> None:
     """The share that passed, with errors counted as not passed. Gates use this one."""
-    assert (StrictPassRateMetric().name) == "strict_pass_rate"
+    assert StrictPassRateMetric().name == "strict_pass_rate"
 
 
 def test_mean_score_metric() -> None:
@@ -52,47 +52,47 @@ def test_mean_score_metric() -> None:
 
 def test_accuracy_metric() -> None:
     """The share of an evaluator's scores that reach a threshold: `score >= threshold`."""
-    assert (AccuracyMetric("similarity", threshold=0.8).name) == "similarity.accuracy"
+    assert AccuracyMetric("similarity", threshold=0.8).name == "similarity.accuracy"
 
 
 def test_score_distribution_metric() -> None:
     """The percentiles p25, p50, p75 and p95 of an evaluator's scores, named `exact_match.p50` and so on."""
-    assert (ScoreDistributionMetric("exact_match").name) == "exact_match"
+    assert ScoreDistributionMetric("exact_match").name == "exact_match"
 
 
 def test_latency_metric() -> None:
     """The latency of the target in milliseconds, failures included: mean, p50, p95 and max."""
-    assert (LatencyMetric().name) == "latency_ms"
+    assert LatencyMetric().name == "latency_ms"
 
 
 def test_tokens_metric() -> None:
     """The tokens that the results used: mean and total, over the trials with a known usage."""
-    assert (TokensMetric().name) == "tokens"
+    assert TokensMetric().name == "tokens"
 
 
 def test_cost_metric() -> None:
     """The cost of the target's models in US dollars: mean and total."""
-    assert (CostMetric().name) == "cost"
+    assert CostMetric().name == "cost"
 
 
 def test_judges_metric() -> None:
     """The total usage of the evaluators' models: tokens and US dollars."""
-    assert (JudgesMetric().name) == "judges"
+    assert JudgesMetric().name == "judges"
 
 
 def test_estimate_rate() -> None:
     """Return the rate of independent results, with Wilson's interval."""
-    assert (estimate_rate(3, 4).value) == 0.75
+    assert estimate_rate(3, 4).value == 0.75
 
 
 def test_estimate_mean() -> None:
     """Return the mean of a column; its interval has no numbers below 0, and no scores above 1."""
-    assert (estimate_mean(Column(array("d", [0.5, 1.0]))).interval) == (0.0, 1.0)
+    assert estimate_mean(Column(array("d", [0.5, 1.0]))).interval == (0.0, 1.0)
 
 
 def test_estimate_unbounded_mean() -> None:
     """Return the mean of a column of any numbers."""
-    assert (estimate_unbounded_mean(Column(array("d", [-2.0, 4.0]))).value) == 1.0
+    assert estimate_unbounded_mean(Column(array("d", [-2.0, 4.0]))).value == 1.0
 
 
 def test_compute_outcome_rate() -> None:
@@ -111,7 +111,7 @@ def test_is_metric() -> None:
 
 def test_describe_judge() -> None:
     """Describe the measured quality of a local model as a judge; empty for any other model."""
-    assert (describe_judge("openai:gpt-4o-mini")) == ""
+    assert describe_judge("openai:gpt-4o-mini") == ""
 
 
 def test_missing_verdicts_exceeds_limit() -> None:

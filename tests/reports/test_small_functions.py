@@ -63,13 +63,13 @@ def test_is_stream() -> None:
 
 def test_excerpt() -> None:
     """Return a value as text of about `limit` characters; line breaks stay."""
-    assert (excerpt({"city": "Paris"}, 100)) == '{"city":"Paris"}'
-    assert (excerpt("abcdefgh", 5)) == "abcde… (3 more characters)"
+    assert excerpt({"city": "Paris"}, 100) == '{"city":"Paris"}'
+    assert excerpt("abcdefgh", 5) == "abcde… (3 more characters)"
 
 
 def test_single_line() -> None:
     """Return an excerpt on one line, with line breaks shown as ⏎."""
-    assert (single_line("to be\nor not", 100)) == "to be ⏎ or not"
+    assert single_line("to be\nor not", 100) == "to be ⏎ or not"
 
 
 def test_format_percent() -> None:
@@ -105,19 +105,20 @@ def test_format_metric() -> None:
 
 def test_format_interval() -> None:
     """Format the 95 % interval of a metric, or a dash."""
-    assert (format_interval(MetricValue(0.683, 60, interval=(0.558, 0.787), kind="rate"))) == "55.8–78.7 %"
+    assert format_interval(MetricValue(0.683, 60, interval=(0.558, 0.787), kind="rate")) == "55.8–78.7 %"
 
 
 def test_format_missing() -> None:
     """Say how many results a metric could not use."""
-    assert (format_missing(MetricValue(0.5, 10, errors=2, skipped=1))) == "2 errors, 1 skipped"
+    assert format_missing(MetricValue(0.5, 10, errors=2, skipped=1)) == "2 errors, 1 skipped"
 
 
 def test_format_bounds() -> None:
     """Say how far missing results could move a metric; empty if few are missing."""
     assert (
         format_bounds(MetricValue(0.5, 8, errors=2, kind="rate"))
-    ) == "2 of 10 are missing: 40.0–60.0 %, depending on whether they fail or pass"
+        == "2 of 10 are missing: 40.0–60.0 %, depending on whether they fail or pass"
+    )
 
 
 def test_format_duration() -> None:
@@ -131,7 +132,7 @@ def test_format_duration() -> None:
 
 def test_render_parts() -> None:
     """Render parts below each other, in lines of at most `width` columns."""
-    assert (render_parts(["one", "two"], 80, color=False)) == "one\ntwo\n"
+    assert render_parts(["one", "two"], 80, color=False) == "one\ntwo\n"
 
 
 def test_escape() -> None:
@@ -159,11 +160,10 @@ def test_markdown_bullet() -> None:
 
 def test_describe_check() -> None:
     """Return the numbers of a check on one line, or its sentence if it has no difference."""
-    assert (
-        describe_check(
-            Check("pass_rate", "pass", "", "", 0.8, 0.79, 0.01, (-0.01, 0.03), 0.02, 500, kind="rate")
-        )
-    ) == "pass_rate 80.0 % against 79.0 %, +1.0 points (95 % interval -1.0 to +3.0), margin 2.0, 500 samples"
+    check = Check("pass_rate", "pass", "", "", 0.8, 0.79, 0.01, (-0.01, 0.03), 0.02, 500, kind="rate")
+    assert describe_check(check) == (
+        "pass_rate 80.0 % against 79.0 %, +1.0 points (95 % interval -1.0 to +3.0), margin 2.0, 500 samples"
+    )
 
 
 def test_render_error_markdown() -> None:
@@ -176,7 +176,7 @@ def test_render_error_markdown() -> None:
 
 def test_comment_marker() -> None:
     """Return the line by which a bot finds its comment."""
-    assert (comment_marker("exam --> x")) == "<!-- proctor gate: exam-x -->"
+    assert comment_marker("exam --> x") == "<!-- proctor gate: exam-x -->"
 
 
 def test_load() -> None:
@@ -210,7 +210,7 @@ def test_file_names() -> None:
         "A_b_2",
         "session",
     )
-    assert (names.of("a b")) == "a_b"
+    assert names.of("a b") == "a_b"
 
 
 def test_round_half_up() -> None:
@@ -221,48 +221,47 @@ def test_round_half_up() -> None:
         3.0,
         -0.12,
     )
-    assert (round_half_up(1e27)) == 1e27
+    assert round_half_up(1e27) == 1e27
 
 
 def test_percentage() -> None:
     """Return a score in percent of the maximum; None if the maximum is not positive."""
-    assert (percentage(4.142857142857143, 5)) == 82.86
+    assert percentage(4.142857142857143, 5) == 82.86
 
 
 def test_describe_judge_usage() -> None:
     """Describe judge usage: tokens, cost, and reused answers."""
     assert (
         describe_judge_usage(JudgeUsage(Usage(1000, 200, cost=0.5), 12, 2))
-    ) == "1,200 tokens, $0.5000, 2 of 12 answers reused"
+        == "1,200 tokens, $0.5000, 2 of 12 answers reused"
+    )
 
 
 def test_headlines() -> None:
     """Summarize the run in one sentence, or in one sentence for each configuration."""
-    assert (headlines(EvalReport([]))) == ["No results"]
+    assert headlines(EvalReport([])) == ["No results"]
 
 
 def test_describe_partial() -> None:
     """Say how many totals were computed without all rubrics."""
-    assert (
-        describe_partial(MetricValue(4.5, 80, partial=36))
-    ) == "36 of 80 totals lack the score of a rubric"
+    assert describe_partial(MetricValue(4.5, 80, partial=36)) == "36 of 80 totals lack the score of a rubric"
 
 
 def test_headline() -> None:
     """Summarize the run in one sentence: pass rate, errors and skipped results."""
-    assert (headline(EvalReport([]))) == "No results"
+    assert headline(EvalReport([])) == "No results"
 
 
 def test_score_distributions() -> None:
     """Group the score percentiles by evaluator."""
     assert (
-        score_distributions({"exact.p50": MetricValue(1.0, 3, kind="quantile")})["exact"]["p50"].value
-    ) == 1.0
+        score_distributions({"exact.p50": MetricValue(1.0, 3, kind="quantile")})["exact"]["p50"].value == 1.0
+    )
 
 
 def test_collect_notes() -> None:
     """Return each note once, with the names of its metrics."""
-    assert (collect_notes({"a": MetricValue(0.5, 9, note="clustered"), "b": MetricValue(1.0, 9)})) == {
+    assert collect_notes({"a": MetricValue(0.5, 9, note="clustered"), "b": MetricValue(1.0, 9)}) == {
         "clustered": "a"
     }
 
@@ -276,7 +275,7 @@ def test_render_transcript() -> None:
 
 def test_render_sparkline() -> None:
     """Return one line for each configuration: blocks, first and last value, range, number of runs."""
-    assert (render_sparkline(Trend("pass_rate", ()))) == "pass_rate: no runs"
+    assert render_sparkline(Trend("pass_rate", ())) == "pass_rate: no runs"
 
 
 def test__block() -> None:
