@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from proctor.comparison.compare import compare
-from proctor.comparison.sides import Reading, Side, average_by_sample
+from proctor.comparison.sides import Side, average_by_sample
 from proctor.core.stats.effects import clustered_paired_t
 from proctor.records.comparison import Comparison
+from proctor.records.fields.numbers import as_number
 from tests.comparison.made_up import numbers, of_field, of_score, sides_of_field
 
 UNSURE = "not enough evidence"
@@ -84,7 +85,7 @@ def test_many_numbers_use_the_t_distribution() -> None:
 def test_epochs_of_a_sample_count_as_one() -> None:
     """Epochs are averaged within their sample, so the interval rests on samples, not on trials."""
     values = [1, 3, 4, 6, 8, 12]
-    first = average_by_sample(Reading(f"s{at // 2}", at % 2, float(v)) for at, v in enumerate(values))
+    first = average_by_sample((f"s{at // 2}", float(v)) for at, v in enumerate(values))
     assert first == {"s0": 2.0, "s1": 5.0, "s2": 10.0}
     delta = of_field(first, numbers(0, 1, 2))
     assert delta.n == 3
@@ -95,8 +96,7 @@ def test_epochs_of_a_sample_count_as_one() -> None:
 
 def test_a_sample_with_more_epochs_does_not_weigh_more() -> None:
     """Nine epochs of one sample and one of the other: the mean is over two samples."""
-    often = [Reading("often", epoch, 0.0) for epoch in range(9)]
-    first = average_by_sample([*often, Reading("once", 0, 1.0)])
+    first = average_by_sample([*[("often", 0.0)] * 9, ("once", 1.0)])
     assert of_field(first, {"often": 0.0, "once": 0.0}).absolute == 0.5
 
 
@@ -315,6 +315,6 @@ def test_as_text_it_is_the_answer_and_a_table() -> None:
 
 def test_readings_of_any_value() -> None:
     """Booleans are 0 and 1; texts, NaN, nulls and what no float holds are missing."""
-    values = [Reading.of("1", 0, value).value for value in (True, 3, 0.5, "3", None, float("nan"))]
+    values = [as_number(value) for value in (True, 3, 0.5, "3", None, float("nan"))]
     assert values == [1.0, 3.0, 0.5, None, None, None]
-    assert Reading.of("1", 0, 10**400).value is None
+    assert as_number(10**400) is None

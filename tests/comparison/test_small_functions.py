@@ -8,7 +8,7 @@ from proctor.comparison.coverage import Coverage
 from proctor.comparison.describe import describe_grouping
 from proctor.comparison.evidence import estimate_interval
 from proctor.comparison.ranking import RankingEntry, rank
-from proctor.comparison.sides import Reading, Side, average_by_sample
+from proctor.comparison.sides import Side, average_by_sample
 from proctor.comparison.totals import delta_to_scale, describe_scale_difference
 from proctor.comparison.verdicts import (
     DifferenceEvidence,
@@ -80,21 +80,9 @@ def test_rank() -> None:
     assert (ranking.best, ranking.worst) == ("low", "high")
 
 
-def test_reading() -> None:
-    """One number of one trial; None if the trial has none."""
-    assert Reading("1", 0, 450.0).value == 450.0
-
-
-def test_reading_of() -> None:
-    """Make a reading from any value: a boolean is 0 or 1, anything but a finite number is None."""
-    assert (Reading.of("1", 0, True).value, Reading.of("1", 0, "four").value) == (1.0, None)
-
-
 def test_average_by_sample() -> None:
     """Average the numbers of each sample, so that more epochs do not give it more weight."""
-    assert average_by_sample([Reading("a", 0, 1.0), Reading("a", 1, 3.0), Reading("b", 0, None)]) == {
-        "a": 2.0
-    }
+    assert average_by_sample([("a", 1.0), ("a", 3.0), ("b", None)]) == {"a": 2.0}
 
 
 def test_delta_to_scale() -> None:

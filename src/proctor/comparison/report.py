@@ -15,6 +15,7 @@ from proctor.comparison.totals import find_total_scale, share_to_scale
 from proctor.comparison.verdicts import MIN_DIFFERENCE
 from proctor.errors import ConfigError, FieldMissing, suggest_name
 from proctor.records.comparison import Comparison, Ranking, list_aliases
+from proctor.records.fields.numbers import as_number
 from proctor.records.fields.path import parse_path
 from proctor.records.fields.view import view_as_mapping
 from proctor.records.report import EvalReport
@@ -271,7 +272,7 @@ class FieldReport(EvalReport):
                     )
                 return entries
             readings = self._read_unselected_path(field)
-        every = [reading.value for values in readings.values() for reading in values]
+        every = [value for values in readings.values() for _, value in values]
         if every and all(value is None for value in every):
             raise ConfigError(
                 f"the field {field!r} has no numbers to rank by",
@@ -281,7 +282,10 @@ class FieldReport(EvalReport):
         run = self.run_id if is_latency(field, *sides.values()) else ""
         return {
             name: RankingEntry(
-                average_by_sample(values), sides[name].clusters, sum(one.value is None for one in values), run
+                average_by_sample(values),
+                sides[name].clusters,
+                sum(value is None for _, value in values),
+                run,
             )
             for name, values in readings.items()
         }
@@ -351,13 +355,13 @@ class FieldReport(EvalReport):
             configuration, view = result.trial.configuration, self._view(result)
             for name, path in paths.items():
                 value = path.find(view) if result.success and path.exists(view) else None
-                fields[name][configuration].append(_make_reading(result, value))
+                fields[name][configuration].append((result.sample_id, as_number(value)))
             for name, score in _list_scores(result):
                 # The name of a field means its own numbers, so its score is "name.score".
                 by_configuration = scores.setdefault(
                     f"{name}.score" if name in paths else name, self._empty()
                 )
-                by_configuration[configuration].append(_make_reading(result, score.value))
+                by_configuration[configuration].append((result.sample_id, as_number(score.value)))
         return _Readings(fields, scores)
 
     def _read_path(self, path: str) -> ByConfiguration:
@@ -370,7 +374,7 @@ class FieldReport(EvalReport):
                     value, is_present = field.find(self._view(result)), True
                 except FieldMissing as error:
                     missing = error
-            readings[result.trial.configuration].append(_make_reading(result, value))
+            readings[result.trial.configuration].append((result.sample_id, as_number(value)))
         if missing is not None and not is_present:
             raise missing
         return readings
@@ -387,10 +391,6 @@ def _was_evaluated(score: Score | None) -> bool:
 def _average_table(readings: Mapping[str, ByConfiguration], configuration: str) -> Table:
     table = {name: average_by_sample(each.get(configuration, ())) for name, each in readings.items()}
     return {name: numbers for name, numbers in table.items() if numbers}
-
-
-def _make_reading(result: EvalResult, value: Any) -> Reading:
-    return Reading.of(result.sample_id, result.trial.epoch, value)
 
 
 def _list_scores(result: EvalResult) -> Iterator[tuple[str, Score]]:
