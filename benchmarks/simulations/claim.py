@@ -48,7 +48,7 @@ class Found(NamedTuple):
 def simulate(claim: Claim, replicates: int = REPLICATES, seed: int = SEED) -> Found:
     """Try a claim many times over."""
     began, chance = time.perf_counter(), random.Random(f"{seed} {claim.name}")
-    times = max(100, replicates // claim.cost)
+    times = max(min(100, replicates), replicates // claim.cost)
     results = [claim.trial(chance) for _ in range(times)]
     share = math.fsum(results) / times
     spread = math.fsum((one - share) ** 2 for one in results) / (times - 1)

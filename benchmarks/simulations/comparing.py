@@ -28,13 +28,13 @@ def compared() -> Iterator[Claim]:
     yield from unequal_sides()
     yield Claim(
         "compare: with as many more scores as it says, decided",
-        partial(decided_with_more, draw=drawn_scores, n=60, worth=0.02),
+        partial(decided_with_more, draw=drawn_scores, n=60, min_difference=0.02),
         near(0.8, 0.05),
         cost=4,
     )
     yield Claim(
         "compare: with as many more yes/no as it says, decided",
-        partial(decided_with_more, draw=drawn_flips, n=100, worth=0.03),
+        partial(decided_with_more, draw=drawn_flips, n=100, min_difference=0.03),
         near(0.8, 0.05),
         cost=4,
     )
@@ -59,7 +59,7 @@ def equal_sides() -> Iterator[Claim]:
         (0.0, 0.05),
     )
     yield Claim("compare A/A, one metric under 5 names", names_alarm, FALSE_ALARMS, 2)
-    yield Claim("compare: as far apart as is worth the name, called alike", called_alike, (0.0, 0.035))
+    yield Claim("compare: the smallest relevant difference, called alike", called_alike, (0.0, 0.035))
 
 
 def unequal_sides() -> Iterator[Claim]:
@@ -80,7 +80,7 @@ def unequal_sides() -> Iterator[Claim]:
 
 
 def compare_columns(
-    columns: Mapping[str, Columns], clusters: Sequence[str] | None = None, worth: float = 0.01
+    columns: Mapping[str, Columns], clusters: Sequence[str] | None = None, min_difference: float = 0.01
 ) -> Comparison:
     """Two sides with some scores, one number for each sample."""
     sides = []
@@ -91,7 +91,7 @@ def compare_columns(
         }
         named = None if clusters is None else {str(at): c for at, c in enumerate(clusters)}
         sides.append(Side(name, scores=scores, clusters=named))
-    return compare(*sides, worth=worth)
+    return compare(*sides, min_difference=min_difference)
 
 
 def only_one(columns: Columns, clusters: Sequence[str] | None = None) -> MetricDelta:
@@ -135,8 +135,8 @@ def names_alarm(chance: Chance) -> float:
 
 
 def called_alike(chance: Chance) -> float:
-    found = compare_columns({"score": graded(chance, 400, gap=0.05)}, worth=0.05)
-    return float(found.scores["score"].verdict == "no difference worth the name")
+    found = compare_columns({"score": graded(chance, 400, gap=0.05)}, min_difference=0.05)
+    return float(found.scores["score"].verdict == "no relevant difference")
 
 
 def one_of_five(chance: Chance, n: int, gap: float) -> float:
@@ -152,7 +152,7 @@ def drawn_flips(chance: Chance, n: int, truth: float) -> Columns:
     return flips(chance, n, 0.1 + 0.1 * truth, 0.1 - 0.1 * truth)
 
 
-def decided_with_more(chance: Chance, draw: Draw, n: int, worth: float) -> float:
+def decided_with_more(chance: Chance, draw: Draw, n: int, min_difference: float) -> float:
     """A difference that is not known is looked at, and once more with the samples it asks for.
 
     The true difference is drawn anew each time, for "about so many more" cannot be right of every
@@ -161,10 +161,10 @@ def decided_with_more(chance: Chance, draw: Draw, n: int, worth: float) -> float
     while True:
         truth = chance.uniform(-1, 1)
         new, old = draw(chance, n, truth)
-        first = compare_columns({"score": (new, old)}, worth=worth).scores["score"]
+        first = compare_columns({"score": (new, old)}, min_difference=min_difference).scores["score"]
         if first.verdict == "not enough evidence" and first.more_samples is not None:
             break
     more_new, more_old = draw(chance, first.more_samples, truth)
     columns = [*new, *more_new], [*old, *more_old]
-    again = compare_columns({"score": columns}, worth=worth).scores["score"]
+    again = compare_columns({"score": columns}, min_difference=min_difference).scores["score"]
     return float(again.verdict != "not enough evidence")

@@ -1,4 +1,4 @@
-"""Bad input: one screen that says what, where and how to mend it; exit code 2; nothing written."""
+"""Bad input: one screen that says what is wrong, where, and how to fix it; exit code 2; nothing written."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Case(NamedTuple):
     said: tuple[str, ...]
 
 
-def dataset(name: str, content: str | bytes, *said: str, ending: str = "jsonl") -> Case:
-    return Case(name, f"data.{ending}", content, said)
+def dataset(name: str, content: str | bytes, *message: str, ending: str = "jsonl") -> Case:
+    return Case(name, f"data.{ending}", content, message)
 
 
-def config(name: str, content: str, *said: str) -> Case:
-    return Case(name, "eval.yaml", content, said)
+def config(name: str, content: str, *message: str) -> Case:
+    return Case(name, "eval.yaml", content, message)
 
 
 GOOD = '{"id": "a", "input": "x", "expected": "X"}\n'
 REST = "target: app.py:shout\nevaluators: [exact_match]\n"
-WHOLE = "dataset: data.jsonl\n" + REST
+COMPLETE = "dataset: data.jsonl\n" + REST
 
 CASES = [
     dataset("empty file", "", "data.jsonl", "no samples"),
@@ -55,41 +55,41 @@ CASES = [
     config("empty", "", "mapping"),
     config("broken YAML", "dataset: [data.jsonl\n" + REST, "eval.yaml:"),
     config("a tab", "dataset: data.jsonl\n\ttarget: x\n", "eval.yaml:2"),
-    config("unknown key", WHOLE + "evaluator: [x]\n", "eval.yaml:4", "did you mean 'evaluators'?"),
+    config("unknown key", COMPLETE + "evaluator: [x]\n", "eval.yaml:4", "did you mean 'evaluators'?"),
     config("no dataset", REST, "dataset is missing"),
     config("no target", "dataset: data.jsonl\nevaluators: [exact_match]\n", "target is missing"),
     config("no evaluators", "dataset: data.jsonl\ntarget: app.py:shout\n", "evaluators is missing"),
-    config("empty evaluators", WHOLE.replace("[exact_match]", "[]"), "eval.yaml:3", "evaluators"),
+    config("empty evaluators", COMPLETE.replace("[exact_match]", "[]"), "eval.yaml:3", "evaluators"),
     config("dataset is a number", "dataset: 3\n" + REST, "eval.yaml:1", "dataset"),
     config("dataset is not there", "dataset: dta.jsonl\n" + REST, "data.jsonl"),
     config("unknown kind of dataset", "dataset: app.py\n" + REST, ".jsonl", ".csv"),
     config("bad mapping", "dataset: {path: data.jsonl, mapping: {x: inptu}}\n" + REST, "input"),
-    config("unknown evaluator", WHOLE.replace("exact_match", "exact_mtch"), "'exact_match'"),
-    config("unknown parameter", WHOLE.replace("[exact_match]", "[{exact_match: {case: 1}}]"),
+    config("unknown evaluator", COMPLETE.replace("exact_match", "exact_mtch"), "'exact_match'"),
+    config("unknown parameter", COMPLETE.replace("[exact_match]", "[{exact_match: {case: 1}}]"),
            "case_sensitive"),
-    config("wrong parameter", WHOLE.replace("[exact_match]",
+    config("wrong parameter", COMPLETE.replace("[exact_match]",
            "[{within_tolerance: {tolerance: wide}}]"), "tolerance"),
-    config("missing parameter", WHOLE.replace("[exact_match]", "[within_tolerance]"), "tolerance"),
-    config("bad pattern", WHOLE.replace("[exact_match]", "[{regex_match: {pattern: '('}}]"), "("),
-    config("the same twice", WHOLE.replace("[exact_match]", "[contains, contains]"), "contains"),
-    config("no such module", WHOLE.replace("app.py:shout", "nowhere.app:shout"), "nowhere"),
-    config("no such file", WHOLE.replace("app.py:shout", "ap.py:shout"), "ap.py"),
-    config("no such attribute", WHOLE.replace("app.py:shout", "app.py:shuot"), "'shout'"),
-    config("target is no address", WHOLE.replace("app.py:shout", "shout"), "module:attr"),
-    config("target of no kind", WHOLE.replace("app.py:shout", "{comand: [x]}"), "command"),
-    config("command not there", WHOLE.replace("app.py:shout", "{command: [no-such-program]}"),
+    config("missing parameter", COMPLETE.replace("[exact_match]", "[within_tolerance]"), "tolerance"),
+    config("bad pattern", COMPLETE.replace("[exact_match]", "[{regex_match: {pattern: '('}}]"), "("),
+    config("the same twice", COMPLETE.replace("[exact_match]", "[contains, contains]"), "contains"),
+    config("no such module", COMPLETE.replace("app.py:shout", "nowhere.app:shout"), "nowhere"),
+    config("no such file", COMPLETE.replace("app.py:shout", "ap.py:shout"), "ap.py"),
+    config("no such attribute", COMPLETE.replace("app.py:shout", "app.py:shuot"), "'shout'"),
+    config("target is no address", COMPLETE.replace("app.py:shout", "shout"), "module:attr"),
+    config("target of no kind", COMPLETE.replace("app.py:shout", "{comand: [x]}"), "command"),
+    config("command not there", COMPLETE.replace("app.py:shout", "{command: [no-such-program]}"),
            "no-such-program"),
-    config("bad configuration", WHOLE + "configurations: {a: {sufix: x}}\n", "'suffix'?"),
-    config("configuration is text", WHOLE + "configurations: {a: x}\n", "eval.yaml:4"),
-    config("bad concurrency", WHOLE + "run: {concurrency: 0}\n", "eval.yaml:4", ">= 1"),
-    config("bad timeout", WHOLE + "run: {timeout: soon}\n", "eval.yaml:4", "timeout"),
-    config("bad word", WHOLE + "run: {on_error: explode}\n", "one of continue, raise"),
-    config("unknown option", WHOLE + "run: {concurency: 3}\n", "eval.yaml:4", "concurency"),
-    config("repeated key", WHOLE + "target: app.py:other\n", "eval.yaml:4", "repeated"),
-    config("tags are a list", WHOLE + "tags: [a]\n", "eval.yaml:4"),
-    config("metric not there", WHOLE + "metrics: ['app.py:Nothing']\n", "Nothing"),
-    config("plugin not there", WHOLE + "plugins: ['app.py:nothing']\n", "nothing"),
-    config("threshold is text", WHOLE + "fail_under: high\n", "eval.yaml:4"),
+    config("bad configuration", COMPLETE + "configurations: {a: {sufix: x}}\n", "'suffix'?"),
+    config("configuration is text", COMPLETE + "configurations: {a: x}\n", "eval.yaml:4"),
+    config("bad concurrency", COMPLETE + "run: {concurrency: 0}\n", "eval.yaml:4", ">= 1"),
+    config("bad timeout", COMPLETE + "run: {timeout: soon}\n", "eval.yaml:4", "timeout"),
+    config("bad word", COMPLETE + "run: {on_error: explode}\n", "one of continue, raise"),
+    config("unknown option", COMPLETE + "run: {concurency: 3}\n", "eval.yaml:4", "concurency"),
+    config("repeated key", COMPLETE + "target: app.py:other\n", "eval.yaml:4", "repeated"),
+    config("tags are a list", COMPLETE + "tags: [a]\n", "eval.yaml:4"),
+    config("metric not there", COMPLETE + "metrics: ['app.py:Nothing']\n", "Nothing"),
+    config("plugin not there", COMPLETE + "plugins: ['app.py:nothing']\n", "nothing"),
+    config("threshold is text", COMPLETE + "fail_under: high\n", "eval.yaml:4"),
 ]  # fmt: skip
 
 
@@ -100,34 +100,34 @@ def test_there_are_many_cases() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_it_is_told_on_one_screen_and_nothing_is_written(project: Project, case: Case) -> None:
+def test_bad_input_fits_on_one_screen_and_writes_nothing(project: Project, case: Case) -> None:
     """Exit code 2, what and where, no traceback, at most a screen, and no file made."""
     project.write(case.file, case.content)
     before = project.files()
-    told = project.proctor("run", "eval.yaml", "--output", "out")
-    assert told.code == 2, told.err
+    result = project.proctor("run", "eval.yaml", "--output", "out")
+    assert result.code == 2, result.err
     for part in case.said:
-        assert part in told.err, told.err
-    assert told.err.startswith("error: ")
-    assert "Traceback" not in told.err
-    assert len(told.err.splitlines()) <= 24
-    assert told.out == ""
+        assert part in result.err, result.err
+    assert result.err.startswith("error: ")
+    assert "Traceback" not in result.err
+    assert len(result.err.splitlines()) <= 24
+    assert result.out == ""
     assert project.files() == before
 
 
 def test_all_faults_of_a_file_come_at_once(project: Project) -> None:
     """A dataset with fifty bad lines names twenty and counts the rest."""
     project.write("data.jsonl", '{"id": "a"}\n' * 50)
-    told = project.proctor("run", "eval.yaml")
-    assert told.err.count("data.jsonl:") >= 20
-    assert "more" in told.err
+    result = project.proctor("run", "eval.yaml")
+    assert result.err.count("data.jsonl:") >= 20
+    assert "more" in result.err
 
 
 MAPPED = ["run", "eval.yaml", "--dataset", "data.jsonl", "--map"]
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (["run", "nothing.yaml"], "there is no file 'nothing.yaml'"),
         (["run", "eval.yml"], "did you mean 'eval.yaml'?"),
@@ -159,21 +159,21 @@ MAPPED = ["run", "eval.yaml", "--dataset", "data.jsonl", "--map"]
         (["run", "eval.yaml", "--dataset", "nothing.jsonl"], "nothing.jsonl"),
     ],
 )
-def test_bad_options_are_told(project: Project, args: list[str], said: str) -> None:
+def test_bad_options_are_reported(project: Project, args: list[str], message: str) -> None:
     """Options are checked before anything is run or written."""
     before = project.files()
-    told = project.proctor(*args)
-    assert told.code == 2
-    assert said in told.err
+    result = project.proctor(*args)
+    assert result.code == 2
+    assert message in result.err
     assert project.files() == before
 
 
-def test_nothing_to_run_is_told(project: Project) -> None:
+def test_nothing_to_run_is_an_error(project: Project) -> None:
     """Without an eval file, what is missing is named."""
     (project.folder / "eval.yaml").unlink()
-    told = project.proctor("run", "-e", "contains")
-    assert told.code == 2
-    assert "nothing to run: give an eval file, or --dataset, --target" in told.err
+    result = project.proctor("run", "-e", "contains")
+    assert result.code == 2
+    assert "nothing to run: give an eval file, or --dataset, --target" in result.err
 
 
 def test_a_misspelt_latest_is_suggested(project: Project) -> None:
@@ -185,17 +185,17 @@ def test_a_misspelt_latest_is_suggested(project: Project) -> None:
 def test_a_tab_in_a_yaml_file_is_called_a_tab(project: Project) -> None:
     """Not "a character that cannot start any token", and no advice about quotes."""
     project.write("eval.yaml", "name: exam\ndataset:\n\tpath: data.jsonl\n")
-    told = project.proctor("run", "eval.yaml")
-    assert told.code == 2
-    assert "eval.yaml:3: this is not valid YAML: the line is indented with a tab" in told.err
-    assert "replace tabs with spaces" in told.err
-    assert "quotes" not in told.err
+    result = project.proctor("run", "eval.yaml")
+    assert result.code == 2
+    assert "eval.yaml:3: this is not valid YAML: the line is indented with a tab" in result.err
+    assert "replace tabs with spaces" in result.err
+    assert "quotes" not in result.err
 
 
 def test_an_eval_file_in_another_encoding_names_the_line_and_the_conversion(project: Project) -> None:
     """As datasets do: which byte, what it probably is, and what to type."""
     (project.folder / "eval.yaml").write_bytes("name: exam\ntarget: café\n".encode("latin-1"))
-    told = project.proctor("run", "eval.yaml")
-    assert told.code == 2
-    assert "line 2 is not UTF-8 text: byte 0xe9, 'é' in Windows-1252" in told.err
-    assert "iconv -f Windows-1252 -t UTF-8" in told.err
+    result = project.proctor("run", "eval.yaml")
+    assert result.code == 2
+    assert "line 2 is not UTF-8 text: byte 0xe9, 'é' in Windows-1252" in result.err
+    assert "iconv -f Windows-1252 -t UTF-8" in result.err

@@ -16,13 +16,13 @@ from tests.cli.project import Project
 @pytest.fixture
 def history(project: Project) -> SQLiteHistory:
     """Three runs: two that came to their end, and one that was killed."""
-    made = SQLiteHistory(project.folder / ".proctor/history.db")
+    created = SQLiteHistory(project.folder / ".proctor/history.db")
     for number, run_id in enumerate(("r1", "r2", "killed")):
         run = make_run(run_id, hours=number)
-        store_run(made, run, [make_result("a"), make_result("b", 0.0)])
+        store_run(created, run, [make_result("a"), make_result("b", 0.0)])
         if run_id != "killed":
-            made.finish(msgspec.structs.replace(run, status="completed"), {}, {})
-    return made
+            created.finish(msgspec.structs.replace(run, status="completed"), {}, {})
+    return created
 
 
 def test_a_baseline_is_set_listed_moved_and_dropped(project: Project, history: SQLiteHistory) -> None:
@@ -48,8 +48,8 @@ main      r2   exam  completed        2     50.0 %
 
 def test_programs_get_json(project: Project, history: SQLiteHistory) -> None:
     """From every step."""
-    told = project.proctor("baseline", "set", "main", "r1", "--json").json
-    assert told == {"name": "main", "run_id": "r1", "before": None, "missing": 0}
+    result = project.proctor("baseline", "set", "main", "r1", "--json").json
+    assert result == {"name": "main", "run_id": "r1", "before": None, "missing": 0}
     assert project.proctor("baseline", "set", "main", "r2", "--json").json["before"] == "r1"
     assert project.proctor("baseline", "list", "--json").json["main"]["run_id"] == "r2"
     dropped = project.proctor("baseline", "drop", "main", "--json").json
@@ -59,9 +59,9 @@ def test_programs_get_json(project: Project, history: SQLiteHistory) -> None:
 
 def test_a_run_without_an_end_is_no_baseline(project: Project, history: SQLiteHistory) -> None:
     """Unless one insists; nobody works on it, so it was interrupted."""
-    told = project.proctor("baseline", "set", "main", "latest")
-    assert (told.code, history.baselines()) == (2, {})
-    assert told.err == snapshot("""\
+    result = project.proctor("baseline", "set", "main", "latest")
+    assert (result.code, history.baselines()) == (2, {})
+    assert result.err == snapshot("""\
 error: run killed is interrupted; a baseline must be a complete run
 Fix: resume the run first, or add --force
 """)
@@ -73,19 +73,19 @@ def test_a_run_without_any_verdict_is_no_baseline(project: Project, history: SQL
     """All of it failed, so nothing can be compared with it; unless one insists."""
     run = msgspec.structs.replace(make_run("boom", hours=9), status="completed")
     store_run(history, run, [make_failure("a"), make_result("b", None)])
-    told = project.proctor("baseline", "set", "main", "boom")
-    assert (told.code, "no result of run boom has a verdict" in told.err) == (2, True)
+    result = project.proctor("baseline", "set", "main", "boom")
+    assert (result.code, "no result of run boom has a verdict" in result.err) == (2, True)
     assert project.proctor("baseline", "set", "main", "boom", "--force").code == 0
 
 
-def test_a_name_that_means_a_run_too_is_told(project: Project, history: SQLiteHistory) -> None:
+def test_a_baseline_with_the_name_of_a_run_is_mentioned(project: Project, history: SQLiteHistory) -> None:
     """The bare name is the run's; with the word before it, it is the baseline."""
-    told = project.proctor("baseline", "set", "exam", "r1")
-    assert "a run has the name exam too: write baseline:exam for the baseline" in told.out
+    result = project.proctor("baseline", "set", "exam", "r1")
+    assert "a run has the name exam too: write baseline:exam for the baseline" in result.out
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("set", "main", "r9"), "there is no run 'r9'"),
         (("set", "latest", "r1"), "'latest' cannot be the name of a baseline"),
@@ -94,11 +94,13 @@ def test_a_name_that_means_a_run_too_is_told(project: Project, history: SQLiteHi
         (("lst",), "did you mean 'list'?"),
     ],
 )
-def test_slips_are_told(project: Project, history: SQLiteHistory, args: tuple[str, ...], said: str) -> None:
+def test_misspelt_names_get_a_suggestion(
+    project: Project, history: SQLiteHistory, args: tuple[str, ...], message: str
+) -> None:
     """Misspelt runs, baselines and commands come with the nearest."""
     history.set_baseline("main", "r1")
-    told = project.proctor("baseline", *args)
-    assert (told.code, said in told.err) == (2, True)
+    result = project.proctor("baseline", *args)
+    assert (result.code, message in result.err) == (2, True)
 
 
 def test_a_baseline_stands_wherever_a_run_is_named(project: Project, history: SQLiteHistory) -> None:
@@ -106,10 +108,10 @@ def test_a_baseline_stands_wherever_a_run_is_named(project: Project, history: SQ
     history.set_baseline("main", "r1")
     assert project.proctor("show", "baseline:main", "--json").json["run_id"] == "r1"
     assert project.proctor("show", "main", "--json").json["run_id"] == "r1"
-    again = project.proctor("rescore", "baseline:main", "-e", "contains", "--json").json
-    assert again["metadata"]["rescored_from"] == "r1"
-    told = project.proctor("history", "export", "x.jsonl", "baseline:main", "--json").json
-    assert told["runs"] == ["r1"]
+    repeated = project.proctor("rescore", "baseline:main", "-e", "contains", "--json").json
+    assert repeated["metadata"]["rescored_from"] == "r1"
+    result = project.proctor("history", "export", "x.jsonl", "baseline:main", "--json").json
+    assert result["runs"] == ["r1"]
     wrong = project.proctor("show", "baseline:mian")
     assert (wrong.code, "did you mean 'main'?" in wrong.err) == (2, True)
     assert project.proctor("delete", "baseline:main", "--yes").code == 0
@@ -122,11 +124,11 @@ def test_delete_tells_which_baselines_go(
     history.set_baseline("main", "r1")
     history.set_baseline("alpha", "r1")
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
-    asked = project.proctor("delete", "r1", "r2").out
-    assert asked.startswith("delete r1 (exam, the baseline alpha, main), r2 (exam)? [y/N]")
+    options = project.proctor("delete", "r1", "r2").out
+    assert options.startswith("delete r1 (exam, the baseline alpha, main), r2 (exam)? [y/N]")
     assert len(history.baselines()) == 2
-    told = project.proctor("delete", "r1", "r2", "--yes")
-    assert told.out == snapshot("""\
+    result = project.proctor("delete", "r1", "r2", "--yes")
+    assert result.out == snapshot("""\
 deleted r1 (exam), r2 (exam)
 the baseline alpha was deleted with its run
 the baseline main was deleted with its run

@@ -28,8 +28,8 @@ def runs(project: Project) -> Project:
     project.write("numbers.jsonl", rows)
     project.write("answers.py", APP)
     project.write("eval.yaml", EVAL)
-    one = ("run", "--target", "answers.py:answer", "--dataset", "numbers.jsonl", "-q")
-    evaluated = (*one, "--evaluator", "exact_match", "--name")
+    item = ("run", "--target", "answers.py:answer", "--dataset", "numbers.jsonl", "-q")
+    evaluated = (*item, "--evaluator", "exact_match", "--name")
     assert project.proctor(*evaluated, "old").code == 0
     assert project.proctor("baseline", "set", "main", "old").code == 0
     project.write("answers.py", APP.replace("wrong=8", "wrong=1"))
@@ -39,9 +39,9 @@ def runs(project: Project) -> Project:
 
 def test_compare_answers_in_a_sentence_first(runs: Project) -> None:
     """Then the table, the samples that turned, and how to look at one; the exit code is 0."""
-    told = runs.proctor("compare", "new", "main", "--metric", "pass_rate", "--flips", "2")
-    lines = told.out.splitlines()
-    assert told.code == 0
+    result = runs.proctor("compare", "new", "main", "--metric", "pass_rate", "--flips", "2")
+    lines = result.out.splitlines()
+    assert result.code == 0
     assert " ".join(lines[:2]) == (
         "new is better than main: pass_rate 96.7 % against 73.3 %, +23.3 points (n = 30, "
         "95 % interval +5.1 to +38.6, p = 0.016)."
@@ -50,37 +50,37 @@ def test_compare_answers_in_a_sentence_first(runs: Project) -> None:
     assert len(ids) == 1
     row = next(line for line in lines if line.startswith("pass_rate"))
     assert " ".join(row.split()) == "pass_rate 96.7 % 73.3 % +23.3 points 0.016 better"
-    assert "0 samples lost and 7 won (score of main → new; the first 2):" in told.out
+    assert "0 samples lost and 7 won (score of main → new; the first 2):" in result.out
     assert "  won   n1  0.00 → 1.00" in lines
     look = next(line for line in lines if line.startswith("  proctor show"))
-    shown = runs.proctor(*look.split()[1:])
-    assert (shown.code, shown.out.split()[0]) == (0, "n1")
+    output = runs.proctor(*look.split()[1:])
+    assert (output.code, output.out.split()[0]) == (0, "n1")
     assert max(map(len, lines)) <= 80
 
 
 def test_a_worse_run_is_no_failure_of_the_command(runs: Project) -> None:
     """It is no gate: the exit code is 0 whatever comes out."""
-    told = runs.proctor("compare", "main", "new", "--metric", "pass_rate")
-    assert (told.code, told.out.startswith("main is worse than new")) == (0, True)
-    same = runs.proctor("compare", "main", "new", "--metric", "pass_rate", "--worth", "50%")
+    result = runs.proctor("compare", "main", "new", "--metric", "pass_rate")
+    assert (result.code, result.out.startswith("main is worse than new")) == (0, True)
+    same = runs.proctor("compare", "main", "new", "--metric", "pass_rate", "--min-difference", "50%")
     assert same.out.startswith("main and new show no relevant difference")
 
 
 def test_json_for_programs(runs: Project) -> None:
     """Everything that is known, in one object."""
-    found = runs.proctor("compare", "latest", "baseline:main", "--json").json
-    [one] = found["comparisons"]
-    assert (one["a"], one["b"], one["samples"]) == ("latest", "baseline:main", 30)
-    rate = one["metrics"]["pass_rate"]
+    result = runs.proctor("compare", "latest", "baseline:main", "--json").json
+    [item] = result["comparisons"]
+    assert (item["a"], item["b"], item["samples"]) == ("latest", "baseline:main", 30)
+    rate = item["metrics"]["pass_rate"]
     assert (rate["verdict"], rate["n"], rate["p"]) == ("better", 30, 2 / 2**7)
-    assert [flip["sample_id"] for flip in one["flips"]] == [f"n{n}" for n in range(1, 8)]
-    assert found["only_one_has"] == []
+    assert [flip["sample_id"] for flip in item["flips"]] == [f"n{n}" for n in range(1, 8)]
+    assert result["only_one_has"] == []
 
 
 def test_markdown_is_written(runs: Project) -> None:
     """The same as a file, for a pull request."""
-    told = runs.proctor("compare", "new", "main", "--markdown", "out/compare.md")
-    assert told.out.endswith("wrote out/compare.md\n")
+    result = runs.proctor("compare", "new", "main", "--markdown", "out/compare.md")
+    assert result.out.endswith("wrote out/compare.md\n")
     text = (runs.folder / "out" / "compare.md").read_text(encoding="utf-8")
     assert text.startswith("## new compared with main\n\nnew is better than main")
     assert "| pass_rate | 96.7 % (" in text
@@ -89,11 +89,11 @@ def test_markdown_is_written(runs: Project) -> None:
 def test_configurations_of_one_run(runs: Project) -> None:
     """--run names the run, A and B its configurations; or RUN@CONFIGURATION."""
     assert runs.proctor("run", "eval.yaml", "-q").code == 0
-    told = runs.proctor("compare", "careful", "hasty", "--run", "exam", "--metric", "pass_rate")
-    assert told.out.startswith("careful is better than hasty: pass_rate 96.7 % against 60.0 %")
-    assert "Both configurations belong to run" in told.out
+    result = runs.proctor("compare", "careful", "hasty", "--run", "exam", "--metric", "pass_rate")
+    assert result.out.startswith("careful is better than hasty: pass_rate 96.7 % against 60.0 %")
+    assert "Both configurations belong to run" in result.out
     same = runs.proctor("compare", "exam@careful", "exam@hasty", "--metric", "pass_rate")
-    assert same.out == told.out
+    assert same.out == result.out
 
 
 def test_every_configuration_that_both_have(runs: Project) -> None:
@@ -101,10 +101,10 @@ def test_every_configuration_that_both_have(runs: Project) -> None:
     runs.proctor("run", "eval.yaml", "-q")
     runs.write("eval.yaml", EVAL.replace("evaluators", "  third: {wrong: 3}\nevaluators"))
     runs.proctor("run", "eval.yaml", "-q", "--name", "again")
-    told = runs.proctor("compare", "again", "exam", "--metric", "pass_rate")
-    assert "again@careful and exam@careful" in told.out
-    assert "again@hasty and exam@hasty" in told.out
-    assert told.out.endswith("Not compared, only one run has it: again@third\n")
+    result = runs.proctor("compare", "again", "exam", "--metric", "pass_rate")
+    assert "again@careful and exam@careful" in result.out
+    assert "again@hasty and exam@hasty" in result.out
+    assert result.out.endswith("Not compared, only one run has it: again@third\n")
     chosen = runs.proctor("compare", "again", "exam", "--configuration", "careful")
     assert "hasty" not in chosen.out
 
@@ -112,71 +112,71 @@ def test_every_configuration_that_both_have(runs: Project) -> None:
 def test_run_and_show_compare_each_configuration_with_the_baseline(runs: Project) -> None:
     """`report.md` and `show --json` have the comparison too."""
     runs.write("eval.yaml", f"{EVAL}baseline: careful\n")
-    told = runs.proctor("run", "eval.yaml", "--output", "out")
-    assert "hasty is worse than careful: pass_rate 60.0 % against 96.7 %" in told.out
-    assert "11 samples lost and 0 won (score of careful → hasty; the worst 3):" in told.out
+    result = runs.proctor("run", "eval.yaml", "--output", "out")
+    assert "hasty is worse than careful: pass_rate 60.0 % against 96.7 %" in result.out
+    assert "11 samples lost and 0 won (score of careful → hasty; the worst 3):" in result.out
     assert "hasty is worse than careful" in runs.proctor("show").out
     report = (runs.folder / "out" / "report.md").read_text(encoding="utf-8")
     assert "## hasty compared with careful" in report
-    shown = runs.proctor("show", "--json").json
-    assert shown["comparisons"][0]["metrics"]["pass_rate"]["verdict"] == "worse"
+    output = runs.proctor("show", "--json").json
+    assert output["comparisons"][0]["metrics"]["pass_rate"]["verdict"] == "worse"
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("new", "new"), "new and new are the same run"),
         (("new", "man"), "there is no run 'man'"),
         (("new", "main", "--metric", "pas_rate"), "did you mean 'pass_rate'?"),
         (("new", "main", "--configuration", "x"), "has no configuration 'x'"),
-        (("new", "main", "--worth", "much"), "expected a number such as 0.8 or 80%"),
-        (("new", "main", "--worth", "5"), "must be from 0 to below 1, got 5"),
+        (("new", "main", "--min-difference", "much"), "expected a number such as 0.8 or 80%"),
+        (("new", "main", "--min-difference", "5"), "--min-difference: the smallest relevant difference"),
         (("a", "b", "--run", "new"), "has no configuration 'a'"),
         (("new",), "Missing argument 'B'"),
     ],
 )
-def test_what_is_refused(runs: Project, args: tuple[str, ...], said: str) -> None:
-    """With what is wrong and how to mend it, and the exit code of wrong usage."""
-    told = runs.proctor("compare", *args)
-    assert told.code == 2
-    assert said in told.err
+def test_what_is_refused(runs: Project, args: tuple[str, ...], message: str) -> None:
+    """With what is wrong, how to fix it, and the exit code of a usage error."""
+    result = runs.proctor("compare", *args)
+    assert result.code == 2
+    assert message in result.err
 
 
 def test_rank_puts_runs_in_order(runs: Project) -> None:
     """The best first, with the places that the evidence allows; lower latency would be better."""
-    told = runs.proctor("rank", "pass_rate", "main", "new")
-    assert told.out.splitlines()[0] == "new is first by pass_rate, beyond chance."
-    assert " ".join(told.out.splitlines()[4].split()) == "1 new 96.7 % 83.3–99.4 30 1 100 %"
+    result = runs.proctor("rank", "pass_rate", "main", "new")
+    assert result.out.splitlines()[0] == "new is first by pass_rate, beyond chance."
+    assert " ".join(result.out.splitlines()[4].split()) == "1 new 96.7 % 83.3–99.4 30 1 100 %"
     upward = runs.proctor("rank", "pass_rate", "main", "new", "--order", "asc")
     assert upward.out.startswith("main is first by pass_rate")
-    found = runs.proctor("rank", "exact_match", "main", "new", "--json").json
-    assert found["ranking"]["places"][0]["ranks"] == [1, 1]
-    assert found["answer"].startswith("new is first")
+    actual = runs.proctor("rank", "exact_match", "main", "new", "--json").json
+    assert actual["ranking"]["places"][0]["ranks"] == [1, 1]
+    assert actual["answer"].startswith("new is first")
 
 
 def test_rank_takes_one_run_apart(runs: Project) -> None:
     """Its configurations; a run with only one has nothing to put in order."""
     runs.proctor("run", "eval.yaml", "-q")
     assert runs.proctor("rank", "pass_rate", "exam").out.startswith("careful is first")
-    alone = runs.proctor("rank", "pass_rate", "new")
-    assert (alone.code, "nothing to rank: found new" in alone.err) == (2, True)
+    single = runs.proctor("rank", "pass_rate", "new")
+    assert (single.code, "nothing to rank: found new" in single.err) == (2, True)
     unknown = runs.proctor("rank", "pas_rate", "exam")
     assert (unknown.code, "did you mean 'pass_rate'?" in unknown.err) == (2, True)
 
 
 def test_rank_says_what_can_be_ranked_by(runs: Project) -> None:
     """Texts have no order, and the names that have one are listed."""
-    told = runs.proctor("rank", "expected", "main", "new")
-    assert told.code == 2
-    assert "rank by one of: pass_rate, strict_pass_rate, mean_score" in told.err
+    result = runs.proctor("rank", "expected", "main", "new")
+    assert result.code == 2
+    assert "rank by one of: pass_rate, strict_pass_rate, mean_score" in result.err
 
 
 def test_rank_tells_of_a_run_that_is_not_complete(runs: Project) -> None:
     """What ran first need not be like the rest."""
     broken = APP.replace('return "right"', '1 / (number - 20); return "right"')
     runs.write("answers.py", broken)
-    one = ("run", "--target", "answers.py:answer", "--dataset", "numbers.jsonl", "-q")
+    item = ("run", "--target", "answers.py:answer", "--dataset", "numbers.jsonl", "-q")
     more = ("--evaluator", "exact_match", "--name", "part", "--on-error", "raise")
-    assert runs.proctor(*one, *more).code == 3
-    told = runs.proctor("rank", "pass_rate", "main", "part")
-    assert "Note: part is not complete (failed)" in " ".join(told.out.split())
+    assert runs.proctor(*item, *more).code == 3
+    result = runs.proctor("rank", "pass_rate", "main", "part")
+    assert "Note: part is not complete (failed)" in " ".join(result.out.split())

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.cli.project import Project, Told
+from tests.cli.project import CommandResult, Project
 
 TARGET = """
 from pathlib import Path
@@ -39,8 +39,7 @@ def exam(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     project.write("eval.yaml", EVAL)
     samples(project, range(200))
     lose(project, 0)
-    assert project.proctor("run", "eval.yaml", "-q").code == 0
-    assert project.proctor("baseline", "set", "main", "latest").code == 0
+    project.make_baseline()
     return project
 
 
@@ -58,16 +57,16 @@ def run(project: Project, lost: int) -> None:
     assert project.proctor("run", "eval.yaml", "-q").code in (0, 3)
 
 
-def shown(told: Told) -> str:
-    return RUN_ID.sub("RUN", told.out)
+def shown(result: CommandResult) -> str:
+    return RUN_ID.sub("RUN", result.out)
 
 
 def test_a_run_that_is_as_good_passes(exam: Project) -> None:
     """One sentence, one line for the check, exit code 0."""
     run(exam, 0)
-    told = exam.proctor("gate", "latest", "--baseline", "main")
-    assert (told.code, told.err) == (0, "")
-    assert shown(told) == (
+    result = exam.proctor("gate", "latest", "--baseline", "main")
+    assert (result.code, result.err) == (0, "")
+    assert shown(result) == (
         "The gate passes: strict_pass_rate 100.0 % against 100.0 %, at most 1.4 points\n"
         "worse (margin 2.0 points, 200 samples).\n"
         "\n"
@@ -79,9 +78,9 @@ def test_a_run_that_is_as_good_passes(exam: Project) -> None:
 def test_a_run_that_is_worse_fails_and_shows_what_was_lost(exam: Project) -> None:
     """Exit code 1; at most five samples, and how to look at one."""
     run(exam, 20)
-    told = exam.proctor("gate", "latest", "--baseline", "main", "--max-flips", "3")
-    assert told.code == 1
-    assert shown(told) == (
+    result = exam.proctor("gate", "latest", "--baseline", "main", "--max-flips", "3")
+    assert result.code == 1
+    assert shown(result) == (
         "The gate fails in both checks: strict_pass_rate 90.0 % against 100.0 %, at least\n"
         "5.6 points worse (margin 2.0 points, 200 samples).\n"
         "\n"
@@ -102,9 +101,9 @@ def test_a_run_that_is_worse_fails_and_shows_what_was_lost(exam: Project) -> Non
 def test_too_few_samples_are_inconclusive_and_it_says_how_many_more(exam: Project) -> None:
     """Exit code 4, or what --inconclusive makes of it."""
     run(exam, 3)
-    told = exam.proctor("gate", "latest", "--baseline", "main")
-    assert told.code == 4
-    answer = " ".join(told.out.split("\n\n")[0].split())
+    result = exam.proctor("gate", "latest", "--baseline", "main")
+    assert result.code == 4
+    answer = " ".join(result.out.split("\n\n")[0].split())
     assert re.fullmatch(
         r"The gate is inconclusive: strict_pass_rate 98\.5 % against 100\.0 %, from 3\.6 points "
         r"worse to 0\.7 points better \(margin 2\.0 points, 200 samples\); about [\d,]+ more "
@@ -112,9 +111,9 @@ def test_too_few_samples_are_inconclusive_and_it_says_how_many_more(exam: Projec
         answer,
     )
     for choice, code in (("pass", 0), ("fail", 1), ("code", 4)):
-        told = exam.proctor("gate", "latest", "--baseline", "main", "--inconclusive", choice)
-        assert told.code == code
-        assert (f"Inconclusive counts as {choice} (--inconclusive)." in told.out) == (choice != "code")
+        result = exam.proctor("gate", "latest", "--baseline", "main", "--inconclusive", choice)
+        assert result.code == code
+        assert (f"Inconclusive counts as {choice} (--inconclusive)." in result.out) == (choice != "code")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +131,7 @@ def test_too_few_samples_are_inconclusive_and_it_says_how_many_more(exam: Projec
         (["--margin", "20%", "--configuration", "default"], 0),
     ],
 )
-def test_what_is_asked_decides(exam: Project, options: list[str], code: int) -> None:
+def test_only_the_requested_metrics_decide(exam: Project, options: list[str], code: int) -> None:
     """Twenty of 200 are lost: 90 %, surely no worse than 20 points."""
     run(exam, 20)
     assert exam.proctor("gate", "latest", "--baseline", "main", *options).code == code
@@ -143,9 +142,9 @@ def test_a_threshold_alone_is_a_gate(exam: Project) -> None:
     assert exam.proctor("gate", "latest", "--fail-under", "0.9").code == 0
     exam.write("eval.yaml", EVAL + "fail_under: 0.95\n")
     lose(exam, 20)
-    told = exam.proctor("gate", "eval.yaml")
-    assert told.code == 1
-    assert told.out.startswith("The gate fails: strict_pass_rate is 0.9, below 0.95 (n = 200).\n")
+    result = exam.proctor("gate", "eval.yaml")
+    assert result.code == 1
+    assert result.out.startswith("The gate fails: strict_pass_rate is 0.9, below 0.95 (n = 200).\n")
     assert exam.proctor("gate", "eval.yaml", "--fail-under", "0.9").code == 0
     chosen = exam.proctor("gate", "latest", "--fail-under", "0.9", "--configuration", "default")
     assert chosen.code == 0
@@ -156,24 +155,24 @@ def test_an_eval_file_is_run_first(exam: Project) -> None:
     samples(exam, range(185, 215))
     exam.write("app.py", TARGET.replace("1000", "200"))
     gate = ("gate", "eval.yaml", "--baseline", "main", "--margin", "30%")
-    told = exam.proctor(*gate, "--accept-changes", "--json")
-    assert (told.code, told.err) == (0, "")
-    assert told.json["verdict"] == "pass"
-    assert told.json["checks"][0]["n"] == 15
-    assert any("15 samples of" in note for note in told.json["notes"])
-    assert any("the datasets are not the same" in note for note in told.json["notes"])
-    told = exam.proctor(*gate)
-    assert "30/30 (100 %), 15 passed, 0 failed, 15 errors" in told.err
-    assert "Note: the datasets are not the same" in told.out
+    result = exam.proctor(*gate, "--accept-changes", "--json")
+    assert (result.code, result.err) == (0, "")
+    assert result.json["verdict"] == "pass"
+    assert result.json["checks"][0]["n"] == 15
+    assert any("15 samples of" in note for note in result.json["notes"])
+    assert any("the datasets are not the same" in note for note in result.json["notes"])
+    result = exam.proctor(*gate)
+    assert "30/30 (100 %), 15 passed, 0 failed, 15 errors" in result.err
+    assert "Note: the datasets are not the same" in result.out
     # Half of the samples are new: what the others say is not green.
-    assert told.code == 4
-    assert "15 of 30 samples of" in told.out
+    assert result.code == 4
+    assert "15 of 30 samples of" in result.out
     grouped = exam.proctor("gate", "latest", *gate[2:], "--unpaired")
     assert grouped.code == 1
     assert "two groups of 30 and 200 samples" in " ".join(grouped.out.split())
 
 
-def test_a_field_may_be_told_which_way_it_is_better(exam: Project) -> None:
+def test_the_caller_may_say_which_direction_of_a_field_is_better(exam: Project) -> None:
     """Its name does not tell."""
     fields = "fields: {size: {path: output}}\n"
     exam.write("app.py", TARGET.replace('f"A{number}"', "number"))
@@ -188,16 +187,16 @@ def test_a_field_may_be_told_which_way_it_is_better(exam: Project) -> None:
 def test_a_run_stops_when_the_gate_is_decided(exam: Project) -> None:
     """A target that is always wrong needs few samples; looked at again it says the same."""
     lose(exam, 1000)
-    told = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided")
-    assert told.code == 1
-    answer = " ".join(told.out.split("\n\n")[0].split())
+    result = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided")
+    assert result.code == 1
+    answer = " ".join(result.out.split("\n\n")[0].split())
     assert answer == (
         "The gate fails: strict_pass_rate 0.0 % against 100.0 %, at least 4.6 points worse "
         "(margin 2.0 points, 9 samples); decided after 9 of 200 samples; 191 saved."
     )
-    assert "stopped as soon as" not in told.out
-    again = exam.proctor("gate", "latest", "--baseline", "main")
-    assert (again.code, again.out) == (1, told.out)
+    assert "stopped as soon as" not in result.out
+    repeated = exam.proctor("gate", "latest", "--baseline", "main")
+    assert (repeated.code, repeated.out) == (1, result.out)
     refused = exam.proctor("gate", "latest", "--baseline", "main", "--max-flips", "3")
     assert refused.code == 2
     assert "checks one metric" in refused.err
@@ -206,31 +205,31 @@ def test_a_run_stops_when_the_gate_is_decided(exam: Project) -> None:
 def test_a_run_that_ends_before_it_is_decided_is_inconclusive(exam: Project) -> None:
     """200 equal samples do not show it while one looks; the usual test at the end would have."""
     lose(exam, 0)
-    told = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided")
-    assert told.code == 4
-    assert "not decided after 200 of 200 samples, because checking" in " ".join(told.out.split())
+    result = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided")
+    assert result.code == 4
+    assert "not decided after 200 of 200 samples, because checking" in " ".join(result.out.split())
     assert exam.proctor("gate", "latest", "--baseline", "main").code == 0
     exam.write("eval.yaml", EVAL + "fail_under: 0.9\n")
-    told = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided")
-    assert "fail_under in the file is not checked" in told.err
+    result = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided")
+    assert "fail_under in the file is not checked" in result.err
 
 
-def test_without_a_seed_the_order_is_drawn_anew(exam: Project) -> None:
+def test_without_a_seed_the_order_is_random(exam: Project) -> None:
     """The seed is kept with the run, so that the verdict can be had again."""
     exam.write("eval.yaml", EVAL.replace(", shuffle: 7", ""))
     lose(exam, 1000)
     seeds = set()
     for _ in range(2):
-        told = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided", "--json")
-        run = exam.proctor("show", told.json["run_id"], "--json").json["metadata"]
+        result = exam.proctor("gate", "eval.yaml", "--baseline", "main", "--until-decided", "--json")
+        run = exam.proctor("show", result.json["run_id"], "--json").json["metadata"]
         seeds.add(run["options"]["shuffle"])
         assert run["stopped_early"]["of"] == 200
-        assert told.json["early"]["of"] == 200
+        assert result.json["early"]["of"] == 200
     assert len(seeds) == 2
 
 
 def test_every_configuration_is_gated(exam: Project) -> None:
-    """Those of one name are compared, and all must pass; one that is new is only told."""
+    """Configurations of one name are compared, and all must pass; a new one is only mentioned."""
     exam.write("eval.yaml", EVAL + CONFIGURATIONS)
     lose(exam, 0, "lost-short.txt")
     lose(exam, 0, "lost-long.txt")
@@ -240,13 +239,13 @@ def test_every_configuration_is_gated(exam: Project) -> None:
     lose(exam, 0, "lost-new.txt")
     exam.write("eval.yaml", EVAL + CONFIGURATIONS.replace("}}", "}, new: {style: -new}}"))
     exam.proctor("run", "eval.yaml", "-q")
-    told = exam.proctor("gate", "latest", "--baseline", "both", "--json")
-    assert told.code == 1
-    assert [check["verdict"] for check in told.json["checks"]] == ["pass", "fail"]
-    assert [check["configuration"].split("@")[-1] for check in told.json["checks"]] == [
+    result = exam.proctor("gate", "latest", "--baseline", "both", "--json")
+    assert result.code == 1
+    assert [check["verdict"] for check in result.json["checks"]] == ["pass", "fail"]
+    assert [check["configuration"].split("@")[-1] for check in result.json["checks"]] == [
         "short", "long",
     ]  # fmt: skip
-    assert any("new" in note for note in told.json["notes"])
+    assert any("new" in note for note in result.json["notes"])
     assert exam.proctor("gate", "latest", "--baseline", "both", "--configuration", "short").code == 0
     assert exam.proctor("gate", "latest@long", "--baseline", "both@long").code == 1
     assert exam.proctor("gate", "latest@long", "--baseline", "latest@short").code == 1
@@ -256,16 +255,16 @@ def test_every_configuration_is_gated(exam: Project) -> None:
     assert exam.proctor("runs", "--json").json == before
     few = ("--fail-under", "0.9", "--configuration", "short")
     assert exam.proctor("gate", "latest", "--baseline", "both", *few).code == 0
-    one = ("gate", "eval.yaml", "--baseline", "both", "--until-decided")
+    item = ("gate", "eval.yaml", "--baseline", "both", "--until-decided")
     exam.write("one.yaml", EVAL + "configurations: {short: {style: -short}}\n")
-    several = exam.proctor("gate", "one.yaml", *one[2:])
+    several = exam.proctor("gate", "one.yaml", *item[2:])
     assert "select it: --baseline both@short" in several.err
     assert exam.proctor("gate", "one.yaml", "--baseline", "both@short", "--until-decided").code == 4
-    assert "select it: --configuration short" in exam.proctor(*one).err
-    told = exam.proctor(*one, "--configuration", "long")
-    assert told.code == 1
-    assert "decided after" in " ".join(told.out.split())
-    unknown = exam.proctor(*one, "--configuration", "new")
+    assert "select it: --configuration short" in exam.proctor(*item).err
+    result = exam.proctor(*item, "--configuration", "long")
+    assert result.code == 1
+    assert "decided after" in " ".join(result.out.split())
+    unknown = exam.proctor(*item, "--configuration", "new")
     assert (unknown.code, "configuration 'new'" in unknown.err) == (2, True)
 
 
@@ -274,10 +273,10 @@ def test_files_for_ci_are_written(exam: Project, monkeypatch: pytest.MonkeyPatch
     run(exam, 20)
     summary = exam.write("summary.md", "before\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    told = exam.proctor(
+    result = exam.proctor(
         "gate", "latest", "--baseline", "main", "--junit", "out/gate.xml", "--markdown", "out/c.md"
     )
-    assert (told.code, told.err) == (1, "")
+    assert (result.code, result.err) == (1, "")
     comment = (exam.folder / "out/c.md").read_text()
     assert comment.startswith("<!-- proctor gate: exam -->\n## Gate failed: exam\n\nThe gate fails")
     assert summary.read_text() == f"before\n{comment}\n"
@@ -288,16 +287,16 @@ def test_files_for_ci_are_written(exam: Project, monkeypatch: pytest.MonkeyPatch
 def test_a_summary_that_cannot_be_written_is_no_verdict(
     exam: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told on standard error, and the gate passes."""
+    """Standard error mentions it, and the gate passes."""
     run(exam, 0)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(exam.folder / "no" / "summary.md"))
-    told = exam.proctor("gate", "latest", "--baseline", "main")
-    assert told.code == 0
-    assert told.err.startswith("cannot write the step summary")
+    result = exam.proctor("gate", "latest", "--baseline", "main")
+    assert result.code == 0
+    assert result.err.startswith("cannot write the step summary")
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (["latest"], "proctor baseline set main RUN"),
         (["eval.yaml"], "proctor baseline set main RUN"),
@@ -312,14 +311,24 @@ def test_a_summary_that_cannot_be_written_is_no_verdict(
         (["latest", "--baseline", "main", "--margin", "80"], "write 80% or 0.8"),
         (["latest", "--baseline", "main", "--margin", "much"], "expected a number"),
         (["latest", "--baseline", "main", "--metric", "a=2"], "--metric a: a margin of 2"),
-        (["eval.yaml", "--baseline", "main", "--metric", "exact"], "no metric 'exact'"),
+        (["eval.yaml", "--baseline", "main", "--metric", "exact"], "--metric: there is no metric 'exact'"),
         (["latest", "--baseline", "main", "--better", "x=up"], "expected x=higher or x=lower, found 'up'"),
-        (["latest", "--baseline", "main", "--fail-under", "80"], "write a number such as 0.8, or 80%"),
+        (["latest", "--baseline", "main", "--fail-under", "80"], "--fail-under: the threshold of"),
         (["latest", "--baseline", "main", "--until-decided"], "a stored run has already ended"),
         (["latest", "--baseline", "main", "--junit", "."], "cannot write the file"),
         (["latest", "--baseline", "main", "--markdown", "app.py/c"], "cannot write the file"),
         (["eval.yaml", "--fail-under", "0.9", "--configuration", "x"], "configuration 'x'"),
-        (["eval.yaml", "--baseline", "main", "--until-decided", "--max-flips", "1"], "checks one metric"),
+        (
+            ["eval.yaml", "--baseline", "main", "--until-decided", "--max-flips", "1"],
+            "checks one metric, and --max-flips requires all samples",
+        ),
+        (["latest", "--baseline", "main", "--max-flips=-1"], "--max-flips: must be 0 or more, got -1"),
+        (["latest", "--baseline", "main", "--max-missing", "200%"], "--max-missing: must be a share"),
+        (
+            ["latest", "--baseline", "main", "--unpaired", "--max-flips", "1"],
+            "Fix: leave out --unpaired or --max-flips",
+        ),
+        (["latest", "--baseline", "main", "--better", "x=higher"], "--better: x is not among the metrics"),
         (
             ["eval.yaml", "--baseline", "main", "--until-decided", "--metric", "latency_ms.mean"],
             "cannot stop early by 'latency_ms.mean'",
@@ -328,13 +337,13 @@ def test_a_summary_that_cannot_be_written_is_no_verdict(
     ],
 )
 def test_what_cannot_be_gated_is_refused_before_anything_is_run(
-    exam: Project, args: list[str], said: str
+    exam: Project, args: list[str], message: str
 ) -> None:
     """Exit code 2, with what to write instead, and no new run in the history."""
     before = exam.proctor("runs", "--json").json
-    told = exam.proctor("gate", *args)
-    assert (told.code, told.out) == (2, "")
-    assert said in told.err
+    result = exam.proctor("gate", *args)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
     assert exam.proctor("runs", "--json").json == before
 
 
@@ -342,35 +351,35 @@ def test_a_run_that_is_not_whole_is_not_decided_on(exam: Project) -> None:
     """Exit code 3, as for every run that did not come to its end."""
     exam.write("app.py", TARGET.replace("1000", "150"))
     assert exam.proctor("run", "eval.yaml", "-q", "--on-error", "raise").code == 3
-    told = exam.proctor("gate", "latest", "--baseline", "main")
-    assert told.code == 3
-    assert "a gate needs a complete run" in told.err
-    assert "--resume" in told.err
+    result = exam.proctor("gate", "latest", "--baseline", "main")
+    assert result.code == 3
+    assert "a gate needs a complete run" in result.err
+    assert "--resume" in result.err
 
 
-def test_a_baseline_that_is_not_whole_is_told(exam: Project) -> None:
+def test_an_incomplete_baseline_is_mentioned(exam: Project) -> None:
     """It may be one all the same, by --force."""
     exam.write("app.py", TARGET.replace("1000", "150"))
     assert exam.proctor("run", "eval.yaml", "-q", "--on-error", "raise").code == 3
     assert exam.proctor("baseline", "set", "part", "latest", "--force").code == 0
     exam.write("app.py", TARGET)
     run(exam, 0)
-    told = exam.proctor("gate", "latest", "--baseline", "part", "--json")
-    assert any("the baseline part is failed, with" in note for note in told.json["notes"])
+    result = exam.proctor("gate", "latest", "--baseline", "part", "--json")
+    assert any("the baseline part is failed, with" in note for note in result.json["notes"])
 
 
 def test_a_run_of_nothing_but_errors_is_trouble(exam: Project) -> None:
     """A wrong key or a server that is down is no verdict on the target."""
     exam.write("app.py", TARGET.replace("1000", "0"))
-    told = exam.proctor("gate", "eval.yaml", "--baseline", "main")
-    assert told.code == 3
-    assert "has a verdict: 200 errors" in told.err
+    result = exam.proctor("gate", "eval.yaml", "--baseline", "main")
+    assert result.code == 3
+    assert "has a verdict: 200 errors" in result.err
 
 
 def test_a_baseline_goes_before_a_run_of_the_same_name(exam: Project) -> None:
     """`main` is the baseline, although the newest run is called so."""
     run(exam, 20)
     exam.proctor("run", "eval.yaml", "-q", "--name", "main")
-    told = exam.proctor("gate", "latest", "--baseline", "main")
-    assert told.code == 1
+    result = exam.proctor("gate", "latest", "--baseline", "main")
+    assert result.code == 1
     assert exam.proctor("gate", "latest", "--baseline", "exam").code == 0

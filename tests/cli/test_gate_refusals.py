@@ -13,7 +13,7 @@ from proctor.cli.gate_checks import refuse_incomplete
 from proctor.errors import ProctorError
 from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata, RunStatus
-from tests.cli.project import Project, Told
+from tests.cli.project import CommandResult, Project
 
 TARGET = """
 import os, signal
@@ -54,8 +54,7 @@ def exam(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     project.write("eval.yaml", EVAL)
     samples(project, "q")
     project.write("mode.txt", "right")
-    assert project.proctor("run", "eval.yaml", "-q").code == 0
-    assert project.proctor("baseline", "set", "main", "latest").code == 0
+    project.make_baseline()
     return project
 
 
@@ -72,30 +71,30 @@ def runs(project: Project) -> int:
     return len(project.proctor("runs", "--json").json)
 
 
-def told_json(project: Project, metric: str) -> list[Any]:
+def compare_as_json(project: Project, metric: str) -> list[Any]:
     """What a comparison of easy and main has of a metric."""
-    found = project.proctor("compare", "easy", "main", "--json").json["comparisons"]
-    return [one["metrics"][metric] for one in found]
+    result = project.proctor("compare", "easy", "main", "--json").json["comparisons"]
+    return [item["metrics"][metric] for item in result]
 
 
-def refused(project: Project, *args: str) -> Told:
+def refused(project: Project, *args: str) -> CommandResult:
     """Exit code 2, and no run was begun."""
     before = runs(project)
-    told = project.proctor(*args)
-    assert (told.code, told.out) == (2, "")
+    result = project.proctor(*args)
+    assert (result.code, result.out) == (2, "")
     assert runs(project) == before
-    return told
+    return result
 
 
 def test_swapped_evaluators_do_not_pass(exam: Project) -> None:
     """Who deletes the evaluator that fails does not turn CI green; it costs no call to say so."""
     exam.write("eval.yaml", EASY)
     exam.write("mode.txt", "wrong")
-    told = refused(exam, *GATE)
-    assert "the file and main were not scored by the same evaluators" in told.err
-    assert "strict_pass_rate cannot be compared: only main has the evaluator right" in told.err
-    assert "--metric nonempty" in told.err
-    assert "--accept-changes" in told.err
+    result = refused(exam, *GATE)
+    assert "the file and main were not scored by the same evaluators" in result.err
+    assert "strict_pass_rate cannot be compared: only main has the evaluator right" in result.err
+    assert "--metric nonempty" in result.err
+    assert "--accept-changes" in result.err
     assert exam.proctor("run", "eval.yaml", "-q").code == 0
     assert "were not scored by the same" in refused(exam, "gate", "latest", *GATE[2:]).err
     refused(exam, *GATE, "--until-decided")
@@ -108,13 +107,13 @@ def test_what_both_have_is_decided_and_changes_can_be_accepted(exam: Project) ->
     """An evaluator that is the same in both is the same measure."""
     exam.write("eval.yaml", EASY)
     assert exam.proctor(*GATE, "--metric", "nonempty").code == 0
-    told = exam.proctor(*GATE, "--accept-changes")
-    assert told.code == 0
-    assert "Note: only main has the evaluator right" in told.out
+    result = exam.proctor(*GATE, "--accept-changes")
+    assert result.code == 0
+    assert "Note: only main has the evaluator right" in result.out
     early = exam.proctor(*GATE, "--accept-changes", "--until-decided", "--margin", "20%")
     assert early.code == 0
-    again = exam.proctor("gate", "latest", *GATE[2:], "--accept-changes", "--margin", "20%")
-    assert again.out == early.out
+    repeated = exam.proctor("gate", "latest", *GATE[2:], "--accept-changes", "--margin", "20%")
+    assert repeated.out == early.out
 
 
 def test_an_evaluator_whose_code_was_changed_is_another_one(exam: Project) -> None:
@@ -129,9 +128,11 @@ def test_compare_first_reports_that_the_evaluators_differ(exam: Project) -> None
     """The pass rate has no verdict, unless --accept-changes is given."""
     exam.write("eval.yaml", EASY)
     exam.proctor("run", "eval.yaml", "-q", "--name", "easy")
-    told = exam.proctor("compare", "easy", "main")
-    assert told.out.startswith("easy and main were not scored by the same evaluators, so pass_rate cannot be")
-    assert [one["verdict"] for one in told_json(exam, "pass_rate")] == ["not comparable"]
+    result = exam.proctor("compare", "easy", "main")
+    assert result.out.startswith(
+        "easy and main were not scored by the same evaluators, so pass_rate cannot be"
+    )
+    assert [item["verdict"] for item in compare_as_json(exam, "pass_rate")] == ["not comparable"]
     accepted = exam.proctor("compare", "easy", "main", "--accept-changes").out
     assert accepted.startswith("easy and main do not differ") or "evidence" in accepted
     assert "only main has the evaluator right" in " ".join(accepted.split())
@@ -143,9 +144,9 @@ def test_options_that_need_pairs_are_rejected_before_the_run(exam: Project) -> N
     """The ids of the dataset are read before the run starts."""
     samples(exam, "other")
     for option in (("--max-flips", "3"), ("--until-decided",)):
-        told = refused(exam, *GATE, *option)
-        assert "the dataset and main have no sample in common" in told.err
-        assert option[0] in told.err
+        result = refused(exam, *GATE, *option)
+        assert "the dataset and main have no sample in common" in result.err
+        assert option[0] in result.err
     assert (
         "counting lost samples requires paired samples"
         in refused(exam, *GATE, "--unpaired", "--max-flips", "3").err
@@ -160,21 +161,21 @@ def test_options_that_need_pairs_are_rejected_before_the_run(exam: Project) -> N
 def test_clusters_do_not_go_with_an_early_end_and_that_is_known_before(exam: Project) -> None:
     """The gate on all samples allows for them, and says how many there are."""
     samples(exam, "q", clusters=40)
-    told = refused(exam, *GATE, "--until-decided")
-    assert "share the cluster" in told.err
-    assert "leave it out" in told.err
-    told = exam.proctor(*GATE)
-    assert "200 samples in 40 clusters" in " ".join(told.out.split())
+    result = refused(exam, *GATE, "--until-decided")
+    assert "share the cluster" in result.err
+    assert "leave it out" in result.err
+    result = exam.proctor(*GATE)
+    assert "200 samples in 40 clusters" in " ".join(result.out.split())
 
 
 def test_a_metric_that_was_never_measured_is_a_mistake_in_the_call(exam: Project) -> None:
     """It is not inconclusive, which may count as a pass."""
     exam.write("more.yaml", EVAL.replace("app.py:nonempty", "app.py:nonempty, contains"))
     exam.proctor("run", "more.yaml", "-q", "--name", "more")
-    asked = ("--baseline", "main", "--metric", "contains", "--inconclusive", "pass")
-    assert "main has no number of contains" in refused(exam, "gate", "more", *asked).err
-    told = refused(exam, "gate", "more", *asked[:3], "exact")
-    assert told.err.count("strict_pass_rate") <= 1
+    options = ("--baseline", "main", "--metric", "contains", "--inconclusive", "pass")
+    assert "main has no number of contains" in refused(exam, "gate", "more", *options).err
+    result = refused(exam, "gate", "more", *options[:3], "exact")
+    assert result.err.count("strict_pass_rate") <= 1
     assert "not among the metrics" in refused(exam, *GATE, "--better", "foo=lower").err
     assert "'inf' is not a margin" in refused(exam, *GATE[:-1], "inf").err
 
@@ -185,8 +186,8 @@ def test_a_baseline_of_nothing_but_errors_is_refused(exam: Project) -> None:
     exam.proctor("run", "eval.yaml", "-q", "--name", "bad")
     exam.proctor("baseline", "set", "bad", "bad", "--force")
     exam.write("mode.txt", "right")
-    told = refused(exam, "gate", "eval.yaml", "--baseline", "bad")
-    assert "no result of the baseline bad" in told.err
+    result = refused(exam, "gate", "eval.yaml", "--baseline", "bad")
+    assert "no result of the baseline bad" in result.err
 
 
 def test_a_run_of_several_configurations_that_was_stopped_early_needs_one_named(exam: Project) -> None:
@@ -199,15 +200,15 @@ def test_a_run_of_several_configurations_that_was_stopped_early_needs_one_named(
     exam.write("mode-b.txt", "wrong")
     early = ("--until-decided", "--configuration", "b")
     assert exam.proctor("gate", "both.yaml", "--baseline", "both", *early).code == 1
-    told = exam.proctor("gate", "latest", "--baseline", "both", "--margin", "40%")
-    assert told.code == 2
-    assert "was stopped early and has 2 configurations" in told.err
-    one = ("gate", "latest", "--baseline", "both", "--configuration")
-    assert [exam.proctor(*one, name).code for name in "ab"] == [4, 1]
+    result = exam.proctor("gate", "latest", "--baseline", "both", "--margin", "40%")
+    assert result.code == 2
+    assert "was stopped early and has 2 configurations" in result.err
+    item = ("gate", "latest", "--baseline", "both", "--configuration")
+    assert [exam.proctor(*item, name).code for name in "ab"] == [4, 1]
 
 
 @pytest.mark.parametrize(
-    ("mode", "baseline", "code", "said"),
+    ("mode", "baseline", "code", "message"),
     [
         ("boom", "main", 3, "has a verdict: 200 errors"),
         ("right", "mian", 2, "there is no baseline or run 'mian'"),
@@ -215,20 +216,20 @@ def test_a_run_of_several_configurations_that_was_stopped_early_needs_one_named(
     ],
 )
 def test_trouble_leaves_word_for_ci(
-    exam: Project, monkeypatch: pytest.MonkeyPatch, mode: str, baseline: str, code: int, said: str
+    exam: Project, monkeypatch: pytest.MonkeyPatch, mode: str, baseline: str, code: int, message: str
 ) -> None:
     """JUnit has an error, the comment and the step summary say why, and JSON is JSON."""
     summary = exam.write("summary.md", "")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     exam.write("mode.txt", mode)
     files = ("--junit", "g.xml", "--markdown", "g.md", "--output", "reports")
-    told = exam.proctor("gate", "eval.yaml", "--baseline", baseline, *files, "--json")
-    assert told.code == told.json["exit_code"] == code
-    assert said in told.json["error"]["message"]
+    result = exam.proctor("gate", "eval.yaml", "--baseline", baseline, *files, "--json")
+    assert result.code == result.json["exit_code"] == code
+    assert message in result.json["error"]["message"]
     suites = ET.parse(exam.folder / "g.xml").getroot()
     assert (suites.get("tests"), suites.get("errors")) == ("1", "1")
     [error] = suites.iter("error")
-    assert said in str(error.text)
+    assert message in str(error.text)
     comment = (exam.folder / "g.md").read_text()
     assert comment.startswith("<!-- proctor gate: exam -->\n## Gate not decided: exam\n\n")
     assert summary.read_text() == f"{comment}\n"
@@ -238,11 +239,11 @@ def test_trouble_leaves_word_for_ci(
 def test_after_ctrl_c_the_advice_works(exam: Project) -> None:
     """The gate has no --resume: the rest is run, then the run is gated."""
     exam.write("mode.txt", "stop")
-    told = exam.proctor(*GATE)
-    assert told.code == 130
-    assert "No such option" not in told.err
-    [run_id] = {word.rstrip(";") for word in told.err.split() if word[:2] == "20"}
-    assert f"proctor run eval.yaml --resume {run_id}; then: proctor gate {run_id}" in told.err
+    result = exam.proctor(*GATE)
+    assert result.code == 130
+    assert "No such option" not in result.err
+    [run_id] = {word.rstrip(";") for word in result.err.split() if word[:2] == "20"}
+    assert f"proctor run eval.yaml --resume {run_id}; then: proctor gate {run_id}" in result.err
     assert exam.proctor("gate", run_id, *GATE[2:]).code == 3
     exam.write("mode.txt", "right")
     assert exam.proctor("run", "eval.yaml", "--resume", run_id, "-q").code == 0
@@ -268,8 +269,8 @@ def test_a_run_that_goes_on_is_waited_for(status: RunStatus, advice: str) -> Non
 def test_an_eval_file_is_named_and_tagged_as_in_a_run(exam: Project) -> None:
     """A stored run is as it is; reports are written of either."""
     named = ("--name", "change", "--tag", "commit=abc", "--concurrency", "3", "--quiet")
-    told = exam.proctor(*GATE, *named, "--output", "reports")
-    assert (told.code, told.err, told.out.count("\n")) == (0, "", 1)
+    result = exam.proctor(*GATE, *named, "--output", "reports")
+    assert (result.code, result.err, result.out.count("\n")) == (0, "", 1)
     run = exam.proctor("show", "change", "--json").json["metadata"]
     assert (run["tags"], run["options"]["concurrency"]) == ({"commit": "abc"}, 3)
     report = (exam.folder / "reports/report.md").read_text()
@@ -280,9 +281,9 @@ def test_an_eval_file_is_named_and_tagged_as_in_a_run(exam: Project) -> None:
 def test_the_headline_names_the_check_that_is_hardest_to_settle(exam: Project) -> None:
     """Whoever runs as many more as the headline says has settled all of them."""
     exam.write("mode.txt", "right")
-    asked = ("--metric", "right=1%", "--metric", "nonempty=0.9%", "--metric", "strict_pass_rate=5%")
-    told = exam.proctor("gate", "eval.yaml", "--baseline", "main", *asked, "--json")
-    assert told.code == 4
-    more = {check["name"]: check.get("more_samples") for check in told.json["checks"]}
+    options = ("--metric", "right=1%", "--metric", "nonempty=0.9%", "--metric", "strict_pass_rate=5%")
+    result = exam.proctor("gate", "eval.yaml", "--baseline", "main", *options, "--json")
+    assert result.code == 4
+    more = {check["name"]: check.get("more_samples") for check in result.json["checks"]}
     assert more["nonempty"] > more["right"] > 0
-    assert told.json["answer"].startswith("The gate is inconclusive in 2 of 3 checks: nonempty")
+    assert result.json["answer"].startswith("The gate is inconclusive in 2 of 3 checks: nonempty")

@@ -77,24 +77,24 @@ def test_a_total_without_a_rubric_that_failed_is_not_green(week: Project) -> Non
     assert "missing" not in week.proctor("baseline", "set", "main", "latest").out
     assert judged(week, "fails") == 0
     least = ("--fail-under", "total_score=4.5")
-    told = week.proctor(*GATE, *least, "--json")
-    assert told.code == 4
-    for check in told.json["checks"]:
+    result = week.proctor(*GATE, *least, "--json")
+    assert result.code == 4
+    for check in result.json["checks"]:
         assert (check["verdict"], check["value"], check["missing"]) == ("inconclusive", 5.0, 18)
         assert "18 of 40 samples have no such number in this run, or only part of it" in (check["sentence"])
-    assert "18 of 40 totals of latest lack a rubric that failed" in told.json["notes"]
+    assert "18 of 40 totals of latest lack a rubric that failed" in result.json["notes"]
     assert week.proctor(*GATE, *least, "--max-missing", "18").code == 0
-    beside = " ".join(week.proctor("compare", "latest", "main").out.split())
-    assert "18 of 40 totals of latest lack a rubric that failed" in beside
+    comparison_text = " ".join(week.proctor("compare", "latest", "main").out.split())
+    assert "18 of 40 totals of latest lack a rubric that failed" in comparison_text
 
 
 def test_a_run_that_reaches_its_threshold_by_part_of_its_scores_exits_with_4(week: Project) -> None:
     """As a gate on the same run would; what is below stays below."""
     assert judged(week, "fails", "--fail-under", "total_score=4.5") == 4
     week.write("mood.tmp", "fails")
-    told = week.proctor("run", "eval.yaml", "--fail-under", "total_score=4.5", "--output", "out")
-    assert "18 of 40 totals lack the score of a rubric" in " ".join(told.out.split())
-    assert told.err.count("inconclusive: total_score is at least 4.5, but 18 of 40 samples") == 1
+    result = week.proctor("run", "eval.yaml", "--fail-under", "total_score=4.5", "--output", "out")
+    assert "18 of 40 totals lack the score of a rubric" in " ".join(result.out.split())
+    assert result.err.count("inconclusive: total_score is at least 4.5, but 18 of 40 samples") == 1
     assert "**Gate: inconclusive.**" in Path("out/report.md").read_text()
     assert judged(week, "fails", "--fail-under", "solved.mean=0.9") == 4
     assert judged(week, "fails", "--fail-under", "polite.mean=0.9") == 0
@@ -105,8 +105,8 @@ def test_a_run_that_reaches_its_threshold_by_part_of_its_scores_exits_with_4(wee
 def test_holes_in_the_baseline_are_holes(week: Project) -> None:
     """Just what the baseline does not know of is bad in the run."""
     assert judged(week, "fails") == 0
-    told = week.proctor("baseline", "set", "main", "latest")
-    assert "18 of 40 values of" in told.out
+    result = week.proctor("baseline", "set", "main", "latest")
+    assert "18 of 40 values of" in result.out
     assert judged(week, "strict") == 0
     for metric in ("solved", "total_score"):
         gate = week.proctor(*GATE[:5], metric, "--margin", "70%", "--json")
@@ -128,8 +128,8 @@ def test_holes_in_both_are_holes_in_both(week: Project) -> None:
 def test_percent_of_a_total_are_a_share_of_its_scale(week: Project) -> None:
     """80 % of 5 is 4, as the spec's percentage is; what the scale has not is refused before."""
     assert judged(week, "strict", "--fail-under", "total_score=80%") == 1
-    told = week.proctor("gate", "latest", "--fail-under", "total_score=80%", "--json")
-    [check] = told.json["checks"]
+    result = week.proctor("gate", "latest", "--fail-under", "total_score=80%", "--json")
+    [check] = result.json["checks"]
     assert check["name"] == "total_score at least 4"
     assert judged(week, "well", "--fail-under", "total_score=80%") == 0
     before = len(open_history(None).runs())
@@ -145,13 +145,13 @@ def test_percent_of_a_total_are_a_share_of_its_scale(week: Project) -> None:
 
 def test_the_metric_that_was_meant_is_suggested(week: Project) -> None:
     """The total is among them, and of an evaluator the mean, which a gate understands by it."""
-    for wrong, meant in (
+    for wrong, expected in (
         ("totalscore", "did you mean 'total_score'?"),
         ("total", "did you mean 'total_score'?"),
         ("solved", "did you mean 'solved.mean' or 'solved.pass_rate'?"),
     ):
-        told = week.proctor("run", "eval.yaml", "--fail-under", f"{wrong}=0.5")
-        assert (told.code, meant in told.err) == (2, True), told.err
+        result = week.proctor("run", "eval.yaml", "--fail-under", f"{wrong}=0.5")
+        assert (result.code, expected in result.err) == (2, True), result.err
 
 
 def test_a_batch_that_was_interrupted_is_gone_on_with_as_a_batch(week: Project) -> None:
@@ -163,6 +163,6 @@ def test_a_batch_that_was_interrupted_is_gone_on_with_as_a_batch(week: Project) 
         week.proctor(*batch, "--sessions-dir", "logs", "--output-dir", "o", "--budget", "calls=8")
     finally:
         sys.argv = argv
-    told = week.proctor("gate", "latest", "--fail-under", "total_score=4")
-    assert told.code == 3
-    assert "proctor sessions evaluate-batch … --resume" in told.err
+    result = week.proctor("gate", "latest", "--fail-under", "total_score=4")
+    assert result.code == 3
+    assert "proctor sessions evaluate-batch … --resume" in result.err

@@ -37,8 +37,7 @@ def exam(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     project.write("eval.yaml", EVAL)
     project.write("lost.txt", "0")
     samples(project, "q", range(200))
-    assert project.proctor("run", "eval.yaml", "-q").code == 0
-    assert project.proctor("baseline", "set", "main", "latest").code == 0
+    project.make_baseline()
     return project
 
 
@@ -51,11 +50,11 @@ def samples(project: Project, prefix: str, numbers: range, more: int = 0) -> Non
 def test_other_samples_are_compared_as_two_groups(exam: Project) -> None:
     """New chats each night have no partner in the last: the gate decides all the same."""
     samples(exam, "other", range(200))
-    told = exam.proctor(*GATE)
-    said = " ".join(told.out.split())
-    assert told.code == 0
-    assert "two groups of 200 and 200 samples" in said
-    assert "no sample is in both: they are compared as two independent groups" in said
+    result = exam.proctor(*GATE)
+    message = " ".join(result.out.split())
+    assert result.code == 0
+    assert "two groups of 200 and 200 samples" in message
+    assert "no sample is in both: they are compared as two independent groups" in message
     exam.write("lost.txt", "60")
     assert exam.proctor(*GATE).code == 1
 
@@ -63,17 +62,17 @@ def test_other_samples_are_compared_as_two_groups(exam: Project) -> None:
 def test_a_folder_that_grew_is_not_green_by_its_old_samples(exam: Project) -> None:
     """The new half is all wrong, and the pairs say nothing of it."""
     samples(exam, "q", range(-200, 200))
-    told = exam.proctor(*GATE)
-    said = " ".join(told.out.split())
-    assert told.code == 4
-    assert "but 200 of 400 samples of" in said
-    assert "add --unpaired to compare all samples of both as two groups" in said
+    result = exam.proctor(*GATE)
+    message = " ".join(result.out.split())
+    assert result.code == 4
+    assert "but 200 of 400 samples of" in message
+    assert "add --unpaired to compare all samples of both as two groups" in message
     stored = ("gate", "latest", *GATE[2:])
     assert exam.proctor(*stored, "--accept-changes").code == 0
     grouped = exam.proctor(*stored, "--unpaired")
     assert grouped.code == 1
     assert "two groups of 400 and 200 samples" in " ".join(grouped.out.split())
-    # A tenth is let be, and told.
+    # A tenth is allowed, and mentioned.
     samples(exam, "q", range(-22, 200))
     few = exam.proctor(*GATE)
     assert few.code == 0
@@ -92,12 +91,13 @@ def test_a_run_that_may_stop_early_is_not_green_by_its_old_samples_either(exam: 
 def test_samples_with_one_id_and_different_contents_are_not_paired(exam: Project) -> None:
     """Ids that number the lines name different samples in another file."""
     samples(exam, "q", range(200), more=1000)
-    told = exam.proctor(*GATE)
-    said = " ".join(told.out.split())
-    assert told.code == 0
-    assert "two groups of 200 and 200 samples" in said
+    result = exam.proctor(*GATE)
+    message = " ".join(result.out.split())
+    assert result.code == 0
+    assert "two groups of 200 and 200 samples" in message
     assert (
-        "200 samples have different contents under the same id and cannot be paired: q0, q1, q10, …" in said
+        "200 samples have different contents under the same id and cannot be paired: q0, q1, q10, …"
+        in message
     )
     early = exam.proctor(*GATE, "--until-decided")
     assert early.code == 2
@@ -107,14 +107,14 @@ def test_samples_with_one_id_and_different_contents_are_not_paired(exam: Project
     assert "counting lost samples requires paired samples" in lost.err
 
 
-def test_scores_that_are_missing_are_told_and_too_many_decide_nothing(exam: Project) -> None:
+def test_missing_scores_are_reported_and_too_many_are_inconclusive(exam: Project) -> None:
     """A judge that failed on part of the run leaves the rest looking better than it was."""
     exam.write("eval.yaml", EVAL.replace("exact_match", "app.py:graded"))
     assert exam.proctor("run", "eval.yaml", "-q").code in (0, 3)
     gate = ("gate", "latest", "--fail-under", "mean_score=0.8")
-    told = exam.proctor(*gate, "--json")
-    assert told.code == 4
-    [check] = told.json["checks"]
+    result = exam.proctor(*gate, "--json")
+    assert result.code == 4
+    [check] = result.json["checks"]
     assert (check["n"], check["missing"], check["verdict"]) == (140, 60, "inconclusive")
     assert "mean_score is 0.9, at least 0.8 (n = 140, 60 missing)" in check["sentence"]
     assert exam.proctor(*gate, "--max-missing", "30%").code == 0
@@ -131,10 +131,10 @@ def test_scores_that_are_missing_are_told_and_too_many_decide_nothing(exam: Proj
 def test_a_folder_that_shrank_is_not_green_by_what_is_left(exam: Project) -> None:
     """Whoever drops the hard samples has no better system; a limit is no such thing."""
     samples(exam, "q", range(100))
-    told = exam.proctor(*GATE)
-    said = " ".join(told.out.split())
-    assert told.code == 4
-    assert "but 100 of 200 samples of main are not in" in said
+    result = exam.proctor(*GATE)
+    message = " ".join(result.out.split())
+    assert result.code == 4
+    assert "but 100 of 200 samples of main are not in" in message
     stored = ("gate", "latest", *GATE[2:])
     assert exam.proctor(*stored, "--accept-changes").code == 0
     assert exam.proctor(*stored, "--unpaired").code == 0

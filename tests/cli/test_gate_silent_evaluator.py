@@ -39,14 +39,13 @@ def exam(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     project.write("language.txt", "en")
     rows = [{"id": f"q{i}", "input": str(i), "expected": f"A{i}"} for i in range(60)]
     project.write("data.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    assert project.proctor("run", "eval.yaml", "-q").code == 0
-    assert project.proctor("baseline", "set", "main", "latest").code == 0
+    project.make_baseline()
     project.write("language.txt", "de")
     return project
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "options",
     [
         ("--margin", "10%"),
         ("--metric", "pass_rate=10%"),
@@ -56,21 +55,21 @@ def exam(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     ],
 )
 def test_a_gate_over_all_evaluators_is_inconclusive_if_one_fell_silent(
-    exam: Project, asked: tuple[str, ...]
+    exam: Project, options: tuple[str, ...]
 ) -> None:
     """Exit 4 with the evaluator and both counts, although the run ignores skips."""
-    told = exam.proctor("gate", "eval.yaml", "--baseline", "main", *asked)
-    said = " ".join(told.out.split())
-    assert told.code == 4, said
-    assert "polite judged 0 of " in said
+    result = exam.proctor("gate", "eval.yaml", "--baseline", "main", *options)
+    message = " ".join(result.out.split())
+    assert result.code == 4, message
+    assert "polite judged 0 of " in message
 
 
 def test_the_reason_names_the_counts_and_can_be_allowed(exam: Project) -> None:
     """60 of 60 verdicts are missing; --max-missing 60 allows as many."""
     assert exam.proctor("run", "eval.yaml", "-q").code == 0
     gate = ("gate", "latest", "--baseline", "main", "--margin", "10%")
-    said = " ".join(exam.proctor(*gate).out.split())
-    assert "but polite judged 0 of 60 samples in this run, and 60 of 60 in main" in said
+    message = " ".join(exam.proctor(*gate).out.split())
+    assert "but polite judged 0 of 60 samples in this run, and 60 of 60 in main" in message
     assert exam.proctor(*gate, "--max-missing", "60").code == 0
     assert exam.proctor(*gate, "--max-missing", "59").code == 4
 
@@ -84,24 +83,24 @@ def test_a_gate_by_an_evaluator_that_judged_both_is_not_concerned(exam: Project)
 def test_what_all_evaluators_say_together_is_not_called_better(exam: Project) -> None:
     """mean_score goes from 0.8 to 1.0 only because the 0.6 of polite is no longer in it."""
     assert exam.proctor("run", "eval.yaml", "-q").code == 0
-    [found] = exam.proctor("compare", "latest", "main", "--json").json["comparisons"]
-    assert found["metrics"]["mean_score"]["verdict"] == "not comparable"
-    assert "polite judged 0 of 60 samples in latest, and 60 of 60 in main" in found["answer"]
-    assert "etter" not in found["answer"]
+    [result] = exam.proctor("compare", "latest", "main", "--json").json["comparisons"]
+    assert result["metrics"]["mean_score"]["verdict"] == "not comparable"
+    assert "polite judged 0 of 60 samples in latest, and 60 of 60 in main" in result["answer"]
+    assert "etter" not in result["answer"]
 
 
 @pytest.mark.parametrize("command", ["run", "gate"])
 def test_a_threshold_is_inconclusive_if_an_evaluator_judged_nothing(exam: Project, command: str) -> None:
     """100 % of the other evaluators says nothing of the silent one, also if skips are ignored."""
-    told = exam.proctor(command, "eval.yaml", "--fail-under", "0.9")
-    assert told.code == 4
-    said = " ".join((told.out + told.err).split())
-    assert "polite judged 0 of 60 samples in this run" in said
-    assert "cannot read German" in said
+    result = exam.proctor(command, "eval.yaml", "--fail-under", "0.9")
+    assert result.code == 4
+    message = " ".join((result.out + result.err).split())
+    assert "polite judged 0 of 60 samples in this run" in message
+    assert "cannot read German" in message
 
 
 def test_a_baseline_with_a_silent_evaluator_is_announced(exam: Project) -> None:
     """Who sets it hears that one evaluator judged nothing in it."""
     assert exam.proctor("run", "eval.yaml", "-q").code == 0
-    told = exam.proctor("baseline", "set", "main", "latest")
-    assert "polite judged 0 of 60 samples in it" in told.out
+    result = exam.proctor("baseline", "set", "main", "latest")
+    assert "polite judged 0 of 60 samples in it" in result.out

@@ -56,7 +56,7 @@ def listed(project: Project, *options: str) -> list[str]:
     return [run["run_id"] for run in project.proctor("runs", "--json", *options).json]
 
 
-def test_runs_are_asked_for(project: Project, month: SQLiteHistory) -> None:
+def test_runs_are_selected_by_filters(project: Project, month: SQLiteHistory) -> None:
     """By name, evaluator, configuration, dates and tags; all must hold; pages are turned."""
     assert listed(project) == ["r0", "other", "r5", "r20", "r40"]
     assert listed(project, "--name", "exam") == ["r0", "r5", "r20", "r40"]
@@ -72,7 +72,7 @@ def test_runs_are_asked_for(project: Project, month: SQLiteHistory) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--name", "exma"), "no run has the name 'exma'; did you mean 'exam'?\n"),
         (("--evaluator", "exat"), "no run has the evaluator 'exat'; did you mean 'exact'?\n"),
@@ -82,17 +82,17 @@ def test_runs_are_asked_for(project: Project, month: SQLiteHistory) -> None:
         (("--offset", "9"), "no run matches; `proctor runs` lists all runs\n"),
     ],
 )  # fmt: skip
-def test_it_is_told_why_no_run_is_found(
-    project: Project, month: SQLiteHistory, options: tuple[str, ...], said: str
+def test_the_reason_why_no_run_matches_is_shown(
+    project: Project, month: SQLiteHistory, options: tuple[str, ...], message: str
 ) -> None:
     """A misspelt name comes with the nearest; an empty history says something else."""
-    assert project.proctor("runs", *options).out == said
+    assert project.proctor("runs", *options).out == message
     empty = project.proctor("runs", "--history", "none.db", *options)
     assert empty.out == "there are no runs in none.db; `proctor demo` creates one\n"
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--since", "yesterday"), "--since: 'yesterday' is not a date"),
         (("--until", "2026-13-01"), "--until: '2026-13-01' is not a date"),
@@ -103,10 +103,10 @@ def test_it_is_told_why_no_run_is_found(
         (("--limit", "-1"), "Invalid value for '--limit'"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(project: Project, options: tuple[str, ...], said: str) -> None:
+def test_invalid_settings_are_rejected(project: Project, options: tuple[str, ...], message: str) -> None:
     """With how it is written."""
-    told = project.proctor("runs", *options)
-    assert (told.code, said in told.err) == (2, True)
+    result = project.proctor("runs", *options)
+    assert (result.code, message in result.err) == (2, True)
 
 
 @pytest.fixture
@@ -123,16 +123,16 @@ def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_dates_without_a_zone_are_local() -> None:
     """A day begins at midnight here, and its last moment is a microsecond before the next."""
 
-    def told(text: str, *, last: bool = False) -> str:
+    def parse(text: str, *, last: bool = False) -> str:
         return parse_date(text, NOW, "--since", is_end=last).astimezone(UTC).isoformat()
 
     assert os.environ["TZ"] == "Asia/Tokyo"
-    assert told("2026-01-31") == "2026-01-30T15:00:00+00:00"
-    assert told("2026-01-31", last=True) == "2026-01-31T14:59:59.999999+00:00"
-    assert told("2026-01-31T14:30") == "2026-01-31T05:30:00+00:00"
-    assert told("2026-01-31 14:30", last=True) == "2026-01-31T05:30:00+00:00"
-    assert told("2026-01-31T14:30Z") == "2026-01-31T14:30:00+00:00"
-    assert told("2026-01-31T14:30+02:00") == "2026-01-31T12:30:00+00:00"
+    assert parse("2026-01-31") == "2026-01-30T15:00:00+00:00"
+    assert parse("2026-01-31", last=True) == "2026-01-31T14:59:59.999999+00:00"
+    assert parse("2026-01-31T14:30") == "2026-01-31T05:30:00+00:00"
+    assert parse("2026-01-31 14:30", last=True) == "2026-01-31T05:30:00+00:00"
+    assert parse("2026-01-31T14:30Z") == "2026-01-31T14:30:00+00:00"
+    assert parse("2026-01-31T14:30+02:00") == "2026-01-31T12:30:00+00:00"
     assert parse_date("2d", NOW, "--since") == NOW - timedelta(days=2)
     assert parse_date("5m", NOW, "--since") == NOW - timedelta(minutes=5)
     assert parse_date("36h", NOW, "--until", is_end=True) == NOW - timedelta(hours=36)
@@ -147,7 +147,7 @@ def test_baselines_are_shown_among_the_tags(project: Project, month: SQLiteHisto
 
 
 def test_prune_deletes_what_neither_limit_keeps(project: Project, month: SQLiteHistory) -> None:
-    """A dry run only tells; baselines and runs at work stay, and it is told why."""
+    """A dry run deletes nothing; baselines and running runs stay, with the reason."""
     month.set_baseline("main", "r40")
     dry = project.proctor("history", "prune", "--days", "10", "--dry-run")
     assert dry.out == snapshot("""\
@@ -156,15 +156,15 @@ kept although it is old: r40 (the baseline main)
 """)
     assert len(month.runs()) == 5
     with month.claim("r20"):
-        told = project.proctor("history", "prune", "--count", "1", "--yes")
-    assert told.out == snapshot("""\
+        result = project.proctor("history", "prune", "--count", "1", "--yes")
+    assert result.out == snapshot("""\
 deleted 1 run: r5 (exam)
 kept although it is old: r20 (a process is working on it)
 kept although it is old: r40 (the baseline main)
 """)
     assert run_ids(month.runs()) == ["r0", "other", "r20", "r40"]
-    again = project.proctor("history", "prune", "--days", "1", "--count", "2", "--yes", "--json")
-    assert again.json == {
+    repeated = project.proctor("history", "prune", "--days", "1", "--count", "2", "--yes", "--json")
+    assert repeated.json == {
         "dry_run": False, "deleted": [], "outputs": 0, "kept": {"r40": "the baseline main"}
     }  # fmt: skip
     named = project.proctor("history", "prune", "--days", "1", "--name", "quiz", "--yes")
@@ -176,16 +176,16 @@ kept although it is old: r40 (the baseline main)
 def test_prune_asks_first(project: Project, month: SQLiteHistory, monkeypatch: pytest.MonkeyPatch) -> None:
     """A no leaves everything; without a limit nothing is asked."""
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
-    told = project.proctor("history", "prune", "--count", "3")
-    assert told.out.startswith("delete 1 run: r40 (exam)? [y/N]")
-    assert told.out.endswith("[y/N]: nothing was deleted\n")
+    result = project.proctor("history", "prune", "--count", "3")
+    assert result.out.startswith("delete 1 run: r40 (exam)? [y/N]")
+    assert result.out.endswith("[y/N]: nothing was deleted\n")
     assert len(month.runs()) == 5
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     for args in (("history", "prune", "--count", "3"), ("delete", "r0")):
         silent = project.proctor(*args)
         assert (silent.code, "no confirmation was given: nothing was deleted" in silent.err) == (2, True)
-        asked = project.proctor(*args, "--json")
-        assert (asked.code, asked.out, "add --yes" in asked.err) == (2, "", True)
+        options = project.proctor(*args, "--json")
+        assert (options.code, options.out, "add --yes" in options.err) == (2, "", True)
     assert len(month.runs()) == 5
     refused = project.proctor("history", "prune")
     assert (refused.code, "--days N, --count N" in refused.err) == (2, True)
@@ -205,9 +205,9 @@ def test_prune_deletes_no_more_than_it_showed(
             return "y\n"
 
     monkeypatch.setattr("sys.stdin", Answer())
-    told = project.proctor("history", "prune", "--count", "2")
-    assert told.out.startswith("delete 2 runs: r20 (exam), r40 (exam)? [y/N]")
-    assert told.out.endswith("""\
+    result = project.proctor("history", "prune", "--count", "2")
+    assert result.out.startswith("delete 2 runs: r20 (exam), r40 (exam)? [y/N]")
+    assert result.out.endswith("""\
 deleted 1 run: r40 (exam)
 kept although it is old: r20 (the baseline main)
 """)
@@ -246,10 +246,10 @@ def test_several_configurations_have_no_rate_together(project: Project) -> None:
         store_run(history, run, [make_result("a", configuration="c0")])
         tables = {n: {"pass_rate": MetricValue(rate, 2)} for n, rate in zip(names, rates, strict=True)}
         history.finish(run, {"pass_rate": MetricValue(0.7, 2)}, tables)
-    told = {row.split()[0]: row for row in project.proctor("runs").out.splitlines()}
-    assert " 50.0–97.0 % " in told["far"]
-    assert " 50.0 % " in told["same"]
-    assert " — " in told["none"]
+    result = {row.split()[0]: row for row in project.proctor("runs").out.splitlines()}
+    assert " 50.0–97.0 % " in result["far"]
+    assert " 50.0 % " in result["same"]
+    assert " — " in result["none"]
 
 
 @pytest.mark.parametrize("where", ["mysql://bob:hunter2@127.0.0.1/x", "sqlite:///tmp/q.db"])
@@ -259,16 +259,16 @@ def test_an_address_that_no_history_has_is_refused(
     """It would become a folder, with the password in its name."""
     before = sorted(project.folder.iterdir())
     for args in (("runs", "--history", where), ("run", "-q", "--history", where)):
-        told = project.proctor(*args)
-        assert (told.code, "a history cannot be at" in told.err) == (2, True)
-        assert "hunter2" not in told.out + told.err
+        result = project.proctor(*args)
+        assert (result.code, "a history cannot be at" in result.err) == (2, True)
+        assert "hunter2" not in result.out + result.err
     monkeypatch.setenv("PROCTOR_HISTORY", where)
     assert project.proctor("history", "info").code == 2
     assert sorted(project.folder.iterdir()) == before
 
 
 def test_names_from_files_do_not_move_the_cursor(project: Project) -> None:
-    """Wherever they are told: on import, before a deletion and after it, as a baseline."""
+    """Wherever they are shown: on import, before and after a deletion, as a baseline."""
     evil = "ex\x1b[2Jam"
     kept(project, "r0", evil).set_baseline(evil, "r0")
     project.proctor("history", "export", "runs.jsonl")
@@ -281,26 +281,26 @@ def test_names_from_files_do_not_move_the_cursor(project: Project) -> None:
         ("baseline", "drop", "main"),
         ("delete", "r0", "--yes"),
     ):
-        told = project.proctor(*args)
-        assert told.code == 0
-        assert "\x1b" not in told.out, args
+        result = project.proctor(*args)
+        assert result.code == 0
+        assert "\x1b" not in result.out, args
 
 
-def test_many_runs_are_told_in_short(project: Project) -> None:
+def test_many_runs_are_listed_briefly(project: Project) -> None:
     """Ten by name and how many more."""
     for number in range(13):
         history = kept(project, f"r{number:02}", days=number + 1)
-    told = project.proctor("history", "prune", "--count", "1", "--dry-run").out
-    assert told.startswith("would delete 12 runs: r01 (exam), ")
-    assert told.endswith("r10 (exam), … and 2 more\n")
+    result = project.proctor("history", "prune", "--count", "1", "--dry-run").out
+    assert result.startswith("would delete 12 runs: r01 (exam), ")
+    assert result.endswith("r10 (exam), … and 2 more\n")
     assert len(history.runs()) == 13
 
 
 def test_a_trend_is_shown_drawn_and_given_as_data(project: Project, month: SQLiteHistory) -> None:
     """Blocks in the terminal, a table, a picture, JSON."""
-    told = project.proctor("history", "trend", "mean_score", "--name", "exam", "--svg", "out/t.svg")
-    heading, line = told.out.splitlines()[1:]
-    assert told.out.startswith("wrote out/t.svg\nmean_score, 4 runs, ")
+    result = project.proctor("history", "trend", "mean_score", "--name", "exam", "--svg", "out/t.svg")
+    heading, line = result.out.splitlines()[1:]
+    assert result.out.startswith("wrote out/t.svg\nmean_score, 4 runs, ")
     assert heading.startswith("mean_score, 4 runs, ")
     assert line == snapshot("default  ▁▃▆█  50.0 % → 80.0 %  min 50.0 %  max 80.0 %  4 runs")
     assert ET.parse(project.folder / "out" / "t.svg").getroot().tag.endswith("svg")
@@ -312,7 +312,7 @@ def test_a_trend_is_shown_drawn_and_given_as_data(project: Project, month: SQLit
 
 
 @pytest.mark.parametrize(
-    ("args", "code", "said"),
+    ("args", "code", "message"),
     [
         (("mean_scor",), 2, "did you mean 'mean_score'?"),
         (("mean_score", "--configuration", "defalt"), 2, "did you mean 'default'?"),
@@ -321,11 +321,11 @@ def test_a_trend_is_shown_drawn_and_given_as_data(project: Project, month: SQLit
     ],
 )
 def test_a_trend_of_nothing_says_why(
-    project: Project, month: SQLiteHistory, args: tuple[str, ...], code: int, said: str
+    project: Project, month: SQLiteHistory, args: tuple[str, ...], code: int, message: str
 ) -> None:
     """Misspelt, or nothing fits."""
-    told = project.proctor("history", "trend", *args)
-    assert (told.code, said in told.out + told.err) == (code, True)
+    result = project.proctor("history", "trend", *args)
+    assert (result.code, message in result.out + result.err) == (code, True)
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
@@ -334,15 +334,15 @@ def test_runs_go_out_and_come_in(project: Project, month: SQLiteHistory, ending:
     file = f"runs.{ending}"
     month.set_baseline("main", "r0")
     assert project.proctor("history", "export", file).out == f"wrote 5 runs to {file}\n"
-    told = project.proctor("history", "import", file, "--history", "new.db")
-    assert told.out.splitlines() == [
+    result = project.proctor("history", "import", file, "--history", "new.db")
+    assert result.out.splitlines() == [
         "imported run r40 (exam), 2 results", "imported run r20 (exam), 2 results",
         "imported run r5 (exam), 2 results", "imported run other (quiz), 2 results",
         "imported run r0 (exam), 2 results", "  it is the baseline main",
     ]  # fmt: skip
     assert project.proctor("runs", "--history", "new.db").out == project.proctor("runs").out
-    again = project.proctor("history", "import", file, "--history", "new.db", "--json").json
-    assert [run["new"] for run in again["runs"]] == [False] * 5
+    repeated = project.proctor("history", "import", file, "--history", "new.db", "--json").json
+    assert [run["new"] for run in repeated["runs"]] == [False] * 5
     some = project.proctor("history", "export", file, "--name", "exam", "--since", "7d", "--json")
     assert some.json == {"file": file, "format": ending, "runs": ["r5", "r0"]}
     named = project.proctor("history", "export", file, "baseline:main", "r0", "quiz")
@@ -351,15 +351,15 @@ def test_runs_go_out_and_come_in(project: Project, month: SQLiteHistory, ending:
 
 def test_what_cannot_be_exported_is_refused(project: Project, month: SQLiteHistory) -> None:
     """And no file is written; runs at work are left out, or refused if they were named."""
-    for args, said in [
+    for args, message in [
         (("out.txt",), "the format cannot be derived from the extension"),
         (("out.csv", "nothing"), "there is no run 'nothing'"),
         (("out.csv", "--name", "exma"), "did you mean 'exam'?"),
         (("out.csv", "r0", "--name", "exam"), "run names and filters cannot be combined"),
         (("out.csv", "--history", "none.db"), "there are no runs"),
     ]:
-        told = project.proctor("history", "export", *args)
-        assert (told.code, said in told.err) == (2, True), told
+        result = project.proctor("history", "export", *args)
+        assert (result.code, message in result.err) == (2, True), result
     with month.claim("r0"):
         assert "r0 is still running" in project.proctor("history", "export", "out.csv", "r0").err
         only = project.proctor("history", "export", "out.csv", "--since", "1h")
@@ -367,8 +367,8 @@ def test_what_cannot_be_exported_is_refused(project: Project, month: SQLiteHisto
         assert not (project.folder / "out.csv").exists()
         rest = project.proctor("history", "export", "out.csv")
         assert rest.out == "wrote 4 runs to out.csv\n"
-    told = project.proctor("history", "export", "out.csv/x.csv")
-    assert (told.code, "cannot write the file" in told.err) == (2, True)
+    result = project.proctor("history", "export", "out.csv/x.csv")
+    assert (result.code, "cannot write the file" in result.err) == (2, True)
 
 
 def test_what_cannot_be_imported_is_refused(project: Project, month: SQLiteHistory) -> None:
@@ -376,9 +376,9 @@ def test_what_cannot_be_imported_is_refused(project: Project, month: SQLiteHisto
     project.proctor("history", "export", "runs.jsonl", "r0")
     text = (project.folder / "runs.jsonl").read_text()
     project.write("runs.jsonl", text.replace('"name":"exam"', '"name":"exom"'))
-    told = project.proctor("history", "import", "runs.jsonl")
-    assert told.code == 2
-    assert told.err == snapshot("""\
+    result = project.proctor("history", "import", "runs.jsonl")
+    assert result.code == 2
+    assert result.err == snapshot("""\
 error: runs.jsonl:1: the history has a different run r0; they differ in its metadata
 Fix: to replace the stored run, delete it and import again: proctor delete r0
 """)
@@ -392,13 +392,13 @@ Fix: to replace the stored run, delete it and import again: proctor delete r0
     )
 
 
-def test_a_baseline_that_is_taken_is_told(project: Project, month: SQLiteHistory) -> None:
+def test_a_baseline_name_that_is_taken_is_mentioned(project: Project, month: SQLiteHistory) -> None:
     """It stays with the run it has here."""
     month.set_baseline("main", "r0")
     project.proctor("history", "export", "runs.csv", "r0")
     month.set_baseline("main", "r5")
-    told = project.proctor("history", "import", "runs.csv")
-    assert told.out.endswith("  the baseline main names another run here; --move-baselines moves it\n")
+    result = project.proctor("history", "import", "runs.csv")
+    assert result.out.endswith("  the baseline main names another run here; --move-baselines moves it\n")
     moved = project.proctor("history", "import", "runs.csv", "--move-baselines")
     assert moved.out.endswith("  it is the baseline main; before, it was r5\n")
     assert month.baseline("main").run_id == "r0"
@@ -406,9 +406,9 @@ def test_a_baseline_that_is_taken_is_told(project: Project, month: SQLiteHistory
 
 def test_info_says_where_and_how_much(project: Project, month: SQLiteHistory) -> None:
     """Looking at a history that is not there makes none."""
-    place, held = project.proctor("history", "info").out.splitlines()
-    assert place == WHERE
-    assert held.startswith("5 runs, 10 results, 0.")
+    index, values = project.proctor("history", "info").out.splitlines()
+    assert index == WHERE
+    assert values.startswith("5 runs, 10 results, 0.")
     empty = project.proctor("history", "info", "--history", "none.db").out
     assert empty == "none.db\nempty: the first run creates it\n"
     assert not Path("none.db").exists()
@@ -419,13 +419,13 @@ def test_a_misspelt_subcommand_is_recognised(project: Project) -> None:
     """The nearest is named; every subcommand has help."""
     assert "did you mean 'prune'?" in project.proctor("history", "prnue").err
     for name in ("prune", "trend", "export", "import", "info"):
-        told = project.proctor("history", name, "--help")
-        assert told.out.startswith(f"Usage: proctor history {name}")
+        result = project.proctor("history", name, "--help")
+        assert result.out.startswith(f"Usage: proctor history {name}")
     assert json.loads(project.proctor("runs", "--json").out) == []
 
 
 def test_an_eval_file_says_how_long_its_runs_are_kept(project: Project) -> None:
-    """After each run what is over goes, of this name alone; slips are told."""
+    """After each run, older runs of this name are deleted; mistakes are reported."""
     old = kept(project, "old", days=5)
     kept(project, "quiz", "quiz", days=500)
     text = (project.folder / "eval.yaml").read_text()
@@ -434,8 +434,8 @@ def test_an_eval_file_says_how_long_its_runs_are_kept(project: Project) -> None:
         assert project.proctor("run", "-q").code == 0
     assert [run.name for run in old.runs()] == ["exam", "exam", "quiz"]
     project.write("eval.yaml", f"{text}history: {{retention_days: 0}}\n")
-    told = project.proctor("run", "-q")
-    assert (told.code, "history: expected a number > 0" in told.err) == (2, True)
+    result = project.proctor("run", "-q")
+    assert (result.code, "history: expected a number > 0" in result.err) == (2, True)
 
 
 def test_an_eval_module_says_it_too(project: Project) -> None:
@@ -449,5 +449,5 @@ def test_an_eval_module_says_it_too(project: Project) -> None:
     project.write("e2.py", f"{text}history = [1, 2]\n")
     assert project.proctor("run", "e2.py", "-q").code == 0
     project.write("e3.py", f"{text}history = {{'days': 2}}\n")
-    told = project.proctor("run", "e3.py", "-q")
-    assert (told.code, "history: unknown key days" in told.err) == (2, True)
+    result = project.proctor("run", "e3.py", "-q")
+    assert (result.code, "history: unknown key days" in result.err) == (2, True)

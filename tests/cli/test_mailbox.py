@@ -30,10 +30,10 @@ def box(server: RedisServer) -> Iterator[RedisMailbox[int]]:
 def test_what_lies_there_is_shown(server: RedisServer, box: RedisMailbox[int], project: Project) -> None:
     """How many messages, and each dead letter with its reason; nothing is changed."""
     address = f"{server.url}/exams"
-    told = project.proctor("mailbox", address)
-    assert told.code == 0
-    assert told.out.startswith("exams: 3 messages\ndead letter ")
-    assert "nobody can read it" in told.out
+    result = project.proctor("mailbox", address)
+    assert result.code == 0
+    assert result.out.startswith("exams: 3 messages\ndead letter ")
+    assert "nobody can read it" in result.out
     as_json = project.proctor("mailbox", address, "--json").json
     assert as_json["messages"] == 3
     assert [letter["reason"] for letter in as_json["dead_letters"]] == ["nobody can read it"]
@@ -45,11 +45,11 @@ def test_a_dead_letter_cannot_write_to_the_terminal(server: RedisServer, project
     box.send_all([1])
     box.receive()[0].nack(reason="\x1b[2Jwiped\x07 \u202egnorw")
     box.receive()[0].reject("\x1b]0;title\x07 first line\nsecond line")
-    told = project.proctor("mailbox", f"{server.url}/hostile")
+    result = project.proctor("mailbox", f"{server.url}/hostile")
     box.remove()
-    assert not any(c in told.out for c in "\x1b\x07\u202e")
-    assert "␛]0;title␇ first line ⏎ second line" in told.out
-    assert "␛[2Jwiped␇" in told.out
+    assert not any(c in result.out for c in "\x1b\x07\u202e")
+    assert "␛]0;title␇ first line ⏎ second line" in result.out
+    assert "␛[2Jwiped␇" in result.out
 
 
 def test_messages_are_dropped_and_dead_letters_stay(
@@ -73,11 +73,11 @@ def test_broken_records_are_shown_and_can_be_dropped(
     client.xadd("proctor:{exams}:dead", {"odd": b"\xff"})
     client.set("proctor:{exams}:leases", "a string")
     assert [message.body for message in box.receive(max_messages=10)] == [1, 2, 3]
-    shown = project.proctor("mailbox", address)
-    assert (shown.code, shown.err) == (0, "")
-    assert shown.out.startswith("exams: 3 messages\ndead letter ")
-    told = project.proctor("mailbox", address, "--json").json["dead_letters"]
-    assert sorted(letter["reason"].partition(";")[0] for letter in told) == [
+    output = project.proctor("mailbox", address)
+    assert (output.code, output.err) == (0, "")
+    assert output.out.startswith("exams: 3 messages\ndead letter ")
+    result = project.proctor("mailbox", address, "--json").json["dead_letters"]
+    assert sorted(letter["reason"].partition(";")[0] for letter in result) == [
         "nobody can read it",
         "unreadable: its record has no valid header",
         "unreadable: its record has no valid header",
@@ -90,16 +90,16 @@ def test_broken_records_are_shown_and_can_be_dropped(
 
 
 @pytest.mark.parametrize(
-    ("address", "code", "said"),
+    ("address", "code", "message"),
     [
         ("memory://exams", 2, "a memory: mailbox exists only inside one process"),
         ("redis:/:secret@localhost/exams", 2, "is not the address of a mailbox"),
         ("redis://127.0.0.1:1/0/exams", 3, "the server cannot be reached"),
     ],
 )
-def test_what_is_wrong_is_told_without_secrets(project: Project, address: str, code: int, said: str) -> None:
+def test_errors_show_no_secrets(project: Project, address: str, code: int, message: str) -> None:
     """Usage is 2, trouble is 3, and a password is never shown."""
-    told = project.proctor("mailbox", address)
-    assert told.code == code
-    assert said in told.err
-    assert "secret" not in told.err
+    result = project.proctor("mailbox", address)
+    assert result.code == code
+    assert message in result.err
+    assert "secret" not in result.err

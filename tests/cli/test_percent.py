@@ -18,11 +18,11 @@ def test_a_share_is_a_number_or_a_percentage(text: str, share: float) -> None:
     assert isinstance(read_threshold(text, "fail_under"), Percentage) == ("%" in text)
 
 
-@pytest.mark.parametrize("given", ["", "%", "high", "80%%", "nan", "inf%", True, None, [1]])
-def test_what_is_neither_is_refused(given: object) -> None:
+@pytest.mark.parametrize("value", ["", "%", "high", "80%%", "nan", "inf%", True, None, [1]])
+def test_what_is_neither_is_refused(value: object) -> None:
     """The error names the option and shows both ways to write it."""
     with pytest.raises(ConfigError, match=r"0\.8 or 80%"):
-        read_threshold(given, "fail_under")
+        read_threshold(value, "fail_under")
 
 
 def test_all_thresholds_that_cannot_be_read_are_named() -> None:
@@ -37,8 +37,8 @@ def test_an_eval_file_takes_a_percentage(project: Project, written: str) -> None
     """`fail_under: 90%` is the gate of 0.9: 4 of 5 passed, so the command exits with 1."""
     text = (project.folder / "eval.yaml").read_text() + f"fail_under: {written}\n"
     project.write("own.yaml", text)
-    told = project.proctor("run", "own.yaml")
-    assert (told.code, "strict_pass_rate is 0.8, below 0.9" in told.err + told.out) == (1, True)
+    result = project.proctor("run", "own.yaml")
+    assert (result.code, "strict_pass_rate is 0.8, below 0.9" in result.err + result.out) == (1, True)
 
 
 def test_a_python_file_takes_a_percentage(project: Project) -> None:
@@ -53,10 +53,10 @@ def test_a_python_file_takes_a_percentage(project: Project) -> None:
 def test_a_percentage_that_cannot_be_read_is_a_fault_of_its_line(project: Project) -> None:
     """A wrong threshold in a file is reported with the file and the line."""
     project.write("own.yaml", (project.folder / "eval.yaml").read_text() + "fail_under: 80percent\n")
-    told = project.proctor("run", "own.yaml")
-    assert told.code == 2
-    assert "own.yaml:8" in told.err
-    assert "0.8 or 80%" in told.err
+    result = project.proctor("run", "own.yaml")
+    assert result.code == 2
+    assert "own.yaml:8" in result.err
+    assert "0.8 or 80%" in result.err
 
 
 @pytest.mark.parametrize("written", ["threshold: 60%", "threshold: 0.6"])
@@ -66,14 +66,14 @@ def test_the_threshold_of_an_evaluator_takes_a_percentage(project: Project, writ
     head = "dataset: data.jsonl\ntarget: app.py:shout\nevaluators:\n  - contains: "
     project.write("own.yaml", head + "{" + written + "}\n")
     assert project.proctor("run", "own.yaml", "--fail-under", "100%").code in (0, 1)
-    told = project.proctor("run", "own.yaml", "--json")
-    assert told.json["metadata"]["evaluators"][0]["parameters"]["threshold"] == 0.6
-    told = project.proctor("run", "own.yaml", "--json", "--set", "contains.threshold=70%")
-    assert told.json["metadata"]["evaluators"][0]["parameters"]["threshold"] == 0.7
+    result = project.proctor("run", "own.yaml", "--json")
+    assert result.json["metadata"]["evaluators"][0]["parameters"]["threshold"] == 0.6
+    result = project.proctor("run", "own.yaml", "--json", "--set", "contains.threshold=70%")
+    assert result.json["metadata"]["evaluators"][0]["parameters"]["threshold"] == 0.7
 
 
 def test_a_percentage_outside_0_to_100_is_refused(project: Project) -> None:
     """No share is above 100 %."""
-    told = project.proctor("run", "eval.yaml", "--fail-under", "120%", "--fail-under", "x=5%")
-    assert told.code == 2
-    assert "from 0 to 1" in told.err
+    result = project.proctor("run", "eval.yaml", "--fail-under", "120%", "--fail-under", "x=5%")
+    assert result.code == 2
+    assert "from 0 to 1" in result.err

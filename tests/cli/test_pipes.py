@@ -64,5 +64,5 @@ def test_output_that_nobody_reads_any_more_is_no_error(run: Project, command: st
 def test_a_code_is_the_same_where_nobody_reads_the_complaints(run: Project, command: str, code: int) -> None:
     """A run is carried out to its end, and what is below its threshold is never a pass."""
     assert piped(run, command) == (code, "")
-    statuses = {one["status"] for one in run.proctor("runs", "--json").json}
+    statuses = {item["status"] for item in run.proctor("runs", "--json").json}
     assert statuses == {"completed"}

@@ -44,22 +44,22 @@ RUN = ("run", "--dataset", "data.jsonl", "--target", "app.py:shout", "--json")
 
 def names(project: Project, *options: str) -> list[str]:
     """The evaluators of a run."""
-    told = project.proctor(*options)
-    assert told.code == 0, told.err
-    return [one["name"] for one in told.json["metadata"]["evaluators"]]
+    result = project.proctor(*options)
+    assert result.code == 0, result.err
+    return [item["name"] for item in result.json["metadata"]["evaluators"]]
 
 
 def test_a_plugin_alone_is_registered_and_used(project: Project) -> None:
     """With no evaluator named, the plugin is the evaluator."""
     project.write("mine.py", PLUGIN)
     (project.folder / "eval.yaml").unlink()
-    told = project.proctor(*RUN, "--plugin", "mine:Polite")
-    assert told.code == 0, told.err
-    assert [one["uses"] for one in told.json["metadata"]["evaluators"]] == ["polite"]
-    assert told.json["metrics"]["polite.pass_rate"]["value"] == 1.0
+    result = project.proctor(*RUN, "--plugin", "mine:Polite")
+    assert result.code == 0, result.err
+    assert [item["uses"] for item in result.json["metadata"]["evaluators"]] == ["polite"]
+    assert result.json["metrics"]["polite.pass_rate"]["value"] == 1.0
 
 
-def test_a_plugin_beside_a_named_evaluator_is_only_registered(project: Project) -> None:
+def test_a_plugin_with_a_named_evaluator_is_only_registered(project: Project) -> None:
     """A named evaluator, on the command line or in the file, decides what is used."""
     project.write("mine.py", PLUGIN)
     assert names(project, *RUN, "--plugin", "mine:Polite", "-e", "exact_match") == ["exact_match"]
@@ -78,35 +78,35 @@ def test_several_plugins_and_a_module_are_all_used(project: Project) -> None:
 def test_a_plugin_takes_parameters_from_set(project: Project) -> None:
     """`--set` reaches an evaluator that only a plugin brought, under its own name."""
     project.write("mine.py", PLUGIN)
-    told = project.proctor(
+    result = project.proctor(
         *RUN, "--plugin", "mine:Needy", "--plugin", "mine:Polite", "--set", "needy.word=WORD 1",
         "--set", "polite.least=2",
     )  # fmt: skip
-    assert told.code == 0, told.err
-    given = {one["name"]: one["parameters"] for one in told.json["metadata"]["evaluators"]}
-    assert given == {"needy": {"word": "WORD 1"}, "polite": {"least": 2}}
+    assert result.code == 0, result.err
+    value = {item["name"]: item["parameters"] for item in result.json["metadata"]["evaluators"]}
+    assert value == {"needy": {"word": "WORD 1"}, "polite": {"least": 2}}
 
 
 def test_all_plugins_that_cannot_be_loaded_are_named(project: Project) -> None:
     """Two wrong addresses are two problems of one error."""
     project.write("mine.py", PLUGIN)
-    told = project.proctor(*RUN, "--plugin", "mine:Polit", "--plugin", "other:Thing")
-    assert told.code == 2
-    assert "did you mean 'Polite'?" in told.err
-    assert "there is no module 'other'" in told.err
+    result = project.proctor(*RUN, "--plugin", "mine:Polit", "--plugin", "other:Thing")
+    assert result.code == 2
+    assert "did you mean 'Polite'?" in result.err
+    assert "there is no module 'other'" in result.err
 
 
 def test_a_plugin_may_be_a_metric(project: Project) -> None:
     """An object or class with `compute`, or a function of the results, is added to the metrics."""
     project.write("mine.py", PLUGIN)
-    told = project.proctor(
+    result = project.proctor(
         *RUN, "-e", "exact_match", "--plugin", "mine:Longest", "--plugin", "mine:silent",
         "--limit", "2",
     )  # fmt: skip
-    assert told.code == 0, told.err
-    assert told.json["metrics"]["longest"]["value"] == 6.0
-    assert told.json["metrics"]["silent"]["value"] == 0.0
-    assert [one["name"] for one in told.json["metadata"]["evaluators"]] == ["exact_match"]
+    assert result.code == 0, result.err
+    assert result.json["metrics"]["longest"]["value"] == 6.0
+    assert result.json["metrics"]["silent"]["value"] == 0.0
+    assert [item["name"] for item in result.json["metadata"]["evaluators"]] == ["exact_match"]
 
 
 def test_a_metric_alone_does_not_stand_for_an_evaluator(project: Project) -> None:
@@ -114,8 +114,8 @@ def test_a_metric_alone_does_not_stand_for_an_evaluator(project: Project) -> Non
     project.write("mine.py", PLUGIN)
     assert names(project, *RUN, "--plugin", "mine:Longest") == ["exact_match", "contains"]
     (project.folder / "eval.yaml").unlink()
-    told = project.proctor(*RUN, "--plugin", "mine:Longest")
-    assert (told.code, "--evaluator" in told.err) == (2, True)
+    result = project.proctor(*RUN, "--plugin", "mine:Longest")
+    assert (result.code, "--evaluator" in result.err) == (2, True)
 
 
 def test_plugins_of_an_eval_file_may_be_metrics(project: Project) -> None:
@@ -126,20 +126,20 @@ def test_plugins_of_an_eval_file_may_be_metrics(project: Project) -> None:
         "dataset: data.jsonl\ntarget: app.py:shout\nevaluators: [polite]\n"
         "plugins: ['mine.py:Polite', 'mine.py:Longest']\nfail_under: {longest: 7}\n",
     )
-    told = project.proctor("run", "own.yaml", "--plugin", "mine.py:Longest")
-    assert (told.code, "longest is 6, below 7" in told.err + told.out) == (1, True)
+    result = project.proctor("run", "own.yaml", "--plugin", "mine.py:Longest")
+    assert (result.code, "longest is 6, below 7" in result.err + result.out) == (1, True)
 
 
 def test_a_metric_plugin_is_computed_when_a_run_is_scored_again(project: Project) -> None:
     """`rescore` takes plugins as `run` does: a metric, or the evaluator itself."""
     project.write("mine.py", PLUGIN)
     assert project.proctor("run", "eval.yaml", "--quiet").code == 0
-    told = project.proctor(
+    result = project.proctor(
         "rescore", "latest", "--plugin", "mine:Polite", "--plugin", "mine:Longest", "--json"
     )
-    assert told.code == 0, told.err
-    assert told.json["metrics"]["longest"]["value"] == 6.0
-    assert told.json["metrics"]["polite.pass_rate"]["value"] == 1.0
+    assert result.code == 0, result.err
+    assert result.json["metrics"]["longest"]["value"] == 6.0
+    assert result.json["metrics"]["polite.pass_rate"]["value"] == 1.0
 
 
 def test_set_overrides_a_parameter_of_the_file(project: Project) -> None:
@@ -151,15 +151,15 @@ def test_set_overrides_a_parameter_of_the_file(project: Project) -> None:
         "  - {uses: text_count, name: size, at_least: 2, at_most: 9, of: characters}\n"
         "  - {regex_match: {pattern: '^WORD'}}\n",
     )
-    told = project.proctor(
+    result = project.proctor(
         "run", "own.yaml", "--json", "--set", "contains.case_sensitive=true",
         "--set", "size.at_most=3", "--set", "regex_match.pattern=^WORD [0-9]$",
     )  # fmt: skip
-    assert told.code == 0, told.err
-    given = {one["name"]: one["parameters"] for one in told.json["metadata"]["evaluators"]}
-    assert given["contains"]["case_sensitive"] is True
-    assert (given["size"]["at_least"], given["size"]["at_most"]) == (2, 3)
-    assert given["regex_match"]["pattern"] == "^WORD [0-9]$"
+    assert result.code == 0, result.err
+    value = {item["name"]: item["parameters"] for item in result.json["metadata"]["evaluators"]}
+    assert value["contains"]["case_sensitive"] is True
+    assert (value["size"]["at_least"], value["size"]["at_most"]) == (2, 3)
+    assert value["regex_match"]["pattern"] == "^WORD [0-9]$"
 
 
 def test_set_reaches_the_evaluators_of_a_field_and_negated_ones(project: Project) -> None:
@@ -170,12 +170,12 @@ def test_set_reaches_the_evaluators_of_a_field_and_negated_ones(project: Project
         "evaluators: [{not-contains: {case_sensitive: false}}]\n"
         "fields:\n  output:\n    - text_count: {at_most: 9, of: characters}\n",
     )
-    told = project.proctor(
+    result = project.proctor(
         "run", "own.yaml", "--json", "--set", "not-contains.case_sensitive=true",
         "--set", "output.text_count.at_most=2",
     )  # fmt: skip
-    assert told.code == 0, told.err
-    turned, field = told.json["metadata"]["evaluators"]
+    assert result.code == 0, result.err
+    turned, field = result.json["metadata"]["evaluators"]
     assert "true" in str(turned["parameters"]).lower()
     assert field["parameters"]["evaluators"][0]["parameters"]["at_most"] == 2
 
@@ -187,31 +187,33 @@ def test_set_reaches_functions_of_a_python_file(project: Project) -> None:
         "from app import shout as target, long_enough\n"
         "dataset = [{'id': 'a', 'input': 'hello'}]\nevaluators = [long_enough]\n",
     )
-    told = project.proctor("run", "exam.py", "--json", "--set", "long_enough.least=9")
-    assert told.code == 0, told.err
-    assert told.json["metadata"]["evaluators"][0]["parameters"] == {"least": 9}
-    assert told.json["metrics"]["long_enough.pass_rate"]["value"] == 0.0
+    result = project.proctor("run", "exam.py", "--json", "--set", "long_enough.least=9")
+    assert result.code == 0, result.err
+    assert result.json["metadata"]["evaluators"][0]["parameters"] == {"least": 9}
+    assert result.json["metrics"]["long_enough.pass_rate"]["value"] == 0.0
 
 
 def test_set_says_everything_that_is_wrong_at_once(project: Project) -> None:
     """Unknown evaluators and a missing parameter are listed with those that may be named."""
-    told = project.proctor("run", "eval.yaml", "--set", "exact=1", "--set", "contain.x=1", "--set", "zzz.y=2")
-    assert told.code == 2
-    assert "EVALUATOR.PARAMETER=VALUE" in told.err
-    assert "did you mean 'contains'?" in told.err
-    assert "this run has no evaluator 'zzz'; choose one of: contains, exact_match" in told.err
+    result = project.proctor(
+        "run", "eval.yaml", "--set", "exact=1", "--set", "contain.x=1", "--set", "zzz.y=2"
+    )
+    assert result.code == 2
+    assert "EVALUATOR.PARAMETER=VALUE" in result.err
+    assert "did you mean 'contains'?" in result.err
+    assert "this run has no evaluator 'zzz'; choose one of: contains, exact_match" in result.err
 
 
 def test_set_refuses_a_name_that_means_two_evaluators(project: Project) -> None:
-    """Two evaluators of one kind are told apart by their names."""
+    """Two evaluators of one kind are distinguished by their names."""
     project.write(
         "own.yaml",
         "dataset: data.jsonl\ntarget: app.py:shout\nevaluators:\n"
         "  - {uses: contains, name: first}\n  - {uses: contains, name: second}\n",
     )
-    told = project.proctor("run", "own.yaml", "--set", "contains.case_sensitive=false")
-    assert told.code == 2
-    assert "first, second" in told.err
-    told = project.proctor("run", "own.yaml", "--json", "--set", "first.case_sensitive=false")
-    given = {one["name"]: one.get("parameters") for one in told.json["metadata"]["evaluators"]}
-    assert given == {"first": {"case_sensitive": False}, "second": None}
+    result = project.proctor("run", "own.yaml", "--set", "contains.case_sensitive=false")
+    assert result.code == 2
+    assert "first, second" in result.err
+    result = project.proctor("run", "own.yaml", "--json", "--set", "first.case_sensitive=false")
+    value = {item["name"]: item.get("parameters") for item in result.json["metadata"]["evaluators"]}
+    assert value == {"first": {"case_sensitive": False}, "second": None}

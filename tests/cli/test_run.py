@@ -10,38 +10,38 @@ from proctor.reports.json import load
 from tests.cli.project import Project
 
 
-def test_an_eval_file_is_run_kept_and_shown(project: Project) -> None:
+def test_an_eval_file_is_run_stored_and_shown(project: Project) -> None:
     """The headline comes first, the run is in the history, and the exit code is 0."""
-    told = project.proctor("run", "eval.yaml")
-    assert told.code == 0
-    assert told.out.startswith("4 of 4 judged passed (100.0 %, 95 % interval 51.0–100.0), 1 error\n")
-    assert "ValueError" in told.out
-    assert "5/5 (100 %), 4 passed, 0 failed, 1 error" in told.err
+    result = project.proctor("run", "eval.yaml")
+    assert result.code == 0
+    assert result.out.startswith("4 of 4 judged passed (100.0 %, 95 % interval 51.0–100.0), 1 error\n")
+    assert "ValueError" in result.out
+    assert "5/5 (100 %), 4 passed, 0 failed, 1 error" in result.err
     assert "exam" in project.proctor("runs").out
 
 
 def test_without_a_file_everything_comes_from_options(project: Project) -> None:
     """Dataset, target and evaluators are enough; parameters are given with --set."""
-    told = project.proctor(
+    result = project.proctor(
         "run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "exact_match",
         "-e", "app.py:long_enough", "--set", "app.py:long_enough.least=7", "--json",
     )  # fmt: skip
-    assert told.code == 0
-    run = told.json["metadata"]
+    assert result.code == 0
+    run = result.json["metadata"]
     assert [e["name"] for e in run["evaluators"]] == ["exact_match", "long_enough"]
     assert run["evaluators"][1]["parameters"] == {"least": 7}
-    assert told.json["metrics"]["long_enough.pass_rate"]["value"] == 0.0
+    assert result.json["metrics"]["long_enough.pass_rate"]["value"] == 0.0
 
 
 def test_options_override_the_file(project: Project) -> None:
     """Options of the command line win over the file's; tags are added."""
-    told = project.proctor(
+    result = project.proctor(
         "run", "eval.yaml", "--json", "--limit", "2", "--epochs", "3", "--concurrency", "2",
         "--timeout", "5", "--retries", "1", "--tag", "branch=main", "--name", "other",
         "--max-errors", "9", "--on-error", "continue", "--cache", "-e", "contains",
     )  # fmt: skip
-    run = told.json["metadata"]
-    assert (told.json["total"], run["name"], run["tags"]) == (6, "other", {"branch": "main"})
+    run = result.json["metadata"]
+    assert (result.json["total"], run["name"], run["tags"]) == (6, "other", {"branch": "main"})
     assert run["options"] == {
         "concurrency": 2, "timeout": 5.0, "epochs": 3, "limit": 2, "retries": 1, "max_errors": 9,
         "cache": True,
@@ -61,11 +61,11 @@ def test_a_python_file_says_the_same(project: Project) -> None:
         "run = {'concurrency': 3}\n"
         "fail_under = {'exact_match.mean': 0.2}\n",
     )
-    told = project.proctor("run", "exam.py", "--json")
-    assert told.code == 1
-    assert told.json["below_threshold"] == ["exact_match.mean of loud is 0, below 0.2"]
-    assert told.json["metadata"]["options"] == {"concurrency": 3}
-    assert told.json["metadata"]["name"] == "exam"
+    result = project.proctor("run", "exam.py", "--json")
+    assert result.code == 1
+    assert result.json["below_threshold"] == ["exact_match.mean of loud is 0, below 0.2"]
+    assert result.json["metadata"]["options"] == {"concurrency": 3}
+    assert result.json["metadata"]["name"] == "exam"
 
 
 @pytest.mark.parametrize(
@@ -77,23 +77,23 @@ def test_fail_under_is_a_gate(project: Project, least: str, code: int) -> None:
 
     From the others it is missing, and a fifth is too much to say that they are reached.
     """
-    told = project.proctor("run", "eval.yaml", "-q", "--fail-under", least)
-    assert told.code == code
-    assert told.out == ""
-    assert ("threshold not reached" in told.err) == (code == 1)
+    result = project.proctor("run", "eval.yaml", "-q", "--fail-under", least)
+    assert result.code == code
+    assert result.out == ""
+    assert ("threshold not reached" in result.err) == (code == 1)
 
 
 def test_an_unknown_metric_is_named(project: Project) -> None:
     """A threshold for a metric that is not there is a fault of the call."""
-    told = project.proctor("run", "eval.yaml", "-q", "--fail-under", "exact_macth.mean=1")
-    assert told.code == 2
-    assert "did you mean 'exact_match.mean'?" in told.err
+    result = project.proctor("run", "eval.yaml", "-q", "--fail-under", "exact_macth.mean=1")
+    assert result.code == 2
+    assert "did you mean 'exact_match.mean'?" in result.err
 
 
 def test_reports_are_written(project: Project) -> None:
     """--output writes Markdown and JSON, and the JSON is the same report again."""
-    told = project.proctor("run", "eval.yaml", "--output", "out/here")
-    assert "wrote out/here/report.md" in told.out
+    result = project.proctor("run", "eval.yaml", "--output", "out/here")
+    assert "wrote out/here/report.md" in result.out
     markdown = (project.folder / "out/here/report.md").read_text()
     assert "## Run Summary" in markdown
     report = load(project.folder / "out/here/report.json")
@@ -107,11 +107,11 @@ def test_resume_in_all_its_forms(project: Project) -> None:
     refused = project.proctor("run", "eval.yaml", "--resume")
     assert refused.code == 2
     assert "target: its code, what it uses, or its version has changed" in refused.err
-    told = project.proctor("run", "--resume", "eval.yaml", "--json", "--allow-changes", "--retry-errors")
-    assert (told.code, told.json["total"], told.json["errors"]) == (0, 5, 0)
-    run_id = told.json["run_id"]
-    again = project.proctor("run", "eval.yaml", "--resume", run_id[:18], "--json")
-    assert (again.code, again.json["run_id"]) == (0, run_id)
+    result = project.proctor("run", "--resume", "eval.yaml", "--json", "--allow-changes", "--retry-errors")
+    assert (result.code, result.json["total"], result.json["errors"]) == (0, 5, 0)
+    run_id = result.json["run_id"]
+    repeated = project.proctor("run", "eval.yaml", "--resume", run_id[:18], "--json")
+    assert (repeated.code, repeated.json["run_id"]) == (0, run_id)
     nothing = project.proctor("run", "eval.yaml", "--resume")
     assert nothing.code == 2
     assert "no unfinished run" in nothing.err
@@ -124,18 +124,18 @@ def test_plugins_come_by_import_path(project: Project) -> None:
         "class Polite:\n    name = 'polite'\n"
         "    def evaluate(self, output, sample, config=None):\n        return 1.0\n",
     )
-    told = project.proctor("run", "eval.yaml", "--plugin", "plugin:Polite", "-e", "polite", "--json")
-    assert told.json["metrics"]["polite.mean"]["value"] == 1.0
+    result = project.proctor("run", "eval.yaml", "--plugin", "plugin:Polite", "-e", "polite", "--json")
+    assert result.json["metrics"]["polite.mean"]["value"] == 1.0
 
 
 def test_csv_with_other_column_names(project: Project) -> None:
     """Columns are mapped on the command line, and ids made from the inputs."""
     project.write("data.csv", "question,answer\nhello,HELLO\nbye,BYE\n")
-    told = project.proctor(
+    result = project.proctor(
         "run", "--dataset", "data.csv", "--map", "question=input", "--map", "answer=expected",
         "--generate-ids", "--target", "app.py:shout", "-e", "exact_match", "--json",
     )  # fmt: skip
-    assert (told.code, told.json["pass_rate"]) == (0, 1.0)
+    assert (result.code, result.json["pass_rate"]) == (0, 1.0)
 
 
 def test_metrics_and_paths_are_seen_from_the_eval_file(project: Project) -> None:
@@ -150,10 +150,10 @@ def test_metrics_and_paths_are_seen_from_the_eval_file(project: Project) -> None
     import os
 
     os.chdir(project.folder / "elsewhere")
-    told = project.proctor("run", "../eval.yaml", "--json")
-    assert told.code == 0, told.err
-    assert told.json["metrics"]["words.mean"]["value"] == 1.8
-    assert told.json["metrics"]["longer.pass_rate"]["value"] == 0.0
+    result = project.proctor("run", "../eval.yaml", "--json")
+    assert result.code == 0, result.err
+    assert result.json["metrics"]["words.mean"]["value"] == 1.8
+    assert result.json["metrics"]["longer.pass_rate"]["value"] == 0.0
 
 
 def test_commands_and_recordings_as_targets(project: Project) -> None:
@@ -173,24 +173,24 @@ def test_commands_and_recordings_as_targets(project: Project) -> None:
     project.write(
         "eval.yaml", "dataset: data.jsonl\ntarget: {recorded: old.jsonl}\nevaluators: [exact_match]\n"
     )
-    told = project.proctor("run", "eval.yaml", "--limit", "2", "--json").json
-    assert (told["pass_rate"], told["errors"]) == (0.5, 0)
+    result = project.proctor("run", "eval.yaml", "--limit", "2", "--json").json
+    assert (result["pass_rate"], result["errors"]) == (0.5, 0)
 
 
 def test_json_is_for_programs(project: Project) -> None:
     """--json prints one JSON document and nothing else on standard output."""
-    told = project.proctor("run", "eval.yaml", "--json")
-    assert json.loads(told.out)["strict_pass_rate"] == 0.8
-    assert told.err == ""
+    result = project.proctor("run", "eval.yaml", "--json")
+    assert json.loads(result.out)["strict_pass_rate"] == 0.8
+    assert result.err == ""
 
 
 def test_json_stays_json_when_the_target_prints(project: Project) -> None:
     """What targets and evaluators print goes to standard error."""
     project.write("app.py", "print('hello')\ndef shout(text):\n    print(text)\n    return text\n")
-    told = project.proctor("run", "eval.yaml", "--json")
-    assert told.json["total"] == 5
-    assert "hello" in told.err
-    assert "word 1" in told.err
+    result = project.proctor("run", "eval.yaml", "--json")
+    assert result.json["total"] == 5
+    assert "hello" in result.err
+    assert "word 1" in result.err
 
 
 def test_the_eval_file_of_the_folder_is_the_usual_one(project: Project) -> None:
@@ -208,45 +208,45 @@ def test_the_gate_stands_on_top_of_the_report(project: Project) -> None:
     assert text.splitlines()[2].startswith("**Gate: passed.**")
 
 
-def test_nothing_scored_is_said_even_when_quiet(project: Project) -> None:
+def test_quiet_still_reports_that_nothing_was_scored(project: Project) -> None:
     """A run in which everything failed is not silent."""
     project.write("app.py", "def shout(text):\n    raise ValueError('no')\n")
-    told = project.proctor("run", "-q")
-    assert told.err == "no result has a verdict: 5 errors, 0 skipped\n"
+    result = project.proctor("run", "-q")
+    assert result.err == "no result has a verdict: 5 errors, 0 skipped\n"
 
 
 def test_an_output_that_cannot_be_written_is_noticed_before_the_run(project: Project) -> None:
-    """A file in the place of the folder is told at once, and nothing is run."""
+    """A file in place of the folder is an error at once, and nothing is run."""
     project.write("taken", "x")
-    told = project.proctor("run", "--output", "taken/out")
-    assert told.code == 2
-    assert "not a writable folder" in told.err
+    result = project.proctor("run", "--output", "taken/out")
+    assert result.code == 2
+    assert "not a writable folder" in result.err
     assert not (project.folder / ".proctor").exists()
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "message"),
     [
         ("import sys; sys.exit(0)", "cannot be imported: SystemExit: 0"),
         ("import surely_not_there", "No module named 'surely_not_there'"),
         ("import os; os.environ['SURELY_NOT_SET']", "KeyError: 'SURELY_NOT_SET'"),
     ],
 )
-def test_a_target_that_cannot_be_imported_is_a_usage_error(project: Project, code: str, said: str) -> None:
+def test_a_target_that_cannot_be_imported_is_a_usage_error(project: Project, code: str, message: str) -> None:
     """It never looks like a gate that passed or failed."""
     project.write("app.py", f"{code}\ndef shout(text):\n    return text\n")
-    told = project.proctor("run", "--fail-under", "1")
-    assert told.code == 2
-    assert said in told.err
-    assert "Traceback" not in told.err
+    result = project.proctor("run", "--fail-under", "1")
+    assert result.code == 2
+    assert message in result.err
+    assert "Traceback" not in result.err
 
 
 @pytest.mark.parametrize("least", ["nan", "80", "-1", "inf", "latency_ms.p95=100"])
 def test_a_threshold_that_means_nothing_is_refused(project: Project, least: str) -> None:
-    """A gate that could never fail, or never pass, is a slip."""
-    told = project.proctor("run", "--fail-under", least)
-    assert told.code == 2
-    assert "fail_under" in told.err.replace("-", "_")
+    """A threshold that every run or no run reaches is an error."""
+    result = project.proctor("run", "--fail-under", least)
+    assert result.code == 2
+    assert "fail_under" in result.err.replace("-", "_")
 
 
 def test_what_was_not_foreseen_is_trouble_not_a_failed_gate(
@@ -259,9 +259,9 @@ def test_what_was_not_foreseen_is_trouble_not_a_failed_gate(
         raise ZeroDivisionError("deep inside")
 
     monkeypatch.setattr(lookback, "open_history", broken)
-    told = project.proctor("runs")
-    assert told.code == 3
-    assert told.err.startswith("error: ZeroDivisionError: deep inside\n")
+    result = project.proctor("runs")
+    assert result.code == 3
+    assert result.err.startswith("error: ZeroDivisionError: deep inside\n")
     monkeypatch.setenv("PROCTOR_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         project.proctor("runs")
@@ -270,61 +270,61 @@ def test_what_was_not_foreseen_is_trouble_not_a_failed_gate(
 def test_nothing_of_the_data_reaches_the_terminal_raw(project: Project) -> None:
     """Control codes in errors, ids, reasons and tags are shown, not obeyed."""
     project.write("app.py", "def shout(text):\n    raise ValueError('\\x1b[31mred\\x1b]0;title\\x07')\n")
-    told = project.proctor("run", "--tag", "a=[/b]\x1b[2J")
-    shown = told.out + told.err
-    shown += project.proctor("show", "latest", "--outcome", "error").out
-    shown += project.proctor("runs").out
+    result = project.proctor("run", "--tag", "a=[/b]\x1b[2J")
+    output = result.out + result.err
+    output += project.proctor("show", "latest", "--outcome", "error").out
+    output += project.proctor("runs").out
     stopped = project.proctor("run", "--on-error", "raise", "-q")
-    shown += stopped.err
+    output += stopped.err
     assert stopped.code == 3
-    assert "\x1b" not in shown
-    assert "[/b]" in shown
+    assert "\x1b" not in output
+    assert "[/b]" in output
 
 
 @pytest.mark.parametrize("pattern", ["[A-Z]+ #", "# x", "123", "a: b", "  x ", "null"])
 def test_a_parameter_that_is_a_text_is_taken_to_the_letter(project: Project, pattern: str) -> None:
     """A pattern is not YAML."""
-    told = project.proctor("run", "-e", "regex_match", "--set", f"regex_match.pattern={pattern}", "--json")
-    assert told.code == 0, told.err
-    assert told.json["metadata"]["evaluators"][0]["parameters"]["pattern"] == pattern
+    result = project.proctor("run", "-e", "regex_match", "--set", f"regex_match.pattern={pattern}", "--json")
+    assert result.code == 0, result.err
+    assert result.json["metadata"]["evaluators"][0]["parameters"]["pattern"] == pattern
 
 
 def test_options_that_mean_nothing_without_resume_are_refused(project: Project) -> None:
-    """--retry-errors alone would run, and pay for, everything anew."""
+    """--retry-errors alone would run, and pay for, everything again."""
     for option in ("--retry-errors", "--allow-changes"):
-        told = project.proctor("run", option)
-        assert told.code == 2
-        assert "need --resume" in told.err
+        result = project.proctor("run", option)
+        assert result.code == 2
+        assert "need --resume" in result.err
 
 
 def test_options_change_the_eval_file_of_the_folder(project: Project) -> None:
     """--target alone takes the place of the file's, the rest stays."""
     project.write("other.py", "def same(text):\n    return text\n")
-    told = project.proctor("run", "--target", "other.py:same", "--json")
-    assert told.json["metadata"]["target"]["name"] == "same"
-    assert told.json["pass_rate"] == 0.0
+    result = project.proctor("run", "--target", "other.py:same", "--json")
+    assert result.json["metadata"]["target"]["name"] == "same"
+    assert result.json["pass_rate"] == 0.0
 
 
 def test_a_delimiter_on_the_command_line_and_in_a_file(project: Project) -> None:
     """Another sign between cells; for a file that has none it is refused."""
     project.write("data.csv", "id;input;expected\n1;hello;HELLO\n")
-    told = project.proctor("run", "--dataset", "data.csv", "--delimiter", ";", "--json")
-    assert told.json["pass_rate"] == 1.0
+    result = project.proctor("run", "--dataset", "data.csv", "--delimiter", ";", "--json")
+    assert result.json["pass_rate"] == 1.0
     project.write("eval.yaml", 'dataset: {path: data.csv, delimiter: ";"}\n'
                   "target: app.py:shout\nevaluators: [exact_match]\n")  # fmt: skip
     assert project.proctor("run", "--json").json["pass_rate"] == 1.0
-    told = project.proctor("run", "--dataset", "data.jsonl", "--delimiter", ";")
-    assert (told.code, "delimiter applies only to tables" in told.err) == (2, True)
+    result = project.proctor("run", "--dataset", "data.jsonl", "--delimiter", ";")
+    assert (result.code, "delimiter applies only to tables" in result.err) == (2, True)
 
 
-def test_what_is_mixed_or_not_whole_is_said(project: Project) -> None:
+def test_mixed_or_incomplete_files_are_mentioned(project: Project) -> None:
     """A run resumed with changes, and a rescoring of half a run, carry a warning."""
     project.proctor("run", "-q", "--on-error", "raise", "--concurrency", "1")
     rescored = project.proctor("rescore", "latest", "-e", "contains", "--json")
     assert "was not complete: 4 of 5 planned" in rescored.json["metadata"]["warnings"][0]
     project.write("app.py", "def shout(text, *, suffix=''):\n    return text.upper()\n")
-    told = project.proctor("run", "--resume", "--allow-changes", "--json")
-    assert "old and new are mixed: target: its code" in told.json["metadata"]["warnings"][0]
+    result = project.proctor("run", "--resume", "--allow-changes", "--json")
+    assert "old and new are mixed: target: its code" in result.json["metadata"]["warnings"][0]
 
 
 def test_a_metric_that_needs_arguments_is_a_usage_error(project: Project) -> None:
@@ -332,8 +332,8 @@ def test_a_metric_that_needs_arguments_is_a_usage_error(project: Project) -> Non
     project.write("m.py", "class Needy:\n    def __init__(self, x):\n        pass\n")
     project.write("eval.yaml", "dataset: data.jsonl\ntarget: app.py:shout\n"
                   "evaluators: [contains]\nmetrics: ['m.py:Needy']\n")  # fmt: skip
-    told = project.proctor("run")
-    assert (told.code, "the metric cannot be made" in told.err) == (2, True)
+    result = project.proctor("run")
+    assert (result.code, "the metric cannot be made" in result.err) == (2, True)
 
 
 def test_a_program_that_ends_itself_is_no_success(project: Project) -> None:
@@ -346,15 +346,17 @@ def test_a_program_that_ends_itself_is_no_success(project: Project) -> None:
         "async def answer(text):\n"
         "    await asyncio.create_task(leave())\n",
     )
-    told = project.proctor("run", "eval.yaml", "--target", "agent.py:answer", "--fail-under", "1")
-    assert told.code == 1
-    assert "no result has a verdict: 5 errors" in told.err
+    result = project.proctor("run", "eval.yaml", "--target", "agent.py:answer", "--fail-under", "1")
+    assert result.code == 1
+    assert "no result has a verdict: 5 errors" in result.err
 
 
 def test_a_run_without_a_single_verdict_is_trouble(project: Project) -> None:
     """Where every evaluator skipped every sample nothing was found out: exit code 3."""
     project.write("d.jsonl", '{"id": "1", "input": "a"}\n')
     project.write("quiet.py", "def answer(text):\n    return text\n")
-    told = project.proctor("run", "--dataset", "d.jsonl", "--target", "quiet.py:answer", "-e", "exact_match")
-    assert told.code == 3
-    assert "no result has a verdict" in told.err + told.out
+    result = project.proctor(
+        "run", "--dataset", "d.jsonl", "--target", "quiet.py:answer", "-e", "exact_match"
+    )
+    assert result.code == 3
+    assert "no result has a verdict" in result.err + result.out

@@ -27,17 +27,17 @@ def test_a_run_scores_logs(project: Project) -> None:
     """`proctor run --dataset logs/ --format claude-code -e …` needs nothing else."""
     folder(project, a=[*CLAUDE, {"type": "hologram"}])
     (project.folder / "logs" / "b.jsonl").write_text("{")
-    told = project.proctor(
+    result = project.proctor(
         "run", "--dataset", "logs", "--format", "claude-code", "-e", "tool_called",
         "--set", "tool_called.name=Bash", "-e", "token_usage_under",
         "--set", "token_usage_under.max_tokens=416", "-e", "all_tools_succeeded", "--json",
     )  # fmt: skip
-    assert told.code == 0, told.err
-    metrics = told.json["metrics"]
+    assert result.code == 0, result.err
+    metrics = result.json["metrics"]
     assert metrics["tool_called.pass_rate"]["value"] == 1
     assert metrics["token_usage_under.pass_rate"]["value"] == 1
     assert metrics["all_tools_succeeded.pass_rate"]["value"] == 0
-    warnings = " ".join(told.json["metadata"]["warnings"])
+    warnings = " ".join(result.json["metadata"]["warnings"])
     assert "hologram (1)" in warnings
     assert "b.jsonl:1" in warnings
 
@@ -46,14 +46,14 @@ def test_a_folder_needs_no_format_and_samples_stay_samples(project: Project) -> 
     """A folder is read as sessions; a .jsonl without --format is what it was: samples."""
     folder(project, a=CLAUDE)
     assert project.proctor("run", "--dataset", "logs", "-e", "all_tools_succeeded", "-q").code == 0
-    told = project.proctor("run", "--dataset", "logs/a.jsonl", "-e", "all_tools_succeeded", "-q")
-    assert told.code == 2
-    assert "logs/a.jsonl:1: input: is missing" in told.err
-    assert "--format auto" in told.err
-    told = project.proctor("run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "contains")
-    assert told.code == 0
-    told = project.proctor("run", "--dataset", "logs", "--map", "a=input", "-e", "contains")
-    assert "not to recorded sessions" in told.err
+    result = project.proctor("run", "--dataset", "logs/a.jsonl", "-e", "all_tools_succeeded", "-q")
+    assert result.code == 2
+    assert "logs/a.jsonl:1: input: is missing" in result.err
+    assert "--format auto" in result.err
+    result = project.proctor("run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "contains")
+    assert result.code == 0
+    result = project.proctor("run", "--dataset", "logs", "--map", "a=input", "-e", "contains")
+    assert "not to recorded sessions" in result.err
     assert "need --dataset" in project.proctor("run", "eval.yaml", "--format", "otlp").err
     assert project.proctor("run", "--dataset", "logs", "--format", "x", "-e", "contains").code == 2
 
@@ -66,40 +66,40 @@ def test_an_eval_file_names_sessions(project: Project) -> None:
     assert isinstance(load_eval_file(path).evaluation.dataset, SessionDataset)
     assert project.proctor("run", "s.yaml", "-q").code == 0
     project.write("t.yaml", "dataset: {path: logs/a.jsonl, format: codex}\n" + evaluators)
-    told = project.proctor("run", "t.yaml", "-q")
-    assert (told.code, "it contains no codex session" in told.err) == (2, True)
+    result = project.proctor("run", "t.yaml", "-q")
+    assert (result.code, "it contains no codex session" in result.err) == (2, True)
     bad = project.write("u.yaml", "dataset: data.jsonl\n" + evaluators)
     with pytest.raises(ConfigError, match=r"target is missing; .* format: auto"):
         load_eval_file(bad)
 
 
-def test_sessions_taken_for_samples_are_told_how_to_be_read(project: Project) -> None:
+def test_sessions_read_as_samples_get_a_hint(project: Project) -> None:
     """Also where the eval file of the folder has no target: it gives nothing, and asks nothing."""
     folder(project, a=CLAUDE)
     asks = "evaluators: [all_tools_succeeded]\nfail_under: {all_tools_succeeded.pass_rate: 0.9}\n"
     project.write("eval.yaml", "dataset: logs\n" + asks)
-    told = project.proctor("run", "--dataset", "logs/a.jsonl", "-e", "tool_called", "-q",
+    result = project.proctor("run", "--dataset", "logs/a.jsonl", "-e", "tool_called", "-q",
                            "--set", "tool_called.name=Bash")  # fmt: skip
-    assert told.code == 2
-    assert "error: nothing to run: give an eval file, or --target" in told.err
-    assert "--format auto" in told.err
-    assert "fail_under" not in told.err
+    assert result.code == 2
+    assert "error: nothing to run: give an eval file, or --target" in result.err
+    assert "--format auto" in result.err
+    assert "fail_under" not in result.err
 
 
 @pytest.mark.parametrize(
-    ("dataset", "told"),
+    ("dataset", "result"),
     [
         ("logz", "s.yaml:1: dataset: there is no file or folder 'logz'; did you mean 'logs'?"),
         ("{path: logs, fromat: openai}", "unknown key fromat; did you mean 'format'?"),
     ],
 )
-def test_a_misspelt_dataset_is_told_and_no_target_is_missed(
-    project: Project, dataset: str, told: str
+def test_a_misspelt_dataset_is_reported_before_a_missing_target(
+    project: Project, dataset: str, result: str
 ) -> None:
     """What is meant may be sessions, which need none."""
     folder(project, a=CLAUDE)
     path = project.write("s.yaml", f"dataset: {dataset}\nevaluators: [all_tools_succeeded]\n")
     with pytest.raises(ConfigError) as caught:
         load_eval_file(path)
-    assert told in str(caught.value)
+    assert result in str(caught.value)
     assert "target" not in str(caught.value)

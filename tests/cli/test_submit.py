@@ -17,13 +17,13 @@ ADDRESS = "memory://submitted"
 
 def test_a_run_is_opened_and_its_requests_are_sent(project: Project) -> None:
     """Each trial once, with all a worker needs; `proctor runs` shows the run."""
-    told = project.proctor(
+    result = project.proctor(
         "submit", "eval.yaml", "--requests", ADDRESS, "--epochs", "2", "--limit", "3",
         "--tag", "branch=main", "--name", "other",
     )  # fmt: skip
-    assert told.code == 0, told.err
+    assert result.code == 0, result.err
     run = project.proctor("runs", "--json").json[0]
-    assert told.out == (
+    assert result.out == (
         f"submitted 6 requests as run {run['run_id']}\n"
         f"to collect the results: proctor collect {run['run_id']} --requests {ADDRESS}\n"
     )
@@ -44,9 +44,9 @@ def test_a_run_is_opened_and_its_requests_are_sent(project: Project) -> None:
 def test_json_is_for_programs(project: Project) -> None:
     """The run's id and how many were sent; what the target prints goes elsewhere."""
     project.write("app.py", "print('hello')\ndef shout(text):\n    return text\n")
-    told = project.proctor("submit", "eval.yaml", "--requests", ADDRESS, "--json")
-    assert told.json == {"run_id": told.json["run_id"], "submitted": 5}
-    assert "hello" in told.err
+    result = project.proctor("submit", "eval.yaml", "--requests", ADDRESS, "--json")
+    assert result.json == {"run_id": result.json["run_id"], "submitted": 5}
+    assert "hello" in result.err
     mailbox(ADDRESS, EvalRequest).purge()
 
 
@@ -54,16 +54,16 @@ def test_options_alone_are_enough(project: Project) -> None:
     """Dataset, target and evaluators; more than a batch of samples."""
     rows = "".join(f'{{"id": "{n}", "input": "w"}}\n' for n in range(250))
     project.write("many.jsonl", rows)
-    told = project.proctor(
+    result = project.proctor(
         "submit", "--dataset", "many.jsonl", "--target", "app.py:shout", "-e", "contains",
         "--requests", ADDRESS, "--json",
     )  # fmt: skip
-    assert told.json["submitted"] == 250
+    assert result.json["submitted"] == 250
     assert mailbox(ADDRESS, EvalRequest).purge() == 250
 
 
 @pytest.mark.parametrize(
-    ("wrong", "code", "said"),
+    ("wrong", "code", "message"),
     [
         (["--requests", "redis://127.0.0.1:1/0/x"], 3, "the server cannot be reached"),
         (["--requests", "nonsense"], 2, "is not the address of a mailbox"),
@@ -72,11 +72,13 @@ def test_options_alone_are_enough(project: Project) -> None:
         ([], 2, "--requests"),
     ],
 )
-def test_what_is_wrong_is_told(project: Project, wrong: list[str], code: int, said: str) -> None:
+def test_mistakes_are_reported_with_a_fix(
+    project: Project, wrong: list[str], code: int, message: str
+) -> None:
     """Before anything is sent."""
     project.write("empty.jsonl", "\n")
-    told = project.proctor("submit", "eval.yaml", *wrong)
-    assert (told.code, said in told.err) == (code, True), told.err
+    result = project.proctor("submit", "eval.yaml", *wrong)
+    assert (result.code, message in result.err) == (code, True), result.err
     assert mailbox(ADDRESS, EvalRequest).approximate_count() == 0
     # A run that could not be sent does not look like one that was.
     runs = project.proctor("runs", "--json")
@@ -86,19 +88,21 @@ def test_what_is_wrong_is_told(project: Project, wrong: list[str], code: int, sa
 def test_the_cache_is_refused(project: Project) -> None:
     """Workers keep no outputs; nothing is sent."""
     project.write("eval.yaml", f"{EVAL}run: {{cache: true}}\n")
-    told = project.proctor("submit", "eval.yaml", "--requests", ADDRESS)
-    assert told.code == 2
-    assert "workers do not cache outputs" in told.err
+    result = project.proctor("submit", "eval.yaml", "--requests", ADDRESS)
+    assert result.code == 2
+    assert "workers do not cache outputs" in result.err
     assert mailbox(ADDRESS, EvalRequest).approximate_count() == 0
 
 
-def test_what_is_not_heeded_is_told(project: Project) -> None:
+def test_ignored_options_are_mentioned(project: Project) -> None:
     """Nobody watches a submitted run, so that nothing ends it early."""
     run = "run: {budget: {calls: 3}, max_errors: 1, on_error: raise}\n"
     project.write("eval.yaml", EVAL + run)
-    told = project.proctor("submit", "eval.yaml", "--requests", ADDRESS, "--json")
-    assert (told.code, told.json["submitted"]) == (0, 5)
-    assert told.err == ("ignored, because no process watches a submitted run: budget, max_errors, on_error\n")
+    result = project.proctor("submit", "eval.yaml", "--requests", ADDRESS, "--json")
+    assert (result.code, result.json["submitted"]) == (0, 5)
+    assert result.err == (
+        "ignored, because no process watches a submitted run: budget, max_errors, on_error\n"
+    )
     project.write("eval.yaml", EVAL)
     assert project.proctor("submit", "eval.yaml", "--requests", ADDRESS).err == ""
     mailbox(ADDRESS, EvalRequest).purge()
@@ -107,8 +111,8 @@ def test_what_is_not_heeded_is_told(project: Project) -> None:
 def test_a_password_is_not_repeated(project: Project, server: RedisServer) -> None:
     """The address is shown without user and password."""
     address = f"redis://default:secret@127.0.0.1:{server.port}/0/guarded"
-    told = project.proctor("submit", "eval.yaml", "--requests", address)
-    assert told.code == 0, told.err
-    assert f"--requests redis://127.0.0.1:{server.port}/0/guarded\n" in told.out
-    assert "secret" not in told.out + told.err
+    result = project.proctor("submit", "eval.yaml", "--requests", address)
+    assert result.code == 0, result.err
+    assert f"--requests redis://127.0.0.1:{server.port}/0/guarded\n" in result.out
+    assert "secret" not in result.out + result.err
     mailbox(address, EvalRequest).purge()

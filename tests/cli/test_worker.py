@@ -46,15 +46,15 @@ def test_run_by_workers_is_the_same_run_as_a_local_one(
     """Two worker processes, a run, a history: the figures of a local run, and nothing stays."""
     local = project.proctor("run", "eval.yaml", "--json").json
     with (
-        worker(project.folder, "eval.yaml", "--requests", address, "--name", "one") as one,
+        worker(project.folder, "eval.yaml", "--requests", address, "--name", "one") as item,
         worker(project.folder, "eval.yaml", "--requests", address, "--name", "two") as two,
     ):
-        told = project.proctor("run", "eval.yaml", "--json", "--workers", address)
-        assert told.code == 0, told.err
+        result = project.proctor("run", "eval.yaml", "--json", "--workers", address)
+        assert result.code == 0, result.err
         # The last acknowledgement may still be under way when the run is over.
         wait_until(lambda: all(key.endswith(b":gone") for key in server.client().keys("*")))
-        assert (one.terminate(), two.terminate()) == (0, 0)
-    away = told.json
+        assert (item.terminate(), two.terminate()) == (0, 0)
+    away = result.json
     for name in ("total", "errors", "pass_rate", "strict_pass_rate", "mean_score"):
         assert away[name] == local[name]
     for name, value in local["metrics"].items():
@@ -62,11 +62,11 @@ def test_run_by_workers_is_the_same_run_as_a_local_one(
             assert away["metrics"][name] == value
     assert "warnings" not in away["metadata"]
     run_id = away["run_id"]
-    shown = project.proctor("show", run_id, "--json").json
-    assert shown["metadata"]["status"] == "completed"
+    output = project.proctor("show", run_id, "--json").json
+    assert output["metadata"]["status"] == "completed"
     runs = project.proctor("runs", "--json").json
     assert runs[0]["run_id"] == run_id
-    sent = [int(part.said.split(" result")[0].split()[-1]) for part in (one, two)]
+    sent = [int(part.said.split(" result")[0].split()[-1]) for part in (item, two)]
     assert sum(sent) == 5
 
 
@@ -76,14 +76,14 @@ def test_sigterm_ends_a_worker_when_its_sample_is_finished(project: Project, add
     requests = mailbox(address, EvalRequest)
     requests.send(EvalRequest(Sample("s1", "a", "A")), reply_to="answers")
     options = ("--target", "app.py:slow", "-e", "exact_match", "--requests", address)
-    with worker(project.folder, *options, "--name", "w7") as one:
+    with worker(project.folder, *options, "--name", "w7") as item:
         wait_until((project.folder / "began a").exists)
-        one.process.send_signal(signal.SIGTERM)
+        item.process.send_signal(signal.SIGTERM)
         with pytest.raises(TimeoutError):
-            _wait(one.process, 0.3)
+            _wait(item.process, 0.3)
         (project.folder / "go").touch()
-        assert one.process.wait(LONG) == 0
-        first, last = one.said.splitlines()
+        assert item.process.wait(LONG) == 0
+        first, last = item.said.splitlines()
     assert first.startswith("worker: w7 runs slow@")
     assert first.endswith(f" for {requests.name!r}")
     assert last == "worker: w7 ends: 1 result sent, 0 of them errors; 0 requests returned"
@@ -107,13 +107,13 @@ def test_a_second_sigterm_drops_what_is_being_run(project: Project, address: str
     requests = mailbox(address, EvalRequest)
     requests.send(EvalRequest(Sample("s1", "a", "A")), reply_to="answers")
     options = ("--target", "app.py:slow", "-e", "exact_match", "--requests", address)
-    with worker(project.folder, *options, "--json") as one:
+    with worker(project.folder, *options, "--json") as item:
         wait_until((project.folder / "began a").exists)
-        one.process.send_signal(signal.SIGTERM)
+        item.process.send_signal(signal.SIGTERM)
         time.sleep(0.2)
-        one.process.send_signal(signal.SIGINT)
-        assert one.process.wait(LONG) == 0
-        assert json.loads(one.printed) == {"sent": 0, "errors": 0, "returned": 1, "outdated": 0}
+        item.process.send_signal(signal.SIGINT)
+        assert item.process.wait(LONG) == 0
+        assert json.loads(item.printed) == {"sent": 0, "errors": 0, "returned": 1, "outdated": 0}
     [message] = requests.receive(wait_time_seconds=5)
     # It was no fault of the request.
     assert message.delivery_count == 1
@@ -125,9 +125,9 @@ def test_a_killed_workers_sample_goes_to_another(project: Project, address: str)
     requests = mailbox(address, EvalRequest)
     requests.send(EvalRequest(Sample("s1", "a", "A")), reply_to="answers")
     options = ("--target", "app.py:slow", "-e", "exact_match", "--requests", address)
-    with worker(project.folder, *options, "--lease", "0.5") as one:
+    with worker(project.folder, *options, "--lease", "0.5") as item:
         wait_until((project.folder / "began a").exists)
-        one.process.kill()
+        item.process.kill()
     (project.folder / "go").touch()
     with worker(project.folder, *options, "--lease", "0.5") as two:
         answers = requests.open_mailbox("answers", EvalResult)
@@ -141,7 +141,7 @@ def test_ctrl_c_on_a_run_by_workers_and_its_resumption(project: Project, address
     """Exit code 130 and how to go on; what workers finished meanwhile is not run again."""
     project.write("app.py", SLOW)
     options = ("--dataset", "data.jsonl", "--target", "app.py:slow", "-e", "exact_match")
-    with worker(project.folder, *options[2:], "--requests", address, "--concurrency", "2") as one:
+    with worker(project.folder, *options[2:], "--requests", address, "--concurrency", "2") as item:
         running = subprocess.Popen(
             [sys.executable, "-m", "proctor", "run", *options, "--workers", address],
             cwd=project.folder,
@@ -156,11 +156,11 @@ def test_ctrl_c_on_a_run_by_workers_and_its_resumption(project: Project, address
         assert "interrupted: finished results are stored; to continue, add --resume" in err
         (project.folder / "go").touch()
         wait_until(lambda: mailbox(address, EvalRequest).approximate_count() == 0)
-        told = project.proctor("run", *options, "--resume", "--json", "--workers", address)
-        assert (told.code, told.json["total"]) == (0, 5)
-        assert one.terminate() == 0
+        result = project.proctor("run", *options, "--resume", "--json", "--workers", address)
+        assert (result.code, result.json["total"]) == (0, 5)
+        assert item.terminate() == 0
         # Each was run once, all of them while nobody listened.
-        assert " 5 results sent" in one.said
+        assert " 5 results sent" in item.said
 
 
 def test_the_alive_file_is_touched_while_the_loop_turns(project: Project, address: str) -> None:
@@ -176,13 +176,13 @@ def test_until_empty_ends_by_itself_and_tells_in_json(project: Project, address:
     """Results go where --results says; an error is counted as one."""
     requests = mailbox(address, EvalRequest)
     requests.send_all([EvalRequest(Sample(f"s{n}", f"word {n}")) for n in range(5)])
-    told = proctor(
+    result = proctor(
         "worker", "eval.yaml", "--requests", address, "--results", f"{address}-results",
         "--until-empty", "--json", "--concurrency", "2", "--timeout", "5", "--retries", "1",
         cwd=project.folder,
     )  # fmt: skip
-    assert told.returncode == 0, told.stderr
-    assert json.loads(told.stdout) == {"sent": 5, "errors": 1, "returned": 0, "outdated": 0}
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == {"sent": 5, "errors": 1, "returned": 0, "outdated": 0}
     results = requests.open_mailbox(f"{requests.name}-results", EvalResult)
     assert results.approximate_count() == 5
     results.remove()
@@ -204,15 +204,15 @@ def test_a_budget_in_the_eval_file_is_the_runs_affair(project: Project, address:
     requests = mailbox(address, EvalRequest)
     for n in range(4):
         requests.send(EvalRequest(Sample(f"s{n}", f"word {n}")), reply_to="answers")
-    told = proctor("worker", "eval.yaml", "--requests", address, "--until-empty", cwd=project.folder)
-    assert told.returncode == 0, told.stderr
-    assert "4 results sent, 0 of them errors" in told.stderr
+    result = proctor("worker", "eval.yaml", "--requests", address, "--until-empty", cwd=project.folder)
+    assert result.returncode == 0, result.stderr
+    assert "4 results sent, 0 of them errors" in result.stderr
     assert requests.approximate_count() == 0
     requests.open_mailbox("answers", EvalResult).purge()
 
 
 @pytest.mark.parametrize(
-    ("wrong", "code", "said"),
+    ("wrong", "code", "message"),
     [
         (["--requests", "reddis://localhost/0/x"], 2, "did you mean 'redis'?"),
         (["--requests", "nonsense"], 2, "'nonsense' is not the address of a mailbox"),
@@ -224,11 +224,13 @@ def test_a_budget_in_the_eval_file_is_the_runs_affair(project: Project, address:
         ([], 2, "--requests"),
     ],
 )
-def test_what_is_wrong_is_told_at_once(project: Project, wrong: list[str], code: int, said: str) -> None:
+def test_all_mistakes_are_reported_at_once(
+    project: Project, wrong: list[str], code: int, message: str
+) -> None:
     """An address, a server, a target: one screen, no traceback, and the right exit code."""
-    told = project.proctor("worker", "eval.yaml", *wrong)
-    assert (told.code, said in told.err) == (code, True), told.err
-    assert "Traceback" not in told.err
+    result = project.proctor("worker", "eval.yaml", *wrong)
+    assert (result.code, message in result.err) == (code, True), result.err
+    assert "Traceback" not in result.err
 
 
 def test_without_a_target_it_says_what_is_needed(
@@ -237,9 +239,9 @@ def test_without_a_target_it_says_what_is_needed(
     """Neither a file nor options: no dataset is asked for, a worker needs none."""
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
-    told = project.proctor("worker", "--requests", "memory://x")
-    assert told.code == 2
-    assert "nothing to run: give an eval file, or --target, --evaluator\n" in told.err
+    result = project.proctor("worker", "--requests", "memory://x")
+    assert result.code == 2
+    assert "nothing to run: give an eval file, or --target, --evaluator\n" in result.err
 
 
 def test_the_message_for_a_server_that_is_not_there(project: Project) -> None:
@@ -247,9 +249,9 @@ def test_the_message_for_a_server_that_is_not_there(project: Project) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    told = project.proctor("worker", "eval.yaml", "--requests", f"redis://127.0.0.1:{port}/0/x")
-    assert told.code == 3
-    assert told.err == (
+    result = project.proctor("worker", "eval.yaml", "--requests", f"redis://127.0.0.1:{port}/0/x")
+    assert result.code == 3
+    assert result.err == (
         f"error: 127.0.0.1:{port}: the server cannot be reached: "
         f"Error 111 connecting to 127.0.0.1:{port}. Connection refused.\n"
         "Fix: check that it runs and that the address is right\n"
@@ -258,30 +260,28 @@ def test_the_message_for_a_server_that_is_not_there(project: Project) -> None:
 
 def test_workers_and_a_cluster_are_not_both(project: Project, address: str) -> None:
     """And a run with a cache is not for workers."""
-    told = project.proctor("run", "eval.yaml", "--workers", address, "--on", "ray")
-    assert told.code == 2
-    assert "either workers or a cluster" in told.err
-    told = project.proctor("run", "eval.yaml", "--workers", address, "--cache")
-    assert told.code == 2
-    assert "cache works only for runs on this machine" in told.err
+    result = project.proctor("run", "eval.yaml", "--workers", address, "--on", "ray")
+    assert result.code == 2
+    assert "either workers or a cluster" in result.err
+    result = project.proctor("run", "eval.yaml", "--workers", address, "--cache")
+    assert result.code == 2
+    assert "cache works only for runs on this machine" in result.err
 
 
 def test_a_run_that_no_worker_answers_says_so(project: Project, address: str) -> None:
     """Exit code 3 after the patience it was given; it can be resumed."""
-    began = time.monotonic()
-    told = project.proctor("run", "eval.yaml", "-q", "--workers", address, "--patience", "0.5")
-    assert told.code == 3
-    assert time.monotonic() - began < 20
-    assert "error: no worker has answered for" in told.err
-    assert "start workers on" in told.err
-    with worker(project.folder, "eval.yaml", "--requests", address) as one:
-        again = project.proctor("run", "eval.yaml", "--resume", "--json", "--workers", address)
-        assert (again.code, again.json["total"]) == (0, 5)
-        assert one.terminate() == 0
+    result = project.proctor("run", "eval.yaml", "-q", "--workers", address, "--patience", "0.5")
+    assert result.code == 3
+    assert "error: no worker has answered for" in result.err
+    assert "start workers on" in result.err
+    with worker(project.folder, "eval.yaml", "--requests", address) as item:
+        repeated = project.proctor("run", "eval.yaml", "--resume", "--json", "--workers", address)
+        assert (repeated.code, repeated.json["total"]) == (0, 5)
+        assert item.terminate() == 0
 
 
 def test_a_worker_goes_on_where_nobody_listens(project: Project, address: str) -> None:
-    """Standard error is a pipe whose reader has gone: what is to be told is lost, and no more."""
+    """Standard error is a pipe whose reader has gone: only the log is lost."""
     requests = mailbox(address, EvalRequest)
     requests.send("garbage")
     requests.send(EvalRequest(Sample("s1", "word 1")), reply_to="answers")
@@ -304,12 +304,12 @@ def test_workers_of_other_code_stop_a_run(
     monkeypatch.setattr(remote_runner, "MISMATCH_SECONDS", 0.5)
     other = ["--target", "app.py:shout", "-e", "exact_match", "--requests", address]
     with worker(project.folder, *other):
-        told = project.proctor("run", "eval.yaml", "-q", "--workers", address)
-    assert told.code == 3
-    assert "error: all workers run other code than this run: " in told.err
-    assert "it lacks the evaluator 'contains'" in told.err
-    assert "then resume the run" in told.err
-    with worker(project.folder, "eval.yaml", "--requests", address) as one:
-        again = project.proctor("run", "eval.yaml", "--resume", "--json", "--workers", address)
-        assert (again.code, again.json["total"]) == (0, 5)
-        assert one.terminate() == 0
+        result = project.proctor("run", "eval.yaml", "-q", "--workers", address)
+    assert result.code == 3
+    assert "error: all workers run other code than this run: " in result.err
+    assert "it lacks the evaluator 'contains'" in result.err
+    assert "then resume the run" in result.err
+    with worker(project.folder, "eval.yaml", "--requests", address) as item:
+        repeated = project.proctor("run", "eval.yaml", "--resume", "--json", "--workers", address)
+        assert (repeated.code, repeated.json["total"]) == (0, 5)
+        assert item.terminate() == 0

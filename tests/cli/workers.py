@@ -16,7 +16,7 @@ import pytest
 
 from proctor.testing import RedisServer
 
-LONG = 30.0
+LONG = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +31,13 @@ class WorkerProcess:
     def __init__(self, folder: Path, *args: str) -> None:
         self.said_in = folder / f"worker-{time.monotonic_ns()}.log"
         self.printed_in = self.said_in.with_suffix(".out")
-        with self.said_in.open("w") as said, self.printed_in.open("w") as printed:
+        with self.said_in.open("w") as message, self.printed_in.open("w") as printed:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "proctor", "worker", *args],
                 cwd=folder,
                 env=os.environ | {"NO_COLOR": "1", "COLUMNS": "100"},
                 stdout=printed,
-                stderr=said,
+                stderr=message,
             )
 
     @property

@@ -11,31 +11,31 @@ from proctor.records.comparison import Comparison, MetricDelta
 
 def numbers(*values: float | None) -> Numbers:
     """One number for each sample s0, s1 …; None is left out."""
-    return {f"s{place}": float(v) for place, v in enumerate(values) if v is not None}
+    return {f"s{index}": float(v) for index, v in enumerate(values) if v is not None}
 
 
 def of_field(
-    mine: Numbers, theirs: Numbers, name: str = "tokens", clusters: Sequence[str] | None = None
+    first: Numbers, second: Numbers, name: str = "tokens", clusters: Sequence[str] | None = None
 ) -> MetricDelta:
     """The delta of a field between two sides that have nothing else."""
-    return sides_of_field(mine, theirs, name, clusters).fields[name]
+    return sides_of_field(first, second, name, clusters).fields[name]
 
 
 def sides_of_field(
-    mine: Numbers, theirs: Numbers, name: str = "tokens", clusters: Sequence[str] | None = None
+    first: Numbers, second: Numbers, name: str = "tokens", clusters: Sequence[str] | None = None
 ) -> Comparison:
     """Two sides that have nothing but a field; the clusters are those of the first samples."""
-    named = None if clusters is None else {f"s{at}": one for at, one in enumerate(clusters)}
+    named = None if clusters is None else {f"s{at}": item for at, item in enumerate(clusters)}
     low, high = (
-        Side(side, fields={name: held}, clusters=named, samples=tuple(held))
-        for side, held in (("low", mine), ("high", theirs))
+        Side(side, fields={name: values}, clusters=named, samples=tuple(values))
+        for side, values in (("low", first), ("high", second))
     )
     return compare(low, high)
 
 
-def of_score(mine: Sequence[float], theirs: Sequence[float], worth: float = 0.01) -> MetricDelta:
+def of_score(first: Sequence[float], second: Sequence[float], min_difference: float = 0.01) -> MetricDelta:
     """The delta of an evaluator's scores of the same samples."""
     new, old = (
-        Side(side, scores={"judge": numbers(*held)}) for side, held in (("new", mine), ("old", theirs))
+        Side(side, scores={"judge": numbers(*values)}) for side, values in (("new", first), ("old", second))
     )
-    return compare(new, old, worth=worth).scores["judge"]
+    return compare(new, old, min_difference=min_difference).scores["judge"]

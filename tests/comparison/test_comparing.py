@@ -22,9 +22,9 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def passes(name: str, *shares: float, **more: Any) -> Side:
-    held = numbers(*shares)
-    metrics = {"pass_rate": held, "strict_pass_rate": dict(held)}
-    return Side(name, metrics, samples=tuple(held), **more)
+    values = numbers(*shares)
+    metrics = {"pass_rate": values, "strict_pass_rate": dict(values)}
+    return Side(name, metrics, samples=tuple(values), **more)
 
 
 def run(run_id: str, **facts: Any) -> RunMetadata:
@@ -33,8 +33,8 @@ def run(run_id: str, **facts: Any) -> RunMetadata:
 
 def result(sample: str, *, value: float = 1.0, error: bool = False, **trial: Any) -> EvalResult:
     failed = Failure("ValueError", "no") if error else None
-    made = Trial(Sample(sample, sample), output="x", error=failed, **trial)
-    return EvalResult(made, {} if error else {"judge": Score(value, value >= 0.5)})
+    created = Trial(Sample(sample, sample), output="x", error=failed, **trial)
+    return EvalResult(created, {} if error else {"judge": Score(value, value >= 0.5)})
 
 
 def test_the_answer_says_which_is_better_by_how_much_and_how_sure() -> None:
@@ -45,8 +45,8 @@ def test_the_answer_says_which_is_better_by_how_much_and_how_sure() -> None:
     quick = numbers(*(500.0 + 5 * (at % 13) for at in range(50)))
     a = msgspec.structs.replace(a, metrics={**a.metrics, "latency_ms.mean": slow})
     b = msgspec.structs.replace(b, metrics={**b.metrics, "latency_ms.mean": quick})
-    found = compare(a, b)
-    assert found.answer == (
+    actual = compare(a, b)
+    assert actual.answer == (
         "new is better than main: pass_rate 80.0 % against 40.0 %, +40.0 points "
         "(n = 50, 95 % interval +24.2 to +52.7, p < 0.0001 corrected for 2 tests). "
         "Worse: latency_ms.mean."
@@ -65,15 +65,15 @@ def test_times_of_two_runs_have_a_difference_and_no_verdict() -> None:
     quick = numbers(*(500.0 + 5 * (at % 13) for at in range(50)))
 
     def sides(first: str, second: str) -> Comparison:
-        held = {"latency_ms.mean": slow}, {"latency_ms.mean": quick}
-        one, other = (passes(name, *[1, 0] * 25) for name in ("new", "main"))
+        values = {"latency_ms.mean": slow}, {"latency_ms.mean": quick}
+        item, other = (passes(name, *[1, 0] * 25) for name in ("new", "main"))
         facts = {"fields": {"wait": "latency_ms", "words": "output.words"}}
         fields = {"wait": slow, "words": slow}, {"wait": quick, "words": quick}
         a, b = (
             msgspec.structs.replace(
-                side, metrics={**side.metrics, **held[at]}, fields=fields[at], run=run(id_, **facts)
+                side, metrics={**side.metrics, **values[at]}, fields=fields[at], run=run(id_, **facts)
             )
-            for at, (side, id_) in enumerate(((one, first), (other, second)))
+            for at, (side, id_) in enumerate(((item, first), (other, second)))
         )
         return compare(a, b)
 
@@ -95,7 +95,7 @@ def test_times_of_two_runs_have_a_difference_and_no_verdict() -> None:
 
 
 def test_the_answer_where_there_is_nothing_to_tell() -> None:
-    """Too few samples say how many more; enough say that nothing is worth the name."""
+    """Too few samples say how many more; enough say that there is no relevant difference."""
     few = compare(passes("new", 1, 1, 0, 1), passes("main", 1, 0, 1, 1))
     assert few.answer.startswith(
         "Not enough evidence that new and main differ: pass_rate 75.0 % against 75.0 %, 0.0 points "
@@ -118,19 +118,19 @@ def test_many_names_are_cut_and_unknown_ways_are_only_different() -> None:
     b = Side("b", fields=dict.fromkeys(fields, down))
     assert compare(a, b).answer.startswith("a is different from b: thing0 1.5 against 5.75, -4.25")
     apart = {name: {s: v + at for s, v in up.items()} for at, name in enumerate(fields)}
-    told = compare(Side("a", fields=apart), b).answer
-    assert "Also different: thing1, thing2, " in told
+    answer = compare(Side("a", fields=apart), b).answer
+    assert "Also different: thing1, thing2, " in answer
 
 
 def test_errors_are_counted_in_the_headline() -> None:
     """Where trials failed, the answer is about the strict pass rate, and a note says how many."""
     a = make_side("new", ResultList([*(result(f"s{at}") for at in range(6)), result("s6", error=True)]))
     b = make_side("old", ResultList([result(f"s{at}") for at in range(7)]))
-    found = compare(a, b)
-    assert "strict_pass_rate 85.7 % against 100.0 %, -14.3 points (n = 7" in found.answer
-    assert found.metrics["pass_rate"].n == 6
-    assert found.notes == ("new has 1 trial without a verdict",)
-    assert [(flip.sample_id, flip.lost, flip.a, flip.b) for flip in found.flips] == [("s6", True, None, 1.0)]
+    actual = compare(a, b)
+    assert "strict_pass_rate 85.7 % against 100.0 %, -14.3 points (n = 7" in actual.answer
+    assert actual.metrics["pass_rate"].n == 6
+    assert actual.notes == ("new has 1 trial without a verdict",)
+    assert [(flip.sample_id, flip.lost, flip.a, flip.b) for flip in actual.flips] == [("s6", True, None, 1.0)]
 
 
 def test_flips_are_the_lost_ones_first_worst_first() -> None:
@@ -147,12 +147,12 @@ def test_flips_are_the_lost_ones_first_worst_first() -> None:
         )
         for at, name in enumerate(("new", "old"))
     ]
-    found = compare(*sides)
-    assert [flip.sample_id for flip in found.flips] == ["c", "a", "b"]
-    assert [flip.sample_id for flip in found.lost] == ["c", "a"]
-    assert [flip.sample_id for flip in found.won] == ["b"]
-    assert found.flips[0].change == -0.9
-    assert compare(*sides, metrics=["mean_score"]).flips == found.flips
+    actual = compare(*sides)
+    assert [flip.sample_id for flip in actual.flips] == ["c", "a", "b"]
+    assert [flip.sample_id for flip in actual.lost] == ["c", "a"]
+    assert [flip.sample_id for flip in actual.won] == ["b"]
+    assert actual.flips[0].change == -0.9
+    assert compare(*sides, metrics=["mean_score"]).flips == actual.flips
 
 
 def test_of_several_epochs_more_than_half_must_pass() -> None:
@@ -166,15 +166,15 @@ def test_unmatched_samples_are_named() -> None:
     """The ids that only one side has, and how many both have."""
     a = passes("new", 1, 1, 1)
     b = Side("old", {"pass_rate": {"s1": 1.0, "x": 0.0}}, samples=("s1", "x"))
-    found = compare(a, b)
-    assert (found.samples, found.only_a, found.only_b) == (1, ("s0", "s2"), ("x",))
-    assert found.missing_b == ("strict_pass_rate",)
+    actual = compare(a, b)
+    assert (actual.samples, actual.only_a, actual.only_b) == (1, ("s0", "s2"), ("x",))
+    assert actual.missing_b == ("strict_pass_rate",)
 
 
 def test_notes_tell_what_makes_two_runs_unlike() -> None:
     """Other data, another evaluator of the same name, other epochs, a run that was not finished."""
     judge = EvaluatorSpec("judge", "llm_judge", {"judge": "small"})
-    one = run(
+    item = run(
         "1",
         dataset=DatasetInfo("d", fingerprint="x"),
         evaluators=(judge, EvaluatorSpec("new", "new")),
@@ -187,8 +187,8 @@ def test_notes_tell_what_makes_two_runs_unlike() -> None:
         dataset=DatasetInfo("d", fingerprint="y"),
         evaluators=(msgspec.structs.replace(judge, parameters={"judge": "large"}),),
     )
-    found = compare(passes("new", 1, run=one), passes("old", 1, run=other))
-    assert [note.split(":")[0] for note in found.notes] == [
+    actual = compare(passes("new", 1, run=item), passes("old", 1, run=other))
+    assert [note.split(":")[0] for note in actual.notes] == [
         "new was stopped as soon as its gate was decided",
         "old is not complete (interrupted)",
         "the datasets are not the same",
@@ -196,20 +196,22 @@ def test_notes_tell_what_makes_two_runs_unlike() -> None:
         "only new has the evaluator new",
         "the evaluator judge is not the same in both runs",
     ]
-    assert (found.a_run, found.b_run) == ("1", "2")
-    assert compare(passes("a", 1, run=one), passes("b", 1, run=one)).notes[0].startswith("a was")
+    assert (actual.a_run, actual.b_run) == ("1", "2")
+    assert compare(passes("a", 1, run=item), passes("b", 1, run=item)).notes[0].startswith("a was")
 
 
 def test_deltas_are_found_by_the_names_of_a_reports_metrics() -> None:
     """exact.mean is the score of exact, field.tokens the field; what is not there is None."""
-    held = numbers(0.5, 0.25)
-    found = compare(*(Side(n, {"latency_ms.mean": held}, {"exact": held}, {"tokens": held}) for n in "ab"))
-    assert found.find("exact.mean") is found.scores["exact"]
-    assert found.find("field.tokens") is found.fields["tokens"]
-    assert found.find("latency_ms") is found.metrics["latency_ms.mean"]
-    assert found.find("nothing") is None
-    side = Side("a", {"latency_ms.mean": held}, {"exact": held})
-    assert side.find("exact.mean") == held
+    values = numbers(0.5, 0.25)
+    actual = compare(
+        *(Side(n, {"latency_ms.mean": values}, {"exact": values}, {"tokens": values}) for n in "ab")
+    )
+    assert actual.find("exact.mean") is actual.scores["exact"]
+    assert actual.find("field.tokens") is actual.fields["tokens"]
+    assert actual.find("latency_ms") is actual.metrics["latency_ms.mean"]
+    assert actual.find("nothing") is None
+    side = Side("a", {"latency_ms.mean": values}, {"exact": values})
+    assert side.find("exact.mean") == values
     assert side.find("nothing") is None
     assert side.names == ["latency_ms.mean", "exact"]
 
@@ -220,7 +222,7 @@ def test_essential_shows_nothing_twice() -> None:
     def delta(name: str, a: float, kind: Any = "score") -> MetricDelta:
         return MetricDelta(name, a, 0.5, kind=kind)
 
-    found = Comparison(
+    actual = Comparison(
         "a",
         "b",
         metrics={
@@ -237,7 +239,7 @@ def test_essential_shows_nothing_twice() -> None:
         },
         fields={"tokens": delta("tokens", 8, "number")},
     )
-    assert [one.name for one in found.essential()] == [
+    assert [item.name for item in actual.essential()] == [
         "pass_rate", "mean_score", "output.score", "graded", "graded.pass_rate", "tokens",
         "latency_ms.mean",
     ]  # fmt: skip
@@ -275,22 +277,22 @@ def test_sides_of_results() -> None:
 
 def test_a_comparison_is_plain_data() -> None:
     """Flips and deltas survive JSON."""
-    found = compare(passes("new", 1, 0, 1), passes("old", 0, 1, 1))
-    assert json.loads(msgspec.json.encode(found))["flips"][0]["sample_id"] == "s1"
+    actual = compare(passes("new", 1, 0, 1), passes("old", 0, 1, 1))
+    assert json.loads(msgspec.json.encode(actual))["flips"][0]["sample_id"] == "s1"
     assert Flip("x", lost=True, a=None, b=1.0).change == -1.0
 
 
-def test_a_p_of_1_is_said_to_be_corrected_too() -> None:
+def test_a_p_value_of_1_is_also_marked_as_corrected() -> None:
     """Uncorrected it may be far below 1."""
-    held = numbers(*[1, 0] * 20)
+    values = numbers(*[1, 0] * 20)
     turned = numbers(*[1, 0] * 19, 0, 1)
     new, old = (
         Side(
             name,
             {"pass_rate": rate},
             {"judge": numbers(*(at % step / step for at in range(40)))},
-            samples=tuple(held),
+            samples=tuple(values),
         )
-        for name, rate, step in (("new", held, 7), ("old", turned, 5))
+        for name, rate, step in (("new", values, 7), ("old", turned, 5))
     )
     assert "p = 1 corrected for 2 tests" in compare(new, old).answer

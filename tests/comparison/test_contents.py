@@ -1,4 +1,4 @@
-"""Samples of one id that are not the same sample: no pairs, and it is told."""
+"""Samples with one id and different contents are not paired, and a note says so."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from proctor.records.session import Message, Session
 from proctor.wiring.open_history import load_report
 
 
-def chat(*said: str, answer: str = "Yes.", **metadata: Any) -> Sample[Any, Any]:
+def chat(*message: str, answer: str = "Yes.", **metadata: Any) -> Sample[Any, Any]:
     """A recorded session: what the user said, each with an answer."""
     session = Session()
-    for text in said:
+    for text in message:
         session.append(Message("user", text))
         session.append(Message("assistant", answer))
     recorded = {"output": answer, "session": session, **metadata}
-    return Sample("1", said[0], metadata=recorded)
+    return Sample("1", message[0], metadata=recorded)
 
 
-def echo(asked: Any) -> str:
-    return str(asked)
+def echo(options: Any) -> str:
+    return str(options)
 
 
 def compared(tmp_path: Path, *datasets: list[dict[str, Any]]) -> Comparison:
@@ -43,24 +43,24 @@ def rows(inputs: list[Any], **more: Any) -> list[dict[str, Any]]:
 def test_samples_that_ask_something_else_are_no_pairs(tmp_path: Path) -> None:
     """Twenty of thirty are other questions: the ten that are the same are compared, and counted."""
     old = [str(n) for n in range(30)]
-    found = compared(tmp_path, rows([*old[:10], *(f"{n}?" for n in range(20))]), rows(old))
-    assert (found.samples, len(found.other_content)) == (10, 20)
-    assert found.metrics["pass_rate"].n == 10
-    assert found.metrics["pass_rate"].paired
-    assert (found.only_a, found.only_b) == ((), ())
-    assert "the datasets are not the same" in found.notes
+    result = compared(tmp_path, rows([*old[:10], *(f"{n}?" for n in range(20))]), rows(old))
+    assert (result.samples, len(result.other_content)) == (10, 20)
+    assert result.metrics["pass_rate"].n == 10
+    assert result.metrics["pass_rate"].paired
+    assert (result.only_a, result.only_b) == ((), ())
+    assert "the datasets are not the same" in result.notes
     assert (
         "20 samples have different contents under the same id and cannot be paired: s10, s11, s12, …"
-        in found.notes
+        in result.notes
     )
 
 
 def test_where_no_sample_is_the_same_there_are_two_groups(tmp_path: Path) -> None:
     """Flips would be of samples that have nothing to do with each other: there are none."""
-    found = compared(tmp_path, rows(["0"] * 30), rows([str(n + 1) for n in range(30)]))
-    rate = found.metrics["pass_rate"]
-    assert (rate.verdict, rate.paired, found.samples, found.flips) == ("better", False, 0, ())
-    assert found.answer.endswith(
+    result = compared(tmp_path, rows(["0"] * 30), rows([str(n + 1) for n in range(30)]))
+    rate = result.metrics["pass_rate"]
+    assert (rate.verdict, rate.paired, result.samples, result.flips) == ("better", False, 0, ())
+    assert result.answer.endswith(
         "No sample is the same in both: they are compared as two independent groups."
     )
 
@@ -69,24 +69,22 @@ def test_where_no_sample_is_the_same_there_are_two_groups(tmp_path: Path) -> Non
     "changed",
     [
         rows([{"b": 2, "a": n} for n in range(12)], metadata={"tags": ["new"]}),
-        [{**one, "expected": "1"} for one in rows([{"a": n, "b": 2} for n in range(12)])],
+        [{**item, "expected": "1"} for item in rows([{"a": n, "b": 2} for n in range(12)])],
     ],
 )
-def test_a_sample_that_was_only_mended_is_still_the_same(
-    tmp_path: Path, changed: list[dict[str, Any]]
-) -> None:
+def test_a_corrected_sample_is_still_the_same(tmp_path: Path, changed: list[dict[str, Any]]) -> None:
     """Other tags, a corrected answer, another order of keys: the question is the same."""
-    found = compared(tmp_path, changed, rows([{"a": n, "b": 2} for n in range(12)]))
-    assert (found.samples, found.other_content) == (12, ())
-    assert "the datasets are not the same" in found.notes
+    result = compared(tmp_path, changed, rows([{"a": n, "b": 2} for n in range(12)]))
+    assert (result.samples, result.other_content) == (12, ())
+    assert "the datasets are not the same" in result.notes
 
 
-def test_of_a_session_it_counts_what_was_said_to_the_system() -> None:
+def test_the_content_of_a_session_is_its_user_messages() -> None:
     """Other answers are what is measured; another conversation that begins alike is another."""
-    one = content_key(chat("Hello", "Where is it?"))
-    assert content_key(chat("Hello", "Where is it?", answer="No.", title="x")) == one
-    assert content_key(chat("Hello", "I want a refund")) != one
-    assert content_key(chat("Hello")) != one
+    item = content_key(chat("Hello", "Where is it?"))
+    assert content_key(chat("Hello", "Where is it?", answer="No.", title="x")) == item
+    assert content_key(chat("Hello", "I want a refund")) != item
+    assert content_key(chat("Hello")) != item
 
 
 def test_recordings_of_one_task_are_one_sample() -> None:

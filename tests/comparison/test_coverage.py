@@ -53,8 +53,8 @@ def test_a_tenth_may_be_missing() -> None:
     """6 of 60 are a tenth and change nothing; with 7 nothing is called equal or better."""
     for silent, verdict in ((6, "pass"), (7, "inconclusive")):
         new = side("new", [SILENT] * silent + [GOOD] * (60 - silent))
-        found = decide([(new, side("old", [GOOD] * 60))], GateConfig({"pass_rate": 0.1}))
-        assert found.verdict == verdict
+        result = decide([(new, side("old", [GOOD] * 60))], GateConfig({"pass_rate": 0.1}))
+        assert result.verdict == verdict
         compared = compare(new, side("old", [GOOD] * 60)).metrics["pass_rate"].verdict
         assert (compared == "not comparable") is (verdict == "inconclusive")
 
@@ -103,6 +103,6 @@ def test_of_two_groups_only_complete_silence_counts() -> None:
     old = side("old", [GOOD] * 60)
     half = side("new", [GOOD] * 20 + [SILENT] * 40, prefix="n")
     none = side("new", [SILENT] * 60, prefix="n")
-    assert [one.is_uneven for one in compute_coverage(half, old)] == [False, False]
-    assert [one.is_uneven for one in compute_coverage(none, old)] == [False, True]
+    assert [item.is_uneven for item in compute_coverage(half, old)] == [False, False]
+    assert [item.is_uneven for item in compute_coverage(none, old)] == [False, True]
     assert decide([(none, old)], GateConfig({"pass_rate": 0.1})).verdict == "inconclusive"

@@ -14,8 +14,8 @@ def test_samples_that_all_pass_have_an_interval_in_clusters_of_any_size(
 ) -> None:
     """Or too few of them count; it is never a fault."""
     clusters = [f"c{number}" for number, size in enumerate(sizes) for _ in range(size)]
-    found = estimate_interval([value] * len(clusters), clusters)
-    assert found is None or found[0] <= value <= found[1]
+    result = estimate_interval([value] * len(clusters), clusters)
+    assert result is None or result[0] <= value <= result[1]
     same = Evidence([value] * len(clusters), [value] * len(clusters), clusters=clusters)
     interval = same.interval()
     assert interval is None or interval[0] <= 0 <= interval[1]

@@ -41,71 +41,73 @@ def answers(wrong: int, tokens: int = 10) -> Any:
 @pytest.fixture
 def history(tmp_path: Path) -> SQLiteHistory:
     """Two runs called new and old, and one of two configurations."""
-    kept = SQLiteHistory(tmp_path / "h.db")
-    how: dict[str, Any] = {"history": kept, "progress": False}
+    stored = SQLiteHistory(tmp_path / "h.db")
+    how: dict[str, Any] = {"history": stored, "progress": False}
     evaluate(answers(8, 20), DATASET, ["exact_match"], name="old", **how)
     evaluate(answers(0), DATASET, ["exact_match"], name="new", **how)
     both = {"plain": {}, "careless": {"more": 9}}
     evaluate(answers(1), DATASET, ["exact_match"], name="both", configurations=both, **how)
-    kept.set_baseline("main", kept.find("old").run_id)
-    return kept
+    stored.set_baseline("main", stored.find("old").run_id)
+    return stored
 
 
 def test_runs_are_compared_by_any_reference(history: SQLiteHistory) -> None:
     """By name, id, baseline; the answer calls them as the caller did."""
-    found = compare("new", "main", history=history)
-    assert found.answer.startswith("new is better than main: pass_rate 100.0 % against 33.3 %")
-    assert (found.a_run, found.b_run) == (history.find("new").run_id, history.find("old").run_id)
-    assert (found.metrics["pass_rate"].n, len(found.won)) == (12, 8)
+    result = compare("new", "main", history=history)
+    assert result.answer.startswith("new is better than main: pass_rate 100.0 % against 33.3 %")
+    assert (result.a_run, result.b_run) == (history.find("new").run_id, history.find("old").run_id)
+    assert (result.metrics["pass_rate"].n, len(result.won)) == (12, 8)
     by_id = compare(history.find("new").run_id, "baseline:main", history=history)
-    assert by_id.metrics == found.metrics
-    assert compare("new", "old", history=history, worth=0.5).metrics["pass_rate"].worth == 0.5
+    assert by_id.metrics == result.metrics
+    assert (
+        compare("new", "old", history=history, min_difference=0.5).metrics["pass_rate"].min_difference == 0.5
+    )
     narrow = compare("new", "old", history=history, metrics=["tokens.mean"])
-    assert [one.name for one in narrow.all_deltas()] == ["tokens.mean"]
+    assert [item.name for item in narrow.all_deltas()] == ["tokens.mean"]
 
 
 def test_reports_are_compared_as_they_are(history: SQLiteHistory) -> None:
-    """What evaluate gives, what was looked up, and one beside a reference."""
+    """Reports from evaluate, from the history, and one compared with a reference."""
     how: dict[str, Any] = {"history": False, "progress": False}
     new = evaluate(answers(0), DATASET, ["exact_match"], name="fresh", **how)
     assert isinstance(new, FieldReport)
-    found = compare(new, load_report(history, "old"))
-    assert (found.a, found.b, found.metrics["pass_rate"].verdict) == ("fresh", "old", "better")
-    assert compare(new, "old", history=history).metrics == found.metrics
+    result = compare(new, load_report(history, "old"))
+    assert (result.a, result.b, result.metrics["pass_rate"].verdict) == ("fresh", "old", "better")
+    assert compare(new, "old", history=history).metrics == result.metrics
     plain = EvalReport(list(new.results), new.metadata)
-    assert compare(plain, "old", history=history).scores == found.scores
+    assert compare(plain, "old", history=history).scores == result.scores
 
 
 def test_reports_without_a_run(history: SQLiteHistory) -> None:
-    """Results alone are enough; two of one name are told apart."""
+    """Results alone are enough; two of one name are distinguished."""
 
     def report(right: bool) -> EvalReport:
         score = Score(float(right), right)
         trials = [Trial(Sample(str(at), at), output=at) for at in range(8)]
         return EvalReport([EvalResult(trial, {"judge": score}) for trial in trials])
 
-    found = compare(report(True), report(False))
-    assert (found.a, found.b) == ("the report (a)", "the report (b)")
-    assert found.scores["judge"].verdict == "better"
+    result = compare(report(True), report(False))
+    assert (result.a, result.b) == ("the report (a)", "the report (b)")
+    assert result.scores["judge"].verdict == "better"
     with pytest.raises(ConfigError, match="no results"):
         compare(EvalReport([]), report(True))
 
 
 def test_two_runs_of_one_name_are_called_by_their_ids(history: SQLiteHistory) -> None:
     """Both are "old" to a report; to tell them apart takes the id."""
-    again = evaluate(answers(2), DATASET, ["exact_match"], name="old", history=history, progress=False)
+    repeated = evaluate(answers(2), DATASET, ["exact_match"], name="old", history=history, progress=False)
     first = load_report(history, "baseline:main")
-    found = compare(again, first)
-    assert (found.a, found.b) == (again.run_id, first.run_id)
+    result = compare(repeated, first)
+    assert (result.a, result.b) == (repeated.run_id, first.run_id)
 
 
 def test_configurations_are_named_with_an_at(history: SQLiteHistory) -> None:
     """RUN@CONFIGURATION, or configuration= for both; the error names a missing configuration."""
-    found = compare("both@plain", "both@careless", history=history)
-    assert (found.a, found.b) == ("plain", "careless")
-    assert found.metrics["pass_rate"].a == pytest.approx(11 / 12)
-    beside = compare("both@plain", "old", history=history)
-    assert (beside.a, beside.b) == ("both@plain", "old")
+    result = compare("both@plain", "both@careless", history=history)
+    assert (result.a, result.b) == ("plain", "careless")
+    assert result.metrics["pass_rate"].a == pytest.approx(11 / 12)
+    comparison_text = compare("both@plain", "old", history=history)
+    assert (comparison_text.a, comparison_text.b) == ("both@plain", "old")
     with pytest.raises(ConfigError, match="has 2 configurations") as caught:
         compare("both", "old", history=history)
     assert caught.value.fix == "name one of: plain, careless"
@@ -120,7 +122,7 @@ def test_configurations_are_named_with_an_at(history: SQLiteHistory) -> None:
         compare("both", "old", history=history, configuration="careless")
 
 
-def test_a_run_beside_itself_is_refused(history: SQLiteHistory) -> None:
+def test_comparing_a_run_with_itself_is_rejected(history: SQLiteHistory) -> None:
     """Nothing could differ."""
     with pytest.raises(ConfigError, match="new and new are the same run"):
         compare("new", "new", history=history)
@@ -139,21 +141,21 @@ def test_every_common_configuration(history: SQLiteHistory) -> None:
         answers(0), DATASET, ["exact_match"], name="again", configurations=three, history=history,
         progress=False,
     )  # fmt: skip
-    found, alone = compare_configurations(*open_pair("again", "both", history=history))
-    assert [(one.a, one.b) for one in found] == [
+    result, single = compare_configurations(*open_pair("again", "both", history=history))
+    assert [(item.a, item.b) for item in result] == [
         ("again@plain", "both@plain"),
         ("again@careless", "both@careless"),
     ]
-    assert alone == ("again@third",)
-    assert found[0].tests == found[1].tests
+    assert single == ("again@third",)
+    assert result[0].tests == result[1].tests
     with pytest.raises(ConfigError, match="no configuration in common"):
         compare_configurations(*open_pair("again", "old", history=history))
 
 
 def test_configurations_of_one_run(history: SQLiteHistory) -> None:
     """With a run, a and b are its configurations."""
-    [found], alone = compare_configurations(*open_pair("plain", "careless", history=history, run="both"))
-    assert (found.a, found.b, alone) == ("plain", "careless", ())
+    [result], single = compare_configurations(*open_pair("plain", "careless", history=history, run="both"))
+    assert (result.a, result.b, single) == ("plain", "careless", ())
     with pytest.raises(ConfigError, match="no configuration 'oops'"):
         open_pair("plain", "oops", history=history, run="both")
 
@@ -165,14 +167,14 @@ def test_reports_of_any_kind_can_compare_and_rank(history: SQLiteHistory) -> Non
     assert report.rank_by("pass_rate", "desc").best == "plain"
     assert report.rank_by("exact_match", "desc").best == "plain"
     assert report.rank_by("usage.output_tokens").places[0].n == 12
-    again = rescore("both", ["contains"], history=history, progress=False)
-    assert again.rank_by("contains.mean", "desc").best == "plain"
+    repeated = rescore("both", ["contains"], history=history, progress=False)
+    assert repeated.rank_by("contains.mean", "desc").best == "plain"
 
 
 def test_runs_in_order(history: SQLiteHistory) -> None:
     """The best first; a single run is taken apart into its configurations."""
     ranking = rank("pass_rate", ["old", "new", "both"], history=history)
-    assert [one.configuration for one in ranking.places] == [
+    assert [item.configuration for item in ranking.places] == [
         "new", "both@plain", "old", "both@careless",
     ]  # fmt: skip
     assert rank("tokens.mean", ["old", "new"], history=history).best == "new"

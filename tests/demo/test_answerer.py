@@ -70,7 +70,7 @@ Fix: did you mean 'bm25'?\
 
 @settings(deadline=None)
 @given(question=st.text(), ranking=st.sampled_from(RANKINGS))
-def test_whatever_is_asked_the_answer_is_a_quotation_or_unknown(question: str, ranking: str) -> None:
+def test_every_answer_is_a_quotation_or_unknown(question: str, ranking: str) -> None:
     """Every answer is one sentence of the passage that it cites, or says that it is none."""
     quotations = {f"{sentence} [{p.id}]" for p in knowledge() for sentence in p.sentences}
     assert answer(question, ranking=ranking) in quotations | {UNKNOWN}

@@ -46,15 +46,15 @@ def test_words_that_no_document_has_count_against_coverage() -> None:
 
 
 @settings(deadline=None)
-@given(documents=documents, asked=st.lists(a_term))
+@given(documents=documents, options=st.lists(a_term))
 def test_scores_are_never_negative_and_coverage_is_a_share(
-    documents: list[list[str]], asked: list[str]
+    documents: list[list[str]], options: list[str]
 ) -> None:
     """For any documents and question."""
     index = Bm25(documents)
     for number in range(len(documents)):
-        assert index.score(asked, number) >= 0
-        assert 0 <= index.coverage(asked, number) <= 1
+        assert index.score(options, number) >= 0
+        assert 0 <= index.coverage(options, number) <= 1
 
 
 def test_numbers_and_apostrophes_stay_whole() -> None:

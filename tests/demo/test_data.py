@@ -34,7 +34,7 @@ def test_every_id_is_unique() -> None:
     assert len({sample.id for sample in questions()}) == len(questions()) == 120
 
 
-def test_no_question_is_asked_twice() -> None:
+def test_no_question_occurs_twice() -> None:
     """A repeated question would count twice."""
     assert len({sample.input for sample in questions()}) == 120
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from proctor.demo.evaluators import brief, cites_source
+from proctor.demo.answerer import brief, cites_source
 from proctor.records.sample import Sample
 
 ANSWERABLE = Sample("1", "Who discovered Rhea?", "Cassini", metadata={"context": "rhea"})

@@ -43,11 +43,11 @@ def blocks_of(page: str) -> list[Block]:
     >>> [block.shown for block in blocks_of("```python\\nprint(1)\\n```\\n\\n```text\\n1\\n```\\n")]
     ['1\\n']
     """
-    found = list(FENCE.finditer(page))
-    _refuse_odd_fences(page, len(found))
+    result = list(FENCE.finditer(page))
+    _refuse_odd_fences(page, len(result))
     blocks: list[Block] = []
     end = 0
-    for match in found:
+    for match in result:
         block = Block(match["language"], match["title"], match["text"], _line(page, match.start()))
         above = blocks[-1] if blocks else None
         touching = not page[end : match.start()].strip()
@@ -68,16 +68,16 @@ def commands_of(text: str) -> list[Command]:
     parts = re.split(r"^\$ ", text, flags=re.M)
     assert not parts[0].strip(), f"a console block begins with a command, not with {parts[0]!r}"
     lines = [part.partition("\n") for part in parts[1:]]
-    return [Command(typed.strip(), shown.rstrip()) for typed, _, shown in lines]
+    return [Command(typed.strip(), output.rstrip()) for typed, _, output in lines]
 
 
-def says(shown: str, printed: str) -> bool:
+def says(output: str, printed: str) -> bool:
     """True if what was printed is what the page shows.
 
     >>> says("run … took …", "run 17 took 3 s"), says("a\\n…\\nz", "a\\nb\\nc\\nz"), says("a", "b")
     (True, True, False)
     """
-    pattern = "".join(_line_pattern(line) for line in shown.rstrip().splitlines())
+    pattern = "".join(_line_pattern(line) for line in output.rstrip().splitlines())
     lines = "".join(line.rstrip() + "\n" for line in printed.rstrip().splitlines())
     return re.fullmatch(pattern, lines) is not None
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -13,10 +15,17 @@ from types import ModuleType
 
 import pytest
 
+from proctor.cli.main import run_cli
 from tests.docs.blocks import Block, commands_of, says
 
+# Commands that need no shell: KEY=value proctor … 2>/dev/null; echo "exit code $?". A worker sets signal
+# handlers, so it gets a process of its own.
+SIMPLE = re.compile(
+    r"(?P<variables>(?:[A-Z_]+=[\w.]+ )*)proctor (?!worker)(?P<arguments>[^|&;<>$`*~#]*?)"
+    r"(?P<is_silent> 2>/dev/null)?(?P<shows_code>; echo \"exit code \$\?\")?"
+)
 WIDTH = "100"
-SECONDS = 60
+SECONDS = 180
 
 
 class Performance:
@@ -31,23 +40,23 @@ class Performance:
     ) -> None:
         self._page = page
         self._instead = instead or {}
-        self._folder = folder
+        self._root = self._folder = folder
         self._monkeypatch = monkeypatch
         self._module = ModuleType("page")
         monkeypatch.setitem(sys.modules, "page", self._module)
 
     def perform(self, block: Block) -> None:
         """Do what a block says, and hold what it prints against what the page shows."""
-        block = block._replace(text=self._told(block.text))
+        block = block._replace(text=self._replace_addresses(block.text))
         acts: dict[str, Callable[[Block], None]] = {"python": self._run, "console": self._type}
         act = self._write if block.title else acts.get(block.language)
         if act is not None:
             act(block)
 
-    def _told(self, text: str) -> str:
+    def _replace_addresses(self, text: str) -> str:
         """The text with the addresses of servers that are there, not those of the reader's."""
-        for usual, ours in self._instead.items():
-            text = text.replace(usual, ours)
+        for usual, replacement in self._instead.items():
+            text = text.replace(usual, replacement)
         return text
 
     def _write(self, block: Block) -> None:
@@ -73,8 +82,10 @@ class Performance:
                 self._compare(block.line, command.shown, self._shell(command.typed))
 
     def _shell(self, command: str) -> str:
-        ours = Path(sys.executable).parent
-        search = f"{ours}{os.pathsep}{os.environ['PATH']}"
+        if match := SIMPLE.fullmatch(command):
+            return self._in_process(match)
+        replacement = Path(sys.executable).parent
+        search = f"{replacement}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
             command,
             shell=True,
@@ -87,8 +98,30 @@ class Performance:
         )
         return done.stdout
 
-    def _compare(self, line: int, shown: str, printed: str) -> None:
-        if not says(shown, printed):
+    def _in_process(self, command: re.Match[str]) -> str:
+        """Run a `proctor` command here: a new process would only import everything again."""
+        for name, module in list(sys.modules.items()):
+            if str(self._root) in str(getattr(module, "__file__", None)):
+                del sys.modules[name]
+        output, hidden = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+        errors = hidden if command["is_silent"] else output
+        variables = dict(text.split("=") for text in command["variables"].split())
+        with (
+            self._monkeypatch.context() as patch,
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(errors),
+        ):
+            patch.chdir(self._folder)
+            for name, value in {"NO_COLOR": "1", "COLUMNS": WIDTH, **variables}.items():
+                patch.setenv(name, value)
+            code = run_cli(shlex.split(command["arguments"]))
+            if command["shows_code"]:
+                print(f"exit code {code}")
+        output.seek(0)
+        return output.read()
+
+    def _compare(self, line: int, output: str, printed: str) -> None:
+        if not says(output, printed):
             pytest.fail(
-                f"{self._page}:{line} shows\n\n{shown}\n\nbut this was printed:\n\n{printed}", pytrace=False
+                f"{self._page}:{line} shows\n\n{output}\n\nbut this was printed:\n\n{printed}", pytrace=False
             )

@@ -52,7 +52,7 @@ def test_a_fence_that_would_be_passed_over_is_refused(page: str) -> None:
 
 
 def test_console_blocks_begin_with_a_command() -> None:
-    """Output of nothing is a slip of the pen."""
+    """Output without a command is a mistake."""
     with pytest.raises(AssertionError, match="begins with a command"):
         commands_of("hello\n$ echo hello\n")
 

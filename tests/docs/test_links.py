@@ -28,13 +28,13 @@ def anchors(page: Path) -> set[str]:
 def broken_links(page: Path) -> list[str]:
     """The links of a page that lead nowhere."""
     broken = []
-    for place in LINK.findall(prose(page)):
-        if place.startswith(ELSEWHERE):
+    for index in LINK.findall(prose(page)):
+        if index.startswith(ELSEWHERE):
             continue
-        path, _, anchor = place.partition("#")
+        path, _, anchor = index.partition("#")
         target = (page.parent / path).resolve() if path else page
         if not target.exists() or (anchor and anchor not in anchors(target)):
-            broken.append(place)
+            broken.append(index)
     return broken
 
 
@@ -46,13 +46,13 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 def test_every_page_is_on_the_map() -> None:
     """The map of the documentation leads to every page of it."""
-    listed = {place.partition("#")[0] for place in LINK.findall(prose(ROOT / "docs" / "index.md"))}
+    listed = {index.partition("#")[0] for index in LINK.findall(prose(ROOT / "docs" / "index.md"))}
     pages = {page.name for page in PAGES if page.parent == ROOT / "docs"} - {"index.md"}
     assert sorted(pages - listed) == []
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
-    """A missing file and a missing heading are both told, and a good link is not."""
+    """A missing file and a missing heading are both reported, and a good link is not."""
     page = tmp_path / "page.md"
     page.write_text("# One two!\n[a](#one-two) [b](#three) [c](no.md) [d](https://example.com)\n")
     assert broken_links(page) == ["#three", "no.md"]

@@ -99,13 +99,13 @@ def test_a_threshold_on_a_metric_of_skipped_results_is_inconclusive(
 ) -> None:
     """Exit 4, with the reason; a threshold on what was judged, or on ignored skips, holds."""
     report = run([same, toxicity])
-    assert conclude(report, thresholds={metric: 0.9}, quiet=True) == 4
+    assert conclude(report, {metric: 0.9}, {"quiet": True}) == 4
     told = " ".join(capsys.readouterr().err.split())
     assert f"{metric} is at least 0.9, but 5 of 6 samples have no such number" in told
     assert NOT_ENGLISH in told
-    assert conclude(report, thresholds={"same.pass_rate": 0.9}, quiet=True) == 0
+    assert conclude(report, {"same.pass_rate": 0.9}, {"quiet": True}) == 0
     ignored = run([same, toxicity], skipped="ignore")
-    assert conclude(ignored, thresholds={metric: 0.9}, quiet=True) == 0
+    assert conclude(ignored, {metric: 0.9}, {"quiet": True}) == 0
 
 
 def test_a_gate_on_a_metric_of_skipped_results_is_inconclusive() -> None:
@@ -132,7 +132,7 @@ def test_an_evaluator_of_repeats_skips_nothing_but_the_other_epochs() -> None:
     assert report.metadata is not None
     assert report.metadata.warnings == ()
     assert report.passed
-    assert conclude(report, thresholds={"strict_pass_rate": 1.0}, quiet=True) == 0
+    assert conclude(report, {"strict_pass_rate": 1.0}, {"quiet": True}) == 0
 
 
 def test_the_baseline_configuration_is_not_skipped_for_want_of_a_baseline() -> None:

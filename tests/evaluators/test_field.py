@@ -117,9 +117,7 @@ def test_an_evaluator_of_repeats_is_asked_once_a_sample() -> None:
     assert attached.needs == {"context", "epochs"}
     assert field("output", [steady]).needs == {"context", "epochs"}
     early = scored(attached, make_trial_view(trial(), epochs=None))
-    assert (early.status, early.reason) == snapshot(
-        ("skipped", "scored once per sample, in its last epoch")
-    )
+    assert (early.status, early.reason) == snapshot(("skipped", "scored once per sample, in its last epoch"))
     last = make_trial_view(trial("a"), epochs=(trial("b"), trial("a")))
     assert scored(attached, last).reason == "('b', 'a')"
     assert scored(field("output", [steady]), last).reason == "('b', 'a')"

@@ -38,10 +38,10 @@ def result(
     return EvalResult(trial, {"exact": Score(value, value >= 0.5)})
 
 
-def heard(gate: EarlyGate, told: list[tuple[int, EvalResult]]) -> int | None:
+def add_all(gate: EarlyGate, answer: list[tuple[int, EvalResult]]) -> int | None:
     """How many results a run would have begun with when the gate was settled."""
-    for count, (turn, one) in enumerate(told, start=1):
-        if gate.add_result(turn, one) is not None:
+    for count, (turn, item) in enumerate(answer, start=1):
+        if gate.add_result(turn, item) is not None:
             return count
     return None
 
@@ -49,18 +49,17 @@ def heard(gate: EarlyGate, told: list[tuple[int, EvalResult]]) -> int | None:
 def test_a_clearly_worse_one_fails_and_a_clearly_better_one_passes() -> None:
     """Nine wrong answers of nine are enough; the words say what is settled and on what."""
     gate = EarlyGate(dict.fromkeys(NAMES, 1.0), margin=0.02)
-    assert heard(gate, [(n, result(name, 0.0)) for n, name in enumerate(NAMES)]) == 9
+    assert add_all(gate, [(n, result(name, 0.0)) for n, name in enumerate(NAMES)]) == 9
     assert (gate.verdict, gate.n, gate.sample_count) == ("fail", 9, 9)
     low, high = gate.interval
     assert low == -1
     assert high < -0.02
-    assert gate.sentence(of=60) == (
+    assert gate.reason == (
         "strict_pass_rate is worse than the baseline by more than 2 points; the difference is "
-        f"from -100.0 to {100 * high:+.1f} points (95 %, at every moment) after 9 samples; "
-        "51 of 60 samples were saved"
+        f"from -100.0 to {100 * high:+.1f} points (95 %, at every moment) after 9 samples"
     )
     better = EarlyGate(dict.fromkeys(NAMES, 0.0))
-    assert heard(better, [(n, result(name, 1.0)) for n, name in enumerate(NAMES)]) == 9
+    assert add_all(better, [(n, result(name, 1.0)) for n, name in enumerate(NAMES)]) == 9
     assert better.verdict == "pass"
     assert better.reason.startswith("strict_pass_rate is not worse than the baseline; the diff")
 
@@ -68,13 +67,12 @@ def test_a_clearly_worse_one_fails_and_a_clearly_better_one_passes() -> None:
 def test_equal_ones_are_not_settled_by_a_few_samples() -> None:
     """Sixty equal samples do not show a margin of 2 points, and the gate says so."""
     gate = EarlyGate(dict.fromkeys(NAMES, 1.0), margin=0.02)
-    assert heard(gate, [(n, result(name, 1.0)) for n, name in enumerate(NAMES)]) is None
+    assert add_all(gate, [(n, result(name, 1.0)) for n, name in enumerate(NAMES)]) is None
     assert gate.verdict == "inconclusive"
-    assert gate.sentence(of=60).startswith("strict_pass_rate is not decided; the difference is")
-    assert "saved" not in gate.sentence(of=60)
+    assert gate.reason.startswith("strict_pass_rate is not decided; the difference is")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     values=st.lists(
         st.tuples(st.sampled_from([0.0, 0.0, 0.0, 0.3, 1.0, None]), st.sampled_from([0.0, 1.0])),
@@ -90,11 +88,13 @@ def test_any_order_of_completion_stops_at_the_same_point(
 ) -> None:
     """Verdict, interval and n are those of the shuffled order, whatever was finished first."""
     baseline = {f"s{n}": old for n, (_, old) in enumerate(values) if n not in known} | {"x": 1.0}
-    told = [(n, result(f"s{n}", new, epoch)) for n, (new, _) in enumerate(values) for epoch in range(epochs)]
+    answer = [
+        (n, result(f"s{n}", new, epoch)) for n, (new, _) in enumerate(values) for epoch in range(epochs)
+    ]
     in_turn, mixed = EarlyGate(baseline, epochs=epochs), EarlyGate(baseline, epochs=epochs)
-    heard(in_turn, told)
-    chance.shuffle(told)
-    heard(mixed, told)
+    add_all(in_turn, answer)
+    chance.shuffle(answer)
+    add_all(mixed, answer)
     for fact in ("verdict", "interval", "n", "unmatched", "unscored"):
         assert getattr(mixed, fact) == getattr(in_turn, fact)
 
@@ -103,13 +103,13 @@ def test_what_is_finished_early_waits_for_its_turn() -> None:
     """Quick samples say nothing before the slow one that was drawn first has spoken."""
     gate = EarlyGate(dict.fromkeys(NAMES, 1.0))
     late = [(n, result(NAMES[n], 0.0)) for n in range(1, 30)]
-    assert heard(gate, late) is None
+    assert add_all(gate, late) is None
     assert (gate.n, gate.sample_count, gate.interval) == (0, 29, (-1.0, 1.0))
     assert gate.add_result(0, result(NAMES[0], 0.0)) is not None
     assert (gate.verdict, gate.n) == ("fail", 9)
 
 
-def test_a_sample_counts_with_the_mean_of_its_epochs_once_all_are_heard() -> None:
+def test_a_sample_counts_with_the_mean_of_its_epochs_once_all_have_arrived() -> None:
     """Half right is half a point worse, and one epoch of two says nothing yet."""
     gate = EarlyGate(dict.fromkeys(NAMES, 1.0), epochs=2)
     assert gate.add_result(0, result("s0", 1.0)) is None
@@ -147,7 +147,7 @@ def test_samples_of_one_cluster_are_refused() -> None:
 
 
 def test_one_configuration_is_judged() -> None:
-    """A named one is heard alone; with none named, a second one is refused."""
+    """Only the named one counts; without a name, a second one is rejected."""
     named = EarlyGate(dict.fromkeys(NAMES, 1.0), configuration="new")
     named.add_result(0, result("s0", 0.0, configuration="old"))
     assert named.sample_count == 0
@@ -173,11 +173,11 @@ def test_metrics_read_a_result_as_they_count_it(metric: str, numbers: list[float
     """Passed, failed, an error of the target, and nothing to say."""
     silent = EvalResult(Trial(Sample("d", "?")), {"exact": Score.skipped("nothing expected")})
     results = [result("a", 0.9), result("b", 0.2), result("c", None), silent]
-    assert [make_metric_reader(metric, ["exact"])(one) for one in results] == numbers
+    assert [make_metric_reader(metric, ["exact"])(item) for item in results] == numbers
 
 
 def test_other_metrics_are_refused() -> None:
-    """A latency has no bounds, and a misspelt name is told the right one."""
+    """A latency has no bounds, and a misspelt name gets a suggestion."""
     with pytest.raises(ConfigError, match=r"cannot stop early by 'latency_ms\.mean'"):
         make_metric_reader("latency_ms.mean", ["exact"])
     with pytest.raises(ConfigError, match=r"did you mean 'exact.mean'\?"):
@@ -185,14 +185,14 @@ def test_other_metrics_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("baseline", "margin", "said"),
+    ("baseline", "margin", "message"),
     [({}, 0.0, "no number"), ({"a": 1.0}, -0.1, "from 0 to below 1"), ({"a": 1.0}, 1.0, "from 0 to below 1")],
 )
 def test_what_cannot_be_decided_is_refused_at_once(
-    baseline: dict[str, float], margin: float, said: str
+    baseline: dict[str, float], margin: float, message: str
 ) -> None:
     """No baseline, or a margin that is none."""
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         EarlyGate(baseline, margin=margin)
 
 
@@ -203,29 +203,29 @@ def test_a_baseline_has_one_number_a_sample() -> None:
 
 
 def test_a_stored_run_gives_its_verdict_again() -> None:
-    """The results of a run, in the order of its dataset, are heard in the order of its seed."""
+    """The results of a run, in the order of its dataset, count in the order of its seed."""
     chance = random.Random(5)
     results = [result(name, float(chance.random() < 0.4)) for name in NAMES]
     baseline = dict.fromkeys(NAMES, 1.0)
-    drawn_first = sorted(results, key=lambda one: shuffle_key(7, one.sample_id))
+    drawn_first = sorted(results, key=lambda item: shuffle_key(7, item.sample_id))
     live = EarlyGate(baseline)
-    stop = heard(live, list(enumerate(drawn_first)))
+    stop = add_all(live, list(enumerate(drawn_first)))
     assert stop is not None
-    again = replay_results(EarlyGate(baseline), results, seed=7)
-    part = [one for one in results if one in drawn_first[: stop + 5]]
+    repeated = replay_results(EarlyGate(baseline), results, seed=7)
+    part = [item for item in results if item in drawn_first[: stop + 5]]
     cut = replay_results(EarlyGate(baseline), part, seed=7)
-    assert live.verdict == again.verdict == cut.verdict == "fail"
-    assert live.interval == again.interval == cut.interval
+    assert live.verdict == repeated.verdict == cut.verdict == "fail"
+    assert live.interval == repeated.interval == cut.interval
 
 
-def test_equal_systems_raise_no_alarm_however_often_one_looks() -> None:
-    """Forty looks, a hundred times over; also where what got worse is finished last."""
-    for claim in early_gates(n=40):
+def test_equal_systems_rarely_fail_a_gate_that_is_checked_after_every_sample() -> None:
+    """A few replicates of each claim of `make simulations`; also if worse samples finish last."""
+    for claim in early_gates(n=30):
         if claim.asked == AT_MOST:
-            assert simulate(claim, replicates=100).share <= 0.05 + 0.08, claim.name
+            assert simulate(claim, replicates=12).share <= 0.25, claim.name
 
 
-def test_hearing_results_as_they_are_finished_would_raise_alarms() -> None:
-    """Without holding back, equal systems are told apart most of the time: the test can fail."""
-    (warned,) = (claim for claim in early_gates(n=100) if "warning" in claim.name)
-    assert simulate(warned, replicates=100).share > 0.5
+def test_counting_results_in_the_order_of_completion_would_fail_equal_systems() -> None:
+    """The claim above can fail: without waiting for their turn, fast samples decide."""
+    (warned,) = (claim for claim in early_gates(n=60) if "warning" in claim.name)
+    assert simulate(warned, replicates=12).share > 0.3

@@ -26,7 +26,7 @@ STRICT = "strict_pass_rate"
 
 def side(name: str, values: list[float], prefix: str, metric: str = "exact", of: int = 0) -> Side:
     ids = [f"{prefix}{at}" for at in range(len(values))]
-    clusters = {one: f"{prefix}{at // of}" for at, one in enumerate(ids)} if of else None
+    clusters = {item: f"{prefix}{at // of}" for at, item in enumerate(ids)} if of else None
     scores = {metric: dict(zip(ids, values, strict=True))}
     return Side(name, scores=scores, clusters=clusters, samples=tuple(ids))
 
@@ -38,7 +38,7 @@ def groups(new: list[float], old: list[float], margin: float = 0.1, of: int = 0)
     return check
 
 
-def test_two_groups_of_yes_and_no_are_held_against_the_margin() -> None:
+def test_two_groups_of_binary_scores_are_compared_with_the_margin() -> None:
     """Newcombe's interval of 95 of 100 against 190 of 200, and no pair in sight."""
     check = groups([0.0] * 5 + [1.0] * 95, [0.0] * 10 + [1.0] * 190)
     assert check.verdict == "pass"
@@ -53,7 +53,7 @@ def test_two_groups_of_yes_and_no_are_held_against_the_margin() -> None:
 
 def test_two_groups_of_scores_allow_for_clusters() -> None:
     """Ten samples of a chat that say the same are one: ten chats do not settle what 100 would."""
-    chats = [one for one in [0.6, 0.8] * 5 for _ in range(10)]
+    chats = [item for item in [0.6, 0.8] * 5 for _ in range(10)]
     assert groups(chats, chats, 0.06).verdict == "pass"
     clustered = groups(chats, chats, 0.06, of=10)
     assert (clustered.verdict, clustered.clusters) == ("inconclusive", 20)
@@ -80,9 +80,9 @@ def test_numbers_of_two_groups_have_their_margin_in_percent_of_the_baseline() ->
     chance = random.Random(3)
     new, old = ([chance.gauss(100, 5) for _ in range(60)] for _ in range(2))
     pair = [
-        Side(name, {"tokens.mean": {f"{name}{at}": one for at, one in enumerate(held)}},
+        Side(name, {"tokens.mean": {f"{name}{at}": item for at, item in enumerate(values)}},
              samples=tuple(f"{name}{at}" for at in range(60)))
-        for name, held in (("new", new), ("main", old))
+        for name, values in (("new", new), ("main", old))
     ]  # fmt: skip
     [check] = decide([(pair[0], pair[1])], GateConfig({"tokens.mean": 0.2})).checks
     assert check.verdict == "pass"
@@ -141,9 +141,9 @@ def test_pairs_without_a_score_in_the_run_are_missing() -> None:
 
 def test_what_both_have_no_number_of_is_not_missing() -> None:
     """An evaluator that has nothing to say of half of the samples is not broken."""
-    held = {f"s{at}": float(at % 4 == 0) for at in range(0, 200, 2)}
+    values = {f"s{at}": float(at % 4 == 0) for at in range(0, 200, 2)}
     ids = tuple(f"s{at}" for at in range(200))
-    new, old = (Side(name, scores={"exact": held}, samples=ids) for name in ("new", "main"))
+    new, old = (Side(name, scores={"exact": values}, samples=ids) for name in ("new", "main"))
     for demand in (GateConfig({"exact": 0.1}), GateConfig({"exact": 0.2}, unpaired=True)):
         result = decide([(new, old)], demand)
         assert (result.verdict, result.checks[0].missing) == ("pass", 0)
@@ -181,8 +181,8 @@ def shrunk(left: int, demand: GateConfig, run: RunMetadata | None = None) -> Gat
     """So many of a hundred samples are left in the run, all of them right."""
     ids = [f"s{at}" for at in range(100)]
     old = Side("main", {STRICT: dict.fromkeys(ids, 1.0)}, samples=tuple(ids))
-    held = dict.fromkeys(ids[:left], 1.0)
-    new = Side("new", {STRICT: held}, samples=tuple(held), run=run)
+    values = dict.fromkeys(ids[:left], 1.0)
+    new = Side("new", {STRICT: values}, samples=tuple(values), run=run)
     return decide([(new, old)], demand)
 
 
@@ -224,10 +224,10 @@ def test_what_a_limit_or_an_early_end_leaves_out_is_not_gone(
     assert shrunk(40, GateConfig({STRICT: 0.2}), run).verdict == verdict
 
 
-def test_holes_of_either_side_are_told_by_themselves() -> None:
+def test_gaps_of_each_side_are_reported_separately() -> None:
     """Eleven pairs lack a score in the baseline, ten others in the run: each has its own limit."""
     ids = [f"s{at}" for at in range(100)]
-    scores = {one: float(at % 2) for at, one in enumerate(ids)}
+    scores = {item: float(at % 2) for at, item in enumerate(ids)}
     new = Side("new", scores={"exact": {n: scores[n] for n in ids[:90]}}, samples=tuple(ids))
     old = Side("main", scores={"exact": {n: scores[n] for n in ids[11:]}}, samples=tuple(ids))
     [check] = decide([(new, old)], GateConfig({"exact": 0.2})).checks
@@ -245,13 +245,13 @@ def test_groups_of_which_the_baseline_lacks_scores_are_not_green() -> None:
     assert (check.verdict, check.missing, check.baseline_missing) == ("inconclusive", 0, 50)
 
 
-def told_of(
+def make_side_of(
     outcomes: list[Score], prefix: str = "s", epochs: int = 1, options: RunOptions | None = None
 ) -> Side:
     """The side of a run whose judge said these, in turn."""
     results = [
-        EvalResult(Trial(Sample(f"{prefix}{at // epochs}", "Q"), epoch=at % epochs), {"judge": one})
-        for at, one in enumerate(outcomes)
+        EvalResult(Trial(Sample(f"{prefix}{at // epochs}", "Q"), epoch=at % epochs), {"judge": item})
+        for at, item in enumerate(outcomes)
     ]
     judge, began = (EvaluatorSpec("judge", "judge"),), datetime(2026, 1, 1, tzinfo=UTC)
     run = RunMetadata("r", "r", began, evaluators=judge, options=options) if options else None
@@ -272,18 +272,18 @@ def test_what_failed_in_both_runs_is_missing_in_both() -> None:
     ignoring = RunOptions(skipped="ignore")
     for prefix in ("s", "t"):
         failing, skipping = [GOOD] * 60 + [FAILED] * 40, [GOOD] * 60 + [SKIPPED] * 40
-        check = judged(told_of(failing), told_of(failing, prefix))
+        check = judged(make_side_of(failing), make_side_of(failing, prefix))
         assert (check.verdict, check.missing, check.baseline_missing) == ("inconclusive", 40, 40)
-        check = judged(told_of(skipping), told_of(skipping, prefix))
+        check = judged(make_side_of(skipping), make_side_of(skipping, prefix))
         assert (check.verdict, check.missing, check.baseline_missing) == ("inconclusive", 40, 40)
-        sides = told_of(skipping, options=ignoring), told_of(skipping, prefix, options=ignoring)
+        sides = make_side_of(skipping, options=ignoring), make_side_of(skipping, prefix, options=ignoring)
         check = judged(*sides)
         assert (check.verdict, check.missing, check.baseline_missing) == ("pass", 0, 0)
 
 
 def test_one_epoch_that_went_well_does_not_hide_those_that_failed() -> None:
     """Of each sample four of five trials have no number."""
-    check = judged(told_of([GOOD, *[FAILED] * 4] * 60, epochs=5), told_of([GOOD] * 300, epochs=5))
+    check = judged(make_side_of([GOOD, *[FAILED] * 4] * 60, epochs=5), make_side_of([GOOD] * 300, epochs=5))
     assert (check.verdict, check.missing) == ("inconclusive", 240)
     assert "240 of 300 trials have no such number in this run" in check.sentence
 
@@ -291,10 +291,10 @@ def test_one_epoch_that_went_well_does_not_hide_those_that_failed() -> None:
 def test_groups_may_concern_an_evaluator_more_or_less_often() -> None:
     """Tonight fewer chats are about refunds than last week: runs that ignore skips say so."""
     ignoring = RunOptions(skipped="ignore")
-    tonight = told_of([GOOD] * 60 + [SKIPPED] * 60, "new", options=ignoring)
-    before = told_of([GOOD] * 100 + [SKIPPED] * 20, "old", options=ignoring)
+    tonight = make_side_of([GOOD] * 60 + [SKIPPED] * 60, "new", options=ignoring)
+    before = make_side_of([GOOD] * 100 + [SKIPPED] * 20, "old", options=ignoring)
     assert judged(tonight, before).verdict == "pass"
-    assert judged(told_of([GOOD] * 60 + [SKIPPED] * 60, "new"), before).verdict == "inconclusive"
+    assert judged(make_side_of([GOOD] * 60 + [SKIPPED] * 60, "new"), before).verdict == "inconclusive"
 
 
 def test_so_many_may_be_missing_in_every_configuration() -> None:

@@ -18,48 +18,48 @@ from tests.metrics.examples import failed, used
 def test_latency_is_measured_for_failures_too() -> None:
     """Ruling 4: a time-out of 400 ms is in the mean: (100 + 100 + 400) / 3 = 200."""
     results = ResultList([used("a", 1, 100), used("b", 1, 100), failed("c", latency_ms=400)])
-    found = LatencyMetric().compute(results)
+    result = LatencyMetric().compute(results)
     _, high = mean_interval([100, 100, 400]) or (0, 0)
-    assert found["mean"] == MetricValue(200.0, 3, interval=(0.0, high), kind="mean", unit="ms")
-    assert found["p50"] == MetricValue(100.0, 3, kind="quantile", unit="ms")
-    assert found["p95"].value == pytest.approx(370.0)
-    assert found["max"] == MetricValue(400.0, 3, unit="ms")
+    assert result["mean"] == MetricValue(200.0, 3, interval=(0.0, high), kind="mean", unit="ms")
+    assert result["p50"] == MetricValue(100.0, 3, kind="quantile", unit="ms")
+    assert result["p95"].value == pytest.approx(370.0)
+    assert result["max"] == MetricValue(400.0, 3, unit="ms")
 
 
 def test_no_latency_is_under_zero() -> None:
     """Student's t knows nothing of that; the interval ends at 0 ms, and is open above."""
-    found = LatencyMetric().compute(ResultList([used("a", 1, 1), used("b", 1, 100)]))
-    assert found["mean"].interval is not None
-    assert found["mean"].interval[0] == 0.0
-    assert found["mean"].interval[1] > 100
+    result = LatencyMetric().compute(ResultList([used("a", 1, 1), used("b", 1, 100)]))
+    assert result["mean"].interval is not None
+    assert result["mean"].interval[0] == 0.0
+    assert result["mean"].interval[1] > 100
 
 
 def test_latency_of_nothing_is_none() -> None:
     """Ruling 1: no trials, no numbers."""
-    found = LatencyMetric().compute(ResultList([]))
-    assert {value.value for value in found.values()} == {None}
+    result = LatencyMetric().compute(ResultList([]))
+    assert {value.value for value in result.values()} == {None}
 
 
-def test_tokens_are_of_the_trials_that_told() -> None:
+def test_tokens_cover_the_trials_with_known_usage() -> None:
     """Ruling 1: of 10, 30 and unknown the mean is 20 and the total 40; the unknown is counted."""
-    found = TokensMetric().compute(ResultList([used("a", 10), used("b", 30), used("c", None)]))
-    assert found["mean"].value == 20.0
-    assert (found["mean"].n, found["mean"].skipped, found["mean"].unit) == (2, 1, "tokens")
-    assert found["total"] == MetricValue(40.0, 2, skipped=1, kind="count", unit="tokens")
+    result = TokensMetric().compute(ResultList([used("a", 10), used("b", 30), used("c", None)]))
+    assert result["mean"].value == 20.0
+    assert (result["mean"].n, result["mean"].skipped, result["mean"].unit) == (2, 1, "tokens")
+    assert result["total"] == MetricValue(40.0, 2, skipped=1, kind="count", unit="tokens")
 
 
 def test_unknown_usage_is_not_zero_tokens() -> None:
-    """Ruling 1: where nobody told, both numbers are None with n = 0."""
-    found = TokensMetric().compute(ResultList([used("a", None)]))
-    assert found["mean"] == MetricValue(None, 0, skipped=1, kind="mean", unit="tokens")
-    assert found["total"] == MetricValue(None, 0, skipped=1, kind="count", unit="tokens")
+    """Ruling 1: without known usage, both numbers are None with n = 0."""
+    result = TokensMetric().compute(ResultList([used("a", None)]))
+    assert result["mean"] == MetricValue(None, 0, skipped=1, kind="mean", unit="tokens")
+    assert result["total"] == MetricValue(None, 0, skipped=1, kind="count", unit="tokens")
 
 
 def test_epochs_cluster_time_and_tokens() -> None:
     """Long questions are slow each time they are asked: their latencies are one cluster."""
     trials = [
-        used(name, tokens=10 * place, latency_ms=100.0 * place, epoch=epoch).trial
-        for place, name in enumerate("abcde")
+        used(name, tokens=10 * index, latency_ms=100.0 * index, epoch=epoch).trial
+        for index, name in enumerate("abcde")
         for epoch in (0, 1)
     ]
     results = ResultList([EvalResult(trial, {"exact": Score(1.0, True)}) for trial in trials])
@@ -71,27 +71,27 @@ def test_epochs_cluster_time_and_tokens() -> None:
     assert (latency.note, tokens.note) == ("clustered", "clustered")
 
 
-def test_clustered_trials_that_told_nothing_have_no_tokens() -> None:
+def test_clustered_trials_without_usage_have_no_tokens() -> None:
     """Repeated trials without usage give no number and no note about clusters."""
     trials = [used("a", None, epoch=epoch).trial for epoch in (0, 1)]
     results = ResultList([EvalResult(trial, {"exact": Score(1.0, True)}) for trial in trials])
-    found = TokensMetric().compute(results)["mean"]
-    assert found == MetricValue(None, 0, skipped=2, kind="mean", unit="tokens")
+    result = TokensMetric().compute(results)["mean"]
+    assert result == MetricValue(None, 0, skipped=2, kind="mean", unit="tokens")
 
 
-def test_only_some_of_the_clustered_trials_told() -> None:
-    """The mean rests on those that told; the others are counted."""
+def test_only_some_clustered_trials_have_known_usage() -> None:
+    """The mean covers trials with known usage; the others are counted."""
     trials = [used(name, 10 if name == "a" else None, epoch=e).trial for name in "ab" for e in (0, 1)]
     results = ResultList([EvalResult(trial, {"exact": Score(1.0, True)}) for trial in trials])
-    found = TokensMetric().compute(results)["mean"]
-    assert (found.value, found.n, found.skipped, found.interval) == (10.0, 2, 2, None)
+    result = TokensMetric().compute(results)["mean"]
+    assert (result.value, result.n, result.skipped, result.interval) == (10.0, 2, 2, None)
 
 
 def spending(name: str, cost: float | None, judge: Usage | None) -> EvalResult:
     """A result whose target cost something and whose judge used something."""
     sessions = {} if judge is None else {"judge": Session([ModelCall("m", judge)])}
-    told = Usage(input_tokens=1, cost=cost)
-    trial = Trial(Sample(name, "question"), "answer", usage=told)
+    result = Usage(input_tokens=1, cost=cost)
+    trial = Trial(Sample(name, "question"), "answer", usage=result)
     return EvalResult(trial, {"judge": Score(1.0, True)}, sessions)
 
 
@@ -99,10 +99,10 @@ def test_money_is_of_the_trials_whose_price_is_known() -> None:
     """0.2 and 0.4 dollars and one unknown: the mean is 0.3, the total 0.6, one is counted."""
     results = ResultList([spending("a", 0.2, None), spending("b", 0.4, None)])
     results = ResultList([*results, spending("c", None, None)])
-    found = CostMetric().compute(results)
-    assert found["mean"].value == pytest.approx(0.3)
-    assert found["total"].value == pytest.approx(0.6)
-    assert (found["total"].n, found["total"].skipped, found["total"].unit) == (2, 1, "USD")
+    result = CostMetric().compute(results)
+    assert result["mean"].value == pytest.approx(0.3)
+    assert result["total"].value == pytest.approx(0.6)
+    assert (result["total"].n, result["total"].skipped, result["total"].unit) == (2, 1, "USD")
 
 
 def test_what_judges_used_is_counted_apart() -> None:
@@ -114,9 +114,9 @@ def test_what_judges_used_is_counted_apart() -> None:
             spending("c", None, None),
         ]
     )
-    found = JudgesMetric().compute(results)
-    assert (found["tokens"].value, found["tokens"].n) == (45.0, 2)
-    assert (found["cost"].value, found["cost"].n, found["cost"].skipped) == (0.01, 1, 1)
+    result = JudgesMetric().compute(results)
+    assert (result["tokens"].value, result["tokens"].n) == (45.0, 2)
+    assert (result["cost"].value, result["cost"].n, result["cost"].skipped) == (0.01, 1, 1)
     assert CostMetric().compute(results)["total"].value is None
 
 

@@ -38,15 +38,15 @@ def computed(*results: EvalResult, fields: dict[str, str] = FIELDS) -> dict[str,
 
 def test_the_mean_of_a_field_that_has_numbers() -> None:
     """With how many there are, how many failed, how many have none, and an interval."""
-    found = computed(result(1, 4), result(3, "four"), result(5, 6), failed(9))
-    assert set(found) == {"tokens", "out"}
-    assert found["tokens"].value == 4.0
-    assert (found["tokens"].n, found["tokens"].errors, found["tokens"].skipped) == (3, 1, 0)
-    assert (found["out"].value, found["out"].n, found["out"].skipped) == (5.0, 2, 1)
-    assert found["tokens"].interval is not None
+    actual = computed(result(1, 4), result(3, "four"), result(5, 6), failed(9))
+    assert set(actual) == {"tokens", "out"}
+    assert actual["tokens"].value == 4.0
+    assert (actual["tokens"].n, actual["tokens"].errors, actual["tokens"].skipped) == (3, 1, 0)
+    assert (actual["out"].value, actual["out"].n, actual["out"].skipped) == (5.0, 2, 1)
+    assert actual["tokens"].interval is not None
     # 4 ± 4.303 (Student's t, 2 degrees) × 2 / √3.
-    assert found["tokens"].interval[0] == pytest.approx(4 - 4.9683, abs=1e-3)
-    assert found["tokens"].interval[1] == pytest.approx(4 + 4.9683, abs=1e-3)
+    assert actual["tokens"].interval[0] == pytest.approx(4 - 4.9683, abs=1e-3)
+    assert actual["tokens"].interval[1] == pytest.approx(4 + 4.9683, abs=1e-3)
 
 
 @pytest.mark.parametrize("odd", [None, "4", [4], math.nan, math.inf, 10**400], ids=repr_of)
@@ -57,34 +57,34 @@ def test_what_is_no_number_has_no_mean(odd: Any) -> None:
 
 def test_booleans_count_as_0_and_1() -> None:
     """Their mean is the share that is true, as in comparisons and rankings."""
-    found = computed(result(1, True), result(2, False), result(3, True), result(4, True))
-    assert (found["out"].value, found["out"].n) == (0.75, 4)
+    actual = computed(result(1, True), result(2, False), result(3, True), result(4, True))
+    assert (actual["out"].value, actual["out"].n) == (0.75, 4)
 
 
 def test_the_evaluators_of_a_field_have_means_of_their_own() -> None:
     """From the scores it was made of, as they are in memory and as they were stored."""
     parts = {"a": Score(0.5, True), "b": Score.error("no")}
     stored = {"a": {"value": 1.0, "passed": True}, "b": {"value": 0.25, "passed": False}}
-    found = computed(
+    actual = computed(
         result(1, out=Score(0.5, True, details={"parts": parts})),
         result(2, out=Score(1.0, True, details={"parts": stored})),
     )
-    assert (found["out.a"].value, found["out.a"].n) == (0.75, 2)
-    assert (found["out.b"].value, found["out.b"].n, found["out.b"].skipped) == (0.25, 1, 1)
+    assert (actual["out.a"].value, actual["out.a"].n) == (0.75, 2)
+    assert (actual["out.b"].value, actual["out.b"].n, actual["out.b"].skipped) == (0.25, 1, 1)
 
 
 @pytest.mark.parametrize("parts", [{"a": 1}, {"a": {"value": "much"}}, {"a": None}, ["a"], "a"])
 def test_details_of_another_kind_are_passed_over(parts: Any) -> None:
     """An evaluator may call something `parts` as it likes; the fields' means do not suffer."""
-    found = computed(result(3, out=Score(1.0, True, details={"parts": parts})))
-    assert set(found) == {"tokens"}
+    actual = computed(result(3, out=Score(1.0, True, details={"parts": parts})))
+    assert set(actual) == {"tokens"}
 
 
-def test_only_parts_of_fields_are_told_of() -> None:
+def test_only_parts_of_fields_are_listed() -> None:
     """A combination that is no field has none of its numbers among them."""
     parts = {"a": Score(0.5, True)}
-    found = computed(result(1, all_of=Score(0.5, True, details={"parts": parts})))
-    assert set(found) == {"tokens"}
+    actual = computed(result(1, all_of=Score(0.5, True, details={"parts": parts})))
+    assert set(actual) == {"tokens"}
 
 
 def spec(name: str, uses: str = "field", *parts: str) -> EvaluatorSpec:
@@ -97,13 +97,13 @@ def test_a_run_with_fields_has_their_metrics() -> None:
         [spec("tokens", "field", "few"), spec("exact_match", "exact_match")], {"tokens": "usage.total_tokens"}
     )
     score = Score(1.0, True, details={"parts": {"few": Score(1.0, True)}})
-    found = registry.compute_all(ResultList([result(1, tokens=score, exact_match=Score(0.0, False))]))
-    assert found["field.tokens"].value == 2.0
-    assert found["field.tokens.few"].value == 1.0
-    assert found["field.tokens.pass_rate"].value == 1.0
-    assert found["field.tokens.score"].value == 1.0
-    assert found["exact_match.pass_rate"].value == 0.0
-    assert found["tokens.mean"].value == 2.0
+    actual = registry.compute_all(ResultList([result(1, tokens=score, exact_match=Score(0.0, False))]))
+    assert actual["field.tokens"].value == 2.0
+    assert actual["field.tokens.few"].value == 1.0
+    assert actual["field.tokens.pass_rate"].value == 1.0
+    assert actual["field.tokens.score"].value == 1.0
+    assert actual["exact_match.pass_rate"].value == 0.0
+    assert actual["tokens.mean"].value == 2.0
 
 
 def test_without_fields_there_are_none() -> None:
@@ -123,5 +123,5 @@ def test_an_evaluator_may_not_be_called_like_a_number_of_its_field(name: str) ->
 def test_without_numbers_it_says_so() -> None:
     """A metric over nothing has no value."""
     registry = MetricRegistry.of_run([], {"absent": "metadata.absent"})
-    found = registry.compute_all(ResultList([result(1)]))
-    assert found["field"].value is None
+    actual = registry.compute_all(ResultList([result(1)]))
+    assert actual["field"].value is None

@@ -15,27 +15,27 @@ METRICS = (SuccessRateMetric(), PassRateMetric(), PassRateMetric("exact"), Stric
 
 def test_the_success_rate_is_of_all_results() -> None:
     """Six of seven targets gave an output; nothing is missing from that."""
-    found = SuccessRateMetric().compute(mixed())
-    assert found == MetricValue(6 / 7, 7, interval=wilson_interval(6, 7), kind="rate")
+    result = SuccessRateMetric().compute(mixed())
+    assert result == MetricValue(6 / 7, 7, interval=wilson_interval(6, 7), kind="rate")
 
 
 @pytest.mark.parametrize("metric", [PassRateMetric(), PassRateMetric("exact")])
-def test_the_pass_rate_is_of_the_verdicts_with_errors_beside_it(metric: PassRateMetric) -> None:
-    """Ruling 3: three of four verdicts passed; two errors and a skip are counted beside it."""
-    found = metric.compute(mixed())
-    assert found == MetricValue(3 / 4, 4, 2, 1, wilson_interval(3, 4), kind="rate")
+def test_the_pass_rate_covers_verdicts_and_counts_errors_separately(metric: PassRateMetric) -> None:
+    """Ruling 3: three of four verdicts passed; two errors and a skip are counted separately."""
+    result = metric.compute(mixed())
+    assert result == MetricValue(3 / 4, 4, 2, 1, wilson_interval(3, 4), kind="rate")
 
 
 def test_the_strict_pass_rate_holds_errors_against_the_target() -> None:
     """Ruling 3: three of six, for the two errors count as not passed; only the skip is left out."""
-    found = StrictPassRateMetric().compute(mixed())
-    assert found == MetricValue(3 / 6, 6, 0, 1, wilson_interval(3, 6), kind="rate")
+    result = StrictPassRateMetric().compute(mixed())
+    assert result == MetricValue(3 / 6, 6, 0, 1, wilson_interval(3, 6), kind="rate")
 
 
 def test_an_evaluator_that_nobody_used_has_no_rate() -> None:
     """Ruling 1: without a verdict there is no number, and what was left out is counted."""
-    found = PassRateMetric("unheard_of").compute(mixed())
-    assert found == MetricValue(None, 0, 1, 6, kind="rate")
+    result = PassRateMetric("unheard_of").compute(mixed())
+    assert result == MetricValue(None, 0, 1, 6, kind="rate")
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -59,10 +59,10 @@ def test_epochs_of_one_sample_widen_the_pass_rate() -> None:
     expected = clustered_mean_interval(VERDICTS, "aabbcddee")
     assert expected is not None
     for metric in (PassRateMetric(), PassRateMetric("exact")):
-        found = metric.compute(repeated(EPOCHS))
-        assert found.value == 5 / 9
-        assert (found.n, found.errors, found.skipped, found.note) == (9, 1, 0, "clustered")
-        assert found.interval == (max(0.0, expected[0]), min(1.0, expected[1]))
+        result = metric.compute(repeated(EPOCHS))
+        assert result.value == 5 / 9
+        assert (result.n, result.errors, result.skipped, result.note) == (9, 1, 0, "clustered")
+        assert result.interval == (max(0.0, expected[0]), min(1.0, expected[1]))
 
 
 def test_epochs_cluster_the_strict_and_the_success_rate_too() -> None:
@@ -80,24 +80,24 @@ def test_epochs_cluster_the_strict_and_the_success_rate_too() -> None:
 def test_clusters_that_all_agree_still_leave_doubt() -> None:
     """Ten passes of five samples are five pieces of evidence, not certainty."""
     results = repeated({name: [1.0, 1.0] for name in "abcde"})
-    found = PassRateMetric().compute(results)
-    assert (found.value, found.n) == (1.0, 10)
-    assert found.interval == wilson_interval(5, 5)
+    result = PassRateMetric().compute(results)
+    assert (result.value, result.n) == (1.0, 10)
+    assert result.interval == wilson_interval(5, 5)
 
 
 def test_too_few_clusters_give_no_interval() -> None:
     """Below five clusters the rate stands without an interval, and the note says why."""
-    found = PassRateMetric().compute(repeated({"a": [1.0, 0.0], "b": [1.0, 1.0]}))
-    assert (found.value, found.interval) == (0.75, None)
-    assert found.note == "clustered, with fewer than 5 clusters: no interval"
+    result = PassRateMetric().compute(repeated({"a": [1.0, 0.0], "b": [1.0, 1.0]}))
+    assert (result.value, result.interval) == (0.75, None)
+    assert result.note == "clustered, with fewer than 5 clusters: no interval"
 
 
 def test_samples_of_one_document_are_clustered() -> None:
     """A cluster named in the metadata counts like repeated samples do."""
     results = ResultList([scored(f"{i}", i % 2, cluster=f"document {i // 2}") for i in range(12)])
-    found = PassRateMetric().compute(results)
-    assert (found.value, found.n, found.note) == (0.5, 12, "clustered")
-    assert found.interval == wilson_interval(3, 6)
+    result = PassRateMetric().compute(results)
+    assert (result.value, result.n, result.note) == (0.5, 12, "clustered")
+    assert result.interval == wilson_interval(3, 6)
 
 
 def test_a_run_of_errors_has_a_strict_rate_only() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError
@@ -106,8 +106,8 @@ def strategy_distribution(results: Results) -> dict[str, float]:
 
 def test_a_function_of_the_results_is_a_metric() -> None:
     """A plain function goes by its own name, and several numbers are flattened."""
-    found = MetricRegistry([strategy_distribution]).compute_all(mixed())
-    assert found == {
+    result = MetricRegistry([strategy_distribution]).compute_all(mixed())
+    assert result == {
         "strategy_distribution.clarifying": MetricValue(1.0, 7),
         "strategy_distribution.exploratory": MetricValue(0.0, 7),
     }
@@ -130,7 +130,7 @@ def test_numbers_of_every_kind_are_taken(given: Any, value: float | None) -> Non
     assert computed(given) == {"mine": MetricValue(value, 7)}
 
 
-def test_a_metric_value_is_kept_as_it_is() -> None:
+def test_a_metric_value_is_not_changed() -> None:
     """A metric that knows its own n, interval and unit is believed."""
     value = MetricValue(0.5, 3, errors=4, interval=(0.1, 0.9), kind="mean", unit="km", note="far")
     assert computed(value) == {"mine": value}
@@ -151,16 +151,16 @@ def test_a_metric_value_is_kept_as_it_is() -> None:
 )
 def test_what_is_no_number_has_no_value_and_a_note(given: Any) -> None:
     """Ruling 1: NaN, infinity and other types never pass for a number."""
-    found = computed(given)["mine"]
-    assert (found.value, found.n, found.interval) == (None, 0, None)
-    assert found.note.endswith("which is not a finite number")
+    result = computed(given)["mine"]
+    assert (result.value, result.n, result.interval) == (None, 0, None)
+    assert result.note.endswith("which is not a finite number")
 
 
 def test_one_bad_part_does_not_spoil_its_neighbours() -> None:
     """Of several numbers only the wrong one has no value."""
-    found = computed({"good": 1, "bad": "x"})
-    assert found["mine.good"] == MetricValue(1.0, 7)
-    assert found["mine.bad"].note == "the metric returned 'x', which is not a finite number"
+    result = computed({"good": 1, "bad": "x"})
+    assert result["mine.good"] == MetricValue(1.0, 7)
+    assert result["mine.bad"].note == "the metric returned 'x', which is not a finite number"
 
 
 def test_no_numbers_at_all_are_noted() -> None:
@@ -181,19 +181,20 @@ class Crumbling(Mapping[str, float]):
         return 1
 
 
-def test_a_failing_metric_is_noted_and_the_others_stand() -> None:
+def test_a_failing_metric_is_noted_and_does_not_affect_the_others() -> None:
     """Ruling 2: an exception is that metric's alone."""
 
     def broken(results: Results) -> float:
         return 1 / 0
 
     registry = MetricRegistry([broken, Gives("late", Crumbling()), PassRateMetric()])
-    found = registry.compute_all(mixed())
-    assert found["broken"].note == "the metric failed: ZeroDivisionError: division by zero"
-    assert found["late"].note == "the metric failed: KeyError: 'p50'"
-    assert found["pass_rate"].value == 0.75
+    result = registry.compute_all(mixed())
+    assert result["broken"].note == "the metric failed: ZeroDivisionError: division by zero"
+    assert result["late"].note == "the metric failed: KeyError: 'p50'"
+    assert result["pass_rate"].value == 0.75
 
 
+@settings(max_examples=25)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.floats() | st.integers() | st.text() | st.binary(),
@@ -213,7 +214,7 @@ async def asynchronous(results: Results) -> float:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (PassRateMetric, "PassRateMetric is a class"),
         (3, "3 is not a metric"),
@@ -221,7 +222,7 @@ async def asynchronous(results: Results) -> float:
         (asynchronous, "cannot be async"),
     ],
 )
-def test_what_is_no_metric_is_refused_when_registered(given: Any, said: str) -> None:
-    """Classes, numbers, nameless objects and async functions are told apart from metrics."""
-    with pytest.raises(EvaluatorError, match=said):
+def test_what_is_no_metric_is_refused_when_registered(given: Any, message: str) -> None:
+    """Classes, numbers, nameless objects and async functions are distinguished from metrics."""
+    with pytest.raises(EvaluatorError, match=message):
         MetricRegistry().register(given)

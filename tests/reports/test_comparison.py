@@ -20,7 +20,7 @@ from proctor.reports.comparison import (
 
 
 def example(**changes: Any) -> Comparison:
-    found = Comparison(
+    result = Comparison(
         "new",
         "main",
         "new is better than main: pass_rate 56.2 % against 39.0 %.",
@@ -55,7 +55,7 @@ def example(**changes: Any) -> Comparison:
         missing_a=("old_metric",),
         notes=("the datasets are not the same: samples of one id may have other contents",),
     )  # fmt: skip
-    return msgspec.structs.replace(found, **changes)
+    return msgspec.structs.replace(result, **changes)
 
 
 SHOWN = """\
@@ -92,18 +92,18 @@ intervals below the numbers; g: difference in standard deviations
 
 def test_eighty_columns() -> None:
     """The answer first, then the table, the flips, who is not matched, and how to read it."""
-    told = render_comparison(example(), flips=2)
-    assert told == SHOWN
-    assert max(map(len, told.splitlines())) <= 80
+    result = render_comparison(example(), flips=2)
+    assert result == SHOWN
+    assert max(map(len, result.splitlines())) <= 80
 
 
 def test_little_room_and_much() -> None:
     """Nothing is wider than the terminal, and long names are folded, not cut."""
     name = "a_very_long_name_of_a_metric_" * 3
-    one = msgspec.structs.replace(example().metrics["pass_rate"], name=name)
-    told = render_comparison(example(metrics={name: one}), 80)
-    assert max(map(len, told.splitlines())) <= 80
-    assert name in "".join(line[:15].strip() for line in told.splitlines()[3:30])
+    item = msgspec.structs.replace(example().metrics["pass_rate"], name=name)
+    result = render_comparison(example(metrics={name: item}), 80)
+    assert max(map(len, result.splitlines())) <= 80
+    assert name in "".join(line[:15].strip() for line in result.splitlines()[3:30])
     assert "latency_ms.mean" in render_comparison(example(), 120)
 
 
@@ -125,16 +125,16 @@ def test_only_what_there_is() -> None:
     assert "Both configurations belong to run 20260102-090000-b" in render_comparison(same_run)
 
 
-def test_clusters_and_too_few_of_them_are_said() -> None:
-    """How many there are, and where nothing can be told for want of them."""
-    one = example().metrics["pass_rate"]
-    clustered = msgspec.structs.replace(one, clusters=40)
+def test_clusters_and_too_few_of_them_are_mentioned() -> None:
+    """How many there are, and where there are too few for a verdict."""
+    item = example().metrics["pass_rate"]
+    clustered = msgspec.structs.replace(item, clusters=40)
     assert "paired by sample, in 40 clusters" in render_comparison(example(metrics={"pass_rate": clustered}))
     judge = example().scores["judge"]
     none = {"interval": None, "p": None, "p_adjusted": None}
     few = msgspec.structs.replace(judge, clusters=3, method="fewer than 5 clusters", **none)
-    told = " ".join(render_comparison(example(scores={"judge": few})).split())
-    assert "judge: fewer than 5 clusters, so the difference cannot be told from chance" in told
+    result = " ".join(render_comparison(example(scores={"judge": few})).split())
+    assert "judge: fewer than 5 clusters, so the difference may be chance" in result
 
 
 def test_colours_only_on_a_terminal() -> None:
@@ -149,9 +149,9 @@ def test_colours_only_on_a_terminal() -> None:
 def test_what_samples_are_called_cannot_disturb() -> None:
     """Control characters, markup and shell characters are shown as they are, and quoted."""
     wild = Flip("[red]\x1b[31m; rm -rf *\n| x", True, 0.0, 1.0)
-    told = render_comparison(example(flips=(wild,)), 100)
-    assert "\x1b" not in told
-    assert "[red]␛[31m; rm -rf *" in told
+    result = render_comparison(example(flips=(wild,)), 100)
+    assert "\x1b" not in result
+    assert "[red]␛[31m; rm -rf *" in result
     assert inspection_commands(example(), wild)[0].startswith(
         "proctor show 20260102-090000-b --sample '[red]"
     )
@@ -186,8 +186,8 @@ def test_rankings() -> None:
             RankedPlace("c", 3),
         ),
     )
-    told = render_ranking(ranking)
-    lines = [" ".join(line.split()) for line in told.splitlines()]
+    result = render_ranking(ranking)
+    lines = [" ".join(line.split()) for line in result.splitlines()]
     assert lines[0] == "a is first by pass_rate, beyond chance."
     assert lines[2] == "Rank Name pass_rate 95 % interval n Ranks P(first)"
     assert lines[4:7] == [
@@ -197,7 +197,7 @@ def test_rankings() -> None:
     ]
     out = io.StringIO()
     show_ranking(ranking, out)
-    assert out.getvalue() == told
+    assert out.getvalue() == result
     assert render_ranking(Ranking("x", "asc")) == "Fewer than two configurations have a number for x.\n"
 
 
@@ -217,10 +217,10 @@ def test_won_samples_are_not_called_the_worst() -> None:
 
 def test_what_has_no_difference_has_no_unit_either() -> None:
     """A dash, and not "– points"."""
-    alone = MetricDelta("pass_rate", 0.5, kind="rate")
+    single = MetricDelta("pass_rate", 0.5, kind="rate")
     for text in (
-        render_comparison(example(metrics={"pass_rate": alone})),
-        render_markdown(example(metrics={"p": alone})),
+        render_comparison(example(metrics={"pass_rate": single})),
+        render_markdown(example(metrics={"p": single})),
     ):
         assert "– points" not in text
 
@@ -234,5 +234,5 @@ def test_each_layout_explains_itself() -> None:
 def test_a_ranking_tells_its_note() -> None:
     """Such as that a run still goes on."""
     places = tuple(RankedPlace(name, at, 0.5, 9) for at, name in enumerate("ab", start=1))
-    told = render_ranking(Ranking("pass_rate", "desc", places, note="b is not complete (running)"))
-    assert told.count("b is not complete (running)") == 1
+    result = render_ranking(Ranking("pass_rate", "desc", places, note="b is not complete (running)"))
+    assert result.count("b is not complete (running)") == 1

@@ -149,19 +149,19 @@ def test_no_data_reaches_the_terminal_as_a_command(text: str, piece: str) -> Non
         run(run_id=hostile),
         {hostile: MetricValue(0.5, 1, note=hostile)},
     )
-    shown = render_report(report, width=80)
-    assert "\x1b" not in shown
-    assert "\r" not in shown
-    assert max(map(cell_len, shown.split("\n"))) <= 80
+    output = render_report(report, width=80)
+    assert "\x1b" not in output
+    assert "\r" not in output
+    assert max(map(cell_len, output.split("\n"))) <= 80
 
 
 def test_what_nobody_expected_is_not_shown() -> None:
     """A sample without an expected value has no such line."""
     trial = Trial(Sample("q1", "Say something"), "No")
     report = EvalReport([EvalResult(trial, {"tone": Score(0.0, False, "rude")})])
-    shown = render_report(report).split("\n")
-    assert shown[4:6] == ["    input     Say something", "    output    No"]
-    assert shown[6:] == ["    reason    rude (tone)", ""]
+    output = render_report(report).split("\n")
+    assert output[4:6] == ["    input     Say something", "    output    No"]
+    assert output[6:] == ["    reason    rude (tone)", ""]
 
 
 def test_markup_in_the_data_is_shown_as_it_is() -> None:

@@ -58,7 +58,7 @@ def test_one_line_shows_where_lines_ended() -> None:
 @given(st.text())
 def test_no_text_hides_a_control_character(text: str) -> None:
     """Whatever the data is, one line is one line, and can be written as UTF-8."""
-    shown = single_line(text, 50)
-    assert all(unicodedata.category(character) not in ("Cc", "Cs") for character in shown)
-    assert shown.splitlines() in ([shown], [])
-    assert len(shown.encode()) >= len(shown)
+    output = single_line(text, 50)
+    assert all(unicodedata.category(character) not in ("Cc", "Cs") for character in output)
+    assert output.splitlines() in ([output], [])
+    assert len(output.encode()) >= len(output)

@@ -58,19 +58,19 @@ def test_a_figure_has_the_digits_that_matter(metric: MetricValue, text: str) -> 
     ],
 )
 def test_an_interval_has_one_unit(metric: MetricValue, text: str) -> None:
-    """Two ends, one unit, and no minus beside a dash."""
+    """Two ends, one unit, and no minus next to a dash."""
     assert format_interval(metric) == text
 
 
-def test_what_is_missing_is_told_by_cause() -> None:
+def test_missing_results_are_counted_by_cause() -> None:
     """Errors and skips are named; nothing missing is 0."""
     assert format_missing(MetricValue(0.5, 9)) == "0"
     assert format_missing(MetricValue(0.5, 9, errors=1)) == "1 error"
     assert format_missing(MetricValue(0.5, 9, errors=1200, skipped=3)) == "1,200 errors, 3 skipped"
 
 
-def test_bounds_are_told_when_more_than_a_trifle_is_missing() -> None:
-    """5 of 105 is a trifle, 2 of 10 is not; what has a unit has no bounds."""
+def test_bounds_are_shown_when_many_results_are_missing() -> None:
+    """5 of 105 is few, 2 of 10 is not; a metric with a unit has no bounds."""
     assert format_bounds(MetricValue(0.5, 100, errors=5, kind="rate")) == ""
     expected = "2 of 10 are missing: 0.400–0.600, depending on whether they fail or pass"
     assert format_bounds(MetricValue(0.5, 8, errors=1, skipped=1, kind="mean")) == expected

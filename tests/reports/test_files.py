@@ -23,7 +23,7 @@ def test_a_report_is_saved_with_its_folders(
     reporter.save(mixed_report(), path)
     assert path.read_bytes() == reporter.generate(mixed_report()).encode("utf-8")
     assert path.read_bytes().endswith(b"\n")
-    assert [found.name for found in path.parent.iterdir()] == ["report"]
+    assert [result.name for result in path.parent.iterdir()] == ["report"]
 
 
 def test_a_path_may_be_a_string(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
     reader.start()
     files.write_file(pipe, [b"a", b"b"])
-    reader.join(timeout=10)
+    reader.join(timeout=60)
     assert received == [b"ab"]
     assert pipe.is_fifo()
 

@@ -19,13 +19,13 @@ LEAST = Check("pass_rate at least 0.8", "pass", "pass_rate is 0.9, at least 0.8"
 def result(*ids: str, **changes: object) -> GateResult:
     flips = tuple(Flip(name, lost=True, a=0.25, b=1.0) for name in ids)
     won = Flip("won", lost=False, a=1.0, b=0.0)
-    given: dict[str, object] = {
+    value: dict[str, object] = {
         "checks": (RATE, LEAST),
         "comparisons": (Comparison("new", "main", flips=(*flips, won)),) if ids else (),
         "name": "exam",
         **changes,
     }
-    return GateResult("RUN", "main", "fail", "The gate fails: it is worse.", **given)  # type: ignore[arg-type]
+    return GateResult("RUN", "main", "fail", "The gate fails: it is worse.", **value)  # type: ignore[arg-type]
 
 
 def test_the_terminal_has_the_answer_first() -> None:
@@ -60,16 +60,16 @@ def test_lines_fit_and_no_control_character_gets_through() -> None:
     assert len(max(text.splitlines(), key=len)) < 150
 
 
-def test_several_configurations_are_told_apart() -> None:
+def test_several_configurations_are_distinguished() -> None:
     """A check and a lost sample say which side they are of."""
-    one, other = (
+    item, other = (
         Comparison(name, "main", flips=(Flip("q1", lost=True, a=0.0, b=1.0),)) for name in ("short", "long")
     )
     check = Check("exact", "fail", "bad", "long")
-    text = render_gate(GateResult("RUN", "main", "fail", "No.", (check,), (one, other)))
+    text = render_gate(GateResult("RUN", "main", "fail", "No.", (check,), (item, other)))
     assert "fail          long: bad\n" in text
     assert "  long: q1  1 → 0\n  short: q1  1 → 0\n" in text
-    page = render_markdown(GateResult("RUN", "main", "fail", "No.", (check,), (one, other)))
+    page = render_markdown(GateResult("RUN", "main", "fail", "No.", (check,), (item, other)))
     assert "| exact (long) | fail |" in page
     assert "| long: q1 | 1 → 0 |" in page
 

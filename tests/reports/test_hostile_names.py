@@ -56,7 +56,7 @@ def run(history: SQLiteHistory, configurations: int) -> EvalReport:
 def stored(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, EvalReport, EvalReport]:
-    """Two runs of the same, with one configuration, a few, or more than fit beside each other."""
+    """Two runs of the same, with one configuration, a few, or more than fit side by side."""
     path = tmp_path_factory.mktemp("evil") / "h.db"
     history = SQLiteHistory(path)
     reports = [run(history, request.param) for _ in range(2)]
@@ -119,7 +119,7 @@ def test_what_commands_print(
     words = {"RUN": new.run_id, "OTHER": old.run_id, "SAMPLE": evil("s1")}
     with pytest.raises(SystemExit):
         main([*(words.get(word, word) for word in command.split()), "--history", str(path)])
-    told = capsys.readouterr()
-    assert "Usage:" not in told.err, told.err
-    assert_clean(told.out)
-    assert_clean(told.err)
+    result = capsys.readouterr()
+    assert "Usage:" not in result.err, result.err
+    assert_clean(result.out)
+    assert_clean(result.err)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.errors import UsageError
@@ -55,8 +55,8 @@ def test_the_layout_is_that_of_pretty_json() -> None:
 
 def test_what_is_in_it() -> None:
     """A schema version first, then the run, what it amounts to, and every result."""
-    found = json.loads(JSONReporter().generate(mixed_report()))
-    assert list(found) == [
+    actual = json.loads(JSONReporter().generate(mixed_report()))
+    assert list(actual) == [
         "proctor_report",
         "metadata",
         "aggregated",
@@ -64,8 +64,8 @@ def test_what_is_in_it() -> None:
         "by_configuration",
         "results",
     ]
-    assert found["proctor_report"] == 1
-    assert found["aggregated"] == {
+    assert actual["proctor_report"] == 1
+    assert actual["aggregated"] == {
         "total": 7,
         "successful": 6,
         "passed": 2,
@@ -108,6 +108,7 @@ RUNS = st.builds(
 )
 
 
+@settings(max_examples=25)
 @given(st.lists(RESULTS, max_size=3), st.none() | RUNS, METRICS, st.dictionaries(TEXT, METRICS, max_size=2))
 def test_every_report_comes_back_equal(
     results: list[EvalResult],
@@ -127,7 +128,7 @@ def test_nan_never_appears() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"proctor_report": 2, "surprise": []}', "schema version 2; this version of Proctor reads 1"),
         ('{"results": []}', 'it has no "proctor_report"'),
@@ -137,9 +138,9 @@ def test_nan_never_appears() -> None:
         (b"[]", "not a valid"),
     ],
 )
-def test_what_is_no_report_of_this_version_is_refused(text: str | bytes, said: str) -> None:
+def test_what_is_no_report_of_this_version_is_refused(text: str | bytes, message: str) -> None:
     """A newer schema, another JSON file or half of one: the error says which."""
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         load(text)
 
 

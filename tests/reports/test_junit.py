@@ -67,7 +67,7 @@ def test_inconclusive_is_what_was_chosen(choice: Inconclusive, failures: str, sk
     assert (suite.get("failures"), suite.get("skipped")) == (failures, skipped)
 
 
-def test_lost_samples_are_told_and_are_no_tests() -> None:
+def test_lost_samples_are_listed_and_are_not_tests() -> None:
     """The first of them, and how many more."""
     flips = tuple(Flip(f"q{i}", lost=True, a=0.0, b=1.0) for i in range(FLIPS_IN_JUNIT + 2))
     suite = parsed(render_junit(result(comparisons=(Comparison("a", "b", flips=flips),), notes=("odd",))))
@@ -101,9 +101,9 @@ def test_markup_and_ends_of_sections_are_only_text() -> None:
 
 
 @given(st.text(), st.text(), st.text())
-def test_trouble_is_one_test_with_an_error(said: str, kind: str, name: str) -> None:
+def test_trouble_is_one_test_with_an_error(message: str, kind: str, name: str) -> None:
     """Whatever the texts hold, it can be read, and counts as no test that passed."""
-    suite = parsed(render_error_junit(said, kind, name))
+    suite = parsed(render_error_junit(message, kind, name))
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("1", "0", "1")
     [case] = suite.iter("testcase")
-    assert [one.tag for one in case] == ["error"]
+    assert [item.tag for item in case] == ["error"]

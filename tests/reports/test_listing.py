@@ -16,8 +16,8 @@ LONG = "a name that is much longer than any terminal is wide " * 3
 
 
 def run(number: int, name: str, **tags: str) -> tuple[RunMetadata, EvalReport]:
-    found = RunMetadata(f"20260101-120000-00000{number}", name, WHEN, tags=tags)
-    return found, EvalReport([], found)
+    result = RunMetadata(f"20260101-120000-00000{number}", name, WHEN, tags=tags)
+    return result, EvalReport([], result)
 
 
 def listed(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -43,7 +43,7 @@ def test_ids_are_never_cut(
     assert "a baseline of some length  20260101-120000-000002" in lines[2]
 
 
-def test_tags_stand_beside_or_below(
+def test_tags_are_in_a_column_or_below(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whole in either case."""

@@ -30,7 +30,7 @@ def test_calls_of_sub_agents_and_calls_without_an_answer_say_so() -> None:
     ]
 
 
-def test_a_result_is_told_with_all_that_was_said() -> None:
+def test_a_result_is_shown_with_all_messages() -> None:
     """The target's session comes first, then the evaluators'; tools, usage and errors are in it."""
     call = ToolCall("search", {"query": "capital of\nFrance"}, call_id="1")
     target = Session(
@@ -75,7 +75,7 @@ user (grader):
 
 
 def test_an_imported_log_is_pleasant_to_read() -> None:
-    """A call is told once with its result, thoughts without their signature, the rest in short."""
+    """A call is shown once with its result, thoughts without their signature, the rest briefly."""
     call = ToolCall("read", {"path": "a.txt"}, call_id="1")
     session = Session(
         [
@@ -112,7 +112,7 @@ assistant:
 
 
 def test_an_id_that_is_used_again_hides_nothing() -> None:
-    """A later call that never ran, and a second answer, are told although their id is known."""
+    """A later call that never ran, and a second answer, are shown although their id is known."""
     read = ToolCall("read", {"p": 1}, call_id="0")
     events: list[Event] = [
         Message("assistant", "", tool_calls=(read,)),
@@ -122,18 +122,18 @@ def test_an_id_that_is_used_again_hides_nothing() -> None:
         Message("assistant", "", tool_calls=(ToolCall("delete", {"all": True}, call_id="0"),)),
         Message("assistant", "", tool_calls=(read,)),
     ]
-    for told in (render_transcript(Session(events)), judged(events)):
-        assert told.count("ok") == 2
-        assert "not ok" in told
-        assert "delete(" in told
-        assert told.count("read(") == 2
+    for result in (render_transcript(Session(events)), judged(events)):
+        assert result.count("ok") == 2
+        assert "not ok" in result
+        assert "delete(" in result
+        assert result.count("read(") == 2
 
 
-def test_arguments_without_names_are_told_as_they_are() -> None:
+def test_arguments_without_names_are_shown_unchanged() -> None:
     """A text stands alone; JSON that is broken is called what it is."""
-    told = render_transcript(Session([ToolCall("f", {"": "{broken"}), ToolCall("g", {"": "raw text"})]))
-    assert "tool f(unreadable arguments: {broken)\n" in told
-    assert "tool g(raw text)\n" in told
+    result = render_transcript(Session([ToolCall("f", {"": "{broken"}), ToolCall("g", {"": "raw text"})]))
+    assert "tool f(unreadable arguments: {broken)\n" in result
+    assert "tool g(raw text)\n" in result
 
 
 def test_no_name_can_pass_for_a_line_of_its_own() -> None:
@@ -152,6 +152,6 @@ def test_no_name_can_pass_for_a_line_of_its_own() -> None:
     assert "assistant:" not in render_transcript(session).splitlines()
 
 
-def test_where_nothing_was_said_that_is_said() -> None:
+def test_a_result_without_model_calls_says_so() -> None:
     """No empty page."""
     assert render_transcripts(EvalResult(Trial(Sample("a", "?")))) == "no model or tool was called"

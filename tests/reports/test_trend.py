@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
@@ -30,22 +30,22 @@ def a_trend(
 ) -> Trend:
     points = [
         TrendPoint(
-            BEGAN + place * step,
-            f"run-{place}",
+            BEGAN + index * step,
+            f"run-{index}",
             name,
             value,
             200,
             None if wide is None else (value - wide, value + wide),
             "exam",
         )
-        for name, found in values.items()
-        for place, value in enumerate(found)
+        for name, result in values.items()
+        for index, value in enumerate(result)
     ]
     return Trend(field, tuple(sorted(points, key=lambda point: point.date)), kind, unit)
 
 
 def test_a_line_of_blocks_for_each_configuration() -> None:
-    """One scale for all; first and last value, range and number of runs beside it."""
+    """One scale for all; first and last value, range and number of runs follow."""
     trend = a_trend({"small": [0.5, 0.55, 0.6, 0.58], "größer 🙂": [0.7, 0.75, 0.8, 0.9]})
     assert render_sparkline(trend) == snapshot("""\
 pass_rate, 4 runs, 2026-01-03 to 2026-01-09
@@ -59,7 +59,7 @@ default  ▄  1,200 ms → 1,200 ms  min 1,200 ms  max 1,200 ms  1 run\
 
 
 def test_many_runs_are_drawn_together() -> None:
-    """No line is longer than a terminal; the numbers beside it are those of single runs."""
+    """No line is longer than a terminal; its numbers are those of single runs."""
     trend = a_trend({"default": [number / 1000 for number in range(1000)]})
     heading, text = render_sparkline(trend).splitlines()
     assert heading.endswith("; each block is the mean of several runs")
@@ -82,10 +82,10 @@ date              run    configuration   value  95 % interval    n
 
 def test_nothing_in_a_name_reaches_the_terminal_as_a_command() -> None:
     """Control characters are shown, line ends too."""
-    shown = render_sparkline(a_trend({"a\x1b[31m\nb": [0.5]}, field="x\x07"))
-    assert "\x1b" not in shown
-    assert "\x07" not in shown
-    assert len(shown.splitlines()) == 2
+    output = render_sparkline(a_trend({"a\x1b[31m\nb": [0.5]}, field="x\x07"))
+    assert "\x1b" not in output
+    assert "\x07" not in output
+    assert len(output.splitlines()) == 2
 
 
 def parsed(trend: Trend) -> ET.Element:
@@ -123,9 +123,9 @@ def test_every_point_and_interval_is_where_its_number_is() -> None:
     assert (y1 + y2) / 2 == pytest.approx(y3, abs=0.2)
     bars = [str(path.get("d")) for path in root.iter(f"{SVG}path") if "V" in str(path.get("d"))]
     for bar, (x, y) in zip(bars, places, strict=True):
-        found = re.match(r"M([\d.]+) ([\d.]+)V([\d.]+)", bar)
-        assert found is not None
-        assert (float(found[1]), float(found[3]) < y < float(found[2])) == (x, True)
+        result = re.match(r"M([\d.]+) ([\d.]+)V([\d.]+)", bar)
+        assert result is not None
+        assert (float(result[1]), float(result[3]) < y < float(result[2])) == (x, True)
 
 
 def test_texts_cannot_break_out_of_the_picture() -> None:
@@ -139,6 +139,7 @@ def test_texts_cannot_break_out_of_the_picture() -> None:
     assert "http" not in render_svg(a_trend({"a": [0.5]})).replace("http://www.w3.org/2000/svg", "")
 
 
+@settings(max_examples=20)
 @given(
     st.dictionaries(
         st.text(max_size=5),
@@ -171,44 +172,44 @@ def test_runs_within_a_day_have_times() -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "shown"),
+    ("step", "output"),
     [
         (timedelta(seconds=10), ["09:00:00", "09:00:05", "09:00:10", "09:00:15", "09:00:20"]),
         (timedelta(milliseconds=4), ["09:00:00.000000", "09:00:00.002000"]),
     ],
 )
-def test_runs_within_a_minute_have_ticks_of_their_own(step: timedelta, shown: list[str]) -> None:
+def test_runs_within_a_minute_have_ticks_of_their_own(step: timedelta, output: list[str]) -> None:
     """Minutes would all be the same; the day stands above."""
     root = parsed(a_trend({"a": [0.5, 0.6, 0.7]}, step=step))
     texts = [str(text.text) for text in root.iter(f"{SVG}text")]
-    assert [text for text in texts if text.startswith("09:00:")][: len(shown)] == shown
+    assert [text for text in texts if text.startswith("09:00:")][: len(output)] == output
     assert "3 runs on 2026-01-03; bars: 95 % intervals; times in UTC" in texts
-    one = [str(text.text) for text in parsed(a_trend({"a": [0.5]})).iter(f"{SVG}text")]
-    assert "2026-01-03 09:00" in one
+    item = [str(text.text) for text in parsed(a_trend({"a": [0.5]})).iter(f"{SVG}text")]
+    assert "2026-01-03 09:00" in item
 
 
 def test_runs_that_left_trials_out_are_marked() -> None:
     """In the heading of the blocks, in a column of the table, as hollow marks in the picture."""
-    whole = a_trend({"a": [0.5, 0.6]})
-    cut = msgspec.structs.replace(whole.points[0], unfinished="stopped early")
-    trend = Trend("pass_rate", (cut, whole.points[1]), "rate")
+    full = a_trend({"a": [0.5, 0.6]})
+    cut = msgspec.structs.replace(full.points[0], unfinished="stopped early")
+    trend = Trend("pass_rate", (cut, full.points[1]), "rate")
     assert render_sparkline(trend).splitlines()[0] == snapshot(
         "pass_rate, 2 runs, 2026-01-03 to 2026-01-05; 1 of them did not complete their plan"
     )
     rows = render_table(trend).splitlines()
     assert [row.rstrip().endswith("stopped early") for row in rows] == [False, True, False]
     assert rows[0].endswith("not complete")
-    assert "not complete" not in render_table(whole)
+    assert "not complete" not in render_table(full)
     paths = parsed(trend).iter(f"{SVG}path")
     marks = [path for path in paths if path.find(f"{SVG}title") is not None]
     assert [mark.get("fill") for mark in marks] == ["none", COLORS[0]]
     assert str(marks[0].findtext(f"{SVG}title")).endswith(", stopped early")
     assert "hollow: not complete" in render_svg(trend)
-    assert "ollow" not in render_svg(whole)
+    assert "ollow" not in render_svg(full)
 
 
 def light(color: str) -> float:
-    parts = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    parts = [int(color[index : index + 2], 16) / 255 for index in (1, 3, 5)]
     red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
     )

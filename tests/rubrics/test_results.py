@@ -248,7 +248,7 @@ def write(folder: Path, *results: EvalResult, heard: int = 0) -> ResultFiles:
     told = report(*results)
     files = ResultFiles(folder, read_run_columns(told.metadata))
     for one in results[:heard]:
-        files.heard(one)
+        files.add_result(one)
     files.finish(told)
     return files
 
@@ -278,7 +278,7 @@ def test_what_lies_in_the_folder_already_is_told_apart(tmp_path: Path) -> None:
     write(tmp_path, result("old", 4, 4), result("same", 1, 1))
     told = report(result("same", 5, 5), result("new", 4, 4))
     files = ResultFiles(tmp_path, read_run_columns(told.metadata))
-    files.heard(told.results[0])
+    files.add_result(told.results[0])
     assert not (tmp_path / "summary.json").exists()
     assert json.loads((tmp_path / "same_result.json").read_text())["summary"]["total_score"] == 5
     assert files.describe_progress() == ["1 scored", "0 rubrics failed"]

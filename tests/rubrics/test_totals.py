@@ -72,7 +72,7 @@ def test_totals_are_compared_on_their_scale_and_in_pairs(scored: Project) -> Non
     assert delta["n"] == 40
     assert delta["verdict"] == "better"
     assert delta["scale"] == [1, 5]
-    # A hundredth of the scale is worth the name, as of any score.
+    # The smallest relevant difference is a hundredth of the scale, as of any score.
     assert delta["worth"] == pytest.approx(0.04)
     shown = scored.proctor("compare", "new", "old").out
     assert "total_score" in shown

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from proctor.cli.options import CommandGroup, display_name, history_option, json_option
+from proctor.cli.options import CommandGroup, common_options, display_name, option, print_json
+from proctor.errors import UsageError
 
 
 @click.group("baseline", cls=CommandGroup)
@@ -18,9 +19,8 @@ def command() -> None:
 @command.command("set")
 @click.argument("name")
 @click.argument("run")
-@click.option("--force", is_flag=True, help="Accept a run that is incomplete or has no verdict.")
-@history_option
-@json_option
+@option("--force", "Accept a run that is incomplete or has no verdict.")
+@common_options
 def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -> None:
     """Make RUN the baseline NAME; an existing name moves to RUN.
 
@@ -28,8 +28,6 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     proctor baseline set main latest
     """
     from proctor.comparison.gates.gaps import find_worst_metric
-    from proctor.errors import UsageError
-    from proctor.records import codec
     from proctor.wiring.open_history import current_status, open_history
 
     store = open_history(history)
@@ -53,8 +51,7 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     metric, gap = find_worst_metric(store.report(run_id))
     if as_json:
         previous = before.run_id if before and has_moved else None
-        content = {"name": name, "run_id": run_id, "before": previous, "missing": gap.missing}
-        click.echo(codec.encode_pretty(content))
+        print_json({"name": name, "run_id": run_id, "before": previous, "missing": gap.missing})
         return
     click.echo(f"the baseline {display_name(name)} is run {run_id} ({display_name(metadata.name)})")
     if gap.evaluator:
@@ -69,18 +66,16 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
 
 
 @command.command("list")
-@history_option
-@json_option
+@common_options
 def list_(history: str | None, as_json: bool) -> None:
     """List the baselines and their runs."""
-    from proctor.records import codec
     from proctor.reports.listing import show_baselines
     from proctor.wiring.open_history import current_status, open_history
 
     store = open_history(history)
     baselines = {name: current_status(store, run) for name, run in store.baselines().items()}
     if as_json:
-        click.echo(codec.encode_pretty(baselines))
+        print_json(baselines)
     elif baselines:
         show_baselines([(name, run, store.report(run.run_id)) for name, run in baselines.items()])
     else:
@@ -89,18 +84,16 @@ def list_(history: str | None, as_json: bool) -> None:
 
 @command.command("drop")
 @click.argument("name")
-@history_option
-@json_option
+@common_options
 def drop(name: str, history: str | None, as_json: bool) -> None:
     """Remove the baseline NAME; its run is not deleted."""
-    from proctor.records import codec
     from proctor.wiring.open_history import open_history
 
     store = open_history(history)
     run = store.baseline(name)
     store.drop_baseline(name)
     if as_json:
-        click.echo(codec.encode_pretty({"dropped": name, "run_id": run.run_id}))
+        print_json({"dropped": name, "run_id": run.run_id})
     else:
         run_name = display_name(run.name)
         click.echo(f"removed the baseline {name}; run {run.run_id} ({run_name}) is still stored")

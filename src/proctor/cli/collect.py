@@ -7,37 +7,15 @@ from typing import Any
 
 import click
 
-from proctor.cli.options import (
-    PATH,
-    TROUBLE,
-    fail_under_option,
-    history_option,
-    json_option,
-    output_option,
-    quiet_option,
-    requests_option,
-)
+from proctor.cli import options as cli
 
 
 @click.command("collect")
 @click.argument("run", default="latest")
-@requests_option
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    default=300.0,
-    show_default=True,
-    help="Wait this long for results.",
-)
-@click.option(
-    "--file", metavar="FILE", type=PATH, help="Use the metrics and thresholds of the run's eval file."
-)
-@fail_under_option
-@output_option
-@quiet_option
-@history_option
-@json_option
+@cli.requests_option
+@cli.option("--timeout SECONDS", "Wait this long for results.", type=click.FloatRange(min=0), default=300.0)
+@cli.option("--file FILE", "Use the metrics and thresholds of the run's eval file.")
+@cli.report_options
 def command(run: str, **options: Any) -> int:
     """Collect the results of a submitted run into the history, and show the report.
 
@@ -47,17 +25,15 @@ def command(run: str, **options: Any) -> int:
     \b
     proctor collect latest --requests redis://localhost:6379/0/evals
     """
-    from proctor.cli.outcome import conclude, redirect_prints
+    from proctor.cli.outcome import conclude
     from proctor.cli.outputs import check_reports
     from proctor.models.connect import mailbox
     from proctor.records.mail import EvalRequest
-    from proctor.reports.live import live_display
     from proctor.wiring.dispatch import collect
     from proctor.wiring.open_history import open_history
 
-    quiet, as_json = options["quiet"], options["as_json"]
     check_reports(options["output"], options["history"])
-    with redirect_prints(as_json):
+    with cli.redirect_prints(options["as_json"]):
         metrics, thresholds = _load_metrics(options["file"], options["fail_under"])
     report = collect(
         run,
@@ -65,11 +41,11 @@ def command(run: str, **options: Any) -> int:
         open_history(options["history"]),
         timeout=options["timeout"],
         metrics=metrics,
-        watch=live_display(not (quiet or as_json)),
+        watch=cli.progress(options),
     )
-    code = conclude(report, thresholds=thresholds, output=options["output"], quiet=quiet, as_json=as_json)
+    code = conclude(report, thresholds, options)
     assert report.metadata is not None
-    return code or (0 if report.metadata.status == "completed" else TROUBLE)
+    return code or (0 if report.metadata.status == "completed" else cli.TROUBLE)
 
 
 def _load_metrics(file: Path | None, fail_under: tuple[str, ...]) -> tuple[Any, dict[str, float]]:

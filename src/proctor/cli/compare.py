@@ -3,51 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from proctor.cli.options import PATH, display_name, history_option, json_option
+from proctor.cli.options import (
+    common_options,
+    display_name,
+    name_options_as_typed,
+    option,
+    parse_share,
+    print_json,
+)
 
 
 @click.command("compare")
 @click.argument("a")
 @click.argument("b")
-@click.option("--run", metavar="RUN", help="Read A and B as configurations of this run.")
-@click.option("--configuration", metavar="NAME", help="Compare only this configuration of both runs.")
-@click.option("--metric", metavar="NAME", multiple=True, help="Compare only this metric; repeat for more.")
-@click.option(
-    "--worth",
-    metavar="1%",
-    default="1%",
-    show_default=True,
-    help="Treat smaller differences of rates and scores as no difference.",
-)
-@click.option("--accept-changes", is_flag=True, help="Compare runs whose evaluators differ.")
-@click.option(
-    "--flips",
-    metavar="N",
-    type=int,
-    default=10,
-    show_default=True,
-    help="List N samples whose verdict changed.",
-)
-@click.option("--markdown", metavar="FILE", type=PATH, help="Also write the comparison as Markdown.")
-@history_option
-@json_option
-def command(
-    a: str,
-    b: str,
-    run: str | None,
-    configuration: str | None,
-    metric: tuple[str, ...],
-    worth: str,
-    accept_changes: bool,
-    flips: int,
-    markdown: Path | None,
-    history: str | None,
-    as_json: bool,
-) -> None:
-    """Compare A with the reference B: better, worse, alike, or not enough evidence.
+@option("--run RUN", "Read A and B as configurations of this run.")
+@option("--configuration NAME", "Compare only this configuration of both runs.")
+@option("--metric NAME", "Compare only this metric; repeat for more.", multiple=True)
+@option("--min-difference 1%", "Treat smaller differences of rates and scores as irrelevant.", default="1%")
+@option("--accept-changes", "Compare runs whose evaluators differ.")
+@option("--flips N", "List N samples whose verdict changed.", default=10)
+@option("--markdown FILE", "Also write the comparison as Markdown.")
+@common_options
+def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool, **options: Any) -> None:
+    """Compare A with the reference B: better, worse, no relevant difference, or not enough evidence.
 
     A and B are runs: an id, the start of an id, a name, "latest", or a baseline; RUN@CONFIGURATION
     selects one configuration. Samples are paired by id. If the evaluators differ, metrics that
@@ -59,24 +41,25 @@ def command(
     proctor compare latest@small latest@large
     proctor compare small large --run latest --metric pass_rate
     """
-    from proctor.cli.options import parse_share
     from proctor.cli.outcome import render_comparisons
     from proctor.cli.outputs import COMPARISON, check_file
-    from proctor.records import codec
     from proctor.reports.comparison import show_comparisons
     from proctor.reports.files import write_file
     from proctor.wiring.compare_runs import compare_configurations, open_pair
 
-    least = parse_share(worth, "--worth")
-    check_file(markdown, COMPARISON, "--markdown", history)
-    first, second = open_pair(a, b, history=history, configuration=configuration, run=run)
-    comparisons, unpaired = compare_configurations(
-        first, second, metrics=metric or None, worth=least, accept_changes=accept_changes
-    )
+    check_file(markdown, COMPARISON, "--markdown", options["history"])
+    with name_options_as_typed():
+        selected = {name: options[name] for name in ("history", "configuration", "run")}
+        comparisons, unpaired = compare_configurations(
+            *open_pair(a, b, **selected),
+            metrics=options["metric"] or None,
+            min_difference=parse_share(options["min_difference"], "--min-difference"),
+            accept_changes=options["accept_changes"],
+        )
     if markdown is not None:
         write_file(markdown, [render_comparisons(comparisons, flips=flips).encode()], what="the comparison")
     if as_json:
-        click.echo(codec.encode_pretty({"comparisons": comparisons, "only_one_has": unpaired}))
+        print_json({"comparisons": comparisons, "only_one_has": unpaired})
         return
     show_comparisons(comparisons, flips=flips)
     if unpaired:

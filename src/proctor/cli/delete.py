@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from proctor.cli.options import display_name, history_option, json_option
+from proctor.cli.options import common_options, display_name, option, print_json
 from proctor.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from proctor.records.run import RunMetadata
 
-yes_option = click.option("--yes", is_flag=True, help="Delete without asking for confirmation.")
+yes_option = option("--yes", "Delete without asking for confirmation.")
 
 
 @click.command("delete")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @yes_option
-@history_option
-@json_option
+@common_options
 def command(runs: tuple[str, ...], yes: bool, history: str | None, as_json: bool) -> None:
     """Delete runs with all their results, and the baselines that name them.
 
@@ -28,7 +27,6 @@ def command(runs: tuple[str, ...], yes: bool, history: str | None, as_json: bool
     proctor delete latest
     proctor delete 20260101-1200 exam --yes
     """
-    from proctor.records import codec
     from proctor.wiring.open_history import open_history
 
     require_yes(yes, as_json)
@@ -42,8 +40,7 @@ def command(runs: tuple[str, ...], yes: bool, history: str | None, as_json: bool
         with store.claim(run.run_id):
             baselines += store.delete(run.run_id)
     if as_json:
-        content = {"deleted": [run.run_id for run in selected], "baselines": baselines}
-        click.echo(codec.encode_pretty(content))
+        print_json({"deleted": [run.run_id for run in selected], "baselines": baselines})
         return
     click.echo(f"deleted {list_runs(selected)}")
     for name in baselines:

@@ -6,10 +6,11 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from proctor.cli.options import PATH, history_option, json_option
+from proctor.cli.options import common_options, option, progress
 
 LEXICAL_NOTE = """
 semantic_similarity compared spelling, not meaning: the weights for meaning are not installed.
@@ -23,34 +24,26 @@ Next steps:
 
 
 @click.command("demo")
-@click.option(
-    "--output",
-    metavar="DIR",
-    type=PATH,
-    default=Path("eval_results"),
-    show_default=True,
-    help="Write report.md and report.json to this folder.",
-)
-@history_option
-@json_option
-def command(output: Path, history: str | None, as_json: bool) -> None:
+@option("--output DIR", "Write report.md and report.json to this folder.", default=Path("eval_results"))
+@common_options
+def command(**options: Any) -> None:
     """Evaluate a small question answerer in two configurations, without a model or a key."""
     from proctor.cli.outcome import conclude
     from proctor.cli.outputs import check_reports
     from proctor.core import bridge, resources
     from proctor.engine.start import RunControls
-    from proctor.reports.live import live_display
     from proctor.wiring.config import load_eval_file
     from proctor.wiring.evaluate import execute
     from proctor.wiring.open_history import open_history
 
-    check_reports(output, history)
+    as_json = options["as_json"]
+    check_reports(options["output"], options["history"])
     evaluation = load_eval_file(resources.path("demo", "eval.yaml")).evaluation
     if not as_json:
         click.echo("A question answerer with two ranking methods, evaluated on the same questions.\n")
-    controls = RunControls(watch=live_display(not as_json))
-    report = bridge.run(execute(evaluation, open_history(history), controls))
-    conclude(report, thresholds={}, output=output, as_json=as_json)
+    controls = RunControls(watch=progress(options))
+    report = bridge.run(execute(evaluation, open_history(options["history"]), controls))
+    conclude(report, {}, options)
     if not as_json:
         # `make demo` uses an environment that is not on the PATH.
         program = "proctor" if shutil.which("proctor") else os.path.relpath(sys.argv[0])

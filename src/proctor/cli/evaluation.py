@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from proctor.cli.options import PATH, combine, parse_budget, parse_pairs, parse_value
+from proctor.cli.options import PATH, combine, option, parse_budget, parse_pairs, parse_value
 from proctor.errors import ConfigError
 
 DEFAULT_FILE = Path("eval.yaml")
@@ -20,74 +20,59 @@ RUN_OPTIONS = (
 )  # fmt: skip
 
 file_argument = click.argument("file", required=False, type=PATH)
-concurrency_option = click.option(
-    "--concurrency", type=int, metavar="N", help="Run up to N samples concurrently. Default: 20."
+concurrency_option = option("--concurrency N", "Run up to N samples concurrently. Default: 20.")
+timeout_option = option("--timeout SECONDS", "Stop a call of the target after this time. Default: 30.")
+retries_option = option(
+    "--retries N", "Retry a failed call up to N times when the error is transient. Default: 0."
 )
-timeout_option = click.option(
-    "--timeout", type=float, metavar="SECONDS", help="Stop a call of the target after this time. Default: 30."
-)
-retries_option = click.option(
-    "--retries",
-    type=int,
-    metavar="N",
-    help="Retry a failed call up to N times when the error is transient. Default: 0.",
-)
-epochs_option = click.option("--epochs", type=int, metavar="N", help="Run each sample N times. Default: 1.")
-limit_option = click.option("--limit", type=int, metavar="N", help="Run only the first N samples.")
-format_option = click.option(
-    "--format",
-    "form",
-    metavar="NAME",
-    help="Read the dataset in this format. Samples: jsonl, json, csv, tsv. Logs and traces, which "
-    "need no target: claude-code, gemini, codex, qwen, openai, langchain, otlp, langfuse, proctor, "
-    "or auto. Default: detected from the file name and content.",
-)
-set_option = click.option(
-    "--set",
-    "parameters",
-    metavar="EVALUATOR.PARAMETER=VALUE",
-    multiple=True,
-    help="Set a parameter of an evaluator; overrides the file. Example: "
+epochs_option = option("--epochs N", "Run each sample N times. Default: 1.")
+limit_option = option("--limit N", "Run only the first N samples.")
+pattern_option = option("--pattern GLOB", 'Read only these files of a folder. Example: "*.jsonl".')
+set_option = option(
+    "--set EVALUATOR.PARAMETER=VALUE",
+    "Set a parameter of an evaluator; overrides the file. Example: "
     "contains.case_sensitive=false. In a field: FIELD.EVALUATOR.PARAMETER.",
-)
-plugin_option = click.option(
-    "--plugin",
-    metavar="MODULE:OBJECT",
     multiple=True,
-    help="Register an evaluator or a metric; without --evaluator, use its evaluators.",
+    into="parameters",
 )
-evaluator_option = click.option(
-    "--evaluator",
-    "-e",
-    metavar="NAME",
+plugin_option = option(
+    "--plugin MODULE:OBJECT",
+    "Register an evaluator or a metric; without --evaluator, use its evaluators.",
     multiple=True,
-    help="Score with this evaluator; repeat for more: a name that `proctor evaluators` lists, "
+)
+evaluator_option = option(
+    "--evaluator -e NAME",
+    "Score with this evaluator; repeat for more: a name that `proctor evaluators` lists, "
     "module:attr or file.py:attr.",
+    multiple=True,
 )
 dataset_options = combine(
-    click.option(
-        "--dataset",
-        metavar="PATH",
-        help="Read the samples from a .jsonl, .ndjson, .json, .csv or .tsv file (or .gz), or "
+    option(
+        "--dataset PATH",
+        "Read the samples from a .jsonl, .ndjson, .json, .csv or .tsv file (or .gz), or "
         "from logs and traces (a file or a folder).",
     ),
-    click.option(
-        "--map",
-        "mapping",
-        metavar="COLUMN=FIELD",
+    option(
+        "--map COLUMN=FIELD",
+        "Read a field of the samples from this column. Example: question=input.",
         multiple=True,
-        help="Read a field of the samples from this column. Example: question=input.",
+        into="mapping",
     ),
-    click.option("--generate-ids", is_flag=True, help="Derive sample ids from the inputs."),
-    click.option("--delimiter", metavar="CHAR", help="Split the cells of a CSV file at CHAR. Example: ';'."),
-    format_option,
-    click.option("--pattern", metavar="GLOB", help='Read only these files of a folder. Example: "*.jsonl".'),
+    option("--generate-ids", "Derive sample ids from the inputs."),
+    option("--delimiter CHAR", "Split the cells of a CSV file at CHAR. Example: ';'."),
+    option(
+        "--format NAME",
+        "Read the dataset in this format. Samples: jsonl, json, csv, tsv. Logs and traces, which "
+        "need no target: claude-code, gemini, codex, qwen, openai, langchain, otlp, langfuse, proctor, "
+        "or auto. Default: detected from the file name and content.",
+        into="form",
+    ),
+    pattern_option,
 )
 subject_options = combine(
-    click.option(
-        "--target",
-        metavar="ADDRESS",
-        help="Evaluate this target: module:attr, file.py:attr, a URL, or a model such as openai:gpt-4o.",
+    option(
+        "--target ADDRESS",
+        "Evaluate this target: module:attr, file.py:attr, a URL, or a model such as openai:gpt-4o.",
     ),
     evaluator_option,
     set_option,

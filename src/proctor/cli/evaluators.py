@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from proctor.cli.options import json_option
+from proctor.cli.options import json_option, option, print_json
+from proctor.errors import EvaluatorError, suggest_name
 
 if TYPE_CHECKING:
     from proctor.evaluators.decorator import EvaluatorInfo
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("evaluators")
 @click.argument("name", required=False)
-@click.option("--plugin", metavar="MODULE:OBJECT", multiple=True, help="Also list this evaluator.")
+@option("--plugin MODULE:OBJECT", "Also list this evaluator.", multiple=True)
 @json_option
 def command(name: str | None, plugin: tuple[str, ...], as_json: bool) -> None:
     """List the evaluators with their parameters; with NAME, show only that one.
@@ -25,8 +26,6 @@ def command(name: str | None, plugin: tuple[str, ...], as_json: bool) -> None:
     proctor evaluators
     proctor evaluators contains
     """
-    from proctor.errors import EvaluatorError, suggest_name
-    from proctor.records import codec
     from proctor.wiring.registry import Registry
 
     registry = Registry.standard()
@@ -37,7 +36,10 @@ def command(name: str | None, plugin: tuple[str, ...], as_json: bool) -> None:
         if name not in known_names:
             raise EvaluatorError(f"there is no evaluator {name!r}", fix=suggest_name(name, known_names))
         catalogue = tuple(info for info in catalogue if info.name == name)
-    click.echo(codec.encode_pretty(catalogue) if as_json else _render(catalogue))
+    if as_json:
+        print_json(catalogue)
+    else:
+        click.echo(_render(catalogue))
     for warning in registry.warnings:
         click.secho(f"warning: {warning}", fg="yellow", err=True)
 

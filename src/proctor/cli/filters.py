@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from proctor.cli.options import combine, display_name, parse_pairs
+from proctor.cli.options import combine, display_name, option, parse_pairs
 from proctor.errors import ConfigError, UsageError, suggest_name
 
 if TYPE_CHECKING:
@@ -24,25 +23,21 @@ UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 DATE_FORMS = "write 2026-01-31, 2026-01-31T14:30, or 7d, 24h, 30m (ago)"
 
 time_options = combine(
-    click.option(
-        "--since",
-        metavar="DATE",
-        help="Select runs that started at DATE or later: 2026-01-31, 2026-01-31T14:30, or 7d, 24h, "
+    option(
+        "--since DATE",
+        "Select runs that started at DATE or later: 2026-01-31, 2026-01-31T14:30, or 7d, 24h, "
         "30m ago. Local time, unless a zone follows (Z, +02:00).",
     ),
-    click.option(
-        "--until",
-        metavar="DATE",
-        help="Select runs that started at DATE or earlier; a date without a time includes that day.",
+    option(
+        "--until DATE",
+        "Select runs that started at DATE or earlier; a date without a time includes that day.",
     ),
-    click.option(
-        "--tag", metavar="KEY=VALUE", multiple=True, help="Select runs with this tag. Example: branch=main."
-    ),
+    option("--tag KEY=VALUE", "Select runs with this tag. Example: branch=main.", multiple=True),
 )
 filter_options = combine(
-    click.option("--name", help="Select runs with this name."),
-    click.option("--evaluator", metavar="NAME", help="Select runs with this evaluator or score."),
-    click.option("--configuration", metavar="NAME", help="Select runs with this configuration."),
+    option("--name NAME", "Select runs with this name."),
+    option("--evaluator NAME", "Select runs with this evaluator or score."),
+    option("--configuration NAME", "Select runs with this configuration."),
     time_options,
 )
 
@@ -61,34 +56,20 @@ def parse_filters(options: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     return query
 
 
-def parse_date(text: str, now: datetime, option: str, *, is_end: bool = False) -> datetime:
-    """Parse a date, a date with a time, or an age; with `is_end`, a day means its last moment.
-
-    >>> from datetime import UTC
-    >>> noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
-    >>> parse_date("24h", noon, "--since").isoformat()
-    '2026-01-30T12:00:00+00:00'
-    >>> parse_date("2026-01-30T12:00Z", noon, "--until").isoformat()
-    '2026-01-30T12:00:00+00:00'
-    """
+def parse_date(text: str, now: datetime, where: str, *, is_end: bool = False) -> datetime:
+    """Parse a date, a date with a time, or an age; with `is_end`, a day means its last moment."""
     try:
         if ago := AGO.fullmatch(text):
             return now - timedelta(**{UNITS[ago[2]]: int(ago[1])})
-        if (day := _parse_day(text)) is None:
-            parsed = datetime.fromisoformat(text)
-            return parsed if parsed.tzinfo is not None else parsed.astimezone()
-        if not is_end:
-            return datetime.combine(day, time()).astimezone()
-        return datetime.combine(day + timedelta(days=1), time()).astimezone() - timedelta(microseconds=1)
+        with contextlib.suppress(ValueError):
+            day = datetime.combine(date.fromisoformat(text), time())
+            if not is_end:
+                return day.astimezone()
+            return (day + timedelta(days=1)).astimezone() - timedelta(microseconds=1)
+        parsed = datetime.fromisoformat(text)
+        return parsed if parsed.tzinfo is not None else parsed.astimezone()
     except (ValueError, OverflowError):
-        raise ConfigError(f"{text!r} is not a date", where=option, fix=DATE_FORMS) from None
-
-
-def _parse_day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
+        raise ConfigError(f"{text!r} is not a date", where=where, fix=DATE_FORMS) from None
 
 
 def explain_no_match(history: History, query: Mapping[str, Any]) -> str:

@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import os
+import secrets
 import shlex
+import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
+import msgspec
 
-from proctor.cli.evaluation import EVAL_FILE_ENDINGS, concurrency_option
-from proctor.cli.gate_checks import (
-    HOW_TO_COMPARE,
-    refuse_beforehand,
-    refuse_incomplete,
-    refuse_no_checks,
-    refuse_no_verdict,
-    refuse_unmatched,
-)
-from proctor.cli.options import (
-    INTERRUPTED,
-    PATH,
-    complain,
-    fail_under_option,
-    history_option,
-    json_option,
-    name_option,
-    output_option,
-    parse_pairs,
-    parse_share,
-    tag_option,
-)
-from proctor.errors import ConfigError, RunInterrupted, RunNotFound, suggest_name
+from proctor.cli import gate_checks
+from proctor.cli import options as cli
+from proctor.cli import outputs as output_files
+from proctor.cli.evaluation import EVAL_FILE_ENDINGS, concurrency_option, load_evaluation, parse_thresholds
+from proctor.cli.outcome import write_reports
+from proctor.comparison.gates import decision, early
+from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING
+from proctor.errors import ConfigError, ProctorError, RunInterrupted, RunNotFound, UsageError, suggest_name
 from proctor.history.run_finder import PREFIX
+from proctor.ports import History
+from proctor.records.gate import GateResult
 from proctor.records.report import EvalReport
+from proctor.reports import gate as gate_report
+from proctor.reports.files import write_file
+from proctor.reports.format import escape
 from proctor.reports.summary import describe_status
-from proctor.wiring.compare_runs import AT, OpenedRun, open_report
+from proctor.wiring import compare_runs
+from proctor.wiring.open_history import open_history
 
-if TYPE_CHECKING:
-    from proctor.cli.gate_outputs import GateOutputs
-    from proctor.comparison.gates.decision import GateConfig
-    from proctor.comparison.gates.early import EarlyGate
-    from proctor.ports import History
-    from proctor.records.gate import GateResult
-
+SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
+MAX_WIDTH = 100
 # Options that apply to an eval file; a stored run cannot change.
 FILE_OPTIONS = ("name", "tag", "concurrency")
 COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "until_decided")
@@ -51,60 +42,42 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
 
 @click.command("gate")
 @click.argument("run", metavar="RUN|FILE")
-@click.option("--baseline", metavar="NAME", help="Compare with this baseline, or with any run.")
-@click.option(
-    "--margin", metavar="2%", help="Allow the run to be worse by this much. Default: 2%. Example: 0.05 or 5%."
-)
-@click.option(
-    "--metric",
-    metavar="NAME[=MARGIN]",
+@cli.option("--baseline NAME", "Compare with this baseline, or with any run.")
+@cli.option("--margin 2%", "Allow the run to be worse by this much. Default: 2%. Example: 0.05 or 5%.")
+@cli.option(
+    "--metric NAME[=MARGIN]",
+    "Compare this metric, with its own margin; repeat for more. Default: strict_pass_rate.",
     multiple=True,
-    help="Compare this metric, with its own margin; repeat for more. Default: strict_pass_rate.",
 )
-@click.option(
-    "--better",
-    metavar="NAME=higher|lower",
+@cli.option(
+    "--better NAME=higher|lower",
+    "Say which direction of a field is better. Example: --better retries=lower.",
     multiple=True,
-    help="Say which direction of a field is better. Example: --better retries=lower.",
 )
-@fail_under_option
-@click.option(
-    "--max-flips",
-    type=int,
-    metavar="N",
-    help="Fail if more than N samples passed in the baseline and fail now.",
-)
-@click.option(
+@cli.fail_under_option
+@cli.option("--max-flips N", "Fail if more than N samples passed in the baseline and fail now.")
+@cli.option(
     "--inconclusive",
+    "With too few samples: exit with 4 (code), pass, or fail.",
     type=click.Choice(["code", "pass", "fail"]),
     default="code",
-    show_default=True,
-    help="With too few samples: exit with 4 (code), pass, or fail.",
 )
-@click.option(
-    "--accept-changes", is_flag=True, help="Allow evaluators or samples that differ from the baseline's."
+@cli.option("--accept-changes", "Allow evaluators or samples that differ from the baseline's.")
+@cli.option("--unpaired", "Compare the runs as two groups, not sample by sample.")
+@cli.option(
+    "--max-missing N|P%",
+    "Be inconclusive if more than N samples, or P% of them, have no value. Default: 10%.",
 )
-@click.option("--unpaired", is_flag=True, help="Compare the runs as two groups, not sample by sample.")
-@click.option(
-    "--max-missing",
-    metavar="N|P%",
-    help="Be inconclusive if more than N samples, or P% of them, have no value. Default: 10%.",
-)
-@click.option("--configuration", metavar="NAME", help="Check only this configuration.")
-@click.option(
-    "--until-decided", is_flag=True, help="With an eval file: stop the run as soon as the answer is certain."
-)
-@name_option
-@tag_option
+@cli.option("--configuration NAME", "Check only this configuration.")
+@cli.option("--until-decided", "With an eval file: stop the run as soon as the answer is certain.")
+@cli.name_option
+@cli.tag_option
 @concurrency_option
-@click.option("--junit", metavar="FILE", type=PATH, help="Write the result as JUnit XML.")
-@click.option(
-    "--markdown", metavar="FILE", type=PATH, help="Write the result as Markdown, for a pull-request comment."
-)
-@output_option
-@click.option("--quiet", "-q", is_flag=True, help="Print only the answer, without progress.")
-@history_option
-@json_option
+@cli.option("--junit FILE", "Write the result as JUnit XML.")
+@cli.option("--markdown FILE", "Write the result as Markdown, for a pull-request comment.")
+@cli.output_option
+@cli.option("--quiet -q", "Print only the answer, without progress.")
+@cli.common_options
 def command(run: str, **options: Any) -> int:
     """Check that a run is as good as its baseline, within a margin.
 
@@ -120,15 +93,14 @@ def command(run: str, **options: Any) -> int:
     writes the step summary. Exit codes: 0 pass, 1 fail, 2 usage error, 3 other error, 4
     inconclusive, 130 interrupted.
     """
-    from proctor.cli.gate_outputs import GateOutputs
-
     outputs = GateOutputs(options)
     try:
-        result = _decide(run, options, outputs)
+        with cli.name_options_as_typed():
+            result = _decide(run, options, outputs)
     except RunInterrupted as stopped:
         outputs.report_error(stopped, f"interrupted; finished results are stored as run {stopped.run_id}")
         click.echo(_describe_resume(run, stopped.run_id, options), err=True)
-        return INTERRUPTED
+        return cli.INTERRUPTED
     except (Exception, KeyboardInterrupt) as error:
         outputs.report_error(error, str(error) or "interrupted")
         raise
@@ -136,8 +108,6 @@ def command(run: str, **options: Any) -> int:
 
 
 def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResult:
-    from proctor.wiring.open_history import open_history
-
     demand = _parse_demand(options)
     history = open_history(options["history"])
     is_file = Path(run).is_file() or run.endswith(EVAL_FILE_ENDINGS)
@@ -148,26 +118,28 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
     baseline = None
     if options["baseline"] is not None:
         baseline = open_baseline(history, options["baseline"], options["configuration"])
-        refuse_no_verdict(baseline)
-    gate: EarlyGate | None = None
+        gate_checks.refuse_no_verdict(baseline)
+    gate: early.EarlyGate | None = None
     if job is None:
         candidate = _open_stored(run, history, options)
     else:
         candidate, gate, demand = _run_file(job, baseline, demand, history, options)
     outputs.set_report(candidate.report)
-    refuse_incomplete(candidate.report)
+    gate_checks.refuse_incomplete(candidate.report)
     return _compare(candidate, baseline, demand, gate)
 
 
-def open_baseline(history: History, reference: str, configuration: str | None = None) -> OpenedRun:
+def open_baseline(
+    history: History, reference: str, configuration: str | None = None
+) -> compare_runs.OpenedRun:
     """Open a baseline by its name, which wins over a run of the same name; else any run."""
     baselines = history.baselines()
-    name, at, _ = reference.rpartition(AT)
+    name, at, _ = reference.rpartition(compare_runs.AT)
     if reference in baselines or (at and name in baselines):
-        baseline = open_report(PREFIX + reference, history, configuration)
+        baseline = compare_runs.open_report(PREFIX + reference, history, configuration)
         return baseline._replace(label=baseline.label.removeprefix(PREFIX))
     try:
-        return open_report(reference, history, configuration)
+        return compare_runs.open_report(reference, history, configuration)
     except RunNotFound:
         fix = suggest_name(reference, baselines) if baselines else f"proctor baseline set {reference} RUN"
         raise RunNotFound(f"there is no baseline or run {reference!r}", fix=fix) from None
@@ -185,26 +157,26 @@ def _describe_resume(run: str, run_id: str, options: dict[str, Any]) -> str:
     )
 
 
-def _parse_demand(options: dict[str, Any]) -> GateConfig:
-    from proctor.cli.evaluation import parse_thresholds
-    from proctor.comparison.gates.decision import DEFAULT_MARGIN, GateConfig, resolve_margins
-    from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING
-
-    margin = DEFAULT_MARGIN if options["margin"] is None else _parse_margin(options["margin"], "--margin")
+def _parse_demand(options: dict[str, Any]) -> decision.GateConfig:
+    margin = (
+        decision.DEFAULT_MARGIN if options["margin"] is None else _parse_margin(options["margin"], "--margin")
+    )
     metrics: dict[str, float | None] = {}
     for text in options["metric"]:
         name, equals, own_margin = text.partition("=")
         metrics[name] = _parse_margin(own_margin, f"--metric {name}") if equals else None
     needs_baseline = [name for name in COMPARISON_OPTIONS if options[name] not in (None, (), False)]
     if options["baseline"] is None and needs_baseline:
-        raise ConfigError(f"--{needs_baseline[0].replace('_', '-')} needs --baseline", fix=HOW_TO_COMPARE)
+        raise ConfigError(
+            f"--{needs_baseline[0].replace('_', '-')} needs --baseline", fix=gate_checks.HOW_TO_COMPARE
+        )
     missing = options["max_missing"]
     if missing is None:
         max_missing = DEFAULT_MAX_MISSING
     else:
-        max_missing = int(missing) if missing.isdecimal() else parse_share(missing, "--max-missing")
-    demand = GateConfig(
-        resolve_margins(metrics, margin) if options["baseline"] is not None else {},
+        max_missing = int(missing) if missing.isdecimal() else cli.parse_share(missing, "--max-missing")
+    demand = decision.GateConfig(
+        decision.resolve_margins(metrics, margin) if options["baseline"] is not None else {},
         parse_thresholds(options["fail_under"]),
         options["max_flips"],
         _parse_directions(options["better"]),
@@ -216,19 +188,19 @@ def _parse_demand(options: dict[str, Any]) -> GateConfig:
     return demand
 
 
-def _parse_margin(text: str, option: str) -> float:
-    share = parse_share(text, option)
+def _parse_margin(text: str, where: str) -> float:
+    share = cli.parse_share(text, where)
     if not math.isfinite(share):
-        raise ConfigError(f"{text!r} is not a margin", where=option, fix="write 2% or 0.02")
+        raise ConfigError(f"{text!r} is not a margin", where=where, fix="write 2% or 0.02")
     if not text.endswith("%") and share >= 1:
         raise ConfigError(
-            f"a margin of {text} would allow everything", where=option, fix=f"write {text}% or {share / 100}"
+            f"a margin of {text} would allow everything", where=where, fix=f"write {text}% or {share / 100}"
         )
     return share
 
 
 def _parse_directions(values: tuple[str, ...]) -> dict[str, bool]:
-    directions = parse_pairs(values, "--better")
+    directions = cli.parse_pairs(values, "--better")
     for name, direction in directions.items():
         if direction not in ("higher", "lower"):
             raise ConfigError(
@@ -239,7 +211,7 @@ def _parse_directions(values: tuple[str, ...]) -> dict[str, bool]:
     return {name: direction == "higher" for name, direction in directions.items()}
 
 
-def _open_stored(run: str, history: History, options: dict[str, Any]) -> OpenedRun:
+def _open_stored(run: str, history: History, options: dict[str, Any]) -> compare_runs.OpenedRun:
     if options["until_decided"]:
         raise ConfigError(
             "--until-decided needs an eval file: a stored run has already ended",
@@ -250,7 +222,7 @@ def _open_stored(run: str, history: History, options: dict[str, Any]) -> OpenedR
             f"--{file_options[0]} needs an eval file: a stored run cannot change",
             fix="proctor gate eval.yaml --baseline NAME",
         )
-    return open_report(run, history, options["configuration"])
+    return compare_runs.open_report(run, history, options["configuration"])
 
 
 class _Job(NamedTuple):
@@ -261,65 +233,56 @@ class _Job(NamedTuple):
 
 
 def _load_job(file: Path, options: dict[str, Any]) -> _Job:
-    from proctor.cli.evaluation import load_evaluation
-    from proctor.cli.outcome import redirect_prints
     from proctor.wiring.registry import Registry
 
     registry = Registry.standard()
     # Without --baseline: in a file it names a configuration, here a run.
     file_options = {name: options[name] for name in FILE_OPTIONS}
-    with redirect_prints(options["as_json"]):
+    with cli.redirect_prints(options["as_json"]):
         return _Job(load_evaluation(file, file_options, registry).evaluation, registry)
 
 
 def _run_file(
-    job: _Job, baseline: OpenedRun | None, demand: GateConfig, history: History, options: dict[str, Any]
-) -> tuple[OpenedRun, EarlyGate | None, GateConfig]:
+    job: _Job,
+    baseline: compare_runs.OpenedRun | None,
+    demand: decision.GateConfig,
+    history: History,
+    options: dict[str, Any],
+) -> tuple[compare_runs.OpenedRun, early.EarlyGate | None, decision.GateConfig]:
     """Run an eval file after checking that the gate can reach a verdict on it."""
-    import dataclasses
-
-    import msgspec
-
-    from proctor.cli.outcome import redirect_prints
-    from proctor.comparison.gates.decision import require_known_metrics
     from proctor.core import bridge
     from proctor.engine.start import RunControls
-    from proctor.reports.live import live_display
     from proctor.wiring.evaluate import execute
 
     evaluation = job.evaluation
     if baseline is not None:
-        require_known_metrics(demand, [baseline.report.side(name) for name in baseline.configurations])
-    with redirect_prints(options["as_json"]):
+        decision.require_known_metrics(
+            demand, [baseline.report.side(name) for name in baseline.configurations]
+        )
+    with cli.redirect_prints(options["as_json"]):
         gate = None
         if options["until_decided"] and baseline is not None:
             gate, seed = _build_early_gate(evaluation, baseline, demand, options)
             if evaluation.fail_under:
-                complain("fail_under in the file is not checked: the run may stop early")
+                cli.complain("fail_under in the file is not checked: the run may stop early")
             evaluation = dataclasses.replace(evaluation, options={**evaluation.options, "shuffle": seed})
         else:
             thresholds = {**evaluation.fail_under, **demand.fail_under}
             demand = msgspec.structs.replace(demand, fail_under=thresholds)
             evaluation = dataclasses.replace(evaluation, fail_under=thresholds)
-        refuse_no_checks(baseline, demand)
-        refuse_unmatched(evaluation, baseline, options["configuration"])
+        gate_checks.refuse_no_checks(baseline, demand)
+        gate_checks.refuse_unmatched(evaluation, baseline, options["configuration"])
         if baseline is not None:
-            refuse_beforehand(evaluation, job.registry, baseline, demand, early=gate is not None)
-        controls = RunControls(
-            watch=live_display(not (options["as_json"] or options["quiet"])),
-            decide=None if gate is None else gate.add_result,
-        )
+            gate_checks.refuse_beforehand(evaluation, job.registry, baseline, demand, early=gate is not None)
+        controls = RunControls(watch=cli.progress(options), decide=None if gate is None else gate.add_result)
         report = bridge.run(execute(evaluation, history, controls, registry=job.registry))
-    return open_report(report, configuration=options["configuration"]), gate, demand
+    return compare_runs.open_report(report, configuration=options["configuration"]), gate, demand
 
 
 def _build_early_gate(
-    evaluation: Any, baseline: OpenedRun, demand: GateConfig, options: dict[str, Any]
-) -> tuple[EarlyGate, int]:
+    evaluation: Any, baseline: compare_runs.OpenedRun, demand: decision.GateConfig, options: dict[str, Any]
+) -> tuple[early.EarlyGate, int]:
     """Return the gate that stops the run, and the seed of the order of the samples."""
-    import secrets
-
-    from proctor.comparison.gates.early import make_early_gate
     from proctor.wiring.prepare import build_configurations
 
     names = [each.name for each in build_configurations(evaluation.configurations)]
@@ -337,7 +300,7 @@ def _build_early_gate(
             fix=f"select it: --baseline {baseline.label}@{baseline_names[0]}",
         )
     baseline_run = baseline.report.metadata
-    gate = make_early_gate(
+    gate = early.make_early_gate(
         demand,
         baseline.report.results.only(baseline_names[0]),
         [spec.name for spec in baseline_run.evaluators] if baseline_run else (),
@@ -350,23 +313,22 @@ def _build_early_gate(
 
 
 def _compare(
-    candidate: OpenedRun, baseline: OpenedRun | None, demand: GateConfig, gate: EarlyGate | None
+    candidate: compare_runs.OpenedRun,
+    baseline: compare_runs.OpenedRun | None,
+    demand: decision.GateConfig,
+    gate: early.EarlyGate | None,
 ) -> GateResult:
-    from proctor.comparison.gates.decision import decide
-    from proctor.comparison.gates.early import conclude_early_gate, replay_early_gate
-    from proctor.wiring.compare_runs import build_sides, check_pair, pair_configurations
-
-    refuse_no_checks(baseline, demand)
+    gate_checks.refuse_no_checks(baseline, demand)
     if baseline is None:
-        return decide([], demand, report=_select_configuration(candidate))
-    candidate, baseline = check_pair(candidate, baseline)
-    pairs, unpaired = pair_configurations(candidate, baseline)
-    compared = [build_sides(*pair) for pair in pairs]
+        return decision.decide([], demand, report=_select_configuration(candidate))
+    candidate, baseline = compare_runs.check_pair(candidate, baseline)
+    pairs, unpaired = compare_runs.pair_configurations(candidate, baseline)
+    compared = [compare_runs.build_sides(*pair) for pair in pairs]
     details: Any = {"baseline": baseline.label, "notes": _collect_notes(baseline, unpaired)}
     run = candidate.report.metadata
     if gate is not None:
         details |= {"accept_changes": demand.accept_changes, "max_missing": demand.max_missing}
-        return conclude_early_gate(gate, compared[0], candidate.report, **details)
+        return early.conclude_early_gate(gate, compared[0], candidate.report, **details)
     if run is not None and run.stopped_early is not None:
         if len(pairs) > 1:
             raise ConfigError(
@@ -376,11 +338,13 @@ def _compare(
             )
         ([name], [baseline_name]) = (side.configurations for side in pairs[0])
         baseline_results = baseline.report.results.only(baseline_name)
-        return replay_early_gate(demand, candidate.report, baseline_results, compared[0], name, **details)
-    return decide(compared, demand, report=_select_configuration(candidate), **details)
+        return early.replay_early_gate(
+            demand, candidate.report, baseline_results, compared[0], name, **details
+        )
+    return decision.decide(compared, demand, report=_select_configuration(candidate), **details)
 
 
-def _collect_notes(baseline: OpenedRun, unpaired: tuple[str, ...]) -> list[str]:
+def _collect_notes(baseline: compare_runs.OpenedRun, unpaired: tuple[str, ...]) -> list[str]:
     """Return remarks on an incomplete baseline, and on configurations without a counterpart."""
     run = baseline.report.metadata
     notes = [f"{name} has no counterpart and is not checked" for name in unpaired]
@@ -391,10 +355,115 @@ def _collect_notes(baseline: OpenedRun, unpaired: tuple[str, ...]) -> list[str]:
     return [f"the baseline {baseline.label} is {describe_status(baseline.report, run)}", *notes]
 
 
-def _select_configuration(candidate: OpenedRun) -> EvalReport:
+def _select_configuration(candidate: compare_runs.OpenedRun) -> EvalReport:
     """Narrow a report to the selected configuration, for thresholds."""
     report, name = candidate.report, candidate.configuration
     if name is None or len(report.by_configuration) < 2:
         return report
     metrics = report.by_configuration.get(name, {})
     return EvalReport(report.results.only(name), report.metadata, metrics, {name: metrics})
+
+
+class GateOutputs:
+    """Writes the answer of a gate, or the error; rejects invalid output files before a run starts.
+
+    `name` is the name of the run, as soon as it is known.
+    """
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.name = ""
+        self._options = options
+        self._report: EvalReport | None = None
+        history = options["history"]
+        output_files.check_file(options["junit"], output_files.JUNIT, "--junit", history)
+        output_files.check_file(options["markdown"], output_files.COMMENT, "--markdown", history)
+        output_files.check_reports(options["output"], history)
+        output_files.refuse_twice(self._paths())
+
+    def refuse_among(self, dataset: Any) -> None:
+        """Reject output files inside the dataset; then write none of them."""
+        try:
+            output_files.refuse_among(dataset, self._paths())
+        except ConfigError:
+            self._options |= {"junit": None, "markdown": None}
+            raise
+
+    def _paths(self) -> list[Path]:
+        files = [self._options[name] for name in ("junit", "markdown") if self._options[name]]
+        return [*files, *output_files.report_paths(self._options["output"])]
+
+    def set_report(self, report: EvalReport) -> None:
+        self._report = report
+        self.name = report.metadata.name if report.metadata else self.name
+
+    def conclude(self, result: GateResult) -> int:
+        counts_as = self._options["inconclusive"]
+        inconclusive = {"code": cli.INCONCLUSIVE, "pass": 0, "fail": cli.FAILED}[counts_as]
+        code = {"pass": 0, "fail": cli.FAILED, "inconclusive": inconclusive}[result.verdict]
+        with cli.tolerate_closed_pipe():
+            if self._options["as_json"]:
+                fields = {name: getattr(result, name) for name in result.__struct_fields__}
+                cli.print_json({"exit_code": code, **fields})
+            else:
+                self._show(result)
+        run = self._report.metadata if self._report else None
+        self._write(
+            gate_report.render_markdown(result),
+            gate_report.render_junit(result, run, counts_as),
+            result.answer,
+        )
+        return code
+
+    def report_error(self, error: BaseException, message: str) -> None:
+        """Write to all outputs that the gate did not decide; the caller prints the error itself."""
+        error_type = type(error).__name__
+        if self._options["as_json"]:
+            is_usage = isinstance(error, UsageError)
+            code = (
+                cli.INTERRUPTED
+                if isinstance(error, KeyboardInterrupt)
+                else cli.USAGE
+                if is_usage
+                else cli.TROUBLE
+            )
+            with cli.tolerate_closed_pipe():
+                cli.print_json({"exit_code": code, "error": {"kind": error_type, "message": message}})
+        comment = gate_report.render_error_markdown(message, self.name)
+        xml = gate_report.render_error_junit(message, error_type, self.name)
+        try:
+            self._write(comment, xml, f"Not decided: {message}")
+        except ProctorError as fault:
+            cli.complain(str(fault))
+
+    def _show(self, result: GateResult) -> None:
+        if self._options["quiet"]:
+            click.echo(result.answer)
+            return
+        click.echo(
+            gate_report.render_gate(result, width=min(MAX_WIDTH, shutil.get_terminal_size().columns)),
+            nl=False,
+        )
+        counts_as = self._options["inconclusive"]
+        if result.verdict == "inconclusive" and counts_as != "code":
+            click.echo(f"Inconclusive counts as {counts_as} (--inconclusive).")
+
+    def _write(self, comment: str, xml: bytes, answer: str) -> None:
+        text = comment.encode(errors="replace")
+        # First, because it cannot fail.
+        _append_step_summary(text)
+        if self._options["markdown"]:
+            write_file(self._options["markdown"], [text], what="the comment")
+        if self._options["junit"]:
+            write_file(self._options["junit"], [xml], what="the JUnit file")
+        if self._options["output"] and self._report is not None:
+            write_reports(self._report, self._options["output"], f"**Gate.** {escape(answer)}")
+
+
+def _append_step_summary(comment: bytes) -> None:
+    if not (path := os.environ.get(SUMMARY_VARIABLE)):
+        return
+    try:
+        with Path(path).open("ab") as file:
+            file.write(comment + b"\n")
+    except OSError as error:
+        cli.complain(f"cannot write the step summary: {error}")

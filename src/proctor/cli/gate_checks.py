@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from proctor.comparison.compare import compare
+from proctor.comparison.contents import content_key
+from proctor.comparison.gates.decision import GateConfig, require_numbers, require_same_evaluators
+from proctor.comparison.sides import Side
 from proctor.errors import ConfigError, ProctorError, suggest_name
 from proctor.records.report import EvalReport
+from proctor.records.sample import Sample
 from proctor.reports.format import format_count
 from proctor.reports.summary import describe_status
 from proctor.version import VERSION
+from proctor.wiring.compare_runs import OpenedRun
 
 if TYPE_CHECKING:
-    from proctor.comparison.gates.decision import GateConfig
-    from proctor.comparison.sides import Side
     from proctor.engine.plan import Plan
-    from proctor.records.sample import Sample
-    from proctor.wiring.compare_runs import OpenedRun
     from proctor.wiring.prepare import Evaluation
 
 HOW_TO_COMPARE = "name a run: proctor baseline set main RUN; then: proctor gate RUN --baseline main"
@@ -119,8 +121,6 @@ def _refuse_other_evaluators(
     plan: Plan, baseline: OpenedRun, baseline_sides: Sequence[Side], demand: GateConfig
 ) -> None:
     """Reject evaluators that differ from the baseline's, as the run would record them."""
-    from proctor.comparison.compare import compare
-    from proctor.comparison.gates.decision import require_numbers, require_same_evaluators
     from proctor.engine.redaction import redact_metadata
 
     baseline_run = baseline.report.metadata
@@ -159,8 +159,6 @@ def _refuse_clusters(samples: Iterable[Sample[Any, Any]]) -> None:
 
 def _refuse_other_contents(samples: Iterable[Sample[Any, Any]], baseline: OpenedRun) -> None:
     """Reject samples whose content differs from the baseline's sample with the same id."""
-    from proctor.comparison.contents import content_key
-
     if baseline.report.metadata is not None and baseline.report.metadata.redacted:
         return
     contents = {sample.id: content_key(sample) for sample in samples}

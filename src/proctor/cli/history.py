@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from proctor.cli import options as cli
 from proctor.cli.delete import confirm, list_runs, require_yes, yes_option
 from proctor.cli.filters import explain_no_match, filter_options, parse_filters, select_runs, time_options
-from proctor.cli.options import PATH, CommandGroup, complain, display_name, history_option, json_option
+from proctor.core.clock import SystemClock
 from proctor.errors import ConfigError, UsageError
+from proctor.reports import files as report_files
+from proctor.reports.format import format_count
 
 if TYPE_CHECKING:
     from proctor.history.exchange.read import ImportedRun
@@ -20,26 +23,25 @@ if TYPE_CHECKING:
 
 MAX_RUNS = 10
 
-format_option = click.option(
+format_option = cli.option(
     "--format",
-    "file_format",
+    "Use this file format. Default: by the ending of the file name.",
     type=click.Choice(["jsonl", "csv", "parquet"]),
-    help="Use this file format. Default: by the ending of the file name.",
+    into="file_format",
 )
 
 
-@click.group("history", cls=CommandGroup)
+@click.group("history", cls=cli.CommandGroup)
 def command() -> None:
     """Prune, export and import the runs of the history, and show trends."""
 
 
 @command.command("export")
-@click.argument("file", type=PATH)
+@click.argument("file", type=cli.PATH)
 @click.argument("runs", nargs=-1, metavar="RUN...")
 @format_option
 @filter_options
-@history_option
-@json_option
+@cli.common_options
 def export(
     file: Path, runs: tuple[str, ...], file_format: Any, history: str | None, as_json: bool, **filters: Any
 ) -> None:
@@ -54,12 +56,8 @@ def export(
     install "proctor[parquet]"`.
     """
     from proctor.cli.outputs import EXPORTS, check_file
-    from proctor.core.clock import SystemClock
     from proctor.history.exchange.parts import detect_format
     from proctor.history.exchange.write import export_runs
-    from proctor.records import codec
-    from proctor.reports import files
-    from proctor.reports.format import format_count
     from proctor.wiring.open_history import open_history
 
     file_format = detect_format(file, file_format)
@@ -69,25 +67,22 @@ def export(
     if not runs:
         running = [run for run in selected if store.is_claimed(run.run_id)]
         for run in running:
-            complain(f"skipped: run {run.run_id} ({run.name}) is still running")
+            cli.complain(f"skipped: run {run.run_id} ({run.name}) is still running")
         selected = [run for run in selected if run not in running]
     if not selected:
         raise UsageError("there is no finished run to export", fix="wait until a run has ended")
-    files.write_file(file, export_runs(store, selected, file_format), what="the export")
+    report_files.write_file(file, export_runs(store, selected, file_format), what="the export")
     if as_json:
-        content = {"file": file, "format": file_format, "runs": [run.run_id for run in selected]}
-        click.echo(codec.encode_pretty(content))
+        cli.print_json({"file": file, "format": file_format, "runs": [run.run_id for run in selected]})
     else:
         click.echo(f"wrote {format_count(len(selected), 'run')} to {file}")
 
 
 @command.command("import")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=PATH)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=cli.PATH)
 @format_option
-@click.option("--move-baselines", is_flag=True,
-              help="Move existing baselines to the imported runs that have their names.")  # fmt: skip
-@history_option
-@json_option
+@cli.option("--move-baselines", "Move existing baselines to the imported runs that have their names.")
+@cli.common_options
 def import_(
     files: tuple[Path, ...], file_format: Any, move_baselines: bool, history: str | None, as_json: bool
 ) -> None:
@@ -98,7 +93,6 @@ def import_(
     names another run here does not move, unless you add --move-baselines.
     """
     from proctor.history.exchange.read import import_runs
-    from proctor.records import codec
     from proctor.wiring.open_history import open_history
 
     store = open_history(history)
@@ -109,31 +103,30 @@ def import_(
             if not as_json:
                 _show_imported(run)
     if as_json:
-        click.echo(codec.encode_pretty({"runs": runs}))
+        cli.print_json({"runs": runs})
 
 
 def _show_imported(run: ImportedRun) -> None:
-    description = f"run {run.run_id} ({display_name(run.name)}), {run.results:,} results"
+    description = f"run {run.run_id} ({cli.display_name(run.name)}), {run.results:,} results"
     click.echo(f"imported {description}" if run.new else f"already stored: {description}")
     for name in run.baselines:
         before = f"; before, it was {run.moved[name]}" if name in run.moved else ""
-        click.echo(f"  it is the baseline {display_name(name)}{before}")
+        click.echo(f"  it is the baseline {cli.display_name(name)}{before}")
     for name in run.taken:
-        click.echo(f"  the baseline {display_name(name)} names another run here; --move-baselines moves it")
+        click.echo(
+            f"  the baseline {cli.display_name(name)} names another run here; --move-baselines moves it"
+        )
 
 
 @command.command("info")
-@history_option
-@json_option
+@cli.common_options
 def info(history: str | None, as_json: bool) -> None:
     """Show where the history is and how much it holds."""
-    from proctor.records import codec
-    from proctor.reports.format import format_count
     from proctor.wiring.open_history import open_history
 
     holdings = open_history(history).describe()
     if as_json:
-        click.echo(codec.encode_pretty(holdings))
+        cli.print_json(holdings)
         return
     click.echo(holdings.where)
     if not holdings.schema:
@@ -146,20 +139,16 @@ def info(history: str | None, as_json: bool) -> None:
 
 
 @command.command("prune")
-@click.option("--days", type=click.FloatRange(min=0, min_open=True), metavar="N",
-              help="Keep the runs of the last N days.")  # fmt: skip
-@click.option("--count", "count_", type=click.IntRange(min=1), metavar="N",
-              help="Keep the last N runs of each name.")  # fmt: skip
-@click.option("--cache", is_flag=True,
-              help="Also delete cached outputs: those older than --days, or all without it.")  # fmt: skip
-@click.option("--name", help="Prune only runs with this name.")
-@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
+@cli.option("--days N", "Keep the runs of the last N days.", type=click.FloatRange(min=0, min_open=True))
+@cli.option("--count N", "Keep the last N runs of each name.", type=click.IntRange(min=1))
+@cli.option("--cache", "Also delete cached outputs: those older than --days, or all without it.")
+@cli.option("--name NAME", "Prune only runs with this name.")
+@cli.option("--dry-run", "Show what would be deleted, and delete nothing.")
 @yes_option
-@history_option
-@json_option
+@cli.common_options
 def prune(
     days: float | None,
-    count_: int | None,
+    count: int | None,
     cache: bool,
     name: str | None,
     dry_run: bool,
@@ -175,17 +164,15 @@ def prune(
     proctor history prune --days 30 --count 100 --dry-run
     proctor history prune --cache
     """
-    from proctor.core.clock import SystemClock
-    from proctor.records import codec
     from proctor.records.run import PruneResult, Retention
     from proctor.wiring.open_history import open_history
 
-    if days is None and count_ is None and not cache:
+    if days is None and count is None and not cache:
         raise ConfigError("nothing to prune", fix="add --days N, --count N, or --cache")
     if cache and name is not None:
         raise ConfigError("--cache and --name cannot be combined", fix="leave --name out")
     require_yes(yes or dry_run, as_json)
-    store, retention, now = open_history(history), Retention(days, count_), SystemClock().now()
+    store, retention, now = open_history(history), Retention(days, count), SystemClock().now()
     before = None if days is None else now - timedelta(days=days)
     pruned = store.prune(retention, now=now, name=name, dry_run=True)
     outputs = store.delete_outputs(before=before, dry_run=True) if cache else 0
@@ -200,8 +187,7 @@ def prune(
             outputs = store.delete_outputs(before=before) if cache else 0
     if as_json:
         deleted = [run.run_id for run in pruned.deleted]
-        content = {"dry_run": dry_run, "deleted": deleted, "outputs": outputs, "kept": pruned.exempt}
-        click.echo(codec.encode_pretty(content))
+        cli.print_json({"dry_run": dry_run, "deleted": deleted, "outputs": outputs, "kept": pruned.exempt})
     elif is_declined:
         click.echo("nothing was deleted")
     elif name is not None and not pruned.deleted and not store.runs(limit=1, name=name):
@@ -211,8 +197,6 @@ def prune(
 
 
 def _describe_deletions(runs: Sequence[RunMetadata], outputs: int) -> str:
-    from proctor.reports.format import format_count
-
     parts = []
     if runs:
         more = f", … and {len(runs) - MAX_RUNS} more" if len(runs) > MAX_RUNS else ""
@@ -227,19 +211,17 @@ def _show_pruned(pruned: PruneResult, outputs: int, dry_run: bool) -> None:
     verb = "would delete" if dry_run else "deleted"
     click.echo(f"{verb} {deletions}" if deletions else "nothing to delete")
     for run_id, reason in pruned.exempt.items():
-        click.echo(f"kept although it is old: {run_id} ({display_name(reason)})")
+        click.echo(f"kept although it is old: {run_id} ({cli.display_name(reason)})")
 
 
 @command.command("trend")
 @click.argument("metric")
-@click.option("--name", help="Show only runs with this name.")
-@click.option("--configuration", metavar="NAME", multiple=True,
-              help="Show only this configuration; repeat for more.")  # fmt: skip
+@cli.option("--name NAME", "Show only runs with this name.")
+@cli.option("--configuration NAME", "Show only this configuration; repeat for more.", multiple=True)
 @time_options
-@click.option("--table", is_flag=True, help="Also list the value of every run.")
-@click.option("--svg", metavar="FILE", type=PATH, help="Also draw the trend to this SVG file.")
-@history_option
-@json_option
+@cli.option("--table", "Also list the value of every run.")
+@cli.option("--svg FILE", "Also draw the trend to this SVG file.")
+@cli.common_options
 def trend(
     metric: str,
     name: str | None,
@@ -257,10 +239,7 @@ def trend(
     proctor history trend latency_ms.p95 --since 30d --svg latency.svg
     """
     from proctor.cli.outputs import PICTURE, check_file
-    from proctor.core.clock import SystemClock
     from proctor.history import trends
-    from proctor.records import codec
-    from proctor.reports import files
     from proctor.reports import trend as trend_report
     from proctor.wiring.open_history import open_history
 
@@ -269,10 +248,10 @@ def trend(
     query = {**parse_filters(filters, SystemClock().now()), "name": name}
     series = trends.trend(store, metric, configurations=configuration or None, **query)
     if svg is not None:
-        files.write_file(svg, [trend_report.render_svg(series).encode()], what="the picture")
+        report_files.write_file(svg, [trend_report.render_svg(series).encode()], what="the picture")
         click.echo(f"wrote {svg}", err=as_json)
     if as_json:
-        click.echo(codec.encode_pretty(series))
+        cli.print_json(series)
     elif not series.points:
         click.echo(explain_no_match(store, query))
     else:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from proctor.cli.options import PATH, json_option
+from proctor.cli.options import PATH, json_option, print_json
 from proctor.core import resources
 from proctor.errors import UsageError
 from proctor.records import codec
@@ -38,7 +38,7 @@ def command(folder: Path, as_json: bool) -> None:
         gitignore.write(".proctor/history.db*\n")
     (folder / ".proctor" / SCHEMA_FILE).write_bytes(codec.encode_pretty(build_schema()) + b"\n")
     if as_json:
-        click.echo(codec.encode_pretty({"wrote": [folder / file.name for file in files]}))
+        print_json({"wrote": [folder / file.name for file in files]})
         return
     for file in files:
         click.echo(f"wrote {folder / file.name}")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from proctor.cli.evaluation import open_mailbox
-from proctor.cli.options import display_name, json_option
+from proctor.cli.options import display_name, json_option, option
 
 # A reason may quote the output of a worker's program.
 REASON_WIDTH = 2_000
@@ -15,10 +15,9 @@ REASON_WIDTH = 2_000
 
 @click.command("mailbox")
 @click.argument("address")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", default=20, show_default=True,
-              help="Show at most N dead letters.")  # fmt: skip
-@click.option("--purge", is_flag=True, help="Delete every message; keep the dead letters.")
-@click.option("--remove", is_flag=True, help="Delete every message and every dead letter.")
+@option("--limit N", "Show at most N dead letters.", type=click.IntRange(min=1), default=20)
+@option("--purge", "Delete every message; keep the dead letters.")
+@option("--remove", "Delete every message and every dead letter.")
 @json_option
 def command(address: str, limit: int, purge: bool, remove: bool, as_json: bool) -> int:
     """Show the number of messages in a mailbox and its dead letters, or empty it.

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from proctor.cli.options import TROUBLE, json_option
+from proctor.cli.options import TROUBLE, json_option, option, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 MAX_MODELS = 12
-CHECK_HELP = "List the models of each provider that has a key; exit with 3 if a provider does not answer."
 
 OTHER_ADDRESSES = """\
 Other addresses
@@ -55,7 +54,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 @click.command("models")
 @click.argument("action", type=click.Choice(["list", "pull"]), default="list")
 @click.argument("names", metavar="NAME", nargs=-1)
-@click.option("--check", is_flag=True, help=CHECK_HELP)
+@option("--check", "List the models of each provider that has a key; exit with 3 if one does not answer.")
 @json_option
 def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> int:
     """List the available models, or download the weights of local ones.
@@ -74,12 +73,10 @@ def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> 
     if names:
         raise click.UsageError(f"did you mean `proctor models pull {' '.join(names)}`?")
     from proctor.models import weights
-    from proctor.records import codec
 
     local, providers = _list_local(), _list_providers(check)
     if as_json:
-        content = {"folder": str(weights.folder()), "local": local, "providers": providers}
-        click.echo(codec.encode_pretty(content))
+        print_json({"folder": str(weights.folder()), "local": local, "providers": providers})
     else:
         click.echo(_render(str(weights.folder()), local, providers))
     return TROUBLE if any(provider.error for provider in providers) else 0
@@ -113,7 +110,6 @@ def _render(folder: str, local: Sequence[LocalModel], providers: Sequence[Endpoi
 
 def _pull(names: Sequence[str], as_json: bool) -> int:
     from proctor.models import weights
-    from proctor.records import codec
 
     if not names:
         raise click.UsageError(f"no model named; choose from: {', '.join(weights.KNOWN)}")
@@ -124,7 +120,7 @@ def _pull(names: Sequence[str], as_json: bool) -> int:
         if not as_json:
             click.echo(str(path))
     if as_json:
-        click.echo(codec.encode_pretty({name: weights.path(name) for name in names}))
+        print_json({name: weights.path(name) for name in names})
     return 0
 
 

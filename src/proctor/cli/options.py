@@ -1,18 +1,19 @@
-"""Options that several commands share, and how their values are parsed."""
+"""Options that several commands share, how their values are parsed, and how results are printed."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from proctor.core.yaml_text import load_yaml
-from proctor.errors import ConfigError, Problem, suggest_name
+from proctor.errors import ConfigError, Problem, ProctorError, suggest_name
 from proctor.records.numbers import read_percent
 
 FAILED, USAGE, TROUBLE, INCONCLUSIVE, INTERRUPTED = 1, 2, 3, 4, 130
@@ -22,6 +23,8 @@ BUDGET_FORM = "calls=N, tokens=N or cost=N"
 # The value of --resume without a run id.
 LATEST_UNFINISHED = "the latest unfinished run"
 PATH = click.Path(path_type=Path)
+# The type of an option follows from the placeholder of its value.
+TYPES: dict[str, Any] = {"N": int, "SECONDS": float, "FILE": PATH, "DIR": PATH}
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -38,93 +41,156 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
+def option(declaration: str, help_text: str, **settings: Any) -> Decorator:
+    """Declare an option as its help shows it: "--yes" is a flag, "--limit N" takes an integer.
+
+    `into` is the name of the parameter, if it is not the option's. A default is shown in the help.
+    """
+    words = declaration.split()
+    names = [word for word in words if word.startswith("-")]
+    if metavar := " ".join(words[len(names) :]):
+        settings = {"metavar": metavar, "type": TYPES.get(metavar), **settings}
+    if "type" in settings:
+        settings.setdefault("show_default", settings.get("default") not in (None, ""))
+    else:
+        settings["is_flag"] = True
+    if "into" in settings:
+        names.append(settings.pop("into"))
+    return click.option(*names, help=help_text, **settings)
+
+
 def combine(*options: Decorator) -> Decorator:
     """Return one decorator that adds several options, in their order."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
+        for each in reversed(options):
+            command = each(command)
         return command
 
     return decorate
 
 
-history_option = click.option(
-    "--history",
-    metavar="FILE|URL",
-    help="Use this history: a file or postgresql://…. Default: $PROCTOR_HISTORY, else .proctor/history.db.",
+history_option = option(
+    "--history FILE|URL",
+    "Use this history: a file or postgresql://…. Default: $PROCTOR_HISTORY, else .proctor/history.db.",
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
-output_option = click.option(
-    "--output", metavar="DIR", type=PATH, help="Write report.md and report.json to this folder."
+json_option = option("--json", "Print JSON for programs.", into="as_json")
+output_option = option("--output DIR", "Write report.md and report.json to this folder.")
+common_options = combine(history_option, json_option)
+quiet_option = option("--quiet -q", "Print neither progress nor the report.")
+name_option = option("--name NAME", "Store the run under this name.")
+tag_option = option(
+    "--tag KEY=VALUE", "Store a tag with the run; repeat for more. Example: --tag branch=main.", multiple=True
 )
-quiet_option = click.option("--quiet", "-q", is_flag=True, help="Print neither progress nor the report.")
-name_option = click.option("--name", help="Store the run under this name.")
-tag_option = click.option(
-    "--tag",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Store a tag with the run; repeat for more. Example: --tag branch=main.",
-)
-fail_under_option = click.option(
-    "--fail-under",
-    metavar="[METRIC=]VALUE",
-    multiple=True,
-    help="Exit with 1 if a metric is lower; without METRIC, the strict pass rate. "
+fail_under_option = option(
+    "--fail-under [METRIC=]VALUE",
+    "Exit with 1 if a metric is lower; without METRIC, the strict pass rate. "
     "Example: --fail-under mean_score=0.8.",
-)
-requests_option = click.option(
-    "--requests",
-    metavar="ADDRESS",
-    required=True,
-    help="Use this request mailbox: redis://host:6379/0/NAME or sqs://NAME.",
-)
-budget_option = click.option(
-    "--budget",
-    metavar="calls|tokens|cost=N",
     multiple=True,
-    help="Stop when the models have used N calls, tokens or US dollars. Example: --budget cost=5.",
 )
-canary_option = click.option(
-    "--canary",
-    type=click.IntRange(1),
-    metavar="N",
-    help="On about one of N samples, show judges a bad answer that asks for praise, and warn if "
+# The options of a command that ends with a report.
+report_options = combine(fail_under_option, output_option, quiet_option, common_options)
+requests_option = option(
+    "--requests ADDRESS", "Use this request mailbox: redis://host:6379/0/NAME or sqs://NAME.", required=True
+)
+budget_option = option(
+    "--budget calls|tokens|cost=N",
+    "Stop when the models have used N calls, tokens or US dollars. Example: --budget cost=5.",
+    multiple=True,
+)
+canary_option = option(
+    "--canary N",
+    "On about one of N samples, show judges a bad answer that asks for praise, and warn if "
     "they pass it. Default: off. Example: --canary 10.",
+    type=click.IntRange(1),
 )
-skipped_option = click.option(
+skipped_option = option(
     "--skipped",
+    "Skip a result when one of its checks was skipped, or ignore that check. Default: skip.",
     type=click.Choice(["skip", "ignore"]),
-    help="Skip a result when one of its checks was skipped, or ignore that check. Default: skip.",
 )
 resume_options = combine(
-    click.option("--resume", metavar="[ID]", is_flag=False, flag_value=LATEST_UNFINISHED,
-                 help="Continue a run: run only what is missing. Without ID, the latest unfinished run."),
-    click.option("--allow-changes", is_flag=True,
-                 help="With --resume: continue even if the evaluation has changed."),
-    click.option("--retry-errors", is_flag=True, help="With --resume: run failed samples again."),
-)  # fmt: skip
+    option(
+        "--resume [ID]",
+        "Continue a run: run only what is missing. Without ID, the latest unfinished run.",
+        is_flag=False,
+        flag_value=LATEST_UNFINISHED,
+    ),
+    option("--allow-changes", "With --resume: continue even if the evaluation has changed."),
+    option("--retry-errors", "With --resume: run failed samples again."),
+)
 
 
 def redact_option(default: str | None = None) -> Decorator:
     """Return --redact; pass `default` where no eval file can set it."""
-    return click.option(
+    return option(
         "--redact",
+        "Remove secrets, or secrets and personal data, before anything is stored. Default: secrets.",
         type=click.Choice(["secrets", "personal", "nothing"]),
         default=default,
-        help="Remove secrets, or secrets and personal data, before anything is stored. Default: secrets.",
+        show_default=False,
     )
 
 
 def page_options(noun: str) -> Decorator:
-    """Return --limit and --offset of a list."""
-    from_zero = click.IntRange(min=0)
     return combine(
-        click.option("--limit", type=from_zero, metavar="N", default=20, show_default=True,
-                     help=f"Show at most N {noun}."),
-        click.option("--offset", type=from_zero, metavar="N", default=0, show_default=True,
-                     help=f"Skip the first N {noun}."),
-    )  # fmt: skip
+        option("--limit N", f"Show at most N {noun}.", type=click.IntRange(min=0), default=20),
+        option("--offset N", f"Skip the first N {noun}.", type=click.IntRange(min=0), default=0),
+    )
+
+
+def print_json(content: Any) -> None:
+    from proctor.records import codec
+
+    click.echo(codec.encode_pretty(content))
+
+
+def progress(options: Mapping[str, Any], **settings: Any) -> Any:
+    """Return the progress display of a run; None with --quiet and --json."""
+    from proctor.reports.live import live_display
+
+    return live_display(not (options.get("quiet") or options["as_json"]), **settings)
+
+
+@contextlib.contextmanager
+def redirect_prints(as_json: bool) -> Iterator[None]:
+    """With --json, send what targets and evaluators print to standard error.
+
+    Streams that they replace are restored afterwards.
+    """
+    streams = sys.stdout, sys.stderr
+    try:
+        if as_json:
+            sys.stdout = sys.stderr
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+@contextlib.contextmanager
+def tolerate_closed_pipe() -> Iterator[None]:
+    """Stop printing when the reader closes the pipe (`| head`); the exit code does not change."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_stdout()
+
+
+@contextlib.contextmanager
+def name_options_as_typed() -> Iterator[None]:
+    """In errors of the library, write the options of this command as they are typed: --max-flips."""
+    options = (each for each in click.get_current_context().command.params if isinstance(each, click.Option))
+    typed = {str(each.name): each.opts[0] for each in options}
+    try:
+        yield
+    except ProctorError as error:
+        error.where = typed.get(error.where, error.where)
+        error.what, error.fix = (
+            re.sub(r"`(\w+)`", lambda match: typed.get(match[1], match[0]), text)
+            for text in (error.what, error.fix)
+        )
+        raise
 
 
 def check_resume_options(options: dict[str, Any]) -> None:
@@ -173,18 +239,18 @@ def display_name(name: str) -> str:
     return single_line(name, NAME_WIDTH)
 
 
-def parse_pairs(values: Iterable[str], option: str, expected: str = "key=value") -> dict[str, str]:
+def parse_pairs(values: Iterable[str], option_name: str, expected: str = "key=value") -> dict[str, str]:
     """Parse `key=value` options into a mapping; report all faults at once."""
     parsed: dict[str, str] = {}
     problems = []
-    fix = f"write {option} {expected.partition(',')[0]}"
+    fix = f"write {option_name} {expected.partition(',')[0]}"
     for text in values:
         key, equals, value = text.partition("=")
         is_json = text.lstrip().startswith(("{", "["))
         if is_json or not equals or not key.strip():
-            problems.append(Problem(option, f"expected {expected}, found {text!r}"))
+            problems.append(Problem(option_name, f"expected {expected}, found {text!r}"))
             if is_json:
-                fix = f"write one pair after each {option}, not JSON: {option} {expected}"
+                fix = f"write one pair after each {option_name}, not JSON: {option_name} {expected}"
         parsed[key.strip()] = value
     if problems:
         raise ConfigError("an option is invalid", problems=problems, fix=fix)
@@ -192,11 +258,7 @@ def parse_pairs(values: Iterable[str], option: str, expected: str = "key=value")
 
 
 def parse_value(text: str) -> Any:
-    """Parse a value as YAML does: 3, true, [a, b], or text.
-
-    >>> parse_value("0.5"), parse_value("false"), parse_value("^A.*z$")
-    (0.5, False, '^A.*z$')
-    """
+    """Parse a value as YAML does: 3, true, [a, b], or text."""
     import yaml
 
     try:
@@ -205,12 +267,7 @@ def parse_value(text: str) -> Any:
         return text
 
 
-def parse_share(text: str, option: str) -> float:
-    """Parse a share: 0.8 or 80%.
-
-    >>> parse_share("80%", "--fail-under")
-    0.8
-    """
+def parse_share(text: str, where: str) -> float:
     percent = read_percent(text)
     if percent is not None:
         return percent
@@ -218,7 +275,7 @@ def parse_share(text: str, option: str) -> float:
         return float(text)
     except ValueError:
         raise ConfigError(
-            f"expected a number such as 0.8 or 80%, found {text!r}", where=option, fix="write 0.8 or 80%"
+            f"expected a number such as 0.8 or 80%, found {text!r}", where=where, fix="write 0.8 or 80%"
         ) from None
 
 
@@ -228,12 +285,10 @@ class Share(click.ParamType[float]):
     name = "share"
 
     def __init__(self, low: float, high: float) -> None:
-        self._low = low
-        self._high = high
+        self._low, self._high = low, high
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:  # noqa: ARG002 - click's signature
-        """Parse the share and check its bounds."""
-        share = value if isinstance(value, float) else parse_share(str(value), f"--{param.name}")
+        share = value if isinstance(value, float) else parse_share(str(value), param.opts[0])
         if not self._low <= share <= self._high:
             self.fail(f"{value} is not in the range {self._low:g} to {self._high:g}", param)
         return share

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.options import FAILED, INCONCLUSIVE, TROUBLE, complain, discard_stdout
+from proctor.cli.options import FAILED, INCONCLUSIVE, TROUBLE, complain, print_json, tolerate_closed_pipe
 from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING, find_worst_gap
 from proctor.comparison.gates.thresholds import convert_thresholds, find_shortfalls
-from proctor.records import codec
 from proctor.records.report import EvalReport
 from proctor.records.rubric import read_run_columns
 from proctor.reports.format import escape, format_count
@@ -24,28 +21,21 @@ if TYPE_CHECKING:
 FLIPS_SHOWN = 3
 
 
-def conclude(
-    report: EvalReport,
-    *,
-    thresholds: Mapping[str, float],
-    output: Path | None = None,
-    quiet: bool = False,
-    as_json: bool = False,
-) -> int:
-    """Write and print the report and return the exit code.
+def conclude(report: EvalReport, thresholds: Mapping[str, float], options: Mapping[str, Any]) -> int:
+    """Write and print the report as --output, --quiet and --json say, and return the exit code.
 
     1: a metric is below its threshold. 3: no result has a verdict, as with a wrong key or a server
     that is down. 4: the thresholds are reached, but more than 10% of the values are missing.
     """
+    output = options.get("output")
     below = find_shortfalls(report, thresholds)
     thresholds = convert_thresholds(thresholds, read_run_columns(report.metadata))
     doubts = [] if below else list(_find_doubts(report, thresholds))
     paths = write_reports(report, output, _describe_gate(thresholds, below, doubts)) if output else []
     with tolerate_closed_pipe():
-        if as_json:
-            summary = {**summarize(report), "below_threshold": below, "inconclusive": doubts}
-            click.echo(codec.encode_pretty(summary))
-        elif not quiet:
+        if options.get("as_json"):
+            print_json({**summarize(report), "below_threshold": below, "inconclusive": doubts})
+        elif not options.get("quiet"):
             show_report(report)
             for path in paths:
                 click.echo(f"wrote {path}")
@@ -106,35 +96,9 @@ def compare_configurations(report: EvalReport) -> list[Comparison]:
 
 
 def render_comparisons(comparisons: Sequence[Comparison], *, flips: int = FLIPS_SHOWN) -> str:
-    """Render comparisons as Markdown."""
     from proctor.reports.comparison import render_markdown
 
     return "\n".join(render_markdown(each, flips=flips) for each in comparisons)
-
-
-@contextlib.contextmanager
-def redirect_prints(as_json: bool) -> Iterator[None]:
-    """With --json, send what targets and evaluators print to standard error.
-
-    Streams that they replace are restored afterwards.
-    """
-    streams = sys.stdout, sys.stderr
-    try:
-        if as_json:
-            sys.stdout = sys.stderr
-        yield
-    finally:
-        sys.stdout, sys.stderr = streams
-
-
-@contextlib.contextmanager
-def tolerate_closed_pipe() -> Iterator[None]:
-    """Stop printing when the reader closes the pipe (`| head`); the exit code does not change."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        discard_stdout()
 
 
 def _find_doubts(report: EvalReport, thresholds: Mapping[str, float]) -> Iterator[str]:

@@ -115,7 +115,6 @@ def check_folder(folder: Path, option: str) -> None:
 
 
 def report_paths(folder: Path | None) -> list[Path]:
-    """Return the files that --output writes."""
     return [] if folder is None else [folder / name for name in REPORTS]
 
 
@@ -158,11 +157,7 @@ def refuse_inputs(output: Path | None, inputs: Mapping[str, Path | None]) -> Non
 
 
 def is_within(inner: Path, outer: Path) -> bool:
-    """True if a path is another path or lies in that folder; links and `..` are resolved.
-
-    >>> is_within(Path("logs/../logs/new"), Path("logs")), is_within(Path("logs2"), Path("logs"))
-    (True, False)
-    """
+    """True if a path is another path or lies in that folder; links and `..` are resolved."""
     candidates = (inner.resolve(), *inner.resolve().parents)
     if not outer.exists():
         return outer.resolve() in candidates

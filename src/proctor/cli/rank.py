@@ -6,20 +6,19 @@ from typing import get_args
 
 import click
 
-from proctor.cli.options import history_option, json_option
+from proctor.cli.options import common_options, option, print_json
 from proctor.records.comparison import Order
 
 
 @click.command("rank")
 @click.argument("metric")
 @click.argument("runs", nargs=-1, required=True)
-@click.option(
+@option(
     "--order",
+    "List the lowest value first (asc) or the highest (desc). Default: the best first.",
     type=click.Choice(get_args(Order)),
-    help="List the lowest value first (asc) or the highest (desc). Default: the best first.",
 )
-@history_option
-@json_option
+@common_options
 def command(
     metric: str, runs: tuple[str, ...], order: str | None, history: str | None, as_json: bool
 ) -> None:
@@ -34,12 +33,11 @@ def command(
     proctor rank pass_rate latest
     proctor rank latency_ms.mean main candidate-a candidate-b
     """
-    from proctor.records import codec
     from proctor.reports.comparison import show_ranking
     from proctor.wiring.compare_runs import rank
 
     ranking = rank(metric, runs, history=history, order=order)
     if as_json:
-        click.echo(codec.encode_pretty({"answer": ranking.answer, "ranking": ranking}))
+        print_json({"answer": ranking.answer, "ranking": ranking})
     else:
         show_ranking(ranking)

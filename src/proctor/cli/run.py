@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from proctor.cli import options as cli
 from proctor.cli.evaluation import (
     EVAL_FILE_ENDINGS,
     concurrency_option,
@@ -20,83 +21,43 @@ from proctor.cli.evaluation import (
     subject_options,
     timeout_option,
 )
-from proctor.cli.options import (
-    LATEST_UNFINISHED,
-    budget_option,
-    canary_option,
-    check_resume_options,
-    complain,
-    fail_under_option,
-    history_option,
-    json_option,
-    name_option,
-    output_option,
-    quiet_option,
-    redact_option,
-    resume_options,
-    skipped_option,
-    tag_option,
-)
 
 
 @click.command("run")
 @file_argument
 @dataset_options
 @subject_options
-@name_option
-@click.option(
-    "--baseline", metavar="CONFIGURATION", help="Compare the other configurations of the run with this one."
-)
+@cli.name_option
+@cli.option("--baseline CONFIGURATION", "Compare the other configurations of the run with this one.")
 @timeout_option
 @concurrency_option
 @epochs_option
 @limit_option
-@click.option(
-    "--shuffle",
-    metavar="[SEED]",
+@cli.option(
+    "--shuffle [SEED]",
+    "Run the samples in random order; with --limit, run a random subset. Default seed: 0.",
     is_flag=False,
     flag_value="0",
-    help="Run the samples in random order; with --limit, run a random subset. Default seed: 0.",
 )
 @retries_option
-@click.option(
-    "--max-errors", type=int, metavar="N", help="Stop after N samples whose target or evaluator failed."
-)
-@click.option(
-    "--max-output-bytes",
-    type=int,
-    metavar="N",
-    help="Count an output of more than N bytes as an error. Default: 10000000.",
-)
-@click.option(
+@cli.option("--max-errors N", "Stop after N samples whose target or evaluator failed.")
+@cli.option("--max-output-bytes N", "Count an output of more than N bytes as an error. Default: 10000000.")
+@cli.option(
     "--on-error",
+    "Continue after a failed sample, or stop the run. Default: continue.",
     type=click.Choice(["continue", "raise"]),
-    help="Continue after a failed sample, or stop the run. Default: continue.",
 )
-@tag_option
-@click.option("--cache", is_flag=True, default=None, help="Reuse the outputs of identical earlier calls.")
-@redact_option()
-@skipped_option
-@canary_option
-@budget_option
-@click.option(
-    "--workers",
-    metavar="ADDRESS",
-    help="Let workers run the samples. Example: --workers redis://host:6379/0/evals.",
-)
-@click.option(
-    "--patience",
-    type=float,
-    metavar="SECONDS",
-    help="With --workers: wait this long for any worker. Default: 3600.",
-)
-@click.option("--on", metavar="CLUSTER", help="Run the samples on a cluster: ray, or ray://HOST:PORT.")
-@resume_options
-@fail_under_option
-@output_option
-@quiet_option
-@history_option
-@json_option
+@cli.tag_option
+@cli.option("--cache", "Reuse the outputs of identical earlier calls.", default=None)
+@cli.redact_option()
+@cli.skipped_option
+@cli.canary_option
+@cli.budget_option
+@cli.option("--workers ADDRESS", "Let workers run the samples. Example: --workers redis://host:6379/0/evals.")
+@cli.option("--patience SECONDS", "With --workers: wait this long for any worker. Default: 3600.")
+@cli.option("--on CLUSTER", "Run the samples on a cluster: ray, or ray://HOST:PORT.")
+@cli.resume_options
+@cli.report_options
 def command(file: Path | None, **options: Any) -> int:
     """Evaluate a target on a dataset.
 
@@ -109,11 +70,10 @@ def command(file: Path | None, **options: Any) -> int:
     and report.json. Exit codes: 0 ok, 1 below --fail-under, 2 usage error, 3 other error, 4
     inconclusive: not below --fail-under, but more than 10% of the values are missing.
     """
-    from proctor.cli.outcome import conclude, redirect_prints
+    from proctor.cli.outcome import conclude
     from proctor.cli.outputs import check_reports, refuse_among, report_paths
     from proctor.core import bridge
     from proctor.engine.start import RunControls
-    from proctor.reports.live import live_display
     from proctor.wiring.evaluate import execute
     from proctor.wiring.open_history import open_history
     from proctor.wiring.registry import Registry
@@ -121,31 +81,24 @@ def command(file: Path | None, **options: Any) -> int:
     file, resume = _split_resume(file, options["resume"])
     file, options["shuffle"] = _split_seed(file, options["shuffle"])
     check_reports(options["output"], options["history"])
-    check_resume_options(options)
+    cli.check_resume_options(options)
     registry = Registry.standard()
-    with redirect_prints(options["as_json"]):
+    with cli.redirect_prints(options["as_json"]):
         loaded = load_evaluation(file, options, registry)
     evaluation = loaded.evaluation
     refuse_among(evaluation.dataset, report_paths(options["output"]))
-    is_quiet = options["quiet"] or options["as_json"]
-    with redirect_prints(options["as_json"]), _open_backend(loaded, file, options) as backend:
+    with cli.redirect_prints(options["as_json"]), _open_backend(loaded, file, options) as backend:
         controls = RunControls(
-            watch=live_display(not is_quiet),
+            watch=cli.progress(options),
             allow_changes=options["allow_changes"],
             retry_errors=options["retry_errors"],
             place=backend,
         )
         history = open_history(options["history"])
         report = bridge.run(execute(evaluation, history, controls, resume_from=resume, registry=registry))
-    if not is_quiet:
+    if not (options["quiet"] or options["as_json"]):
         _show_detected_format(evaluation.dataset, report)
-    return conclude(
-        report,
-        thresholds=evaluation.fail_under,
-        output=options["output"],
-        quiet=options["quiet"],
-        as_json=options["as_json"],
-    )
+    return conclude(report, evaluation.fail_under, options)
 
 
 def _show_detected_format(dataset: Any, report: Any) -> None:
@@ -153,7 +106,7 @@ def _show_detected_format(dataset: Any, report: Any) -> None:
 
     info = report.metadata.dataset
     if detected := describe_detected(dataset, info):
-        complain(f"{info.name} is read as {detected}; --format selects another format", "dataset: ")
+        cli.complain(f"{info.name} is read as {detected}; --format selects another format", "dataset: ")
 
 
 def _open_backend(loaded: Any, file: Path | None, options: dict[str, Any]) -> Any:
@@ -163,7 +116,7 @@ def _open_backend(loaded: Any, file: Path | None, options: dict[str, Any]) -> An
         refuse_memory(options["workers"])
         ignored = [f"--{name}" for name in ("timeout", "concurrency", "retries") if options[name] is not None]
         if ignored:
-            complain(f"ignored with --workers: {', '.join(ignored)}; set them on `proctor worker`")
+            cli.complain(f"ignored with --workers: {', '.join(ignored)}; set them on `proctor worker`")
     return backends.open_backend(
         loaded.evaluation,
         workers=options["workers"],
@@ -176,7 +129,7 @@ def _open_backend(loaded: Any, file: Path | None, options: dict[str, Any]) -> An
 
 def _split_resume(file: Path | None, resume: str | None) -> tuple[Path | None, str | bool]:
     """Read `--resume eval.yaml` as the eval file, not as a run id."""
-    if resume is None or resume == LATEST_UNFINISHED:
+    if resume is None or resume == cli.LATEST_UNFINISHED:
         return file, resume is not None
     if file is None and resume.endswith(EVAL_FILE_ENDINGS):
         return Path(resume), True

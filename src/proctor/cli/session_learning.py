@@ -7,21 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.judge_options import is_silent, judge_options, judge_settings, replace_resume_fix
-from proctor.cli.options import (
-    INTERRUPTED,
-    PATH,
-    Share,
-    budget_option,
-    complain,
-    display_name,
-    history_option,
-    json_option,
-    parse_budget,
-    quiet_option,
-    redact_option,
-)
+from proctor.cli import options as cli
+from proctor.cli.session_scoring import judge_options, judge_settings, replace_resume_fix
 from proctor.errors import ConfigError, RunInterrupted
+from proctor.reports.format import format_count
 
 if TYPE_CHECKING:
     from proctor.records.rubric import RubricSet
@@ -30,30 +19,30 @@ if TYPE_CHECKING:
 
 
 @click.command("learn")
-@click.option("--manifest", type=PATH, required=True, metavar="FILE",
-              help="Learn from the sessions of this JSON or YAML file: [{path, score}, …].")  # fmt: skip
-@click.option("--model", required=True, metavar="MODEL",
-              help="Let this model propose the rubrics. Example: openai:gpt-4o.")  # fmt: skip
+@cli.option(
+    "--manifest FILE", "Learn from the sessions of this JSON or YAML file: [{path, score}, …].", required=True
+)
+@cli.option("--model MODEL", "Let this model propose the rubrics. Example: openai:gpt-4o.", required=True)
 @judge_options("Score the held-out sessions with this model. Default: the model of --model.")
-@click.option("--output", type=PATH, required=True, metavar="FILE",
-              help="Write the rubrics to this .json file.")  # fmt: skip
-@click.option("--overwrite", is_flag=True, help="Replace an existing rubric file.")
-@click.option("--held-out", type=Share(0, 0.9), default=0.3, show_default=True,
-              help="Check the rubrics on this share of the sessions. Example: 30%.")  # fmt: skip
-@click.option("--most", type=click.IntRange(1), metavar="N", default=6, show_default=True,
-              help="Keep at most N rubrics.")  # fmt: skip
-@click.option("--rounds", type=click.IntRange(1), metavar="N", default=5, show_default=True,
-              help="Propose rubrics N times, each time from other sessions.")  # fmt: skip
-@click.option("--embedder", metavar="ADDRESS",
-              help="Find near-duplicate rubrics with this embedder. Example: local:minilm.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True,
-              help="Select the sessions with this random seed.")  # fmt: skip
-@click.option("--resume", is_flag=True, help="Skip the proposals: check the rubrics that --output holds.")
-@redact_option("secrets")
-@quiet_option
-@budget_option
-@history_option
-@json_option
+@cli.option("--output FILE", "Write the rubrics to this .json file.", required=True)
+@cli.option("--overwrite", "Replace an existing rubric file.")
+@cli.option(
+    "--held-out",
+    "Check the rubrics on this share of the sessions. Example: 30%.",
+    type=cli.Share(0, 0.9),
+    default=0.3,
+)
+@cli.option("--most N", "Keep at most N rubrics.", type=click.IntRange(1), default=6)
+@cli.option(
+    "--rounds N", "Propose rubrics N times, each time from other sessions.", type=click.IntRange(1), default=5
+)
+@cli.option("--embedder ADDRESS", "Find near-duplicate rubrics with this embedder. Example: local:minilm.")
+@cli.option("--seed N", "Select the sessions with this random seed.", default=0)
+@cli.option("--resume", "Skip the proposals: check the rubrics that --output holds.")
+@cli.redact_option("secrets")
+@cli.quiet_option
+@cli.budget_option
+@cli.common_options
 def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     """Learn rubrics from sessions with known scores, and check them on held-out sessions.
 
@@ -64,10 +53,8 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     sessions it proves nothing, and the command says so. The rubrics are written before the check:
     after an interruption, continue with --resume.
     """
-    from proctor.cli.outcome import redirect_prints
     from proctor.evaluators.rubric_files import load_rubrics
     from proctor.records import codec
-    from proctor.reports.format import format_count
     from proctor.reports.rubric_files import write_json
 
     _check_output(output, manifest, options["history"], overwrite=overwrite or options["resume"])
@@ -81,7 +68,7 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
         nonlocal is_saved
         is_saved = True
         write_json(output, codec.plain(rubrics))
-        if not is_silent(options):
+        if not (options["quiet"] or options["as_json"]):
             learned = rubrics.metadata["learned"]
             click.echo(
                 f"{format_count(len(rubrics), 'rubric')} proposed from "
@@ -91,16 +78,16 @@ def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
             )
 
     try:
-        with redirect_prints(options["as_json"]), replace_resume_fix(describe_resume):
+        with cli.redirect_prints(options["as_json"]), replace_resume_fix(describe_resume):
             known, warnings = _read_manifest(manifest, output)
             learned = _learn(known, options, proposed, save)
     except RunInterrupted:
         click.echo(f"interrupted: the rubrics are in {output}; add --resume to continue", err=True)
-        return INTERRUPTED
+        return cli.INTERRUPTED
     write_json(output, codec.plain(learned.rubrics))
     learned = learned._replace(notes=(*warnings, *learned.notes))
     for note in learned.notes:
-        complain(note)
+        cli.complain(note)
     _show_learned(learned, output, options)
     return 0
 
@@ -146,12 +133,11 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
     from proctor.core import bridge
     from proctor.engine.start import RunControls
     from proctor.records.rubric import DEFAULT_SCALE
-    from proctor.reports.live import live_display
     from proctor.wiring.open_history import open_history
     from proctor.wiring.scoring.learning import learn_rubrics
     from proctor.wiring.scoring.manifest import Scoring
 
-    display = live_display(not is_silent(options), outcomes=lambda _: [])
+    display = cli.progress(options, outcomes=lambda _: [])
     learned: Learned = bridge.run(
         learn_rubrics(
             known,
@@ -161,15 +147,11 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
             controls=RunControls(watch=display),
             scoring=Scoring(
                 max_concurrent=options["max_concurrent"],
-                budget=parse_budget(options["budget"]),
+                budget=cli.parse_budget(options["budget"]),
                 judged=judge_settings(options),
                 redact=options["redact"],
             ),
-            most=options["most"],
-            rounds=options["rounds"],
-            held_out=options["held_out"],
-            seed=options["seed"],
-            embedder=options["embedder"],
+            **{name: options[name] for name in ("most", "rounds", "held_out", "seed", "embedder")},
             scale=options["scale"] or DEFAULT_SCALE,
             proposed=proposed,
             save=save,
@@ -179,18 +161,15 @@ def _learn(known: list[ScoredSession], options: dict[str, Any], proposed: Any, s
 
 
 def _show_learned(learned: Learned, output: Path, options: dict[str, Any]) -> None:
-    from proctor.cli.outcome import tolerate_closed_pipe
-    from proctor.records import codec
     from proctor.reports.rubrics import describe_judge_usage
 
-    with tolerate_closed_pipe():
+    with cli.tolerate_closed_pipe():
         if options["as_json"]:
-            content = {**learned._asdict(), "asked": learned.asked.content(), "output": str(output)}
-            click.echo(codec.encode_pretty(content))
+            cli.print_json({**learned._asdict(), "asked": learned.asked.content(), "output": str(output)})
         elif not options["quiet"]:
             for rubric in learned.rubrics:
                 agreement = _describe_agreement(learned.by_rubric[rubric.id])
-                click.echo(f"{display_name(rubric.name)}: {agreement}")
+                click.echo(f"{cli.display_name(rubric.name)}: {agreement}")
             click.echo(f"total: {_describe_agreement(learned.total)}")
             if usage := describe_judge_usage(learned.asked):
                 click.echo(f"models: {usage}")
@@ -200,8 +179,6 @@ def _show_learned(learned: Learned, output: Path, options: dict[str, Any]) -> No
 
 
 def _describe_agreement(agreement: Agreement) -> str:
-    from proctor.reports.format import format_count
-
     sessions = format_count(agreement.n, "held-out session")
     if agreement.tau is None:
         return f"{agreement.verdict} ({sessions})"

@@ -3,72 +3,116 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.judge_options import (
-    choose_judge,
-    is_silent,
-    judge_options,
-    judge_settings,
-    refuse_other_scale,
-    replace_resume_fix,
-)
-from proctor.cli.options import (
-    INTERRUPTED,
-    LATEST_UNFINISHED,
-    PATH,
-    TROUBLE,
-    budget_option,
-    canary_option,
-    check_resume_options,
-    combine,
-    complain,
-    display_name,
-    history_option,
-    json_option,
-    name_option,
-    parse_budget,
-    quiet_option,
-    redact_option,
-    resume_options,
-)
-from proctor.errors import ConfigError, RunInterrupted
+from proctor.cli import options as cli
+from proctor.cli.evaluation import pattern_option
+from proctor.errors import ConfigError, Problem, ProctorError, RunInterrupted
+from proctor.reports.format import format_count
 
 if TYPE_CHECKING:
     from proctor.engine.start import RunControls
     from proctor.ports import RunView
     from proctor.records.report import EvalReport
+    from proctor.records.rubric import RubricSet
     from proctor.records.sample import Sample
     from proctor.reports.rubric_files import FileNames, ResultFiles
     from proctor.wiring.prepare import Evaluation
 
-scoring_options = combine(
-    click.option("--rubrics", required=True, metavar="FILE",
-                 help='Score with the rubrics of this file, or "starter" for the built-in ones.'),
+JUDGE_VARIABLE = "PROCTOR_JUDGE"
+JUDGE_HELP = f"Score with this model, written provider:model. Default: ${JUDGE_VARIABLE}."
+RESUME = "resume the run"
+
+
+def judge_options(judge_help: str = JUDGE_HELP) -> cli.Decorator:
+    return cli.combine(
+        cli.option("--judge MODEL", judge_help),
+        cli.option(
+            "--scale LOW HIGH",
+            "Score on this scale if the rubrics name none. Default: 1 5.",
+            type=float,
+            nargs=2,
+            callback=_check_scale,
+        ),
+        cli.option("--llm-temperature T", "Call the judge with this temperature.", default=0.1),
+        cli.option("--llm-max-tokens N", "Limit each answer of the judge to N tokens.", default=1024),
+        cli.option("--timeout SECONDS", "Stop scoring a rubric after this time.", default=60.0),
+        cli.option(
+            "--max-concurrent N",
+            "Run up to N judge calls concurrently, over all sessions and rubrics.",
+            type=click.IntRange(1),
+            default=10,
+        ),
+    )
+
+
+def _check_scale(_context: Any, _option: Any, scale: tuple[float, float] | None) -> Any:
+    if scale and not scale[0] < scale[1]:
+        low, high = sorted(scale)
+        fix = f"--scale {low:g} {high:g}" if low < high else "--scale 1 5"
+        raise ConfigError("the lowest score comes first", where="--scale", fix=fix)
+    return scale
+
+
+def judge_settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings for calls of the judge; report all faults at once."""
+    problems = list(_find_problems(options))
+    if problems:
+        raise ConfigError("some options are invalid", problems=problems)
+    settings = {
+        "temperature": options["llm_temperature"],
+        "max_tokens": options["llm_max_tokens"],
+        "timeout": options["timeout"],
+    }
+    return {**settings, "scale": options["scale"]} if options["scale"] else settings
+
+
+def _find_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
+    for name, least, expected in (
+        ("--llm-temperature", 0.0, "a number from 0 up"),
+        ("--llm-max-tokens", 1.0, "a whole number from 1 up"),
+        ("--timeout", math.ulp(0.0), "seconds, more than 0"),
+    ):
+        value = options[name.strip("-").replace("-", "_")]
+        if not least <= value < math.inf:
+            yield Problem(name, f"expected {expected}, found {value:g}")
+
+
+id_option = cli.option("--id ID", "Select a session if there are several.", into="session_id")
+log_format_option = cli.option(
+    "--format NAME", "Read the logs in this format, such as otlp. Default: detected.", into="form"
+)
+scoring_options = cli.combine(
+    cli.option(
+        "--rubrics FILE",
+        'Score with the rubrics of this file, or "starter" for the built-in ones.',
+        type=str,
+        required=True,
+    ),
     judge_options(),
-    click.option("--template", type=PATH, metavar="FILE", help="Use your own judge prompt template."),
-    click.option("--format", "form", metavar="NAME",
-                 help="Read the logs in this format, such as claude-code. Default: detected."),
-    click.option("--fresh", is_flag=True, help="Call the judge again for scores that earlier runs stored."),
-    name_option,
-    redact_option("secrets"),
-    canary_option,
-    quiet_option,
-    budget_option,
-    history_option,
-    json_option,
-)  # fmt: skip
+    cli.option("--template FILE", "Use your own judge prompt template."),
+    log_format_option,
+    cli.option("--fresh", "Call the judge again for scores that earlier runs stored."),
+    cli.name_option,
+    cli.redact_option("secrets"),
+    cli.canary_option,
+    cli.quiet_option,
+    cli.budget_option,
+    cli.common_options,
+)
 
 
 @click.command("evaluate")
-@click.option("--session", type=PATH, required=True, metavar="FILE", help="Score the session in this file.")
-@click.option("--id", "session_id", metavar="ID", help="Select a session if the file holds several.")
-@click.option("--output", type=PATH, metavar="FILE", help="Write the result to this JSON file.")
+@cli.option("--session FILE", "Score the session in this file.", required=True)
+@id_option
+@cli.option("--output FILE", "Write the result to this JSON file.")
 @scoring_options
 def evaluate(session: Path, session_id: str | None, output: Path | None, **options: Any) -> int:
     """Score one recorded session with rubrics.
@@ -80,7 +124,6 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
     """
     from proctor.datasets.sessions import SessionDataset
     from proctor.records.rubric import read_run_columns
-    from proctor.reports.live import live_display
     from proctor.reports.rubric_files import add_run_details, add_source_path, write_json
     from proctor.reports.rubrics import session_result
     from proctor.wiring.open_history import load_report, open_history
@@ -88,7 +131,7 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
     _check_output(output, session, options)
     dataset = SessionDataset.one(session, session_id, options["form"])
     evaluation = _build_evaluation(dataset, options, session.stem)
-    display = live_display(not is_silent(options), outcomes=lambda _: [])
+    display = cli.progress(options, outcomes=lambda _: [])
     is_interrupted = False
     try:
         with replace_resume_fix(lambda: "repeat the command"):
@@ -98,27 +141,24 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
         report = load_report(open_history(options["history"]), stopped.run_id)
         if not len(report.results):
             click.echo("interrupted: answers are stored; repeat the command to continue", err=True)
-            return INTERRUPTED
+            return cli.INTERRUPTED
     content = session_result(report.results[0], read_run_columns(report.metadata))
     result = add_run_details(add_source_path(content, session), report)
     if output is not None:
         write_json(output, result)
     _show_outcome(report, options, result, "" if output is None else f"wrote {output}")
     if is_interrupted:
-        return INTERRUPTED
-    return 0 if result["summary"]["rubrics_evaluated"] else TROUBLE
+        return cli.INTERRUPTED
+    return 0 if result["summary"]["rubrics_evaluated"] else cli.TROUBLE
 
 
 @click.command("evaluate-batch")
-@click.option("--sessions-dir", type=PATH, required=True, metavar="DIR",
-              help="Score the sessions in this folder.")  # fmt: skip
-@click.option("--output-dir", type=PATH, required=True, metavar="DIR",
-              help="Write the results to this folder.")  # fmt: skip
-@click.option("--pattern", metavar="GLOB", help='Read only these files. Example: "*.jsonl".')
-@click.option("--parallel", type=click.IntRange(1), metavar="N", default=5, show_default=True,
-              help="Score up to N sessions concurrently.")  # fmt: skip
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Score only the first N sessions.")
-@resume_options
+@cli.option("--sessions-dir DIR", "Score the sessions in this folder.", required=True)
+@cli.option("--output-dir DIR", "Write the results to this folder.", required=True)
+@pattern_option
+@cli.option("--parallel N", "Score up to N sessions concurrently.", type=click.IntRange(1), default=5)
+@cli.option("--limit N", "Score only the first N sessions.", type=click.IntRange(1))
+@cli.resume_options
 @scoring_options
 def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
     """Score all recorded sessions of a folder with rubrics.
@@ -128,8 +168,6 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
 
     Writes NAME_result.json after each session, and summary.json at the end.
     """
-    from proctor.reports.format import format_count
-    from proctor.reports.live import live_display
     from proctor.reports.rubric_files import SUMMARY_FILE, FileNames, ResultFiles
     from proctor.wiring.scoring.manifest import ObservedSessions, rubric_columns
 
@@ -139,18 +177,49 @@ def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
     _refuse_existing_files(output_dir, dataset, names)
     evaluation = _build_evaluation(dataset, options, sessions_dir.resolve().name)
     files = ResultFiles(output_dir, rubric_columns(evaluation), names, sessions_dir)
-    display = live_display(not is_silent(options), outcomes=files.describe_progress)
+    display = cli.progress(options, outcomes=files.describe_progress)
 
     def watch(view: RunView) -> AbstractContextManager[object]:
         files.set_run(view)
         return contextlib.nullcontext() if display is None else display(view)
 
-    report = _run(evaluation, options, _build_controls(options, watch=watch, heard=files.heard))
+    report = _run(evaluation, options, _build_controls(options, watch=watch, heard=files.add_result))
     summary = files.finish(report)
     message = f"wrote {output_dir / SUMMARY_FILE} and {format_count(len(files), 'result')}"
     _show_outcome(report, options, summary, message)
     _warn_of_other_runs(files, output_dir)
-    return 0 if summary["details"]["sessions_scored"] else TROUBLE
+    return 0 if summary["details"]["sessions_scored"] else cli.TROUBLE
+
+
+@contextlib.contextmanager
+def replace_resume_fix(describe: Callable[[], str]) -> Iterator[None]:
+    """Replace "resume the run" in the fix of an error, for commands that resume in another way."""
+    try:
+        yield
+    except ProctorError as stopped:
+        stopped.fix = stopped.fix.replace(RESUME, describe())
+        raise
+
+
+def refuse_other_scale(rubrics: RubricSet, scale: tuple[float, float] | None) -> None:
+    """Reject --scale when the rubric file names another scale: its criteria are written for that."""
+    if scale and rubrics.scale is not None and tuple(rubrics.scale) != tuple(scale):
+        low, high = rubrics.scale
+        raise ConfigError(
+            f"the rubrics are written for a scale from {low:g} to {high:g}",
+            where="--scale",
+            fix="leave it out, or change `scale` and the criteria in a copy of the file",
+        )
+
+
+def choose_judge(option: str | None) -> str:
+    model = option or os.environ.get(JUDGE_VARIABLE)
+    if not model:
+        raise ConfigError(
+            "no judge is named",
+            fix=f"add --judge provider:model, or set {JUDGE_VARIABLE}; `proctor models` lists models",
+        )
+    return model
 
 
 def _check_output(output: Path | None, session: Path, options: dict[str, Any]) -> None:
@@ -193,14 +262,12 @@ def _refuse_existing_files(output_dir: Path, sessions: Iterable[Sample[Any, Any]
 
 
 def _warn_of_other_runs(files: ResultFiles, output_dir: Path) -> None:
-    from proctor.reports.format import format_count
-
     for run_id in files.overwritten_runs():
-        complain(
+        cli.complain(
             f"overwrote results of run {run_id} in {output_dir}; `proctor show {run_id}` still shows them"
         )
     if foreign := files.foreign_files():
-        complain(
+        cli.complain(
             f"{output_dir} also holds {format_count(len(foreign), 'result')} of other runs, such as "
             f"{foreign[0]}: move them, or write to a separate folder"
         )
@@ -208,8 +275,8 @@ def _warn_of_other_runs(files: ResultFiles, output_dir: Path) -> None:
 
 @click.command("rubrics")
 @click.argument("file", required=False)
-@click.option("--text", "as_text", is_flag=True, help="Print the content of the file.")
-@json_option
+@cli.option("--text", "Print the content of the file.", into="as_text")
+@cli.json_option
 def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
     """Check a rubric file and list its rubrics; without FILE, list the built-in ones.
 
@@ -218,22 +285,21 @@ def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
     proctor sessions rubrics --text > mine.yaml
     """
     from proctor.evaluators.rubric_files import STARTER, load_rubrics, read_rubric_text
-    from proctor.records import codec
     from proctor.records.rubric import DEFAULT_SCALE, describe_unknown_keys, find_scale
 
     rubric_set = load_rubrics(file or STARTER)
     for record in (rubric_set, *rubric_set):
         if warning := describe_unknown_keys(record):
-            complain(f"warning: {warning}")
+            cli.complain(f"warning: {warning}")
     if as_text:
         click.echo(read_rubric_text(file or STARTER), nl=False)
     elif as_json:
-        click.echo(codec.encode_pretty(rubric_set))
+        cli.print_json(rubric_set)
     else:
         for rubric in rubric_set:
             low, high = find_scale(rubric, rubric_set.scale or DEFAULT_SCALE)
             weight = f"weight {rubric.weight:g}, scale {low:g} to {high:g}"
-            click.echo(f"{display_name(rubric.id)}: {display_name(rubric.name)} ({weight})")
+            click.echo(f"{cli.display_name(rubric.id)}: {cli.display_name(rubric.name)} ({weight})")
 
 
 def _build_evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evaluation:
@@ -243,12 +309,12 @@ def _build_evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evalu
 
     rubric_set = load_rubrics(options["rubrics"])
     if warning := describe_unknown_keys(rubric_set):
-        complain(f"warning: {warning}")
+        cli.complain(f"warning: {warning}")
     refuse_other_scale(rubric_set, options["scale"])
     scoring = Scoring(
         parallel=options.get("parallel", 1),
         max_concurrent=options["max_concurrent"],
-        budget=parse_budget(options["budget"]),
+        budget=cli.parse_budget(options["budget"]),
         limit=options.get("limit"),
         judged={"template": options["template"], **judge_settings(options)},
         redact=options["redact"],
@@ -261,7 +327,7 @@ def _build_evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evalu
 def _build_controls(options: dict[str, Any], **callbacks: Any) -> RunControls:
     from proctor.engine.start import RunControls
 
-    check_resume_options(options)
+    cli.check_resume_options(options)
     return RunControls(
         allow_changes=bool(options.get("allow_changes")),
         retry_errors=bool(options.get("retry_errors")),
@@ -271,30 +337,27 @@ def _build_controls(options: dict[str, Any], **callbacks: Any) -> RunControls:
 
 
 def _run(evaluation: Evaluation, options: dict[str, Any], controls: RunControls) -> EvalReport:
-    from proctor.cli.outcome import redirect_prints
     from proctor.core import bridge
     from proctor.wiring.evaluate import execute
     from proctor.wiring.open_history import open_history
 
     resume = options.get("resume")
-    with redirect_prints(options["as_json"]):
+    with cli.redirect_prints(options["as_json"]):
         history = open_history(options["history"])
-        resume_from = True if resume == LATEST_UNFINISHED else resume or False
+        resume_from = True if resume == cli.LATEST_UNFINISHED else resume or False
         return bridge.run(execute(evaluation, history, controls, resume_from=resume_from))
 
 
 def _show_outcome(report: EvalReport, options: dict[str, Any], content: Any, message: str) -> None:
     """Print the scores and their cost; print warnings even with --quiet."""
-    from proctor.cli.outcome import tolerate_closed_pipe
-    from proctor.records import codec
     from proctor.reports.rubrics import describe_scores, general_warnings
 
-    with tolerate_closed_pipe():
+    with cli.tolerate_closed_pipe():
         if options["as_json"]:
-            click.echo(codec.encode_pretty(content))
+            cli.print_json(content)
         elif not options["quiet"]:
             click.echo(describe_scores(report, content))
             if message:
                 click.echo(message)
     for warning in general_warnings(report):
-        complain(f"warning: {warning}")
+        cli.complain(f"warning: {warning}")

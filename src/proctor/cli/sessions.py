@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.options import PATH, CommandGroup, combine, complain, json_option
+from proctor.cli.evaluation import pattern_option
+from proctor.cli.options import PATH, CommandGroup, combine, complain, json_option, print_json
 from proctor.cli.session_learning import learn
-from proctor.cli.session_scoring import evaluate, evaluate_batch, rubrics
+from proctor.cli.session_scoring import evaluate, evaluate_batch, id_option, log_format_option, rubrics
+from proctor.reports.format import format_count, single_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,12 +22,7 @@ if TYPE_CHECKING:
 MAX_PROBLEMS = 20
 ID_WIDTH, INPUT_WIDTH, SOURCE_WIDTH = 80, 60, 300
 
-source_options = combine(
-    click.argument("path", type=PATH),
-    click.option("--format", "form", metavar="NAME",
-                 help="Read the logs in this format, such as otlp. Default: detected."),
-    click.option("--pattern", metavar="GLOB", help='Read only these files of a folder. Example: "*.jsonl".'),
-)  # fmt: skip
+source_options = combine(click.argument("path", type=PATH), log_format_option, pattern_option)
 
 
 @click.group("sessions", cls=CommandGroup)
@@ -35,7 +32,7 @@ def command() -> None:
 
 @command.command("show")
 @source_options
-@click.option("--id", "session_id", metavar="ID", help="Select a session if there are several.")
+@id_option
 @json_option
 def show(path: Path, session_id: str | None, form: str | None, pattern: str | None, as_json: bool) -> None:
     """Show a recorded session as a transcript.
@@ -46,7 +43,6 @@ def show(path: Path, session_id: str | None, form: str | None, pattern: str | No
     """
     from proctor.datasets.sessions import select_session
     from proctor.records import codec
-    from proctor.reports.format import single_line
     from proctor.reports.transcript import render_transcript
     from proctor.sessions.importers.session_files import SessionFiles
 
@@ -55,7 +51,7 @@ def show(path: Path, session_id: str | None, form: str | None, pattern: str | No
     _show_problems(files)
     if as_json:
         details = {"id": name, "session_id": session.id, "problems": list(map(str, files.problems))}
-        click.echo(codec.encode_pretty({**codec.plain(session), **details}))
+        print_json({**codec.plain(session), **details})
         return
     for label, value in _describe_session(name, session):
         click.echo(f"{label}: {single_line(value, SOURCE_WIDTH)}")
@@ -76,8 +72,6 @@ def list_(path: Path, form: str | None, pattern: str | None, as_json: bool) -> N
     `sessions show`, `sessions evaluate` and runs use the same ids.
     """
     from proctor.datasets.sessions import name_sessions_uniquely
-    from proctor.records import codec
-    from proctor.reports.format import format_count
     from proctor.sessions.importers.session_files import SessionFiles
 
     files = SessionFiles(path, form, pattern=pattern)
@@ -93,7 +87,7 @@ def list_(path: Path, form: str | None, pattern: str | None, as_json: bool) -> N
     _show_problems(files)
     if as_json:
         content = {"sessions": rows, "files": files.files, "damaged": files.problem_count}
-        click.echo(codec.encode_pretty({**content, "problems": list(map(str, files.problems))}))
+        print_json({**content, "problems": list(map(str, files.problems))})
         return
     click.echo(f"{format_count(number, 'session')} in {format_count(files.files, 'file')}")
 
@@ -103,13 +97,11 @@ for _subcommand in (evaluate, evaluate_batch, rubrics, learn):
 
 
 def _render_row(row: Mapping[str, Any]) -> Iterator[str]:
-    from proctor.reports.format import format_count, single_line
-
     counts = [format_count(row["messages"], "message"), format_count(row["tool_calls"], "tool call")]
     if row["tokens"] is not None:
         counts.append(format_count(row["tokens"], "token"))
     if unknown := sum(row["passed_over"].values()):
-        counts.append(f"{format_count(unknown, 'unknown part')}")
+        counts.append(format_count(unknown, "unknown part"))
     yield f"{single_line(row['id'], ID_WIDTH)}  {row['format']}  {', '.join(counts)}"
     yield f"    {single_line(row['source'], SOURCE_WIDTH)}"
     if row["input"] is not None:
@@ -117,7 +109,6 @@ def _render_row(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _describe_session(name: str, session: ImportedSession) -> Iterator[tuple[str, Any]]:
-    """Yield the lines above a transcript."""
     yield "session", name
     if name != session.id:
         yield "recorded as", session.id

@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
-from proctor.cli.options import history_option, json_option, output_option, page_options
+from proctor.cli import options as cli
 from proctor.errors import ConfigError
 from proctor.records.trial import Outcome
 
 
 @click.command("show")
 @click.argument("run", default="latest")
-@click.option("--sample", metavar="ID", help="Show everything about this sample.")
-@click.option(
-    "--session", is_flag=True, help="With --sample or --outcome: also show the messages of models and tools."
-)
-@click.option("--outcome", type=click.Choice(get_args(Outcome)), help="List only results with this outcome.")
-@click.option(
-    "--evaluator", metavar="NAME", help="Apply --outcome to this evaluator alone. Default outcome: failed."
-)
-@click.option("--configuration", metavar="NAME", help="List only results of this configuration.")
-@page_options("results")
-@output_option
-@history_option
-@json_option
-def command(
-    run: str,
-    sample: str | None,
-    session: bool,
-    outcome: Outcome | None,
-    evaluator: str | None,
-    configuration: str | None,
-    limit: int,
-    offset: int,
-    output: Path | None,
-    history: str | None,
-    as_json: bool,
-) -> None:
+@cli.option("--sample ID", "Show everything about this sample.")
+@cli.option("--session", "With --sample or --outcome: also show the messages of models and tools.")
+@cli.option("--outcome", "List only results with this outcome.", type=click.Choice(get_args(Outcome)))
+@cli.option("--evaluator NAME", "Apply --outcome to this evaluator alone. Default outcome: failed.")
+@cli.option("--configuration NAME", "List only results of this configuration.")
+@cli.page_options("results")
+@cli.output_option
+@cli.common_options
+def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
     """Show a run. RUN is an id, the start of an id, a name, or "latest" (the default).
 
     \b
@@ -49,35 +31,28 @@ def command(
     """
     from proctor.cli.outcome import show_report, summarize, write_reports
     from proctor.cli.outputs import check_reports
-    from proctor.records import codec
     from proctor.reports.listing import show_results
     from proctor.wiring.open_history import load_report, open_history, select_results
 
-    check_reports(output, history)
-    report = load_report(open_history(history), run)
-    if output:
-        for path in write_reports(report, output):
+    check_reports(options["output"], options["history"])
+    report = load_report(open_history(options["history"]), run)
+    if options["output"]:
+        for path in write_reports(report, options["output"]):
             click.echo(f"wrote {path}", err=as_json)
-    if session and sample is None and outcome is None:
+    names = ("sample", "outcome", "evaluator", "configuration")
+    selection = {name: options[name] for name in names if options[name] is not None}
+    if session and not ("sample" in selection or "outcome" in selection):
         raise ConfigError("--session needs --sample or --outcome", fix="add --sample ID or --outcome failed")
-    if evaluator is not None and outcome is None:
-        outcome = "failed"
-    if sample is None and outcome is None and configuration is None:
+    if not selection:
         if as_json:
-            click.echo(codec.encode_pretty(summarize(report)))
+            cli.print_json(summarize(report))
         else:
             show_report(report)
         return
-    results = select_results(
-        report,
-        sample=sample,
-        outcome=outcome,
-        evaluator=evaluator,
-        configuration=configuration,
-        offset=offset,
-        limit=limit,
-    )
+    if "evaluator" in selection:
+        selection.setdefault("outcome", "failed")
+    results = select_results(report, **selection, offset=options["offset"], limit=options["limit"])
     if as_json:
-        click.echo(codec.encode_pretty(results))
+        cli.print_json(results)
     else:
         show_results(results, sessions=session)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from proctor.cli import options as cli
 from proctor.cli.evaluation import (
     dataset_options,
     epochs_option,
@@ -15,27 +16,18 @@ from proctor.cli.evaluation import (
     load_evaluation,
     subject_options,
 )
-from proctor.cli.options import (
-    complain,
-    history_option,
-    json_option,
-    name_option,
-    requests_option,
-    tag_option,
-)
 
 
 @click.command("submit")
 @file_argument
 @dataset_options
 @subject_options
-@requests_option
-@name_option
+@cli.requests_option
+@cli.name_option
 @epochs_option
 @limit_option
-@tag_option
-@history_option
-@json_option
+@cli.tag_option
+@cli.common_options
 def command(file: Path | None, **options: Any) -> int:
     """Send the samples of a run to workers and return at once.
 
@@ -46,7 +38,6 @@ def command(file: Path | None, **options: Any) -> int:
     The history stores the run as submitted; `proctor collect` adds the results. Meanwhile no
     process watches the run, so a budget or a limit of errors cannot stop it.
     """
-    from proctor.cli.outcome import redirect_prints
     from proctor.models.connect import hide_credentials, mailbox
     from proctor.records import codec
     from proctor.records.mail import EvalRequest
@@ -55,7 +46,7 @@ def command(file: Path | None, **options: Any) -> int:
     from proctor.wiring.registry import Registry
 
     registry = Registry.standard()
-    with redirect_prints(options["as_json"]):
+    with cli.redirect_prints(options["as_json"]):
         evaluation = load_evaluation(file, options, registry).evaluation
         requests = mailbox(options["requests"], EvalRequest)
         run = submit(evaluation, requests, open_history(options["history"]), registry=registry)
@@ -65,12 +56,11 @@ def command(file: Path | None, **options: Any) -> int:
         "on_error": run.options.on_error != "continue",
     }
     if ignored := [name for name, is_set in stopping_options.items() if is_set]:
-        complain(f"ignored, because no process watches a submitted run: {', '.join(ignored)}")
+        cli.complain(f"ignored, because no process watches a submitted run: {', '.join(ignored)}")
     if options["as_json"]:
         click.echo(codec.encode({"run_id": run.run_id, "submitted": run.total}))
     else:
         click.echo(f"submitted {run.total:,} requests as run {run.run_id}")
-        # `hidden` removes a password.
         address = hide_credentials(options["requests"])
         click.echo(f"to collect the results: proctor collect {run.run_id} --requests {address}")
     return 0

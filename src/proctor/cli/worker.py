@@ -17,43 +17,36 @@ from proctor.cli.evaluation import (
     subject_options,
     timeout_option,
 )
-from proctor.cli.options import complain, json_option, requests_option
+from proctor.cli.options import complain, json_option, option, requests_option
 
 
 @click.command("worker")
 @file_argument
 @subject_options
 @requests_option
-@click.option(
-    "--results", metavar="ADDRESS", help="Send results to this mailbox. Default: the one each request names."
-)
+@option("--results ADDRESS", "Send results to this mailbox. Default: the one each request names.")
 @concurrency_option
 @timeout_option
 @retries_option
-@click.option(
-    "--lease",
+@option(
+    "--lease SECONDS",
+    "Give the samples of a dead worker to another one after this time.",
     type=click.FloatRange(min=0.1, max=43_200),
-    metavar="SECONDS",
     default=30.0,
-    show_default=True,
-    help="Give the samples of a dead worker to another one after this time.",
 )
-@click.option(
-    "--max-deliveries",
+@option(
+    "--max-deliveries N",
+    "Turn a request into a dead letter after N deliveries.",
     type=click.IntRange(min=1),
-    metavar="N",
     default=5,
-    show_default=True,
-    help="Turn a request into a dead letter after N deliveries.",
 )
-@click.option("--until-empty", is_flag=True, help="Exit when the mailbox is empty.")
-@click.option(
-    "--alive-file",
+@option("--until-empty", "Exit when the mailbox is empty.")
+@option(
+    "--alive-file FILE",
+    "Touch this file every two seconds, for liveness probes.",
     type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Touch this file every two seconds, for liveness probes.",
 )
-@click.option("--name", default="", help="Name the worker. Default: host name and process id.")
+@option("--name NAME", "Name the worker. Default: host name and process id.", default="")
 @json_option
 def command(file: Path | None, **options: Any) -> int:
     """Run samples that other processes submit: take requests from a mailbox and send results.

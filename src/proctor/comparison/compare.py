@@ -66,11 +66,6 @@ class OptionChange(NamedTuple):
     b_value: str
 
     def describe(self, a: str, b: str) -> str:
-        """Describe the change, with the names of both runs.
-
-        >>> OptionChange("weight", "2", "3").describe("new", "old")
-        'weight is 2 in new and 3 in old'
-        """
         if max(len(self.a_value), len(self.b_value)) > MAX_VALUE_LENGTH:
             return f"{self.path} differs"
         return f"{self.path} is {self.a_value} in {a} and {self.b_value} in {b}"
@@ -113,11 +108,7 @@ def _render_value(value: Any) -> str:
 
 
 def describe_code_change(evaluator: EvaluatorSpec) -> str:
-    """Say what may differ in an evaluator with equal options: its code, or a function it calls.
-
-    >>> describe_code_change(EvaluatorSpec("tone", "rubric", {"adapter": "python:judge"}, "1f"))
-    'the code of python:judge, or code that it uses'
-    """
+    """Say what may differ in an evaluator with equal options: its code, or a function it calls."""
     texts = (value for value in evaluator.parameters.values() if isinstance(value, str))
     function = next((text for text in texts if text.startswith("python:")), "")
     return f"the code{f' of {function}' if function else ''}, or code that it uses"
@@ -151,7 +142,6 @@ class EvaluatorChanges(NamedTuple):
         return any(metric == name or metric.startswith(f"{name}.") for name in self.changed)
 
     def describe(self, a: str, b: str) -> Iterator[str]:
-        """Describe each change in a sentence."""
         for run, names in ((a, self.only_a), (b, self.only_b)):
             if names:
                 yield f"only {run} has the evaluator{'s' * (len(names) > 1)} {', '.join(names)}"
@@ -179,7 +169,6 @@ class EvaluatorChanges(NamedTuple):
 
 
 def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
-    """Find how the evaluators of two runs differ."""
     specs_a, specs_b = ({spec.name: spec for spec in run.evaluators} for run in (a, b))
     shared = [name for name in specs_a if name in specs_b]
     options = {name: diff_evaluators(specs_a[name], specs_b[name]) for name in shared}
@@ -228,22 +217,18 @@ def compare(
     *,
     metrics: Sequence[str] | None = None,
     better: Mapping[str, bool | None] | None = None,
-    worth: float = MIN_DIFFERENCE,
+    min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
 ) -> Comparison:
     """Compare side `a` with side `b`: deltas are a minus b, percentages are relative to b.
 
     `metrics` restricts the comparison, and so the number of tests that p-values are corrected for.
-    `better` says for a field whether higher is better, if its name does not tell. `worth` is the
+    `better` says for a field whether higher is better, if its name does not tell. `min_difference` is the
     smallest relevant difference of a rate or score. Metrics that combine all evaluators are not
     comparable if the runs have different evaluators, unless `accept_changes`.
-
-    >>> low, high = (Side(n, fields={"tokens": {"1": v}}) for n, v in [("low", 450), ("high", 500)])
-    >>> compare(low, high).deltas
-    {'tokens': {'absolute': -50.0, 'percentage': -10.0}}
     """
     [comparison] = compare_all(
-        [(a, b)], metrics=metrics, better=better, worth=worth, accept_changes=accept_changes
+        [(a, b)], metrics=metrics, better=better, min_difference=min_difference, accept_changes=accept_changes
     )
     return comparison
 
@@ -253,19 +238,19 @@ def compare_all(
     *,
     metrics: Sequence[str] | None = None,
     better: Mapping[str, bool | None] | None = None,
-    worth: float = MIN_DIFFERENCE,
+    min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
 ) -> list[Comparison]:
     """Compare several pairs of sides, with p-values corrected for all pairs together."""
-    if not 0 <= worth < 1:
+    if not 0 <= min_difference < 1:
         raise ConfigError(
-            f"the smallest relevant difference must be from 0 to below 1, got {worth!r}",
-            where="worth",
+            f"the smallest relevant difference must be from 0 to below 1, got {min_difference!r}",
+            where="min_difference",
             fix="write a share, such as 0.01 for one point",
         )
     pairs = [drop_duplicate_pass_rates(*mark_different_samples(a, b)) for a, b in pairs]
     selected = pairs if metrics is None else _select_metrics(pairs, metrics)
-    deltas = compute_all_deltas(selected, better=better, worth=worth)
+    deltas = compute_all_deltas(selected, better=better, min_difference=min_difference)
     return [
         _compare_pair(*each, accept_changes=accept_changes)
         for each in zip(pairs, selected, deltas, strict=True)
@@ -375,7 +360,6 @@ def _find_notes(a: Side, b: Side) -> Iterator[str]:
 
 
 def describe_incomplete_run(name: str, run: RunMetadata) -> Iterator[str]:
-    """Describe why a run does not have all its results."""
     if run.status != "completed":
         yield f"{name} is not complete ({run.status}): its first results may differ from the rest"
     if run.stopped_early is not None:

@@ -37,21 +37,10 @@ class Coverage(NamedTuple):
 
     @property
     def is_uneven(self) -> bool:
-        """True if more than a tenth of the verdicts of one side are missing on the other.
-
-        >>> Coverage("toxicity", 0, 60, 60, 60, 0).is_uneven
-        True
-        >>> Coverage("toxicity", 54, 60, 60, 6, 0).is_uneven
-        False
-        """
+        """True if more than a tenth of the verdicts of one side are missing on the other."""
         return _exceeds_limit(self.lost, self.b) or _exceeds_limit(self.gained, self.a)
 
     def describe(self, a: str, b: str) -> str:
-        """Say how many trials were judged on each side.
-
-        >>> Coverage("toxicity", 0, 60, 60, 60, 0).describe("new", "main")
-        'toxicity judged 0 of 60 samples in new, and 60 of 60 in main'
-        """
         first = f"{self.a:,} of {self.of:,} {self.unit} in {a}"
         return f"{self.evaluator} judged {first}, and {self.b:,} of {self.of:,} in {b}"
 

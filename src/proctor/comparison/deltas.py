@@ -96,14 +96,17 @@ def compute_delta(a: Side, b: Side, name: str, a_numbers: Numbers, b_numbers: Nu
 
 
 def compute_all_deltas(
-    pairs: Sequence[Pair], *, better: Mapping[str, bool | None] | None = None, worth: float = MIN_DIFFERENCE
+    pairs: Sequence[Pair],
+    *,
+    better: Mapping[str, bool | None] | None = None,
+    min_difference: float = MIN_DIFFERENCE,
 ) -> list[PairDeltas]:
     """Compute the deltas of every pair of sides, with verdicts corrected for all of them together."""
     candidates = [
         _Candidate(
             index,
             group,
-            _describe_scale(compute_delta(a, b, name, *numbers), group, better or {}, worth),
+            _describe_scale(compute_delta(a, b, name, *numbers), group, better or {}, min_difference),
             numbers,
         )
         for index, (a, b) in enumerate(pairs)
@@ -133,7 +136,7 @@ def _number_tests(candidates: Sequence[_Candidate]) -> list[int]:
 
 
 def _describe_scale(
-    delta: MetricDelta, group: str, better: Mapping[str, bool | None], worth: float
+    delta: MetricDelta, group: str, better: Mapping[str, bool | None], min_difference: float
 ) -> MetricDelta:
     """Add the kind of a delta, its direction and smallest relevant difference; clip its intervals."""
     kind: Kind = "number"
@@ -144,7 +147,7 @@ def _describe_scale(
         delta,
         kind=kind,
         higher_is_better=better.get(delta.name, direction),
-        worth=find_min_difference(kind, delta.b, worth),
+        min_difference=find_min_difference(kind, delta.b, min_difference),
         interval=_clip(delta.interval, kind, -1.0),
         a_interval=_clip(delta.a_interval, kind, 0.0),
         b_interval=_clip(delta.b_interval, kind, 0.0),

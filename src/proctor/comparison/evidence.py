@@ -10,33 +10,8 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 
+from proctor.core.stats import differences, effects, intervals
 from proctor.core.stats.descriptive import mean
-from proctor.core.stats.differences import (
-    TEstimate,
-    compare_groups,
-    is_binary,
-    paired_differences,
-    paired_rate_interval,
-    paired_test,
-    rate_difference_interval,
-    t_of_differences,
-    welch_t,
-)
-from proctor.core.stats.effects import (
-    clustered_paired_t,
-    clustered_welch_t,
-    measure_effect,
-    measure_paired_effect,
-)
-from proctor.core.stats.intervals import (
-    Interval,
-    clustered_mean_interval,
-    effective_clusters,
-    mean_interval,
-    skew_adjusted_interval,
-    too_few_clusters,
-    wilson_interval,
-)
 from proctor.core.stats.permutations import sign_test
 from proctor.core.stats.power import variance_of_flips
 
@@ -72,7 +47,7 @@ class Evidence:
     @cached_property
     def is_binary(self) -> bool:
         """True if all numbers are 0 or 1."""
-        return is_binary(self.first, self.second)
+        return differences.is_binary(self.first, self.second)
 
     @cached_property
     def are_scores(self) -> bool:
@@ -82,12 +57,12 @@ class Evidence:
     @cached_property
     def too_few_clusters(self) -> str:
         """Why there are too few clusters for an estimate; empty if there are none, or enough."""
-        return next(filter(None, map(too_few_clusters, self._all_clusters)), "")
+        return next(filter(None, map(intervals.too_few_clusters, self._all_clusters)), "")
 
     @cached_property
     def units(self) -> float:
         """The number of independent units: samples, or clusters of equal weight."""
-        return self.n if self.clusters is None else min(map(effective_clusters, self._all_clusters))
+        return self.n if self.clusters is None else min(map(intervals.effective_clusters, self._all_clusters))
 
     @property
     def _all_clusters(self) -> list[Sequence[str]]:
@@ -99,9 +74,11 @@ class Evidence:
         if self.pairs:
             return mean(self._differences)
         first, second = mean(self.first), mean(self.second)
-        return None if first is None or second is None else paired_differences([first], [second])[0]
+        return (
+            None if first is None or second is None else differences.paired_differences([first], [second])[0]
+        )
 
-    def interval(self, confidence: float = 0.95) -> Interval | None:
+    def interval(self, confidence: float = 0.95) -> intervals.Interval | None:
         """Return the confidence interval of the difference; None if there are too few numbers.
 
         Clustered samples get the cluster-robust t interval, binary pairs Bonett and Price's and
@@ -118,13 +95,15 @@ class Evidence:
         if self._is_binary_by_unit:
             if self.pairs:
                 up, down = (min(self.units, self.units * f / len(first)) for f in self._flips)
-                return paired_rate_interval(up, down, self.units, confidence)
-            return rate_difference_interval(sum(first), len(first), sum(second), len(second), confidence)
+                return differences.paired_rate_interval(up, down, self.units, confidence)
+            return differences.rate_difference_interval(
+                sum(first), len(first), sum(second), len(second), confidence
+            )
         has_spread = self.pairs or (_has_spread(first) and _has_spread(second))
         if not has_spread or self._student is None:
             return None
         if self.pairs and self.are_scores:
-            return skew_adjusted_interval(self._unit_differences, confidence)
+            return intervals.skew_adjusted_interval(self._unit_differences, confidence)
         return self._student.interval(confidence)
 
     def probability(self) -> tuple[float | None, str]:
@@ -142,9 +121,9 @@ class Evidence:
         if self.pairs and self._is_binary_by_unit:
             return sign_test(*self._flips), MCNEMAR
         if self.pairs:
-            p, _, method = paired_test(self._unit_differences, self._student)
+            p, _, method = differences.paired_test(self._unit_differences, self._student)
             return p, method
-        test = compare_groups(first, second)
+        test = differences.compare_groups(first, second)
         return (None, "") if test is None else (test.p, test.method)
 
     @cached_property
@@ -162,20 +141,22 @@ class Evidence:
     @property
     def effect(self) -> float | None:
         """The difference in standard deviations (Hedges' g)."""
-        effect = (measure_paired_effect if self.pairs else measure_effect)(self.first, self.second)
+        effect = (effects.measure_paired_effect if self.pairs else effects.measure_effect)(
+            self.first, self.second
+        )
         return None if effect is None else effect.g
 
     @cached_property
     def _differences(self) -> list[float]:
-        return paired_differences(self.first, self.second)
+        return differences.paired_differences(self.first, self.second)
 
     @cached_property
     def _unit_differences(self) -> list[float]:
-        return self._differences if self.clusters is None else paired_differences(*self._units)
+        return self._differences if self.clusters is None else differences.paired_differences(*self._units)
 
     @cached_property
     def _is_binary_by_unit(self) -> bool:
-        return self.is_binary if self.clusters is None else is_binary(*self._units)
+        return self.is_binary if self.clusters is None else differences.is_binary(*self._units)
 
     @cached_property
     def _flips(self) -> tuple[int, int]:
@@ -183,19 +164,23 @@ class Evidence:
         return self._unit_differences.count(1), self._unit_differences.count(-1)
 
     @cached_property
-    def _student(self) -> TEstimate | None:
-        return t_of_differences(self._unit_differences) if self.pairs else welch_t(*self._units)
+    def _student(self) -> differences.TEstimate | None:
+        return (
+            differences.t_of_differences(self._unit_differences)
+            if self.pairs
+            else differences.welch_t(*self._units)
+        )
 
     @cached_property
-    def _clustered(self) -> TEstimate | None:
+    def _clustered(self) -> differences.TEstimate | None:
         """The estimate for clustered samples; None without clusters, or if they do not differ."""
         if self.clusters is None:
             return None
         if self.pairs:
-            return clustered_paired_t(self.first, self.second, self.clusters)
+            return effects.clustered_paired_t(self.first, self.second, self.clusters)
         if self.second_clusters is None:
             return None
-        return clustered_welch_t(self.first, self.clusters, self.second, self.second_clusters)
+        return effects.clustered_welch_t(self.first, self.clusters, self.second, self.second_clusters)
 
     @cached_property
     def _units(self) -> tuple[Sequence[float], Sequence[float]]:
@@ -208,30 +193,29 @@ class Evidence:
         )
 
 
-def estimate_interval(values: Sequence[float], clusters: Sequence[str] | None = None) -> Interval | None:
+def estimate_interval(
+    values: Sequence[float], clusters: Sequence[str] | None = None
+) -> intervals.Interval | None:
     """Return the 95 % confidence interval of a mean; None if it cannot be estimated.
 
     Clustered samples get the clustered interval, binary numbers Wilson's, other numbers Student's t.
     Numbers that are all equal have no interval unless they are binary.
-
-    >>> estimate_interval([5.0] * 9) is None, estimate_interval([1.0, 3.0]) is None
-    (True, False)
     """
     if len(values) < 2:
         return None
     if clusters is not None:
-        if too_few_clusters(clusters):
+        if intervals.too_few_clusters(clusters):
             return None
         if _has_spread(values):
-            return clustered_mean_interval(values, clusters)
-    if is_binary(values):
-        n = len(values) if clusters is None else effective_clusters(clusters)
-        return wilson_interval(n * sum(values) / len(values), n)
-    return mean_interval(values) if _has_spread(values) else None
+            return intervals.clustered_mean_interval(values, clusters)
+    if differences.is_binary(values):
+        n = len(values) if clusters is None else intervals.effective_clusters(clusters)
+        return intervals.wilson_interval(n * sum(values) / len(values), n)
+    return intervals.mean_interval(values) if _has_spread(values) else None
 
 
 def _has_spread(values: Sequence[float]) -> bool:
-    return any(paired_differences(values, [values[0]] * len(values)))
+    return any(differences.paired_differences(values, [values[0]] * len(values)))
 
 
 def _average_clusters(values: Sequence[float], clusters: Sequence[str]) -> list[float]:

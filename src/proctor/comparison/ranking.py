@@ -42,10 +42,6 @@ def rank(field: str, order: str, by_name: Mapping[str, RankingEntry]) -> Ranking
     Configurations with equal numbers are in order of their names, those without a number come last.
     If they do not have the same samples, and the common samples contradict the order, only the
     common samples are used. The order of latencies of different runs is never decided.
-
-    >>> ranking = rank("tokens", "asc", {"high": RankingEntry({"1": 500}), "low": RankingEntry({"1": 450})})
-    >>> ranking.best, ranking.worst
-    ('low', 'high')
     """
     if order not in get_args(Order):
         raise ConfigError(

@@ -17,6 +17,7 @@ from proctor.errors import ConfigError, FieldMissing, suggest_name
 from proctor.records.comparison import Comparison, Ranking, list_aliases
 from proctor.records.fields.path import parse_path
 from proctor.records.fields.view import view_as_mapping
+from proctor.records.numbers import as_number
 from proctor.records.report import EvalReport
 from proctor.records.rubric import TOTAL_SCORE
 from proctor.records.score import SKIPPED_BY_DESIGN, Score, combine_all, read_parts
@@ -207,15 +208,17 @@ class FieldReport(EvalReport):
         *,
         metrics: Sequence[str] | None = None,
         better: Mapping[str, bool | None] | None = None,
-        worth: float = MIN_DIFFERENCE,
+        min_difference: float = MIN_DIFFERENCE,
     ) -> Comparison:
         """Compare configuration `a` with `b`: pass rates, scores, fields, times and costs.
 
         Deltas are a minus b, percentages are relative to b. `metrics` restricts the comparison,
-        `better` says for a field whether higher is better if its name does not tell, and `worth` is
+        `better` says for a field whether higher is better if its name does not tell, and `min_difference` is
         the smallest relevant difference.
         """
-        return compare(self.side(a), self.side(b), metrics=metrics, better=better, worth=worth)
+        return compare(
+            self.side(a), self.side(b), metrics=metrics, better=better, min_difference=min_difference
+        )
 
     def side(self, configuration: str | None = None, name: str | None = None) -> Side:
         """Return one configuration as a side of a comparison; the only one by default."""
@@ -269,7 +272,7 @@ class FieldReport(EvalReport):
                     )
                 return entries
             readings = self._read_unselected_path(field)
-        every = [reading.value for values in readings.values() for reading in values]
+        every = [value for values in readings.values() for _, value in values]
         if every and all(value is None for value in every):
             raise ConfigError(
                 f"the field {field!r} has no numbers to rank by",
@@ -279,7 +282,10 @@ class FieldReport(EvalReport):
         run = self.run_id if is_latency(field, *sides.values()) else ""
         return {
             name: RankingEntry(
-                average_by_sample(values), sides[name].clusters, sum(one.value is None for one in values), run
+                average_by_sample(values),
+                sides[name].clusters,
+                sum(value is None for _, value in values),
+                run,
             )
             for name, values in readings.items()
         }
@@ -349,13 +355,13 @@ class FieldReport(EvalReport):
             configuration, view = result.trial.configuration, self._view(result)
             for name, path in paths.items():
                 value = path.find(view) if result.success and path.exists(view) else None
-                fields[name][configuration].append(_make_reading(result, value))
+                fields[name][configuration].append((result.sample_id, as_number(value)))
             for name, score in _list_scores(result):
                 # The name of a field means its own numbers, so its score is "name.score".
                 by_configuration = scores.setdefault(
                     f"{name}.score" if name in paths else name, self._empty()
                 )
-                by_configuration[configuration].append(_make_reading(result, score.value))
+                by_configuration[configuration].append((result.sample_id, as_number(score.value)))
         return _Readings(fields, scores)
 
     def _read_path(self, path: str) -> ByConfiguration:
@@ -368,7 +374,7 @@ class FieldReport(EvalReport):
                     value, is_present = field.find(self._view(result)), True
                 except FieldMissing as error:
                     missing = error
-            readings[result.trial.configuration].append(_make_reading(result, value))
+            readings[result.trial.configuration].append((result.sample_id, as_number(value)))
         if missing is not None and not is_present:
             raise missing
         return readings
@@ -385,10 +391,6 @@ def _was_evaluated(score: Score | None) -> bool:
 def _average_table(readings: Mapping[str, ByConfiguration], configuration: str) -> Table:
     table = {name: average_by_sample(each.get(configuration, ())) for name, each in readings.items()}
     return {name: numbers for name, numbers in table.items() if numbers}
-
-
-def _make_reading(result: EvalResult, value: Any) -> Reading:
-    return Reading.of(result.sample_id, result.trial.epoch, value)
 
 
 def _list_scores(result: EvalResult) -> Iterator[tuple[str, Score]]:

@@ -5,40 +5,18 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
-from typing import Any
 
 import msgspec
 
 from proctor.comparison.totals import compute_total_shares
 from proctor.records.comparison import list_aliases
-from proctor.records.numbers import as_number
 from proctor.records.results import Figures, Results
 from proctor.records.rubric import TOTAL_SCORE
 from proctor.records.run import RunMetadata
 from proctor.records.trial import OUTCOMES
 
-
-class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One number of one trial; None if the trial has none.
-
-    >>> Reading("1", 0, 450.0).value
-    450.0
-    """
-
-    sample_id: str
-    epoch: int
-    value: float | None = None
-
-    @classmethod
-    def of(cls, sample_id: str, epoch: int, value: Any) -> Reading:
-        """Make a reading from any value: a boolean is 0 or 1, anything but a finite number is None.
-
-        >>> Reading.of("1", 0, True).value, Reading.of("1", 0, "four").value
-        (1.0, None)
-        """
-        return cls(sample_id, epoch, as_number(value))
-
-
+# The sample of a trial, and its number if it has one.
+Reading = tuple[str, float | None]
 # By sample: the mean over the sample's epochs.
 Numbers = dict[str, float]
 # By metric.
@@ -120,12 +98,8 @@ def make_side(
 
 
 def average_by_sample(readings: Iterable[Reading]) -> Numbers:
-    """Average the numbers of each sample, so that more epochs do not give it more weight.
-
-    >>> average_by_sample([Reading("a", 0, 1.0), Reading("a", 1, 3.0), Reading("b", 0, None)])
-    {'a': 2.0}
-    """
-    known = [(reading.sample_id, reading.value) for reading in readings if reading.value is not None]
+    """Average the numbers of each sample, so that more epochs do not give it more weight."""
+    known = [(name, value) for name, value in readings if value is not None]
     return _average([name for name, _ in known], [value for _, value in known])
 
 

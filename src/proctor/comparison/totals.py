@@ -36,11 +36,6 @@ def delta_to_scale(delta: MetricDelta, a: Scale | None, b: Scale | None) -> Metr
     """Convert the delta of a total to the scale of its rubrics; return any other delta unchanged.
 
     Totals on two scales are not comparable. If only one side has a total, its scale is used.
-
-    >>> delta = MetricDelta("total_score", 0.75, 0.5, 0.25, interval=(0.125, 0.375))
-    >>> scaled = delta_to_scale(delta, (1, 5), (1, 5))
-    >>> scaled.a, scaled.b, scaled.absolute, scaled.interval
-    (4.0, 3.0, 1.0, (0.5, 1.5))
     """
     scale = a or b
     if delta.name != TOTAL_SCORE or scale is None:
@@ -73,11 +68,7 @@ def scale_width(delta: MetricDelta) -> float:
 
 
 def describe_scale_difference(scales: Mapping[str, Scale | None]) -> str:
-    """Say that totals are on different scales; empty if they are on one.
-
-    >>> describe_scale_difference({"a": (1, 5), "b": (0, 10), "c": None})
-    'total_score is on different scales: a 1 to 5, b 0 to 10'
-    """
+    """Say that totals are on different scales; empty if they are on one."""
     known = {name: ends for name, ends in scales.items() if ends is not None}
     if len(set(known.values())) < 2:
         return ""
@@ -117,6 +108,6 @@ def _convert(delta: MetricDelta, source: Scale, target: Scale, scale: Scale | No
         a_interval=convert_interval(delta.a_interval),
         b_interval=convert_interval(delta.b_interval),
         error=None if delta.error is None else factor * delta.error,
-        worth=factor * delta.worth,
+        min_difference=factor * delta.min_difference,
         scale=scale,
     )

@@ -53,7 +53,7 @@ class DifferenceEvidence(NamedTuple):
     n: int
     difference: float
     error: float
-    worth: float
+    min_difference: float
     level: float
     step: float = 0.0
     jump: float = 0.0
@@ -65,7 +65,7 @@ class DifferenceEvidence(NamedTuple):
         different = normal_quantile(1 - self.level / 2) * error + self.step / total
         # Rare samples that are missing among `total` may move the mean this far (Wilson).
         unseen = self.jump * _Z * _Z / (total + _Z * _Z)
-        equal = self.worth - max(_Z * error, unseen)
+        equal = self.min_difference - max(_Z * error, unseen)
         if equal >= different:
             return 1.0
         return 1 - self._chance_within(different, deviation) + self._chance_within(equal, deviation)
@@ -120,11 +120,6 @@ def estimate_more_samples(
     The estimate does not assume that the true difference is the observed one: the mean of all
     samples will lie around it. `is_decided` says whether a total number of samples would lead to a
     verdict if the others were like these; fewer samples than that are never enough.
-
-    >>> estimate_more_samples(DifferenceEvidence(100, 0.08, 0.045, worth=0.01, level=0.05))
-    233
-    >>> estimate_more_samples(MarginEvidence(100, 0.08, 0.045, passes=0.025, fails=0.025))
-    233
     """
 
     def is_enough(total: int) -> bool:
@@ -143,11 +138,7 @@ def estimate_more_samples(
 def project_error(
     n: int, error: float, total: int, other_group: SampleGroup | None = None
 ) -> tuple[float, float]:
-    """Return the error of the mean of `total` samples, and how far it may lie from the mean of n.
-
-    >>> [round(number, 3) for number in project_error(100, 0.2, 400)]
-    [0.1, 0.173]
-    """
+    """Return the error of the mean of `total` samples, and how far it may lie from the mean of n."""
     groups = [SampleGroup(n, error), *([] if other_group is None else [other_group])]
     now = math.fsum(group.error**2 for group in groups)
     then = math.fsum(group.error**2 * group.n / (group.n + total - n) for group in groups)
@@ -158,13 +149,9 @@ def _chance_below(limit: float, centre: float, deviation: float) -> float:
     return normal_cdf((limit - centre) / deviation) if deviation else float(centre <= limit)
 
 
-def find_min_difference(kind: Kind, b: float | None, worth: float = MIN_DIFFERENCE) -> float:
-    """Return the smallest relevant difference: in points of a rate or score, else relative to b.
-
-    >>> find_min_difference("rate", 0.8), find_min_difference("number", 400.0)
-    (0.01, 20.0)
-    """
-    return worth if kind != "number" else _MIN_RELATIVE_DIFFERENCE * abs(b or 0.0)
+def find_min_difference(kind: Kind, b: float | None, min_difference: float = MIN_DIFFERENCE) -> float:
+    """Return the smallest relevant difference: in points of a rate or score, else relative to b."""
+    return min_difference if kind != "number" else _MIN_RELATIVE_DIFFERENCE * abs(b or 0.0)
 
 
 def adjust_deltas(deltas: Sequence[MetricDelta], tests: Sequence[Hashable]) -> list[MetricDelta]:
@@ -201,8 +188,8 @@ def _decide(delta: MetricDelta, p: float | None) -> Verdict:
     if delta.method == DIFFERENT_MOMENTS:
         return "not enough evidence"
     bounds = _find_bounds(delta)
-    if bounds is not None and max(abs(bounds[0]), abs(bounds[1])) <= delta.worth:
-        return "no difference worth the name"
+    if bounds is not None and max(abs(bounds[0]), abs(bounds[1])) <= delta.min_difference:
+        return "no relevant difference"
     if p is None or p > LEVEL or not delta.absolute:
         return "not enough evidence"
     if delta.higher_is_better is None:
@@ -233,9 +220,6 @@ def widen_for_rare_samples(
     """Widen the interval of a score difference to at least that of n binary samples.
 
     Scores that are all near to each other do not rule out rare samples that fall to 0.
-
-    >>> [round(end, 3) for end in widen_for_rare_samples((-0.01, 0.01), (0.8, 0.8), 40)]
-    [-0.07, 0.07]
     """
     (a, b), share = means, _max_unseen_share(n, confidence)
     return (min(interval[0], a - b - share * max(a, 1 - b)), max(interval[1], a - b + share * max(b, 1 - a)))
@@ -277,7 +261,9 @@ def _estimate_from_error(delta: MetricDelta, difference: float, level: float) ->
     step = 1.0 if delta.method == MCNEMAR else 0.0
     a, b = delta.a or 0.0, delta.b or 0.0
     jump = max(a, b, 1 - a, 1 - b) if needs_rare_allowance(delta) else 0.0
-    evidence = DifferenceEvidence(delta.n, difference, group.error, delta.worth, level, step, jump, other)
+    evidence = DifferenceEvidence(
+        delta.n, difference, group.error, delta.min_difference, level, step, jump, other
+    )
     fewest = _min_agreeing_pairs(level) - delta.n if delta.paired else 0
     # The normal approximation claims a verdict that the exact test did not find.
     if fewest <= 0 and evidence.chance(delta.n) >= POWER:
@@ -288,7 +274,7 @@ def _estimate_from_error(delta: MetricDelta, difference: float, level: float) ->
     def is_decided(total: int) -> bool:
         now, then = (project_error(group.n, group.error, n, other)[0] for n in (delta.n, total))
         new_low, new_high = low * then / now, high * then / now
-        is_equal = max(new_low - difference, new_high + difference) <= delta.worth
+        is_equal = max(new_low - difference, new_high + difference) <= delta.min_difference
         return is_equal or difference > z * new_low or difference < -z * new_high
 
     return max(fewest, estimate_more_samples(evidence, is_decided))
@@ -331,8 +317,12 @@ def _estimate_equal_pairs(delta: MetricDelta, level: float) -> float | None:
         return _min_agreeing_pairs(level)
     if delta.kind == "number":
         return MIN_EQUAL_SAMPLES
-    if not delta.worth:
+    if not delta.min_difference:
         return None
     z = normal_quantile(0.975)
     # The ends of Bonett and Price's interval, and of Wilson's, if nothing differs.
-    return z * math.sqrt(2) / delta.worth - 2 if delta.interval else z * z / delta.worth - z * z
+    return (
+        z * math.sqrt(2) / delta.min_difference - 2
+        if delta.interval
+        else z * z / delta.min_difference - z * z
+    )

@@ -1,7 +1,7 @@
 """A question answerer without a model: it finds a passage and quotes one sentence of it.
 
 The ranking "overlap" counts common words; "bm25" ignores stop words, stems the others, and gives
-rare words more weight. The eval file in this folder compares the two.
+rare words more weight. The eval file in this folder compares the two with the evaluators below.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import msgspec
 from proctor.core import resources
 from proctor.errors import TargetError, suggest_name
 from proctor.records import codec
+from proctor.records.sample import Sample
+from proctor.records.score import Score
 
 SATURATION, LENGTH_SHARE = 1.2, 0.75  # k1 and b of BM25, at their usual values
 
@@ -26,10 +28,6 @@ class Bm25:
 
     Rare terms weigh more, repeated terms count less each time, and long documents are penalized.
     `rarity` may come from a larger set of documents.
-
-    >>> index = Bm25([["red", "planet"], ["blue", "planet"]])
-    >>> index.best(["blue", "planet"])
-    1
     """
 
     def __init__(self, documents: Sequence[Sequence[str]], rarity: Mapping[str, float] | None = None) -> None:
@@ -53,11 +51,7 @@ class Bm25:
         )
 
     def coverage(self, query: Sequence[str], number: int) -> float:
-        """Return the share of the query's weight whose terms a document contains.
-
-        >>> Bm25([["red", "planet"], ["blue", "planet"]]).coverage(["red", "planet"], 0)
-        1.0
-        """
+        """Return the share of the query's weight whose terms a document contains."""
         highest = max(self.rarity.values())
         weights = [self.rarity.get(term, highest) for term in query]
         covered = [
@@ -76,11 +70,7 @@ ENDINGS = {"ies": "y", "'s": "", "ing": "", "ed": "", "es": "", "s": ""}
 
 
 def words(text: str) -> list[str]:
-    """Return all words and numbers of a text, in lower case.
-
-    >>> words("Halley's Comet, 1986")
-    ["halley's", 'comet', '1986']
-    """
+    """Return all words and numbers of a text, in lower case."""
     return re.findall(r"[a-z]+(?:'[a-z]+)?|\d+(?:[.,]\d+)*", text.lower())
 
 
@@ -94,20 +84,12 @@ STOP_WORDS = frozenset(
 
 
 def terms(text: str) -> list[str]:
-    """Return the stems of the words that are not stop words.
-
-    >>> terms("Who discovered the moons?")
-    ['discover', 'moon']
-    """
+    """Return the stems of the words that are not stop words."""
     return [stem(word) for word in words(text) if word not in STOP_WORDS]
 
 
 def stem(word: str) -> str:
-    """Return a word without its common endings.
-
-    >>> [stem(word) for word in ("name", "names", "named", "bodies", "body", "mass")]
-    ['nam', 'nam', 'nam', 'body', 'body', 'mass']
-    """
+    """Return a word without its common endings."""
     if word.endswith("ss"):
         return word
     for ending, replacement in ENDINGS.items():
@@ -130,7 +112,6 @@ class Passage(msgspec.Struct, frozen=True):
 
     @property
     def sentences(self) -> list[str]:
-        """The sentences of the text."""
         return re.split(r"(?<=[.?!])\s+", self.text)
 
 
@@ -138,13 +119,7 @@ Match = tuple[Passage, str]
 
 
 def answer(question: str, *, ranking: str = "overlap") -> str:
-    """Answer with the best sentence of the best passage, and cite the passage.
-
-    >>> answer("Which metal was named after Pallas?", ranking="bm25")
-    'The metal palladium was named after it. [pallas]'
-    >>> answer("Who painted the ceiling of the Sistine Chapel?", ranking="bm25")
-    "I don't know"
-    """
+    """Answer with the best sentence of the best passage, and cite the passage."""
     rankings: dict[str, Callable[[str], Match | None]] = {"overlap": find_by_overlap, "bm25": find_by_bm25}
     if ranking not in rankings:
         raise TargetError(f"there is no ranking {ranking!r}", fix=suggest_name(ranking, rankings))
@@ -193,3 +168,18 @@ def knowledge() -> tuple[Passage, ...]:
 def passage_index() -> Bm25:
     """Return the BM25 index of the passages, built once."""
     return Bm25([terms(p.title) * TITLE_WEIGHT + terms(p.text) for p in knowledge()])
+
+
+def cites_source(output: str, sample: Sample[str, str]) -> Score:
+    """Passes if the answer cites the right passage, or nothing if there is none."""
+    match = re.search(r"\[([^\]]+)\]$", output)
+    cited = match[1] if match else None
+    if cited == sample.context:
+        return Score(1.0, True)
+    reason = f"cites {cited or 'nothing'}; the answer is in {sample.context or 'no passage'}"
+    return Score(0.0, False, reason)
+
+
+def brief(output: str, *, limit: int = 20) -> float:
+    """Scores brevity: 1 up to `limit` words, 0.5 at twice as many."""
+    return min(1.0, limit / max(1, len(output.split())))

@@ -23,20 +23,6 @@ EXPORTS = {
     "records.metric": ("MetricValue",),
 }
 
-__all__ = [
-    "AccuracyMetric",
-    "CostMetric",
-    "JudgesMetric",
-    "LatencyMetric",
-    "MeanScoreMetric",
-    "Metric",
-    "MetricRegistry",
-    "MetricValue",
-    "PassRateMetric",
-    "ScoreDistributionMetric",
-    "StrictPassRateMetric",
-    "SuccessRateMetric",
-    "TokensMetric",
-]
+__all__ = sorted(name for names in EXPORTS.values() for name in names)
 
 __getattr__, __dir__ = lazy_names("proctor.metrics", EXPORTS)

@@ -25,17 +25,11 @@ from proctor.records.trial import OUTCOMES
 
 
 class SuccessRateMetric:
-    """The share of results whose target returned an output.
-
-    >>> from proctor.records.results import ResultList
-    >>> SuccessRateMetric().compute(ResultList([])).value is None
-    True
-    """
+    """The share of results whose target returned an output."""
 
     name = "success_rate"
 
     def compute(self, results: Results) -> MetricValue:
-        """Compute the rate over all results."""
         return compute_outcome_rate(results, {**dict.fromkeys(OUTCOMES, 1.0), "error": 0.0})
 
 
@@ -43,9 +37,6 @@ class PassRateMetric:
     """The share of results with a verdict that passed: of one evaluator, or of all combined.
 
     Errors and skips are left out and counted.
-
-    >>> PassRateMetric().name, PassRateMetric("exact_match").name
-    ('pass_rate', 'exact_match.pass_rate')
     """
 
     def __init__(self, evaluator_name: str | None = None, label: str | None = None) -> None:
@@ -53,7 +44,6 @@ class PassRateMetric:
         self.name = "pass_rate" if evaluator_name is None else f"{label or evaluator_name}.pass_rate"
 
     def compute(self, results: Results) -> MetricValue:
-        """Compute the rate over the verdicts."""
         column = results.column(self.evaluator_name)
         if column.clusters is not None:
             flags = array("d", list(column.passes))
@@ -66,15 +56,11 @@ class StrictPassRateMetric:
     """The share that passed, with errors counted as not passed. Gates use this one.
 
     Only skipped results are left out.
-
-    >>> StrictPassRateMetric().name
-    'strict_pass_rate'
     """
 
     name = "strict_pass_rate"
 
     def compute(self, results: Results) -> MetricValue:
-        """Compute the rate over all results that were not skipped."""
         skipped = results.outcomes().count(OUTCOMES.index("skipped"))
         counted = {outcome: float(outcome == "passed") for outcome in OUTCOMES}
         del counted["skipped"]
@@ -85,11 +71,7 @@ PERCENTILES = (25, 50, 75, 95)
 
 
 class MeanScoreMetric:
-    """The mean score of one evaluator, or of all combined if none is named.
-
-    >>> MeanScoreMetric("exact_match").name, MeanScoreMetric().name
-    ('exact_match.mean', 'mean_score')
-    """
+    """The mean score of one evaluator, or of all combined if none is named."""
 
     def __init__(self, evaluator_name: str | None = None, label: str | None = None) -> None:
         self.evaluator_name = evaluator_name
@@ -98,16 +80,11 @@ class MeanScoreMetric:
         self.name = "mean_score" if evaluator_name is None else name
 
     def compute(self, results: Results) -> MetricValue:
-        """Compute the mean over the verdicts; errors and skips are left out and counted."""
         return estimate_mean(results.column(self.evaluator_name))
 
 
 class AccuracyMetric:
-    """The share of an evaluator's scores that reach a threshold: `score >= threshold`.
-
-    >>> AccuracyMetric("similarity", threshold=0.8).name
-    'similarity.accuracy'
-    """
+    """The share of an evaluator's scores that reach a threshold: `score >= threshold`."""
 
     def __init__(self, evaluator_name: str, threshold: float = 0.5) -> None:
         if not 0 <= threshold <= 1:
@@ -121,7 +98,6 @@ class AccuracyMetric:
         self.name = f"{evaluator_name}.accuracy"
 
     def compute(self, results: Results) -> MetricValue:
-        """Compute the rate over the verdicts."""
         column = results.column(self.evaluator_name)
         flags = array("d", (value >= self.threshold for value in column.values))
         if column.clusters is not None:
@@ -130,18 +106,13 @@ class AccuracyMetric:
 
 
 class ScoreDistributionMetric:
-    """The percentiles p25, p50, p75 and p95 of an evaluator's scores, named `exact_match.p50` and so on.
-
-    >>> ScoreDistributionMetric("exact_match").name
-    'exact_match'
-    """
+    """The percentiles p25, p50, p75 and p95 of an evaluator's scores, named `exact_match.p50` and so on."""
 
     def __init__(self, evaluator_name: str, label: str | None = None) -> None:
         self.evaluator_name = evaluator_name
         self.name = label or evaluator_name
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        """Compute the percentiles of the verdicts, interpolated linearly."""
         column = results.column(self.evaluator_name)
         values = quantiles(column.values, [percent / 100 for percent in PERCENTILES])
         n = len(column.values)
@@ -158,15 +129,11 @@ class LatencyMetric:
     """The latency of the target in milliseconds, failures included: mean, p50, p95 and max.
 
     Trials without a measured latency, such as a request that no worker answered, count as skipped.
-
-    >>> LatencyMetric().name
-    'latency_ms'
     """
 
     name = "latency_ms"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        """Compute the four numbers over all trials."""
         column = results.latencies()
         n = len(column.values)
         p50, p95, longest = quantiles(column.values, (0.5, 0.95, 1.0))
@@ -182,15 +149,11 @@ class TokensMetric:
     """The tokens that the results used: mean and total, over the trials with a known usage.
 
     Trials with an unknown usage count as skipped.
-
-    >>> TokensMetric().name
-    'tokens'
     """
 
     name = "tokens"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        """Compute the mean and the total."""
         column = results.tokens()
         return {
             "mean": estimate_mean(column, unit="tokens"),
@@ -202,15 +165,11 @@ class CostMetric:
     """The cost of the target's models in US dollars: mean and total.
 
     Trials with an unknown price count as skipped.
-
-    >>> CostMetric().name
-    'cost'
     """
 
     name = "cost"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        """Compute the mean and the total; None if no trial has a known cost."""
         spent = results.spent() or [None] * len(results)
         known = [each is not None and each.cost is not None for each in spent]
         costs = array("d", (each.cost for each in spent if each and each.cost is not None))
@@ -227,16 +186,11 @@ class CostMetric:
 
 
 class JudgesMetric:
-    """The total usage of the evaluators' models: tokens and US dollars.
-
-    >>> JudgesMetric().name
-    'judges'
-    """
+    """The total usage of the evaluators' models: tokens and US dollars."""
 
     name = "judges"
 
     def compute(self, results: Results) -> dict[str, MetricValue]:
-        """Compute the two totals over the results with a known usage."""
         known = [each for each in results.spent() or () if each is not None]
         tokens = [each.judge_tokens for each in known if each.judge_tokens is not None]
         costs = [each.judge_cost for each in known if each.judge_cost is not None]
@@ -265,7 +219,6 @@ class RubricTotalMetric:
         self._columns = columns
 
     def compute(self, results: Results) -> MetricValue:
-        """Compute the mean with its interval, limited to the scale."""
         totals, skipped, partial = [], 0, 0
         for result in results:
             total = compute_total(result.scores, self._columns)

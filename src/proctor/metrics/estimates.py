@@ -36,11 +36,7 @@ FIELD_PREFIX = "field"
 
 
 def estimate_rate(passed: int, n: int, *, errors: int = 0, skipped: int = 0) -> MetricValue:
-    """Return the rate of independent results, with Wilson's interval.
-
-    >>> estimate_rate(3, 4).value
-    0.75
-    """
+    """Return the rate of independent results, with Wilson's interval."""
     value = passed / n if n else None
     return MetricValue(value, n, errors, skipped, wilson_interval(passed, n), kind="rate")
 
@@ -62,11 +58,7 @@ def estimate_clustered_rate(flags: Column) -> MetricValue:
 
 
 def estimate_mean(column: Column, unit: str = "") -> MetricValue:
-    """Return the mean of a column; its interval has no numbers below 0, and no scores above 1.
-
-    >>> estimate_mean(Column(array("d", [0.5, 1.0]))).interval
-    (0.0, 1.0)
-    """
+    """Return the mean of a column; its interval has no numbers below 0, and no scores above 1."""
     interval, note = _estimate_mean_interval(column, is_score=not unit)
     if interval is not None:
         interval = max(0.0, interval[0]), interval[1] if unit else min(1.0, interval[1])
@@ -76,11 +68,7 @@ def estimate_mean(column: Column, unit: str = "") -> MetricValue:
 
 
 def estimate_unbounded_mean(column: Column) -> MetricValue:
-    """Return the mean of a column of any numbers.
-
-    >>> estimate_unbounded_mean(Column(array("d", [-2.0, 4.0]))).value
-    1.0
-    """
+    """Return the mean of a column of any numbers."""
     interval, note = _estimate_mean_interval(column, is_score=False)
     n = len(column.values)
     return MetricValue(mean(column.values), n, column.errors, column.skipped, interval, note=note)
@@ -115,12 +103,7 @@ def _estimate_clustered_interval(column: Column) -> tuple[Interval | None, str]:
 def compute_outcome_rate(
     results: Results, counted: Mapping[Outcome, float], *, skipped: int = 0
 ) -> MetricValue:
-    """Return the rate of results by outcome; `counted` holds 1 or 0 for each outcome that counts.
-
-    >>> from proctor.records.results import ResultList
-    >>> compute_outcome_rate(ResultList([]), {"passed": 1.0, "failed": 0.0}).value is None
-    True
-    """
+    """Return the rate of results by outcome; `counted` holds 1 or 0 for each outcome that counts."""
     outcomes, clusters = results.outcomes(), results.clusters()
     by_outcome = [counted.get(outcome) for outcome in OUTCOMES]
     if clusters is None:

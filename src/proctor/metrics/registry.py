@@ -129,11 +129,7 @@ class MetricRegistry:
 
 
 def is_metric(value: Any) -> bool:
-    """True for an object or class with `compute`, and for a function of the results.
-
-    >>> is_metric(PassRateMetric), is_metric(lambda results: 0.0), is_metric(lambda output: True)
-    (True, True, False)
-    """
+    """True for an object or class with `compute`, and for a function of the results."""
     if callable(getattr(value, "compute", None)):
         return not callable(getattr(value, "evaluate", None))
     if not inspect.isfunction(value):

@@ -94,11 +94,7 @@ MEASUREMENTS: Mapping[str, JudgeMeasurement] = {
 
 
 def describe_judge(address: str) -> str:
-    """Describe the measured quality of a local model as a judge; empty for any other model.
-
-    >>> describe_judge("openai:gpt-4o-mini")
-    ''
-    """
+    """Describe the measured quality of a local model as a judge; empty for any other model."""
     measurement = MEASUREMENTS.get(address.removeprefix(LOCAL))
     return "" if measurement is None or not address.startswith(LOCAL) else measurement.summary
 
@@ -171,11 +167,7 @@ class MissingVerdicts(NamedTuple):
 
     @property
     def exceeds_limit(self) -> bool:
-        """True if more than a tenth is missing.
-
-        >>> MissingVerdicts(1, 10).exceeds_limit, MissingVerdicts(2, 10).exceeds_limit
-        (False, True)
-        """
+        """True if more than a tenth is missing."""
         return self.number > MAX_MISSING_SHARE * self.of + 1e-9
 
 
@@ -209,11 +201,7 @@ def count_failed(results: Results, evaluator: str) -> MissingVerdicts:
 
 
 def find_evaluator(metric: str, run: RunMetadata | None) -> tuple[bool, str | None]:
-    """Say whether a metric is based on scores, and of which evaluator; None means all evaluators.
-
-    >>> find_evaluator("pass_rate", None), find_evaluator("latency_ms.p50", None)
-    ((True, None), (False, None))
-    """
+    """Say whether a metric is based on scores, and of which evaluator; None means all evaluators."""
     if metric in COMBINED:
         return True, None
     specs = run.evaluators if run is not None else ()

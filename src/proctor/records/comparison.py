@@ -11,7 +11,7 @@ from proctor.records import formatting as wording
 from proctor.records.formatting import Kind
 
 Verdict = Literal[
-    "better", "worse", "different", "no difference worth the name", "not enough evidence", "not comparable"
+    "better", "worse", "different", "no relevant difference", "not enough evidence", "not comparable"
 ]
 Interval = tuple[float, float]
 
@@ -28,11 +28,12 @@ class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     the test `method`; `p_adjusted` is corrected (Holm) for all tests of the comparison. `effect` is the
     difference in standard deviations (Hedges' g). `error` is the standard error.
 
-    `worth` is the smallest relevant difference. `more_samples` is about how many more samples lead to a
-    verdict in four of five cases, if the evidence is not enough. `only_a` and `only_b` count the samples
-    without a partner. `clusters` is the number of clusters, `units` the number of clusters of equal size with
-    the same weight. Without pairs, the sides are compared as two independent groups (`paired` is False).
-    `scale` is the scale of a total of rubrics and of all its numbers; other rates and scores are from 0 to 1.
+    `min_difference` is the smallest relevant difference. `more_samples` is about how many more samples
+    lead to a verdict in four of five cases, if the evidence is not enough. `only_a` and `only_b` count
+    the samples without a partner. `clusters` is the number of clusters, `units` the number of clusters
+    of equal size with the same weight. Without pairs, the sides are compared as two independent groups
+    (`paired` is False). `scale` is the scale of a total of rubrics and of all its numbers; other rates
+    and scores are from 0 to 1.
     """
 
     name: str
@@ -51,7 +52,7 @@ class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     method: str = ""
     verdict: Verdict = "not enough evidence"
     more_samples: int | None = None
-    worth: float = 0.0
+    min_difference: float = msgspec.field(default=0.0, name="worth")
     only_a: int = 0
     only_b: int = 0
     paired: bool = True

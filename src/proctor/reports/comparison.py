@@ -23,9 +23,11 @@ from proctor.reports.format import (
     escape_untrusted,
     format_count,
     markdown_table,
+    new_table,
     print_rendered,
     render_parts,
     single_line,
+    styled_text,
 )
 
 if TYPE_CHECKING:
@@ -39,8 +41,6 @@ MAX_COMPACT_INTERVAL = 11
 MIN_NAME_WIDTH, MIN_VERDICT_WIDTH = 15, 10
 # Narrower terminals get no gap between columns.
 WIDE_TERMINAL = 88
-# Replaces a space at which a line must not break; rich breaks at any other space.
-NO_BREAK = "\ue000"
 LINE_LIMIT, NAME_LIMIT, ID_LIMIT = 1000, 100, 60
 COLORS = {"better": "green", "worse": "red", "different": "yellow"}
 TERMINAL_LEGEND = "95 % intervals below the numbers; g: difference in standard deviations"
@@ -64,24 +64,19 @@ def show_comparisons(
 
 
 def show_ranking(ranking: Ranking, file: TextIO | None = None) -> None:
-    """Print a ranking in the terminal's width and colors."""
     print_rendered(lambda width, color: render_ranking(ranking, width, color), file)
 
 
 def render_comparison(
     comparison: Comparison, width: int = 80, color: bool = False, *, flips: int = FLIPS_SHOWN
 ) -> str:
-    """Return the conclusion, the table, the flipped samples, and the notes.
-
-    >>> print(render_comparison(Comparison("new", "old", "They share no samples.")), end="")
-    They share no samples.
-    """
-    return _render(_comparison_parts(comparison, flips, compact=width < WIDE_TERMINAL), width, color)
+    """Return the conclusion, the table, the flipped samples, and the notes."""
+    return render_parts(_comparison_parts(comparison, flips, compact=width < WIDE_TERMINAL), width, color)
 
 
 def render_ranking(ranking: Ranking, width: int = 80, color: bool = False) -> str:
     """Return the conclusion and one line for each configuration."""
-    return _render(_ranking_parts(ranking), width, color)
+    return render_parts(_ranking_parts(ranking), width, color)
 
 
 def render_markdown(comparison: Comparison, *, flips: int = FLIPS_SHOWN) -> str:
@@ -108,14 +103,10 @@ def inspection_commands(comparison: Comparison, flip: Flip) -> list[str]:
     return [f"proctor show {shlex.quote(run)} --sample {sample}" for run in runs]
 
 
-def _render(parts: Iterator[RenderableType], width: int, color: bool) -> str:
-    return render_parts(parts, width, color).replace(NO_BREAK, " ")
-
-
 def _comparison_parts(comparison: Comparison, flips: int, *, compact: bool) -> Iterator[RenderableType]:
-    yield _text(comparison.answer, "bold")
+    yield styled_text(comparison.answer, "bold")
     if runs := _name_runs(comparison):
-        yield _text(runs, "dim")
+        yield styled_text(runs, "dim")
     if comparison.essential():
         yield ""
         yield _comparison_table(comparison, compact=compact)
@@ -124,8 +115,8 @@ def _comparison_parts(comparison: Comparison, flips: int, *, compact: bool) -> I
     table_notes = list(_table_notes(comparison))
     if notes or table_notes:
         yield ""
-    yield from (_text(note, "yellow") for note in notes)
-    yield from (_text(note, "dim") for note in table_notes)
+    yield from (styled_text(note, "yellow") for note in notes)
+    yield from (styled_text(note, "dim") for note in table_notes)
 
 
 def _name_runs(comparison: Comparison) -> str:
@@ -136,12 +127,12 @@ def _name_runs(comparison: Comparison) -> str:
 
 
 def _comparison_table(comparison: Comparison, *, compact: bool) -> Table:
-    grid = _grid(0 if compact else 1)
+    grid = new_table(0 if compact else 1, left=0)
     deltas = comparison.essential()
     longest = max(len(delta.name) for delta in deltas)
     grid.add_column("Metric", overflow="fold", min_width=min(MIN_NAME_WIDTH, longest))
     for side in (comparison.a, comparison.b):
-        grid.add_column(_text(side, limit=NAME_LIMIT), justify="right", overflow="fold")
+        grid.add_column(styled_text(side, limit=NAME_LIMIT), justify="right", overflow="fold")
     for title in ("Difference", "p, g"):
         grid.add_column(title, justify="right", no_wrap=True)
     grid.add_column("Verdict", min_width=MIN_VERDICT_WIDTH, overflow="fold")
@@ -205,18 +196,18 @@ def _flip_lines(comparison: Comparison, limit: int) -> Iterator[RenderableType]:
         return
     flips = comparison.flips[:limit]
     yield ""
-    yield _text(_count_flips(comparison, len(flips)), "bold")
+    yield styled_text(_count_flips(comparison, len(flips)), "bold")
     ids = [single_line(flip.sample_id, ID_LIMIT) for flip in flips]
     width = min(ID_LIMIT, max(map(len, ids)))
     for flip, sample_id in zip(flips, ids, strict=True):
         direction = "lost" if flip.lost else "won"
         scores = f"{_format_score(flip.b)} → {_format_score(flip.a)}"
-        yield _text(f"  {direction:<4}  {sample_id:<{width}}  {scores}")
+        yield styled_text(f"  {direction:<4}  {sample_id:<{width}}  {scores}")
     commands = inspection_commands(comparison, flips[0])
     if commands:
-        yield _text("To inspect a sample:", "dim")
+        yield styled_text("To inspect a sample:", "dim")
     for command in commands:
-        yield _text(f"  {command}", "dim")
+        yield styled_text(f"  {command}", "dim")
 
 
 def _count_flips(comparison: Comparison, shown: int) -> str:
@@ -258,7 +249,7 @@ def _table_notes(comparison: Comparison, legend: str = TERMINAL_LEGEND) -> Itera
     untested = [d for d in deltas if d.clusters and d.method and d.interval is None is d.p]
     for reason in dict.fromkeys(delta.method for delta in untested):
         names = ", ".join(delta.name for delta in untested if delta.method == reason)
-        yield f"{names}: {reason}, so the difference cannot be told from chance"
+        yield f"{names}: {reason}, so the difference may be chance"
 
 
 def _markdown_row(delta: MetricDelta) -> list[str]:
@@ -294,20 +285,20 @@ def _markdown_flips(comparison: Comparison, limit: int) -> list[str]:
 
 
 def _ranking_parts(ranking: Ranking) -> Iterator[RenderableType]:
-    yield _text(ranking.answer, "bold")
+    yield styled_text(ranking.answer, "bold")
     if not ranking.places:
         return
     yield ""
     kind: Kind = "rate" if ranking.field.endswith("pass_rate") else "number"
-    grid = _grid()
+    grid = new_table(left=0)
     grid.add_column("Rank", justify="right")
     grid.add_column("Name", overflow="fold")
     for title in (ranking.field, "95 % interval", "n", "Ranks", "P(first)"):
-        grid.add_column(_text(title, limit=NAME_LIMIT), justify="right", overflow="fold")
+        grid.add_column(styled_text(title, limit=NAME_LIMIT), justify="right", overflow="fold")
     for place in ranking.places:
         grid.add_row(*map(_cell, _ranking_cells(place, kind)))
     yield grid
-    yield _text(RANKING_LEGEND, "dim")
+    yield styled_text(RANKING_LEGEND, "dim")
 
 
 def _ranking_cells(place: RankedPlace, kind: Kind) -> tuple[str, ...]:
@@ -326,26 +317,8 @@ def _ranking_cells(place: RankedPlace, kind: Kind) -> tuple[str, ...]:
     )
 
 
-def _grid(gap: int = 1) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    return Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, gap, 0, 0))
-
-
 def _cell(content: str, style: str = "") -> Text:
     from rich.text import Text
 
-    return Text(
-        "\n".join(single_line(text, NAME_LIMIT) for text in content.split("\n")), style=style, overflow="fold"
-    )
-
-
-def _text(content: str, style: str = "", *, limit: int = LINE_LIMIT) -> Text:
-    """Text without markup and control characters."""
-    from rich.text import Text
-
-    indent = " " * (len(content) - len(content.lstrip(" ")))
-    return Text(
-        indent + single_line(content, limit).replace(" %", f"{NO_BREAK}%"), style=style, overflow="fold"
-    )
+    lines = [styled_text(text, style, limit=NAME_LIMIT) for text in content.split("\n")]
+    return Text("\n", style=style, overflow="fold").join(lines)

@@ -17,9 +17,11 @@ from proctor.reports.format import (
     format_interval,
     format_metric,
     format_missing,
+    new_table,
     print_rendered,
     render_parts,
     single_line,
+    styled_text,
 )
 
 if TYPE_CHECKING:
@@ -35,22 +37,17 @@ MetricTables = dict[str, dict[str, MetricValue]]
 
 
 def show_report(report: EvalReport, file: TextIO | None = None) -> None:
-    """Print the report in the terminal's width and colors."""
     print_rendered(lambda width, color: render_report(report, width=width, color=color), file)
 
 
 def render_report(report: EvalReport, *, width: int = 80, color: bool = False) -> str:
-    """Return the report as lines of at most `width` columns.
-
-    >>> print(render_report(EvalReport([])), end="")
-    No results
-    """
+    """Return the report as lines of at most `width` columns."""
     return render_parts(_report_parts(report), width, color)
 
 
 def _report_parts(report: EvalReport) -> Iterator[RenderableType]:
     for sentence in summary.headlines(report):
-        yield _text(sentence, "bold", wrap=True)
+        yield styled_text(sentence, "bold")
     yield from _run_lines(report)
     if report.metrics:
         yield ""
@@ -72,15 +69,17 @@ def _run_lines(report: EvalReport) -> Iterator[Text]:
         format_duration(run.duration_seconds),
         f"code {run.provenance.code}" if run.provenance.code else "",
     )
-    yield _text(" · ".join(filter(None, facts)), "dim", wrap=True)
+    yield styled_text(" · ".join(filter(None, facts)), "dim")
     if status := summary.describe_status(report, run):
-        yield _text(f"This run is {status}", "yellow", wrap=True)
+        yield styled_text(f"This run is {status}", "yellow")
     if early_stop := summary.describe_early_stop(run):
-        yield _text(f"This run was {early_stop}", wrap=True)
+        yield styled_text(f"This run was {early_stop}")
     if run.cached_outputs is not None:
-        yield _text(str(run.cached_outputs), "yellow" if run.cached_outputs.count else "dim")
+        yield styled_text(
+            str(run.cached_outputs), "yellow" if run.cached_outputs.count else "dim", wrap=False
+        )
     for warning in run.warnings:
-        yield _text(f"Warning: {warning}", "yellow", wrap=True)
+        yield styled_text(f"Warning: {warning}", "yellow")
 
 
 def _metric_table(report: EvalReport) -> Table:
@@ -94,7 +93,8 @@ def _metric_table(report: EvalReport) -> Table:
 def _column_per_configuration(tables: MetricTables) -> Table:
     from rich.text import Text
 
-    grid = _grid("Metric")
+    grid = new_table()
+    grid.add_column("Metric", overflow="fold")
     sample_sizes = {name: _usual_sample_size(metrics) for name, metrics in tables.items()}
     for name in tables:
         heading = [text for text in (single_line(name, LINE_LIMIT), sample_sizes[name]) if text]
@@ -104,12 +104,14 @@ def _column_per_configuration(tables: MetricTables) -> Table:
             _metric_cell(metrics[metric], sample_sizes[name]) if metric in metrics else DASH
             for name, metrics in tables.items()
         ]
-        grid.add_row(*(_text(cell, wrap=True) for cell in (metric, *cells)))
+        grid.add_row(*(styled_text(cell) for cell in (metric, *cells)))
     return grid
 
 
 def _row_per_configuration(tables: MetricTables) -> Table:
-    grid = _grid("Metric", "Configuration")
+    grid = new_table()
+    for title in ("Metric", "Configuration"):
+        grid.add_column(title, overflow="fold")
     for title in ("Value", "95 % interval", "n", "Missing"):
         grid.add_column(title, justify="right")
     for metric in dict.fromkeys(name for metrics in tables.values() for name in metrics):
@@ -117,18 +119,8 @@ def _row_per_configuration(tables: MetricTables) -> Table:
         for name, metrics in tables.items():
             if (value := metrics.get(metric)) is not None:
                 cells = (format_metric(value), format_interval(value), f"{value.n:,}", format_missing(value))
-                grid.add_row(*(_text(cell) for cell in (label, name, *cells)))
+                grid.add_row(*(styled_text(cell, wrap=False) for cell in (label, name, *cells)))
                 label = ""
-    return grid
-
-
-def _grid(*titles: str) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    grid = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for title in titles:
-        grid.add_column(title, overflow="fold")
     return grid
 
 
@@ -159,17 +151,17 @@ def _metric_notes(report: EvalReport) -> Iterator[Text]:
         prefix = f"{configuration}: " if configuration else ""
         rate = metrics.get("pass_rate")
         if rate is not None and (bounds := format_bounds(rate)):
-            yield _text(f"{prefix}pass_rate: {bounds}", "dim", wrap=True)
+            yield styled_text(f"{prefix}pass_rate: {bounds}", "dim")
     names_by_note = {
         note: names for metrics in tables.values() for note, names in summary.collect_notes(metrics).items()
     }
     clustered = [note for note in names_by_note if note.startswith("clustered")]
     adjusted = ", adjusted for related results (clusters, epochs)" if clustered else ""
     few = next((f"; {note}" for note in clustered if "fewer" in note), "")
-    yield _text(f"95 % intervals in parentheses{adjusted}{few}", "dim", wrap=True)
+    yield styled_text(f"95 % intervals in parentheses{adjusted}{few}", "dim")
     for note, names in names_by_note.items():
         if note not in clustered:
-            yield _text(f"{names}: {note}", "dim", wrap=True)
+            yield styled_text(f"{names}: {note}", "dim")
 
 
 def _error_lines(report: EvalReport) -> Iterator[RenderableType]:
@@ -177,14 +169,12 @@ def _error_lines(report: EvalReport) -> Iterator[RenderableType]:
     if not counts:
         return
     yield ""
-    yield _text("Errors", "bold red")
+    yield styled_text("Errors", "bold red")
     examples = summary.find_error_examples(report)
     for error_type, number in counts.items():
-        yield _text(f"  {number:>5,}  {single_line(error_type, LINE_LIMIT)}")
+        yield styled_text(f"  {number:>5,}  {single_line(error_type, LINE_LIMIT)}", wrap=False)
         if error_type in examples:
-            yield _text(
-                f"         for example {single_line(examples[error_type], LINE_LIMIT)}", "dim", wrap=True
-            )
+            yield styled_text(f"         for example {single_line(examples[error_type], LINE_LIMIT)}", "dim")
 
 
 def _failure_lines(report: EvalReport) -> Iterator[RenderableType]:
@@ -192,14 +182,16 @@ def _failure_lines(report: EvalReport) -> Iterator[RenderableType]:
     if results:
         errors = f", {format_count(report.errors, 'error')}" if report.errors else ""
         yield ""
-        yield _text(
-            f"Worst failures ({len(results):,} shown; {report.counts.failed:,} failed{errors})", "bold red"
+        yield styled_text(
+            f"Worst failures ({len(results):,} shown; {report.counts.failed:,} failed{errors})",
+            "bold red",
+            wrap=False,
         )
     for result in results:
         name = summary.label_result(result, len(report.by_configuration) > 1)
-        yield _text(f"  {name}  {summary.describe_verdict(result)}", "bold")
+        yield styled_text(f"  {name}  {summary.describe_verdict(result)}", "bold", wrap=False)
         for label, value in _result_facts(result):
-            yield _text(f"    {label:<9} {value}", wrap=label in ("error", "reason"))
+            yield styled_text(f"    {label:<9} {value}", wrap=label in ("error", "reason"))
 
 
 def _result_facts(result: EvalResult) -> Iterator[tuple[str, str]]:
@@ -214,12 +206,3 @@ def _result_facts(result: EvalResult) -> Iterator[tuple[str, str]]:
     for name, score in result.scores.items():
         if not score.passed and score.status != "skipped":
             yield "reason", f"{single_line(score.reason, LINE_LIMIT) or 'it did not pass'} ({name})"
-
-
-def _text(content: str, style: str = "", *, wrap: bool = False) -> Text:
-    """Text without markup and control characters."""
-    from rich.text import Text
-
-    indent = " " * (len(content) - len(content.lstrip(" ")))
-    text = indent + single_line(content, LINE_LIMIT)
-    return Text(text, style=style, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis")

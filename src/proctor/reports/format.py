@@ -14,8 +14,12 @@ from proctor.records.metric import MetricValue
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
 
 DASH = "—"
+# Replaces a space at which a line must not break; rich breaks at any other space.
+NO_BREAK = "\ue000"
 MISSING_SHARE_MENTIONED = 0.05
 _LINE_END = re.compile("\r\n|[\r\u2028\u2029]")
 # Control characters can move a terminal's cursor, and direction marks can reorder a line.
@@ -23,13 +27,7 @@ _INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\
 
 
 def excerpt(value: Any, limit: int) -> str:
-    """Return a value as text of about `limit` characters; line breaks stay.
-
-    >>> excerpt({"city": "Paris"}, 100)
-    '{"city":"Paris"}'
-    >>> excerpt("abcdefgh", 5)
-    'abcde… (3 more characters)'
-    """
+    """Return a value as text of about `limit` characters; line breaks stay."""
     text = value if isinstance(value, str) else codec.in_text(value)
     hidden = len(text) - limit
     if hidden > 0:
@@ -43,20 +41,12 @@ def _visible_symbol(match: re.Match[str]) -> str:
 
 
 def single_line(value: Any, limit: int) -> str:
-    """Return an excerpt on one line, with line breaks shown as ⏎.
-
-    >>> single_line("to be\\nor not", 100)
-    'to be ⏎ or not'
-    """
+    """Return an excerpt on one line, with line breaks shown as ⏎."""
     return " ⏎ ".join(text.strip() for text in excerpt(value, limit).strip().split("\n"))
 
 
 def format_percent(share: float) -> str:
-    """Format a share as a percentage; only an exact 1 is 100.0 % and only an exact 0 is 0.0 %.
-
-    >>> format_percent(41 / 60), format_percent(0.9999), format_percent(1.0)
-    ('68.3 %', '>99.9 %', '100.0 %')
-    """
+    """Format a share as a percentage; only an exact 1 is 100.0 % and only an exact 0 is 0.0 %."""
     text = f"{100 * share:.1f} %"
     if text == "100.0 %" and share < 1:
         return ">99.9 %"
@@ -64,31 +54,19 @@ def format_percent(share: float) -> str:
 
 
 def format_cost(dollars: float) -> str:
-    """Format an amount in US dollars with at least two significant digits.
-
-    >>> format_cost(12.5), format_cost(0.5), format_cost(0.00000334)
-    ('$12.50', '$0.5000', '$0.0000033')
-    """
+    """Format an amount in US dollars with at least two significant digits."""
     size = abs(dollars)
     decimals = 2 if size >= 1 or not size else max(4, 1 - floor(log10(size)))
     return f"{'-' if dollars < 0 else ''}${size:,.{decimals}f}"
 
 
 def format_count(number: int, noun: str, plural: str = "") -> str:
-    """Format a number with the singular or plural of a noun.
-
-    >>> format_count(1, "error"), format_count(1200, "sample")
-    ('1 error', '1,200 samples')
-    """
+    """Format a number with the singular or plural of a noun."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def format_metric(metric: MetricValue) -> str:
-    """Format the value of a metric with its unit.
-
-    >>> format_metric(MetricValue(0.5, 10, kind="rate")), format_metric(MetricValue(None, 0))
-    ('50.0 %', '—')
-    """
+    """Format the value of a metric with its unit."""
     if metric.value is None:
         return DASH
     if metric.kind == "rate":
@@ -97,31 +75,19 @@ def format_metric(metric: MetricValue) -> str:
 
 
 def format_interval(metric: MetricValue) -> str:
-    """Format the 95 % interval of a metric, or a dash.
-
-    >>> format_interval(MetricValue(0.683, 60, interval=(0.558, 0.787), kind="rate"))
-    '55.8–78.7 %'
-    """
+    """Format the 95 % interval of a metric, or a dash."""
     return DASH if metric.interval is None else _format_range(*metric.interval, metric)
 
 
 def format_missing(metric: MetricValue) -> str:
-    """Say how many results a metric could not use.
-
-    >>> format_missing(MetricValue(0.5, 10, errors=2, skipped=1))
-    '2 errors, 1 skipped'
-    """
+    """Say how many results a metric could not use."""
     errors = [format_count(metric.errors, "error")] if metric.errors else []
     skipped = [f"{metric.skipped:,} skipped"] if metric.skipped else []
     return ", ".join(errors + skipped) or "0"
 
 
 def format_bounds(metric: MetricValue) -> str:
-    """Say how far missing results could move a metric; empty if few are missing.
-
-    >>> format_bounds(MetricValue(0.5, 8, errors=2, kind="rate"))
-    '2 of 10 are missing: 40.0–60.0 %, depending on whether they fail or pass'
-    """
+    """Say how far missing results could move a metric; empty if few are missing."""
     total = metric.n + metric.missing
     if metric.bounds is None or metric.missing <= MISSING_SHARE_MENTIONED * total:
         return ""
@@ -131,11 +97,7 @@ def format_bounds(metric: MetricValue) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Format a duration.
-
-    >>> format_duration(45.21), format_duration(185), format_duration(7380)
-    ('45.2 seconds', '3 min 05 s', '2 h 03 min')
-    """
+    """Format a duration."""
     if seconds < 60:
         return f"{seconds:.1f} seconds"
     rounded = round(seconds)
@@ -167,6 +129,23 @@ def _format_number(value: float, metric: MetricValue) -> str:
     return f"{value:.1f}" if metric.unit and abs(value) >= 10 else f"{value:.3g}"
 
 
+def styled_text(content: str, style: str = "", *, limit: int = 1000, wrap: bool = True) -> Text:
+    """Return one line for the terminal, without markup and control characters; the indent stays."""
+    from rich.text import Text
+
+    indent = " " * (len(content) - len(content.lstrip(" ")))
+    text = indent + single_line(content, limit).replace(" %", f"{NO_BREAK}%")
+    return Text(text, style=style, no_wrap=not wrap, overflow="fold" if wrap else "ellipsis")
+
+
+def new_table(gap: int = 1, *, left: int = 1) -> Table:
+    """Return an empty table with a line below its headings."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    return Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, gap, 0, left))
+
+
 def print_rendered(render: Callable[[int, bool], str], file: TextIO | None = None) -> None:
     """Print what `render(width, color)` returns for the terminal's width and colors."""
     from rich.console import Console
@@ -178,11 +157,7 @@ def print_rendered(render: Callable[[int, bool], str], file: TextIO | None = Non
 
 
 def render_parts(parts: Iterable[RenderableType], width: int, color: bool) -> str:
-    """Render parts below each other, in lines of at most `width` columns.
-
-    >>> render_parts(["one", "two"], 80, color=False)
-    'one\\ntwo\\n'
-    """
+    """Render parts below each other, in lines of at most `width` columns."""
     from rich.console import Console, Group
 
     # With an empty environment the same parts give the same text everywhere.
@@ -196,7 +171,7 @@ def render_parts(parts: Iterable[RenderableType], width: int, color: bool) -> st
     )
     with console.capture() as captured:
         console.print(Group(*parts))
-    return "".join(text.rstrip() + "\n" for text in captured.get().splitlines())
+    return "".join(text.rstrip() + "\n" for text in captured.get().replace(NO_BREAK, " ").splitlines())
 
 
 # An underscore inside a word and a lone & have no meaning in Markdown.
@@ -207,20 +182,12 @@ _LINK_STARTS = re.compile(r"(?<=@)|(?<=://)|(?<=www\.)|(?<=#)(?=\d)|(?<=\bGH-)|(
 
 
 def escape(text: str) -> str:
-    """Escape one line of text for Markdown.
-
-    >>> print(escape("a|b <script> pass_rate *"))
-    a\\|b \\<script> pass_rate \\*
-    """
+    """Escape one line of text for Markdown."""
     return _SPECIAL.sub(r"\\\g<0>", text.replace("\n", " "))
 
 
 def disable_links(text: str) -> str:
-    """Break mentions and links with zero-width spaces, which readers do not see.
-
-    >>> disable_links("@ada") == "@ada", disable_links("Ada")
-    (False, 'Ada')
-    """
+    """Break mentions and links with zero-width spaces, which readers do not see."""
     return _LINK_STARTS.sub("\u200b", text)
 
 
@@ -230,24 +197,14 @@ def escape_untrusted(text: str) -> str:
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table; the first column is left-aligned, the others right-aligned.
-
-    >>> print(markdown_table(["Error type", "Count"], [["TimeoutError", "5"]]))
-    | Error type | Count |
-    | :--- | ---: |
-    | TimeoutError | 5 |
-    """
+    """Return a Markdown table; the first column is left-aligned, the others right-aligned."""
     rule = [":---"] + ["---:"] * (len(header) - 1)
     cells = [[escape(cell) for cell in row] for row in (header, *rows)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (cells[0], rule, *cells[1:]))
 
 
 def markdown_bullet(label: str, text: str) -> str:
-    """Return a list item; text of several lines becomes a code block below the label.
-
-    >>> print(markdown_bullet("Input", "2 + 2"))
-    - **Input**: 2 + 2
-    """
+    """Return a list item; text of several lines becomes a code block below the label."""
     if "\n" not in text:
         return f"- **{escape(label)}**: {escape(text)}"
     # The fence is longer than any run of backticks in the text.

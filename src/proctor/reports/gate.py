@@ -49,12 +49,7 @@ def render_gate(result: GateResult, *, width: int = 80) -> str:
 
 
 def describe_check(check: Check) -> str:
-    """Return the numbers of a check on one line, or its sentence if it has no difference.
-
-    >>> describe_check(Check("pass_rate", "pass", "", "", 0.8, 0.79, 0.01, (-0.01, 0.03), 0.02, 500,
-    ...     kind="rate"))
-    'pass_rate 80.0 % against 79.0 %, +1.0 points (95 % interval -1.0 to +3.0), margin 2.0, 500 samples'
-    """
+    """Return the numbers of a check on one line, or its sentence if it has no difference."""
     prefix = f"{check.configuration}: " if check.configuration else ""
     if check.difference is None:
         return prefix + check.sentence
@@ -94,24 +89,13 @@ def render_markdown(result: GateResult) -> str:
 
 
 def render_error_markdown(message: str, name: str = "") -> str:
-    """Return the error that prevented a decision as Markdown.
-
-    >>> print(render_error_markdown("there is no run 'x'", "exam"), end="")
-    <!-- proctor gate: exam -->
-    ## Gate not decided: exam
-    <BLANKLINE>
-    there is no run 'x'
-    """
+    """Return the error that prevented a decision as Markdown."""
     lines = (escape_untrusted(single_line(text, LINE_LIMIT)) for text in message.splitlines() if text.strip())
     return f"{comment_marker(name)}\n## Gate not decided{_title_suffix(name)}\n\n" + "\n\n".join(lines) + "\n"
 
 
 def comment_marker(name: str) -> str:
-    """Return the line by which a bot finds its comment.
-
-    >>> comment_marker("exam --> x")
-    '<!-- proctor gate: exam-x -->'
-    """
+    """Return the line by which a bot finds its comment."""
     return f"<!-- proctor gate: {_plain_name(name)} -->"
 
 

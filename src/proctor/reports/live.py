@@ -137,11 +137,7 @@ def _print_lines(view: RunView, stream: TextIO, describe: Callable[[RunView], st
 
 
 def _format_seconds(seconds: float) -> str:
-    """Format a number of seconds.
-
-    >>> _format_seconds(7), _format_seconds(61), _format_seconds(3700)
-    ('7 s', '1 min 1 s', '1 h 1 min')
-    """
+    """Format a number of seconds."""
     rounded = round(seconds)
     if rounded < 60:
         return f"{rounded} s"

@@ -30,18 +30,8 @@ from proctor.records.rubric import (
 )
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult
-from proctor.reports import files
+from proctor.reports import files, rubrics
 from proctor.reports.format import format_count
-from proctor.reports.rubrics import (
-    FAILED,
-    SKIPPED,
-    JudgeUsage,
-    judge_usage_of_result,
-    percentage,
-    round_half_up,
-    rubric_score,
-    session_result,
-)
 
 MAX_STEPS, RANGES = 20, 10
 MAX_FAILURE_TYPES, FAILURE_TYPE_LENGTH, OTHER = 20, 60, "other"
@@ -81,7 +71,7 @@ class _Scores:
         )
         if ends is None:
             return None
-        return [round_half_up(max(scale[0], ends[0])), round_half_up(min(scale[1], ends[1]))]
+        return [rubrics.round_half_up(max(scale[0], ends[0])), rubrics.round_half_up(min(scale[1], ends[1]))]
 
     def cluster_details(self) -> dict[str, Any]:
         if list_shared_clusters(self._clusters) is None:
@@ -99,10 +89,9 @@ class BatchSummary:
         self._sessions = self._partial = self._skipped = 0
         self._scores = {column.name: _Scores() for column in columns.columns}
         self._failures: dict[str, dict[str, Any]] = {}
-        self._judging = JudgeUsage()
+        self._judging = rubrics.JudgeUsage()
 
     def add(self, result: EvalResult) -> None:
-        """Count one session."""
         self._sessions += 1
         cluster = find_cluster(result)
         total = compute_total(result.scores, self._columns)
@@ -112,13 +101,13 @@ class BatchSummary:
         elif result.success and not has_failed(result.scores, self._columns):
             self._skipped += 1
         for column in self._columns.columns:
-            score = rubric_score(result, column)
+            score = rubrics.rubric_score(result, column)
             if score.value is None:
                 self._add_failure(score, column, result.sample_id)
             else:
                 low, high = column.scale
                 self._scores[column.name].add(low + score.value * (high - low), cluster)
-        self._judging += judge_usage_of_result(result)
+        self._judging += rubrics.judge_usage_of_result(result)
 
     def _add_failure(self, score: Score, column: Column, session_id: str) -> None:
         failure_type = _failure_type(score)
@@ -138,7 +127,7 @@ class BatchSummary:
                 "total_sessions": self._sessions,
                 "average_score": self._totals.average(),
                 "median_score": self._totals.median(),
-                "std_deviation": None if variance is None else round_half_up(math.sqrt(variance[1])),
+                "std_deviation": None if variance is None else rubrics.round_half_up(math.sqrt(variance[1])),
                 "score_distribution": self._distribution(),
             },
             "per_rubric_summary": {
@@ -155,7 +144,7 @@ class BatchSummary:
     def _details(self) -> dict[str, Any]:
         low, high = self._columns.scale
         average = mean(self._totals.values)
-        normalized = None if average is None else round_half_up((average - low) / (high - low), 4)
+        normalized = None if average is None else rubrics.round_half_up((average - low) / (high - low), 4)
         scored = len(self._totals.values)
         return {
             "rubrics_version": self._columns.version,
@@ -165,7 +154,7 @@ class BatchSummary:
             **({"sessions_partly_scored": self._partial} if self._partial else {}),
             "average_interval": self._totals.interval(self._columns.scale),
             **self._totals.cluster_details(),
-            "average_percentage": None if average is None else percentage(average, high),
+            "average_percentage": None if average is None else rubrics.percentage(average, high),
             "average_normalized": normalized,
             "confidence": 0.95,
             "per_rubric": {
@@ -191,11 +180,11 @@ class BatchSummary:
         if float(low).is_integer() and float(high).is_integer() and high - low <= MAX_STEPS:
             counts = {str(step): 0 for step in range(int(low), int(high) + 1)}
             for total in self._totals.values:
-                counts[str(int(round_half_up(total, 0)))] += 1
+                counts[str(int(rubrics.round_half_up(total, 0)))] += 1
         else:
             counts = _count_in_ranges(self._totals.values, low, high)
         failed = self._sessions - len(self._totals.values) - self._skipped
-        unscored = {FAILED: failed, SKIPPED: self._skipped}
+        unscored = {rubrics.FAILED: failed, rubrics.SKIPPED: self._skipped}
         return counts | {status: number for status, number in unscored.items() if number}
 
 
@@ -215,17 +204,13 @@ def _count_in_ranges(totals: Iterable[float], low: float, high: float) -> dict[s
     counts = dict.fromkeys(names, 0)
     for total in totals:
         # The mean of three times 70 is slightly below 70.
-        step = int(round_half_up((total - low) / (high - low) * RANGES, 9))
+        step = int(rubrics.round_half_up((total - low) / (high - low) * RANGES, 9))
         counts[names[min(max(step, 0), RANGES - 1)]] += 1
     return counts
 
 
 def _format_distinctly(numbers: Sequence[float]) -> list[str]:
-    """Format numbers with enough digits to make them different.
-
-    >>> _format_distinctly([0.0, 12.5]), _format_distinctly([1000000.0, 1000000.5])
-    (['0', '12.5'], ['1000000', '1000000.5'])
-    """
+    """Format numbers with enough digits to make them different."""
     texts: list[str] = []
     for digits in range(6, 18):
         texts = [f"{number:.{digits}g}" for number in numbers]
@@ -235,7 +220,7 @@ def _format_distinctly(numbers: Sequence[float]) -> list[str]:
 
 
 def _round(number: float | None) -> float | None:
-    return None if number is None else round_half_up(number)
+    return None if number is None else rubrics.round_half_up(number)
 
 
 def summarize_batch(report: EvalReport) -> dict[str, Any]:
@@ -269,14 +254,7 @@ def add_run_details(content: dict[str, Any], report: EvalReport) -> dict[str, An
 
 
 class FileNames:
-    """File names made from session ids: safe on every system and unique.
-
-    >>> names = FileNames()
-    >>> names.of("../etc/passwd"), names.of("a b"), names.of("A_b"), names.of("")
-    ('etc_passwd', 'a_b', 'A_b_2', 'session')
-    >>> names.of("a b")
-    'a_b'
-    """
+    """File names made from session ids: safe on every system and unique."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -317,10 +295,9 @@ class ResultFiles:
         self._run_id, self._resumed = view.run_id, view.resumed
 
     def name(self, session_id: str) -> str:
-        """Return the name of a session's file."""
         return self._names.of(session_id) + RESULT_SUFFIX
 
-    def heard(self, result: EvalResult) -> None:
+    def add_result(self, result: EvalResult) -> None:
         """Write the result of one session."""
         if not self._written:
             # An older summary describes other results.
@@ -330,7 +307,6 @@ class ResultFiles:
         self.failed += content.get("rubrics_failed", 0)
 
     def describe_progress(self, _outcomes: Any = None) -> list[str]:
-        """Describe the progress of the batch."""
         return [f"{self.scored} scored", f"{format_count(self.failed, 'rubric')} failed"]
 
     def finish(self, report: EvalReport) -> dict[str, Any]:
@@ -367,7 +343,7 @@ class ResultFiles:
         return len(self._written)
 
     def _write(self, result: EvalResult) -> dict[str, Any]:
-        name, content = self.name(result.sample_id), session_result(result, self._columns)
+        name, content = self.name(result.sample_id), rubrics.session_result(result, self._columns)
         if self._sessions is not None:
             content = add_source_path(content, self._sessions)
         if self._run_id:
@@ -418,5 +394,4 @@ def _read_details(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write indented JSON to a file, atomically."""
     files.write_file(path, [codec.encode_pretty(content), b"\n"])

@@ -50,7 +50,6 @@ class JudgeUsage(msgspec.Struct, frozen=True):
         )
 
     def content(self) -> dict[str, Any]:
-        """Return the content of `judging` in a file."""
         content: dict[str, Any] = dict(codec.plain(self.usage))
         if self.answers:
             content |= {"answers": self.answers, "from_history": self.from_history}
@@ -60,12 +59,10 @@ class JudgeUsage(msgspec.Struct, frozen=True):
 
 
 def judge_usage_of_result(result: EvalResult) -> JudgeUsage:
-    """Add up the judge usage of one result."""
     return sum((judge_usage_of_session(session) for session in result.sessions.values()), JudgeUsage())
 
 
 def judge_usage_of_session(session: Session) -> JudgeUsage:
-    """Add up the judge usage of one session with a model."""
     calls = session[ModelCall]
     answered = [call for call in calls if "error" not in call.details]
     cached = sum(bool(call.details.get("cached")) for call in answered)
@@ -128,13 +125,7 @@ def _rubric_entry(column: Column, result: EvalResult) -> dict[str, Any]:
 
 
 def round_half_up(number: float, places: int = 2) -> float:
-    """Round a number; halves go up.
-
-    >>> round_half_up(2.675), round_half_up(4.142857), round_half_up(2.5, 0), round_half_up(-0.125)
-    (2.68, 4.14, 3.0, -0.12)
-    >>> round_half_up(1e27)
-    1e+27
-    """
+    """Round a number; halves go up."""
     if abs(number) >= _LARGEST_FRACTION:
         return float(number)
     # The first rounding removes floating-point noise.
@@ -144,11 +135,7 @@ def round_half_up(number: float, places: int = 2) -> float:
 
 
 def percentage(score: float, maximum: float) -> float | None:
-    """Return a score in percent of the maximum; None if the maximum is not positive.
-
-    >>> percentage(4.142857142857143, 5)
-    82.86
-    """
+    """Return a score in percent of the maximum; None if the maximum is not positive."""
     return round_half_up(100.0 * score / maximum) if maximum > 0 else None
 
 
@@ -255,9 +242,6 @@ def describe_judge_usage(judging: JudgeUsage, unknown: int = 0) -> str:
     """Describe judge usage: tokens, cost, and reused answers.
 
     `unknown` is the number of sessions with calls of unknown price.
-
-    >>> describe_judge_usage(JudgeUsage(Usage(1000, 200, cost=0.5), 12, 2))
-    '1,200 tokens, $0.5000, 2 of 12 answers reused'
     """
     tokens, cost = judging.usage.total_tokens, judging.usage.cost
     facts = [] if tokens is None else [f"{tokens:,} tokens"]

@@ -16,11 +16,7 @@ EVALUATION_FAILED = "evaluation failed (no verdict)"
 
 
 def headlines(report: EvalReport) -> list[str]:
-    """Summarize the run in one sentence, or in one sentence for each configuration.
-
-    >>> headlines(EvalReport([]))
-    ['No results']
-    """
+    """Summarize the run in one sentence, or in one sentence for each configuration."""
     tables = report.by_configuration
     if len(tables) < 2:
         return [*_rubric_headline(report), headline(report)]
@@ -39,20 +35,12 @@ def _rubric_headline(report: EvalReport) -> list[str]:
 
 
 def describe_partial(metric: MetricValue) -> str:
-    """Say how many totals were computed without all rubrics.
-
-    >>> describe_partial(MetricValue(4.5, 80, partial=36))
-    '36 of 80 totals lack the score of a rubric'
-    """
+    """Say how many totals were computed without all rubrics."""
     return f"{metric.partial:,} of {format_count(metric.n, 'total')} lack the score of a rubric"
 
 
 def headline(report: EvalReport) -> str:
-    """Summarize the run in one sentence: pass rate, errors and skipped results.
-
-    >>> headline(EvalReport([]))
-    'No results'
-    """
+    """Summarize the run in one sentence: pass rate, errors and skipped results."""
     counts, rate = report.counts, report.pass_rate
     if not counts.total:
         return "No results"
@@ -151,11 +139,7 @@ def describe_verdict(result: EvalResult) -> str:
 
 
 def score_distributions(metrics: Mapping[str, MetricValue]) -> dict[str, dict[str, MetricValue]]:
-    """Group the score percentiles by evaluator.
-
-    >>> score_distributions({"exact.p50": MetricValue(1.0, 3, kind="quantile")})["exact"]["p50"].value
-    1.0
-    """
+    """Group the score percentiles by evaluator."""
     distributions: dict[str, dict[str, MetricValue]] = {}
     for name, metric in metrics.items():
         if is_distribution(metric):
@@ -207,11 +191,7 @@ def _is_redundant(name: str, metrics: Mapping[str, MetricValue]) -> bool:
 
 
 def collect_notes(metrics: Mapping[str, MetricValue]) -> dict[str, str]:
-    """Return each note once, with the names of its metrics.
-
-    >>> collect_notes({"a": MetricValue(0.5, 9, note="clustered"), "b": MetricValue(1.0, 9)})
-    {'clustered': 'a'}
-    """
+    """Return each note once, with the names of its metrics."""
     names_by_note: dict[str, list[str]] = {}
     for name, metric in metrics.items():
         for note in (metric.note, describe_partial(metric) if metric.partial else ""):

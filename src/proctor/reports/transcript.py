@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from proctor.records import codec
+from proctor.records import codec, session_events
 from proctor.records.model import render_content, render_value, summarize_data
 from proctor.records.session import CustomEvent, Event, Message, ModelCall, Session, ToolCall
-from proctor.records.session_events import (
-    CallerIndex,
-    OrphanResult,
-    RepeatedCalls,
-    UnansweredCall,
-    UnknownRoleMessage,
-    interpret_event,
-)
 from proctor.records.trial import EvalResult
 from proctor.reports.format import excerpt, format_cost, single_line
 
@@ -41,17 +33,14 @@ def render_transcripts(result: EvalResult) -> str:
 
 
 def render_transcript(session: Session) -> str:
-    """Return one session as text, event by event.
-
-    >>> print(render_transcript(Session([Message("user", "Capital of France?")])))
-    user:
-        Capital of France?
-    """
-    seen, callers = RepeatedCalls(session), CallerIndex()
+    """Return one session as text, event by event."""
+    seen, callers = session_events.RepeatedCalls(session), session_events.CallerIndex()
     return "\n".join(text for event in session if (text := _render_event(event, seen, callers)))
 
 
-def _render_event(event: Event, seen: RepeatedCalls, callers: CallerIndex) -> str:
+def _render_event(
+    event: Event, seen: session_events.RepeatedCalls, callers: session_events.CallerIndex
+) -> str:
     if isinstance(event, Message):
         callers.add_message(event)
         return "" if seen.repeats(event) else _render_message(event, seen)
@@ -63,16 +52,16 @@ def _render_event(event: Event, seen: RepeatedCalls, callers: CallerIndex) -> st
     return _render_custom_event(event, callers)
 
 
-def _render_custom_event(event: CustomEvent, callers: CallerIndex) -> str:
-    match interpret_event(event):
-        case UnansweredCall() as unanswered:
+def _render_custom_event(event: CustomEvent, callers: session_events.CallerIndex) -> str:
+    match session_events.interpret_event(event):
+        case session_events.UnansweredCall() as unanswered:
             return _render_tool_call(unanswered.call, callers, "no result is recorded")
-        case OrphanResult() as unasked:
+        case session_events.OrphanResult() as unasked:
             name = f" {single_line(unasked.name, VALUE_LIMIT)}" if unasked.name else ""
             error = "" if unasked.error is None else f"failed: {unasked.error}\n"
             content = f"{error}{excerpt(_as_text(unasked.content), RESULT_LIMIT)}"
             return f"tool result{name}, whose call is not recorded\n{_indent(content)}"
-        case UnknownRoleMessage() as stranger:
+        case session_events.UnknownRoleMessage() as stranger:
             content = excerpt(_as_text(stranger.content), TEXT_LIMIT)
             return f"{single_line(stranger.role, VALUE_LIMIT)}:\n{_indent(content)}"
     if event.kind in THOUGHTS and (thought := _find_thought(event.data)):
@@ -91,13 +80,13 @@ def _find_thought(data: Any) -> str:
     return next((thought for key in _THOUGHT_KEYS if (thought := _find_thought(data.get(key)))), "")
 
 
-def _render_tool_call(call: ToolCall, callers: CallerIndex, result: str) -> str:
+def _render_tool_call(call: ToolCall, callers: session_events.CallerIndex, result: str) -> str:
     name = callers.of(call)
     caller = f" ({single_line(name, VALUE_LIMIT)})" if name else ""
     return f"tool {_format_call(call)}{caller}\n{_indent(result)}"
 
 
-def _render_message(message: Message, seen: RepeatedCalls) -> str:
+def _render_message(message: Message, seen: session_events.RepeatedCalls) -> str:
     calls = [f"{INDENT}→ {_format_call(call)}" for call in seen.unrepeated_calls(message)]
     is_empty = message.content in (None, "", [])
     if is_empty and not calls and message.tool_calls:

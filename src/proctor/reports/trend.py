@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,14 @@ from math import ceil, floor, log10
 from typing import NamedTuple
 
 from proctor.records.metric import MetricValue, Trend, TrendPoint
-from proctor.reports.format import format_count, format_interval, format_metric, single_line
+from proctor.reports.format import (
+    format_count,
+    format_interval,
+    format_metric,
+    render_parts,
+    single_line,
+    styled_text,
+)
 from proctor.reports.listing import align_columns
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -24,9 +30,6 @@ def render_sparkline(trend: Trend) -> str:
     """Return one line for each configuration: blocks, first and last value, range, number of runs.
 
     All configurations share one scale, from the lowest to the highest value.
-
-    >>> render_sparkline(Trend("pass_rate", ()))
-    'pass_rate: no runs'
     """
     name = single_line(trend.field, LABEL_LIMIT)
     if not trend.points:
@@ -59,9 +62,7 @@ def render_sparkline(trend: Trend) -> str:
 
 def render_table(trend: Trend) -> str:
     """Return one row for each run and configuration, oldest first."""
-    from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     grid = Table(box=None, pad_edge=False)
     headings = ["date", "run", "configuration", "value", "95 % interval", "n"]
@@ -70,28 +71,20 @@ def render_table(trend: Trend) -> str:
     for heading in headings:
         right = heading in ("value", "95 % interval", "n")
         grid.add_column(heading, justify="right" if right else "left", no_wrap=True)
-    for label, point in labeled_points(trend):
+    labels = {id(point): label for label, points in trend.series.items() for point in points}
+    for point in trend.points:
         value = point_metric(point, trend)
         cells = (
             point.date.strftime("%Y-%m-%d %H:%M"),
             point.run_id,
-            label,
+            labels[id(point)],
             format_metric(value),
             format_interval(value),
             f"{point.n:,}",
             point.unfinished,
         )
-        grid.add_row(*(Text(single_line(cell, LABEL_LIMIT)) for cell in cells[: len(headings)]))
-    console = Console(file=io.StringIO(), width=200, highlight=False, _environ={})
-    with console.capture() as captured:
-        console.print(grid)
-    return "\n".join(text.rstrip() for text in captured.get().splitlines())
-
-
-def labeled_points(trend: Trend) -> list[tuple[str, TrendPoint]]:
-    """Return every point with its label, in the order of the trend."""
-    labels = {id(point): label for label, points in trend.series.items() for point in points}
-    return [(labels[id(point)], point) for point in trend.points]
+        grid.add_row(*(styled_text(cell, limit=LABEL_LIMIT) for cell in cells[: len(headings)]))
+    return render_parts([grid], 200, color=False).rstrip("\n")
 
 
 def point_metric(point: TrendPoint, trend: Trend) -> MetricValue:
@@ -104,22 +97,14 @@ def _format_value(value: float, trend: Trend) -> str:
 
 
 def _block(value: float, low: float, high: float) -> str:
-    """Return the block for a value between the lowest and the highest; a middle one if all are equal.
-
-    >>> "".join(_block(value, 0, 1) for value in (0, 0.5, 1)), _block(3, 3, 3)
-    ('▁▅█', '▄')
-    """
+    """Return the block for a value between the lowest and the highest; a middle one if all are equal."""
     if high <= low:
         return BLOCKS[3]
     return BLOCKS[min(len(BLOCKS) - 1, int((value - low) / (high - low) * len(BLOCKS)))]
 
 
 def _average_neighbors(values: Sequence[float], limit: int) -> list[float]:
-    """Reduce values to at most `limit` by averaging neighbors.
-
-    >>> _average_neighbors([1, 3, 5, 7], 2), _average_neighbors([1, 3], 40)
-    ([2.0, 6.0], [1, 3])
-    """
+    """Reduce values to at most `limit` by averaging neighbors."""
     if len(values) <= limit:
         return list(values)
     edges = [round(index * len(values) / limit) for index in range(limit + 1)]
@@ -164,11 +149,7 @@ class Scale(NamedTuple):
 
 
 def render_svg(trend: Trend) -> str:
-    """Return a chart with one line for each configuration, 95 % intervals, dates, and a legend.
-
-    >>> render_svg(Trend("pass_rate", ())).startswith("<svg")
-    True
-    """
+    """Return a chart with one line for each configuration, 95 % intervals, dates, and a legend."""
     series = trend.series
     height = HEIGHT + LEGEND_LINE * ceil(len(series) / 2)
     name = _text(trend.field)
@@ -251,11 +232,7 @@ def _value_scale(trend: Trend) -> Scale:
 
 
 def _tick_step(span: float) -> float:
-    """Return a round distance between ticks: 1, 2 or 5 times a power of ten.
-
-    >>> _tick_step(1.0), _tick_step(0.37), _tick_step(900)
-    (0.2, 0.1, 200.0)
-    """
+    """Return a round distance between ticks: 1, 2 or 5 times a power of ten."""
     rough = max(span, SMALLEST) / TICKS
     power: float = 10.0 ** floor(log10(rough))
     return next(float(f"{n * power:.6g}") for n in (1, 2, 5, 10) if n * power >= rough * 0.999)

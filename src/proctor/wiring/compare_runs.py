@@ -58,7 +58,7 @@ def compare(
     configuration: str | None = None,
     metrics: Sequence[str] | None = None,
     better: Mapping[str, bool | None] | None = None,
-    worth: float = MIN_DIFFERENCE,
+    min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
 ) -> Comparison:
     """Compare run `a` with run `b`: the difference a - b, in percent of b, and whether it is real.
@@ -66,7 +66,7 @@ def compare(
     Each is a report, or a run in the history: its id, its name, a baseline or "latest", followed
     by `@` and a configuration if it has several; `configuration` selects the same one in both.
     `metrics` limits the comparison to some metrics. `better` says whether higher is better for a
-    field whose name does not show it. Rates and scores that differ by less than `worth` count as
+    field whose name does not show it. Rates and scores that differ by less than `min_difference` count as
     equal. If the runs have different evaluators, metrics that combine all evaluators are not
     comparable, unless `accept_changes`.
     """
@@ -78,7 +78,7 @@ def compare(
         [build_sides(first, second)],
         metrics=metrics,
         better=better,
-        worth=worth,
+        min_difference=min_difference,
         accept_changes=accept_changes,
     )
     return comparison
@@ -89,13 +89,15 @@ def compare_configurations(
     second: OpenedRun,
     *,
     metrics: Sequence[str] | None = None,
-    worth: float = MIN_DIFFERENCE,
+    min_difference: float = MIN_DIFFERENCE,
     accept_changes: bool = False,
 ) -> tuple[list[Comparison], tuple[str, ...]]:
     """Compare every configuration that both runs have; also return those that only one has."""
     pairs, unpaired = pair_configurations(first, second)
     compared = [build_sides(*pair) for pair in pairs]
-    return compare_all(compared, metrics=metrics, worth=worth, accept_changes=accept_changes), unpaired
+    return compare_all(
+        compared, metrics=metrics, min_difference=min_difference, accept_changes=accept_changes
+    ), unpaired
 
 
 def pair_configurations(

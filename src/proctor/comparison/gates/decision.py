@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from proctor.comparison import describe
 from proctor.comparison.compare import COMBINED_METRICS, compare, compare_all
 from proctor.comparison.contents import mark_different_samples, unpair_sides
 from proctor.comparison.deltas import Pair, collect_evidence
 from proctor.comparison.evidence import Evidence
-from proctor.comparison.gates import describe
+from proctor.comparison.gates import thresholds
 from proctor.comparison.gates.gaps import (
     DEFAULT_MAX_MISSING,
     Gaps,
@@ -26,13 +27,6 @@ from proctor.comparison.gates.gaps import (
     apply_unmatched_limit,
     find_gaps,
     find_worst_gap,
-)
-from proctor.comparison.gates.thresholds import (
-    DEFAULT_METRIC,
-    convert_thresholds,
-    find_shortfalls,
-    require_reachable,
-    suggest_metric,
 )
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE, Side
 from proctor.comparison.totals import delta_to_share, scale_interval, scale_width
@@ -281,18 +275,18 @@ class GateConfig(msgspec.Struct, frozen=True):
             )
         if self.max_missing < 0 or not (self.max_missing <= 1 or isinstance(self.max_missing, int)):
             raise ConfigError(
-                f"max_missing must be a share from 0 to 1 or a number of samples, got {self.max_missing:g}",
+                f"must be a share from 0 to 1 or a number of samples, got {self.max_missing:g}",
                 where="max_missing",
                 fix="write a share such as 10% or 0.1, or a whole number of samples",
             )
         if self.unpaired and self.max_flips is not None:
-            raise ConfigError(NO_PAIRS, where="max_flips", fix="leave out unpaired or max_flips")
-        require_reachable(self.fail_under)
+            raise ConfigError(NO_PAIRS, where="max_flips", fix="leave out `unpaired` or `max_flips`")
+        thresholds.require_reachable(self.fail_under)
         aliases = {alias for name in self.metrics for alias in list_aliases(name)}
         for name in self.better:
             if not aliases & set(list_aliases(name)):
                 raise ConfigError(
-                    f"better names {name}, which is not among the metrics of the gate",
+                    f"{name} is not among the metrics of the gate",
                     where="better",
                     fix=suggest_name(name, self.metrics) if self.metrics else f"add --metric {name}",
                 )
@@ -309,11 +303,6 @@ def decide(
     """Check a run against its baseline: one pair of sides per configuration, the new one first.
 
     Thresholds are checked against `report`.
-
-    >>> passed = {str(i): 1.0 for i in range(200)}
-    >>> new, old = (Side(n, {"pass_rate": passed}, samples=tuple(passed)) for n in ("new", "old"))
-    >>> decide([(new, old)], GateConfig({"pass_rate": 0.02})).verdict
-    'pass'
     """
     demand.validate()
     if not pairs and not demand.fail_under:
@@ -410,7 +399,9 @@ def find_delta(comparison: Comparison, metric: str) -> MetricDelta:
     if delta is None:
         known = {STRICT_PASS_RATE, *(each.name for each in comparison.all_deltas())}
         raise ConfigError(
-            f"there is no metric {name!r} to compare", where="metric", fix=suggest_metric(name, known)
+            f"there is no metric {name!r} to compare",
+            where="metric",
+            fix=thresholds.suggest_metric(name, known),
         )
     if delta.higher_is_better is None:
         raise ConfigError(
@@ -505,11 +496,14 @@ def _check_thresholds(report: EvalReport | None, demand: GateConfig) -> Iterator
     if report is None:
         return
     limit = demand.max_missing
-    for metric, threshold in convert_thresholds(demand.fail_under, read_run_columns(report.metadata)).items():
-        below = find_shortfalls(report, {metric: threshold})
+    for metric, threshold in thresholds.convert_thresholds(
+        demand.fail_under, read_run_columns(report.metadata)
+    ).items():
+        below = thresholds.find_shortfalls(report, {metric: threshold})
         value = report.metrics.get(metric)
         reached = None if value is None else value.value
-        sentence = "; ".join(below) or describe.describe_threshold(metric, reached, threshold)
+        number = "" if reached is None else f" is {reached:.4g},"
+        sentence = "; ".join(below) or f"{metric}{number} at least {threshold:g}"
         check = Check(
             f"{metric} at least {threshold:g}",
             "fail" if below else "pass",
@@ -549,10 +543,6 @@ def require_known_metrics(demand: GateConfig, baseline: Iterable[Side]) -> None:
 
 
 def resolve_margins(margins: Mapping[str, float | None], margin: float = DEFAULT_MARGIN) -> dict[str, float]:
-    """Return the margin of each metric, `margin` by default; the strict pass rate if none is named.
-
-    >>> resolve_margins({}), resolve_margins({"latency_ms.mean": 0.1, "pass_rate": None}, 0.03)
-    ({'strict_pass_rate': 0.02}, {'latency_ms.mean': 0.1, 'pass_rate': 0.03})
-    """
-    named = margins or {DEFAULT_METRIC: None}
+    """Return the margin of each metric, `margin` by default; the strict pass rate if none is named."""
+    named = margins or {thresholds.DEFAULT_METRIC: None}
     return {name: margin if own is None else own for name, own in named.items()}

@@ -15,14 +15,8 @@ import msgspec
 
 from proctor.comparison.compare import compare
 from proctor.comparison.deltas import Pair
-from proctor.comparison.gates.decision import (
-    GateConfig,
-    conclude_gate,
-    convert_margin,
-    find_delta,
-    require_same_evaluators,
-)
-from proctor.comparison.gates.describe import describe_metric
+from proctor.comparison.describe import describe_metric
+from proctor.comparison.gates import decision
 from proctor.comparison.gates.gaps import (
     DEFAULT_MAX_MISSING,
     Gap,
@@ -40,8 +34,8 @@ from proctor.records.gate import Check, Early, GateResult
 from proctor.records.order import shuffle_key
 from proctor.records.report import EvalReport
 from proctor.records.results import Results, find_outcome
-from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
+from proctor.reports.format import format_count
 
 # Reads a metric from one result: a number from 0 to 1, None if the result does not count.
 Reader = Callable[[EvalResult], float | None]
@@ -240,14 +234,8 @@ class EarlyGate:
         )
         return (
             f"{self.metric} is {verdict}; the difference is from {low} to {high} points "
-            f"({self._percent:g} %, at every moment) after {_count_samples(self.n)}{left_out}"
+            f"({self._percent:g} %, at every moment) after {format_count(self.n, 'sample')}{left_out}"
         )
-
-    def sentence(self, of: int | None = None) -> str:
-        """The reason, with how many of all samples the gate saved."""
-        if of is None or self.verdict == "inconclusive":
-            return self.reason
-        return f"{self.reason}; {max(0, of - self.sample_count):,} of {_count_samples(of)} were saved"
 
 
 def replay_results(gate: EarlyGate, results: Results | Sequence[EvalResult], seed: int) -> EarlyGate:
@@ -262,12 +250,8 @@ def replay_results(gate: EarlyGate, results: Results | Sequence[EvalResult], see
     return gate
 
 
-def _count_samples(count: int) -> str:
-    return f"{count:,} sample{'' if count == 1 else 's'}"
-
-
 def make_early_gate(
-    demand: GateConfig,
+    demand: decision.GateConfig,
     baseline: Iterable[EvalResult],
     evaluators: Sequence[str],
     *,
@@ -282,7 +266,7 @@ def make_early_gate(
     return EarlyGate(numbers, read, metric=metric, margin=margin, epochs=epochs, configuration=configuration)
 
 
-def require_single_metric(demand: GateConfig) -> None:
+def require_single_metric(demand: decision.GateConfig) -> None:
     """Raise `ConfigError` for anything that a run which stops early cannot check."""
     demand.validate()
     if len(demand.metrics) != 1:
@@ -296,7 +280,7 @@ def require_single_metric(demand: GateConfig) -> None:
     for name, value in (("fail_under", demand.fail_under), ("max_flips", demand.max_flips)):
         if value not in (None, {}):
             raise ConfigError(
-                f"{SINGLE_METRIC}, and {name} requires all samples",
+                f"{SINGLE_METRIC}, and `{name}` requires all samples",
                 where=name,
                 fix="leave one of the two out",
             )
@@ -326,8 +310,8 @@ def conclude_early_gate(
             where="baseline",
         )
     value, reference = gate.means
-    require_same_evaluators(comparison, GateConfig({gate.metric: gate.margin}))
-    delta = find_delta(comparison, gate.metric)
+    decision.require_same_evaluators(comparison, decision.GateConfig({gate.metric: gate.margin}))
+    delta = decision.find_delta(comparison, gate.metric)
     check = Check(
         gate.metric,
         gate.verdict,
@@ -336,7 +320,7 @@ def conclude_early_gate(
         baseline=reference,
         difference=value - reference,
         interval=gate.interval,
-        margin=convert_margin(delta, gate.margin),
+        margin=decision.convert_margin(delta, gate.margin),
         n=gate.n,
         kind=delta.kind,
     )
@@ -348,14 +332,17 @@ def conclude_early_gate(
     check = apply_coverage_limit(check, delta.name, new, old, max_missing)
     if not accept_changes:
         check = apply_unmatched_limit(check, comparison, new)
-    early = Early(gate.n, comparison.samples + len(comparison.only_a), _count_planned(report.metadata))
+    planned = None
+    if report.metadata is not None and (length := report.metadata.dataset.length) is not None:
+        planned = min(length, report.metadata.options.limit or length)
+    early = Early(gate.n, comparison.samples + len(comparison.only_a), planned)
     # Usual intervals and p-values do not hold here, and samples that did not run are not missing.
     shown = msgspec.structs.replace(comparison, answer="", metrics={}, scores={}, fields={}, only_b=())
-    return conclude_gate([check], [shown], report, baseline=baseline, notes=notes, early=early)
+    return decision.conclude_gate([check], [shown], report, baseline=baseline, notes=notes, early=early)
 
 
 def replay_early_gate(
-    demand: GateConfig,
+    demand: decision.GateConfig,
     report: EvalReport,
     before: Iterable[EvalResult],
     pair: Pair,
@@ -379,9 +366,3 @@ def replay_early_gate(
         accept_changes=demand.accept_changes,
         max_missing=demand.max_missing,
     )
-
-
-def _count_planned(run: RunMetadata | None) -> int | None:
-    if run is None or run.dataset.length is None:
-        return None
-    return min(run.dataset.length, run.options.limit or run.dataset.length)

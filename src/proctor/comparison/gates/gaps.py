@@ -43,20 +43,11 @@ class Gap(NamedTuple):
     evaluator: str = ""
 
     def exceeds(self, limit: float) -> bool:
-        """True if more are missing than the limit: a share, or a count if it is an integer.
-
-        >>> Gap(3, 30).exceeds(0.1), Gap(4, 30).exceeds(0.1), Gap(4, 30).exceeds(5)
-        (False, True, False)
-        """
+        """True if more are missing than the limit: a share, or a count if it is an integer."""
         allowed = limit if isinstance(limit, int) else limit * self.of
         return self.missing > allowed + 1e-9
 
     def describe(self, where: str) -> str:
-        """Describe what is missing.
-
-        >>> Gap(4, 30, 3).describe("this run")
-        '4 of 30 samples have no such number in this run, or only part of it (3: something failed)'
-        """
         if self.evaluator:
             judged = f"{self.evaluator} judged {self.of - self.missing:,} of {self.of:,}"
             reason = f" (most frequent reason: {self.reason})" if self.reason else ""
@@ -154,7 +145,6 @@ def find_worst_gap(report: EvalReport, metric: str, limit: float = DEFAULT_MAX_M
 
 
 def find_worst_metric(report: EvalReport) -> tuple[str, Gap]:
-    """Find the metric of a run with the largest gap."""
     gaps = {metric: find_worst_gap(report, metric) for metric in report.metrics}
     return max(gaps.items(), key=lambda item: item[1].missing, default=("", Gap(0, 0)))
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from proctor.errors import ConfigError, Problem, suggest_name
-from proctor.records.metric import MetricValue
 from proctor.records.numbers import is_number, read_percent
 from proctor.records.report import EvalReport
 from proctor.records.rubric import TOTAL_SCORE, Columns, read_run_columns
@@ -34,11 +33,7 @@ class Percentage(float):
 
 
 def read_threshold(raw: Any, where: str) -> float:
-    """Read a threshold from a file, an option or Python: a number, or a text: 0.8 or 80%.
-
-    >>> read_threshold("80%", "fail_under"), read_threshold(0.5, "fail_under")
-    (0.8, 0.5)
-    """
+    """Read a threshold from a file, an option or Python: a number, or a text: 0.8 or 80%."""
     percent = read_percent(raw)
     if percent is not None:
         if 0 < percent < LOWEST_PERCENTAGE:
@@ -86,23 +81,19 @@ def convert_thresholds(thresholds: Mapping[str, float], rubrics: Columns) -> dic
 
     Raises `ConfigError` for a total score outside its scale.
     """
-    scale = rubrics.scale if rubrics.columns else None
-    return {metric: _convert_threshold(metric, least, scale) for metric, least in thresholds.items()}
-
-
-def _convert_threshold(metric: str, least: float, scale: tuple[float, float] | None) -> float:
-    if metric != TOTAL_SCORE or scale is None:
-        return least
-    low, high = scale
+    least = thresholds.get(TOTAL_SCORE)
+    if least is None or not rubrics.columns:
+        return dict(thresholds)
+    low, high = rubrics.scale
     value = round(least * high, 12) if isinstance(least, Percentage) else least
     if not low <= value <= high:
         share = f"{100 * least:g} % of {high:g}, " if isinstance(least, Percentage) else ""
         raise ConfigError(
-            f"the threshold of {metric} is {share}{value:g}, but its scale is from {low:g} to {high:g}",
+            f"the threshold of {TOTAL_SCORE} is {share}{value:g}, but its scale is from {low:g} to {high:g}",
             where="fail_under",
             fix=f"write a score from {low:g} to {high:g}, or a percentage of {high:g} such as 80%",
         )
-    return value
+    return {**thresholds, TOTAL_SCORE: value}
 
 
 def find_shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list[str]:
@@ -114,13 +105,18 @@ def find_shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list
     tables = report.by_configuration or {"": report.metrics}
     require_known_metrics(thresholds, report.metrics)
     thresholds = convert_thresholds(thresholds, read_run_columns(report.metadata))
-    return [
-        f"{metric}{f' of {configuration}' if configuration else ''} "
-        f"{_describe_shortfall(table.get(metric), least)}"
-        for metric, least in thresholds.items()
-        for configuration, table in tables.items()
-        if _is_below(table.get(metric), least)
-    ]
+    shortfalls = []
+    for metric, least in thresholds.items():
+        for configuration, table in tables.items():
+            name = f"{metric} of {configuration}" if configuration else metric
+            value = table[metric].value if metric in table else None
+            if value is None:
+                shortfalls.append(
+                    f"{name} has no value, because no result was scored; the threshold is {least:g}"
+                )
+            elif value < least:
+                shortfalls.append(f"{name} is {value:.4g}, below {least:g}")
+    return shortfalls
 
 
 def require_known_metrics(
@@ -146,11 +142,7 @@ def require_known_metrics(
 
 
 def suggest_metric(metric: str, known: Iterable[str]) -> str:
-    """Suggest a metric: one of the evaluator of that name, one with that prefix, or the nearest.
-
-    >>> suggest_metric("total", ["cost.total", "total_score"])
-    "did you mean 'total_score'?"
-    """
+    """Suggest a metric: one of the evaluator of that name, one with that prefix, or the nearest."""
     names = set(known)
     of_evaluator = [name for suffix in ("mean", "pass_rate") if (name := f"{metric}.{suffix}") in names]
     matches = of_evaluator or sorted(name for name in names if name.startswith(f"{metric}_"))[:1]
@@ -161,9 +153,9 @@ def require_reachable(thresholds: Mapping[str, float]) -> None:
     """Raise `ConfigError` for a threshold that no run can reach, such as 80 instead of 80%."""
     require_higher_is_better(thresholds)
     problems = [
-        Problem(metric, what)
+        Problem(metric, f"the threshold of {metric} is {least:g}, but its values are from 0 to 1")
         for metric, least in thresholds.items()
-        if (what := _why_unreachable(metric, least))
+        if not math.isfinite(least) or (metric.endswith(("rate", "accuracy")) and not 0 <= least <= 1)
     ]
     if len(problems) == 1:
         raise ConfigError(problems[0].what, where="fail_under", fix=_WRITE_SHARE)
@@ -191,20 +183,3 @@ def require_higher_is_better(thresholds: Iterable[str]) -> None:
             where="fail_under",
             fix=";\n  ".join(dict.fromkeys(fixes.values())),
         )
-
-
-def _why_unreachable(metric: str, least: float) -> str:
-    is_share = metric.endswith(("rate", "accuracy"))
-    if not math.isfinite(least) or (is_share and not 0 <= least <= 1):
-        return f"the threshold of {metric} is {least:g}, but its values are from 0 to 1"
-    return ""
-
-
-def _is_below(metric: MetricValue | None, least: float) -> bool:
-    return metric is None or metric.value is None or metric.value < least
-
-
-def _describe_shortfall(metric: MetricValue | None, least: float) -> str:
-    if metric is None or metric.value is None:
-        return f"has no value, because no result was scored; the threshold is {least:g}"
-    return f"is {metric.value:.4g}, below {least:g}"
