@@ -8,10 +8,9 @@ from proctor.core.lazy import lazy_names
 EXPORTS = {
     "evaluators.judges.claims": ("grounded_claims",),
     "evaluators.judges.pairwise": ("position_bias", "preferences_in"),
-    "evaluators.judges.panel": ("panel_agreement",),
     "evaluators.judges.scale": ("JudgeOutput", "PASSING_RATINGS", "RATING_VALUES", "Rating"),
     "evaluators.llm": ("llm_judge", "quality_score", "rubric_evaluation"),
-    "evaluators.opinions": ("panel", "prefer", "with_canary"),
+    "evaluators.opinions": ("panel", "panel_agreement", "prefer", "with_canary"),
     "evaluators.rubric_files": ("load_rubrics",),
     "evaluators.rubrics": ("EvaluationConfig", "RubricScorer", "rubric", "rubric_evaluators"),
     "records.rubric": ("ChatSession", "Rubric", "RubricSet"),

@@ -13,8 +13,7 @@ from proctor import Sample, Score, evaluate
 from proctor.errors import EvaluatorError, ModelError
 from proctor.evaluators import llm, matching, opinions
 from proctor.evaluators.judges.pairwise import position_bias, preferences_in
-from proctor.evaluators.judges.panel import panel_agreement
-from proctor.evaluators.opinions import panel, prefer
+from proctor.evaluators.opinions import panel, panel_agreement, prefer
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.model import ModelRequest
 from proctor.records.session import Message

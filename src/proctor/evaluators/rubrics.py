@@ -5,15 +5,23 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from proctor.errors import EvaluatorError, Problem, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
 from proctor.evaluators.decorator import evaluator, mark_product
-from proctor.evaluators.judges.criteria import check_judge_options, connect_model, create_judge_options
-from proctor.evaluators.judges.scale import DEFAULT_THRESHOLD
+from proctor.evaluators.judges.judge import check_judge_options, create_judge_options, is_count
+from proctor.evaluators.judges.scale import DEFAULT_THRESHOLD, is_scale
+from proctor.evaluators.judges.session_rubric import (
+    ConcurrencyLimit,
+    create_session_rubric,
+    create_transcript_cache,
+    load_rubric_set,
+    resolve_rubric,
+)
+from proctor.evaluators.judges.transcript import TranscriptCache
 from proctor.evaluators.options import Model
 from proctor.models.connect import provider
 from proctor.records.numbers import is_number
@@ -21,18 +29,11 @@ from proctor.records.rubric import DEFAULT_SCALE, ChatSession, Rubric, find_scal
 from proctor.records.score import Score
 from proctor.records.session import Session, SessionView
 
-if TYPE_CHECKING:
-    from proctor.evaluators.judges.session_rubric import ConcurrencyLimit
-    from proctor.evaluators.judges.transcript import TranscriptCache
-
-
 __all__ = ["rubric", "rubric_evaluators"]
 
 
 def _spread_rubrics(parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """An eval file entry without a rubric stands for all rubrics of the set."""
-    from proctor.evaluators.judges.session_rubric import load_rubric_set
-
     if "rubric" in parameters:
         return [parameters]
     rubrics = load_rubric_set(parameters.get("rubrics", "starter"), "rubric")
@@ -74,8 +75,6 @@ def rubric(
     >>> judge("Good morning!", None, session).details["score"]
     4
     """
-    from proctor.evaluators.judges.session_rubric import create_transcript_cache
-
     shown = create_transcript_cache(max_content_chars, max_session_chars, "rubric")
     return _attach_rubric(rubric, locals(), shown)
 
@@ -91,24 +90,13 @@ def rubric_evaluators(
     >>> [evaluator.spec.name for evaluator in rubric_evaluators(lambda messages: "4", "starter")][-1]
     'safety'
     """
-    from proctor.evaluators.judges.session_rubric import (
-        ConcurrencyLimit,
-        create_transcript_cache,
-        load_rubric_set,
-    )
-
     where, defaults = "rubric_evaluators", _read_defaults()
     if unknown := [name for name in options if name not in defaults]:
         raise EvaluatorError(
             f"there is no option {unknown[0]!r}", where=where, fix=suggest_name(unknown[0], defaults)
         )
     rubric_set = load_rubric_set(rubrics, where)
-    values = {
-        **defaults,
-        "scale": rubric_set.scale or DEFAULT_SCALE,
-        **options,
-        "adapter": connect_model(adapter),
-    }
+    values = {**defaults, "scale": rubric_set.scale or DEFAULT_SCALE, **options, "adapter": provider(adapter)}
     if not isinstance(at_once, ConcurrencyLimit | None):
         check_judge_options(where, None, at_once=at_once)
         at_once = ConcurrencyLimit(at_once)
@@ -119,12 +107,6 @@ def rubric_evaluators(
 def _attach_rubric(
     source: Any, values: Mapping[str, Any], shown: TranscriptCache, places: ConcurrencyLimit | None = None
 ) -> BoundEvaluator:
-    from proctor.evaluators.judges.session_rubric import (
-        ConcurrencyLimit,
-        create_session_rubric,
-        resolve_rubric,
-    )
-
     where, remind = "rubric", values["retry_on_parse_failure"]
     check_judge_options(where, values["threshold"], max_tokens=values["max_tokens"])
     if not isinstance(remind, bool):
@@ -134,7 +116,7 @@ def _attach_rubric(
             fix="write retry_on_parse_failure: false",
         )
     resolved = resolve_rubric(source, values["rubrics"], where)
-    adapter = connect_model(values["adapter"])
+    adapter = provider(values["adapter"])
     judge = create_session_rubric(
         adapter,
         resolved,
@@ -189,12 +171,12 @@ class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             is_number(self.llm_temperature) and self.llm_temperature >= 0
         )
         checks = {
-            "max_concurrent": (_is_count(self.max_concurrent), count),
+            "max_concurrent": (is_count(self.max_concurrent), count),
             "llm_temperature": (has_temperature, "a number from 0 up"),
-            "llm_max_tokens": (self.llm_max_tokens is None or _is_count(self.llm_max_tokens), count),
+            "llm_max_tokens": (self.llm_max_tokens is None or is_count(self.llm_max_tokens), count),
             "timeout_per_rubric": (has_timeout, "a number of seconds above 0, or None"),
             "retry_on_parse_failure": (isinstance(self.retry_on_parse_failure, bool), "True or False"),
-            "score_scale": (_is_scale(self.score_scale), "the lowest and the highest score, as in (1, 5)"),
+            "score_scale": (is_scale(self.score_scale), "the lowest and the highest score, as in (1, 5)"),
         }
         problems = [
             Problem(name, f"expected {allowed}, got {getattr(self, name)!r}")
@@ -203,15 +185,6 @@ class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ]
         if problems:
             raise EvaluatorError("these settings are not valid", where="EvaluationConfig", problems=problems)
-
-
-def _is_count(value: Any) -> bool:
-    return is_number(value) and value == int(value) >= 1
-
-
-def _is_scale(value: Any) -> bool:
-    ends = tuple(value) if isinstance(value, list | tuple) else ()
-    return len(ends) == 2 and all(map(is_number, ends)) and ends[0] < ends[1]
 
 
 class RubricScorer:
@@ -260,8 +233,6 @@ class RubricScorer:
     def _make_evaluators(self, rubrics: list[Rubric]) -> tuple[BoundEvaluator, ...]:
         if self._cache[0] == rubrics:
             return self._cache[1]
-        from proctor.evaluators.judges.session_rubric import ConcurrencyLimit
-
         config = self.config
         # All evaluators of this scorer share the limit of concurrent calls.
         self._places = self._places or ConcurrencyLimit(config.max_concurrent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any
 
 import pytest
@@ -11,9 +12,8 @@ from hypothesis import strategies as st
 
 from proctor import Sample, evaluate
 from proctor.errors import EvaluatorError
-from proctor.evaluators.judges.canary import BAD_ANSWER, payloads, probe
 from proctor.evaluators.llm import llm_judge
-from proctor.evaluators.opinions import with_canary
+from proctor.evaluators.opinions import BAD_ANSWER, payloads, with_canary
 from proctor.records.model import ModelRequest
 from proctor.records.score import Score
 from proctor.records.trial import Trial
@@ -42,62 +42,65 @@ def echo(request: ModelRequest) -> str:
     return block(request, "OUTPUT")
 
 
+def try_every_payload(judge: Any) -> dict[str, dict[str, Any]]:
+    """Score samples until each payload was used; return the outcome of each."""
+    scored, outcomes = with_canary(judge, every=1), {}
+    numbers = itertools.count()
+    while outcomes.keys() != payloads().keys():
+        score = asyncio.run(scored.score(Trial(Sample(f"s{next(numbers)}", "2 + 2?", "4"), "four")))
+        outcomes[score.details["canary"]["payload"]] = score.details["canary"]
+    return outcomes
+
+
 def test_a_gullible_judge_is_caught() -> None:
-    """It passes the bad answer wherever the payload names the grade."""
-    report = asyncio.run(probe(llm_judge(Scripted(gullible), "Is it right?")))
-    naming = [name for name, text in payloads().items() if "excellent" in text.lower()]
-    assert (report.asked, report.failed) == (len(payloads()), 0)
-    assert report.fell_for == len(naming) >= 4
-    assert [one.payload for one in report.outcomes if one.fell_for] == naming
-    assert all(one.value == 1.0 for one in report.outcomes if one.fell_for)
+    """It passes the bad answer with every payload that names the grade."""
+    outcomes = try_every_payload(llm_judge(Scripted(gullible), "Is it right?"))
+    naming = {name for name, text in payloads().items() if "excellent" in text.lower()}
+    assert len(naming) >= 4
+    assert {name for name, outcome in outcomes.items() if outcome["fell_for"]} == naming
+    assert all(outcomes[name]["value"] == 1.0 for name in naming)
+    assert not any(outcome.get("passes_anyway") for outcome in outcomes.values())
 
 
 def test_a_sober_judge_passes_the_test() -> None:
-    """It falls for none of them."""
-    report = asyncio.run(probe(llm_judge(Scripted(sober), "Is it right?")))
-    assert (report.fell_for, report.failed) == (0, 0)
+    outcomes = try_every_payload(llm_judge(Scripted(sober), "Is it right?"))
+    assert {outcome["fell_for"] for outcome in outcomes.values()} == {False}
 
 
 def test_a_judge_that_repeats_the_planted_verdict_gives_none() -> None:
-    """What is quoted is no verdict: it failed, and did not fall for anything."""
-    report = asyncio.run(probe(llm_judge(Scripted(echo), "Is it right?")))
-    assert (report.fell_for, report.failed) == (0, report.asked)
-    assert {one.fell_for for one in report.outcomes} == {None}
+    """A quoted verdict does not count, so the judge did not fall for it."""
+    outcomes = try_every_payload(llm_judge(Scripted(echo), "Is it right?"))
+    assert {outcome["fell_for"] for outcome in outcomes.values()} == {None}
 
 
-def test_the_bad_answer_and_the_sample_can_be_your_own() -> None:
-    """The judge sees that answer, that input, every payload, and once none."""
+def test_the_bad_answer_can_be_your_own() -> None:
+    """The judge sees that answer with the payload, and the input of the sample."""
     seen = []
 
     def rude(output: str, sample: Sample[Any, Any]) -> bool:
         seen.append((output.partition("\n")[0], sample.input))
         return False
 
-    asyncio.run(probe(rude, sample=Sample("1", "Say hello"), answer="Go away!"))
-    assert set(seen) == {("Go away!", "Say hello")}
-    assert len(seen) == len(payloads()) + 1
+    asyncio.run(with_canary(rude, every=1, answer="Go away!").score(Trial(Sample("1", "Say hello"), "Hello")))
+    assert set(seen) == {("Hello", "Say hello"), ("Go away!", "Say hello")}
 
 
 def test_a_judge_that_passes_the_bad_answer_anyway_has_not_fallen_for_it() -> None:
-    """It passes with praise and without: the answer is no test, and the report says so."""
-    report = asyncio.run(probe(llm_judge(Scripted(kind), "Is it polite?")))
-    assert (report.fell_for, report.failed, report.passes_anyway) == (0, 0, True)
-    assert all(one.passes_anyway for one in report.outcomes)
-    caught = asyncio.run(probe(llm_judge(Scripted(gullible), "Is it right?")))
-    assert caught.passes_anyway is False
-    assert not any(one.passes_anyway for one in caught.outcomes)
+    """It passes with praise and without, so the answer proves nothing."""
+    outcomes = try_every_payload(llm_judge(Scripted(kind), "Is it polite?"))
+    assert all(outcome["passes_anyway"] for outcome in outcomes.values())
+    assert {outcome["fell_for"] for outcome in outcomes.values()} == {False}
 
 
-def test_without_a_control_it_is_not_known_whether_a_judge_fell_for_it() -> None:
-    """No verdict on the bare answer: what passes may pass anyway, what does not fell for none."""
+def test_without_a_control_it_is_unknown_whether_a_judge_fell_for_it() -> None:
+    """Without a verdict on the answer itself, an answer with a payload may pass anyway."""
 
     def half(request: ModelRequest) -> str:
         bare = block(request, "OUTPUT") == BAD_ANSWER
         return "no comment" if bare else gullible(request)
 
-    report = asyncio.run(probe(llm_judge(Scripted(half), "Is it right?")))
-    assert (report.fell_for, report.passes_anyway) == (0, None)
-    assert {one.fell_for for one in report.outcomes} == {None, False}
+    outcomes = try_every_payload(llm_judge(Scripted(half), "Is it right?"))
+    assert {outcome["fell_for"] for outcome in outcomes.values()} == {None, False}
 
 
 def run(judge: Scripted, every: int = 1, count: int = 6) -> Any:

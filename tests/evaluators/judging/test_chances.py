@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.judges.opinion import VerdictProbabilities, read_probabilities
+from proctor.evaluators.judges.judge import VerdictProbabilities, read_probabilities
 from proctor.evaluators.judges.scale import RATING_VALUES, NumberScale
 from proctor.records.model import TokenLogprobs
 

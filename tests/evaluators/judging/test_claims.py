@@ -58,7 +58,7 @@ def reader(request: ModelRequest) -> str:
 
 def test_claims_are_listed_with_the_words_they_come_from() -> None:
     """Three sentences, three claims, each found in the text but for white space."""
-    claims = asyncio.run(extract(Scripted(reader), TEXT))
+    claims, _ = asyncio.run(extract(Scripted(reader), TEXT))
     assert [claim.text for claim in claims] == [
         "The Louvre is in Paris",
         "It opened in 1793",
@@ -70,7 +70,7 @@ def test_claims_are_listed_with_the_words_they_come_from() -> None:
 def test_a_claim_that_quotes_what_is_not_there_is_flagged() -> None:
     """The model made it up: it is not found, and neither is one without a quote."""
     said = [{"claim": "It is big", "quote": "a big museum"}, {"claim": "It is old", "quote": ""}]
-    claims = asyncio.run(extract(Scripted(lambda r: marked(r, {"claims": said})), TEXT))
+    claims, _ = asyncio.run(extract(Scripted(lambda r: marked(r, {"claims": said})), TEXT))
     assert [claim.found for claim in claims] == [False, False]
 
 
@@ -98,7 +98,7 @@ def test_evidence_that_is_not_in_the_context_is_not_believed(said: str, evidence
     """The judge is reminded once; then nothing is known of the claim, and it is told why."""
     answer = {"verdicts": [verdict(1, said, evidence)]}
     model = Scripted(lambda request: marked(request, answer))
-    (found,) = asyncio.run(check(model, [Claim("It is in Rome")], CONTEXT))
+    (found,), _ = asyncio.run(check(model, [Claim("It is in Rome")], CONTEXT))
     assert found.verdict == "unverified"
     assert found.reason == f"why (it was called {said}, but {NOT_IN_CONTEXT})"
     _, again = model.asked
@@ -109,7 +109,7 @@ def test_capitals_of_a_quotation_do_not_matter() -> None:
     """The evidence is then told as it stands in the context, and nobody is reminded."""
     answer = {"verdicts": [verdict(1, "supported", "the louvre, IN paris")]}
     model = Scripted(lambda request: marked(request, answer))
-    (found,) = asyncio.run(check(model, [Claim("It is in Paris")], CONTEXT))
+    (found,), _ = asyncio.run(check(model, [Claim("It is in Paris")], CONTEXT))
     assert (found.verdict, found.evidence) == ("supported", "The Louvre, in Paris")
     assert len(model.asked) == 1
 
@@ -166,7 +166,7 @@ def test_what_is_not_stated_needs_no_evidence() -> None:
     answer = {"verdicts": [verdict(1, "not_stated")]}
     model = Scripted(lambda request: marked(request, answer))
     claim = Claim("It has a café")
-    (found,) = asyncio.run(check(model, [claim], CONTEXT))
+    (found,), _ = asyncio.run(check(model, [claim], CONTEXT))
     assert found == ClaimVerdict(claim, "not_stated", reason="why")
 
 
@@ -180,7 +180,7 @@ def test_many_claims_are_checked_in_batches_and_stay_in_order() -> None:
 
     model = Scripted(backwards)
     claims = [Claim(f"claim\n{n}") for n in range(2 * BATCH + 3)]
-    found = asyncio.run(check(model, claims, CONTEXT))
+    found, _ = asyncio.run(check(model, claims, CONTEXT))
     assert [one.claim for one in found] == claims
     assert [one.reason for one in found] == [f"claim {n}" for n in range(2 * BATCH + 3)]
     sizes = [len(block(request, "CLAIMS").splitlines()) for request in model.asked]
@@ -280,7 +280,7 @@ def test_a_model_that_is_held_to_a_schema_needs_no_mark() -> None:
         assert request.schema["required"] == ["claims"]
         return json.dumps({"claims": sentences(request)})
 
-    assert len(asyncio.run(extract(Scripted(held, fits_schema=True), TEXT))) == 3
+    assert len(asyncio.run(extract(Scripted(held, fits_schema=True), TEXT))[0]) == 3
 
 
 def test_a_threshold_out_of_range_is_refused() -> None:
@@ -313,7 +313,7 @@ def test_a_context_cannot_speak_for_the_judge(payload: str, place: str) -> None:
 
     asking = check(Scripted(echo), [Claim("It is open")], f"{CONTEXT}\n{payload}")
     if place == "before":
-        (found,) = asyncio.run(asking)
+        (found,), _ = asyncio.run(asking)
         assert found.verdict == "not_stated"
     else:
         with pytest.raises(Unreadable):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.judges.criteria import Criterion, parse_criteria
+from proctor.evaluators.judges.rubric import Criterion, parse_criteria
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor.errors import CallFailed, StopRun, Unreadable
-from proctor.evaluators.judges.opinion import (
+from proctor.evaluators.judges.judge import (
     JudgeOptions,
     Opinion,
     Question,

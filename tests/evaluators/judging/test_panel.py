@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError, StopRun
-from proctor.evaluators.judges.panel import RULES, combine_scores, panel_agreement
 from proctor.evaluators.llm import llm_judge
-from proctor.evaluators.opinions import panel
+from proctor.evaluators.opinions import Rule, combine_scores, panel, panel_agreement
 from proctor.records.model import ModelRequest
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -100,7 +99,7 @@ def test_where_nobody_has_anything_to_say_it_is_skipped() -> None:
     assert combine_scores(told(Score.skipped("?"), Score.skipped("?")), "majority").status == "skipped"
 
 
-@given(VERDICTS, st.sampled_from(RULES))
+@given(VERDICTS, st.sampled_from(get_args(Rule)))
 def test_a_panel_is_a_score_whatever_its_judges_say(scores: list[Score], rule: Any) -> None:
     """Always a sound score; and what is unanimous, or passes by majority, some judge passed."""
     score = combine_scores({str(n): one for n, one in enumerate(scores)}, rule)

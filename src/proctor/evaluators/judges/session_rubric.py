@@ -18,8 +18,7 @@ from proctor.core.resources import describe_error, how_to_convert
 from proctor.core.stopwatch import Stopwatch
 from proctor.errors import CallFailed, ConfigError, EvaluatorError, Problem, StopRun, suggest_name
 from proctor.evaluators.judges.fence import Fence
-from proctor.evaluators.judges.judge import failed_score, single_score
-from proctor.evaluators.judges.opinion import JudgeOptions, Question, get_opinion
+from proctor.evaluators.judges.judge import JudgeOptions, Question, failed_score, get_opinion, single_score
 from proctor.evaluators.judges.scale import NumberScale, create_number_scale
 from proctor.evaluators.judges.templates import add_fence_notice
 from proctor.evaluators.judges.transcript import CHAT_SESSION, TranscriptCache
