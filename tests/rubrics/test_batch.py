@@ -169,7 +169,7 @@ def test_calls_are_bounded_over_sessions_and_rubrics() -> None:
             {"role": "assistant", "content": "An answer."},
         ],
         [{"id": str(number), "input": "Why?"} for number in range(10)],
-        list(rubric_evaluators(judge, "starter", at_once=4)),
+        list(rubric_evaluators(judge, "starter", concurrency=4)),
         history=False,
         concurrency=10,
     )

@@ -129,7 +129,7 @@ def test_a_rubric_has_its_time() -> None:
 def test_waiting_for_a_place_is_not_the_judges_time() -> None:
     """Six calls of 0.1 s one after the other, each with 0.4 s: all in time, never two at once."""
     judge = Slow(0.1)
-    evaluators = rubric_evaluators(judge, "starter", at_once=1, timeout=0.4)
+    evaluators = rubric_evaluators(judge, "starter", concurrency=1, timeout=0.4)
 
     async def main() -> list[Any]:
         return await asyncio.gather(*(one("x", None, CHAT) for one in evaluators))
@@ -184,7 +184,7 @@ def test_an_eval_file_names_a_rubric_by_id() -> None:
         ({"scale": (5, 1)}, "a scale has a minimum"),
         ({"max_content_chars": 10}, "max_content_chars must be an integer of 100 or more"),
         ({"max_session_chars": 10}, "max_session_chars must be at least 12 times"),
-        ({"at_once": 0}, "at_once must be an integer"),
+        ({"concurrency": 0}, "concurrency must be an integer"),
         ({"thresold": 0.5}, "did you mean 'threshold'"),
         ({"rubrics": "none.json"}, "cannot be read"),
     ],

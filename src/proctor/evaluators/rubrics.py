@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from proctor.errors import EvaluatorError, Problem, suggest_name
+from proctor.errors import ConfigError, EvaluatorError, Problem, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
 from proctor.evaluators.decorator import evaluator, mark_product
 from proctor.evaluators.judges.judge import check_judge_options, create_judge_options, is_count
-from proctor.evaluators.judges.scale import DEFAULT_THRESHOLD, is_scale
+from proctor.evaluators.judges.scale import DEFAULT_THRESHOLD, create_number_scale, is_scale
 from proctor.evaluators.judges.session_rubric import (
     ConcurrencyLimit,
-    create_session_rubric,
+    SessionRubric,
     create_transcript_cache,
-    load_rubric_set,
-    resolve_rubric,
+    fill_judge_template,
 )
 from proctor.evaluators.judges.transcript import TranscriptCache
 from proctor.evaluators.options import Model
+from proctor.evaluators.rubric_files import load_rubric, load_rubrics
 from proctor.models.connect import provider
 from proctor.records.numbers import is_number
-from proctor.records.rubric import DEFAULT_SCALE, ChatSession, Rubric, find_scale
+from proctor.records.rubric import DEFAULT_SCALE, ChatSession, Rubric, describe_unknown_keys, find_scale
 from proctor.records.score import Score
 from proctor.records.session import Session, SessionView
 
@@ -36,7 +37,8 @@ def _spread_rubrics(parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]
     """An eval file entry without a rubric stands for all rubrics of the set."""
     if "rubric" in parameters:
         return [parameters]
-    rubrics = load_rubric_set(parameters.get("rubrics", "starter"), "rubric")
+    with _evaluator_errors("rubric"):
+        rubrics = load_rubrics(parameters.get("rubrics", "starter"))
     return [{**parameters, "rubric": item.id} for item in rubrics] or [parameters]
 
 
@@ -75,16 +77,20 @@ def rubric(
     >>> judge("Good morning!", None, session).details["score"]
     4
     """
-    shown = create_transcript_cache(max_content_chars, max_session_chars, "rubric")
-    return _attach_rubric(rubric, locals(), shown)
+    transcripts = create_transcript_cache(max_content_chars, max_session_chars, "rubric")
+    return _attach_rubric(rubric, locals(), transcripts)
 
 
 def rubric_evaluators(
-    adapter: Model, rubrics: Any = "starter", *, at_once: int | ConcurrencyLimit | None = None, **options: Any
+    adapter: Model,
+    rubrics: Any = "starter",
+    *,
+    concurrency: int | ConcurrencyLimit | None = None,
+    **options: Any,
 ) -> tuple[BoundEvaluator, ...]:
     """Return all rubrics of a set as evaluators that ask one model; `options` as for `rubric`.
 
-    `at_once` is the number of concurrent calls over all sessions and rubrics, or a limit that is
+    `concurrency` is the number of concurrent calls over all sessions and rubrics, or a limit that is
     shared with other evaluators.
 
     >>> [evaluator.spec.name for evaluator in rubric_evaluators(lambda messages: "4", "starter")][-1]
@@ -95,19 +101,23 @@ def rubric_evaluators(
         raise EvaluatorError(
             f"there is no option {unknown[0]!r}", where=where, fix=suggest_name(unknown[0], defaults)
         )
-    rubric_set = load_rubric_set(rubrics, where)
+    with _evaluator_errors(where):
+        rubric_set = load_rubrics(rubrics)
     values = {**defaults, "scale": rubric_set.scale or DEFAULT_SCALE, **options, "adapter": provider(adapter)}
-    if not isinstance(at_once, ConcurrencyLimit | None):
-        check_judge_options(where, None, at_once=at_once)
-        at_once = ConcurrencyLimit(at_once)
-    shown = create_transcript_cache(values["max_content_chars"], values["max_session_chars"], where)
-    return tuple(_attach_rubric(item, values, shown, at_once) for item in rubric_set)
+    if not isinstance(concurrency, ConcurrencyLimit | None):
+        check_judge_options(where, None, concurrency=concurrency)
+        concurrency = ConcurrencyLimit(concurrency)
+    transcripts = create_transcript_cache(values["max_content_chars"], values["max_session_chars"], where)
+    return tuple(_attach_rubric(item, values, transcripts, concurrency) for item in rubric_set)
 
 
 def _attach_rubric(
-    source: Any, values: Mapping[str, Any], shown: TranscriptCache, places: ConcurrencyLimit | None = None
+    source: Any,
+    values: Mapping[str, Any],
+    transcripts: TranscriptCache,
+    limit: ConcurrencyLimit | None = None,
 ) -> BoundEvaluator:
-    where, remind = "rubric", values["retry_on_parse_failure"]
+    where, remind, timeout = "rubric", values["retry_on_parse_failure"], values["timeout"]
     check_judge_options(where, values["threshold"], max_tokens=values["max_tokens"])
     if not isinstance(remind, bool):
         raise EvaluatorError(
@@ -115,19 +125,21 @@ def _attach_rubric(
             where=where,
             fix="write retry_on_parse_failure: false",
         )
-    resolved = resolve_rubric(source, values["rubrics"], where)
+    with _evaluator_errors(where):
+        resolved = load_rubric(source, values["rubrics"])
     adapter = provider(values["adapter"])
-    judge = create_session_rubric(
+    if timeout is not None and not (is_number(timeout) and timeout > 0):
+        raise EvaluatorError(f"timeout must be above 0 seconds, got {timeout!r}", where=where)
+    scale = create_number_scale(find_scale(resolved, values["scale"]), values["threshold"], where)
+    judge = SessionRubric(
         adapter,
-        resolved,
-        template=values["template"],
-        scale=values["scale"],
-        threshold=values["threshold"],
-        options=create_judge_options(values["temperature"], values["max_tokens"], remind=remind),
-        transcripts=shown,
-        timeout=values["timeout"],
-        concurrency=places or ConcurrencyLimit(),
-        where=where,
+        fill_judge_template(values["template"], resolved, scale),
+        scale,
+        create_judge_options(values["temperature"], values["max_tokens"], remind=remind),
+        transcripts,
+        timeout,
+        limit or ConcurrencyLimit(),
+        describe_unknown_keys(resolved),
     )
 
     async def evaluate(output: Any, sample: Any = None, session: Any = None) -> Any:
@@ -135,7 +147,7 @@ def _attach_rubric(
 
     # Stores the rubric itself, so that the run can be read without its file, and its scale in one
     # place. The timeout changes no score, so a resumed run may have another one.
-    values = {**values, "scale": tuple(map(float, find_scale(resolved, values["scale"])))}
+    values = {**values, "scale": (float(scale.low), float(scale.high))}
     resolved = msgspec.structs.replace(resolved, scale=None)
     options = {
         name: values[name]
@@ -144,6 +156,15 @@ def _attach_rubric(
     }
     marked = mark_product(evaluate, by=rubric, adapter=adapter, rubric=resolved, **options)
     return attach(marked, name=resolved.id)
+
+
+@contextlib.contextmanager
+def _evaluator_errors(where: str) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError as error:
+        where = error.where or where
+        raise EvaluatorError(error.what, where=where, fix=error.fix, problems=error.problems) from None
 
 
 def _read_defaults() -> dict[str, Any]:
@@ -204,7 +225,7 @@ class RubricScorer:
         # Connected here, so that a wrong model fails before the first session.
         self._model = provider(model)
         self.config = config or EvaluationConfig()
-        self._places: Any = None
+        self._limit = ConcurrencyLimit(self.config.max_concurrent)
         self._cache: tuple[Sequence[Rubric], tuple[BoundEvaluator, ...]] = ((), ())
 
     async def score(self, rubric: Rubric, session: Session | ChatSession) -> Score:
@@ -234,12 +255,10 @@ class RubricScorer:
         if self._cache[0] == rubrics:
             return self._cache[1]
         config = self.config
-        # All evaluators of this scorer share the limit of concurrent calls.
-        self._places = self._places or ConcurrencyLimit(config.max_concurrent)
         evaluators = rubric_evaluators(
             self._model,
             rubrics,
-            at_once=self._places,
+            concurrency=self._limit,
             scale=config.score_scale,
             temperature=config.llm_temperature,
             max_tokens=config.llm_max_tokens,
