@@ -168,7 +168,7 @@ def test_runner_ruling_exact_has_a_case_option() -> None:
     assert rates == [0.0, 1.0]
 
 
-def test_runner_ruling_time_outs_are_real_and_said() -> None:
+def test_runner_ruling_timeouts_are_enforced_and_reported() -> None:
     """Runner ruling: a blocking target is left in its thread, and the report says so."""
     over = threading.Event()
 
@@ -185,7 +185,7 @@ def test_runner_ruling_time_outs_are_real_and_said() -> None:
     assert "thread" in report.metadata.warnings[0]
 
 
-def test_runner_ruling_on_error_raise_stops_and_the_default_goes_on() -> None:
+def test_runner_ruling_on_error_raise_stops_and_the_default_continues() -> None:
     """Runner ruling: by default a run goes on after an error; on_error="raise" stops it."""
 
     def target(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Asking a model: what is sent, what is read, what is written down, and what it costs."""
+"""Asking a model: the request, the parsed answer, the recorded call, and the cost."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Model(pydantic.BaseModel):
 
 
 @pytest.mark.parametrize(
-    ("kind", "said", "read"),
+    ("kind", "answer", "read"),
     [
         (Point, '{"x": 1, "y": 2}', Point(1, 2)),
         (Pair, '{"left": "a", "right": "b"}', Pair("a", "b")),
@@ -144,9 +144,9 @@ class Model(pydantic.BaseModel):
     ],
 )
 @pytest.mark.parametrize("fits_schema", [True, False])
-def test_an_answer_is_read_into_its_type(kind: Any, said: str, read: Any, fits_schema: bool) -> None:
+def test_an_answer_is_read_into_its_type(kind: Any, answer: str, read: Any, fits_schema: bool) -> None:
     """Whatever the type; with a schema where the model takes one, else with instructions."""
-    model = says(said, fits_schema=fits_schema)
+    model = says(answer, fits_schema=fits_schema)
     assert ask(model, "x", kind).output == read
     (request,) = model.requests
     assert (request.schema is not None) == fits_schema
@@ -155,10 +155,10 @@ def test_an_answer_is_read_into_its_type(kind: Any, said: str, read: Any, fits_s
 
 def test_an_answer_in_a_code_block_is_read() -> None:
     """Of a model without schemas: the last block counts, thinking aloud before it does not."""
-    said = 'Perhaps\n```json\n{"x": 9, "y": 9}\n```\nno:\n```json\n{"x": 1, "y": 2}\n```\nDone.'
-    assert ask(says(said), "x", Point).output == Point(1, 2)
+    answer = 'Perhaps\n```json\n{"x": 9, "y": 9}\n```\nno:\n```json\n{"x": 1, "y": 2}\n```\nDone.'
+    assert ask(says(answer), "x", Point).output == Point(1, 2)
     with pytest.raises(Unreadable):
-        ask(says(said, said, fits_schema=True), "x", Point)
+        ask(says(answer, answer, fits_schema=True), "x", Point)
 
 
 def test_the_type_may_come_from_the_prompt() -> None:
@@ -181,7 +181,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more() -> None:
     assert "missing required field `x`" in model.requests[1].messages[2].content
 
 
-def test_twice_unreadable_is_an_error_with_what_was_said() -> None:
+def test_two_unreadable_answers_are_an_error_with_the_answer() -> None:
     """Exactly two calls; the last answer is kept with the error."""
     model = says("no", "still " * 100)
     with pytest.raises(Unreadable, match="asked twice") as caught:
@@ -191,7 +191,7 @@ def test_twice_unreadable_is_an_error_with_what_was_said() -> None:
     assert len(str(caught.value)) < 600
 
 
-def test_an_answer_that_was_cut_off_is_told_so() -> None:
+def test_an_answer_that_was_cut_off_says_so() -> None:
     """In the reminder and in the error."""
     cut = ModelResponse('{"x": ', finish_reason="length")
     model = says(cut, cut)
@@ -263,8 +263,8 @@ def test_a_type_that_json_has_no_schema_for_is_refused() -> None:
 def test_the_exchange_is_in_the_session(session: Session) -> None:
     """Question, answer, and the call with its usage, attempts and time."""
     call = (ToolCall("search"),)
-    said = ModelResponse("hi", "m", call, Usage(1, 2), "stop", latency_ms=5.0, attempts=3)
-    ask(says(said), "Hello")
+    answer_text = ModelResponse("hi", "m", call, Usage(1, 2), "stop", latency_ms=5.0, attempts=3)
+    ask(says(answer_text), "Hello")
     assert list(session) == [
         Message("user", "Hello"),
         Message("assistant", "hi", tool_calls=call),
@@ -292,7 +292,7 @@ def test_a_failed_call_is_in_the_session(session: Session) -> None:
     assert session[ModelCall] == (ModelCall("test:scripted", details={"error": "down"}),)
 
 
-def test_a_call_that_is_given_up_is_in_the_session(session: Session) -> None:
+def test_an_abandoned_call_is_in_the_session(session: Session) -> None:
     """It was sent, so it counts."""
 
     async def main() -> None:
@@ -356,8 +356,8 @@ def test_kept_answers_are_free_and_say_so(under: Any, session: Session) -> None:
 def test_what_the_model_itself_had_kept_costs_no_call(under: Any) -> None:
     """An answer marked as cached gives its leave back."""
     under(Spending(Budget(calls=1)), Memory())
-    kept = ModelResponse("kept", cached=True)
-    model = says(kept, kept, "fresh")
+    stored = ModelResponse("kept", cached=True)
+    model = says(stored, stored, "fresh")
     texts = [ask(model, str(i)).text for i in range(3)]
     assert texts == ["kept", "kept", "fresh"]
     with pytest.raises(StopRun):

@@ -1,4 +1,4 @@
-"""Addresses become models: by their provider, by module and attribute, or as they are."""
+"""Addresses become models: by provider, or by module and attribute; models stay as they are."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_mapping_names_the_model_and_its_options() -> None:
         ("python:json:nothing_here", "no attribute", "correct"),
     ],
 )
-def test_an_address_that_leads_nowhere_says_so(address: str, words: str, fix: str) -> None:
+def test_an_unknown_address_is_refused(address: str, words: str, fix: str) -> None:
     """What was looked for, and what was probably meant."""
     with pytest.raises(ModelError, match=words) as caught:
         provider(address)
@@ -77,7 +77,7 @@ def test_module_and_attribute_lead_to_what_the_user_holds(
         provider("held_models:itself")
 
 
-def test_options_that_do_not_fit_are_told_with_those_that_do() -> None:
+def test_unknown_options_are_refused_with_the_known_ones() -> None:
     """And an error inside a provider is not taken for one of its options."""
     with pytest.raises(ModelError, match="its options do not fit") as caught:
         provider("paced:5/s", off=Scripted())
@@ -134,7 +134,7 @@ def test_identity_goes_through_all_wrappers(tmp_path: Path) -> None:
         assert outside.identity == inside.identity
 
 
-def test_model_addresses_are_told_from_python_objects() -> None:
+def test_model_addresses_differ_from_python_addresses() -> None:
     """By what stands before the colon."""
     addresses = ["openai:x", "local:x", "replay:f", "python:x", "my:thing", "plain", "http://x"]
     assert [is_model_address(each) for each in addresses] == [

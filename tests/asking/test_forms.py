@@ -1,4 +1,4 @@
-"""The form of an answer: its schema, and a reader that never guesses."""
+"""The format of an answer: its schema, and a reader that never guesses."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def test_what_fits_is_read_back(label: Literal["good", "bad"], number: int, bare
     """Bare or, from a model without schemas, in a block with words around it."""
     outer = Outer(label, Inner(number))
     text = msgspec.json.encode(outer).decode()
-    said = text if bare else f"Here it is:\n\n```json\n{text}\n```\nAs you see."
-    assert JsonFormat(Outer).read(said, structured=bare) == outer
+    answer = text if bare else f"Here it is:\n\n```json\n{text}\n```\nAs you see."
+    assert JsonFormat(Outer).read(answer, structured=bare) == outer
 
 
 @pytest.mark.parametrize("form", [JsonFormat(Outer), JsonFormat(Strict)])

@@ -1,4 +1,4 @@
-"""Token counts that cannot be true are not believed, wherever they come from."""
+"""Impossible token counts are ignored, from any source."""
 
 from __future__ import annotations
 
@@ -62,15 +62,15 @@ def endpoint(tokens: Any) -> Usage:
 @pytest.mark.parametrize("read", [openai, anthropic, gemini, endpoint])
 def test_a_servers_impossible_count_makes_its_usage_unknown(read: Any, tokens: Any) -> None:
     """The answer counts, its usage does not, and the run says so."""
-    told: list[str] = []
-    token = warnings.set(told)
+    messages: list[str] = []
+    token = warnings.set(messages)
     try:
         assert read(tokens) == Usage()
         assert read(12).total_tokens is not None
     finally:
         warnings.reset(token)
-    assert len(told) == 1
-    assert "reported a usage that cannot be true" in told[0]
+    assert len(messages) == 1
+    assert "reported a usage that cannot be true" in messages[0]
 
 
 @pytest.mark.parametrize("usage", ["none", 7, [1], {"prompt_tokens": None}, None], ids=repr)
@@ -113,7 +113,7 @@ def test_a_target_that_reports_nonsense_is_scored_and_its_usage_is_unknown(targe
     assert "reported a usage that cannot be true (input_tokens: -1000000000)" in warning
 
 
-def test_a_budget_is_not_undone_by_a_negative_count() -> None:
+def test_a_negative_count_does_not_raise_a_budget() -> None:
     """Nothing is given back; a budget in tokens cannot be kept with such a server."""
     spending = Spending(Budget(tokens=100, calls=50))
     spending.begin()

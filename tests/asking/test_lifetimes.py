@@ -1,4 +1,4 @@
-"""What lives as long as an event loop needs it: one for all, closed by the last."""
+"""Resources that live as long as an event loop needs them: shared, and closed by the last user."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_cancelled_end_still_closes_the_rest() -> None:
     assert asyncio.run(main()).closed == 1
 
 
-def test_who_comes_while_it_closes_opens_anew() -> None:
+def test_a_call_during_closing_opens_a_new_connection() -> None:
     """Nobody is given a thing that is being closed."""
 
     async def main() -> None:

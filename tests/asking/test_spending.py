@@ -76,7 +76,7 @@ def test_a_call_that_was_none_is_given_back() -> None:
         (Budget(tokens=9), Usage(cost=0.1), "m does not report its usage"),
     ],
 )
-def test_what_is_not_known_is_said(budget: Budget, usage: Usage, words: str) -> None:
+def test_unknown_usage_has_a_reason(budget: Budget, usage: Usage, words: str) -> None:
     """With the budget that could be kept instead."""
     with pytest.raises(StopRun, match=words) as caught:
         Spending(budget).end("m", usage)
@@ -99,7 +99,7 @@ def test_a_budget_made_by_hand_is_held_to_its_types() -> None:
         Spending({"calls": 0})
 
 
-def test_a_price_that_is_not_known_says_what_to_write_and_where() -> None:
+def test_an_unknown_price_says_what_to_write_and_where() -> None:
     """The key of the table, the variable that names the file, and the currency."""
     spending = Spending(Budget(cost=1.0))
     spending.begin()

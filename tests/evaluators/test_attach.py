@@ -243,7 +243,7 @@ def test_partials_and_factories_are_written_down_the_same_way() -> None:
     assert attach(functools.partial(same_as, fold=True)).spec.parameters == {"fold": True}
 
 
-def test_unmarked_things_are_written_down_by_address() -> None:
+def test_unmarked_functions_are_stored_by_address() -> None:
     """So that they can be found again."""
     assert attach(same).spec.uses == f"{HERE}:same"
     assert attach(Same()).spec.uses == f"{HERE}:Same"
@@ -270,7 +270,7 @@ def test_a_factory_is_made_with_its_parameters_and_gives_its_terms() -> None:
         attach(at_most)
 
 
-def test_the_identity_tells_options_and_code_apart() -> None:
+def test_the_identity_depends_on_options_and_code() -> None:
     """The same evaluator has the same identity; other code or options have another."""
 
     def shorter(limit: int) -> Any:
@@ -318,12 +318,12 @@ def test_faults_are_found_when_it_is_attached() -> None:
         lambda: attach(within_tolerance),
         lambda: attach(str),
     ]
-    told = []
+    messages = []
     for fault in faults:
         with pytest.raises(EvaluatorError) as caught:
             fault()
-        told.append(str(caught.value).splitlines()[: 1 + len(caught.value.problems)])
-    assert told == snapshot(
+        messages.append(str(caught.value).splitlines()[: 1 + len(caught.value.problems)])
+    assert messages == snapshot(
         [
             ["same_as: its parameters do not fit", "  - fold: it is required: bool"],
             [

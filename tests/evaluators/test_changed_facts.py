@@ -1,4 +1,4 @@
-"""hallucination_detection: one changed fact is found, however many words are shared."""
+"""hallucination_detection finds one changed fact among many equal words."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ def test_a_changed_sign_unit_month_name_or_opposite_does_not_pass(
     """And the sentence that keeps the fact is worth more."""
     wrong = score(changed, context)
     assert (wrong.status, wrong.passed) == ("ok", False)
-    kept = score(same, context)
-    assert kept.value is not None
+    stored = score(same, context)
+    assert stored.value is not None
     assert wrong.value is not None
-    assert kept.value > wrong.value
+    assert stored.value > wrong.value
 
 
 def test_a_comparison_may_name_both_words_of_a_pair() -> None:

@@ -109,9 +109,9 @@ def test_parts_that_skip_are_left_out_on_request() -> None:
 )
 def test_empty_combinations_are_refused_when_they_are_made(combinator: Any, example: str) -> None:
     """Ruling 5; the example that is given can be written."""
-    with pytest.raises(EvaluatorError, match="there are no evaluators to combine") as told:
+    with pytest.raises(EvaluatorError, match="there are no evaluators to combine") as output:
         combinator()
-    assert told.value.fix == f"pass at least one, as in {example}"
+    assert output.value.fix == f"pass at least one, as in {example}"
 
 
 def test_combinations_work_with_and_without_a_session() -> None:
@@ -124,7 +124,7 @@ def test_combinations_work_with_and_without_a_session() -> None:
     assert both("a", "a").details["parts"]["searched"].value is None
 
 
-def test_parts_may_want_the_whole_sample() -> None:
+def test_parts_may_need_the_sample() -> None:
     """An attached combination hands the trial on as it is."""
 
     def from_input(output: Any, sample: Sample[Any, Any]) -> bool:
@@ -134,7 +134,7 @@ def test_parts_may_want_the_whole_sample() -> None:
     assert both.score(Trial(Sample("1", "echo", "echo"), "echo")).passed is True
 
 
-def test_parts_of_the_same_name_are_told_apart() -> None:
+def test_parts_with_the_same_name_get_numbers() -> None:
     """The second gets a number, and a name that is taken is passed over."""
     score = all_of(contains, attach(half, name="contains_2"), contains, contains)("a", "a")
     assert list(score.details["parts"]) == ["contains", "contains_2", "contains_3", "contains_4"]
@@ -219,7 +219,7 @@ def test_weights_of_parts_that_skip_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("weight", [0, -1, math.inf, math.nan, True, "1"])
-def test_weights_are_numbers_above_nought(weight: Any) -> None:
+def test_weights_are_numbers_above_zero(weight: Any) -> None:
     """It is checked when the combination is made."""
     with pytest.raises(EvaluatorError, match="a weight must be a number above 0"):
         weighted((exact_match, weight))
@@ -253,7 +253,7 @@ def test_a_threshold_changes_what_passes_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("at_least", [-0.1, 1.1, "0.5", True])
-def test_thresholds_are_from_nought_to_one(at_least: Any) -> None:
+def test_thresholds_are_from_zero_to_one(at_least: Any) -> None:
     """It is checked when the combination is made."""
     with pytest.raises(EvaluatorError, match="threshold must be from 0 to 1"):
         threshold(contains, at_least)

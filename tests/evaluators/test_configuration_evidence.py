@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor import Reply, Session, all_of, attach, evaluate, field, rescore
-from proctor.evaluators.signatures import read_signature
+from proctor.evaluators.options import read_signature
 from proctor.records.sample import Sample
 from proctor.records.trial import Trial
 

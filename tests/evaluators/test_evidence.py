@@ -1,4 +1,4 @@
-"""What an evaluator is called with is read from its parameters, once."""
+"""The arguments of an evaluator are read from its parameters, once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inline_snapshot import snapshot
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.decorator import needs_session
-from proctor.evaluators.signatures import SUPPORTED_SIGNATURES, read_signature
+from proctor.evaluators.options import SUPPORTED_SIGNATURES, read_signature
 from proctor.records import sample as sample_module
 from proctor.records.sample import Sample
 from proctor.records.session import Session, SessionView
@@ -123,7 +123,7 @@ def test_options_are_what_is_left() -> None:
         (lambda output, expected, trace, *rest: 0, ("output", "expected", "session")),
     ],
 )
-def test_a_mark_tells_what_the_parameters_do_not(function: Anything, kinds: tuple[str, ...]) -> None:
+def test_an_explicit_mark_requests_the_session(function: Anything, kinds: tuple[str, ...]) -> None:
     """Ruling: an explicit mark asks for the session, also through a partial."""
     needs_session(function)
     assert read_signature(function, "it").kinds == kinds
@@ -141,12 +141,12 @@ def marked(output: Any, expected: Any) -> None: ...
 
 def test_shapes_that_cannot_be_called_are_refused_with_those_that_can() -> None:
     """The error says what is wrong with this one and which shapes are taken."""
-    told = []
+    messages = []
     for function in (nothing, only_options, four, marked, max):
         with pytest.raises(EvaluatorError) as caught:
             read_signature(function, function.__name__)
-        told.append(str(caught.value).replace(SUPPORTED_SIGNATURES, "…"))
-    assert told == snapshot(
+        messages.append(str(caught.value).replace(SUPPORTED_SIGNATURES, "…"))
+    assert messages == snapshot(
         [
             """\
 nothing: an evaluator takes at least the output, but this one has no positional parameter

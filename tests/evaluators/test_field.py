@@ -12,7 +12,7 @@ from inline_snapshot import snapshot
 from proctor import FieldContext, Sample, Score, Trial, attach, contains, evaluator, field
 from proctor.errors import EvaluatorError, StopRun
 from proctor.evaluators.decorator import describe_evaluator, get_info, get_name
-from proctor.evaluators.signatures import read_signature
+from proctor.evaluators.options import read_signature
 from proctor.records.fields.view import Field, focus_on_field, make_trial_view
 from proctor.records.session import Session
 from proctor.wiring.registry import Registry
@@ -101,9 +101,9 @@ def test_outside_a_field_an_evaluator_looks_at_its_own() -> None:
     assert scored(attach(quick), trial(latency_ms=50.0)).passed
     assert not scored(attach(quick), trial(latency_ms=500.0)).passed
     assert scored(field("n", [lambda field_context: field_context.value == 3])).passed
-    told = get_info(quick)
-    assert told is not None
-    assert told.field == "latency_ms"
+    output_text = get_info(quick)
+    assert output_text is not None
+    assert output_text.field == "latency_ms"
 
 
 def test_an_evaluator_of_repeats_is_asked_once_a_sample() -> None:
@@ -298,7 +298,7 @@ def test_what_stops_a_run_is_not_kept_as_a_score() -> None:
             scored(field("output", [thing]))
 
 
-def test_the_spec_tells_fields_apart() -> None:
+def test_specs_of_fields_differ() -> None:
     """Path, evaluators and combination are in it, and in its identity."""
     one = field("output", [fine])
     assert one.spec.uses == "field"
@@ -325,16 +325,16 @@ def test_in_an_eval_file_a_field_is_an_evaluator_like_any_other() -> None:
     assert (scored(built).value, built.spec.name) == (0.5, "n")
     with pytest.raises(EvaluatorError) as caught:
         registry.build({"field": {"path": "n", "evaluators": ["containz", {"contains": {"x": 1}}]}})
-    told = str(caught.value)
-    assert "did you mean 'contains'?" in told
-    assert "there is no such parameter" in told
+    message = str(caught.value)
+    assert "did you mean 'contains'?" in message
+    assert "there is no such parameter" in message
 
 
 def half(scores: Any) -> float:
     return 0.5
 
 
-def test_what_is_wrong_with_a_field_is_said_when_it_is_made() -> None:
+def test_a_wrong_field_is_refused_on_creation() -> None:
     """Its path, its combination, and that it has no evaluators."""
     faults: list[tuple[Any, ...]] = [
         ("output.", [fine]),
@@ -344,12 +344,12 @@ def test_what_is_wrong_with_a_field_is_said_when_it_is_made() -> None:
         ("output", [fine], f"{__name__}:halve"),
         ("output", ["contains"]),
     ]
-    told = []
+    messages = []
     for given in faults:
         with pytest.raises(EvaluatorError) as caught:
             field(*given)
-        told.append(str(caught.value))
-    assert told == snapshot(
+        messages.append(str(caught.value))
+    assert messages == snapshot(
         [
             """\
 output.: 'output.' is not a path to a field: it has an empty key: a dot too many

@@ -115,8 +115,8 @@ def test_a_rubric_or_criteria_make_it_a_number(schema: bool) -> None:
     """4 of 1 to 5 lies three quarters up and passes; 3 does not."""
     score = judged(llm_judge(scores(4, schema=schema), rubric="5: perfect, 1: useless"))
     assert (score.value, score.passed) == (0.75, True)
-    told = {key: score.details[key] for key in ("score", "min", "max", "percentage", "normalized")}
-    assert told == {"score": 4, "min": 1, "max": 5, "percentage": 80.0, "normalized": 0.75}
+    output = {key: score.details[key] for key in ("score", "min", "max", "percentage", "normalized")}
+    assert output == {"score": 4, "min": 1, "max": 5, "percentage": 80.0, "normalized": 0.75}
     assert score.details["judge"]["score"] == 4
     assert score.details["judge"]["prompt"].startswith("proctor.judges/llm-score@")
     judge = scores(3, schema=schema)
@@ -158,12 +158,12 @@ def test_several_opinions_come_to_their_mean_and_tell_their_spread() -> None:
     judge = rates("good", "good", "wrong")
     score = judged(llm_judge(judge, "c", samples=3))
     assert (score.value, score.passed) == (0.5, False)
-    told = score.details["judge"]
-    assert told["distribution"] == {"good": 2, "wrong": 1}
+    output = score.details["judge"]
+    assert output["distribution"] == {"good": 2, "wrong": 1}
     # Deviations 0.25, 0.25, -0.5: squares add up to 0.375, over 2.
-    assert told["spread"] == pytest.approx(math.sqrt(0.1875))
-    assert (told["passing"], len(told["opinions"])) == (2, 3)
-    assert told["usage"]["input_tokens"] == 300
+    assert output["spread"] == pytest.approx(math.sqrt(0.1875))
+    assert (output["passing"], len(output["opinions"])) == (2, 3)
+    assert output["usage"]["input_tokens"] == 300
     assert [asked.request.opinion for asked in judge.asked] == [0, 1, 2]
     assert [asked.request.temperature for asked in judge.asked] == [None] * 3
     assert "2 of 3 opinions pass" in score.reason
@@ -202,12 +202,12 @@ def test_failed_opinions_are_left_out_and_counted() -> None:
     assert (half.value, half.details["judge"]["spread"]) == (0.75, None)
 
 
-def test_one_opinion_is_asked_for_at_temperature_0_unless_told() -> None:
+def test_one_opinion_is_requested_at_temperature_0_by_default() -> None:
     """Null leaves it to the provider."""
-    for options, wanted in (({}, 0.0), ({"temperature": None}, None), ({"temperature": 1.5}, 1.5)):
+    for options, expected in (({}, 0.0), ({"temperature": None}, None), ({"temperature": 1.5}, 1.5)):
         judge = rates("good")
         judged(llm_judge(judge, "c", max_tokens=99, **options))
-        assert judge.asked[0].request.temperature == wanted
+        assert judge.asked[0].request.temperature == expected
         assert judge.asked[0].request.max_tokens == 99
 
 
@@ -269,11 +269,11 @@ def test_an_opinion_that_came_to_nothing_was_paid_for_too() -> None:
 
 def test_the_reminder_asks_for_what_was_asked_for() -> None:
     """JSON from a judge that is held to a schema, the marked line from any other."""
-    for schema, wanted in ((True, "Answer with JSON alone"), (False, "RATING ")):
+    for schema, expected in ((True, "Answer with JSON alone"), (False, "RATING ")):
         judge = Scripted("what a lovely day", schema=schema)
         judged(llm_judge(judge, "c"))
         reminder = judge.asked[1].request.messages[-1].content
-        assert wanted in reminder
+        assert expected in reminder
         assert ("RATING" in reminder) is not schema
 
 
@@ -285,7 +285,7 @@ def test_a_refusal_is_an_error_after_one_call() -> None:
     assert "refused to answer: 'I will not judge'" in score.reason
 
 
-def test_a_judge_that_cannot_be_reached_is_an_error_that_says_who() -> None:
+def test_an_unreachable_judge_is_an_error_that_names_it() -> None:
     """Also where the provider's own words do not name the model."""
     score = judged(quality_score(Scripted(CallFailed("HTTP 500"))))
     assert (score.status, score.reason) == ("error", "test:judge: HTTP 500")
@@ -376,8 +376,8 @@ def test_judges_are_in_the_catalogue_and_can_be_written_as_data() -> None:
     ]
     assert built[0].spec.parameters == {"adapter": "test:judge", "criterion": "c"}
     assert built[1].spec.parameters == {"adapter": "test:judge", "min_score": 0.9}
-    told = built[2].spec.parameters["rubric"]
-    assert told[0] == {"id": "accuracy", "description": "Only facts.", "weight": 3.0}
+    output = built[2].spec.parameters["rubric"]
+    assert output[0] == {"id": "accuracy", "description": "Only facts.", "weight": 3.0}
     assert all(one.mode == "async" for one in built)
     again = registry.build({"uses": "rubric_evaluation", **built[2].spec.parameters, "adapter": judge})
     assert again.spec == built[2].spec
@@ -405,7 +405,7 @@ def test_a_judge_is_the_same_in_the_next_process_and_another_with_another_criter
     assert len(set(runs[0])) == 3
 
 
-def test_a_run_keeps_the_whole_exchange_with_the_judge(tmp_path: Path) -> None:
+def test_a_run_stores_the_complete_exchange_with_the_judge(tmp_path: Path) -> None:
     """The session of the evaluator holds what was asked, what was said and what it cost."""
     judge = Scripted("what?", lambda a: a.rating("good"))
     report = evaluate(
@@ -438,7 +438,7 @@ def test_a_verdict_that_was_kept_is_not_paid_for_again(tmp_path: Path) -> None:
     assert len(judge.asked) == 2
 
 
-def test_several_opinions_are_told_in_order_in_the_session() -> None:
+def test_several_opinions_are_recorded_in_order() -> None:
     """Three whole exchanges, one after the other."""
     report = evaluate(
         lambda text: "Paris", [SAMPLE], [llm_judge(rates("good"), "c", samples=3)], history=None
@@ -505,12 +505,12 @@ def test_a_model_that_is_not_there_is_an_error_with_a_way_out() -> None:
     assert "did you mean 'openai'?" in str(caught.value)
 
 
-def test_a_judge_without_a_model_is_told_what_a_model_is() -> None:
+def test_a_judge_without_a_model_explains_what_a_model_is() -> None:
     """In words, for its type says nothing."""
     with pytest.raises(EvaluatorError) as caught:
         Registry.standard().build({"llm_judge": {"criterion": "c"}})
-    wanted = "adapter: it is required: a model: an address such as openai:gpt-4o-mini"
-    assert wanted in str(caught.value)
+    expected = "adapter: it is required: a model: an address such as openai:gpt-4o-mini"
+    assert expected in str(caught.value)
     assert "it takes adapter: model, criterion: str | None = None" in str(caught.value)
 
 

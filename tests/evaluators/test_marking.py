@@ -146,7 +146,7 @@ def test_an_object_of_a_marked_class_is_an_evaluator_not_a_factory() -> None:
     assert describe_evaluator(Style()).factory is False
 
 
-def test_the_session_mark_is_told_in_either_order() -> None:
+def test_the_session_mark_works_in_either_order() -> None:
     """The catalogue shows the session as needed whichever mark comes first."""
 
     @needs_session
@@ -162,7 +162,7 @@ def test_the_session_mark_is_told_in_either_order() -> None:
     assert [describe_evaluator(one).needs for one in (outside, inside)] == [("session",), ("session",)]
 
 
-def test_an_evaluator_tells_which_factory_made_it_and_how() -> None:
+def test_an_evaluator_knows_its_factory_and_options() -> None:
     """So that it can be stored as a name with parameters."""
     marking = get_mark(within_tolerance(0.1))
     assert marking is not None

@@ -118,7 +118,7 @@ def test_an_order_that_was_answered_is_paid_for_though_the_other_failed() -> Non
     assert score.details["judge"]["usage"]["input_tokens"] == 30
 
 
-def test_an_address_that_leads_nowhere_is_told_when_it_is_made() -> None:
+def test_an_unknown_address_is_refused_on_creation() -> None:
     """Before anything runs."""
     with pytest.raises(ModelError, match="nowhere"):
         prefer("nowhere:at_all")
@@ -163,8 +163,8 @@ def test_all_of_them_can_be_written_in_an_eval_file_and_run(tmp_path: Path) -> N
     assert (agreement.samples, agreement.agreement) == (10, 28 / 30)
     assert agreement.pass_rates == {"exact_match": 0.9, "llm_judge": 1.0, "second_judge": 1.0}
     assert (bias.pairs, bias.flips, bias.to_first, bias.favours) == (10, 9, 9, "first")
-    said = [m.role for m in results[0].sessions["panel"][Message]]
-    assert said == ["system", "user", "assistant"] * 2
+    answer = [m.role for m in results[0].sessions["panel"][Message]]
+    assert answer == ["system", "user", "assistant"] * 2
 
 
 def test_what_was_built_can_be_built_again_from_its_data() -> None:

@@ -100,7 +100,7 @@ def test_arguments_find_their_places() -> None:
         call_factory(spread, {"first": 1, "parts": 4}, "it")
 
 
-def test_a_factory_that_fails_is_told_as_such() -> None:
+def test_a_failing_factory_is_named() -> None:
     """Whatever it raises becomes an error about this evaluator."""
 
     def broken(limit: int) -> None:
@@ -129,7 +129,7 @@ def test_a_factory_that_fails_is_told_as_such() -> None:
         (Annotated[list[str], msgspec.Meta(min_length=1)], "list[str]"),
     ],
 )
-def test_types_are_told_in_plain_words(hint: Any, text: str) -> None:
+def test_types_are_described_in_plain_words(hint: Any, text: str) -> None:
     """As someone who writes an eval file would say them."""
     assert format_type(hint) == text
 

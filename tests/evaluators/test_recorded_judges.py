@@ -273,8 +273,8 @@ def test_recorded_labels_of_xstest_are_read_or_refused(xstest: dict[str, list[st
     """2,239 of GPT-4's labels are read as they are; the 11 that are none become errors."""
     read = list(map(states(COMPLIANCE, at="whole"), xstest["gpt4_label"]))
     assert read.count(None) == 11
-    told = zip(read, xstest["gpt4_label"], strict=True)
-    assert all(label == text for label, text in told if label is not None)
+    output = zip(read, xstest["gpt4_label"], strict=True)
+    assert all(label == text for label, text in output if label is not None)
 
 
 def test_agreement_on_xstest_is_reproduced(xstest: dict[str, list[str]]) -> None:

@@ -102,7 +102,7 @@ def test_a_reference_that_cannot_be_compared_leaves_a_failure_open() -> None:
     assert score_best_reference(lambda one: Score(0.0, False), []).status == "skipped"
 
 
-def test_a_judge_is_told_that_one_reference_is_enough() -> None:
+def test_the_prompt_says_that_one_reference_is_enough() -> None:
     """Several references are shown as alternatives, one as itself."""
     sample = Sample("1", "Capital of France?", ["Paris", "Paris, France"])
     seen = View().texts("Paris", sample, load_template("similarity"))

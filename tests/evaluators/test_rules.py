@@ -81,7 +81,7 @@ def test_pieces_are_counted_as_people_count_them(of: Any, text: str, count: int)
     assert score.details == {"method": "count", "count": count}
 
 
-def test_the_value_tells_how_near_a_count_came() -> None:
+def test_the_value_shows_how_near_a_count_is() -> None:
     """Half of what was wanted is 0.5, twice of what was allowed too."""
     assert text_count("a b c", at_least=6).value == 0.5
     assert text_count("a b c d", at_most=2).value == 0.5
@@ -89,7 +89,7 @@ def test_the_value_tells_how_near_a_count_came() -> None:
     assert text_count("a b", at_least=1, at_most=2).value == 1.0
 
 
-def test_a_missed_count_is_told_with_the_numbers() -> None:
+def test_a_missed_count_is_explained_with_numbers() -> None:
     """Count, unit and limits stand in the reason."""
     assert text_count("a b", at_least=3).reason == "2 words, required: at least 3"
     assert text_count("a b", at_most=1).reason == "2 words, required: at most 1"
@@ -124,7 +124,7 @@ def test_limits_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
         attach(text_count, parameters=options)
 
 
-def test_a_word_is_found_whole_or_within_others() -> None:
+def test_a_word_is_found_as_a_word_or_as_a_part() -> None:
     """ "art" is in "start" only when that is asked for."""
     text = "Art, art and the start"
     assert occurrences(text, text="art", exactly=2).passed
@@ -188,12 +188,12 @@ def test_keywords_want_words(options: dict[str, Any]) -> None:
     ("text", "passed"),
     [("  Dear Sir", True), ('"dear Sir', True), ("Dearest", False), ("My dear", False), ("Hello!", True)],
 )
-def test_a_beginning_is_whole_words_in_any_case(text: str, passed: bool) -> None:
+def test_a_start_is_complete_words_in_any_case(text: str, passed: bool) -> None:
     """White space and quotation marks before it do not matter."""
     assert starts_with(["Dear", "Hello"])(text).passed is passed
 
 
-def test_an_end_is_told_when_it_is_another() -> None:
+def test_another_end_is_shown() -> None:
     """The last of the text stands in the reason."""
     bye = ends_with("Is there anything else?")
     assert bye('Done.\n"Is there anything  else?"\n').passed
@@ -236,7 +236,7 @@ def test_a_beginning_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "case", "value", "told"),
+    ("text", "case", "value", "output"),
     [
         ("all small, 123", "lower", 1.0, ""),
         ("ALL LOUD ÄÖ", "upper", 1.0, ""),
@@ -246,15 +246,15 @@ def test_a_beginning_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
         ("123 中文", "lower", 0.0, "it has no letters with upper and lower case"),
     ],
 )
-def test_letter_case_is_the_share_of_letters(text: str, case: Any, value: float, told: str) -> None:
+def test_letter_case_is_the_share_of_letters(text: str, case: Any, value: float, output: str) -> None:
     """Only letters that have a case count."""
     score = letter_case(text, case=case)
     assert score.value == pytest.approx(value)
-    assert score.reason == told
+    assert score.reason == output
 
 
 @given(st.text())
-def test_a_text_in_small_letters_passes_exactly_when_python_says_so(text: str) -> None:
+def test_letter_case_agrees_with_python(text: str) -> None:
     """For texts with a letter, `lower` agrees with str.islower where no letter is titlecased."""
     if not any(letter.istitle() and not letter.isupper() for letter in text):
         assert letter_case(text, case="lower").passed is text.islower()
@@ -343,7 +343,7 @@ def test_rules_are_the_same_when_rebuilt() -> None:
     assert known.build(built.spec).spec.identity == built.spec.identity
 
 
-def test_a_pattern_that_runs_away_is_given_up() -> None:
+def test_a_runaway_pattern_is_stopped() -> None:
     """It would take 2^40 steps; nobody knows how often it occurs, so it is an error."""
     with pytest.raises(EvaluatorError, match=r"stopped after 0\.5 s of CPU time"):
         find_all(re.compile("(a+)+b"), "a" * 40, seconds=0.5)
@@ -364,7 +364,7 @@ def test_patterns_of_everyday_are_quick_on_short_texts() -> None:
         assert not is_quick(pattern, 2001)
 
 
-def test_places_are_those_in_the_text_whoever_looks_for_them() -> None:
+def test_positions_refer_to_the_text() -> None:
     """A process of its own finds what `re` finds here, letters of several bytes before it."""
     text = "é😀 aab, AB"
     slow, quick = re.compile("(?:a+)+b", re.I), re.compile("a+b", re.I)

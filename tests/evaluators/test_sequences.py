@@ -100,8 +100,8 @@ def test_arguments_are_compared_as_asked(rule: str, arguments: Any, passed: bool
 
 def test_true_is_not_one_and_a_list_is_not_one_of_its_items() -> None:
     """Arguments are equal as JSON sees it."""
-    for wanted, found in ((True, 1), (["a"], ["a", "b"]), ("a", ["a"])):
-        expected = {"name": "t", "arguments": {"x": wanted}}
+    for expected_text, found in ((True, 1), (["a"], ["a", "b"]), ("a", ["a"])):
+        expected = {"name": "t", "arguments": {"x": expected_text}}
         assert not held(expected, [RecordedCall("t", {"x": found})]).passed
 
 
@@ -115,7 +115,7 @@ def test_an_argument_may_be_judged_by_a_function() -> None:
     assert held(expected, [RecordedCall("search", {"q": "PARIS weather"})]).passed
     score = held(expected, [RecordedCall("search", {"q": "Rome"})])
     assert score.details["diff"] == ["- search(q=about_paris)", "+ search(q='Rome')"]
-    terms = {"compare": {"q": lambda found, wanted: found.lower() == wanted.lower()}}
+    terms = {"compare": {"q": lambda found, expected_text: found.lower() == expected_text.lower()}}
     lenient = {"name": "search", "arguments": {"q": "paris", "n": 1}}
     assert held(lenient, [RecordedCall("search", {"q": "PARIS", "n": 1})], **terms).passed
     assert not held(lenient, [RecordedCall("search", {"q": "PARIS", "n": 2})], **terms).passed
@@ -165,7 +165,7 @@ def test_expected_calls_may_be_written_in_many_ways() -> None:
     assert parse_expected_calls([]) == []
 
 
-def test_all_faults_of_an_expectation_are_told() -> None:
+def test_all_faults_of_an_expectation_are_reported() -> None:
     """With their places, and how to write it."""
     with pytest.raises(EvaluatorError) as caught:
         parse_expected_calls(["ok", "", 7, {"arguments": {}}, {"name": "a", "args": 1, "arguments": [1]}])
@@ -220,6 +220,6 @@ def test_any_order_makes_the_most_pairs(fits: list[list[bool]]) -> None:
 def test_a_diff_holds_both_sequences(expected: list[str], actual: list[str]) -> None:
     """What is missing and what fits make the expected, what is new and what fits the actual."""
     lines = held(expected, "".join(actual), mode="exact").details["diff"]
-    told = [(line[0], line[2]) for line in lines]
-    assert [name for sign, name in told if sign in "- "] == expected
-    assert [name for sign, name in told if sign in "+ "] == actual
+    output = [(line[0], line[2]) for line in lines]
+    assert [name for sign, name in output if sign in "- "] == expected
+    assert [name for sign, name in output if sign in "+ "] == actual

@@ -105,7 +105,7 @@ def says(check: Callable[..., Score], session: Any = SEARCHED, expected: Any = N
         (tool_sequence(), "skipped", "skipped"),
     ],
 )
-def test_each_says_what_it_is_named_for(check: Callable[..., Score], searched: Any, nothing: Any) -> None:
+def test_each_check_does_what_its_name_says(check: Callable[..., Score], searched: Any, nothing: Any) -> None:
     """On a session with calls, and on one that is empty."""
     assert says(check) == searched
     assert says(check, NOTHING) == nothing
@@ -212,7 +212,7 @@ def test_not_knowing_how_a_call_went_is_not_a_pass() -> None:
     assert says(all_tools_succeeded(), silent) is False
 
 
-def test_a_failure_told_in_a_text_is_seen() -> None:
+def test_a_failure_in_a_text_is_detected() -> None:
     """As JSON always; in words unless they are not to count."""
     json = Session([ToolCall("pay", result='{"error": "timeout"}')])
     assert (says(all_tools_succeeded(), json), says(all_tools_succeeded(words=False), json)) == (False, False)
@@ -226,7 +226,7 @@ def test_a_failure_told_in_a_text_is_seen() -> None:
 @pytest.mark.parametrize(
     ("unknown", "verdict"), [("error", "error"), ("skip", "skipped"), ("fail", False), ("pass", True)]
 )
-def test_unknown_usage_is_what_the_user_says_it_is(unknown: Any, verdict: Any) -> None:
+def test_the_user_decides_about_unknown_usage(unknown: Any, verdict: Any) -> None:
     """Ruling: `token_usage_under` has a say for it; also where only one call keeps silent."""
     check = token_usage_under(100, unknown=unknown)
     assert says(check, Session([ToolCall("search")])) == verdict
@@ -235,11 +235,11 @@ def test_unknown_usage_is_what_the_user_says_it_is(unknown: Any, verdict: Any) -
     assert says(check, Session([ModelCall("m", Usage(100))])) is True
 
 
-def test_usage_that_the_target_told_counts_before_that_of_the_session() -> None:
+def test_usage_from_the_target_overrides_that_of_the_session() -> None:
     """A target without a session can be held to a limit, too."""
     attached = attach(token_usage_under(100))
-    told = Trial(Sample("1", None), "out", usage=Usage(80, 21), session=SEARCHED)
-    assert attached.score(told).reason == "101 tokens were used, 100 are allowed"
+    output = Trial(Sample("1", None), "out", usage=Usage(80, 21), session=SEARCHED)
+    assert attached.score(output).reason == "101 tokens were used, 100 are allowed"
     bare = Trial(Sample("1", None), "out", usage=Usage(80, 20))
     assert attached.score(bare).passed
     assert all_of(token_usage_under(100))("out", None, SessionView((), Usage(101))).passed is False
@@ -296,8 +296,8 @@ def test_expected_tools_may_come_from_the_sample() -> None:
     assert says(check, expected={"answer": "Paris"}) == "error"
 
 
-def same_letters(found: str, wanted: str) -> bool:
-    return found.casefold() == wanted.casefold()
+def same_letters(found: str, expected: str) -> bool:
+    return found.casefold() == expected.casefold()
 
 
 def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
@@ -463,7 +463,7 @@ def test_functions_and_classes_are_stored_by_their_address() -> None:
     assert Registry.standard().build(check.spec)("out", None, session).passed
 
 
-def test_wrong_parameters_in_a_file_are_told_together() -> None:
+def test_wrong_parameters_in_a_file_are_reported_together() -> None:
     """With the place of each."""
     with pytest.raises(EvaluatorError) as caught:
         Registry.standard().build_all([{"tool_sequence": {"mode": "any"}}, {"token_usage_under": "many"}])

@@ -144,7 +144,7 @@ def test_without_calls_of_its_own_a_session_is_read_by_its_messages() -> None:
     assert [str(call) for call in read_calls(session.view())] == ["search(q=1)"]
 
 
-def told(result: Any, *, words: bool = True) -> tuple[bool | None, str]:
+def read_outcome(result: Any, *, words: bool = True) -> tuple[bool | None, str]:
     """How a call went that came back with this."""
     session = Session([ToolCall("a", result=result)])
     (call,) = read_calls(session.view(), words=words)
@@ -168,8 +168,8 @@ def told(result: Any, *, words: bool = True) -> tuple[bool | None, str]:
 )
 def test_json_in_a_text_is_looked_at_as_data_is(result: Any, outcome: tuple[bool, str]) -> None:
     """Logs of OpenAI's kind hold results as texts: a failure in one is as good as in a mapping."""
-    assert told(result) == outcome
-    assert told(result, words=False) == outcome
+    assert read_outcome(result) == outcome
+    assert read_outcome(result, words=False) == outcome
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_json_in_a_text_is_looked_at_as_data_is(result: Any, outcome: tuple[bool
 )
 def test_a_result_that_begins_as_errors_do_is_one_if_words_count(result: Any, why: str) -> None:
     """It is a convention of tools that have no field for it, and can be left out."""
-    assert told(result) == (not why, why)
-    assert told(result, words=False) == (True, "")
+    assert read_outcome(result) == (not why, why)
+    assert read_outcome(result, words=False) == (True, "")
 
 
 def test_results_of_other_types_of_calls_are_read_alike() -> None:

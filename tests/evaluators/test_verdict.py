@@ -110,7 +110,7 @@ class Promise:
         yield
 
 
-def test_what_is_no_verdict_is_an_error_that_tells_what_is_taken() -> None:
+def test_an_unsupported_return_value_is_an_error_that_lists_the_supported_ones() -> None:
     """Ruling 1: errors never become numbers. The reason says what came and what is taken."""
     returned: list[Any] = [
         "yes",
@@ -176,12 +176,12 @@ def test_an_exception_is_an_error_with_the_end_of_its_traceback() -> None:
     assert "in fall" in score.details["traceback"]
 
 
-def test_an_exception_without_words_is_told_by_its_kind() -> None:
+def test_an_exception_without_a_message_is_named_by_its_type() -> None:
     """No colon stands before nothing."""
     assert as_error(ValueError()).reason == "ValueError"
 
 
-def test_an_exception_that_cannot_be_shown_is_still_told() -> None:
+def test_an_exception_that_cannot_be_shown_is_still_reported() -> None:
     """Even a message that raises does not get out."""
 
     class Sulky(Exception):

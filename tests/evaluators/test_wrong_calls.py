@@ -50,7 +50,7 @@ def test_a_misspelt_parameter_gets_a_suggestion() -> None:
         proctor.coherence(min_scor=0.5)  # type: ignore[call-arg]
 
 
-def test_a_call_without_an_output_says_how_parameters_are_set() -> None:
+def test_a_call_without_an_output_says_how_to_set_options() -> None:
     """As many people try who know factories; what the advice says works."""
     with pytest.raises(EvaluatorError, match=r"functools\.partial\(contains, case_sensitive=False\)"):
         proctor.contains(case_sensitive=False)  # type: ignore[call-arg]

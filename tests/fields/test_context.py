@@ -1,4 +1,4 @@
-"""What an evaluator of a field is given: the value, its baseline, how far apart, and all else."""
+"""The context of a field: its value, its baseline, and their difference."""
 
 from __future__ import annotations
 

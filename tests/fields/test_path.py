@@ -1,4 +1,4 @@
-"""Paths to fields: every kind of thing is walked through alike, and what is missing is named."""
+"""Paths to fields: all kinds of values work alike, and a missing field is named."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ Fix: there are: m\
 
 
 @pytest.mark.parametrize("thing", [datetime(2026, 1, 1, tzinfo=UTC), {1}, object(), len, 3, "text"])
-def test_what_has_no_fields_says_so(thing: Any) -> None:
+def test_a_value_without_fields_is_refused(thing: Any) -> None:
     """Never another error than that the field is missing."""
     assert "has no field 'nothing'" in missing("x.nothing", {"x": thing})
     assert "has no " in missing("x." + "9" * 5_000, {"x": thing})
@@ -200,9 +200,9 @@ def test_in_a_mapping_the_key_is_named_where_every_item_is_asked() -> None:
 
 def test_many_keys_are_cut() -> None:
     """Twenty are shown, and that there are more."""
-    told = missing("zzz", {f"key{i}": i for i in range(50)})
-    assert told.count("key") == 20
-    assert told.endswith("…")
+    output = missing("zzz", {f"key{i}": i for i in range(50)})
+    assert output.count("key") == 20
+    assert output.endswith("…")
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ class Unread:
         raise RuntimeError("not today")
 
 
-def test_a_property_that_fails_says_what_it_said() -> None:
+def test_the_error_of_a_property_is_shown() -> None:
     """Its own error comes through; it is not told as a missing field."""
     assert parse_path("fine").find(Unread()) == 1
     with pytest.raises(RuntimeError, match="not today"):

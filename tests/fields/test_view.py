@@ -1,4 +1,4 @@
-"""A trial as its evaluators see it: one mapping, one field of it, and what stands beside it."""
+"""A trial as its evaluators see it: a mapping, one field of it, and its neighbours."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_field_values_never_fail() -> None:
         ("temperature", None), ("output", None), ("", None),
     ],
 )  # fmt: skip
-def test_which_way_is_better_is_told_from_the_name(name: str, better: bool | None) -> None:
+def test_the_better_direction_follows_from_the_name(name: str, better: bool | None) -> None:
     """By the last word that tells; None where no word does."""
     assert higher_is_better(name) is better
 

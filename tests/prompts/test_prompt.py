@@ -1,4 +1,4 @@
-"""Prompts: values are bound by type, put in as they are, and never looked at again."""
+"""Prompts: values are bound by type, inserted unchanged, and never expanded again."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_what_is_no_parameters_object_is_refused() -> None:
             prompt("$low").bind(thing)
 
 
-def test_names_and_types_that_do_not_fit_are_told_together() -> None:
+def test_wrong_names_and_types_are_reported_together() -> None:
     """With the nearest name and the type that was wanted."""
     template = prompt("$low $high $name", low=int, high=int, name=str)
     with pytest.raises(ModelError) as caught:
@@ -191,8 +191,8 @@ def test_a_conditional_section_is_left_out_where_its_parameter_is_none() -> None
         ("system", "Be strict."),
         ("user", "# Output\n\n4"),
     ]
-    told = without.bind(expected="four").messages()
-    assert told[1].content == "# Output\n\n4\n\n# Reference\n\nfour"
+    output_text = without.bind(expected="four").messages()
+    assert output_text[1].content == "# Output\n\n4\n\n# Reference\n\nfour"
 
 
 def test_a_prompt_of_which_nothing_is_left_is_an_error() -> None:

@@ -1,4 +1,4 @@
-"""Templates: what does not hold together is refused when it is made, and versions tell content."""
+"""Templates: contradictions are refused on creation, and versions follow from the content."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_type_without_fields_is_refused() -> None:
         PromptTemplate[Any]("ns", "key", [MarkdownSection[int]("", "$a", "task")])
 
 
-def test_a_prompt_says_something_and_each_section_has_its_key() -> None:
+def test_a_prompt_is_not_empty_and_each_section_has_its_key() -> None:
     """No sections, an empty one, and two of one key are faults."""
     assert faults() == ["sections: a prompt needs at least one section"]
     assert faults(section("a"), section(" ")) == [
@@ -159,7 +159,7 @@ def test_a_version_of_ones_own_is_kept() -> None:
     assert (made.id, made.name) == ("ns/key@3", "key")
 
 
-def test_the_identity_of_a_template_is_told_by_its_text() -> None:
+def test_the_identity_of_a_template_depends_on_its_text() -> None:
     """So an evaluator that holds one is known again in the next process."""
     one, same, other = (PromptTemplate[Any]("n", "k", [section(t)]) for t in ("a", "a", "b"))
     assert identity_of(one) == identity_of(same) != identity_of(other)

@@ -1,4 +1,4 @@
-"""What stands in sessions to get a better score: the judges' corpus, and what sessions allow."""
+"""Attacks in sessions: the corpus of the judges, and attacks that only sessions allow."""
 
 from __future__ import annotations
 

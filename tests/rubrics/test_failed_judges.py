@@ -1,4 +1,4 @@
-"""Judges that fail: whose time it is, what is said of it, and that they are asked again."""
+"""Judges that fail: their timeouts, their errors, and further attempts."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def test_an_unreadable_answer_is_asked_for_again_with_retry_errors(tmp_path: Pat
     chat = {"events": [{"type": "message", "role": "user", "content": "Book it."}]}
     samples = [{"id": "s", "input": "Book it.", "metadata": {"output": "", "session": chat}}]
     history = open_history(tmp_path / "h.db")
-    told = build_scoring(samples, load_rubrics([TONE]), judge, Scoring())
+    output_text = build_scoring(samples, load_rubrics([TONE]), judge, Scoring())
 
     def run(**how: Any) -> Score:
         resume = how.pop("resume", False)
-        report = bridge.run(execute(told, history, RunControls(**how), resume_from=resume))
+        report = bridge.run(execute(output_text, history, RunControls(**how), resume_from=resume))
         (result,) = report.results
         return result.scores["tone"]
 
@@ -126,7 +126,7 @@ def test_who_is_too_early_is_asked_again_as_long_as_there_is_time() -> None:
     assert score.details.get("score") == 4, score.reason
 
 
-def test_who_is_always_too_early_fails_in_time_and_says_why() -> None:
+def test_a_call_that_is_always_too_early_fails_in_time_with_a_reason() -> None:
     """The stopwatch stands still while the server wants a pause; that does not go on for ever."""
     with ModelServer(misbehave=lambda _: Fault.rate_limit(0.05)) as server:
         (score,), took = judged(adapter_for("openai", server.url), 1, 0.5)

@@ -1,4 +1,4 @@
-"""Rubric files: what they may hold, and every fault with its place."""
+"""Rubric files: their content, and every fault with its line."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def written(folder: Path, data: Any, name: str = "rubrics.json") -> Path:
 def faults(folder: Path, data: Any, name: str = "rubrics.json") -> list[str]:
     with pytest.raises(ConfigError) as refused:
         load_rubrics(written(folder, data, name))
-    told = [str(problem) for problem in refused.value.problems] or [str(refused.value)]
-    return [fault.replace(f"{folder}/", "") for fault in told]
+    message = [str(problem) for problem in refused.value.problems] or [str(refused.value)]
+    return [fault.replace(f"{folder}/", "") for fault in message]
 
 
 def test_a_file_is_read_in_order(tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_an_id_is_none_of_the_numbers_that_a_run_has(tmp_path: Path) -> None:
     """A batch could not keep both: it is told where the file is checked."""
     ids = ["a", "total_score", "tokens", "a.mean", "a.p50", "b.mean"]
     data = {"version": "1", "rubrics": [{**ONE, "id": one} for one in ids]}
-    told = [fault.partition(", ")[2] for fault in faults(tmp_path, data)]
-    assert told == [
+    output = [fault.partition(", ")[2] for fault in faults(tmp_path, data)]
+    assert output == [
         "rubrics[1].id: 'total_score' is a metric of every run; rename it",
         "rubrics[2].id: 'tokens' is a metric of every run; rename it",
         "rubrics[3].id: 'a.mean' is a metric of 'a'; rename it",
@@ -138,7 +138,7 @@ def test_a_repeated_key_is_a_fault(tmp_path: Path) -> None:
     assert faults(tmp_path, text) == ["rubrics.json:2, version: this key is repeated"]
 
 
-def test_what_cannot_be_read_says_where(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_named_with_its_line(tmp_path: Path) -> None:
     """Broken JSON and YAML with their line, a missing file, another kind of file, no UTF-8."""
     assert "rubrics.json:2: it cannot be read as JSON" in faults(tmp_path, '{"version":\n')[0]
     assert "r.yaml:2: it cannot be read as YAML" in faults(tmp_path, "a: 1\nb: c: d", "r.yaml")[0]
@@ -194,7 +194,7 @@ def test_rubrics_can_be_given_as_objects() -> None:
     assert load_rubric(rubric) == rubric
 
 
-def test_the_starter_set_is_whole() -> None:
+def test_the_starter_set_is_complete() -> None:
     """Six rubrics, each with a description and an anchor for every score of the scale."""
     starter = load_rubrics("starter")
     assert [one.id for one in starter] == [

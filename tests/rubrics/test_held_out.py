@@ -1,4 +1,4 @@
-"""What rubrics are learned from and what they are held against: nothing stands on both sides."""
+"""Sessions for learning and for testing rubrics: none is in both groups."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.rubrics.test_results import result, run, spec
 
 
 def session(name: str, text: str, score: float = 1.0, **metadata: Any) -> ScoredSession:
-    told = Session([Message("user", text)])
-    return ScoredSession(Sample(name, "", metadata={"session": told, **metadata}), score)
+    output = Session([Message("user", text)])
+    return ScoredSession(Sample(name, "", metadata={"session": output, **metadata}), score)
 
 
 @pytest.mark.parametrize(("good", "bad"), [(2, 10), (10, 2), (1, 11), (4, 8)])
@@ -88,8 +88,8 @@ def test_no_text_and_no_cluster_is_on_both_sides(made: list[Any], seed: int) -> 
     learn, check = split_sessions(cluster_duplicates(sessions), 0.4, seed)
     assert len(learn) + len(check) == len(sessions)
     sides = [[before[one.sample.id] for one in side] for side in (learn, check)]
-    said = [{one.metadata["session"].events[0].content for one in side} for side in sides]
-    assert not said[0] & said[1]
+    answer = [{one.metadata["session"].events[0].content for one in side} for side in sides]
+    assert not answer[0] & answer[1]
     clusters = [{one.cluster for one in side} - {None} for side in sides]
     assert not clusters[0] & clusters[1]
 
@@ -123,9 +123,9 @@ def test_a_session_that_is_named_twice_is_refused(tmp_path: Path) -> None:
         path.write_text(json.dumps(entries, indent=1).replace("},\n {", "},\n\n {"))
         with pytest.raises(ConfigError) as refused:
             read_manifest(path)
-        (told,) = refused.value.problems
-        assert ", [1]" in str(told)
-        assert f"{which} named before, at {path}:2, [0]; a session has one score" in str(told)
+        (output,) = refused.value.problems
+        assert ", [1]" in str(output)
+        assert f"{which} named before, at {path}:2, [0]; a session has one score" in str(output)
 
 
 def test_totals_that_are_equal_on_paper_are_equal() -> None:

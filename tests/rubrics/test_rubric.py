@@ -35,8 +35,8 @@ def test_the_judge_sees_the_rubric_and_the_session() -> None:
     assert asked.part("CHAT SESSION") == (
         "[1] user:\n    Book it.\n[2] tool book({}) returned:\n    done\n[3] assistant:\n    Done."
     )
-    for said in ("## Rubric: Tone", TONE.description, TONE.scoring_criteria, "from 1 to 5"):
-        assert said in asked.text
+    for answer in ("## Rubric: Tone", TONE.description, TONE.scoring_criteria, "from 1 to 5"):
+        assert answer in asked.text
     assert (asked.request.temperature, asked.request.max_tokens) == (0.1, 1024)
     assert (score.value, score.passed, score.reason) == (0.75, True, "so it is")
     assert score.details["score"] == 4
@@ -67,10 +67,10 @@ def test_a_reminder_can_help() -> None:
     assert len(judge.asked) == 2
 
 
-@pytest.mark.parametrize("said", [0, 5.1, -1, 6])
-def test_a_number_off_the_scale_is_no_verdict(said: float) -> None:
+@pytest.mark.parametrize("answer", [0, 5.1, -1, 6])
+def test_a_number_off_the_scale_is_no_verdict(answer: float) -> None:
     """Neither clipped nor taken."""
-    assert judged(scores(said)).status == "error"
+    assert judged(scores(answer)).status == "error"
 
 
 def test_a_judge_that_cannot_be_reached_gives_an_error() -> None:
@@ -259,7 +259,7 @@ def test_a_scorer_without_a_model_is_not_made(model: Any) -> None:
         RubricScorer(model)
 
 
-def test_a_scorer_says_what_it_takes() -> None:
+def test_a_scorer_names_the_accepted_types() -> None:
     """A text is no session, and an id no rubric."""
     scorer: Any = RubricScorer(scores(4))
     for session in ("Hello", None, [Message("user", "Hi")]):

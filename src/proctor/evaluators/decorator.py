@@ -13,9 +13,14 @@ import msgspec
 
 from proctor.core.identity import name_of
 from proctor.errors import EvaluatorError, suggest_name
-from proctor.evaluators.options import ParameterInfo, read_factory_options, read_function_options
+from proctor.evaluators.options import (
+    SESSION_MARK,
+    ParameterInfo,
+    read_factory_options,
+    read_function_options,
+    read_signature,
+)
 from proctor.evaluators.score_conversion import preview
-from proctor.evaluators.signatures import SESSION_MARK, read_signature
 from proctor.records.run import EvaluatorSpec
 
 MARK = "__evaluator__"
@@ -156,13 +161,7 @@ def _raise_call_error(
 
 
 def needs_session(function: F) -> F:
-    """Mark an evaluator that needs the session although its signature does not show it.
-
-    >>> @needs_session
-    ... def quiet(*evidence):
-    ...     output, expected, session = evidence
-    ...     return len(session) == 0
-    """
+    """Mark an evaluator that needs the session although its signature does not show it."""
     setattr(function, SESSION_MARK, True)
     mark = get_mark(function)
     if mark is not None:
@@ -172,31 +171,20 @@ def needs_session(function: F) -> F:
     return function
 
 
-def mark_product(function: F, *, by: Callable[..., Any], **given: Any) -> F:
-    """Mark an evaluator that a factory made with the factory's name and options.
-
-    >>> @evaluator(factory=True, needs=())
-    ... def longer_than(length):
-    ...     def evaluate(output):
-    ...         return len(output) > length
-    ...     return mark_product(evaluate, by=longer_than, length=length)
-    >>> get_info(longer_than(3)).name
-    'longer_than'
-    """
+def mark_product(function: F, *, by: Callable[..., Any], **options: Any) -> F:
+    """Mark an evaluator that a factory made with the factory's name and options."""
     info = msgspec.structs.replace(describe_evaluator(by, factory=True), factory=False)
+    product: Any = function
     if inspect.iscoroutinefunction(function):
-        function = _make_callable_anywhere(function)
-    setattr(function, MARK, EvaluatorMark(info, options=given))
-    return function
 
+        @functools.wraps(function)
+        def call_anywhere(*args: Any, **arguments: Any) -> Any:
+            return resolve_score(function(*args, **arguments))
 
-def _make_callable_anywhere(function: F) -> F:
-    @functools.wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
-        return resolve_score(function(*args, **options))
-
-    setattr(call, ASYNC_ATTRIBUTE, function)
-    return call  # type: ignore[return-value]
+        setattr(call_anywhere, ASYNC_ATTRIBUTE, function)
+        product = call_anywhere
+    setattr(product, MARK, EvaluatorMark(info, options=options))
+    return product  # type: ignore[no-any-return]
 
 
 def resolve_score(score: Any) -> Any:
@@ -211,13 +199,11 @@ def resolve_score(score: Any) -> Any:
 
 
 def get_mark(thing: Any) -> EvaluatorMark | None:
-    """Return the mark of a function or object, or None."""
     mark = getattr(thing, MARK, None)
     return mark if isinstance(mark, EvaluatorMark) else None
 
 
 def get_info(thing: Any) -> EvaluatorInfo | None:
-    """Return the catalogue entry of a marked function, or None."""
     mark = get_mark(thing)
     return None if mark is None else mark.info
 
@@ -231,13 +217,7 @@ def is_factory(thing: Any) -> bool:
 def describe_evaluator(
     thing: Any, *, name: str | None = None, factory: bool = False, parts: str = "", **details: Any
 ) -> EvaluatorInfo:
-    """Return the catalogue entry of any evaluator, marked or not.
-
-    >>> def short(output, *, limit: int = 80):
-    ...     "Passes if the output is short."
-    >>> describe_evaluator(short).parameters[0].default
-    80
-    """
+    """Return the catalogue entry of any evaluator, marked or not."""
     info = get_info(thing)
     if info is not None and is_factory(thing) == info.factory:
         return info
@@ -295,11 +275,7 @@ def get_callable(thing: Any, label: str) -> Callable[..., Any]:
 
 
 def get_name(thing: Any) -> str:
-    """Return the name of an evaluator.
-
-    >>> get_name(functools.partial(get_name)), get_name(lambda output: True)
-    ('get_name', 'lambda')
-    """
+    """Return the name of an evaluator."""
     while isinstance(thing, functools.partial):
         thing = thing.func
     described = getattr(thing, "spec", None) or get_info(thing)

@@ -189,7 +189,7 @@ def prefer(
     with `win_required` only if it wins. `ties` allows the judge to call the answers equal.
     """
     model, template = provider(adapter), load_template("prefer")
-    how = Comparison(ties=ties, template=template)
+    comparison = Comparison(ties=ties, template=template)
     criterion = criterion or DEFAULT_CRITERION
 
     async def evaluate(output: Any, sample: Any = None) -> Score:
@@ -202,16 +202,16 @@ def prefer(
             return Score.skipped(f"the sample has {missing} to compare with")
         question = sample.input if show_input else None
         try:
-            comparison = await compare(
-                model, output, other, criterion=criterion, input=question, comparison=how
+            preference = await compare(
+                model, output, other, criterion=criterion, input=question, comparison=comparison
             )
         except CallFailed as error:
             return failed_score(model, template, [error])
-        value = VALUES[comparison.winner]
-        usage = usage_to_data(comparison.usage)
-        judge = {"model": comparison.model, "prompt": comparison.prompt, "usage": usage}
-        details = {PREFERENCE: codec.plain(comparison), "judge": judge}
-        return Score(value, value > (0.5 if win_required else 0.0), summarize_preference(comparison), details)
+        value = VALUES[preference.winner]
+        usage = usage_to_data(preference.usage)
+        judge = {"model": preference.model, "prompt": preference.prompt, "usage": usage}
+        details = {PREFERENCE: codec.plain(preference), "judge": judge}
+        return Score(value, value > (0.5 if win_required else 0.0), summarize_preference(preference), details)
 
     options = {"win_required": win_required, "ties": ties, "show_input": show_input}
     return mark_product(evaluate, by=prefer, adapter=model, criterion=criterion, rival=rival, **options)

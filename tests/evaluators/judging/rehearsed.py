@@ -1,4 +1,4 @@
-"""Judges that say what they were told to say, and remember what they were asked."""
+"""Judges with prepared answers, which record the requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that are functions of what they are asked, for tests of what is built on models."""
+"""Models that are functions of the request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Canaries: judges that fall for a planted answer, judges that do not, and what a run tells."""
+"""Canaries: judges that accept a planted answer, judges that do not, and the warnings of a run."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_run_warns_of_a_judge_that_fell_for_it() -> None:
     assert "but not the same answer without the request" in warning
 
 
-def test_a_run_warns_of_a_canary_that_tells_nothing() -> None:
+def test_a_run_warns_of_a_canary_that_proves_nothing() -> None:
     """The bad answer passes without praise too, so nobody fell for anything."""
     judge = Scripted(kind)
     report = run(judge, count=2)
@@ -179,32 +179,32 @@ def test_the_same_samples_are_used_in_every_run(sample_id: str, every: int) -> N
     assert every > 1 or "canary" in first.details
 
 
-def test_about_one_in_so_many_is_used() -> None:
+def test_about_one_sample_in_every_n_is_used() -> None:
     """Of 400 samples with every=10, some 40 (20 to 60) carry a canary."""
     report = run(Scripted(sober), every=10, count=400)
     carried = sum("canary" in result.scores["llm_judge"].details for result in report.results)
     assert 20 <= carried <= 60
 
 
-def test_a_share_that_makes_no_sense_is_refused() -> None:
+def test_a_wrong_interval_is_refused() -> None:
     """Every 0th sample is none."""
     with pytest.raises(EvaluatorError, match="whole number from 1"):
         with_canary(echo, every=0)
 
 
 @pytest.mark.parametrize(
-    ("judge", "said"),
+    ("judge", "answer_text"),
     [
         (kind, "It passed a bad answer of the canary too: use another model"),
         (sober, "It failed the bad answers of the canary, so it reads its input"),
     ],
 )
-def test_a_constant_judge_that_had_canaries_is_not_advised_to_have_some(judge: Any, said: str) -> None:
+def test_a_constant_judge_that_had_canaries_is_not_advised_to_have_some(judge: Any, answer_text: str) -> None:
     """The advice follows from what the canaries showed; it does not begin again."""
     report = run(Scripted(judge), count=12)
     assert report.metadata is not None
     [warning] = [text for text in report.metadata.warnings if "gave the same score" in text]
-    assert said in warning
+    assert answer_text in warning
     assert "--canary" not in " ".join(report.metadata.warnings)
 
 

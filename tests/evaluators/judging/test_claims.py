@@ -1,4 +1,4 @@
-"""Claims: listed from a text, checked against a context, and held to what stands in both."""
+"""Claims: extracted from a text, checked against a context, and verified in both."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def sentences(request: ModelRequest) -> list[dict[str, str]]:
     return [{"claim": one.strip(" ."), "quote": one.strip()} for one in text.split(".") if one]
 
 
-def verdict(number: int, said: str, evidence: str = "", reason: str = "why") -> dict[str, Any]:
+def verdict(number: int, answer: str, evidence: str = "", reason: str = "why") -> dict[str, Any]:
     """One verdict of a check."""
-    return {"number": number, "reason": reason, "evidence": evidence, "verdict": said}
+    return {"number": number, "reason": reason, "evidence": evidence, "verdict": answer}
 
 
 def reader(request: ModelRequest) -> str:
     """A model that lists sentences, and knows three things about the Louvre."""
     if "<<<TEXT" in text_of(request):
         return marked(request, {"claims": sentences(request)})
-    said = [
+    answer = [
         verdict(1, "supported", "The Louvre, in Paris,"),
         verdict(2, "supported", "“was opened on 10   August 1793”"),
         verdict(3, "contradicted", "It is closed on Tuesdays."),
     ]
-    return marked(request, {"verdicts": said})
+    return marked(request, {"verdicts": answer})
 
 
 def test_claims_are_listed_with_the_words_they_come_from() -> None:
@@ -69,8 +69,8 @@ def test_claims_are_listed_with_the_words_they_come_from() -> None:
 
 def test_a_claim_that_quotes_what_is_not_there_is_flagged() -> None:
     """The model made it up: it is not found, and neither is one without a quote."""
-    said = [{"claim": "It is big", "quote": "a big museum"}, {"claim": "It is old", "quote": ""}]
-    claims, _ = asyncio.run(extract(Scripted(lambda r: marked(r, {"claims": said})), TEXT))
+    answer = [{"claim": "It is big", "quote": "a big museum"}, {"claim": "It is old", "quote": ""}]
+    claims, _ = asyncio.run(extract(Scripted(lambda r: marked(r, {"claims": answer})), TEXT))
     assert [claim.found for claim in claims] == [False, False]
 
 
@@ -93,14 +93,14 @@ def test_a_text_is_checked_claim_by_claim() -> None:
 
 
 @pytest.mark.parametrize("evidence", ["the Louvre is in Rome", "", "  "])
-@pytest.mark.parametrize("said", ["supported", "contradicted"])
-def test_evidence_that_is_not_in_the_context_is_not_believed(said: str, evidence: str) -> None:
+@pytest.mark.parametrize("answer_text", ["supported", "contradicted"])
+def test_evidence_that_is_not_in_the_context_is_not_believed(answer_text: str, evidence: str) -> None:
     """The judge is reminded once; then nothing is known of the claim, and it is told why."""
-    answer = {"verdicts": [verdict(1, said, evidence)]}
+    answer = {"verdicts": [verdict(1, answer_text, evidence)]}
     model = Scripted(lambda request: marked(request, answer))
     (found,), _ = asyncio.run(check(model, [Claim("It is in Rome")], CONTEXT))
     assert found.verdict == "unverified"
-    assert found.reason == f"why (it was called {said}, but {NOT_IN_CONTEXT})"
+    assert found.reason == f"why (it was called {answer_text}, but {NOT_IN_CONTEXT})"
     _, again = model.asked
     assert "the evidence for 1 is not in the context" in again.messages[-1].content
 
@@ -122,8 +122,8 @@ def misquoting(*evidence: str, second: str | None = None) -> Scripted:
             return reader(request)
         if second is not None and len(request.messages) > 2:
             return second
-        said = [verdict(n, "supported", one) for n, one in enumerate(evidence, start=1)]
-        return marked(request, {"verdicts": said})
+        answer_text = [verdict(n, "supported", one) for n, one in enumerate(evidence, start=1)]
+        return marked(request, {"verdicts": answer_text})
 
     return Scripted(answer)
 
@@ -154,7 +154,7 @@ def test_a_reminder_about_a_quotation_does_not_cost_the_answer() -> None:
 
 
 @pytest.mark.parametrize("quote", ["", "the", ".", "It is"])
-def test_evidence_that_says_nothing_is_none(quote: str) -> None:
+def test_evidence_without_content_does_not_count(quote: str) -> None:
     """Little words stand in every context."""
     model = misquoting("The Louvre, in Paris,", "1793", quote)
     score = asyncio.run(grounded_claims(model, TEXT, CONTEXT))
@@ -175,8 +175,8 @@ def test_many_claims_are_checked_in_batches_and_stay_in_order() -> None:
 
     def backwards(request: ModelRequest) -> str:
         lines = [line.partition(". ") for line in block(request, "CLAIMS").splitlines()]
-        said = [verdict(int(number), "not_stated", reason=text) for number, _, text in lines]
-        return marked(request, {"verdicts": said[::-1]})
+        answer = [verdict(int(number), "not_stated", reason=text) for number, _, text in lines]
+        return marked(request, {"verdicts": answer[::-1]})
 
     model = Scripted(backwards)
     claims = [Claim(f"claim\n{n}") for n in range(2 * BATCH + 3)]
@@ -308,8 +308,8 @@ def test_a_context_cannot_speak_for_the_judge(payload: str, place: str) -> None:
 
     def echo(request: ModelRequest) -> str:
         own = marked(request, {"verdicts": [verdict(1, "not_stated")]})
-        said = block(request, "CONTEXT")
-        return {"before": f"{said}\n{own}", "after": f"{own}\n{said}", "only": said}[place]
+        answer = block(request, "CONTEXT")
+        return {"before": f"{answer}\n{own}", "after": f"{own}\n{answer}", "only": answer}[place]
 
     asking = check(Scripted(echo), [Claim("It is open")], f"{CONTEXT}\n{payload}")
     if place == "before":
@@ -341,10 +341,8 @@ def test_a_marked_answer_may_stand_in_a_code_block() -> None:
 
 
 @given(st.lists(st.integers()), st.text(max_size=40))
-def test_whatever_is_said_before_the_last_marked_line_counts_for_nothing(
-    numbers: list[int], thoughts: str
-) -> None:
+def test_text_before_the_last_marked_line_is_ignored(numbers: list[int], thoughts: str) -> None:
     """The JSON after the last marked line is what is read."""
     fence = Fence({"text": "x"})
-    said = f"{thoughts}\nANSWER {fence.mark}:\n[0]\nNo:\nANSWER {fence.mark}:\n{numbers}"
-    assert MarkedForm(list[int], fence).read(said, structured=False) == numbers
+    answer = f"{thoughts}\nANSWER {fence.mark}:\n[0]\nNo:\nANSWER {fence.mark}:\n{numbers}"
+    assert MarkedForm(list[int], fence).read(answer, structured=False) == numbers

@@ -1,4 +1,4 @@
-"""The table "Answers that are read" in docs/judges.md: each of its forms, with what comes of it."""
+"""The table "Answers that are read" in docs/judges.md: each form and its result."""
 
 from __future__ import annotations
 
@@ -73,23 +73,23 @@ def test_a_form_that_is_not_documented_is_an_error(answer: str) -> None:
 OUTSIDE = ["0.8", "0.8/1", "6", "0", "80%", "4/10", "-4", "4-5"]
 
 
-@pytest.mark.parametrize("said", OUTSIDE)
+@pytest.mark.parametrize("answer", OUTSIDE)
 @pytest.mark.parametrize("form", ["marked", "unmarked", "schema"])
-def test_an_answer_outside_the_scale_is_an_error_that_names_both(said: str, form: str) -> None:
+def test_an_answer_outside_the_scale_is_an_error_that_names_both(answer: str, form: str) -> None:
     """A judge that grades from 0 to 1 is not read as one that grades from 1 to 5."""
 
     def marked(asked: Asked) -> str:
-        return f"clear\nSCORE {asked.mark}: {said}"
+        return f"clear\nSCORE {asked.mark}: {answer}"
 
     if form == "marked":
         score: Score = quality_score(Scripted(marked))("Oslo is a port.")
     elif form == "unmarked":
-        score = scored(f"SCORE: {said}\nREASONING: clear")
+        score = scored(f"SCORE: {answer}\nREASONING: clear")
     else:
-        score = scored(f'{{"reason": "clear", "score": "{said}"}}', schema=True)
+        score = scored(f'{{"reason": "clear", "score": "{answer}"}}', schema=True)
     assert (score.status, score.value) == ("error", None)
     assert "a number from 1 to 5" in score.reason
-    assert said in score.reason
+    assert answer in score.reason
 
 
 def test_every_judge_with_a_scale_refuses_a_share() -> None:
@@ -110,11 +110,11 @@ def test_every_judge_with_a_scale_refuses_a_share() -> None:
         assert check("Oslo is a port.").status == "error"
 
 
-def test_a_share_on_a_scale_from_nought_is_an_error() -> None:
+def test_a_fraction_on_a_scale_from_zero_is_an_error() -> None:
     """0.8 may be meant as four fifths of ten; half a point and a scale up to 1 are plain."""
 
-    def graded(said: str, scale: tuple[float, float]) -> Score:
-        judge = Scripted(f"SCORE: {said}\nREASONING: clear")
+    def graded(answer: str, scale: tuple[float, float]) -> Score:
+        judge = Scripted(f"SCORE: {answer}\nREASONING: clear")
         found: Score = llm_judge(judge, rubric="0: bad", scale=scale)("Oslo is a port.")
         return found
 

@@ -125,14 +125,14 @@ def reworded(text: str) -> dict[str, str]:
     """The first object of JSON that is planted in a text, in other words of JSON."""
     at = text.find('{"')
     found = json.JSONDecoder().raw_decode(text, at)[0] if at >= 0 else {}
-    kept = {name: found.get(name, "") for name in ("reason", "rating")}
-    escaped = {name: "".join(f"\\u{ord(letter):04x}" for letter in text) for name, text in kept.items()}
+    stored = {name: found.get(name, "") for name in ("reason", "rating")}
+    escaped = {name: "".join(f"\\u{ord(letter):04x}" for letter in text) for name, text in stored.items()}
     return {
         "in another order": json.dumps(dict(reversed(found.items()))),
         "escaped": f'{{"rating": "{escaped["rating"]}", "reason": "{escaped["reason"]}"}}',
         "spaced": json.dumps(found, indent=4).replace(":", "\t:  "),
-        "fitted to the schema": json.dumps(kept),
-        "in capitals": json.dumps(kept | {"rating": kept["rating"].upper()}),
+        "fitted to the schema": json.dumps(stored),
+        "in capitals": json.dumps(stored | {"rating": stored["rating"].upper()}),
     }
 
 

@@ -1,4 +1,4 @@
-"""One opinion, and several side by side."""
+"""One opinion of a judge, and several concurrently."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def opinion(judge: Scripted, **how: Any) -> Opinion:
 
 
 @pytest.mark.parametrize("schema", [False, True])
-def test_an_opinion_tells_the_verdict_who_gave_it_and_what_it_cost(schema: bool) -> None:
+def test_an_opinion_has_its_verdict_model_and_cost(schema: bool) -> None:
     """By schema or by line, the same opinion."""
     found = opinion(rates("good", schema=schema))
     assert (found.value, found.verdict, found.passed, found.reason) == (0.75, "good", True, "so it is")
@@ -44,7 +44,7 @@ def test_an_opinion_tells_the_verdict_who_gave_it_and_what_it_cost(schema: bool)
     assert found.usage == Usage(input_tokens=100, output_tokens=10, cost=0.001)
 
 
-def test_a_judge_is_asked_as_told() -> None:
+def test_the_options_reach_the_request() -> None:
     """Temperature, tokens and the number of the opinion reach the request."""
     judge = rates("good")
     asyncio.run(get_opinion(judge, QUESTION, RATINGS, JudgeOptions(0.3, 50, logprobs=True), index=4))
@@ -95,7 +95,7 @@ def test_with_chances_the_value_is_what_was_to_be_expected(schema: bool) -> None
     assert (found.verdict, found.passed) == ("good", True)
 
 
-def test_without_chances_the_word_itself_counts_and_it_says_so() -> None:
+def test_without_probabilities_the_verdict_counts_and_the_opinion_says_so() -> None:
     """A provider that gives none does not make the judge fail."""
     found = opinion(rates("good"), logprobs=True)
     assert (found.value, found.probabilities, found.coverage) == (0.75, {}, None)
@@ -114,19 +114,19 @@ def test_a_number_between_two_steps_is_a_number_too() -> None:
 def test_a_verdict_between_two_steps_is_kept_whatever_the_chances_of_the_steps() -> None:
     """4.5 stays 4.5, although 4 and 5 are the tokens whose chances are known; 4.0 is a step."""
 
-    def chancy(said: str) -> Any:
+    def chancy(answer_text: str) -> Any:
         def answer(asked: Asked) -> ModelResponse:
-            text = f"so\nSCORE {asked.mark}: {said}"
-            before = text[: -len(said)]
-            rest = [TokenLogprobs(said[1:], 0.0)] if said[1:] else []
+            text = f"so\nSCORE {asked.mark}: {answer_text}"
+            before = text[: -len(answer_text)]
+            rest = [TokenLogprobs(answer_text[1:], 0.0)] if answer_text[1:] else []
             first = TokenLogprobs("4", math.log(0.75), {"1": math.log(0.25)})
             return ModelResponse(text, logprobs=(TokenLogprobs(before, 0.0), first, *rest))
 
         return answer
 
-    def scored(said: str) -> Opinion:
+    def scored(answer_text: str) -> Opinion:
         return asyncio.run(
-            get_opinion(Scripted(chancy(said)), SCORED, NumberScale(1, 5), JudgeOptions(logprobs=True))
+            get_opinion(Scripted(chancy(answer_text)), SCORED, NumberScale(1, 5), JudgeOptions(logprobs=True))
         )
 
     between = scored("4.5")
@@ -136,7 +136,7 @@ def test_a_verdict_between_two_steps_is_kept_whatever_the_chances_of_the_steps()
     assert scored("4").value == scored("4.0").value == pytest.approx(0.5625)
 
 
-def test_several_questions_are_told_one_after_the_other() -> None:
+def test_several_questions_are_recorded_one_after_the_other() -> None:
     """Asked at once, yet the session reads as if they had been asked in turn."""
 
     async def ask(word: str) -> str:
@@ -150,12 +150,12 @@ def test_several_questions_are_told_one_after_the_other() -> None:
     async def main() -> tuple[list[str | CallFailed], list[Any]]:
         session = Session()
         sessions.current.set(session)
-        told = await run_concurrently([lambda w=word: ask(w) for word in ("first", "second", "third")])  # type: ignore[misc]
-        return told, [event.content for event in session if isinstance(event, Message)]
+        output = await run_concurrently([lambda w=word: ask(w) for word in ("first", "second", "third")])  # type: ignore[misc]
+        return output, [event.content for event in session if isinstance(event, Message)]
 
-    told, said = asyncio.run(main())
-    assert [str(one) for one in told] == ["first", "no line", "third"]
-    assert said == ["first?", "first", "second?", "second", "third?", "third"]
+    output, answer = asyncio.run(main())
+    assert [str(one) for one in output] == ["first", "no line", "third"]
+    assert answer == ["first?", "first", "second?", "second", "third?", "third"]
 
 
 def test_the_end_of_the_run_is_not_an_opinion() -> None:

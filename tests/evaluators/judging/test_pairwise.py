@@ -1,4 +1,4 @@
-"""Two answers side by side: both orders, ties, the bias of places, and hostile answers."""
+"""Comparisons of two answers: both orders, ties, position bias, and hostile answers."""
 
 from __future__ import annotations
 
@@ -128,9 +128,9 @@ def test_an_answer_cannot_speak_for_the_judge(payload: str, place: str) -> None:
     """A judge that echoes both answers around its verdict is read by its verdict alone."""
 
     def echo(request: ModelRequest) -> str:
-        said = f"{block(request, 'FIRST')}\n{block(request, 'SECOND')}"
+        answer_text = f"{block(request, 'FIRST')}\n{block(request, 'SECOND')}"
         verdict = line(request, "BETTER", "B" if block(request, "SECOND") == "fine" else "A")
-        return f"{said}\n{verdict}" if place == "before" else f"{verdict}\n{said}"
+        return f"{answer_text}\n{verdict}" if place == "before" else f"{verdict}\n{answer_text}"
 
     assert asyncio.run(compare(Scripted(echo), payload, "fine")).winner == "b"
 
@@ -165,7 +165,7 @@ def chosen(place: Literal["first", "second"], times: int) -> list[Any]:
     return [combine_choices(Choice(place), Choice(place))] * times
 
 
-def test_position_bias_is_told_with_its_interval() -> None:
+def test_position_bias_has_an_interval() -> None:
     """9 of 10 flips to the first place: Wilson 59.6 % to 98.2 %, so the first is favoured."""
     steady = combine_choices(Choice("first"), Choice("second"))
     bias = position_bias([*chosen("first", 9), *chosen("second", 1), *[steady] * 10])
@@ -176,7 +176,7 @@ def test_position_bias_is_told_with_its_interval() -> None:
     assert position_bias(chosen("second", 8)).favours == "second"
 
 
-def test_few_flips_favour_nobody_and_nothing_is_no_rate() -> None:
+def test_a_few_flips_favour_no_place_and_no_pairs_have_no_rate() -> None:
     """3 flips to one place may be chance; without pairs there is nothing to tell."""
     assert position_bias(chosen("first", 3)).favours is None
     nothing = position_bias([])

@@ -1,4 +1,4 @@
-"""Scales: what a verdict is worth, and what passes."""
+"""Scales: the value of a verdict, and whether it passes."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def test_a_rating_in_json_is_a_judge_output() -> None:
 def test_a_number_and_its_value_tell_the_same(low: int, width: int, at: float) -> None:
     """The score in the details is the one whose value it is, between the ends."""
     scale = NumberScale(low, low + width)
-    told = scale.details(at)
-    assert (told["min"], told["max"]) == (low, low + width)
-    assert scale.value_of(str(told["score"])) == pytest.approx(at, abs=1e-6)
-    assert ("percentage" in told) == (low >= 0)
-    assert told["normalized"] == at
+    output = scale.details(at)
+    assert (output["min"], output["max"]) == (low, low + width)
+    assert scale.value_of(str(output["score"])) == pytest.approx(at, abs=1e-6)
+    assert ("percentage" in output) == (low >= 0)
+    assert output["normalized"] == at
 
 
-def test_a_score_is_told_as_number_share_and_value() -> None:
+def test_a_score_has_a_number_a_percentage_and_a_value() -> None:
     """4 of 1 to 5: three quarters up, and 80 percent of the best."""
     scale = NumberScale(1, 5)
     assert scale.value_of("4") == 0.75
@@ -76,7 +76,7 @@ def test_a_score_is_told_as_number_share_and_value() -> None:
     assert scale.to_data("4.50") == 4.5
 
 
-def test_only_few_whole_numbers_are_steps() -> None:
+def test_only_a_few_integers_are_steps() -> None:
     """A finer scale has no verdicts that could be counted."""
     assert NumberScale(1, 5).steps() == {"1": 0.0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1.0}
     assert NumberScale(0, 100).steps() == {}

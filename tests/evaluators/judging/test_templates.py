@@ -1,4 +1,4 @@
-"""The prompts of judges: always under the words on the fence, and checked when chosen."""
+"""The prompts of judges: always with the notice about the fence, and checked when they are chosen."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_a_shipped_prompt_begins_with_the_words_on_the_fence(key: str) -> None:
 def test_a_shipped_prompt_does_without_everything_but_the_output(key: str) -> None:
     """What a sample does not have is not mentioned."""
     template = load_template(key)
-    wanted: list[str] = [n for n in ("criterion", "criteria", "output") if n in template.parameters]
-    texts = {name: name for name in wanted}
+    expected: list[str] = [n for n in ("criterion", "criteria", "output") if n in template.parameters]
+    texts = {name: name for name in expected}
     _, user = fill_template(template, Fence(texts), {"low": "1", "high": "5"}).messages()
     assert "reference" not in user.content
     assert "What was asked" not in user.content

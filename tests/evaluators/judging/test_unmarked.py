@@ -1,4 +1,4 @@
-"""A judge told to answer `SCORE: 4` / `REASONING: …` is read, and a quoted verdict never is."""
+"""Answers of the form `SCORE: 4` / `REASONING: …` are read, but never a quoted verdict."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def form(*texts: str) -> VerdictForm:
     return VerdictForm("score", scale=(1, 5), mark="7f3a", texts=texts)
 
 
-def by_spec(tmp_path: Path, answer: str, said: str = "Please sort the list.") -> Score:
+def by_spec(tmp_path: Path, answer: str, answer_text: str = "Please sort the list.") -> Score:
     """A session scored with the template of spec 004 by a judge that gives this answer."""
     path = tmp_path / "template.txt"
     path.write_text(SPEC_TEMPLATE)
     judge = rubric(Scripted(lambda _: answer), "communication", template=path)
-    found: Score = judge("Done.", None, Session([Message("user", said)]))
+    found: Score = judge("Done.", None, Session([Message("user", answer_text)]))
     return found
 
 
@@ -99,11 +99,13 @@ def test_criteria_with_scores_in_them_do_not_ask_for_lines() -> None:
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.text(max_size=20), st.text(max_size=20))
-def test_no_verdict_is_taken_that_stands_in_the_text(said: int, judged: int, before: str, after: str) -> None:
+def test_a_verdict_that_occurs_in_the_text_does_not_count(
+    answer: int, judged: int, before: str, after: str
+) -> None:
     """Whatever surrounds it, `SCORE: n` in the text never makes n the verdict without a mark."""
-    wanted = form(f"{before} SCORE: {said} {after}")
+    expected = form(f"{before} SCORE: {answer} {after}")
     try:
-        found = wanted.read(f"SCORE: {judged}\nREASONING: so", structured=False)
+        found = expected.read(f"SCORE: {judged}\nREASONING: so", structured=False)
     except ValueError:
         return
-    assert found.choice == str(judged) != str(said)
+    assert found.choice == str(judged) != str(answer)

@@ -60,11 +60,7 @@ class Preference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class Comparison(NamedTuple):
-    """The options of a comparison.
-
-    `labels` are the names of the answers in the first and second place. With `ties` the judge may call
-    them equal. `template` is another prompt with the same placeholders.
-    """
+    """The options of a comparison: the names of both places, whether ties are allowed, and the prompt."""
 
     labels: tuple[str, str] = ("A", "B")
     ties: bool = False
@@ -126,19 +122,19 @@ async def choose(
     adapter: ProviderAdapter,
     template: PromptTemplate[Any],
     texts: Mapping[str, str],
-    how: Comparison = COMPARISON,
+    comparison: Comparison = COMPARISON,
 ) -> tuple[Choice, Usage]:
     """Ask in one order; return the choice and the usage."""
-    one, two = how.labels
-    choices = [one, two, TIE] if how.ties else [one, two]
+    first, second = comparison.labels
+    choices = [first, second, *[TIE] * comparison.ties]
 
     def create_form(fence: Fence) -> VerdictForm:
         return VerdictForm("better", choices, mark=fence.mark, is_quoted=fence.contains)
 
-    question = Question(template, texts, {"one": one, "two": two})
-    response = await ask_judge(adapter, question, create_form, how.options)
+    question = Question(template, texts, {"one": first, "two": second})
+    response = await ask_judge(adapter, question, create_form, comparison.options)
     choice, reason = response.output
-    places: dict[str, Place] = {one: "first", two: "second"}
+    places: dict[str, Place] = {first: "first", second: "second"}
     return Choice(places.get(choice, TIE), reason), response.usage
 
 

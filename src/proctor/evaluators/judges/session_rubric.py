@@ -22,7 +22,7 @@ from proctor.evaluators.judges.judge import JudgeOptions, Question, failed_score
 from proctor.evaluators.judges.scale import NumberScale
 from proctor.evaluators.judges.templates import add_fence_notice
 from proctor.evaluators.judges.transcript import CHAT_SESSION, TranscriptCache
-from proctor.evaluators.scorers import NO_SESSION
+from proctor.evaluators.score_conversion import NO_SESSION
 from proctor.models.model_calls import call_context
 from proctor.models.prompts import MarkdownSection, PromptTemplate
 from proctor.ports import ProviderAdapter

@@ -1,4 +1,4 @@
-"""Answers found again by what was asked: keys, what is kept, and what is not."""
+"""The cache of answers: its keys, what it stores, and what it does not."""
 
 from __future__ import annotations
 

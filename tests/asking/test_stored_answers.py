@@ -1,4 +1,4 @@
-"""Which answers a run keeps: those that were of use."""
+"""A run stores the answers that it could use."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from proctor.models.answer_format import JsonFormat
 from proctor.models.model_calls import CallContext, ask, call_context
 from proctor.records.model import ModelResponse
 from proctor.records.session import Usage
-from tests.asking.test_recall import Memory
+from tests.asking.test_answer_cache import Memory
 from tests.providers.scripted import Scripted
 
 
 @pytest.fixture
-def kept() -> Iterator[Memory]:
+def stored() -> Iterator[Memory]:
     """What a run keeps, for one test."""
     memory = Memory()
     token = call_context.set(CallContext(None, memory))
@@ -31,17 +31,17 @@ def says(*answers: Any) -> Scripted:
     return Scripted(lambda request: left.pop(0))
 
 
-def test_an_answer_that_cannot_be_read_is_asked_for_anew(kept: Memory) -> None:
+def test_an_unreadable_stored_answer_is_requested_again(stored: Memory) -> None:
     """Neither the first nor the second is kept, so the next asking has a chance."""
     model = says("no", "never", "[1]")
     with pytest.raises(Unreadable):
         ask(model, "x", list[int])
-    assert kept.things == {}
+    assert stored.things == {}
     assert ask(model, "x", list[int]).output == [1]
-    assert len(kept.things) == 1
+    assert len(stored.things) == 1
 
 
-def test_a_refusal_is_not_kept(kept: Memory) -> None:
+def test_a_refusal_is_not_kept(stored: Memory) -> None:
     """Who refuses today may answer tomorrow."""
     model = says(ModelResponse("", refusal="I would rather not."), "[1]")
     with pytest.raises(Unreadable):
@@ -49,7 +49,7 @@ def test_a_refusal_is_not_kept(kept: Memory) -> None:
     assert ask(model, "x", list[int]).output == [1]
 
 
-def test_what_the_reminder_brought_costs_nothing_again(kept: Memory) -> None:
+def test_what_the_reminder_brought_costs_nothing_again(stored: Memory) -> None:
     """Both answers are kept together: the second is found through the first."""
     model = says(ModelResponse("no", usage=Usage(1, 1)), ModelResponse("[1]", usage=Usage(2, 2)))
     first = ask(model, "x", list[int])
@@ -58,7 +58,7 @@ def test_what_the_reminder_brought_costs_nothing_again(kept: Memory) -> None:
     assert (again.output, again.cached, len(model.requests)) == ([1], True, 2)
 
 
-def test_a_kept_answer_that_no_longer_fits_leads_to_a_reminder(kept: Memory) -> None:
+def test_a_kept_answer_that_no_longer_fits_leads_to_a_reminder(stored: Memory) -> None:
     """Kept under a looser form, it is reminded of live, and then both are found."""
     model = says("[0]", "[1]")
     ask(model, "x", list[int])

@@ -1,4 +1,4 @@
-"""Chances: what a judge's tokens tell about the verdicts that it did not give."""
+"""Probabilities of verdicts from the tokens of an answer."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ WORDS = list(VALUES)
 
 
 def token(text: str, chance: float = 1.0, **others: float) -> TokenLogprobs:
-    told = {other.replace("_", " "): math.log(share) for other, share in others.items()}
-    return TokenLogprobs(text, math.log(chance), told)
+    output = {other.replace("_", " "): math.log(share) for other, share in others.items()}
+    return TokenLogprobs(text, math.log(chance), output)
 
 
 def test_the_chances_of_the_labels_are_those_of_their_first_tokens() -> None:
@@ -63,7 +63,7 @@ def test_numbers_have_chances_too() -> None:
         ("good", 4, [token("good")], WORDS, "not those of the answer"),
     ],
 )
-def test_where_the_chances_are_not_known_it_says_why(
+def test_unknown_probabilities_have_a_reason(
     text: str, place: int, tokens: list[TokenLogprobs], labels: list[str], why: str
 ) -> None:
     """No expectation is made up."""
@@ -77,7 +77,7 @@ def test_an_expectation_lies_between_the_values_and_is_weighed(shares: list[floa
     """It is the mean of the values, weighed by chances that are made to add up to one."""
     total = sum(shares)
     chances = {word: share / total * 0.9 for word, share in zip(WORDS, shares, strict=True)}
-    wanted = sum(share * VALUES[word] for word, share in chances.items()) / 0.9
+    expected = sum(share * VALUES[word] for word, share in chances.items()) / 0.9
     found = VerdictProbabilities(chances, 0.9).expected_value(VALUES)
-    assert found == pytest.approx(wanted)
+    assert found == pytest.approx(expected)
     assert 0.0 <= found <= 1.0

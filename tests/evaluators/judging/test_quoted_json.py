@@ -1,4 +1,4 @@
-"""Echoes: what is repeated is found again, and no text is too hard to look through."""
+"""Repeated JSON is found in any text, in linear time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.booleans())
-def test_whatever_an_object_says_it_is_found_again(value: Any, ascii_only: bool) -> None:
+def test_any_object_is_found_again(value: Any, ascii_only: bool) -> None:
     """Among other members, in other words of JSON, behind any text."""
     whole = {"more": 1, "it": value, "end": [value]}
     assume(value != "" and not str(value).isspace())
@@ -42,7 +42,7 @@ def test_whatever_an_object_says_it_is_found_again(value: Any, ascii_only: bool)
 
 
 @given(HOSTILE, HOSTILE, st.integers(0, MAX_LAYERS - 1))
-def test_whatever_stands_around_a_copy_it_is_found(before: str, after: str, layers: int) -> None:
+def test_a_copy_is_found_in_any_text(before: str, after: str, layers: int) -> None:
     """Also if all of it stands in a text in JSON, and that in another."""
     text = before + '{"rating": "good", "reason": "he said \\"so\\""}' + after
     for _ in range(layers):

@@ -1,4 +1,4 @@
-"""Batches that do not go straight through: stopped, killed, resumed, repeated, half readable."""
+"""Interrupted batches: stopped, killed, resumed, repeated, partly unreadable."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stored() -> list[str]:
     return [session for run in open_history(None).runs() for session in finished(run.run_id)]
 
 
-def test_a_killed_batch_goes_on_without_a_second_call(batch: Project) -> None:
+def test_a_killed_batch_resumes_without_a_second_call(batch: Project) -> None:
     """Killed in the middle, resumed: no call of a finished session is made again.
 
     Of the others, only calls can be repeated whose answer had not reached the disk: those under way
@@ -84,9 +84,9 @@ def test_the_first_ctrl_c_waits_only_for_calls_under_way(batch: Project) -> None
             time.sleep(0.02)
         time.sleep(0.3)
         os.kill(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, answer = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "--resume" in said
+    assert "--resume" in answer
     assert sum(calls().values()) == 4
     assert not written()
     done = subprocess.run([*command, "--resume"], env=surroundings(), check=False)
@@ -96,37 +96,37 @@ def test_the_first_ctrl_c_waits_only_for_calls_under_way(batch: Project) -> None
     assert total_sessions() == 3
 
 
-def test_what_cannot_be_read_is_told(batch: Project) -> None:
+def test_unreadable_files_are_reported(batch: Project) -> None:
     """On standard error also with --json and -q, and in the files; by both commands."""
     with Path("logs/s001.json").open("a") as file:
         file.write("\n{this is cut off")
-    told = batch.proctor(*BATCH, "--output-dir", "out")
-    assert "s001.json:2" in told.err
+    result = batch.proctor(*BATCH, "--output-dir", "out")
+    assert "s001.json:2" in result.err
     details = json.loads(Path("out/summary.json").read_text())["details"]
     assert "s001.json:2" in details["warnings"][0]
     assert "s001.json:2" in batch.proctor(*BATCH, "--output-dir", "out", "--json").err
     assert "s001.json:2" in batch.proctor(*BATCH, "--output-dir", "out", "-q").err
     one = ("sessions", "evaluate", "--rubrics", "starter", "--session", "logs/s001.json")
-    told = batch.proctor(*one, "--json")
-    assert "s001.json:2" in told.err
-    assert "s001.json:2" in told.json["details"]["warnings"][0]
+    result = batch.proctor(*one, "--json")
+    assert "s001.json:2" in result.err
+    assert "s001.json:2" in result.json["details"]["warnings"][0]
 
 
-def test_why_rubrics_failed_is_told_once(batch: Project) -> None:
+def test_failed_rubrics_are_explained_once(batch: Project) -> None:
     """With an example, and not once more for every rubric."""
-    told = batch.proctor(*BATCH, "--output-dir", "out", "--judge", "judge:garbage")
-    assert "not scored: Unreadable, 18 times, such as s00" in told.out
-    assert "it said 'Lovely.'" in told.out
-    assert "warning" not in told.err
-    assert "3/3 (100 %), 0 scored, 18 rubrics failed" in told.err
-    assert "passed" not in told.err
+    result = batch.proctor(*BATCH, "--output-dir", "out", "--judge", "judge:garbage")
+    assert "not scored: Unreadable, 18 times, such as s00" in result.out
+    assert "it said 'Lovely.'" in result.out
+    assert "warning" not in result.err
+    assert "3/3 (100 %), 0 scored, 18 rubrics failed" in result.err
+    assert "passed" not in result.err
 
 
-def test_answers_from_the_history_are_told(batch: Project) -> None:
+def test_answers_from_the_history_are_reported(batch: Project) -> None:
     """Else a second batch that costs nothing looks like one that failed to count."""
     batch.proctor(*BATCH, "--output-dir", "out")
-    told = batch.proctor(*BATCH, "--output-dir", "out")
-    assert "judge: 18 answers, all reused" in told.out
+    result = batch.proctor(*BATCH, "--output-dir", "out")
+    assert "judge: 18 answers, all reused" in result.out
 
 
 def test_a_finished_batch_is_gone_on_with_where_rubrics_failed(
@@ -142,9 +142,9 @@ def test_a_finished_batch_is_gone_on_with_where_rubrics_failed(
     monkeypatch.delenv("MOOD")
     command = (*BATCH, "--output-dir", "out", "--judge", "judge:moody", "--resume")
     assert "there is no unfinished run" in batch.proctor(*command).err
-    told = batch.proctor(*command, "--retry-errors")
-    assert told.code == 0, told.err
-    assert "Safety: 2 on average over 3" in told.out
+    result = batch.proctor(*command, "--retry-errors")
+    assert result.code == 0, result.err
+    assert "Safety: 2 on average over 3" in result.out
     assert set(calls().values()) == {1}
     assert len(calls()) == 18
 
@@ -153,41 +153,41 @@ def test_calls_that_failed_were_asked(batch: Project, monkeypatch: pytest.Monkey
     """Where all answers were known, but not all that was asked was answered, both are told."""
     command = (*BATCH, "--judge", "judge:broken")
     monkeypatch.setenv("MOOD", "bad")
-    told = batch.proctor(*command, "--output-dir", "one")
-    assert "judge: 1,650 tokens, $0.0150, 3 calls failed" in told.out
-    told = batch.proctor(*command, "--output-dir", "two")
-    assert "judge: 15 of 15 answers reused, 3 calls failed" in told.out
+    result = batch.proctor(*command, "--output-dir", "one")
+    assert "judge: 1,650 tokens, $0.0150, 3 calls failed" in result.out
+    result = batch.proctor(*command, "--output-dir", "two")
+    assert "judge: 15 of 15 answers reused, 3 calls failed" in result.out
     asked = json.loads(Path("two/summary.json").read_text())["details"]["judging"]
     assert asked == {"answers": 15, "from_history": 15, "failed": 3}
     monkeypatch.delenv("MOOD")
     batch.proctor(*command, "--output-dir", "three")
-    told = batch.proctor(*command, "--output-dir", "four")
-    assert "judge: 18 answers, all reused" in told.out
+    result = batch.proctor(*command, "--output-dir", "four")
+    assert "judge: 18 answers, all reused" in result.out
 
 
 def test_a_changed_option_is_named_when_resuming(batch: Project) -> None:
     """Not only which evaluators have changed, but what of them; a spent budget is why it ended."""
     command = (*BATCH, "--output-dir", "out", "--budget", "calls=7")
     assert "the budget is spent: 7 of 7 calls" in batch.proctor(*command).err
-    told = batch.proctor(*command, "--resume", "--llm-temperature", "0.5")
-    assert told.code == 2
-    assert "tool_efficiency (temperature was the default, is 0.5)" in told.err
+    result = batch.proctor(*command, "--resume", "--llm-temperature", "0.5")
+    assert result.code == 2
+    assert "tool_efficiency (temperature was the default, is 0.5)" in result.err
 
 
 def test_another_time_out_is_no_other_evaluation(batch: Project) -> None:
     """No score rests on how long a judge was waited for, so the batch goes on."""
     command = (*BATCH, "--output-dir", "out")
     batch.proctor(*command, "--budget", "calls=7")
-    told = batch.proctor(*command, "--resume", "--timeout", "30")
-    assert told.code == 0, told.err
+    result = batch.proctor(*command, "--resume", "--timeout", "30")
+    assert result.code == 0, result.err
 
 
-def test_results_of_other_batches_in_the_folder_are_told(batch: Project) -> None:
+def test_results_of_other_batches_in_the_folder_are_reported(batch: Project) -> None:
     """They are left alone, but not passed over in silence."""
     batch.proctor(*BATCH, "--output-dir", "out")
-    told = batch.proctor(*BATCH, "--output-dir", "out", "--pattern", "s000.json")
-    assert "out also holds 2 results of other runs, such as s001_result.json" in told.err
-    assert "wrote out/summary.json and 1 result" in told.out
+    command_result = batch.proctor(*BATCH, "--output-dir", "out", "--pattern", "s000.json")
+    assert "out also holds 2 results of other runs, such as s001_result.json" in command_result.err
+    assert "wrote out/summary.json and 1 result" in command_result.out
     assert len(written()) == 3
     assert total_sessions() == 1
 
@@ -215,6 +215,6 @@ def test_a_resumed_batch_finds_its_file_names_again(batch: Project) -> None:
 def test_the_report_of_a_batch_begins_with_its_score(batch: Project) -> None:
     """The average score comes first, because a batch has no threshold."""
     batch.proctor(*BATCH, "--output-dir", "out")
-    told = batch.proctor("show", "logs", "--output", "report")
-    assert "Average score 4.00 of 5 over 3 sessions\n" in told.out
+    result = batch.proctor("show", "logs", "--output", "report")
+    assert "Average score 4.00 of 5 over 3 sessions\n" in result.out
     assert "- **Result**: Average score 4.00 of 5 over 3 sessions\n" in Path("report/report.md").read_text()

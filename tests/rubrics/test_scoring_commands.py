@@ -1,4 +1,4 @@
-"""The commands that score sessions: folders that are somebody's, Ctrl-C, and what is told."""
+"""The commands that score sessions: existing folders, Ctrl-C, and their output."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ def test_results_of_other_sessions_are_not_written_over(batch: Project) -> None:
     shutil.copytree("logs", "others")
     batch.proctor(*BATCH, "--output-dir", "out")
     before, asked = Path("out/summary.json").read_text(), calls()
-    told = batch.proctor(*BATCH[:-1], "others", "--output-dir", "out")
-    assert told.code == 2
-    assert "it holds results of other sessions (s000_result.json of logs/s000.json)" in told.err
+    result = batch.proctor(*BATCH[:-1], "others", "--output-dir", "out")
+    assert result.code == 2
+    assert "it holds results of other sessions (s000_result.json of logs/s000.json)" in result.err
     assert (Path("out/summary.json").read_text(), calls()) == (before, asked)
     assert batch.proctor(*BATCH[:-1], "others", "--output-dir", "out2").code == 0
 
 
-def test_results_that_are_written_over_are_told(batch: Project) -> None:
+def test_overwritten_results_are_reported(batch: Project) -> None:
     """The same sessions scored again; a resumed run writes over nobody's but its own."""
     batch.proctor(*BATCH, "--output-dir", "out")
     first = open_history(None).find("logs").run_id
-    told = batch.proctor(*BATCH, "--output-dir", "out", "--fresh")
-    assert told.code == 0
-    assert f"overwrote results of run {first} in out" in told.err
+    result = batch.proctor(*BATCH, "--output-dir", "out", "--fresh")
+    assert result.code == 0
+    assert f"overwrote results of run {first} in out" in result.err
     batch.proctor(*BATCH, "--output-dir", "new", "--fresh", "--budget", "calls=7")
-    told = batch.proctor(*BATCH, "--output-dir", "new", "--fresh", "--budget", "calls=99", "--resume")
-    assert told.code == 0, told.err
-    assert "overwrote" not in told.err
+    result = batch.proctor(*BATCH, "--output-dir", "new", "--fresh", "--budget", "calls=99", "--resume")
+    assert result.code == 0, result.err
+    assert "overwrote" not in result.err
 
 
 def test_what_cannot_be_read_in_the_folder_is_no_hindrance(batch: Project) -> None:
@@ -70,9 +70,9 @@ def test_what_cannot_be_read_in_the_folder_is_no_hindrance(batch: Project) -> No
     Path("out").mkdir()
     for name, text in (("a", "{"), ("b", "[]"), ("c", '{"details": 3}'), ("d", "{}")):
         Path(f"out/{name}_result.json").write_text(text)
-    told = batch.proctor(*BATCH, "--output-dir", "out")
-    assert told.code == 0, told.err
-    assert "out also holds 4 results of other runs" in told.err
+    command_result = batch.proctor(*BATCH, "--output-dir", "out")
+    assert command_result.code == 0, command_result.err
+    assert "out also holds 4 results of other runs" in command_result.err
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_what_cannot_be_read_in_the_folder_is_no_hindrance(batch: Project) -> No
 def test_results_do_not_go_among_the_sessions(batch: Project, folder: str, what: str) -> None:
     """The next batch would read them as sessions; however the folder is written."""
     Path("link").symlink_to("logs", target_is_directory=True)
-    told = batch.proctor(*BATCH, "--output-dir", folder)
-    assert (told.code, calls()) == (2, Counter())
-    assert f"{what}, so the next batch would read its results as sessions" in told.err
+    result = batch.proctor(*BATCH, "--output-dir", folder)
+    assert (result.code, calls()) == (2, Counter())
+    assert f"{what}, so the next batch would read its results as sessions" in result.err
     assert not Path("logs/out").exists()
 
 
@@ -119,13 +119,13 @@ def test_a_result_is_not_written_over_what_is_read(batch: Project) -> None:
         ("mine.json", "--rubrics"),
         (str(Path("mine.txt").resolve()), "--template"),
     ):
-        told = batch.proctor(*one, "--output", output)
-        assert (told.code, calls()) == (2, Counter())
-        assert f"{option} reads this file; it would be overwritten" in told.err
+        result = batch.proctor(*one, "--output", output)
+        assert (result.code, calls()) == (2, Counter())
+        assert f"{option} reads this file; it would be overwritten" in result.err
     folder = ("sessions", "evaluate", "--rubrics", "starter", "--session", "logs", "--id", "s000")
-    told = batch.proctor(*folder, "--output", "logs/s001.json")
-    assert (told.code, calls()) == (2, Counter())
-    assert "--session reads this folder" in told.err
+    result = batch.proctor(*folder, "--output", "logs/s001.json")
+    assert (result.code, calls()) == (2, Counter())
+    assert "--session reads this folder" in result.err
     assert [Path(name).read_bytes() for name in files] == before
     assert batch.proctor(*ONE, "--output", "starter").code == 0
     assert batch.proctor(*ONE, "--output", "starter").code == 0
@@ -136,17 +136,17 @@ def test_learned_rubrics_do_not_overwrite_their_input(batch: Project) -> None:
     entries = [{"path": f"logs/s00{number}.json", "score": number} for number in range(3)]
     Path("scored.json").write_text(json.dumps(entries))
     learn = ("sessions", "learn", "--manifest", "scored.json", "--model", "judge:four")
-    told = batch.proctor(*learn, "--overwrite", "--output", "./scored.json")
-    assert (told.code, calls()) == (2, Counter())
-    assert "--manifest reads this file; it would be overwritten" in told.err
-    told = batch.proctor(*learn, "--overwrite", "--output", "logs/s001.json")
-    assert (told.code, calls()) == (2, Counter())
-    assert "a JSON file exists here and is not overwritten, because it is not a rubric file" in told.err
+    result = batch.proctor(*learn, "--overwrite", "--output", "./scored.json")
+    assert (result.code, calls()) == (2, Counter())
+    assert "--manifest reads this file; it would be overwritten" in result.err
+    result = batch.proctor(*learn, "--overwrite", "--output", "logs/s001.json")
+    assert (result.code, calls()) == (2, Counter())
+    assert "a JSON file exists here and is not overwritten, because it is not a rubric file" in result.err
     chat = json.loads(Path("logs/s002.json").read_text())
     Path("logs/s002.json").write_text(json.dumps({"messages": chat, "rubrics": []}))
-    told = batch.proctor(*learn, "--overwrite", "--output", "logs/s002.json")
-    assert (told.code, calls()) == (2, Counter())
-    assert "session 's002' of the manifest is in this file, which would be overwritten" in told.err
+    result = batch.proctor(*learn, "--overwrite", "--output", "logs/s002.json")
+    assert (result.code, calls()) == (2, Counter())
+    assert "session 's002' of the manifest is in this file, which would be overwritten" in result.err
     assert json.loads(Path("scored.json").read_text()) == entries
     assert "session number 1" in Path("logs/s001.json").read_text()
 
@@ -165,12 +165,12 @@ def test_results_are_known_from_wherever_the_batch_is_started(
     other.mkdir()
     write_sessions(other / "logs", 3)
     monkeypatch.chdir(other)
-    told = batch.proctor(*BATCH, "--output-dir", "../out")
-    assert told.code == 2
-    assert f"s000_result.json of {here.resolve() / 'logs' / 's000.json'}" in told.err
+    result = batch.proctor(*BATCH, "--output-dir", "../out")
+    assert result.code == 2
+    assert f"s000_result.json of {here.resolve() / 'logs' / 's000.json'}" in result.err
     assert Path("../out/s001_result.json").read_text() == before
-    told = batch.proctor(*BATCH[:-1], "../logs", "--output-dir", "../out")
-    assert told.code == 0, told.err
+    result = batch.proctor(*BATCH[:-1], "../logs", "--output-dir", "../out")
+    assert result.code == 0, result.err
 
 
 def test_a_batch_that_is_resumed_from_elsewhere_finds_its_folder_again(
@@ -184,11 +184,11 @@ def test_a_batch_that_is_resumed_from_elsewhere_finds_its_folder_again(
     (here / "other").mkdir()
     monkeypatch.chdir(here / "other")
     logs = (*BATCH[:-1], "../logs", "--output-dir", "../out", "--name", "logs")
-    told = batch.proctor(*logs, "--budget", "calls=99", "--resume", "--allow-changes")
-    assert told.code == 0, told.err
+    result = batch.proctor(*logs, "--budget", "calls=99", "--resume", "--allow-changes")
+    assert result.code == 0, result.err
     assert len(list(Path("../out").glob("*_result.json"))) == 3
-    told = batch.proctor(*logs)
-    assert told.code == 0, told.err
+    result = batch.proctor(*logs)
+    assert result.code == 0, result.err
 
 
 @pytest.mark.parametrize(
@@ -203,17 +203,17 @@ def test_a_batch_that_is_resumed_from_elsewhere_finds_its_folder_again(
 )
 def test_options_that_cannot_be_used_are_named(batch: Project, change: tuple[str, ...], what: str) -> None:
     """Each by its own name, all of them at once, before anything is asked."""
-    told = batch.proctor(*BATCH, "--output-dir", "out", *change)
-    assert (told.code, calls()) == (2, Counter())
-    assert what in told.err
+    result = batch.proctor(*BATCH, "--output-dir", "out", *change)
+    assert (result.code, calls()) == (2, Counter())
+    assert what in result.err
 
 
 def test_one_session_is_gone_on_with_by_the_same_command(batch: Project) -> None:
     """There is no --resume, and none is recommended; what was answered is not asked again."""
-    told = batch.proctor(*ONE, "--budget", "calls=2")
-    assert told.code == 3
-    assert "raise the budget and repeat the command" in told.err
-    assert "resume" not in told.err
+    result = batch.proctor(*ONE, "--budget", "calls=2")
+    assert result.code == 3
+    assert "raise the budget and repeat the command" in result.err
+    assert "resume" not in result.err
     assert batch.proctor(*ONE, "--budget", "calls=4").code == 0
     assert set(calls().values()) == {1}
 
@@ -228,16 +228,16 @@ def interrupted(*more: str, when: int) -> tuple[int, str]:
             time.sleep(0.02)
         time.sleep(0.4)
         os.kill(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-    return process.returncode, said
+        _, answer = process.communicate(timeout=60)
+    return process.returncode, answer
 
 
-def test_ctrl_c_in_the_middle_of_a_session_says_to_repeat_it(batch: Project) -> None:
+def test_ctrl_c_during_a_session_says_how_to_resume(batch: Project) -> None:
     """Two of its rubrics are scored; the command again asks for the others."""
-    code, said = interrupted("--output", "r.json", "--max-concurrent", "1", when=1)
+    code, answer = interrupted("--output", "r.json", "--max-concurrent", "1", when=1)
     assert code == 130
-    assert "repeat the command to continue" in said
-    assert "--resume" not in said
+    assert "repeat the command to continue" in answer
+    assert "--resume" not in answer
     assert not Path("r.json").exists()
     assert batch.proctor(*ONE, "--output", "r.json").code == 0
     assert set(calls().values()) == {1}
@@ -252,42 +252,42 @@ def test_ctrl_c_in_the_last_call_still_leaves_the_result(batch: Project) -> None
     assert sum(calls().values()) == 6
 
 
-def test_what_was_scored_before_a_batch_was_resumed_is_told(batch: Project) -> None:
+def test_a_resumed_batch_reports_earlier_scores(batch: Project) -> None:
     """Their answers were asked for then: they are not those that were known already."""
     command = (*BATCH, "--output-dir", "out", "--parallel", "1")
     batch.proctor(*command, "--budget", "calls=13")
-    told = batch.proctor(*command, "--budget", "calls=99", "--resume")
-    assert "2 of 3 sessions were scored before the run was resumed" in told.out
-    assert "1 of 18 answers reused" in told.out
+    result = batch.proctor(*command, "--budget", "calls=99", "--resume")
+    assert "2 of 3 sessions were scored before the run was resumed" in result.out
+    assert "1 of 18 answers reused" in result.out
     assert details("out/summary.json")["sessions_from_before"] == 2
 
 
 def test_equal_sessions_are_asked_about_once(batch: Project) -> None:
     """In a first batch, too: the answers are known, though from no earlier run."""
     shutil.copy("logs/s000.json", "logs/s003.json")
-    told = batch.proctor(*BATCH, "--output-dir", "out", "--parallel", "1")
-    assert "6 of 24 answers reused" in told.out
-    assert "history" not in told.out
+    result = batch.proctor(*BATCH, "--output-dir", "out", "--parallel", "1")
+    assert "6 of 24 answers reused" in result.out
+    assert "history" not in result.out
 
 
 def test_what_is_skipped_has_not_failed() -> None:
     """A session without content: in the result as on the screen."""
     skipped = Score.skipped("nothing was said")
     one = result("s", 4, FAILED, skipped)
-    told = EvalReport([one], run(spec(1), spec(2), spec(3)))
-    content = session_result(told.results[0], read_run_columns(told.metadata))
+    output = EvalReport([one], run(spec(1), spec(2), spec(3)))
+    content = session_result(output.results[0], read_run_columns(output.metadata))
     summary = content["summary"]
     assert (summary["rubrics_evaluated"], summary["rubrics_failed"]) == (1, 1)
     assert summary["rubrics_skipped"] == 1
-    assert "Rubric 3: skipped - nothing was said" in describe_scores(told, content)
-    assert "2 rubrics without a score" in describe_scores(told, content)
+    assert "Rubric 3: skipped - nothing was said" in describe_scores(output, content)
+    assert "2 rubrics without a score" in describe_scores(output, content)
 
 
 def test_a_sample_is_shown_with_the_scores_of_its_rubrics(batch: Project) -> None:
     """As the judge gave them, beside the share that makes the verdict."""
     batch.proctor(*BATCH, "--output-dir", "out")
-    told = batch.proctor("show", "logs", "--sample", "s001").out
-    assert "4 of 5 (0.75) passed  Turn 1 shows it." in told
+    result = batch.proctor("show", "logs", "--sample", "s001").out
+    assert "4 of 5 (0.75) passed  Turn 1 shows it." in result
 
 
 def test_many_ids_that_look_alike_are_named_in_no_time() -> None:
@@ -299,7 +299,7 @@ def test_many_ids_that_look_alike_are_named_in_no_time() -> None:
     assert time.process_time() - began < 5
 
 
-def test_one_is_told_as_one(batch: Project) -> None:
+def test_a_single_session_is_reported_in_the_singular(batch: Project) -> None:
     """One result, one time, one other result."""
     shutil.rmtree("logs")
     write_sessions(Path("logs"), 1)
@@ -308,10 +308,10 @@ def test_one_is_told_as_one(batch: Project) -> None:
     Path("out").mkdir()
     Path("out/x_result.json").write_text("{}")
     command = (*BATCH, "--rubrics", "mine.json", "--output-dir", "out", "--judge", "judge:garbage")
-    told = batch.proctor(*command)
-    assert "not scored: Unreadable, 1 time" in told.out
-    assert "and 1 result\n" in told.out
-    assert "out also holds 1 result of other runs" in told.err
+    command_result = batch.proctor(*command)
+    assert "not scored: Unreadable, 1 time" in command_result.out
+    assert "and 1 result\n" in command_result.out
+    assert "out also holds 1 result of other runs" in command_result.err
 
 
 def test_the_rubrics_that_ship_can_be_made_ones_own(batch: Project) -> None:
@@ -321,7 +321,7 @@ def test_the_rubrics_that_ship_can_be_made_ones_own(batch: Project) -> None:
     _, theirs, _ = batch.proctor("sessions", "rubrics")
     assert batch.proctor("sessions", "rubrics", "mine.yaml") == (code, theirs, "")
     assert theirs.startswith("task_completion: Task completion (weight 2, scale 1 to 5)\n")
-    told = json.loads(batch.proctor("sessions", "rubrics", "mine.yaml", "--json")[1])
-    assert len(told["rubrics"]) == theirs.count("\n")
+    result = json.loads(batch.proctor("sessions", "rubrics", "mine.yaml", "--json")[1])
+    assert len(result["rubrics"]) == theirs.count("\n")
     Path("mine.yaml").write_text(text.replace("weight: 2", "weight: -2"))
     assert batch.proctor("sessions", "rubrics", "mine.yaml")[0] == 2

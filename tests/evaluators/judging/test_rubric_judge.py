@@ -1,4 +1,4 @@
-"""Several verdicts in one answer, each read as strictly as one alone."""
+"""Several verdicts in one answer, each read as strictly as a single one."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def form(count: int = 2) -> SheetForm:
     return SheetForm(count, (1, 5), FENCE)
 
 
-def line(number: int, said: Any) -> str:
-    return f"SCORE {FENCE.mark} criterion_{number}: {said}"
+def line(number: int, answer: Any) -> str:
+    return f"SCORE {FENCE.mark} criterion_{number}: {answer}"
 
 
 def test_each_criterion_has_its_line_and_the_reason_above_it() -> None:
@@ -33,8 +33,8 @@ def test_json_has_an_object_for_each_criterion() -> None:
     sheet = form()
     assert list(sheet.schema["properties"]) == ["criterion_1", "criterion_2"]
     answer = {key: {"reason": "so", "score": 3} for key in sheet.schema["required"]}
-    told = sheet.read(json.dumps(answer), structured=True)
-    assert told == {0: Verdict("3", "so"), 1: Verdict("3", "so")}
+    output = sheet.read(json.dumps(answer), structured=True)
+    assert output == {0: Verdict("3", "so"), 1: Verdict("3", "so")}
 
 
 @pytest.mark.parametrize("structured", [False, True])
@@ -71,8 +71,8 @@ def test_one_reminder_is_all_there_is_whatever_it_was_for() -> None:
     sheet = form()
     with pytest.raises(ValueError, match="JSON"):
         sheet.read("nothing", structured=True)
-    told = sheet.read('{"criterion_2": {"reason": "mine", "score": 4}}', structured=True)
-    assert list(told) == [1]
+    output = sheet.read('{"criterion_2": {"reason": "mine", "score": 4}}', structured=True)
+    assert list(output) == [1]
 
 
 def test_a_sheet_that_is_copied_from_the_output_is_none() -> None:

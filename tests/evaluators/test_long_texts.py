@@ -1,4 +1,4 @@
-"""Aside: long texts do not stop a run."""
+"""Long texts do not block a run."""
 
 from __future__ import annotations
 

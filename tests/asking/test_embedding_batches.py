@@ -1,4 +1,4 @@
-"""Batches and memory: each text once, together with what is asked for at the same time."""
+"""Batches and caches of embeddings: each text once, together with concurrent requests."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_the_least_recently_used_are_forgotten_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "output"),
     [
         ([], "returned 0 vectors for 1 texts"),
         ([[1.0], [1.0]], "returned 2 vectors for 1 texts"),
@@ -214,9 +214,9 @@ def test_the_least_recently_used_are_forgotten_first() -> None:
         ([[]], "returned a vector that is empty or not finite"),
     ],
 )
-def test_answers_that_are_no_vectors_are_errors(answer: Any, told: str) -> None:
+def test_answers_that_are_no_vectors_are_errors(answer: Any, output: str) -> None:
     """Never numbers to compute with."""
-    with pytest.raises(CallFailed, match=f"saying {told}"):
+    with pytest.raises(CallFailed, match=f"saying {output}"):
         run(CachedEmbedder(Saying(answer)).embed(["a"]))
 
 
