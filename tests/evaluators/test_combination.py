@@ -93,7 +93,7 @@ def test_parts_that_skip_are_left_out_on_request() -> None:
     assert all_of(silent, exact_match, skipped="ignore")("a", "a").value == 1.0
     assert any_of(silent, exact_match, skipped="ignore")("a", "b").passed is False
     assert all_of(silent, skipped="ignore")("a", "a").status == "skipped"
-    with pytest.raises(EvaluatorError, match="`skipped` is 'ignored'") as refused:
+    with pytest.raises(EvaluatorError, match="skipped must be 'skip' or 'ignore', got 'ignored'") as refused:
         all_of(exact_match, skipped="ignored")  # type: ignore[arg-type]
     assert refused.value.fix == "did you mean 'ignore'?"
 

@@ -229,7 +229,7 @@ def test_chances_make_the_value_an_expectation() -> None:
     assert score.details["judge"]["seen"] == pytest.approx(0.75)
     plain = judged(llm_judge(rates("good"), "c", logprobs=True))
     assert (plain.value, plain.details["judge"]["chances"]) == (0.75, None)
-    assert plain.details["judge"]["unseen"] == "the provider gave no chances"
+    assert plain.details["judge"]["unseen"] == "the provider returned no probabilities"
 
 
 # No verdict is never a number

@@ -134,7 +134,7 @@ def test_the_difference_can_be_read() -> None:
     assert score.reason == snapshot(
         "2 of 4 expected calls; missing: search(q='Paris', n=3) (called as search(q='Rome', x=1):"
         " wrong: q (expected 'Paris', got 'Rome'), missing: n, unexpected: x), open(…) (called, but"
-        " not in this place); not expected: open(), search(q='Rome', x=1)"
+        " out of order); not expected: open(), search(q='Rome', x=1)"
     )
     assert score.details == snapshot(
         {

@@ -212,9 +212,8 @@ def check_skipped(skipped: Any, label: str) -> None:
     """Raise an error for anything but "skip" and "ignore"."""
     choices = list(get_args(Skipped))
     if skipped not in choices:
-        raise EvaluatorError(
-            f"`skipped` is {skipped!r}", where=label, fix=suggest_name(str(skipped), choices)
-        )
+        what = f"skipped must be {' or '.join(map(repr, choices))}, got {skipped!r}"
+        raise EvaluatorError(what, where=label, fix=suggest_name(str(skipped), choices))
 
 
 def _combine_by(

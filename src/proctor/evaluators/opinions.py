@@ -242,7 +242,7 @@ def with_canary(judge: Any, every: int = 10, answer: str | None = None) -> Bound
     pass an `answer` that is bad by the judge's criterion.
     """
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-        raise EvaluatorError(f"`every` must be a whole number from 1 up, got {every!r}", where="with_canary")
+        raise EvaluatorError(f"`every` must be an integer of 1 or more, got {every!r}", where="with_canary")
     ((name, part),) = name_evaluators([judge], "with_canary").items()
     options = {"judge": to_data(part), "every": every, "answer": answer or BAD_ANSWER}
     score = _create_canary_scorer(part, every, options["answer"])

@@ -186,14 +186,14 @@ class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     score_scale: tuple[float, float] = DEFAULT_SCALE
 
     def __post_init__(self) -> None:
-        count, seconds = "a whole number from 1 up", self.timeout_per_rubric
+        count, seconds = "an integer of 1 or more", self.timeout_per_rubric
         has_timeout = seconds is None or (is_number(seconds) and seconds > 0)
         has_temperature = self.llm_temperature is None or (
             is_number(self.llm_temperature) and self.llm_temperature >= 0
         )
         checks = {
             "max_concurrent": (is_count(self.max_concurrent), count),
-            "llm_temperature": (has_temperature, "a number from 0 up"),
+            "llm_temperature": (has_temperature, "a number of 0 or more"),
             "llm_max_tokens": (self.llm_max_tokens is None or is_count(self.llm_max_tokens), count),
             "timeout_per_rubric": (has_timeout, "a number of seconds above 0, or None"),
             "retry_on_parse_failure": (isinstance(self.retry_on_parse_failure, bool), "True or False"),

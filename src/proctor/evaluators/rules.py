@@ -99,7 +99,7 @@ class _CountLimits:
         limits = [limit for limit in (at_least, at_most, exactly) if limit is not None]
         if not limits or (exactly is not None and len(limits) > 1) or min(limits) < 0:
             raise EvaluatorError(
-                "it needs a count from 0 up, and `exactly` excludes other limits",
+                "it needs a count of 0 or more, and `exactly` excludes other limits",
                 where=where,
                 fix="pass at_least, at_most, both, or exactly",
             )

@@ -371,7 +371,7 @@ def _check_name(name: Any, label: str) -> None:
 
 def _check_number(value: Any, minimum: int, field: str, label: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise EvaluatorError(f"{field} must be a whole number from {minimum} up, got {value!r}", where=label)
+        raise EvaluatorError(f"{field} must be an integer of {minimum} or more, got {value!r}", where=label)
 
 
 def _check_choice(value: Any, choices: Any, field: str, label: str) -> None:

@@ -365,7 +365,7 @@ def _explain_missing(
     expected: ExpectedCall, matches: list[bool], extra: Sequence[RecordedCall], options: SequenceOptions
 ) -> str:
     if options.mode != "any_order" and any(matches):
-        return " (called, but not in this place)"
+        return " (called, but out of order)"
     for call in extra:
         if call.name == expected.name:
             return f" (called as {call}: {', '.join(_find_faults(expected, call, options))})"

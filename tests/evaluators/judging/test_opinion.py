@@ -99,7 +99,7 @@ def test_without_probabilities_the_verdict_counts_and_the_opinion_says_so() -> N
     """A provider that gives none does not make the judge fail."""
     found = opinion(rates("good"), logprobs=True)
     assert (found.value, found.probabilities, found.coverage) == (0.75, {}, None)
-    assert found.unknown == "the provider gave no chances"
+    assert found.unknown == "the provider returned no probabilities"
     assert opinion(rates("good")).unknown == ""
 
 
@@ -108,7 +108,7 @@ def test_a_number_between_two_steps_is_a_number_too() -> None:
     found = asyncio.run(get_opinion(scores(4.5), SCORED, NumberScale(1, 5)))
     assert found.value == 0.875
     fine = asyncio.run(get_opinion(scores(42), SCORED, NumberScale(0, 100), JudgeOptions(logprobs=True)))
-    assert (fine.value, fine.unknown) == (0.42, "the provider gave no chances")
+    assert (fine.value, fine.unknown) == (0.42, "the provider returned no probabilities")
 
 
 def test_a_verdict_between_two_steps_is_kept_whatever_the_chances_of_the_steps() -> None:

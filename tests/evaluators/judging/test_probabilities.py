@@ -54,13 +54,13 @@ def test_numbers_have_chances_too() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "tokens", "labels", "why"),
     [
-        ("good", 0, [], WORDS, "gave no chances"),
+        ("good", 0, [], WORDS, "returned no probabilities"),
         ("4", 0, [token("4")], [], "too many"),
-        ("good", 0, [token("other"), token("text")], WORDS, "not those of the answer"),
-        ("a: good", 3, [token("a: good")], WORDS, "not those of the answer"),
-        ("good", 0, [token("good", 0.2, fair=0.1)], WORDS, "do not tell"),
-        ("10", 0, [token("1", 0.9), token("0")], ["1", "2", "10"], "do not tell"),
-        ("good", 4, [token("good")], WORDS, "not those of the answer"),
+        ("good", 0, [token("other"), token("text")], WORDS, "do not match the answer"),
+        ("a: good", 3, [token("a: good")], WORDS, "do not match the answer"),
+        ("good", 0, [token("good", 0.2, fair=0.1)], WORDS, "do not distinguish"),
+        ("10", 0, [token("1", 0.9), token("0")], ["1", "2", "10"], "do not distinguish"),
+        ("good", 4, [token("good")], WORDS, "do not match the answer"),
     ],
 )
 def test_unknown_probabilities_have_a_reason(

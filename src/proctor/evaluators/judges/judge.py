@@ -61,12 +61,12 @@ def read_probabilities(
     A token counts for a label if it can be the beginning of only that label.
     """
     if not tokens:
-        return "the provider gave no chances"
+        return "the provider returned no probabilities"
     if not labels:
-        return "the verdicts are too many to tell their chances apart"
+        return "there are too many verdicts to separate their probabilities"
     token = _find_token(text, position, tokens)
     if token is None:
-        return "the provider's tokens are not those of the answer"
+        return "the provider's tokens do not match the answer"
     probabilities = dict.fromkeys(labels, 0.0)
     for other, logprob in {**token.others, token.token: token.logprob}.items():
         label = _match_label(other, labels)
@@ -74,7 +74,7 @@ def read_probabilities(
             probabilities[label] += math.exp(min(0.0, logprob))
     coverage = math.fsum(probabilities.values())
     if _match_label(token.token, labels) is None or coverage < MIN_COVERAGE:
-        return "the tokens do not tell the verdicts apart"
+        return "the tokens do not distinguish the verdicts"
     return VerdictProbabilities(
         {label: p for label, p in probabilities.items() if p > 0.0}, min(1.0, coverage)
     )
@@ -226,7 +226,7 @@ async def get_opinion(
     if isinstance(probabilities, str):
         return msgspec.structs.replace(opinion, unknown=probabilities)
     if str(scale.to_data(verdict)) not in scale.steps():
-        unknown = "the verdict lies between the steps of the scale, and only steps have chances"
+        unknown = "the verdict lies between the steps of the scale, and only steps have probabilities"
         return msgspec.structs.replace(opinion, unknown=unknown)
     value = probabilities.expected_value(scale.steps())
     return msgspec.structs.replace(

@@ -280,7 +280,7 @@ def read_object(text: str, is_quoted: Callable[[str], bool] | None = None) -> di
     except json.JSONDecodeError as error:
         answer, problem = None, error.msg
     if not isinstance(answer, dict):
-        raise ValueError(f"it is not the JSON that was asked for ({problem})")
+        raise ValueError(f"it is not the requested JSON ({problem})")
     if is_quoted is not None and is_quoted(text):
         raise ValueError("it is a copy of something in the texts, not a verdict on them")
     return answer
