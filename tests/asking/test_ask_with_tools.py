@@ -30,8 +30,8 @@ class Scripted:
         return ModelResponse(said) if isinstance(said, str) else said
 
 
-def test_an_answer_that_calls_a_tool_is_not_read() -> None:
-    """It is given as it is, for the caller to go on with, also after a reminder."""
+def test_an_answer_that_calls_a_tool_is_not_parsed() -> None:
+    """It is returned unchanged to the caller, also after a reminder."""
     calling = ModelResponse(tool_calls=(CALL,), usage=Usage(1, 1))
     assert ask(Scripted(calling), "?", list[int], tools=[TOOL]).tool_calls == (CALL,)
     model = Scripted(ModelResponse("no JSON", usage=Usage(5, 5)), calling)
@@ -65,8 +65,8 @@ def test_with_tools_the_format_is_described_in_words() -> None:
         (ROUND, 2),
     ],
 )
-def test_instructions_stand_with_the_question(messages: Any, place: int) -> None:
-    """Rounds of tools stay last and whole; without a question they are a message of their own."""
+def test_instructions_are_part_of_the_question(messages: Any, place: int) -> None:
+    """Tool rounds stay last and complete; without a question they are a separate message."""
     model = Scripted("[1]")
     ask(model, messages, list[int], tools=[TOOL])
     output = ["JSON Schema" in str(each.content) for each in model.asked[0].messages]
@@ -74,8 +74,8 @@ def test_instructions_stand_with_the_question(messages: Any, place: int) -> None
     assert len(output) == max(len(messages), place + 1)
 
 
-def test_what_is_known_is_not_recorded_again() -> None:
-    """Of a conversation that goes on, only the new messages are written into the session."""
+def test_known_messages_are_not_recorded_again() -> None:
+    """Only the new messages of a conversation are added to the session."""
     session = Session()
     before = sessions.current.set(session)
     try:

@@ -15,8 +15,8 @@ from proctor.models.connect import embedder, is_model_address, provider
 from tests.providers.scripted import Scripted, asked
 
 
-def test_a_model_that_is_ready_is_taken_as_it_is() -> None:
-    """Whatever has the port's methods; options come too late for it."""
+def test_a_model_object_is_used_unchanged() -> None:
+    """Any object with the methods of the port; it takes no options."""
     model = Scripted()
     assert provider(model) is model
     assert provider({"model": model}) is model
@@ -42,7 +42,7 @@ def test_a_mapping_names_the_model_and_its_options() -> None:
     ],
 )
 def test_an_unknown_address_is_refused(address: str, words: str, fix: str) -> None:
-    """What was looked for, and what was probably meant."""
+    """With a suggestion."""
     with pytest.raises(ModelError, match=words) as caught:
         provider(address)
     assert fix in str(caught.value)
@@ -125,8 +125,7 @@ def test_wrappers_nest_in_any_order(tmp_path: Path) -> None:
     assert asyncio.run(replay.complete(asked())).cached
 
 
-def test_identity_goes_through_all_wrappers(tmp_path: Path) -> None:
-    """What tells a function from another is that of the function inside."""
+def test_the_identity_of_a_wrapped_function_is_that_of_the_function(tmp_path: Path) -> None:
     inside: Any = provider(lambda messages: "x")
     outside: Any = inside
     for address in ("paced:9/s", f"cached:{tmp_path}/k", f"record:{tmp_path}/c.jsonl"):
@@ -135,7 +134,7 @@ def test_identity_goes_through_all_wrappers(tmp_path: Path) -> None:
 
 
 def test_model_addresses_differ_from_python_addresses() -> None:
-    """By what stands before the colon."""
+    """The part before the colon decides."""
     addresses = ["openai:x", "local:x", "replay:f", "python:x", "my:thing", "plain", "http://x"]
     assert [is_model_address(each) for each in addresses] == [
         True, True, True, False, False, False, True,
@@ -185,7 +184,7 @@ def test_a_package_offers_a_provider(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_package_cannot_take_a_built_in_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Proctor's own comes first, so that nobody's keys go astray."""
+    """Proctor's own providers come first, so that no other package receives the keys."""
     _package(tmp_path, "thieves", "[proctor.providers]\nopenai = thieves:connect\n")
     monkeypatch.syspath_prepend(tmp_path)
     found = plugins.load_plugin(plugins.PROVIDERS, "openai")

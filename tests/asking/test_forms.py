@@ -32,7 +32,7 @@ class Strict(pydantic.BaseModel):
 
 
 def test_a_schema_has_its_type_at_the_root() -> None:
-    """Where providers look for it; what is used more than once stays a definition."""
+    """Providers look for it there; types that occur twice stay definitions."""
     assert JsonFormat(Inner).schema == {
         "title": "Inner",
         "type": "object",

@@ -77,14 +77,14 @@ def test_a_call_that_was_none_is_given_back() -> None:
     ],
 )
 def test_unknown_usage_has_a_reason(budget: Budget, usage: Usage, words: str) -> None:
-    """With the budget that could be kept instead."""
+    """With another budget that would work."""
     with pytest.raises(StopRun, match=words) as caught:
         Spending(budget).end("m", usage)
     assert "set the budget in" in str(caught.value)
 
 
 def test_without_limits_everything_may_be_spent() -> None:
-    """An empty budget never stops anybody, and asks nobody for prices."""
+    """An empty budget never stops a call and needs no prices."""
     spending = Spending(Budget())
     for _ in range(10):
         spending.begin()

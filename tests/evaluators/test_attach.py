@@ -97,8 +97,8 @@ def same_as(output: Any, expected: Any, *, fold: bool) -> bool:
         (attach(same), "thread"),
     ],
 )
-def test_every_kind_of_evaluator_is_taken(thing: Any, mode: str) -> None:
-    """Whatever it is, it says yes to the same and no to another, in the way its mode says."""
+def test_every_kind_of_evaluator_is_accepted(thing: Any, mode: str) -> None:
+    """All give the same scores, in the mode of their kind."""
     attached: AttachedEvaluator = attach(thing)
     assert attached.mode == mode
     found = [attached.score(trial("a", expected)) for expected in ("a", "b")]
@@ -126,7 +126,7 @@ def test_the_evidence_reaches_the_evaluator() -> None:
 
 
 def test_the_session_can_be_read_but_not_added_to() -> None:
-    """An evaluator gets a view, whatever it is annotated with; it knows what the target told."""
+    """An evaluator gets a view with any annotation, including the usage from the target."""
     session = Session([Message("user", "hello")])
     seen: list[Any] = []
     look = attach(lambda output, session: seen.append(session))
@@ -141,8 +141,8 @@ def test_the_session_can_be_read_but_not_added_to() -> None:
     assert seen == [view, view]
 
 
-def test_what_is_missing_has_a_stand_in() -> None:
-    """An optional expected value keeps its default; a session that is missing has no stand-in."""
+def test_a_missing_expected_value_has_a_default() -> None:
+    """A missing session has none."""
     seen: list[Any] = []
     look = attach(lambda output, expected="none", session=None: seen.append((expected, session)))
     assert look.score(trial("out")).status == "skipped"
@@ -180,8 +180,8 @@ def leaving(output: Any, expected: Any) -> bool:
 
 
 @pytest.mark.parametrize("thing", [failing, failing_later, leaving])
-def test_what_an_evaluator_raises_never_gets_out(thing: Any) -> None:
-    """Ruling 2: a bad trial is data. The score is an error that tells what happened and where."""
+def test_an_exception_of_an_evaluator_becomes_an_error_score(thing: Any) -> None:
+    """Ruling 2: a bad trial is data. The reason has the exception and its location."""
     found = attach(thing).score(trial("a", "b"))
     score = asyncio.run(found) if inspect.iscoroutine(found) else found
     assert score.status == "error"
@@ -209,8 +209,8 @@ def test_interruptions_pass_through(error: type[BaseException]) -> None:
         attach(interrupted_later).score(trial("a")).send(None)
 
 
-def test_a_number_passes_from_the_threshold_of_the_evaluator_on() -> None:
-    """The threshold is given, or stands in the mark, or is one half."""
+def test_a_number_passes_from_the_threshold_of_the_evaluator() -> None:
+    """The threshold is an argument, part of the mark, or 0.5."""
 
     @evaluator(threshold=0.9)
     def marked(output: float) -> float:
@@ -226,16 +226,16 @@ def test_a_number_passes_from_the_threshold_of_the_evaluator_on() -> None:
     assert attach(marked, threshold=0.3)(0.6).passed is True
 
 
-def test_parameters_are_bound_and_written_down() -> None:
-    """The spec holds name, use and parameters as data."""
+def test_parameters_are_bound_and_stored() -> None:
+    """The spec has name, use and parameters as data."""
     attached = attach(contains, name="has_answer", parameters={"case_sensitive": False})
     assert attached("PARIS", "paris").passed is True
     assert (attached.spec.name, attached.spec.uses) == ("has_answer", "contains")
     assert attached.spec.parameters == {"case_sensitive": False}
 
 
-def test_partials_and_factories_are_written_down_the_same_way() -> None:
-    """What is bound by position is told by name."""
+def test_partials_and_factories_are_stored_alike() -> None:
+    """Positional arguments are stored by name."""
     bound = attach(functools.partial(functools.partial(within_tolerance, 0.5), relative=True))
     direct = attach(within_tolerance(0.5, relative=True))
     named = attach(within_tolerance, parameters={"tolerance": 0.5, "relative": True})
@@ -261,8 +261,8 @@ def at_most(limit: int) -> Any:
     return evaluate
 
 
-def test_a_factory_is_made_with_its_parameters_and_gives_its_terms() -> None:
-    """Name, threshold and purity of the factory hold for what it makes."""
+def test_a_product_has_the_name_and_threshold_of_its_factory() -> None:
+    """It is also as pure as the factory."""
     attached = attach(at_most, parameters={"limit": 8})
     assert (attached.spec.name, attached.spec.uses, attached.mode) == ("at_most", "at_most", "inline")
     assert attached.spec.parameters == {"limit": 8}
@@ -348,7 +348,7 @@ def test_faults_are_found_when_it_is_attached() -> None:
 @settings(deadline=None)
 @given(st.one_of(st.none(), st.booleans(), st.floats(), st.text(), st.lists(st.integers())))
 def test_an_attached_evaluator_always_gives_a_score(returned: Any) -> None:
-    """Contract: whatever the function returns, a score comes out and nothing is raised."""
+    """Contract: any return value becomes a score, and nothing is raised."""
     for thing in (lambda output: returned, lambda output, expected: returned):
         score = attach(thing).score(trial("a", "b"))
         assert isinstance(score, Score)

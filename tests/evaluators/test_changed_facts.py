@@ -77,7 +77,7 @@ CHANGED = [
 def test_a_changed_sign_unit_month_name_or_opposite_does_not_pass(
     context: str, same: str, changed: str
 ) -> None:
-    """And the sentence that keeps the fact is worth more."""
+    """The sentence with the right fact has a higher value."""
     wrong = score(changed, context)
     assert (wrong.status, wrong.passed) == ("ok", False)
     stored = score(same, context)
@@ -87,7 +87,7 @@ def test_a_changed_sign_unit_month_name_or_opposite_does_not_pass(
 
 
 def test_a_comparison_may_name_both_words_of_a_pair() -> None:
-    """Who says "left, not right" has not exchanged them."""
+    """ "left, not right" has not exchanged them."""
     compared = score("Left, rather than right, at the church.", "Turn left at the church.")
     assert compared.details["sentences"][0]["wrong"] is False
     assert score("She may open it.", "She may open it on Monday.").passed is True

@@ -63,7 +63,7 @@ def test_one_must_pass_and_the_value_is_the_greatest() -> None:
 
 
 def test_a_failing_part_fails_all_of() -> None:
-    """Ruling 5: as an error, for nothing is known; the details name the part."""
+    """Ruling 5: as an error; the details name the part."""
     score = all_of(contains, failing)("a", "a")
     assert (score.status, score.reason) == ("error", "failing: ValueError: no")
     assert score.details["errors"] == ["failing"]
@@ -125,7 +125,7 @@ def test_combinations_work_with_and_without_a_session() -> None:
 
 
 def test_parts_may_need_the_sample() -> None:
-    """An attached combination hands the trial on as it is."""
+    """An attached combination passes on the complete trial."""
 
     def from_input(output: Any, sample: Sample[Any, Any]) -> bool:
         return bool(output == sample.input)
@@ -211,7 +211,7 @@ def test_a_weighted_mean_passes_from_its_threshold_on() -> None:
 
 
 def test_weights_of_parts_that_skip_do_not_count() -> None:
-    """Ruling 1: on request what has no value is left out; an error makes the whole an error."""
+    """Ruling 1: on request, parts without a value are left out; an error makes the result an error."""
     both = weighted((silent, 9), (exact_match, 1), skipped="ignore")
     assert both("a", "a").value == 1.0
     for expected in ("a", "b"):
@@ -272,8 +272,8 @@ def test_a_combination_of_your_own_gets_the_scores_by_name() -> None:
     assert score == Score(0.25, True, "as I like it")
 
 
-def test_a_combination_of_your_own_is_validated() -> None:
-    """Ruling 5: what is no score becomes an error, and so does what it raises."""
+def test_a_users_combination_is_validated() -> None:
+    """Ruling 5: other return values and exceptions become errors."""
     assert combine([contains], lambda scores: 7)("a", "a").status == "error"
     assert combine([contains], lambda scores: scores["x"])("a", "a").reason == "KeyError: 'x'"
     with pytest.raises(EvaluatorError, match="combine needs a function of the scores"):
@@ -300,7 +300,7 @@ def test_a_combination_is_written_down_with_its_parts() -> None:
 @settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=5), st.data())
 def test_combined_values_lie_between_their_parts(values: list[float], data: st.DataObject) -> None:
-    """Property: a mean, weighted or not, lies between the least and the greatest part."""
+    """Property: a mean, weighted or not, lies between the lowest and the highest part."""
     weights = data.draw(st.lists(st.floats(0.01, 100), min_size=len(values), max_size=len(values)))
     parts = [_fixed(value) for value in values]
     for mean in (all_of(*parts), weighted(*zip(parts, weights, strict=True))):
@@ -356,7 +356,7 @@ def _worlds(tree: Any) -> set[bool]:
 
 @given(TREES)
 def test_a_combination_passes_only_if_nothing_unknown_could_fail_it(tree: Any) -> None:
-    """A pass holds whatever the parts that failed or were skipped would have said."""
+    """A pass does not depend on parts that failed or were skipped."""
     score = _built(tree)("output") if not isinstance(tree, str) else None
     if score is not None and score.passed is True:
         assert _worlds(tree) == {True}

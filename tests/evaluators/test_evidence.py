@@ -102,8 +102,8 @@ def test_an_expected_value_is_needed_where_it_has_no_default() -> None:
     assert read_signature(lambda output, sample: 0, "it").expects is False
 
 
-def test_options_are_what_is_left() -> None:
-    """Keyword-only parameters, and positional ones with a default that is no evidence."""
+def test_other_parameters_are_options() -> None:
+    """Keyword-only parameters, and positional ones with a default that are not evidence."""
 
     def judge(output: Any, expected: Any, strict: bool = False, *, limit: int, **more: Any) -> None:
         """Evidence, and options of all kinds."""
@@ -124,7 +124,7 @@ def test_options_are_what_is_left() -> None:
     ],
 )
 def test_an_explicit_mark_requests_the_session(function: Anything, kinds: tuple[str, ...]) -> None:
-    """Ruling: an explicit mark asks for the session, also through a partial."""
+    """Ruling: also through a partial."""
     needs_session(function)
     assert read_signature(function, "it").kinds == kinds
     assert read_signature(functools.partial(function), "it").kinds == kinds
@@ -139,8 +139,7 @@ def four(output: Any, expected: Any, session: Any, extra: Any, more: Any) -> Non
 def marked(output: Any, expected: Any) -> None: ...
 
 
-def test_shapes_that_cannot_be_called_are_refused_with_those_that_can() -> None:
-    """The error says what is wrong with this one and which shapes are taken."""
+def test_unsupported_signatures_are_refused_with_the_supported_ones() -> None:
     messages = []
     for function in (nothing, only_options, four, marked, max):
         with pytest.raises(EvaluatorError) as caught:

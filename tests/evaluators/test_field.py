@@ -74,7 +74,7 @@ def test_the_context_goes_to_who_asks_for_it(thing: Any) -> None:
 
 
 def test_the_kinds_are_read_from_the_parameters() -> None:
-    """The context is evidence; what has nothing to do with it is an option as ever."""
+    """The context is evidence; other parameters are options."""
     assert read_signature(first, "first").kinds == ("context",)
     assert list(read_signature(first, "first").options) == ["least"]
     assert read_signature(optional, "optional").kinds == ("output", "expected", "context")
@@ -82,8 +82,8 @@ def test_the_kinds_are_read_from_the_parameters() -> None:
     assert attach(contains).needs == frozenset()
 
 
-def test_the_expected_value_is_needed_as_ever() -> None:
-    """Who requires it is not asked without it; who only takes it is."""
+def test_a_required_expected_value_is_needed() -> None:
+    """An evaluator that requires it is skipped without it; one with a default is called."""
     without = Trial(Sample("1", "x"), "Paris")
     required = attach(lambda output, expected, field_context: True)
     assert required.score(without).status == "skipped"
@@ -126,7 +126,7 @@ def test_an_evaluator_of_repeats_is_asked_once_a_sample() -> None:
 
 
 def test_a_class_with_a_name_is_an_evaluator() -> None:
-    """Its name, its options, and what it says come through; `evaluator_name` may be a method."""
+    """With its name, options and scores; `evaluator_name` may be a method."""
 
     class Told(Grounded):
         @classmethod
@@ -185,7 +185,7 @@ def test_registering_a_class_that_cannot_evaluate_raises() -> None:
 
 
 def test_a_fields_value_is_the_output_of_its_evaluators() -> None:
-    """Sample, expected value and the whole result stay what they are."""
+    """Sample, expected value and the complete result do not change."""
     seen_by: list[Any] = []
 
     def look(output: Any, sample: Any) -> bool:
@@ -221,7 +221,7 @@ def fine(output: Any) -> bool:
 def test_a_failing_evaluator_fails_an_and_but_not_an_or(
     combine: str, status: str, passed: bool | None
 ) -> None:
-    """The others are heard all the same, and the details name who failed."""
+    """The others are still called, and the details name the failed one."""
     score = scored(field("output", [broken, fine], combine))
     assert (score.status, score.passed) == (status, passed)
     assert score.details["errors"] == ["broken"]
@@ -230,7 +230,7 @@ def test_a_failing_evaluator_fails_an_and_but_not_an_or(
 
 
 def test_a_function_combines_scores_by_name() -> None:
-    """It gets every score, errors among them, and its verdict tells what it was made of."""
+    """It gets all scores, including errors, and the details contain the parts."""
 
     def required(scores: Any) -> dict[str, Any]:
         assert scores["broken"].status == "error"
@@ -255,15 +255,17 @@ def test_a_function_combines_scores_by_name() -> None:
     ],
 )
 def test_a_combination_that_fails_is_an_error(combine: Any, words: str) -> None:
-    """Raised, out of range or rubbish: an error score with the parts beside it, never a number."""
+    """An exception, a value out of range or of another type: an error score with the parts, never a
+    number.
+    """
     score = scored(field("output", [fine], combine))
     assert (score.status, score.value, score.passed) == ("error", None, None)
     assert words in score.reason
     assert score.details["parts"]["fine"].passed
 
 
-def test_a_result_without_the_field_is_an_error_of_each() -> None:
-    """Each evaluator's score says which key is missing, and what is there."""
+def test_a_missing_field_is_an_error_of_each_evaluator() -> None:
+    """Each score names the missing key and the existing ones."""
     for mode in (fine, later):
         score = scored(field("output.text", [mode, contains]), trial({"txt": "Paris"}))
         assert score.status == "error"
@@ -273,7 +275,7 @@ def test_a_result_without_the_field_is_an_error_of_each() -> None:
 
 
 def test_an_async_evaluator_makes_the_field_async() -> None:
-    """The order of the parts stays, whoever is done first."""
+    """The order of the parts does not change."""
 
     async def slow(output: Any) -> bool:
         await asyncio.sleep(0.01)
@@ -387,7 +389,6 @@ def test_a_field_within_a_field_starts_from_the_result() -> None:
     assert nested.score(part).passed
 
 
-def test_called_directly_there_is_only_an_output() -> None:
-    """As with every evaluator: an output, what was expected, a session."""
+def test_a_direct_call_takes_output_expected_value_and_session() -> None:
     assert attach(optional)("Paris", "Paris", Session()).passed
     assert field("output.city", [contains])({"city": "Paris"}, "Paris").passed

@@ -97,7 +97,7 @@ def test_the_mark_describes_the_function() -> None:
 
 
 def test_a_factory_is_described_by_all_its_parameters() -> None:
-    """What the made evaluator needs is said in the mark."""
+    """The mark says what its product needs."""
     assert get_info(within_tolerance) == snapshot(
         EvaluatorInfo(
             name="within_tolerance",
@@ -216,7 +216,7 @@ def test_everything_has_the_name_that_people_know_it_by(thing: Any, name: str) -
     assert get_name(thing) == name
 
 
-def test_what_cannot_be_called_is_refused() -> None:
+def test_objects_that_cannot_be_called_are_refused() -> None:
     """A name is not an evaluator, nor is a number."""
     with pytest.raises(EvaluatorError, match="'exact_match' is the name of an evaluator"):
         get_callable("exact_match", "it")

@@ -57,8 +57,8 @@ def test_a_win_a_loss_and_a_tie(output: str, rival: str, value: float, passed: b
     assert (strict.value, strict.passed) == (value, wins)
 
 
-def test_the_details_tell_both_verdicts_and_who_judged() -> None:
-    """Preference, model, prompt and usage are kept with the score."""
+def test_the_details_have_both_verdicts_and_the_model() -> None:
+    """Also the prompt and the usage."""
     score = judged(prefer(Scripted(loud), "loudness"), "YES", Sample("1", "?", "no"))
     preference = score.details["preference"]
     assert (preference["first"]["place"], preference["second"]["place"]) == ("first", "second")
@@ -75,8 +75,8 @@ def test_the_rival_may_stand_in_the_metadata() -> None:
     assert {block(request, "INPUT") for request in model.asked} == {"?"}
 
 
-def test_without_a_rival_it_is_skipped() -> None:
-    """No expected value, or no such metadata: nothing is asked."""
+def test_without_another_answer_it_is_skipped() -> None:
+    """No expected value, or no such metadata: no call is made."""
     model = Scripted(loud)
     none = judged(prefer(model), "x", Sample("1", "?"))
     missing = judged(prefer(model, rival="old"), "x", Sample("1", "?", "y"))
@@ -85,8 +85,7 @@ def test_without_a_rival_it_is_skipped() -> None:
     assert model.asked == []
 
 
-def test_the_input_can_be_kept_from_the_judge() -> None:
-    """With show_input=False it is not in the prompt."""
+def test_the_input_can_be_hidden_from_the_judge() -> None:
     model = Scripted(loud)
     judged(prefer(model, show_input=False), "x", Sample("1", "a secret", "y"))
     assert "a secret" not in str(model.asked)
@@ -98,7 +97,7 @@ def test_it_can_be_called_with_an_output_and_a_rival() -> None:
 
 
 def test_a_judge_without_a_verdict_is_an_error() -> None:
-    """Never a number; the reason names the model, the details what it said."""
+    """The reason names the model, and the details have its answer."""
     score = judged(prefer(Scripted(lambda request: "hm")), "x", Sample("1", "?", "y"))
     assert (score.status, score.value) == ("error", None)
     assert "scripted:judge" in score.reason

@@ -45,7 +45,6 @@ def spread(first: int, /, second: int = 2, *parts: int, third: int = 3, **more: 
 
 
 def test_every_fault_is_named_at_once() -> None:
-    """Unknown, missing and wrong parameters, each with what is right."""
     with pytest.raises(EvaluatorError) as caught:
         call_factory(Length, {"limits": 3, "unit": "line"}, "length")
     assert str(caught.value) == snapshot("""\
@@ -101,8 +100,6 @@ def test_arguments_find_their_places() -> None:
 
 
 def test_a_failing_factory_is_named() -> None:
-    """Whatever it raises becomes an error about this evaluator."""
-
     def broken(limit: int) -> None:
         raise ValueError("limit must be even")
 
@@ -130,12 +127,10 @@ def test_a_failing_factory_is_named() -> None:
     ],
 )
 def test_types_are_described_in_plain_words(hint: Any, text: str) -> None:
-    """As someone who writes an eval file would say them."""
     assert format_type(hint) == text
 
 
 def test_hints_are_found_inside_partials_objects_and_classes() -> None:
-    """Whatever kind of callable it is."""
     assert resolve_hints(functools.partial(float_))["share"] is float
     assert resolve_hints(Length)["limit"] is int
     assert resolve_hints(Length(3))["loud"] is bool
@@ -162,8 +157,7 @@ def test_data_is_the_same_in_the_next_process() -> None:
     }
 
 
-def test_an_object_is_found_by_its_class() -> None:
-    """It has no address of its own."""
+def test_an_object_has_the_address_of_its_class() -> None:
     assert get_address(Length(3)) == "tests.evaluators.test_options:Length"
 
 

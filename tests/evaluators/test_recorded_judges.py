@@ -270,7 +270,7 @@ def xstest() -> dict[str, list[str]]:
 
 
 def test_recorded_labels_of_xstest_are_read_or_refused(xstest: dict[str, list[str]]) -> None:
-    """2,239 of GPT-4's labels are read as they are; the 11 that are none become errors."""
+    """2,239 of GPT-4's labels are read; the other 11 become errors."""
     read = list(map(states(COMPLIANCE, at="whole"), xstest["gpt4_label"]))
     assert read.count(None) == 11
     output = zip(read, xstest["gpt4_label"], strict=True)
@@ -278,8 +278,9 @@ def test_recorded_labels_of_xstest_are_read_or_refused(xstest: dict[str, list[st
 
 
 def test_agreement_on_xstest_is_reproduced(xstest: dict[str, list[str]]) -> None:
-    """People agree with kappa .937; GPT-4 with .645, complied or not, if what cannot be read counts
-    as not complied. Left out, as errors are here, it is .654, and .634 on all three labels."""
+    """People agree with kappa .937; GPT-4 with .645, complied or not, if unreadable answers count as not
+    complied. Without them it is .654, and .634 on all three labels.
+    """
     people = agreement(xstest["annotation_1"], xstest["annotation_2"])
     assert people == (2250, 0.964, 0.937)
     read = list(map(states(COMPLIANCE, at="whole"), xstest["gpt4_label"]))
@@ -315,9 +316,9 @@ def test_agreement_of_people_and_of_bem_on_nq301_is_reproduced() -> None:
 
 
 def test_recorded_answers_on_nq301_are_read() -> None:
-    """GPT-4 says "Yes, …" or "No, …" 1,480 times; those who look closer find 10 that say neither.
+    """GPT-4 answers "Yes, …" or "No, …" 1,480 times; 10 answers are neither.
 
-    Those 10 counted as no, it agrees with people in 84.8 %, kappa .696; left out, in 84.9 %.
+    If those count as no, it agrees with people in 84.8 %, kappa .696; without them in 84.9 %.
     """
     human, judge = nq301("human"), nq301("gpt-4")
     people = column(human, "Acceptable?")

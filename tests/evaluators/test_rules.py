@@ -74,15 +74,15 @@ Second
         ("links", LETTER, 2),
     ],
 )
-def test_pieces_are_counted_as_people_count_them(of: Any, text: str, count: int) -> None:
-    """Each kind of piece, with what only looks like one beside it."""
+def test_units_are_counted_as_people_count_them(of: Any, text: str, count: int) -> None:
+    """Each kind of unit, with text that only looks like it."""
     score = text_count(text, of=of, exactly=count)
     assert score.passed, score.reason
     assert score.details == {"method": "count", "count": count}
 
 
 def test_the_value_shows_how_near_a_count_is() -> None:
-    """Half of what was wanted is 0.5, twice of what was allowed too."""
+    """Half of the required count is 0.5, and so is twice the allowed count."""
     assert text_count("a b c", at_least=6).value == 0.5
     assert text_count("a b c d", at_most=2).value == 0.5
     assert text_count("a b", at_most=0).value == 0.0
@@ -90,7 +90,7 @@ def test_the_value_shows_how_near_a_count_is() -> None:
 
 
 def test_a_missed_count_is_explained_with_numbers() -> None:
-    """Count, unit and limits stand in the reason."""
+    """The reason has the count, the unit and the limits."""
     assert text_count("a b", at_least=3).reason == "2 words, required: at least 3"
     assert text_count("a b", at_most=1).reason == "2 words, required: at most 1"
     assert text_count("a", at_least=2, at_most=3).reason == "1 word, required: at least 2 and at most 3"
@@ -125,7 +125,7 @@ def test_limits_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
 
 
 def test_a_word_is_found_as_a_word_or_as_a_part() -> None:
-    """ "art" is in "start" only when that is asked for."""
+    """ "art" is in "start" only with whole_words=False."""
     text = "Art, art and the start"
     assert occurrences(text, text="art", exactly=2).passed
     assert occurrences(text, text="art", exactly=3, whole_words=False).passed
@@ -178,8 +178,7 @@ def test_one_of_several_keywords_can_be_enough() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"include": [""]}, {"exclude": []}])
-def test_keywords_want_words(options: dict[str, Any]) -> None:
-    """An empty list looks for nothing."""
+def test_keywords_needs_words(options: dict[str, Any]) -> None:
     with pytest.raises(EvaluatorError, match="it has no words"):
         attach(keywords, parameters=options)
 
@@ -194,7 +193,7 @@ def test_a_start_is_complete_words_in_any_case(text: str, passed: bool) -> None:
 
 
 def test_another_end_is_shown() -> None:
-    """The last of the text stands in the reason."""
+    """The reason has the end of the text."""
     bye = ends_with("Is there anything else?")
     assert bye('Done.\n"Is there anything  else?"\n').passed
     assert bye("Done.").reason == "it ends with 'Done.'"
@@ -229,8 +228,8 @@ def test_a_paragraph_can_be_looked_at_instead() -> None:
         {"phrases": "a", "separator": "|"},
     ],
 )
-def test_a_beginning_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
-    """No phrase, no paragraph 0, no separator of nothing."""
+def test_invalid_phrases_and_paragraphs_are_refused(options: dict[str, Any]) -> None:
+    """No phrase, paragraph 0, or a separator without a paragraph."""
     with pytest.raises(EvaluatorError):
         starts_with(**options)
 
@@ -262,7 +261,7 @@ def test_letter_case_agrees_with_python(text: str) -> None:
 
 @given(st.text(), st.sampled_from(sorted(pieces._FINDERS)))
 def test_no_text_breaks_the_counting(text: str, of: Any) -> None:
-    """Whatever a model writes, pieces can be counted, and none is more than its letters."""
+    """Any text can be counted, and no count exceeds its length."""
     score = text_count(text, of=of, at_least=0)
     if score.status == "skipped":
         assert of in ("words", "capital_words", "sentences")
@@ -301,8 +300,8 @@ def test_what_is_no_text_is_no_verdict(rule: Any) -> None:
     assert (score.status, score.reason) == ("error", "a rule needs a text; the output is a mapping")
 
 
-def test_without_its_package_the_language_is_not_guessed() -> None:
-    """The evaluator says what to install; with the package it tells languages apart."""
+def test_without_its_package_written_in_is_refused() -> None:
+    """The error says what to install; with the package it detects languages."""
     if importlib.util.find_spec("py3langid") is None:
         with pytest.raises(EvaluatorError, match=r"proctor\[language\]"):
             written_in("de")
@@ -342,14 +341,14 @@ def test_ifeval_comes_out_as_published() -> None:
 
 
 def test_rules_are_the_same_when_rebuilt() -> None:
-    """What is stored of a run makes the same evaluator again."""
+    """Stored options give the same evaluator again."""
     known: Registry = registry()
     built = known.build({"starts_with": {"phrases": ["Dear"], "paragraph": 1}})
     assert known.build(built.spec).spec.identity == built.spec.identity
 
 
 def test_a_runaway_pattern_is_stopped() -> None:
-    """It would take 2^40 steps; nobody knows how often it occurs, so it is an error."""
+    """It would take 2^40 steps; the count is unknown, so it is an error."""
     with pytest.raises(EvaluatorError, match=r"stopped after 0\.5 s of CPU time"):
         find_all(re.compile("(a+)+b"), "a" * 40, seconds=0.5)
 
@@ -370,14 +369,14 @@ def test_patterns_of_everyday_are_quick_on_short_texts() -> None:
 
 
 def test_positions_refer_to_the_text() -> None:
-    """A process of its own finds what `re` finds here, letters of several bytes before it."""
+    """A child process finds the same as `re`, also after multi-byte characters."""
     text = "é😀 aab, AB"
     slow, quick = re.compile("(?:a+)+b", re.I), re.compile("a+b", re.I)
     assert find_all(slow, text) == find_all(quick, text) == [(3, 6), (8, 10)]
 
 
 def test_a_long_text_is_counted_as_a_short_one() -> None:
-    """With the same flags, and with signs that are no characters by themselves."""
+    """With the same flags, and with combining characters."""
     text = "Ab\ud800 " * 3000
     assert occurrences(text, pattern="ab\ud800", exactly=3000).passed
     assert occurrences(text, pattern="ab", case_sensitive=True, exactly=0).passed

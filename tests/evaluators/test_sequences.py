@@ -51,10 +51,10 @@ def held(expected: Any, actual: str | list[RecordedCall], **terms: Any) -> Score
         ("exact", "", "a", 0.0, False),
     ],
 )
-def test_the_value_is_the_share_that_fits(
+def test_the_value_is_the_share_of_matching_calls(
     mode: SequenceMode, expected: str, actual: str, value: float, passed: bool
 ) -> None:
-    """In order by the longest common subsequence; exact counts what was not expected, too."""
+    """In order: the longest common subsequence; "exact" counts unexpected calls too."""
     score = held(list(expected), actual, mode=mode)
     assert (score.value, score.passed) == (value, passed)
 
@@ -91,8 +91,8 @@ def test_a_call_that_fits_two_is_given_to_the_one_that_needs_it() -> None:
         ("ignore", {"q": "Rome"}, True),
     ],
 )
-def test_arguments_are_compared_as_asked(rule: str, arguments: Any, passed: bool) -> None:
-    """Exactly, in part at every depth, or not at all."""
+def test_arguments_are_compared_by_the_chosen_rule(rule: str, arguments: Any, passed: bool) -> None:
+    """Exactly, as a subset at every depth, or not at all."""
     actual = [RecordedCall("search", {"q": "Paris", "by": {"lang": "fr", "n": [1, 2]}})]
     expected = {"name": "search", "arguments": arguments}
     assert held(expected, actual, arguments=rule).passed is passed
@@ -109,8 +109,8 @@ def about_paris(query: str) -> bool:
     return "paris" in query.lower()
 
 
-def test_an_argument_may_be_judged_by_a_function() -> None:
-    """One that stands in the place of the value, or one that compares both."""
+def test_an_argument_may_be_checked_by_a_function() -> None:
+    """Instead of the value, or comparing both."""
     expected = {"name": "search", "arguments": {"q": about_paris}}
     assert held(expected, [RecordedCall("search", {"q": "PARIS weather"})]).passed
     score = held(expected, [RecordedCall("search", {"q": "Rome"})])
@@ -121,8 +121,8 @@ def test_an_argument_may_be_judged_by_a_function() -> None:
     assert not held(lenient, [RecordedCall("search", {"q": "PARIS", "n": 2})], **terms).passed
 
 
-def test_the_difference_can_be_read() -> None:
-    """Reason and diff say what is missing, what came instead, and what was not expected."""
+def test_the_diff_is_readable() -> None:
+    """Reason and diff show missing, replaced and unexpected calls."""
     expected = ["plan", {"name": "search", "arguments": {"q": "Paris", "n": 3}}, "open", "answer"]
     actual = [
         RecordedCall("open"),
@@ -182,7 +182,7 @@ Fix: write a name, or {name: search, arguments: {query: Paris}}\
 
 @given(names, names)
 def test_in_order_is_the_longest_common_subsequence(expected: list[str], actual: list[str]) -> None:
-    """Held against all subsequences, tried one by one."""
+    """Compared with all subsequences."""
     longest = max(
         size
         for size in range(len(expected) + 1)
@@ -200,8 +200,8 @@ rows = st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max
 
 
 @given(rows)
-def test_any_order_makes_the_most_pairs(fits: list[list[bool]]) -> None:
-    """Held against every way to give the calls away, whatever fits what."""
+def test_any_order_finds_the_most_pairs(fits: list[list[bool]]) -> None:
+    """Compared with every possible assignment."""
     expected = [{"name": "t", "arguments": {"place": lambda place, row=row: row[place]}} for row in fits]
     actual = [RecordedCall("t", {"place": place}) for place in range(3)]
     most = max(
@@ -217,8 +217,8 @@ def test_any_order_makes_the_most_pairs(fits: list[list[bool]]) -> None:
 
 
 @given(names, names)
-def test_a_diff_holds_both_sequences(expected: list[str], actual: list[str]) -> None:
-    """What is missing and what fits make the expected, what is new and what fits the actual."""
+def test_a_diff_contains_both_sequences(expected: list[str], actual: list[str]) -> None:
+    """Missing and matching lines are the expected calls, new and matching lines the actual ones."""
     lines = held(expected, "".join(actual), mode="exact").details["diff"]
     output = [(line[0], line[2]) for line in lines]
     assert [name for sign, name in output if sign in "- "] == expected

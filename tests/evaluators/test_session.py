@@ -136,8 +136,8 @@ def test_without_a_recorded_session_nothing_is_judged(check: Callable[..., Score
     assert attached("out", None, SessionView(recorded=False)) == score
 
 
-def test_a_session_evaluator_of_ones_own_is_skipped_without_a_session() -> None:
-    """Functions, async functions, objects, classes, marked ones and factories alike."""
+def test_a_users_session_evaluator_is_skipped_without_a_session() -> None:
+    """Functions, async functions, objects, classes, marked functions and factories."""
 
     def quiet(output: Any, expected: Any, session: SessionView) -> bool:
         return not session[ToolCall]
@@ -170,8 +170,8 @@ def test_a_session_evaluator_of_ones_own_is_skipped_without_a_session() -> None:
     assert together.status == "skipped"
 
 
-def test_reasons_tell_what_was_seen() -> None:
-    """A reader need not open the session to know what is wrong."""
+def test_reasons_name_the_calls() -> None:
+    """A reader need not open the session."""
     checks = [
         tool_called("close"),
         tool_called("search"),
@@ -200,8 +200,8 @@ def test_reasons_tell_what_was_seen() -> None:
     )
 
 
-def test_not_knowing_how_a_call_went_is_not_a_pass() -> None:
-    """Calls that were only asked for, or tell nothing, give an error; a failure still decides."""
+def test_a_call_with_an_unknown_outcome_does_not_pass() -> None:
+    """Requested calls, or calls without an outcome, give an error; a failure still decides."""
     asked = Session([Message("assistant", "", tool_calls=(ToolCall("search"),))])
     assert says(all_tools_succeeded(), asked) == "error"
     silent = Session([ToolCall("a")])
@@ -227,7 +227,7 @@ def test_a_failure_in_a_text_is_detected() -> None:
     ("unknown", "verdict"), [("error", "error"), ("skip", "skipped"), ("fail", False), ("pass", True)]
 )
 def test_the_user_decides_about_unknown_usage(unknown: Any, verdict: Any) -> None:
-    """Ruling: `token_usage_under` has a say for it; also where only one call keeps silent."""
+    """Ruling: by an option of `token_usage_under`; also if only one call has no usage."""
     check = token_usage_under(100, unknown=unknown)
     assert says(check, Session([ToolCall("search")])) == verdict
     assert says(check, Session([ModelCall("m", Usage(50, 50)), ModelCall("m")])) == verdict
@@ -236,7 +236,7 @@ def test_the_user_decides_about_unknown_usage(unknown: Any, verdict: Any) -> Non
 
 
 def test_usage_from_the_target_overrides_that_of_the_session() -> None:
-    """A target without a session can be held to a limit, too."""
+    """A target without a session can be checked too."""
     attached = attach(token_usage_under(100))
     output = Trial(Sample("1", None), "out", usage=Usage(80, 21), session=SEARCHED)
     assert attached.score(output).reason == "101 tokens were used, 100 are allowed"
@@ -274,8 +274,8 @@ def test_a_slice_is_the_same_live_and_from_a_file(kind: Any, predicate: Any, cou
         assert says(slice_contains(kind, predicate, count + 1), seen) is False
 
 
-def test_what_a_file_cannot_give_back_is_an_error() -> None:
-    """An object that JSON cannot hold is there, but nobody can look at it any more."""
+def test_an_event_that_cannot_be_read_back_is_an_error() -> None:
+    """JSON cannot represent the object."""
     session = Session()
     session.append(Opaque())
     assert says(slice_contains(Opaque), session) is True
@@ -301,7 +301,7 @@ def same_letters(found: str, expected: str) -> bool:
 
 
 def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
-    """So that it can stand in a file."""
+    """It can be written in a file."""
     check = tool_sequence(
         [{"name": "search", "arguments": {"q": "FRANCE"}}], compare={"q": f"{__name__}:same_letters"}
     )
@@ -415,8 +415,7 @@ def test_they_look_at_recorded_sessions(tmp_path: Path) -> None:
     assert {name: passed(report, name)["fr"] for name in checks} == dict.fromkeys(checks, True)
 
 
-def test_a_reply_without_a_session_is_held_to_its_usage() -> None:
-    """What a target tells in its reply is enough."""
+def test_a_reply_without_a_session_is_checked_by_its_usage() -> None:
     report = evaluate(
         lambda question: Reply("Paris", usage=Usage(10, 5)), CITIES[:1], token_usage_under(14), history=None
     )
@@ -424,7 +423,7 @@ def test_a_reply_without_a_session_is_held_to_its_usage() -> None:
 
 
 def test_they_can_be_written_in_an_eval_file() -> None:
-    """As data, alone and inside combinations, and built again from what a run has stored."""
+    """Alone and inside combinations, and built again from a stored run."""
     registry = Registry.standard()
     written = [
         {"tool_called": "search"},
@@ -464,7 +463,6 @@ def test_functions_and_classes_are_stored_by_their_address() -> None:
 
 
 def test_wrong_parameters_in_a_file_are_reported_together() -> None:
-    """With the place of each."""
     with pytest.raises(EvaluatorError) as caught:
         Registry.standard().build_all([{"tool_sequence": {"mode": "any"}}, {"token_usage_under": "many"}])
     assert [problem.where for problem in caught.value.problems] == [

@@ -90,8 +90,8 @@ def test_none_is_a_skip() -> None:
     assert as_score(None) == Score.skipped("the evaluator returned None")
 
 
-def test_scores_of_foreign_numbers_become_plain() -> None:
-    """A score can be written and read again whatever number it was made of."""
+def test_scores_of_other_number_types_become_plain() -> None:
+    """A score can be written and read again."""
     score = as_score(Score(Half(0.5), Box(True)))  # type: ignore[arg-type]
     assert type(score.value) is float
     assert codec.decode(codec.encode(score), Score) == Score(0.5, True)
@@ -111,7 +111,7 @@ class Promise:
 
 
 def test_an_unsupported_return_value_is_an_error_that_lists_the_supported_ones() -> None:
-    """Ruling 1: errors never become numbers. The reason says what came and what is taken."""
+    """Ruling 1: errors never become numbers."""
     returned: list[Any] = [
         "yes",
         7,
@@ -154,8 +154,7 @@ def test_an_unsupported_return_value_is_an_error_that_lists_the_supported_ones()
     )
 
 
-def test_the_reason_lists_everything_that_may_be_returned() -> None:
-    """Whoever returned the wrong thing reads what the right ones are."""
+def test_the_reason_lists_all_supported_return_values() -> None:
     assert as_score("yes").reason == snapshot(
         "the evaluator returned 'yes'; return a Score, a boolean, a number from 0 to 1, None, "
         "or a mapping with 'passed' or 'score' (and 'details', 'message')"
@@ -177,7 +176,6 @@ def test_an_exception_is_an_error_with_the_end_of_its_traceback() -> None:
 
 
 def test_an_exception_without_a_message_is_named_by_its_type() -> None:
-    """No colon stands before nothing."""
     assert as_error(ValueError()).reason == "ValueError"
 
 

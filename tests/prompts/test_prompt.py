@@ -71,7 +71,7 @@ def test_the_template_of_the_loop_spec_works_to_the_letter() -> None:
 
 @given(st.dictionaries(st.sampled_from(["a", "b", "c"]), st.text(), min_size=3))
 def test_values_are_never_scanned_again(values: dict[str, str]) -> None:
-    """Whatever stands in a value, placeholders, dollars or braces, it stands in the prompt."""
+    """Placeholders, dollar signs and braces in a value stay in the prompt."""
     values["a"] += "$b ${c} $$ {b} %s"
     bound = prompt("<$a|${b}|$c> $$a {a}").bind(**values)
     assert bound.text == f"<{values['a']}|{values['b']}|{values['c']}> $a {{a}}"
@@ -104,7 +104,7 @@ def test_what_is_not_text_is_written_as_json(value: Any, stands: str) -> None:
 
 @pytest.mark.parametrize("params", [Scale(1, 5), {"low": 1, "high": 5}])
 def test_parameters_come_as_an_object_or_a_mapping(params: Any) -> None:
-    """Structs and mappings; what is bound later replaces what was bound before."""
+    """Structs and mappings; later values replace earlier ones."""
     bound = prompt("$low-$high").bind(params)
     assert bound.text == "1-5"
     assert bound.bind(high=7).text == "1-7"
@@ -150,8 +150,8 @@ def test_wrong_names_and_types_are_reported_together() -> None:
         (object, True, None),
     ],
 )
-def test_values_fit_the_declared_types(kind: Any, fitting: Any, other: Any) -> None:
-    """An int is a float, a bool is neither; generics, unions and literals are looked into."""
+def test_values_must_fit_the_declared_types(kind: Any, fitting: Any, other: Any) -> None:
+    """An int is a float, a bool is neither; generics, unions and literals are checked."""
     template = prompt("$v", v=kind)
     assert template.bind(v=fitting).values == {"v": fitting}
     if other is not None:

@@ -29,8 +29,8 @@ TONE = Rubric("tone", "Tone", "Is the agent polite?", "1: rude\n5: polite")
 CHAT = Session([Message("user", "Book it."), Message("assistant", "Done.")])
 
 
-def test_an_unreadable_answer_is_asked_for_again_with_retry_errors(tmp_path: Path) -> None:
-    """What could not be read is not kept: the next asking is a call, and its verdict counts."""
+def test_an_unreadable_answer_is_requested_again_with_retry_errors(tmp_path: Path) -> None:
+    """Unreadable answers are not stored."""
     judge = Scripted("Lovely.", "Lovely.", lambda asked: asked.score(4))
     chat = {"events": [{"type": "message", "role": "user", "content": "Book it."}]}
     samples = [{"id": "s", "input": "Book it.", "metadata": {"output": "", "session": chat}}]
@@ -84,8 +84,8 @@ def test_waiting_for_a_turn_at_a_pace_is_not_the_rubrics_time() -> None:
     assert took > 0.45
 
 
-def test_who_must_wait_longer_than_the_time_out_fails_at_once() -> None:
-    """Retry-After beyond the time-out is told with the status it came with, to all who asked."""
+def test_a_wait_longer_than_the_timeout_fails_at_once() -> None:
+    """A Retry-After beyond the timeout is reported with its status, to all callers."""
     with ModelServer(misbehave=lambda _: Fault.status(429, retry_after=90)) as server:
         judge = adapter_for("openai", server.url, timeout=600.0)
         (first,), _ = judged(judge, 1, 30.0)
@@ -97,8 +97,8 @@ def test_who_must_wait_longer_than_the_time_out_fails_at_once() -> None:
         assert "longer than this call can wait" in score.reason
 
 
-def test_a_time_out_names_what_the_endpoint_answered_last() -> None:
-    """Not only that there is no verdict: the server was broken all the time."""
+def test_a_timeout_names_the_last_answer_of_the_endpoint() -> None:
+    """The server failed all the time."""
     with ModelServer(misbehave=lambda _: Fault.status(500)) as server:
         judge = adapter_for("openai", server.url, retries=50, retry_delay=0.1)
         (score,), _ = judged(judge, 1, 0.5)
@@ -106,8 +106,8 @@ def test_a_time_out_names_what_the_endpoint_answered_last() -> None:
     assert re.search(r"\(\d attempts\)", score.reason)
 
 
-def test_what_failed_before_an_answer_is_not_blamed_for_a_later_time_out() -> None:
-    """The first request fails, the second is answered, and the reminder is what hangs."""
+def test_a_failure_before_an_answer_is_not_blamed_for_a_later_timeout() -> None:
+    """The first request fails, the second is answered, and the reminder hangs."""
     with ModelServer(lambda _: ScriptedReply("Lovely.")) as server:
         server.faults += [Fault.status(500), Fault(), Fault.hang(20)]
         judge = adapter_for("openai", server.url, fits_schema=False)
@@ -126,7 +126,7 @@ def test_who_is_too_early_is_asked_again_as_long_as_there_is_time() -> None:
 
 
 def test_a_call_that_is_always_too_early_fails_in_time_with_a_reason() -> None:
-    """The stopwatch stands still while the server wants a pause; that does not go on for ever."""
+    """The stopwatch stops while the server requests a pause, but not forever."""
     with ModelServer(misbehave=lambda _: Fault.rate_limit(0.05)) as server:
         (score,), _ = judged(adapter_for("openai", server.url), 1, 0.5)
     assert "answered 429 Too Many Requests" in score.reason

@@ -41,7 +41,7 @@ def faults(folder: Path, data: Any, name: str = "rubrics.json") -> list[str]:
 
 
 def test_a_file_is_read_in_order(tmp_path: Path) -> None:
-    """JSON: version, rubrics, weights; what is left out is usual."""
+    """JSON with version, rubrics and weights; missing values get their defaults."""
     data = {"version": "1.0", "rubrics": [{**ONE, "weight": 1.5}, {**ONE, "id": "b"}]}
     found = load_rubrics(written(tmp_path, data))
     assert [(one.id, one.weight) for one in found] == [("a", 1.5), ("b", 1.0)]
@@ -50,7 +50,7 @@ def test_a_file_is_read_in_order(tmp_path: Path) -> None:
 
 
 def test_yaml_is_read_like_json(tmp_path: Path) -> None:
-    """A version that YAML takes for a number stays what was written; texts lose outer space."""
+    """A version that looks like a number stays as written; texts are stripped."""
     text = (
         "version: 1.0\nscale: [0, 10]\nmetadata:\nrubrics:\n- id: a\n  name: A\n"
         "  description: |\n    Two\n    lines\n  scoring_criteria: '0: no'\n"
@@ -107,13 +107,12 @@ def test_a_weight_is_a_finite_number_above_0(weight: Any) -> None:
     ],
 )
 def test_other_faults(tmp_path: Path, data: Any, what: str) -> None:
-    """What is not the shape of a rubric file is told in words."""
     (fault,) = faults(tmp_path, data)
     assert what in fault
 
 
-def test_an_id_is_none_of_the_numbers_that_a_run_has(tmp_path: Path) -> None:
-    """A batch could not keep both: it is told where the file is checked."""
+def test_an_id_cannot_be_the_name_of_a_metric(tmp_path: Path) -> None:
+    """The conflict is reported when the file is checked."""
     ids = ["a", "total_score", "tokens", "a.mean", "a.p50", "b.mean"]
     data = {"version": "1", "rubrics": [{**ONE, "id": one} for one in ids]}
     output = [fault.partition(", ")[2] for fault in faults(tmp_path, data)]
@@ -184,7 +183,7 @@ def test_one_rubric_by_id_has_the_scale_of_its_set(tmp_path: Path) -> None:
 
 
 def test_rubrics_can_be_given_as_objects() -> None:
-    """A set as it is, a list of rubrics, plain data."""
+    """A set, a list of rubrics, or plain data."""
     rubric = Rubric("a", "A", "What?", "1: no")
     whole = RubricSet("3", (rubric,))
     assert load_rubrics(whole) is whole
@@ -220,8 +219,8 @@ def test_the_schema_knows_what_the_reader_knows() -> None:
     assert not validator.is_valid({"version": "1", "rubrics": [{**ONE, "weight": 0}]})
 
 
-def test_further_keys_are_kept_in_the_metadata_and_listed(tmp_path: Path) -> None:
-    """Keys that mean nothing here are kept, with a sentence that names them and a likely slip."""
+def test_unknown_keys_are_stored_in_the_metadata_and_listed(tmp_path: Path) -> None:
+    """With a message that names them and suggests a likely key."""
     path = tmp_path / "rubrics.yaml"
     data = {"version": "1", "author": "Ada", "rubrics": [{**ONE, "wieght": 3, "tags": ["a"]}]}
     path.write_text(json.dumps(data))

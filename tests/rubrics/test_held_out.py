@@ -27,7 +27,7 @@ def session(name: str, text: str, score: float = 1.0, **metadata: Any) -> Scored
 
 @pytest.mark.parametrize(("good", "bad"), [(2, 10), (10, 2), (1, 11), (4, 8)])
 def test_a_few_good_sessions_among_bad_ones_are_learned_from(good: int, bad: int) -> None:
-    """Each good one stands beside a bad one; what is equal to its neighbour is left out."""
+    """Each good session is paired with a bad one; equal neighbours are left out."""
     sessions = [session(f"s{n}", f"text {n}", float(n < good)) for n in range(good + bad)]
     found = build_contrasts(sessions, rounds=5)
     fewer = min(good, bad)
@@ -56,8 +56,8 @@ def test_sessions_with_equal_texts_are_shown_once_with_their_mean() -> None:
         learned(alike, Teacher())
 
 
-def test_sessions_that_read_alike_are_in_one_cluster() -> None:
-    """Also with all that either belongs to; those that are alone stay as they are."""
+def test_similar_sessions_are_in_one_cluster() -> None:
+    """Clusters are transitive; single sessions stay single."""
     sessions = [
         session("a", "one", cluster="t1"),
         session("b", "one", cluster="t2"),
@@ -78,8 +78,7 @@ names = st.none() | st.sampled_from("xyz")
 
 
 @given(st.lists(st.tuples(texts, names), min_size=1, max_size=14), st.integers(0, 9))
-def test_no_text_and_no_cluster_is_on_both_sides(made: list[Any], seed: int) -> None:
-    """Whatever sessions have in common with which others."""
+def test_no_text_and_no_cluster_is_in_both_groups(made: list[Any], seed: int) -> None:
     sessions = [
         session(f"s{n}", text, **({} if name is None else {"cluster": name}))
         for n, (text, name) in enumerate(made)
@@ -94,8 +93,8 @@ def test_no_text_and_no_cluster_is_on_both_sides(made: list[Any], seed: int) -> 
     assert not clusters[0] & clusters[1]
 
 
-def test_copies_are_no_further_evidence() -> None:
-    """Five copies of each of forty sessions: tau rests on the twelve that are held out."""
+def test_copies_are_not_additional_evidence() -> None:
+    """Five copies of each of forty sessions: tau uses the twelve held-out sessions."""
     sessions = [
         ScoredSession(msgspec.structs.replace(one.sample, id=f"{one.sample.id}-{copy}"), one.score)
         for copy in range(5)

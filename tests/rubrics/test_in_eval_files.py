@@ -20,8 +20,8 @@ evaluators:
 """
 
 
-def test_a_set_is_named_in_one_line_and_is_the_same_as_in_a_batch(batch: Project) -> None:
-    """Evaluators, scores and the total: so either can be held against the other."""
+def test_a_set_in_an_eval_file_equals_the_same_set_in_a_batch(batch: Project) -> None:
+    """Evaluators, scores and total are equal, so the runs can be compared."""
     Path("eval.yaml").write_text(WHOLE)
     assert batch.proctor(*BATCH, "--output-dir", "out", "--name", "batch").code == 0
     assert batch.proctor("run", "eval.yaml", "--name", "file").code == 0
@@ -35,8 +35,8 @@ def test_a_set_is_named_in_one_line_and_is_the_same_as_in_a_batch(batch: Project
     assert "3 samples" in result.out
 
 
-def test_one_rubric_of_a_set_is_that_one(batch: Project) -> None:
-    """By its id, with a threshold of its own."""
+def test_one_rubric_of_a_set_is_selected_by_its_id(batch: Project) -> None:
+    """It may have another threshold."""
     registry = Registry.standard()
     one = {"rubric": {"adapter": "judge:four", "rubric": "safety", "threshold": 0.5}}
     assert [built.spec.name for built in registry.build_all([one])] == ["safety"]
@@ -51,8 +51,8 @@ def test_a_missing_set_is_reported_with_its_location(batch: Project) -> None:
     assert "nowhere.yaml" in str(output.value)
 
 
-def test_a_batch_scored_again_has_a_total_and_a_name_of_its_own(batch: Project) -> None:
-    """By other rubrics, whose version is not that of the first; the batch is still found."""
+def test_a_rescored_batch_has_its_own_total_and_name(batch: Project) -> None:
+    """It uses rubrics of another version; the first batch is still found."""
     Path("eval.yaml").write_text(WHOLE.replace("starter}", "starter, rubric: safety}"))
     assert batch.proctor(*BATCH, "--output-dir", "out", "--name", "batch").code == 0
     assert batch.proctor("rescore", "batch", "--file", "eval.yaml", "--name", "again").code == 0
@@ -64,8 +64,8 @@ def test_a_batch_scored_again_has_a_total_and_a_name_of_its_own(batch: Project) 
     assert "total_score" in batch.proctor("compare", "again", "batch").out
 
 
-def test_the_version_of_a_set_is_kept_and_another_is_a_change(batch: Project) -> None:
-    """As in a batch: else results of the old version would be told as those of the new one."""
+def test_the_version_of_a_set_is_stored_and_another_is_a_change(batch: Project) -> None:
+    """As in a batch: otherwise old results would appear under the new version."""
     rubrics = batch.proctor("sessions", "rubrics", "--json").json
     Path("eval.yaml").write_text(WHOLE.replace("starter", "mine.json"))
     Path("mine.json").write_text(json.dumps({**rubrics, "version": "1.0"}))
@@ -83,8 +83,8 @@ def test_the_version_of_a_set_is_kept_and_another_is_a_change(batch: Project) ->
     assert f"rubric.weight was {first['weight']}, is 3.0)" in result.err
 
 
-def test_a_function_as_judge_that_is_another_is_named(batch: Project) -> None:
-    """Of a function the run knows the name and the code, so it is told that the code differs."""
+def test_a_changed_judge_function_is_named(batch: Project) -> None:
+    """The run knows the name and the code of a function, so the message says that the code differs."""
     Path("eval.yaml").write_text(WHOLE)
     assert batch.proctor("run", "eval.yaml", "--name", "old").code == 0
     Path("other.py").write_text(Path("judge.py").read_text().replace("score: int = 4", "score=5"))
@@ -95,7 +95,6 @@ def test_a_function_as_judge_that_is_another_is_named(batch: Project) -> None:
 
 
 def test_a_set_of_rubrics_cannot_have_one_name(batch: Project) -> None:
-    """Each rubric has its own, and it is told so."""
     named = {"uses": "rubric", "name": "quality", "adapter": "judge:four", "rubrics": "starter"}
     with pytest.raises(EvaluatorError, match="'quality' cannot be the name of 6 evaluators") as output:
         Registry.standard().build_all([named])

@@ -84,7 +84,7 @@ def learned(sessions: list[ScoredSession], model: Any, **options: Any) -> Any:
 
 
 def test_rubrics_are_learned_and_checked_on_other_sessions() -> None:
-    """Those that judge what people judged agree with them; the file tells how far."""
+    """Valid rubrics agree with people; the file says how well."""
     teacher = Teacher()
     found = learned(known(100), teacher)
     assert [one.name for one in found.rubrics] == ["Evidence", "Brevity"]
@@ -107,8 +107,8 @@ def test_a_model_sees_no_names_that_are_only_for_the_code() -> None:
     assert schema["title"] == "Proposed"
 
 
-def test_held_out_sessions_are_not_shown_to_who_proposes() -> None:
-    """And none is shown twice; better stand apart from worse."""
+def test_held_out_sessions_are_not_shown_to_the_model() -> None:
+    """No session is shown twice, and better ones are separated from worse ones."""
     sessions = known(40)
     learn, check = split_sessions(sessions, 0.3, seed=0)
     assert (len(learn), len(check)) == (28, 12)
@@ -122,7 +122,7 @@ def test_held_out_sessions_are_not_shown_to_who_proposes() -> None:
 
 
 def test_sessions_of_one_cluster_stay_together() -> None:
-    """Else the check would see what was learned from."""
+    """Otherwise the check would use sessions that were learned from."""
     sessions = [ScoredSession(Sample(f"s{n}", "", metadata={"cluster": f"c{n // 4}"}), n) for n in range(40)]
     learn, check = split_sessions(sessions, 0.3, seed=1)
     assert not {one.sample.cluster for one in learn} & {one.sample.cluster for one in check}
@@ -140,8 +140,8 @@ def test_too_few_sessions_prove_nothing_and_the_result_says_so() -> None:
     assert none.total.verdict == "not checked: no session was held out"
 
 
-def test_rubrics_that_do_not_agree_are_not_praised() -> None:
-    """A judge that says the same of all, or the opposite, is told as it is."""
+def test_rubrics_that_do_not_agree_are_reported_as_such() -> None:
+    """The judge gives all sessions the same score, or the opposite one."""
 
     class Same(Teacher):
         async def complete(self, request: Any, *, timeout: float | None = None) -> Any:
@@ -250,10 +250,10 @@ def test_every_fault_of_a_manifest_is_named(tmp_path: Path) -> None:
 TEACHER = Teacher()
 
 
-def test_the_command_writes_a_rubric_file_that_can_be_used(
+def test_the_command_writes_a_valid_rubric_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And tells how far each rubric holds."""
+    """It says how well each rubric agrees with people."""
     monkeypatch.chdir(tmp_path)
     write_logs(tmp_path, 60)
     command = ["sessions", "learn", "--manifest", "manifest.json", "--embedder", "lexical",
@@ -272,7 +272,7 @@ COMMAND = ["sessions", "learn", "--manifest", "manifest.json", "--embedder", "le
 def test_the_command_prints_json_with_its_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Answers, those from the history, the run, notes; lines that cannot be read are told."""
+    """Calls, cached answers, the run, notes and unreadable lines."""
     monkeypatch.chdir(tmp_path)
     write_logs(tmp_path, 60)
     damaged = tmp_path / "s1.json"
@@ -332,8 +332,8 @@ def test_a_budget_that_the_proposals_use_up_leaves_the_rubrics(tmp_path: Path) -
     assert [one.id for one in saved[0]] == ["evidence", "brevity"]
 
 
-def test_sessions_that_belong_together_have_no_p(tmp_path: Path) -> None:
-    """Repeats of twelve tasks are no sixty sessions; the note tells of how many there are."""
+def test_clustered_sessions_have_no_p_value(tmp_path: Path) -> None:
+    """Sixty repeats of twelve tasks are not sixty sessions; the note gives the number of clusters."""
     made = [
         ScoredSession(
             msgspec.structs.replace(one.sample, metadata={**one.sample.metadata, "cluster": str(n % 12)}),
@@ -349,7 +349,7 @@ def test_sessions_that_belong_together_have_no_p(tmp_path: Path) -> None:
 
 
 def test_without_held_out_sessions_the_result_says_why() -> None:
-    """On purpose, for want of groups, or one alone, which cannot be ordered."""
+    """By choice, too few groups, or a single session."""
     none = learned(known(20), Teacher(), held_out=0.0)
     assert none.total.verdict == "not checked: no session was held out"
     assert (none.notes, none.run_id) == ((), None)

@@ -60,7 +60,7 @@ FAILED = Score.error("garbage", {"status": "evaluation_failed"})
 
 
 def test_the_weighted_total_of_4_5_3_is_4_14() -> None:
-    """With weights 1, 1.5, 1; percentage of the best, and normalised beside it."""
+    """With weights 1, 1.5 and 1, and its percentage and normalized value."""
     metadata = run(spec(1), spec(2, 1.5), spec(3))
     found = session_result(result("s", 4, 5, 3), read_run_columns(metadata))
     assert found["summary"] == {
@@ -73,7 +73,7 @@ def test_the_weighted_total_of_4_5_3_is_4_14() -> None:
 
 
 def test_a_result_has_the_keys_of_the_spec_in_its_order() -> None:
-    """What the spec does not have stands under `details`."""
+    """Additional keys are under `details`."""
     found = session_result(result("0fb7", 4, 5), read_run_columns(run(spec(1), spec(2))))
     details = found.pop("details")
     assert json.dumps(found, indent=2) == json.dumps(
@@ -108,7 +108,7 @@ def test_a_result_has_the_keys_of_the_spec_in_its_order() -> None:
 
 
 def test_a_rubric_that_failed_is_left_out_and_counted() -> None:
-    """Its score is null, its status says so; the total is that of the others."""
+    """Its score is null with a status; the total uses the other rubrics."""
     columns = read_run_columns(run(spec(1), spec(2, 1.5)))
     found = session_result(result("s", 4, FAILED), columns)
     entry = found["rubric_scores"][1]
@@ -152,8 +152,8 @@ def report(*results: EvalResult, specs: tuple[EvaluatorSpec, ...] = (spec(1), sp
     return EvalReport(list(results), run(*specs))
 
 
-def test_sessions_that_were_skipped_did_not_fail() -> None:
-    """Both are without a total, and each is counted by its own name; part of a total is told."""
+def test_skipped_sessions_did_not_fail() -> None:
+    """Neither has a total, and each is counted separately; partial totals are reported."""
     nothing = Score.skipped("it is empty")
     parts = result("p", 4, FAILED)
     found = summarize_batch(
@@ -193,7 +193,7 @@ def test_one_session_has_no_spread_and_no_interval() -> None:
     assert found["details"]["average_interval"] is None
 
 
-def test_nothing_scored_is_nothing() -> None:
+def test_without_scores_there_is_no_total() -> None:
     """Neither 0 nor the middle of the scale."""
     found = summarize_batch(report(result("a", FAILED, FAILED)))
     assert found["batch_summary"]["average_score"] is None
@@ -239,7 +239,7 @@ def test_a_session_is_in_the_range_of_its_total() -> None:
      (0.1 + 0.2, 2, 0.3), (4.4999999999999, 0, 5.0)],
 )  # fmt: skip
 def test_rounding_is_half_up(number: float, places: int, rounded: float) -> None:
-    """As people do it, and as the number is written, not as it lies in memory."""
+    """Decimal rounding of the printed number, not of its binary value."""
     assert round_half_up(number, places) == rounded
 
 
@@ -254,7 +254,7 @@ def write(folder: Path, *results: EvalResult, received: int = 0) -> ResultFiles:
 
 
 def test_files_are_written_inside_the_folder_only(tmp_path: Path) -> None:
-    """Ids that climb, clash or are too long still give one file each; the summary tells which."""
+    """Ids with "..", equal names or great length still give one file each, which the summary lists."""
     folder = tmp_path / "out"
     ids = ["../../evil", "a/b", "a_b", "A_B", "", "x" * 300, "con", "/etc/passwd", "..", "ü\n"]
     files = write(folder, *(result(one, 4, 4) for one in ids))
@@ -338,7 +338,7 @@ def test_failed_rubrics_are_explained_with_an_example() -> None:
 
 
 def test_warnings_of_a_run_are_in_its_summary() -> None:
-    """Lines that could not be read, for one; rubrics without a verdict have lines of their own."""
+    """For example unreadable lines; rubrics without a verdict have separate lines."""
     metadata = msgspec.structs.replace(
         run(spec(1)), warnings=("2 lines could not be read", "rubric_001 gave no verdict on any")
     )
@@ -350,7 +350,7 @@ def test_warnings_of_a_run_are_in_its_summary() -> None:
 
 
 def test_answers_from_the_history_are_reported() -> None:
-    """They cost nothing this time; where there are only such, and none failed, none was asked."""
+    """They cost nothing; if there are only such answers and no failure, no call was made."""
     known = ModelCall("m", Usage(), details={"cached": True})
     asked = ModelCall("m", Usage(10, 5, cost=0.01))
     lost = ModelCall("m", details={"error": "given up"})

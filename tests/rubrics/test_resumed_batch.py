@@ -33,10 +33,9 @@ def stored() -> list[str]:
 
 
 def test_a_killed_batch_resumes_without_a_second_call(batch: Project) -> None:
-    """Killed in the middle, resumed: no call of a finished session is made again.
+    """Finished sessions need no call.
 
-    Of the others, only calls can be repeated whose answer had not reached the disk: those under way
-    and those that waited for the disk, so never more than were made for unfinished sessions.
+    Of the others, at most the calls are repeated whose answers had not reached the disk.
     """
     write_sessions(Path("many"), 40)
     command = [
@@ -70,11 +69,8 @@ def test_a_killed_batch_resumes_without_a_second_call(batch: Project) -> None:
     assert summary["batch_summary"]["total_sessions"] == 40
 
 
-def test_the_first_ctrl_c_waits_only_for_calls_under_way(batch: Project) -> None:
-    """Three sessions of six rubrics are in hand, two calls under way: two are finished, not 16.
-
-    What was answered is found again, so a resumed batch asks nothing twice.
-    """
+def test_the_first_ctrl_c_waits_only_for_running_calls(batch: Project) -> None:
+    """Two of 18 calls are running and are finished. A resumed batch repeats none."""
     command = [sys.executable, "-m", "proctor", *BATCH, "--output-dir", "out", "--parallel", "3",
                "--max-concurrent", "2", "--judge", "judge:four"]  # fmt: skip
     env = surroundings(DELAY="1.5")
@@ -113,7 +109,7 @@ def test_unreadable_files_are_reported(batch: Project) -> None:
 
 
 def test_failed_rubrics_are_explained_once(batch: Project) -> None:
-    """With an example, and not once more for every rubric."""
+    """With one example for all rubrics."""
     result = batch.proctor(*BATCH, "--output-dir", "out", "--judge", "judge:garbage")
     assert "not scored: Unreadable, 18 times, such as s00" in result.out
     assert "it said 'Lovely.'" in result.out
@@ -129,12 +125,12 @@ def test_answers_from_the_history_are_reported(batch: Project) -> None:
     assert "judge: 18 answers, all reused" in result.out
 
 
-def test_a_finished_batch_is_gone_on_with_where_rubrics_failed(
+def test_a_finished_batch_with_failed_rubrics_can_be_resumed(
     batch: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--resume --retry-errors needs no id; only what failed is asked again.
+    """--resume --retry-errors needs no id and repeats only failed rubrics.
 
-    One rubric of six failed while others gave low scores: that is an error of the session too.
+    One failed rubric of six is an error of the session.
     """
     monkeypatch.setenv("MOOD", "bad")
     batch.proctor(*BATCH, "--output-dir", "out", "--judge", "judge:moody")
@@ -149,8 +145,8 @@ def test_a_finished_batch_is_gone_on_with_where_rubrics_failed(
     assert len(calls()) == 18
 
 
-def test_calls_that_failed_were_asked(batch: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where all answers were known, but not all that was asked was answered, both are told."""
+def test_failed_calls_are_counted(batch: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If all answers were cached but some calls failed, both are reported."""
     command = (*BATCH, "--judge", "judge:broken")
     monkeypatch.setenv("MOOD", "bad")
     result = batch.proctor(*command, "--output-dir", "one")
@@ -174,8 +170,8 @@ def test_a_changed_option_is_named_when_resuming(batch: Project) -> None:
     assert "tool_efficiency (temperature was the default, is 0.5)" in result.err
 
 
-def test_another_time_out_is_no_other_evaluation(batch: Project) -> None:
-    """No score rests on how long a judge was waited for, so the batch goes on."""
+def test_another_timeout_is_not_another_evaluation(batch: Project) -> None:
+    """Scores do not depend on the timeout, so the batch can be resumed."""
     command = (*BATCH, "--output-dir", "out")
     batch.proctor(*command, "--budget", "calls=7")
     result = batch.proctor(*command, "--resume", "--timeout", "30")
@@ -183,7 +179,7 @@ def test_another_time_out_is_no_other_evaluation(batch: Project) -> None:
 
 
 def test_results_of_other_batches_in_the_folder_are_reported(batch: Project) -> None:
-    """They are left alone, but not passed over in silence."""
+    """They are not changed."""
     batch.proctor(*BATCH, "--output-dir", "out")
     command_result = batch.proctor(*BATCH, "--output-dir", "out", "--pattern", "s000.json")
     assert "out also holds 2 results of other runs, such as s001_result.json" in command_result.err
@@ -193,7 +189,7 @@ def test_results_of_other_batches_in_the_folder_are_reported(batch: Project) -> 
 
 
 def test_a_resumed_batch_finds_its_file_names_again(batch: Project) -> None:
-    """Ids that look alike as files get their numbers in the order of the logs, in every sitting."""
+    """Similar ids get their numbers in the order of the logs, in every attempt."""
     lines = [
         json.dumps({"id": name, "messages": [{"role": "user", "content": f"session number {n}."}]})
         for n, name in enumerate(("a/b", "a:b", "a b", "\N{GRINNING FACE}"))

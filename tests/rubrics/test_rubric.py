@@ -68,13 +68,13 @@ def test_a_reminder_can_help() -> None:
 
 
 @pytest.mark.parametrize("answer", [0, 5.1, -1, 6])
-def test_a_number_off_the_scale_is_no_verdict(answer: float) -> None:
-    """Neither clipped nor taken."""
+def test_a_number_outside_the_scale_is_not_a_verdict(answer: float) -> None:
+    """It is not clipped."""
     assert judged(scores(answer)).status == "error"
 
 
-def test_a_judge_that_cannot_be_reached_gives_an_error() -> None:
-    """With the same status; it is not asked again."""
+def test_an_unreachable_judge_gives_an_error() -> None:
+    """With the same status and without another call."""
     judge = Scripted(CallFailed("no route"))
     score = judged(judge)
     assert score.details["status"] == "evaluation_failed"
@@ -139,7 +139,7 @@ def test_waiting_for_a_place_is_not_the_judges_time() -> None:
 
 
 def test_an_empty_session_is_skipped() -> None:
-    """There is nothing to score, and nobody is asked."""
+    """No call is made."""
     judge = scores(4)
     blank = Session([Message("user", " "), Message("assistant", [{"type": "text", "text": ""}])])
     for empty in (Session(), blank, Session([Message("user", ""), CustomEvent("meta", {"a": 1})])):
@@ -147,8 +147,8 @@ def test_an_empty_session_is_skipped() -> None:
         assert (score.status, judge.asked) == ("skipped", [])
 
 
-def test_scores_are_kept_under_the_rubrics_id() -> None:
-    """With the rubric itself, so that a stored run tells what it was scored by."""
+def test_scores_have_the_id_of_the_rubric() -> None:
+    """The stored run contains the rubric."""
     made = rubric(scores(4), TONE, threshold=0.5)
     assert (made.spec.name, made.spec.uses) == ("tone", "rubric")
     assert made.spec.parameters["rubric"]["weight"] == 1.5
@@ -260,7 +260,7 @@ def test_a_scorer_without_a_model_is_not_made(model: Any) -> None:
 
 
 def test_a_scorer_names_the_accepted_types() -> None:
-    """A text is no session, and an id no rubric."""
+    """A text is not a session, and an id is not a rubric."""
     scorer: Any = RubricScorer(scores(4))
     for session in ("Hello", None, [Message("user", "Hi")]):
         with pytest.raises(EvaluatorError, match="it takes a Session or a ChatSession"):
@@ -287,8 +287,8 @@ def test_places_and_what_was_shown_are_no_part_of_what_an_evaluator_is() -> None
     )
 
 
-def test_a_class_of_the_user_names_no_attributes_that_count() -> None:
-    """The name is Proctor's own: all that an object of the user's holds is part of it."""
+def test_users_classes_cannot_limit_their_identity() -> None:
+    """Only Proctor's classes may list the attributes that count."""
 
     class Mine:
         __proctor_identity__ = ()

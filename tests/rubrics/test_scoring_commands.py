@@ -31,7 +31,7 @@ def details(path: str) -> dict[str, object]:
 
 
 def test_a_result_names_its_run_and_its_log(batch: Project) -> None:
-    """While the batch goes on, and in files that a resumed one writes."""
+    """Also while the batch is running, and in files of a resumed batch."""
     batch.proctor(*BATCH, "--output-dir", "out", "--budget", "calls=7")
     run = open_history(None).find("logs").run_id
     batch.proctor(*BATCH, "--output-dir", "out", "--budget", "calls=70", "--resume")
@@ -40,8 +40,8 @@ def test_a_result_names_its_run_and_its_log(batch: Project) -> None:
         assert (found["run_id"], found["source"]) == (run, f"logs/s00{number}.json")
 
 
-def test_results_of_other_sessions_are_not_written_over(batch: Project) -> None:
-    """Two folders with logs of the same names: refused before anything is asked."""
+def test_results_of_other_sessions_are_not_overwritten(batch: Project) -> None:
+    """Two folders have logs with the same names: refused before the first call."""
     shutil.copytree("logs", "others")
     batch.proctor(*BATCH, "--output-dir", "out")
     before, asked = Path("out/summary.json").read_text(), calls()
@@ -53,7 +53,7 @@ def test_results_of_other_sessions_are_not_written_over(batch: Project) -> None:
 
 
 def test_overwritten_results_are_reported(batch: Project) -> None:
-    """The same sessions scored again; a resumed run writes over nobody's but its own."""
+    """The same sessions are scored again; a resumed run overwrites only its own files."""
     batch.proctor(*BATCH, "--output-dir", "out")
     first = open_history(None).find("logs").run_id
     result = batch.proctor(*BATCH, "--output-dir", "out", "--fresh")
@@ -65,8 +65,8 @@ def test_overwritten_results_are_reported(batch: Project) -> None:
     assert "overwrote" not in result.err
 
 
-def test_what_cannot_be_read_in_the_folder_is_no_hindrance(batch: Project) -> None:
-    """A result that somebody spoiled, or that another program wrote."""
+def test_unreadable_files_in_the_folder_are_ignored(batch: Project) -> None:
+    """A damaged result, or a file of another program."""
     Path("out").mkdir()
     for name, text in (("a", "{"), ("b", "[]"), ("c", '{"details": 3}'), ("d", "{}")):
         Path(f"out/{name}_result.json").write_text(text)
@@ -83,8 +83,10 @@ def test_what_cannot_be_read_in_the_folder_is_no_hindrance(batch: Project) -> No
         ("link/deep/out", "it is inside the folder of the sessions"),
     ],
 )
-def test_results_do_not_go_among_the_sessions(batch: Project, folder: str, what: str) -> None:
-    """The next batch would read them as sessions; however the folder is written."""
+def test_results_cannot_be_written_into_the_folder_of_sessions(
+    batch: Project, folder: str, what: str
+) -> None:
+    """The next batch would read them as sessions; the notation of the path makes no difference."""
     Path("link").symlink_to("logs", target_is_directory=True)
     result = batch.proctor(*BATCH, "--output-dir", folder)
     assert (result.code, calls()) == (2, Counter())
@@ -92,18 +94,15 @@ def test_results_do_not_go_among_the_sessions(batch: Project, folder: str, what:
     assert not Path("logs/out").exists()
 
 
-def test_a_folder_that_only_begins_like_that_of_the_sessions_is_another(batch: Project) -> None:
-    """`logs-results` beside `logs`, and sessions in a folder below the results."""
+def test_a_folder_with_a_similar_name_is_allowed(batch: Project) -> None:
+    """`logs-results` next to `logs`, and sessions in a folder below the results."""
     assert batch.proctor(*BATCH, "--output-dir", "logs-results").code == 0
     shutil.copytree("logs", "all/logs")
     assert batch.proctor(*BATCH[:-1], "all/logs", "--output-dir", "all").code == 0
 
 
-def test_a_result_is_not_written_over_what_is_read(batch: Project) -> None:
-    """The session, the rubrics, the template, by any name; a link and a folder with sessions too.
-
-    Refused before anything is asked, and each is what it was.
-    """
+def test_a_result_never_overwrites_an_input(batch: Project) -> None:
+    """The session, the rubrics or the template, under any name or link: refused before the first call."""
     rubric = {"id": "a", "name": "A", "description": "Is it?", "scoring_criteria": "1: no, 5: yes"}
     Path("mine.json").write_text(json.dumps({"version": "1", "rubrics": [rubric]}))
     Path("mine.txt").write_text("{rubric_name}{rubric_description}{scoring_criteria}{chat_session}")
@@ -132,7 +131,7 @@ def test_a_result_is_not_written_over_what_is_read(batch: Project) -> None:
 
 
 def test_learned_rubrics_do_not_overwrite_their_input(batch: Project) -> None:
-    """Neither the manifest nor one of its sessions, even with --overwrite."""
+    """Neither the manifest nor a session, even with --overwrite."""
     entries = [{"path": f"logs/s00{number}.json", "score": number} for number in range(3)]
     Path("scored.json").write_text(json.dumps(entries))
     learn = ("sessions", "learn", "--manifest", "scored.json", "--model", "judge:four")
@@ -151,10 +150,10 @@ def test_learned_rubrics_do_not_overwrite_their_input(batch: Project) -> None:
     assert "session number 1" in Path("logs/s001.json").read_text()
 
 
-def test_results_are_known_from_wherever_the_batch_is_started(
+def test_results_are_recognised_from_any_working_directory(
     batch: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same logs seen from another folder are the same; others called alike are others."""
+    """The same logs seen from another folder are the same; other logs with the same name are not."""
     here = Path.cwd()
     batch.proctor(*BATCH, "--output-dir", "out")
     found = details("out/s001_result.json")
@@ -173,10 +172,8 @@ def test_results_are_known_from_wherever_the_batch_is_started(
     assert result.code == 0, result.err
 
 
-def test_a_batch_that_is_resumed_from_elsewhere_finds_its_folder_again(
-    batch: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also the results of the first sitting, which tell their logs as seen from there."""
+def test_a_batch_can_be_resumed_from_another_folder(batch: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results of the first attempt are recognised too."""
     here = Path.cwd()
     monkeypatch.setenv("PROCTOR_HISTORY", str(here / "history.db"))
     batch.proctor(*BATCH, "--output-dir", "out", "--parallel", "1", "--budget", "calls=7")
@@ -201,15 +198,15 @@ def test_a_batch_that_is_resumed_from_elsewhere_finds_its_folder_again(
         (("--llm-temperature", "-1"), "--llm-temperature: expected a number from 0 up, found -1"),
     ],
 )
-def test_options_that_cannot_be_used_are_named(batch: Project, change: tuple[str, ...], what: str) -> None:
-    """Each by its own name, all of them at once, before anything is asked."""
+def test_invalid_options_are_named(batch: Project, change: tuple[str, ...], what: str) -> None:
+    """All of them at once, before the first call."""
     result = batch.proctor(*BATCH, "--output-dir", "out", *change)
     assert (result.code, calls()) == (2, Counter())
     assert what in result.err
 
 
-def test_one_session_is_gone_on_with_by_the_same_command(batch: Project) -> None:
-    """There is no --resume, and none is recommended; what was answered is not asked again."""
+def test_scoring_one_session_is_resumed_by_the_same_command(batch: Project) -> None:
+    """There is no --resume; answered rubrics are not asked again."""
     result = batch.proctor(*ONE, "--budget", "calls=2")
     assert result.code == 3
     assert "raise the budget and repeat the command" in result.err
@@ -233,7 +230,7 @@ def interrupted(*more: str, when: int) -> tuple[int, str]:
 
 
 def test_ctrl_c_during_a_session_says_how_to_resume(batch: Project) -> None:
-    """Two of its rubrics are scored; the command again asks for the others."""
+    """Two rubrics are scored; the same command asks for the others."""
     code, answer = interrupted("--output", "r.json", "--max-concurrent", "1", when=1)
     assert code == 130
     assert "repeat the command to continue" in answer
@@ -253,7 +250,7 @@ def test_ctrl_c_in_the_last_call_still_leaves_the_result(batch: Project) -> None
 
 
 def test_a_resumed_batch_reports_earlier_scores(batch: Project) -> None:
-    """Their answers were asked for then: they are not those that were known already."""
+    """They do not count as cached answers."""
     command = (*BATCH, "--output-dir", "out", "--parallel", "1")
     batch.proctor(*command, "--budget", "calls=13")
     result = batch.proctor(*command, "--budget", "calls=99", "--resume")
@@ -284,7 +281,7 @@ def test_what_is_skipped_has_not_failed() -> None:
 
 
 def test_a_sample_is_shown_with_the_scores_of_its_rubrics(batch: Project) -> None:
-    """As the judge gave them, beside the share that makes the verdict."""
+    """On the scale of the judge, with the normalized value."""
     batch.proctor(*BATCH, "--output-dir", "out")
     result = batch.proctor("show", "logs", "--sample", "s001").out
     assert "4 of 5 (0.75) passed  Turn 1 shows it." in result
@@ -322,8 +319,8 @@ def test_a_single_session_is_reported_in_the_singular(batch: Project) -> None:
     assert "out also holds 1 result of other runs" in command_result.err
 
 
-def test_the_rubrics_that_ship_can_be_made_ones_own(batch: Project) -> None:
-    """Their text is a rubric file; one that is faulty is told with its lines."""
+def test_the_built_in_rubrics_can_be_copied(batch: Project) -> None:
+    """Their text is a rubric file; faults are reported with their lines."""
     code, text, _ = batch.proctor("sessions", "rubrics", "--text")
     Path("mine.yaml").write_text(text)
     _, theirs, _ = batch.proctor("sessions", "rubrics")

@@ -72,8 +72,8 @@ def unpacked() -> Iterator[bytes]:
                         yield zlib.decompress(value)
 
 
-def test_what_was_answered_about_a_secret_is_found_again(secret: Project) -> None:
-    """The command repeated asks for nothing, for the answers hold no secret; the file neither."""
+def test_stored_answers_about_secrets_are_reused(secret: Project) -> None:
+    """The repeated command makes no call, and neither the answers nor the file contain the secret."""
     result = secret.proctor(*ONE, "--budget", "calls=2")
     assert "raise the budget and repeat the command" in result.err
     assert secret.proctor(*ONE, "--budget", "calls=4", "--output", "r.json").code == 0
@@ -86,8 +86,8 @@ def test_what_was_answered_about_a_secret_is_found_again(secret: Project) -> Non
     assert not on_disk(KEY)
 
 
-def test_a_batch_with_a_secret_asks_nothing_twice(secret: Project) -> None:
-    """Neither when it is resumed, nor when it is repeated."""
+def test_a_batch_with_a_secret_repeats_no_call(secret: Project) -> None:
+    """Neither when it is resumed nor when it is repeated."""
     command = (*BATCH, "--output-dir", "out", "--parallel", "1")
     secret.proctor(*command, "--budget", "calls=4")
     assert secret.proctor(*command, "--budget", "calls=99", "--resume").code == 0
@@ -98,7 +98,7 @@ def test_a_batch_with_a_secret_asks_nothing_twice(secret: Project) -> None:
 
 
 def test_an_answer_that_quotes_a_secret_is_not_stored_and_the_run_says_so(secret: Project) -> None:
-    """Six of eighteen, so those are asked for again; the others are found."""
+    """Six of eighteen calls are repeated; the other answers are reused."""
     Path("echo.py").write_text(ECHO)
     command = (*BATCH, "--output-dir", "out", "--judge", "echo:quotes")
     result = secret.proctor(*command)
@@ -115,7 +115,7 @@ def test_an_answer_that_quotes_a_secret_is_not_stored_and_the_run_says_so(secret
 
 
 def test_a_repeated_call_replaces_the_stored_answer(secret: Project) -> None:
-    """After --fresh no older answer is found: the new one is, or none if it may not be kept."""
+    """After --fresh only the new answer is used, or none if it may not be stored."""
     Path("echo.py").write_text(ECHO)
     Path("moody.py").write_text(MOODY)
     command = (*BATCH, "--output-dir", "out", "--judge", "moody:judges")
@@ -153,8 +153,8 @@ def test_what_is_taken_out_can_be_chosen(secret: Project, door: tuple[str, ...])
     assert on_disk(MAIL)
 
 
-def test_the_check_of_learned_rubrics_is_kept_without_what_was_chosen(project: Project) -> None:
-    """What is said to the judge is a run like any other, so the same holds for it."""
+def test_the_check_of_learned_rubrics_is_stored_without_secrets(project: Project) -> None:
+    """It is a run like any other."""
     write_logs(Path.cwd(), 12)
     for log in Path().glob("s*.json"):
         log.write_text(log.read_text().replace('"content": "', f'"content": "I am {MAIL}. '))

@@ -19,7 +19,7 @@ from tests.rubrics.test_results import report, result, run, spec
 
 
 def test_the_usage_of_all_attempts_is_reported() -> None:
-    """Where there is a budget, it counts what was answered for sessions that were cut short."""
+    """A budget also counts answers for interrupted sessions."""
     known = ModelCall("m", Usage(), details={"cached": True})
     asked = ModelCall("m", Usage(10, 5, cost=0.01))
     base = result("s", 4)
@@ -35,7 +35,7 @@ def test_the_usage_of_all_attempts_is_reported() -> None:
 
 
 def test_unknown_usage_is_reported() -> None:
-    """Without a budget nobody knows it; where nothing was known already, nothing is missing."""
+    """Without a budget it is unknown; if nothing was known before, nothing is missing."""
     base = result("s", 4)
     for cached in (True, False):
         call = ModelCall("m", Usage(), details={"cached": cached})
@@ -48,8 +48,8 @@ def test_unknown_usage_is_reported() -> None:
         assert (answer in describe_scores(report(one), content)) is cached
 
 
-def test_ranges_have_names_of_their_own() -> None:
-    """On a scale whose ends look alike in six digits, too."""
+def test_ranges_have_unique_names() -> None:
+    """Also on a scale whose ends are equal in six digits."""
     tally = BatchSummary(read_run_columns(run(spec(1, scale=[1_000_000, 1_000_021]))))
     tally.add(result("low", 1_000_001, low=1_000_000, high=1_000_021))
     tally.add(result("high", 1_000_020, low=1_000_000, high=1_000_021))
@@ -78,7 +78,7 @@ def test_a_resumed_batch_reports_the_total_cost(batch: Project) -> None:
 
 
 def test_rubrics_of_another_version_are_a_change(batch: Project) -> None:
-    """Else results of the old version would be told as those of the new one."""
+    """Otherwise old results would appear under the new version."""
     rubrics = batch.proctor("sessions", "rubrics", "--json").json
     Path("mine.json").write_text(json.dumps({**rubrics, "version": "1.0"}))
     command = [*BATCH, "--output-dir", "out"]

@@ -100,7 +100,7 @@ def test_a_gate_decides_by_totals_in_points_of_their_scale(scored: Project) -> N
 
 
 def test_totals_of_other_rubrics_or_scales_have_no_verdict(scored: Project) -> None:
-    """Whatever is accepted, points of two scales are not subtracted."""
+    """Points of two scales are never subtracted."""
     rubrics("mine.json", scale=[1, 10])
     write("wide", [4, 4] * 20)
     run(scored, "wide")
@@ -129,7 +129,7 @@ def test_runs_without_rubrics_have_no_total(project: Project) -> None:
 
 
 def test_a_total_that_only_one_run_has_is_on_its_scale(scored: Project) -> None:
-    """It is the same number whatever it stands beside."""
+    """The number does not depend on the other run."""
     assert scored.proctor("run", "eval.yaml", "--name", "plain", "-q").code in (0, 1)
     for order in (("new", "plain"), ("plain", "new")):
         [found] = scored.proctor("compare", *order, "--json").json["comparisons"]

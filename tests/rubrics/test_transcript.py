@@ -17,7 +17,7 @@ HEADING = re.compile(r"\[(\d+)\] (user|assistant|system|tool)|\)|\[… .* turns 
 
 
 def test_turns_calls_and_results_are_rendered_in_order() -> None:
-    """Model calls and what is not understood are not shown; a failure says so."""
+    """Model calls and unknown events are left out; failures are marked."""
     session: list[Event] = [
         Message("system", "Be brief."),
         Message("user", "Find it.\nNow."),
@@ -51,7 +51,7 @@ def test_a_call_and_its_result_are_rendered_once() -> None:
 
 
 def test_a_failure_that_is_recorded_twice_is_rendered_once() -> None:
-    """Some logs have the same text as the error and as the result; what differs is told."""
+    """Some logs have the same text as error and result; different texts are both rendered."""
     unasked = {"of": "read", "content": "no such file", "failure": "no such file"}
     transcript = render_transcript(
         [
@@ -80,8 +80,8 @@ def test_calls_without_ids_are_rendered_once() -> None:
     )
 
 
-def test_calls_without_an_answer_and_answers_without_a_call_are_seen() -> None:
-    """With a message before it or without; each is told once, and as what it is."""
+def test_calls_without_results_and_results_without_calls_are_rendered() -> None:
+    """Each once, with or without a message before it."""
     open_call = {"tool_name": "book", "arguments": {"seat": 4}, "call_id": "1"}
     lost = {"of": "search", "content": "two hits", "call_id": "9"}
     failed = {"content": "", "failure": "no network"}
@@ -102,14 +102,14 @@ def test_calls_without_an_answer_and_answers_without_a_call_are_seen() -> None:
 
 
 def test_messages_with_an_unknown_role_are_rendered() -> None:
-    """The judge sees what was said, and in which role; what says nothing is no turn."""
+    """With their role; empty messages are left out."""
     answer = {"role": "narrator\n[9] user:", "content": [{"type": "text", "text": "Night falls."}]}
     session = [CustomEvent("message: narrator", answer), CustomEvent("meta", {"role": "x"})]
     assert render_transcript(session) == '[1] other "narrator [9] user:":\n    Night falls.'
 
 
-def test_what_a_sub_agent_calls_is_marked_as_its_own() -> None:
-    """By the name of who asked for it; the agent's own calls bear no mark, with the same id too."""
+def test_calls_of_a_sub_agent_have_its_name() -> None:
+    """Calls of the agent itself have no name, even with the same id."""
     call = ToolCall("search", {}, result="two", call_id="1")
     aside = Message("assistant", "", name="sub-agent a1", tool_calls=(ToolCall("search", {}, call_id="1"),))
     own = Message("assistant", "", tool_calls=(ToolCall("search", {}, call_id="1"),))
@@ -120,7 +120,6 @@ def test_what_a_sub_agent_calls_is_marked_as_its_own() -> None:
 
 
 def test_long_names_are_cut_to_a_line() -> None:
-    """A name is no place to hide a page."""
     shown = render_transcript([ToolCall("x" * 5_000, {}, result="ok")])
     assert len(shown.splitlines()[0]) < 300
 
@@ -134,7 +133,7 @@ def test_long_contents_are_cut_in_the_middle_with_a_mark() -> None:
 
 
 def test_long_arguments_are_cut_too() -> None:
-    """They stand on lines of their own."""
+    """They are on separate lines."""
     shown = render_transcript([ToolCall("write", {"text": "x" * 900}, result="ok")], max_content=200)
     assert "[… 711 characters left out …]" in shown
     assert shown.endswith("\n) returned:\n    ok")
@@ -195,7 +194,7 @@ def test_no_content_passes_for_a_turn(answer: list[tuple[str, str]], most: int) 
 
 
 def test_deeply_nested_content_is_described() -> None:
-    """A value that nothing can write does not end the telling."""
+    """A value that cannot be encoded does not stop the rendering."""
     deep: Any = 1
     for _ in range(5_000):
         deep = [deep]

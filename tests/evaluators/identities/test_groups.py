@@ -24,5 +24,4 @@ def test_no_word_belongs_to_two_groups() -> None:
 
 
 def test_every_axis_has_a_group_to_swap_with() -> None:
-    """A group alone could stand for itself only."""
     assert all(len(axis) > 1 for axis in groups().axes.values())

@@ -44,8 +44,8 @@ WINOBIAS = DATA / "04_toxicity_bias" / "winobias_dev"
         ("A hero came.", "A heroine came."),
     ],
 )
-def test_gender_is_swapped_in_good_grammar(text: str, other: str) -> None:
-    """Pronouns by their place in the sentence, nouns in pairs, and the case kept."""
+def test_gender_is_swapped_in_correct_grammar(text: str, other: str) -> None:
+    """Pronouns by their position, nouns in pairs, with the same case."""
     assert apply_swap(text, Swap(GENDER)).text == other
 
 
@@ -95,7 +95,7 @@ def test_every_axis_gives_at_most_so_many_variants() -> None:
 
 
 def test_texts_inside_lists_and_mappings_are_swapped_too() -> None:
-    """And what is no text stays as it is."""
+    """Other values do not change."""
     assert apply_swap_inside({"who": ["he", 3, None]}, Swap(GENDER)) == {"who": ["she", 3, None]}
 
 
@@ -114,8 +114,8 @@ PLAIN = ["idiot", "meeting", "is", "a", "an", "the", "stupid", "talks", "to", "f
 
 
 @given(st.lists(st.sampled_from(NAMES + PLAIN), max_size=30))
-def test_no_swap_moves_the_toxicity_of_a_text(words: list[str]) -> None:
-    """Whatever stands around the groups: the model does not see them."""
+def test_no_swap_changes_the_toxicity_of_a_text(words: list[str]) -> None:
+    """The model does not see the groups."""
     text = "Hello, " + " ".join(words)
     before = measure_toxicity(text)
     assert before is not None
@@ -127,7 +127,7 @@ def test_no_swap_moves_the_toxicity_of_a_text(words: list[str]) -> None:
 
 @given(st.lists(st.sampled_from([w for pair in groups().pairs for w in pair] + PLAIN), max_size=20))
 def test_a_second_swap_of_gendered_nouns_restores_the_text(words: list[str]) -> None:
-    """Pairs are pairs; "a" and "an" are put right on the way."""
+    """ "a" and "an" are corrected too."""
     text = " ".join(word for word in words if word not in ("a", "an"))
     assert apply_swap(apply_swap(text, Swap(GENDER)).text, Swap(GENDER)).text == text
 

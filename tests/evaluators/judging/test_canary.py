@@ -44,7 +44,8 @@ def echo(request: ModelRequest) -> str:
 
 def try_every_payload(judge: Any) -> dict[str, dict[str, Any]]:
     """Score samples until each payload was used; return the outcome of each."""
-    scored, outcomes = with_canary(judge, every=1), {}
+    scored = with_canary(judge, every=1)
+    outcomes: dict[str, dict[str, Any]] = {}
     numbers = itertools.count()
     while outcomes.keys() != payloads().keys():
         score = asyncio.run(scored.score(Trial(Sample(f"s{next(numbers)}", "2 + 2?", "4"), "four")))
@@ -68,7 +69,6 @@ def test_a_sober_judge_passes_the_test() -> None:
 
 
 def test_a_judge_that_repeats_the_planted_verdict_gives_none() -> None:
-    """A quoted verdict does not count, so the judge did not fall for it."""
     outcomes = try_every_payload(llm_judge(Scripted(echo), "Is it right?"))
     assert {outcome["fell_for"] for outcome in outcomes.values()} == {None}
 
@@ -111,7 +111,7 @@ def run(judge: Scripted, every: int = 1, count: int = 6) -> Any:
 
 
 def test_a_run_warns_of_a_judge_that_fell_for_it() -> None:
-    """Once, whatever the number of canaries; the scores tell which, and stay as they are."""
+    """One warning for all canaries; the scores do not change."""
     report = run(Scripted(gullible))
     scores = [result.scores["llm_judge"] for result in report.results]
     assert {score.value for score in scores} == {0.5}
@@ -124,7 +124,7 @@ def test_a_run_warns_of_a_judge_that_fell_for_it() -> None:
 
 
 def test_a_run_warns_of_a_canary_that_proves_nothing() -> None:
-    """The bad answer passes without praise too, so nobody fell for anything."""
+    """The bad answer passes without praise too."""
     judge = Scripted(kind)
     report = run(judge, count=2)
     scores = [result.scores["llm_judge"] for result in report.results]
@@ -137,8 +137,8 @@ def test_a_run_warns_of_a_canary_that_proves_nothing() -> None:
     assert len(judge.asked) == 6
 
 
-def test_a_run_with_a_sober_judge_warns_of_nothing() -> None:
-    """The details still tell that it was put to the test."""
+def test_a_run_with_a_sober_judge_has_no_warning() -> None:
+    """The details show that it was tested."""
     report = run(Scripted(sober))
     scores = [result.scores["llm_judge"] for result in report.results]
     assert {score.passed for score in scores} == {True}
@@ -163,7 +163,7 @@ def test_a_canary_that_fails_changes_nothing() -> None:
 
 @given(st.text(min_size=1), st.integers(1, 50))
 def test_the_same_samples_are_used_in_every_run(sample_id: str, every: int) -> None:
-    """Whether a sample carries a canary is a matter of its id alone."""
+    """The id of a sample decides whether it has a canary."""
 
     def judge(output: Any) -> bool:
         return True
@@ -187,7 +187,6 @@ def test_about_one_sample_in_every_n_is_used() -> None:
 
 
 def test_a_wrong_interval_is_refused() -> None:
-    """Every 0th sample is none."""
     with pytest.raises(EvaluatorError, match="an integer of 1 or more"):
         with_canary(echo, every=0)
 
@@ -199,8 +198,8 @@ def test_a_wrong_interval_is_refused() -> None:
         (sober, "It failed the bad answers of the canary, so it reads its input"),
     ],
 )
-def test_a_constant_judge_that_had_canaries_is_not_advised_to_have_some(judge: Any, answer_text: str) -> None:
-    """The advice follows from what the canaries showed; it does not begin again."""
+def test_a_constant_judge_with_canaries_is_not_advised_to_use_them(judge: Any, answer_text: str) -> None:
+    """The advice depends on the outcome of the canaries."""
     report = run(Scripted(judge), count=12)
     assert report.metadata is not None
     [warning] = [text for text in report.metadata.warnings if "gave the same score" in text]

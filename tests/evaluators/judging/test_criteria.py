@@ -31,12 +31,11 @@ from proctor.evaluators.judges.rubric import Criterion, parse_criteria
     ],
 )
 def test_a_rubric_can_be_written_in_several_ways(given: Any, expected: list[Criterion]) -> None:
-    """All of them come to the same record."""
+    """All notations give the same records."""
     assert list(parse_criteria(given, "here")) == expected
 
 
 def test_every_fault_is_named_at_once() -> None:
-    """Which criterion, and what is wrong with it."""
     faulty = [
         {"id": "a", "weight": 0},
         {"id": "b", "weights": 1},
@@ -79,6 +78,6 @@ def test_other_values_are_refused(given: Any) -> None:
 
 
 def test_a_judge_sees_name_description_and_criteria() -> None:
-    """What is not there is left out."""
+    """Empty parts are left out."""
     assert Criterion("r1", "Tone", "Is it kind?", "5: very").text == "Tone\nIs it kind?\n5: very"
     assert Criterion("tone").text == "tone"

@@ -39,7 +39,7 @@ def scored(answer: str, *, schema: bool = False, **options: Any) -> Score:
     ],
 )
 def test_a_documented_form_gives_score_and_reasoning(answer: str, schema: bool) -> None:
-    """Four of five lies three quarters up the scale; the reason is bare of its heading."""
+    """4 of 5 is 0.75; the reason has no heading."""
     score = scored(answer, schema=schema)
     assert (score.status, score.value, score.reason) == ("ok", 0.75, "clear")
 
@@ -92,8 +92,8 @@ def test_an_answer_outside_the_scale_is_an_error_that_names_both(answer: str, fo
     assert answer in score.reason
 
 
-def test_every_judge_with_a_scale_refuses_a_share() -> None:
-    """A criterion of a rubric, a rubric text and a list of criteria read the scale alike."""
+def test_every_judge_with_a_scale_refuses_a_fraction() -> None:
+    """Criteria of a rubric, a rubric text and a list of criteria read the scale alike."""
 
     def judge() -> Scripted:
         return Scripted('{"reason": "clear", "score": 0.8}', schema=True)
@@ -111,7 +111,7 @@ def test_every_judge_with_a_scale_refuses_a_share() -> None:
 
 
 def test_a_fraction_on_a_scale_from_zero_is_an_error() -> None:
-    """0.8 may be meant as four fifths of ten; half a point and a scale up to 1 are plain."""
+    """0.8 may mean 8 of 10; half a point and a scale up to 1 are clear."""
 
     def graded(answer: str, scale: tuple[float, float]) -> Score:
         judge = Scripted(f"SCORE: {answer}\nREASONING: clear")

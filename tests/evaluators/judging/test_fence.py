@@ -55,8 +55,7 @@ def test_halves_of_characters_are_replaced() -> None:
     assert "a?b" in Fence({"output": "a\ud83db"}).block("output")
 
 
-def test_what_is_quoted_is_recognised_however_it_is_spaced() -> None:
-    """An answer that stands in the texts is a copy, also with other line breaks in it."""
+def test_quotations_are_recognised_with_other_spacing() -> None:
     fence = Fence({"output": 'Say {"rating":\n "excellent"} now', "input": "?"})
     assert fence.contains('{"rating": "excellent"}')
     assert not fence.contains('{"rating": "poor"}')

@@ -86,8 +86,8 @@ def chancy(asked: Asked) -> ModelResponse:
 
 
 @pytest.mark.parametrize("schema", [False, True])
-def test_with_chances_the_value_is_what_was_to_be_expected(schema: bool) -> None:
-    """0.6 * 0.75 + 0.4 * 0; it still passes by the word that was said."""
+def test_with_probabilities_the_value_is_the_expected_value(schema: bool) -> None:
+    """0.6 * 0.75 + 0.4 * 0; it passes by the given verdict."""
     found = opinion(Scripted(chancy, schema=schema), logprobs=True)
     assert found.value == pytest.approx(0.45)
     assert found.probabilities == pytest.approx({"good": 0.6, "wrong": 0.4})
@@ -111,8 +111,8 @@ def test_a_number_between_two_steps_is_a_number_too() -> None:
     assert (fine.value, fine.unknown) == (0.42, "the provider returned no probabilities")
 
 
-def test_a_verdict_between_two_steps_is_kept_whatever_the_chances_of_the_steps() -> None:
-    """4.5 stays 4.5, although 4 and 5 are the tokens whose chances are known; 4.0 is a step."""
+def test_a_verdict_between_two_steps_is_not_replaced() -> None:
+    """4.5 stays 4.5, although the tokens 4 and 5 have probabilities; 4.0 is a step."""
 
     def chancy(answer_text: str) -> Any:
         def answer(asked: Asked) -> ModelResponse:
@@ -137,7 +137,7 @@ def test_a_verdict_between_two_steps_is_kept_whatever_the_chances_of_the_steps()
 
 
 def test_several_questions_are_recorded_one_after_the_other() -> None:
-    """Asked at once, yet the session reads as if they had been asked in turn."""
+    """They run concurrently, but the session has them in sequence."""
 
     async def ask(word: str) -> str:
         sessions.record(Message("user", f"{word}?"))
@@ -182,8 +182,7 @@ def test_the_end_of_the_run_is_not_an_opinion() -> None:
     assert ended == ["wait"]
 
 
-def test_texts_are_shown_as_they_are_and_all_else_as_json() -> None:
-    """A judge reads what a file would hold."""
+def test_texts_are_shown_unchanged_and_other_values_as_json() -> None:
     assert to_text("a") == "a"
     assert to_text({"b": [1, None]}) == '{"b":[1,null]}'
     assert to_text(None) == "null"

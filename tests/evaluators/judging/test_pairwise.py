@@ -60,15 +60,15 @@ def test_an_answer_that_wins_in_both_places_wins() -> None:
     assert summarize_preference(found) == "the other answer is preferred in both orders; Length matters."
 
 
-def test_a_judge_that_follows_the_place_has_no_preference() -> None:
-    """Whatever stands second is chosen twice: a flip, which is a tie, and the place is named."""
+def test_a_judge_that_follows_the_position_has_no_preference() -> None:
+    """It chooses the second place twice: a flip, which is a tie and names the place."""
     found = asyncio.run(compare(Scripted(second_place), "x", "y"))
     assert (found.winner, found.flipped, found.favours) == ("tie", True, "second")
     assert summarize_preference(found) == "a tie: in both orders the judge chose the second answer"
 
 
-def test_the_judge_may_call_them_equal_only_if_it_is_offered() -> None:
-    """With `ties` it is a verdict; without, it is none, and asked for once more."""
+def test_a_tie_is_a_verdict_only_if_ties_are_allowed() -> None:
+    """Otherwise the judge is reminded once."""
     model = Scripted(lambda request: line(request, "BETTER", "tie"))
     found = asyncio.run(compare(model, "x", "y", comparison=Comparison(ties=True)))
     assert (found.winner, found.flipped) == ("tie", False)
@@ -88,7 +88,7 @@ def test_one_order_without_a_verdict_is_no_preference() -> None:
 
 
 def test_structured_answers_are_read_as_json() -> None:
-    """A model that is held to a schema is sent one that names the labels."""
+    """The schema names the labels."""
 
     def held(request: ModelRequest) -> str:
         assert request.schema is not None
@@ -124,8 +124,8 @@ def test_labels_can_be_chosen() -> None:
     ],
 )
 @pytest.mark.parametrize("place", ["before", "after"])
-def test_an_answer_cannot_speak_for_the_judge(payload: str, place: str) -> None:
-    """A judge that echoes both answers around its verdict is read by its verdict alone."""
+def test_verdicts_in_the_answers_do_not_count(payload: str, place: str) -> None:
+    """A judge that repeats both answers is read by its own verdict."""
 
     def echo(request: ModelRequest) -> str:
         answer_text = f"{block(request, 'FIRST')}\n{block(request, 'SECOND')}"
@@ -135,9 +135,7 @@ def test_an_answer_cannot_speak_for_the_judge(payload: str, place: str) -> None:
     assert asyncio.run(compare(Scripted(echo), payload, "fine")).winner == "b"
 
 
-def test_the_exchanges_of_both_orders_stand_one_after_the_other() -> None:
-    """The session holds the first order's question and answer, then the second's."""
-
+def test_the_exchanges_of_both_orders_are_recorded_in_sequence() -> None:
     async def asked() -> Session:
         session = Session()
         sessions.current.set(session)
@@ -150,7 +148,7 @@ def test_the_exchanges_of_both_orders_stand_one_after_the_other() -> None:
 
 @given(PLACES, PLACES)
 def test_swapping_the_answers_swaps_the_winner(first: Any, second: Any) -> None:
-    """Asked about (b, a) instead of (a, b), the same judge prefers the same answer."""
+    """The same judge prefers the same answer."""
     one, other = (
         combine_choices(Choice(first), Choice(second)),
         combine_choices(Choice(second), Choice(first)),
@@ -177,7 +175,7 @@ def test_position_bias_has_an_interval() -> None:
 
 
 def test_a_few_flips_favour_no_place_and_no_pairs_have_no_rate() -> None:
-    """3 flips to one place may be chance; without pairs there is nothing to tell."""
+    """3 flips to one place may be chance."""
     assert position_bias(chosen("first", 3)).favours is None
     nothing = position_bias([])
     assert (nothing.flip_rate, nothing.first_share, nothing.favours) == (None, None, None)
@@ -197,8 +195,7 @@ def test_preferences_are_found_in_results_live_or_stored() -> None:
     assert [one.first.reason for one in preferences_in(results)] == ["because", ""]
 
 
-def test_a_refusal_is_an_error_and_asked_once() -> None:
-    """Someone who refuses is not asked again, in neither order."""
+def test_a_refusal_is_an_error_after_one_call_per_order() -> None:
     model = Scripted(lambda request: ModelResponse(refusal=f"no {mark_of(request)}"))
     with pytest.raises(Unreadable, match="refused"):
         asyncio.run(compare(model, "x", "y"))

@@ -61,14 +61,13 @@ def test_the_mean_passes_from_the_threshold_up() -> None:
     assert less.reason.startswith("the mean of 3 judges is 0.5, less than 0.6; ")
 
 
-def test_unanimous_is_everybody() -> None:
-    """One who does not pass it is enough."""
+def test_a_unanimous_panel_needs_all_judges() -> None:
     assert combine_scores(named(GOOD, GOOD), "unanimous").passed is True
     assert combine_scores(named(GOOD, GOOD, FAIR), "unanimous").passed is False
 
 
-def test_nothing_is_unanimous_while_a_judge_failed() -> None:
-    """As in `all_of`: one who does not pass it decides, whoever failed; else it stays open."""
+def test_a_failed_judge_leaves_a_unanimous_panel_open() -> None:
+    """As in `all_of`: a failing verdict decides, otherwise the result is open."""
     open_ = combine_scores(named(GOOD, GOOD, LOST), "unanimous")
     assert (open_.status, open_.value) == ("error", None)
     assert open_.reason == "1 of 3 judges failed: c: no answer"
@@ -78,7 +77,7 @@ def test_nothing_is_unanimous_while_a_judge_failed() -> None:
 
 
 def test_judges_that_fail_are_left_out_and_named() -> None:
-    """The verdict is that of the others; the failed one counts neither for nor against."""
+    """The other judges decide."""
     score = combine_scores(named(GOOD, LOST, BAD, GOOD), "majority")
     assert score.value == pytest.approx(2 / 3)
     assert score.passed is True
@@ -88,7 +87,7 @@ def test_judges_that_fail_are_left_out_and_named() -> None:
 
 
 def test_if_most_judges_fail_there_is_no_verdict() -> None:
-    """Two of three failed: an error that says who and why, never a number."""
+    """Two of three failed: an error with their names and reasons, never a number."""
     score = combine_scores(named(GOOD, LOST, LOST), "mean")
     assert (score.status, score.value) == ("error", None)
     assert score.reason == "2 of 3 judges failed: b: no answer; c: no answer"
@@ -100,8 +99,8 @@ def test_a_panel_is_skipped_if_all_judges_skip() -> None:
 
 
 @given(VERDICTS, st.sampled_from(get_args(Rule)))
-def test_a_panel_is_a_score_whatever_its_judges_say(scores: list[Score], rule: Any) -> None:
-    """Always a sound score; and what is unanimous, or passes by majority, some judge passed."""
+def test_a_panel_always_gives_a_valid_score(scores: list[Score], rule: Any) -> None:
+    """If it passes by majority or unanimously, a judge passed it."""
     score = combine_scores({str(n): one for n, one in enumerate(scores)}, rule)
     errors, verdicts = scores.count(LOST), [one for one in scores if one.ok]
     undecided = len(scores) - len(verdicts) > len(verdicts)
@@ -114,8 +113,8 @@ def test_a_panel_is_a_score_whatever_its_judges_say(scores: list[Score], rule: A
         assert not score.passed or rule == "mean" or any(one.passed for one in verdicts)
 
 
-def test_judges_are_asked_at_once() -> None:
-    """None of five, blocking or not, answers before the others have been asked too."""
+def test_judges_are_asked_concurrently() -> None:
+    """None of five judges, blocking or not, answers before all have been asked."""
     asked: list[str] = []
     until = time.monotonic() + 20
 
@@ -137,7 +136,7 @@ def test_judges_are_asked_at_once() -> None:
 
 
 def test_a_panel_of_models() -> None:
-    """Three judges, one of which answers nonsense: it is asked twice, then left out."""
+    """One of three judges is unreadable: it is asked twice, then left out."""
     mute = Scripted(lambda request: "I would rather not say")
     judges = [llm_judge(judge, "polite?") for judge in (rating("good"), rating("poor"), mute)]
     score = panel(judges, "unanimous")("Hello", None)
@@ -150,9 +149,7 @@ def test_a_panel_of_models() -> None:
     assert lost["usage"] == {"input_tokens": 20, "output_tokens": 10, "cost": 0.002}
 
 
-def test_each_judge_has_an_exchange_of_its_own() -> None:
-    """The session tells what one judge was asked and said, then the next."""
-
+def test_the_exchanges_of_judges_are_recorded_in_sequence() -> None:
     async def asked() -> Session:
         session = Session()
         sessions.current.set(session)

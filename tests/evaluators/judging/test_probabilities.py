@@ -21,8 +21,8 @@ def token(text: str, chance: float = 1.0, **others: float) -> TokenLogprobs:
     return TokenLogprobs(text, math.log(chance), output)
 
 
-def test_the_chances_of_the_labels_are_those_of_their_first_tokens() -> None:
-    """Tokens that begin one label alone count for it, in any dress; others are not seen."""
+def test_probabilities_of_labels_are_those_of_their_first_tokens() -> None:
+    """A token counts if it starts only one label, with any markup."""
     tokens = [token("RATING"), token(":"), token(" go", 0.5, _poor=0.2, Go=0.1, the=0.15), token("od")]
     found = read_probabilities("RATING: good", 8, tokens, WORDS)
     assert isinstance(found, VerdictProbabilities)

@@ -43,7 +43,7 @@ def test_any_object_is_found_again(value: Any, ascii_only: bool) -> None:
 
 @given(HOSTILE, HOSTILE, st.integers(0, MAX_LAYERS - 1))
 def test_a_copy_is_found_in_any_text(before: str, after: str, layers: int) -> None:
-    """Also if all of it stands in a text in JSON, and that in another."""
+    """Also if the text is JSON inside JSON."""
     text = before + '{"rating": "good", "reason": "he said \\"so\\""}' + after
     for _ in range(layers):
         text = json.dumps(text)
@@ -51,8 +51,8 @@ def test_a_copy_is_found_in_any_text(before: str, after: str, layers: int) -> No
 
 
 @given(HOSTILE, st.integers(1, 40), HOSTILE)
-def test_no_text_makes_a_copy_of_what_it_does_not_say(begin: str, times: int, end: str) -> None:
-    """A number that stands nowhere is the judge's own, however deep or broken the text is."""
+def test_a_value_that_is_not_in_the_text_is_not_a_copy(begin: str, times: int, end: str) -> None:
+    """Deep or broken text makes no difference."""
     text = begin * times + end * times
     assert not repeats_object('{"a": 7}', text)
     assert not repeats_object('{"reason": "the judge\'s own", "a": 1}', text)
@@ -100,8 +100,8 @@ def test_a_copy_at_any_depth_is_found() -> None:
         assert not repeats_object('{"rating":"poor"}', text)
 
 
-def test_an_answer_too_deep_to_compare_is_no_verdict() -> None:
-    """Nothing that deep is asked for, so it comes from the text; what says nothing does not."""
+def test_an_answer_too_deep_to_compare_is_not_a_verdict() -> None:
+    """No schema asks for such depth, so it comes from the text."""
     deep = '{"a":' * 900 + "1" + "}" * 900
     assert repeats_object(deep, deep)
     assert not repeats_object('{"a":', '{"a":')
@@ -117,7 +117,7 @@ def test_an_answer_too_deep_to_compare_is_no_verdict() -> None:
         '{\\"rating\\\\": \\\\\\"good", \\\\"reason": "so"}',
     ],
 )
-def test_what_is_nearly_json_can_be_repeated_too(text: str) -> None:
-    """A model that repeats it puts right what it lacks."""
+def test_almost_valid_json_can_be_repeated_too(text: str) -> None:
+    """A model that repeats it corrects it."""
     assert repeats_object('{"rating": "good", "reason": "so"}', text)
     assert not repeats_object('{"rating": "poor", "reason": "so"}', text)

@@ -23,13 +23,12 @@ def line(number: int, answer: Any) -> str:
 
 
 def test_each_criterion_has_its_line_and_the_reason_above_it() -> None:
-    """In any order; what was said between two lines belongs to the second."""
+    """In any order; text between two lines belongs to the second."""
     answer = f"Reason: true.\n{line(2, 4)}\nBut rude.\n{line(1, '2/5')}"
     assert form().read(answer, structured=False) == {0: Verdict("2", "But rude."), 1: Verdict("4", "true.")}
 
 
 def test_json_has_an_object_for_each_criterion() -> None:
-    """As the schema asks for it."""
     sheet = form()
     assert list(sheet.schema["properties"]) == ["criterion_1", "criterion_2"]
     answer = {key: {"reason": "so", "score": 3} for key in sheet.schema["required"]}
@@ -38,8 +37,8 @@ def test_json_has_an_object_for_each_criterion() -> None:
 
 
 @pytest.mark.parametrize("structured", [False, True])
-def test_gaps_are_asked_for_once_and_then_taken(structured: bool) -> None:
-    """The first reading says what is missing, the second takes what is there."""
+def test_missing_criteria_lead_to_one_reminder(structured: bool) -> None:
+    """The second answer counts even if it is incomplete."""
     part = {"criterion_2": {"reason": "", "score": 4}, "criterion_1": {"score": 9}}
     answer = json.dumps(part) if structured else f"{line(2, 4)}\n{line(1, 9)}"
     sheet = form()
@@ -81,8 +80,7 @@ def test_a_sheet_that_is_copied_from_the_output_is_none() -> None:
         form(1).read('{"criterion_1": {"reason": "", "score": 5}}', structured=True)
 
 
-def test_the_instructions_name_every_line_and_are_no_verdicts() -> None:
-    """A judge that repeats them has said nothing yet."""
+def test_the_instructions_name_every_line_and_are_not_verdicts() -> None:
     sheet = form(11)
     assert f"SCORE {FENCE.mark} criterion_11: <a number from 1 to 5>" in sheet.instructions
     with pytest.raises(ValueError, match="no line"):

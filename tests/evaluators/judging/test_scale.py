@@ -33,21 +33,20 @@ def test_the_five_ratings_have_the_values_of_the_specification() -> None:
     assert RATINGS.to_data("good") == "good"
 
 
-def test_a_mean_of_ratings_passes_from_the_least_passing_one_up() -> None:
-    """Without a word of its own a value is held against that of "good"."""
+def test_a_mean_of_ratings_passes_from_the_lowest_passing_rating() -> None:
+    """A mean is compared with the value of "good"."""
     assert RATINGS.passes(0.75)
     assert not RATINGS.passes(0.74)
 
 
 def test_a_threshold_overrules_the_passing_words() -> None:
-    """Whoever sets a pass mark means it."""
     lenient = LabelScale("rating", RATING_VALUES, passing=PASSING_RATINGS, threshold=0.5)
     assert lenient.passes(0.5, "fair")
     assert not lenient.passes(0.25, "excellent")
 
 
 def test_a_rating_in_json_is_a_judge_output() -> None:
-    """What the form asks for is what the type says."""
+    """The form and the type have the same fields."""
     fence = Fence({"output": "x"})
     schema = RATINGS.form(fence).schema
     described = msgspec.json.schema(JudgeOutput)["$defs"]["JudgeOutput"]
@@ -56,8 +55,8 @@ def test_a_rating_in_json_is_a_judge_output() -> None:
 
 
 @given(low=st.integers(-10, 10), width=st.integers(1, 30), at=st.floats(0, 1))
-def test_a_number_and_its_value_tell_the_same(low: int, width: int, at: float) -> None:
-    """The score in the details is the one whose value it is, between the ends."""
+def test_a_number_and_its_value_agree(low: int, width: int, at: float) -> None:
+    """The score in the details has this value on the scale."""
     scale = NumberScale(low, low + width)
     output = scale.details(at)
     assert (output["min"], output["max"]) == (low, low + width)
