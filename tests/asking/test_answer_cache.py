@@ -85,7 +85,7 @@ def test_values_without_a_json_form_are_not_stored() -> None:
     assert store.things == {}
 
 
-def test_other_bytes_are_no_answer() -> None:
+def test_other_bytes_are_not_an_answer() -> None:
     """Outputs of targets may lie in the same store."""
     for data in (b"", b"{", b'{"output": 1}', b"\xff"):
         assert read_stored_call(data) is None

@@ -61,7 +61,7 @@ def under() -> Any:
 # What is sent
 
 
-def test_a_text_a_prompt_and_messages_can_be_asked() -> None:
+def test_a_question_is_a_text_a_prompt_or_messages() -> None:
     """All become messages."""
     template = PromptTemplate[str]("test", "greet", [MarkdownSection("", "Greet $name.", key="task")])
     prompt = Prompt(template).bind(name="Ada")
@@ -82,7 +82,7 @@ def test_other_objects_are_refused(question: Any) -> None:
     assert "a role and a content" in str(caught.value)
 
 
-def test_nothing_cannot_be_asked() -> None:
+def test_an_empty_question_is_refused() -> None:
     """No message, no question."""
     with pytest.raises(ModelError, match="the prompt has no messages"):
         ask(Scripted(), [])
@@ -220,7 +220,7 @@ def test_a_refusal_is_not_repeated(refusal: ModelResponse) -> None:
     assert (plain.text, plain.refusal) == (refusal.text, refusal.refusal)
 
 
-def test_a_form_of_ones_own_reads_the_answer() -> None:
+def test_a_users_format_parses_the_answer() -> None:
     """Anything with a schema, instructions and a strict reader."""
 
     class Shout:
@@ -352,7 +352,7 @@ def test_cached_answers_are_free_and_marked(under: Any, session: Session) -> Non
     assert session[ModelCall][1].details == {"cached": True}
 
 
-def test_what_the_model_itself_had_kept_costs_no_call(under: Any) -> None:
+def test_answers_from_the_models_own_cache_cost_no_call(under: Any) -> None:
     """An answer marked as cached gives its leave back."""
     under(Spending(Budget(calls=1)), Memory())
     stored = ModelResponse("kept", cached=True)
@@ -363,7 +363,7 @@ def test_what_the_model_itself_had_kept_costs_no_call(under: Any) -> None:
         ask(model, "more")
 
 
-def test_failures_are_not_kept(under: Any) -> None:
+def test_failures_are_not_stored(under: Any) -> None:
     """The next asks again."""
     under(None, Memory())
     model = says(CallFailed("down"), "up")

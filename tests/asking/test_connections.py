@@ -53,9 +53,7 @@ def _module(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.chdir(folder)
 
 
-def test_module_and_attribute_lead_to_what_the_user_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_python_address_leads_to_the_users_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A function, or the address of another model; with or without `python:` before it."""
     _module(
         tmp_path,
@@ -141,7 +139,7 @@ def test_model_addresses_differ_from_python_addresses() -> None:
     ]  # fmt: skip
 
 
-def test_an_embedder_that_is_ready_is_taken_as_it_is() -> None:
+def test_an_embedder_object_is_used_unchanged() -> None:
     """The same road as for models."""
 
     class Mine:

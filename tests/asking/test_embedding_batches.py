@@ -71,7 +71,7 @@ def test_every_text_is_embedded_once_and_answers_come_in_order(asked: list[list[
     assert all(len(batch) <= 4 for batch in inner.batches)
 
 
-def test_what_is_asked_in_the_same_moment_goes_together() -> None:
+def test_concurrent_requests_form_one_batch() -> None:
     """A hundred askers with a text each make two batches of at most 64."""
     inner = Lengths()
     embedder = CachedEmbedder(inner)
@@ -146,7 +146,7 @@ def test_a_transient_failure_is_not_retried_text_by_text() -> None:
     assert inner.batches == [["bad", "good"]]
 
 
-def test_who_gives_up_waiting_takes_nothing_from_the_others() -> None:
+def test_a_cancelled_caller_does_not_affect_the_others() -> None:
     """A time-out of one asker leaves the batch under way."""
     inner = Lengths(seconds=0.1)
     embedder = CachedEmbedder(inner)
@@ -214,7 +214,7 @@ def test_the_least_recently_used_are_forgotten_first() -> None:
         ([[]], "returned a vector that is empty or not finite"),
     ],
 )
-def test_answers_that_are_no_vectors_are_errors(answer: Any, output: str) -> None:
+def test_answers_without_vectors_are_errors(answer: Any, output: str) -> None:
     """Never numbers to compute with."""
     with pytest.raises(CallFailed, match=f"saying {output}"):
         run(CachedEmbedder(Saying(answer)).embed(["a"]))

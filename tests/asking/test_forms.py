@@ -58,7 +58,7 @@ def test_only_json_of_the_type_is_read(text: str) -> None:
 
 
 @given(st.sampled_from(["good", "bad"]), st.integers(-(2**60), 2**60), st.booleans())
-def test_what_fits_is_read_back(label: Literal["good", "bad"], number: int, bare: bool) -> None:
+def test_a_valid_answer_is_parsed(label: Literal["good", "bad"], number: int, bare: bool) -> None:
     """Bare or, from a model without schemas, in a block with words around it."""
     outer = Outer(label, Inner(number))
     text = msgspec.json.encode(outer).decode()

@@ -152,7 +152,7 @@ def test_a_checked_usage_is_possible(given_counts: tuple[Any, ...]) -> None:
     assert plausible_usage(usage) == usage
 
 
-def test_the_usage_of_a_session_is_the_sum_of_what_can_be_true() -> None:
+def test_the_usage_of_a_session_is_the_sum_of_possible_counts() -> None:
     """One call with a wrong count does not spoil the others."""
     session = Session([ModelCall("a", Usage(10, 5)), ModelCall("b", Usage(-99, 5))])
     assert session.usage == Usage(10, 5)

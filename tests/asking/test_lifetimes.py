@@ -27,7 +27,7 @@ def opened(key: str = "line") -> Line:
     return lifetimes.open_shared(key, Line, Line.close)
 
 
-def test_all_users_in_a_loop_share_one_thing() -> None:
+def test_all_users_in_a_loop_share_one_resource() -> None:
     """The same key gives the same thing, another key another."""
 
     async def main() -> None:

@@ -50,7 +50,7 @@ def test_tokens_stop_at_the_first_call_after_the_budget(used: list[int], limit: 
         total += tokens
 
 
-def test_what_earlier_sittings_used_counts() -> None:
+def test_the_usage_of_earlier_attempts_counts() -> None:
     """Calls, tokens and money of before."""
     before = Spent(3, 100, 1.0)
     for budget in (Budget(calls=3), Budget(tokens=100), Budget(cost=1.0)):

@@ -377,7 +377,7 @@ def test_the_usual_call_makes_few_other_calls() -> None:
     assert called == ["score", "constant", "as_score"]
 
 
-def test_attached_is_what_the_engine_asks_for() -> None:
+def test_an_attached_evaluator_satisfies_the_port() -> None:
     """It satisfies the port."""
     port: AttachedEvaluator = attach(same)
     assert isinstance(port, BoundEvaluator)

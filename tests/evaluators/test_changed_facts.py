@@ -106,7 +106,7 @@ def test_a_comparison_may_name_both_words_of_a_pair() -> None:
         ("The port lives on the import of coal.", "The port lives on coal."),
     ],
 )
-def test_a_paraphrase_with_a_prefix_a_magnitude_or_a_bound_is_no_change(context: str, output: str) -> None:
+def test_a_paraphrase_with_a_prefix_a_magnitude_or_a_bound_is_not_a_change(context: str, output: str) -> None:
     """What says the same in other words is not called an opposite."""
     found = score(output, context)
     assert "(not " not in found.reason, found.reason

@@ -64,7 +64,7 @@ class Called:
 @pytest.mark.parametrize(
     "thing", [first, annotated, optional, later, Called(), Grounded, Grounded(), functools.partial(first)]
 )
-def test_the_context_goes_to_who_asks_for_it(thing: Any) -> None:
+def test_the_context_goes_to_evaluators_that_take_it(thing: Any) -> None:
     """By name or annotation, at any of the three places, in functions, objects and classes."""
     attached = attach(thing)
     assert attached.needs == {"context"}
@@ -106,7 +106,7 @@ def test_outside_a_field_an_evaluator_looks_at_its_own() -> None:
     assert output_text.field == "latency_ms"
 
 
-def test_an_evaluator_of_repeats_is_asked_once_a_sample() -> None:
+def test_an_evaluator_of_repeats_is_called_once_per_sample() -> None:
     """In the last epoch it sees all values; in the others it is skipped, with the reason."""
 
     @evaluator(needs=("epochs",))
@@ -141,7 +141,7 @@ def test_a_class_with_a_name_is_an_evaluator() -> None:
     assert scored(attached) == Score(1.0, True, "output", {"anything": 3})
 
 
-def test_options_go_where_they_are_taken() -> None:
+def test_options_go_to_the_constructor_or_to_evaluate() -> None:
     """Those of the constructor make the object, the others reach `evaluate`; faults are named."""
 
     class Limit:
@@ -286,7 +286,7 @@ def test_an_async_evaluator_makes_the_field_async() -> None:
     assert list(scored(both).details["parts"]) == ["slow", "later", "fine"]
 
 
-def test_what_stops_a_run_is_not_kept_as_a_score() -> None:
+def test_an_error_that_stops_the_run_is_not_a_score() -> None:
     """A spent budget inside a field ends the run, waiting or not."""
 
     def spent(output: Any) -> bool:

@@ -80,7 +80,7 @@ def test_the_reference_is_shown_wanted_or_hidden() -> None:
     assert len(judge.asked) == 3
 
 
-def test_the_input_can_be_kept_from_the_judge() -> None:
+def test_the_input_can_be_hidden_from_the_judge() -> None:
     """With it the context."""
     judge = rates("good")
     judged(llm_judge(judge, "c", show_input=False))
@@ -88,7 +88,7 @@ def test_the_input_can_be_kept_from_the_judge() -> None:
     assert not judge.asked[0].has("CONTEXT")
 
 
-def test_a_judge_can_be_called_with_an_output_and_what_was_expected() -> None:
+def test_a_judge_can_be_called_with_an_output_and_an_expected_value() -> None:
     """As the function itself, attached, and inside a combination."""
     judge = rates("good")
     evaluator = llm_judge(judge, "Is it right?")
@@ -319,7 +319,7 @@ def test_a_rubric_in_one_call_is_a_weighted_mean(schema: bool) -> None:
     )
 
 
-def test_a_rubric_can_be_asked_one_criterion_a_call() -> None:
+def test_a_rubric_can_use_one_call_per_criterion() -> None:
     """The same mean; every criterion by itself, and all bills added up."""
 
     def by_criterion(asked: Asked) -> str:
@@ -488,7 +488,7 @@ def test_a_users_prompt_is_fenced_too(tmp_path: Path) -> None:
         (lambda j: rubric_evaluation(j, {}), "it has no criterion"),
     ],
 )
-def test_what_cannot_work_is_refused_when_it_is_made(make: Any, fault: str) -> None:
+def test_invalid_options_are_refused_on_creation(make: Any, fault: str) -> None:
     """Before a run, and before anything is paid for."""
     judge = rates("good")
     with pytest.raises(EvaluatorError, match=fault):

@@ -124,7 +124,7 @@ def test_parameters_that_hold_evaluators_say_so() -> None:
     assert [p.type for p in describe_evaluator(negate).parameters] == ["evaluator"]
 
 
-def test_what_is_not_marked_can_be_described_too() -> None:
+def test_unmarked_evaluators_can_be_described_too() -> None:
     """Functions, objects and classes; classes are factories."""
     assert describe_evaluator(plain) == EvaluatorInfo("plain", summary="Says yes.", needs=("expected",))
     assert describe_evaluator(Named()).name == "its_name"
@@ -211,7 +211,7 @@ def factory_of_the_spec(limit: int) -> Any:
         (all_of(exact_match), "all_of"),
     ],
 )
-def test_everything_has_the_name_that_people_know_it_by(thing: Any, name: str) -> None:
+def test_every_evaluator_has_its_familiar_name(thing: Any, name: str) -> None:
     """Marks and names come first; a factory's inner `evaluate` goes by the factory."""
     assert get_name(thing) == name
 

@@ -166,7 +166,7 @@ def test_all_of_them_can_be_written_in_an_eval_file_and_run(tmp_path: Path) -> N
     assert answer == ["system", "user", "assistant"] * 2
 
 
-def test_what_was_built_can_be_built_again_from_its_data() -> None:
+def test_a_built_evaluator_can_be_built_again_from_its_data() -> None:
     """The spec of each is enough for the next process, if the model has an address."""
     model = "http://127.0.0.1:9/v1#judge"
     written = EVAL_FILE.replace("tests.evaluators.test_opinions:loud", model)

@@ -65,7 +65,7 @@ def test_values_must_fit_their_types(given: dict[str, Any]) -> None:
         call_factory(Length, given, "length")
 
 
-def test_integers_are_taken_for_floats() -> None:
+def test_integers_are_accepted_as_floats() -> None:
     """As JSON and people write them."""
     assert call_factory(float_, {"share": 1}, "it") == 1.0
 
@@ -161,7 +161,7 @@ def test_an_object_has_the_address_of_its_class() -> None:
     assert get_address(Length(3)) == "tests.evaluators.test_options:Length"
 
 
-def test_open_ended_options_are_all_taken() -> None:
+def test_arbitrary_options_are_accepted() -> None:
     """An evaluator with `**options` takes any."""
 
     def judge(output: str, **options: Any) -> bool:

@@ -59,7 +59,7 @@ def test_starters_are_a_list_of_phrases(starters: Any) -> None:
 
 
 @pytest.mark.parametrize("output", [3, None, {"a": "b"}, ["Why?", 3]])
-def test_what_is_not_text_cannot_be_judged(output: Any) -> None:
+def test_other_outputs_than_texts_are_errors(output: Any) -> None:
     """Ruling 1: an error, not 0."""
     assert question_format(output).status == "error"
     assert starter_phrase(["How"])(output).status == "error"

@@ -98,7 +98,7 @@ def test_a_missed_count_is_explained_with_numbers() -> None:
     assert occurrences("war", text="war", exactly=1).reason == "1 time 'war'"
 
 
-def test_parts_can_be_separated_and_must_differ_when_asked() -> None:
+def test_paragraphs_can_have_a_separator_and_be_distinct() -> None:
     """Two answers with six asterisks between them, which are not the same."""
     two = attach(
         text_count, parameters={"of": "paragraphs", "separator": "***", "exactly": 2, "distinct": True}
@@ -156,7 +156,7 @@ def test_a_pattern_counts_its_matches() -> None:
         {"text": "a"},
     ],
 )
-def test_occurrences_want_one_thing_to_look_for(options: dict[str, Any]) -> None:
+def test_occurrences_needs_a_text_or_a_pattern(options: dict[str, Any]) -> None:
     """Text or pattern, and how often."""
     with pytest.raises(EvaluatorError):
         attach(occurrences, parameters=options)
@@ -202,7 +202,7 @@ def test_another_end_is_shown() -> None:
     assert not ends_with("one")("all done").passed
 
 
-def test_quotation_marks_can_be_what_is_looked_for() -> None:
+def test_phrases_may_start_with_quotation_marks() -> None:
     """Then they are not passed over."""
     assert starts_with('"')('"Yes."').passed
     assert not starts_with('"')("Yes.").passed
@@ -294,7 +294,7 @@ def test_a_long_line_is_counted_in_linear_time(unit: str) -> None:
         letter_case,
     ],
 )
-def test_what_is_no_text_is_no_verdict(rule: Any) -> None:
+def test_other_values_than_texts_are_errors(rule: Any) -> None:
     """Rules look at texts only; anything else is an error, not a fail."""
     score = rule({"a": 1})
     assert (score.status, score.reason) == ("error", "a rule needs a text; the output is a mapping")

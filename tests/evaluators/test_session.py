@@ -124,7 +124,7 @@ def test_each_check_does_what_its_name_says(check: Callable[..., Score], searche
         tool_sequence([], "exact"),
     ],
 )
-def test_without_a_recorded_session_nothing_is_judged(check: Callable[..., Score]) -> None:
+def test_a_trial_without_a_recorded_session_is_skipped(check: Callable[..., Score]) -> None:
     """No session is not "no tool was called": the verdict is skipped, and says how to record."""
     score = check("out", None, None)
     assert (score.status, score.value) == ("skipped", None)
@@ -342,7 +342,7 @@ def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
         (lambda: tool_sequence([7]), "the expected tool calls cannot be read"),
     ],
 )
-def test_what_makes_no_sense_is_refused_when_it_is_made(make: Any, message: str) -> None:
+def test_contradictory_options_are_refused_on_creation(make: Any, message: str) -> None:
     """Before anything runs."""
     with pytest.raises(EvaluatorError) as caught:
         make()

@@ -34,14 +34,14 @@ class Half(float):
     """A number of a foreign type."""
 
 
-def test_a_score_is_taken_as_it_is() -> None:
+def test_a_score_is_returned_unchanged() -> None:
     """The same object comes back."""
     score = Score(0.25, False, "so-so", {"a": 1})
     assert as_score(score) is score
 
 
 @pytest.mark.parametrize("score", [Score.error("no answer"), Score.skipped("nothing to do")])
-def test_errors_and_skips_are_taken_as_they_are(score: Score) -> None:
+def test_errors_and_skips_do_not_change(score: Score) -> None:
     """An evaluator may say itself that it failed or has nothing to say."""
     assert as_score(score) is score
 
@@ -66,7 +66,7 @@ def test_errors_and_skips_are_taken_as_they_are(score: Score) -> None:
         ({"score": Box(0.25), "passed": Box(False)}, 0.25, False),
     ],
 )
-def test_what_can_be_read_as_a_verdict_is_one(returned: Any, value: float, passed: bool) -> None:
+def test_supported_return_values_become_scores(returned: Any, value: float, passed: bool) -> None:
     """Booleans, numbers and mappings make scores."""
     score = as_score(returned)
     assert (score.value, score.passed, score.status) == (value, passed, "ok")

@@ -27,7 +27,7 @@ RESULT: dict[str, Any] = {
 }
 
 
-def test_everything_of_the_list_is_there() -> None:
+def test_every_listed_evaluator_exists() -> None:
     """Value, baseline, delta, names, any field by its path, and the accessors."""
     context = FieldContext("tokens", RESULT, path="usage.total_tokens")
     assert (context.field_name, context.path) == ("tokens", "usage.total_tokens")
@@ -105,7 +105,7 @@ def test_the_nearest_baseline_holds() -> None:
 
 
 @pytest.mark.parametrize("odd", ["gpt-3", 3, None, [1]])
-def test_a_baseline_of_another_kind_is_none(odd: Any) -> None:
+def test_a_baseline_of_another_type_does_not_count(odd: Any) -> None:
     """A result may use the word for something else."""
     assert FieldContext("output", {"output": "x", "baseline": odd}).baseline_value is None
 
@@ -170,7 +170,7 @@ def test_a_delta_never_fails_and_is_finite(value: float, baseline: float) -> Non
         assert delta.absolute * delta.percentage >= 0
 
 
-def test_epochs_are_kept_in_order() -> None:
+def test_epochs_stay_in_order() -> None:
     """As many as were given, on both sides."""
     context = FieldContext("x", {"x": 3}, epochs=[1, 2, 3], baseline_epochs=[4])
     assert (context.epochs, context.baseline_epochs) == ((1, 2, 3), (4,))

@@ -82,7 +82,7 @@ Pair = namedtuple("Pair", ["tokens", "other"])
         Pair({"total": 12}, None),
     ],
 )
-def test_everything_with_fields_is_walked_through_alike(thing: Any) -> None:
+def test_all_kinds_of_values_with_fields_work_alike(thing: Any) -> None:
     """Mappings, dataclasses, structs, models, slots, plain objects and named tuples."""
     assert parse_path("tokens.total").find(thing) == 12
     assert parse_path("tokens.total").exists(thing)
@@ -149,7 +149,7 @@ def missing(path: str, thing: Any) -> str:
     return str(caught.value)
 
 
-def test_what_is_missing_is_named_with_what_is_there() -> None:
+def test_a_missing_field_is_named_with_the_existing_ones() -> None:
     """The error names the path, the key, and the keys that are there."""
     thing = {"usage": {"total_tokens": 1, "cost": 2}, "items": [{"n": 1}, {"m": 2}], "no": None}
     assert missing("usage.total_token", thing) == snapshot(

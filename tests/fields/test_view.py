@@ -48,7 +48,7 @@ def test_a_trial_is_one_mapping() -> None:
     assert len(whole["session"]) == 1
 
 
-def test_what_is_not_known_is_not_there() -> None:
+def test_unknown_values_are_missing() -> None:
     """Unknown usage, time and session are missing fields, not nulls that could be judged."""
     whole = view_as_mapping(trial(usage=Usage(3), latency_ms=None))
     assert whole["usage"] == {"input_tokens": 3, "total_tokens": 3}
@@ -56,7 +56,7 @@ def test_what_is_not_known_is_not_there() -> None:
     assert "usage" not in view_as_mapping(trial())
 
 
-def test_what_a_configuration_recorded_lies_over_the_metadata() -> None:
+def test_values_of_a_configuration_override_the_metadata() -> None:
     """Fields that we have no record for are found where the configuration recorded them."""
     recorded = {"low": {"output": "x", "judge": 3, "usage": {"cached": 9, "input_tokens": 0}}}
     sample: Sample[str, str] = Sample("1", "", metadata={"recorded": recorded, "judge": 1})

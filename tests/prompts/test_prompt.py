@@ -97,7 +97,7 @@ def test_text_without_dollars_is_sent_as_it_is(text: str) -> None:
         ("", ""),
     ],
 )
-def test_what_is_not_text_is_written_as_json(value: Any, stands: str) -> None:
+def test_other_values_are_rendered_as_json(value: Any, stands: str) -> None:
     """Numbers, lists, models; an empty text is a value too."""
     assert prompt("<$v>").bind(v=value).text == f"<{stands}>"
 
@@ -116,7 +116,7 @@ def test_a_pydantic_model_binds_its_fields() -> None:
     assert prompt("$x").bind(Point(x=2)).text == "2"
 
 
-def test_what_is_no_parameters_object_is_refused() -> None:
+def test_other_parameter_objects_are_refused() -> None:
     """A bare value has no names; a class is not an object of it."""
     for thing in ("text", Scale, JudgeParams):
         with pytest.raises(ModelError, match="parameters must be a"):
@@ -171,7 +171,7 @@ def test_a_type_that_only_python_knows_is_checked_as_python_does() -> None:
         template.bind(v="text")
 
 
-def test_missing_parameters_are_named_when_it_is_asked() -> None:
+def test_missing_parameters_are_named_on_use() -> None:
     """All of them; None counts as missing."""
     with pytest.raises(ModelError) as caught:
         prompt("$b $a $c").bind(c="x", a=None).messages()
@@ -195,7 +195,7 @@ def test_a_conditional_section_is_left_out_where_its_parameter_is_none() -> None
     assert output_text[1].content == "# Output\n\n4\n\n# Reference\n\nfour"
 
 
-def test_a_prompt_of_which_nothing_is_left_is_an_error() -> None:
+def test_a_prompt_without_sections_is_an_error() -> None:
     """Rather than an empty question."""
     only = PromptTemplate[Any]("ns", "key", [MarkdownSection[Any]("", "$a", "task", only_if="a")])
     with pytest.raises(ModelError, match="the prompt is empty"):

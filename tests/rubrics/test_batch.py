@@ -47,7 +47,7 @@ def test_one_session_gives_result_json(batch: Project) -> None:
     assert sum(calls().values()) == 6
 
 
-def test_what_was_answered_is_not_asked_again_unless_it_is_wanted(batch: Project) -> None:
+def test_stored_answers_are_reused_unless_fresh_ones_are_requested(batch: Project) -> None:
     """A second batch costs nothing; --fresh asks."""
     batch.proctor(*BATCH, "--output-dir", "out")
     batch.proctor(*BATCH, "--output-dir", "out")

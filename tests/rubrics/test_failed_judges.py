@@ -115,7 +115,7 @@ def test_a_failure_before_an_answer_is_not_blamed_for_a_later_timeout() -> None:
     assert score.reason.endswith("no verdict within 0.5 s")
 
 
-def test_who_is_too_early_is_asked_again_as_long_as_there_is_time() -> None:
+def test_a_rate_limited_call_is_repeated_until_the_timeout() -> None:
     """Six refusals are more than the retries, but the time is not up."""
     with ModelServer(four) as server:
         server.faults += [Fault.status(429)] * 3 + [Fault.rate_limit(0.01)] * 3

@@ -207,7 +207,7 @@ def test_the_starter_set_is_complete() -> None:
         assert len(one.description) > 200, one.id
 
 
-def test_the_schema_knows_what_the_reader_knows() -> None:
+def test_the_schema_agrees_with_the_reader() -> None:
     """The starter set fits it, also with a further key; a weight of 0 does not."""
     import jsonschema_rs
     import yaml

@@ -157,7 +157,7 @@ def test_rubrics_that_do_not_agree_are_reported_as_such() -> None:
     assert reversed_.total.verdict == "they order sessions in reverse"
 
 
-def test_what_cannot_be_learned_from_is_refused() -> None:
+def test_unsuitable_sessions_are_refused() -> None:
     """Too few sessions, equal scores, a model that proposes nothing."""
     with pytest.raises(ConfigError, match="2 sessions to learn from"):
         learned(known(3), Teacher())

@@ -49,7 +49,7 @@ def test_a_verdict_is_read_from_structure_or_the_last_marked_line(schema: bool) 
     assert judged(scores(3.5, schema=schema)).details["score"] == 3.5
 
 
-def test_garbage_is_asked_for_exactly_twice_and_leaves_no_number() -> None:
+def test_an_unreadable_answer_is_requested_twice_and_gives_no_number() -> None:
     """One reminder of the form, then the status evaluation_failed."""
     judge = Scripted("I rather like it.", "Four, I think.")
     score = judged(judge)
@@ -206,7 +206,7 @@ def test_a_scorer_asks_all_rubrics_side_by_side() -> None:
     assert asyncio.run(scorer.score(TONE, CHAT)).value == 0.75
 
 
-def test_a_scorer_keeps_its_limit_over_all_that_it_is_asked() -> None:
+def test_a_scorer_applies_its_limit_to_all_calls() -> None:
     """Ten sessions at once by six rubrics each: three calls at a time, in every loop."""
     judge = Slow(0.005)
     scorer = RubricScorer(judge, EvaluationConfig(max_concurrent=3))
@@ -236,16 +236,14 @@ def test_a_scorer_keeps_its_limit_over_all_that_it_is_asked() -> None:
         ({"llm_max_tokens": 0, "max_concurrent": -1}, ["max_concurrent", "llm_max_tokens"]),
     ],
 )
-def test_settings_that_nothing_can_be_asked_with_are_refused_at_once(
-    settings: dict[str, Any], faulty: list[str]
-) -> None:
+def test_all_invalid_settings_are_refused_at_once(settings: dict[str, Any], faulty: list[str]) -> None:
     """When they are written down, all faults together; with no call at a time it would hang."""
     with pytest.raises(EvaluatorError, match="these settings are not valid") as caught:
         EvaluationConfig(**settings)
     assert [problem.where for problem in caught.value.problems] == faulty
 
 
-def test_settings_that_are_left_out_are_no_fault() -> None:
+def test_settings_may_be_none() -> None:
     """Without a time-out, a temperature or a limit of tokens the model's own hold."""
     EvaluationConfig(timeout_per_rubric=None, llm_temperature=None, llm_max_tokens=None)
     with pytest.raises(ValueError, match="limit must be 1 or more"):
@@ -269,12 +267,12 @@ def test_a_scorer_names_the_accepted_types() -> None:
         asyncio.run(scorer.score("safety", CHAT))
 
 
-def test_the_time_out_is_no_part_of_what_an_evaluator_is() -> None:
+def test_the_timeout_is_not_part_of_the_identity() -> None:
     """No score rests on it, so runs with different ones are of the same evaluators."""
     assert rubric(four, TONE, timeout=3).spec == rubric(four, TONE, timeout=60).spec
 
 
-def test_places_and_what_was_shown_are_no_part_of_what_an_evaluator_is() -> None:
+def test_limits_and_cached_transcripts_are_not_part_of_the_identity() -> None:
     """How much of a session is shown is one."""
     used = TranscriptCache(100, 1200)
     used.get(Session([Message("user", "Hello")]).view(), None, None)

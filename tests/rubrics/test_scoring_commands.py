@@ -259,7 +259,7 @@ def test_a_resumed_batch_reports_earlier_scores(batch: Project) -> None:
     assert details("out/summary.json")["sessions_from_before"] == 2
 
 
-def test_equal_sessions_are_asked_about_once(batch: Project) -> None:
+def test_equal_sessions_need_one_call(batch: Project) -> None:
     """In a first batch, too: the answers are known, though from no earlier run."""
     shutil.copy("logs/s000.json", "logs/s003.json")
     result = batch.proctor(*BATCH, "--output-dir", "out", "--parallel", "1")
@@ -267,7 +267,7 @@ def test_equal_sessions_are_asked_about_once(batch: Project) -> None:
     assert "history" not in result.out
 
 
-def test_what_is_skipped_has_not_failed() -> None:
+def test_skipped_samples_have_not_failed() -> None:
     """A session without content: in the result as on the screen."""
     skipped = Score.skipped("nothing was said")
     one = result("s", 4, FAILED, skipped)

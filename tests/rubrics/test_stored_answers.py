@@ -136,7 +136,7 @@ def test_a_repeated_call_replaces_the_stored_answer(secret: Project) -> None:
 
 
 @pytest.mark.parametrize("door", [ONE, (*BATCH, "--output-dir", "out")])
-def test_what_is_taken_out_can_be_chosen(secret: Project, door: tuple[str, ...]) -> None:
+def test_the_redacted_kinds_can_be_chosen(secret: Project, door: tuple[str, ...]) -> None:
     """Secrets by default, personal data too, or nothing; in each the answers are found again."""
     secret.proctor(*door)
     assert (on_disk(KEY), on_disk(MAIL)) == (False, True)
@@ -167,7 +167,7 @@ def test_the_check_of_learned_rubrics_is_stored_without_secrets(project: Project
     assert not on_disk(MAIL)
 
 
-def test_a_word_that_is_no_choice_is_refused(secret: Project) -> None:
+def test_another_word_is_refused(secret: Project) -> None:
     """With the words that there are."""
     result = secret.proctor(*ONE, "--redact", "all")
     assert result.code == 2

@@ -90,7 +90,7 @@ def test_a_users_template_is_used_with_its_version(tmp_path: Path) -> None:
     assert judge_template(changed).id != judge_template(path).id
 
 
-def test_a_prompt_template_is_taken_too() -> None:
+def test_a_prompt_template_is_accepted_too() -> None:
     """With the same four parameters, and no others."""
     text = " ".join(f"${name}" for name in REQUIRED)
     own: PromptTemplate[str] = PromptTemplate("me", "own", [MarkdownSection("", text, "all")])

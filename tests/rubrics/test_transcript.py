@@ -173,7 +173,7 @@ def test_the_same_session_is_rendered_once() -> None:
     assert again.blocks() == first.blocks()
 
 
-def test_cutting_keeps_what_fits() -> None:
+def test_shortening_keeps_a_text_that_fits() -> None:
     """At the limit nothing is cut; a limit of one leaves the beginning."""
     assert shorten("abcd", 4) == "abcd"
     assert shorten("abcd", 1) == "a\n[… 3 characters left out …]\n"

@@ -225,7 +225,7 @@ def test_a_failure_is_an_error_score() -> None:
     assert [judge["usage"]["input_tokens"] for judge in judges] == [20, 30]
 
 
-def test_a_batch_that_fails_does_not_hide_what_the_others_used() -> None:
+def test_a_failed_batch_does_not_hide_the_usage_of_the_others() -> None:
     """Two batches, one answered and one not in two calls: three calls were paid for."""
 
     def half(request: ModelRequest) -> str:

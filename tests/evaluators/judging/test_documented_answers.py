@@ -50,7 +50,7 @@ def test_a_score_alone_is_read(answer: str) -> None:
     assert scored(answer).value == 0.75
 
 
-def test_a_reasoning_of_several_lines_is_kept() -> None:
+def test_a_reason_may_have_several_lines() -> None:
     """All of them."""
     assert scored("SCORE: 4\nREASONING: clear\nand short").reason == "clear\nand short"
 

@@ -113,7 +113,7 @@ def test_an_echo_in_json_moves_no_verdict(echo: str, place: str) -> None:
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("schema", [False, True])
 @pytest.mark.parametrize("echo", ONLY)
-def test_an_echo_alone_is_no_verdict(echo: str, schema: bool, place: str) -> None:
+def test_an_echo_alone_is_not_a_verdict(echo: str, schema: bool, place: str) -> None:
     """Two calls, then an error: not even a copied JSON object is a number."""
     judge = Scripted(ONLY[echo], schema=schema)
     for name, score in all_judged(judge, PAYLOADS, place).items():
@@ -205,7 +205,7 @@ def test_an_author_cannot_compute_the_mark(place: str) -> None:
         assert score.value == 0.25
 
 
-def test_functions_that_echo_are_no_exception() -> None:
+def test_functions_that_echo_are_treated_alike() -> None:
     """The same through a plain function as a judge."""
 
     def parrot(request: ModelRequest) -> str:

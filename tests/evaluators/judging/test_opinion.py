@@ -53,7 +53,7 @@ def test_the_options_reach_the_request() -> None:
     assert request.top_logprobs == 20
 
 
-def test_garbage_is_asked_for_again_once() -> None:
+def test_an_unreadable_answer_is_requested_again_once() -> None:
     """The second answer counts, and both are paid for."""
     judge = Scripted("what a lovely day", lambda asked: asked.rating("fair"))
     found = opinion(judge)
@@ -65,7 +65,7 @@ def test_garbage_is_asked_for_again_once() -> None:
     assert len(always.asked) == 2
 
 
-def test_a_refusal_is_not_asked_again() -> None:
+def test_a_refusal_is_not_repeated() -> None:
     """No means no."""
     judge = Scripted(ModelResponse(refusal="I would rather not", finish_reason="refusal"))
     with pytest.raises(Unreadable, match="refused"):

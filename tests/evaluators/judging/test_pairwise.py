@@ -77,7 +77,7 @@ def test_a_tie_is_a_verdict_only_if_ties_are_allowed() -> None:
         asyncio.run(compare(model, "x", "y"))
 
 
-def test_one_order_without_a_verdict_is_no_preference() -> None:
+def test_one_order_without_a_verdict_gives_no_preference() -> None:
     """A judge that only answers one of the orders leaves an error, not half a verdict."""
 
     def shy(request: ModelRequest) -> str:

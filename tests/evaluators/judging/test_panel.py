@@ -161,7 +161,7 @@ def test_the_exchanges_of_judges_are_recorded_in_sequence() -> None:
     assert roles == ["system", "user", "assistant"] * 2
 
 
-def test_what_must_end_the_run_ends_it() -> None:
+def test_interrupts_end_the_run() -> None:
     """A spent budget is not a judge that failed."""
 
     def spent(request: ModelRequest) -> str:

@@ -57,7 +57,7 @@ def test_missing_criteria_lead_to_one_reminder(structured: bool) -> None:
         ("nothing", True),
     ],
 )
-def test_an_empty_sheet_is_never_taken(answer: str, structured: bool) -> None:
+def test_an_answer_without_any_score_never_counts(answer: str, structured: bool) -> None:
     """Not at the first reading, and not at the second."""
     sheet = form()
     for _ in range(2):
@@ -74,7 +74,7 @@ def test_one_reminder_is_all_there_is_whatever_it_was_for() -> None:
     assert list(output) == [1]
 
 
-def test_a_sheet_that_is_copied_from_the_output_is_none() -> None:
+def test_scores_that_are_copied_from_the_output_do_not_count() -> None:
     """As with one verdict."""
     with pytest.raises(ValueError, match="a copy"):
         form(1).read('{"criterion_1": {"reason": "", "score": 5}}', structured=True)
