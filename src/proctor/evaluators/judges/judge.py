@@ -16,7 +16,7 @@ from proctor.errors import CallFailed, EvaluatorError, Unreadable
 from proctor.evaluators.judges.fence import Fence
 from proctor.evaluators.judges.scale import Scale
 from proctor.evaluators.judges.templates import EXPECTED, OUTPUT, fill_template, needs_expected
-from proctor.evaluators.judges.verdict_form import asks_for_unmarked
+from proctor.evaluators.judges.verdict_form import Verdict, asks_for_unmarked
 from proctor.evaluators.plain_values import format_references
 from proctor.models.model_calls import AnswerFormat, aask
 from proctor.models.prompts import PromptTemplate
@@ -162,7 +162,6 @@ class Opinion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     coverage: float | None = None
     unknown: str = ""
     cached: bool = False
-    index: int = 0
 
 
 async def ask_judge(
@@ -206,19 +205,8 @@ async def get_opinion(
     if _asks_for_unmarked(question, scale.field):
         form.allow_unmarked()
     response = await ask_judge(adapter, question._replace(texts=fence), lambda _: form, options, index)
-    verdict, reason = response.output
-    value = scale.value_of(verdict)
-    opinion = Opinion(
-        value,
-        verdict,
-        scale.passes(value, verdict),
-        reason,
-        adapter.model,
-        question.template.id,
-        response.usage,
-        cached=response.cached,
-        index=index,
-    )
+    verdict = response.output.choice
+    opinion = create_opinion(adapter, question.template, scale, response.output, response)
     if not options.logprobs:
         return opinion
     position = form.find_choice(response.text, structured=adapter.fits_schema)
@@ -236,6 +224,20 @@ async def get_opinion(
         probabilities=probabilities.by_verdict,
         coverage=probabilities.coverage,
     )
+
+
+def create_opinion(
+    adapter: ProviderAdapter,
+    template: PromptTemplate[Any],
+    scale: Scale,
+    verdict: Verdict,
+    response: ModelResponse,
+) -> Opinion:
+    """Create the opinion of a verdict, with the usage of its response."""
+    (choice, reason), usage = verdict, response.usage
+    value = scale.value_of(choice)
+    passed = scale.passes(value, choice)
+    return Opinion(value, choice, passed, reason, adapter.model, template.id, usage, cached=response.cached)
 
 
 def _asks_for_unmarked(question: Question, field: str) -> bool:

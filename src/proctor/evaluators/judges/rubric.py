@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,6 +19,7 @@ from proctor.evaluators.judges.judge import (
     Question,
     View,
     ask_judge,
+    create_opinion,
     describe_judge,
     failed_score,
     get_opinion,
@@ -235,21 +235,12 @@ class RubricJudge(NamedTuple):
             )
         except CallFailed as error:
             return {}, [error]
-        # The first verdict gets the usage of the only call.
-        usages = chain([response.usage], repeat(Usage()))
-        opinions = {
-            self.criteria[index].id: Opinion(
-                value := self.scale.value_of(verdict.choice),
-                verdict.choice,
-                self.scale.passes(value),
-                verdict.reason,
-                self.adapter.model,
-                self.template.id,
-                usage,
-                cached=response.cached,
-            )
-            for (index, verdict), usage in zip(response.output.items(), usages, strict=False)
-        }
+        opinions: dict[str, Opinion] = {}
+        for index, verdict in response.output.items():
+            opinion = create_opinion(self.adapter, self.template, self.scale, verdict, response)
+            # The first verdict gets the usage of the only call.
+            usage = Usage() if opinions else response.usage
+            opinions[self.criteria[index].id] = msgspec.structs.replace(opinion, usage=usage)
         return opinions, []
 
     async def _ask_each(self, texts: Mapping[str, str]) -> tuple[Opinions, list[CallFailed]]:
