@@ -198,46 +198,46 @@ def resolve_score(score: Any) -> Any:
     return bridge.run(score)
 
 
-def get_mark(thing: Any) -> EvaluatorMark | None:
-    mark = getattr(thing, MARK, None)
+def get_mark(obj: Any) -> EvaluatorMark | None:
+    mark = getattr(obj, MARK, None)
     return mark if isinstance(mark, EvaluatorMark) else None
 
 
-def get_info(thing: Any) -> EvaluatorInfo | None:
-    mark = get_mark(thing)
+def get_info(obj: Any) -> EvaluatorInfo | None:
+    mark = get_mark(obj)
     return None if mark is None else mark.info
 
 
-def is_factory(thing: Any) -> bool:
+def is_factory(obj: Any) -> bool:
     """Return True for marked factories and for classes."""
-    info = get_info(thing)
-    return isinstance(thing, type) or (info is not None and info.factory and inspect.isroutine(thing))
+    info = get_info(obj)
+    return isinstance(obj, type) or (info is not None and info.factory and inspect.isroutine(obj))
 
 
 def describe_evaluator(
-    thing: Any, *, name: str | None = None, factory: bool = False, parts: str = "", **details: Any
+    obj: Any, *, name: str | None = None, factory: bool = False, parts: str = "", **details: Any
 ) -> EvaluatorInfo:
     """Return the catalogue entry of any evaluator, marked or not."""
-    info = get_info(thing)
-    if info is not None and is_factory(thing) == info.factory:
+    info = get_info(obj)
+    if info is not None and is_factory(obj) == info.factory:
         return info
-    label = name or get_name(thing)
+    label = name or get_name(obj)
     needs = details.pop("needs", None)
-    if factory or isinstance(thing, type):
-        parameters = read_factory_options(thing, label).describe()
-        if isinstance(thing, type):
-            parameters += _describe_evaluate_options(thing, parameters, label)
+    if factory or isinstance(obj, type):
+        parameters = read_factory_options(obj, label).describe()
+        if isinstance(obj, type):
+            parameters += _describe_evaluate_options(obj, parameters, label)
         factory = True
     else:
-        call = get_callable(thing, label)
+        call = get_callable(obj, label)
         signature = read_signature(call, label)
         parameters = read_function_options(call, signature).describe()
         needs = signature.needs if needs is None else needs
-    while isinstance(thing, functools.partial):
-        thing = thing.func
+    while isinstance(obj, functools.partial):
+        obj = obj.func
     return EvaluatorInfo(
         label,
-        summary=(inspect.getdoc(thing) or "").strip().partition("\n")[0],
+        summary=(inspect.getdoc(obj) or "").strip().partition("\n")[0],
         parameters=tuple(_set_evaluator_type(p) if p.name == parts else p for p in parameters),
         needs=needs or (),
         factory=factory,
@@ -258,46 +258,46 @@ def _describe_evaluate_options(
     return tuple(parameter for parameter in options if parameter.name not in names)
 
 
-def get_callable(thing: Any, label: str) -> Callable[..., Any]:
+def get_callable(obj: Any, label: str) -> Callable[..., Any]:
     """Return the function to call: the evaluator itself, or the `evaluate` method of an object."""
-    method = None if inspect.isroutine(thing) else getattr(thing, "evaluate", None)
+    method = None if inspect.isroutine(obj) else getattr(obj, "evaluate", None)
     if callable(method):
         return method  # type: ignore[no-any-return]
-    thing = getattr(thing, ASYNC_ATTRIBUTE, None) or getattr(thing, UNCHECKED, thing)
-    if callable(thing):
-        return thing  # type: ignore[no-any-return]
-    if isinstance(thing, str):
+    obj = getattr(obj, ASYNC_ATTRIBUTE, None) or getattr(obj, UNCHECKED, obj)
+    if callable(obj):
+        return obj  # type: ignore[no-any-return]
+    if isinstance(obj, str):
         raise EvaluatorError(
-            f"{thing!r} is the name of an evaluator, not an evaluator",
-            fix=f"pass the function itself, or Registry.standard().build({thing!r})",
+            f"{obj!r} is the name of an evaluator, not an evaluator",
+            fix=f"pass the function itself, or Registry.standard().build({obj!r})",
         )
-    raise EvaluatorError(f"{preview(thing)} is not callable and has no `evaluate` method", where=label)
+    raise EvaluatorError(f"{preview(obj)} is not callable and has no `evaluate` method", where=label)
 
 
-def get_name(thing: Any) -> str:
+def get_name(obj: Any) -> str:
     """Return the name of an evaluator."""
-    while isinstance(thing, functools.partial):
-        thing = thing.func
-    described = getattr(thing, "spec", None) or get_info(thing)
+    while isinstance(obj, functools.partial):
+        obj = obj.func
+    described = getattr(obj, "spec", None) or get_info(obj)
     if isinstance(described, EvaluatorSpec | EvaluatorInfo):
         return described.name
-    custom_name = _read_custom_name(thing)
-    if custom_name or isinstance(thing, type):
-        class_name = getattr(thing, "name", None)
-        return custom_name or (class_name if isinstance(class_name, str) else "") or thing.__name__
-    name = name_of(thing)
-    if inspect.ismethod(thing) and name in ("evaluate", "__call__"):
-        return get_name(thing.__self__)
-    outer, separator, _ = str(getattr(thing, "__qualname__", "")).rpartition(".<locals>.evaluate")
+    custom_name = _read_custom_name(obj)
+    if custom_name or isinstance(obj, type):
+        class_name = getattr(obj, "name", None)
+        return custom_name or (class_name if isinstance(class_name, str) else "") or obj.__name__
+    name = name_of(obj)
+    if inspect.ismethod(obj) and name in ("evaluate", "__call__"):
+        return get_name(obj.__self__)
+    outer, separator, _ = str(getattr(obj, "__qualname__", "")).rpartition(".<locals>.evaluate")
     if separator and name == "evaluate":
         # A factory usually calls its inner function `evaluate`, so use the factory's name.
         return outer.rpartition(".")[2]
     return "lambda" if name == "<lambda>" else name
 
 
-def _read_custom_name(thing: Any) -> str:
+def _read_custom_name(obj: Any) -> str:
     """Return `evaluator_name`, which is a text or a method without arguments."""
-    name = getattr(thing, "evaluator_name", None)
+    name = getattr(obj, "evaluator_name", None)
     if callable(name):
         name = name()
     return name if isinstance(name, str) else ""

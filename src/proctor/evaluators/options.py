@@ -367,11 +367,11 @@ def to_data(value: Any) -> Any:
     return {"$type": data["$type"]} if isinstance(data, dict) and "$repr" in data else data
 
 
-def get_address(thing: Any) -> str:
+def get_address(obj: Any) -> str:
     """Return the `module:attribute` of a function or class, or of the class of an object."""
-    if not (inspect.isroutine(thing) or isinstance(thing, type)):
-        thing = type(thing)
-    return f"{getattr(thing, '__module__', None)}:{thing.__qualname__}"
+    if not (inspect.isroutine(obj) or isinstance(obj, type)):
+        obj = type(obj)
+    return f"{getattr(obj, '__module__', None)}:{obj.__qualname__}"
 
 
 def _convert(value: Any, hint: Any) -> Any:

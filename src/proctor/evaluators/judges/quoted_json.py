@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-# JSON may be embedded in JSON strings; nobody repeats text that is escaped more often than this.
+# JSON may be embedded in JSON strings; text that is escaped more often is never repeated.
 MAX_LAYERS = 6
 _OBJECT_START = re.compile(r'\{(?=\s*")')
 # Commas are optional, because a copy may add a missing one. No token begins with a backslash, so of two

@@ -179,7 +179,7 @@ class SessionRubric:
         input_value = sample.input if isinstance(sample, Sample) else None
         fence = self.transcripts.get(session, input_value, output)
         if fence is None:
-            return Score.skipped("nothing was said and no tool was called in the session")
+            return Score.skipped("the session has no text and no tool calls")
         async with self.limit:
             score = await self._ask_with_timeout(fence)
         if score.status != "error":

@@ -103,12 +103,12 @@ class _TurnRenderer:
     def __init__(self, events: tuple[Event, ...], max_content: int) -> None:
         self._max_content = max_content
         self._callers = CallerIndex()
-        self._told = RepeatedCalls(events)
+        self._repeated = RepeatedCalls(events)
 
     def render(self, event: Event) -> Iterator[str]:
         if isinstance(event, Message):
             self._callers.add_message(event)
-            if not self._told.repeats(event):
+            if not self._repeated.repeats(event):
                 yield from self._render_message(event)
         elif isinstance(event, ToolCall):
             yield self._render_tool(event)
@@ -121,7 +121,7 @@ class _TurnRenderer:
         if text.strip() or not message.tool_calls:
             role = "tool result" if message.role == "tool" else message.role
             yield f"{role}{name}:\n{self._indent(text or '(nothing)')}"
-        for call in self._told.only_asked(message):
+        for call in self._repeated.only_asked(message):
             yield f"{message.role}{name} called {self._render_call(call)}"
 
     def _render_tool(self, call: ToolCall) -> str:
