@@ -7,7 +7,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor import Sample, evaluate
@@ -161,6 +161,7 @@ def test_a_canary_that_fails_changes_nothing() -> None:
     assert score.details["canary"]["fell_for"] is None
 
 
+@settings(max_examples=20)
 @given(st.text(min_size=1), st.integers(1, 50))
 def test_the_same_samples_are_used_in_every_run(sample_id: str, every: int) -> None:
     """The id of a sample decides whether it has a canary."""

@@ -50,6 +50,8 @@ class AllowedVerdicts:
     """The verdicts that a judge may give: one of several words, or a number from a scale."""
 
     def __init__(self, choices: Sequence[str] = (), scale: tuple[float, float] | None = None) -> None:
+        if bool(choices) == (scale is not None):
+            raise ValueError("a verdict is one of several choices, or a number from a scale")
         self._choices = {choice.strip(_MARKUP).casefold(): choice for choice in choices}
         if len(self._choices) != len(choices):
             raise ValueError("two choices are the same word")
