@@ -86,16 +86,16 @@ def test_a_long_answer_takes_no_longer_than_its_length_either() -> None:
 
     def cost(times: int) -> float:
         text = '{"reason":"a"}' * (1_000 * times)
-        answer = json.dumps({"reason": "a b " * (5_000 * times), "rating": "good"})
-        return seconds(answer, f"{text} rating good {'ab' * (5_000 * times)}")
+        answer = json.dumps({"reason": "a b " * (1_000 * times), "rating": "good"})
+        return seconds(answer, f"{text} rating good {'ab' * (1_000 * times)}")
 
     assert cost(10) < 12 * cost(2) + NOISE
 
 
 def test_a_copy_at_any_depth_is_found() -> None:
-    """At the bottom of a hundred thousand that are closed, or never are."""
+    """At the bottom of twenty thousand objects, closed or not."""
     for end in ("}", ""):
-        text = '{"a":' * 100_000 + '{"rating":"good"}' + end * 100_000
+        text = '{"a":' * 20_000 + '{"rating":"good"}' + end * 20_000
         assert repeats_object('{"rating":"good"}', text)
         assert not repeats_object('{"rating":"poor"}', text)
 
