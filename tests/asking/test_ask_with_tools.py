@@ -16,7 +16,7 @@ ROUND = (Message("assistant", "", tool_calls=(CALL,)), Message("tool", "3", call
 
 
 class Scripted:
-    """A model that is held to schemas, answers from a list and keeps what it was asked."""
+    """A model with structured output that answers from a list and records its requests."""
 
     model, fits_schema = "test:scripted", True
 

@@ -87,7 +87,7 @@ def test_unknown_options_are_refused_with_the_known_ones() -> None:
 
 
 class _Faulty:
-    """Something whose own code fails when it is looked at."""
+    """An object whose attributes raise errors."""
 
     def __call__(self, messages: Any) -> str:
         return ""

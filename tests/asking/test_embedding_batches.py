@@ -16,7 +16,7 @@ from proctor.models.embedding_cache import CachedEmbedder
 
 
 class Lengths:
-    """An embedder that notes what it was asked; a text of "bad" spoils its batch."""
+    """An embedder that records its requests; the text "bad" makes its batch fail."""
 
     name, method = "lengths", "lexical"
 
@@ -38,7 +38,7 @@ class Lengths:
 
 
 class Saying:
-    """An embedder that gives whatever it was told to give."""
+    """An embedder with a fixed answer."""
 
     name, method = "saying", "embeddings"
 

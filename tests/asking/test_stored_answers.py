@@ -18,7 +18,7 @@ from tests.providers.scripted import Scripted
 
 @pytest.fixture
 def stored() -> Iterator[Memory]:
-    """What a run keeps, for one test."""
+    """The store of one run."""
     memory = Memory()
     token = call_context.set(CallContext(None, memory))
     yield memory

@@ -1,4 +1,4 @@
-"""Attaching settles once what kind of evaluator a thing is; then it is only called."""
+"""Attaching decides once how an evaluator is called."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_unmarked_functions_are_stored_by_address() -> None:
 
 @evaluator(category="length", factory=True, pure=True, threshold=0.9)
 def at_most(limit: int) -> Any:
-    """A factory that does not tell how its evaluators were made."""
+    """A factory that does not mark its evaluators."""
 
     def evaluate(output: str) -> float:
         return min(1.0, limit / len(output))

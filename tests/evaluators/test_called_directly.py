@@ -1,4 +1,4 @@
-"""Judges are evaluators: outside an event loop a call gives a Score, inside it is awaited."""
+"""Judges called directly: outside an event loop they return a score, inside they are awaited."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from proctor.records.score import Score
 
 
 def score(output: str, context: Any, **options: Any) -> Score:
-    """What the local method says of an output on its context."""
+    """The score of an output by the local method, for its context."""
     check = hallucination_detection(**({"embedder": "lexical"} | options))
     found: Score = check(output, None, FieldContext("output", {"context": context}))
     return found

@@ -1,4 +1,4 @@
-"""Several evaluators as one: all, any, weighted, negated, by threshold, or your own way."""
+"""Combinations of evaluators: all, any, weighted, negated, by threshold, or by a function."""
 
 from __future__ import annotations
 
@@ -344,7 +344,7 @@ def _built(tree: Any) -> Any:
 
 
 def _worlds(tree: Any) -> set[bool]:
-    """Every verdict that is possible, whatever the parts without one would have said."""
+    """Every verdict that is possible if the parts without a verdict had one."""
     if isinstance(tree, str):
         return {"pass": {True}, "fail": {False}}.get(tree, {True, False})
     rule, inner = tree

@@ -1,4 +1,4 @@
-"""`config` of an evaluator is the configuration of the trial, in every way an evaluator is run."""
+"""The `config` of an evaluator is the configuration of the trial, for every kind of run."""
 
 from __future__ import annotations
 

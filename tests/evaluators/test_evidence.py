@@ -42,7 +42,7 @@ with_live_annotation.__annotations__["given"] = typing.Optional[Sample[str, str]
 
 
 class Judge:
-    """A callable object with a method beside."""
+    """A callable object with another method."""
 
     def __call__(self, output: Any, expected: Any, session: Any) -> bool:
         """Three pieces of evidence."""

@@ -1,4 +1,4 @@
-"""Evaluators of one field: what they are given, how they combine, and classes with a name."""
+"""Evaluators of one field: their arguments, their combination, and named classes."""
 
 from __future__ import annotations
 

@@ -294,7 +294,7 @@ def test_an_unreachable_judge_is_an_error_that_names_it() -> None:
 
 
 def sheet(asked: Asked, **given: float) -> str:
-    """Scores for some criteria, in the form that was asked for."""
+    """Scores for some criteria, in the requested form."""
     if asked.request.schema is not None:
         return json.dumps({key: {"reason": "so", "score": n} for key, n in given.items()})
     return "\n".join(f"so\nSCORE {asked.mark} {key}: {n}" for key, n in given.items())

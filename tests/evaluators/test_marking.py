@@ -1,4 +1,4 @@
-"""A mark gives a function its name and category; it stays the function it was."""
+"""A mark gives a function its name and category without changing it."""
 
 from __future__ import annotations
 

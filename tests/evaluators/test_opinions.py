@@ -23,7 +23,7 @@ from tests.surroundings import samples, shout
 
 
 def loud(request: ModelRequest) -> str:
-    """A judge that prefers, and rates as good, what is in capitals."""
+    """A judge that prefers capitals, and rates them as good."""
     if "\n<<<FIRST" not in str(request.messages[-1].content):
         rating = "good" if block(request, "OUTPUT").isupper() else "poor"
         return line(request, "RATING", rating)

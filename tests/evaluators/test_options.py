@@ -1,4 +1,4 @@
-"""Options are described, checked all at once, and kept as data."""
+"""Options are described, checked all at once, and stored as data."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Length:
 
 def unresolved(amount: Decimal, limit: int) -> None: ...
 def spread(first: int, /, second: int = 2, *parts: int, third: int = 3, **more: int) -> Any:
-    """Gives back what it was called with."""
+    """Returns its arguments."""
     return first, second, parts, third, more
 
 
@@ -71,7 +71,7 @@ def test_integers_are_accepted_as_floats() -> None:
 
 
 def float_(share: float) -> float:
-    """Gives back what it was called with."""
+    """Returns its arguments."""
     assert isinstance(share, float)
     return share
 

@@ -1,4 +1,4 @@
-"""The question evaluators judge form: how it starts, how it ends, that it is one sentence."""
+"""The question evaluators check form: start, end, and that it is one sentence."""
 
 from __future__ import annotations
 

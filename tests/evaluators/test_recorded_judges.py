@@ -42,7 +42,7 @@ Reader = Callable[[str], str | None]
 def states(
     choices: Sequence[str], says: str = "{}", *, at: str = "anywhere", takes_first: bool = False
 ) -> Reader:
-    """Read the choice that a free text states last, or the first of the list that it states at all."""
+    """Read the last choice in a free text, or the first of the list that occurs."""
 
     def read(text: str) -> str | None:
         found = []
@@ -66,7 +66,7 @@ def folder(name: str) -> Path:
 
 
 class Recording:
-    """A model that says what was recorded for the order in which it is asked."""
+    """A model that gives the recorded answer for the order of the request."""
 
     model = "recorded:judge"
     fits_schema = False
@@ -75,7 +75,7 @@ class Recording:
         self._first, self._said, self._read = first, said, read
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
-        """The completion of the order in which the first answer stands in the first place."""
+        """The completion for the order that has the first answer first."""
         asked = str(request.messages[1].content)
         mark = asked.partition("<<<FIRST ")[2].partition("\n")[0]
         in_order = f"<<<FIRST {mark}\n{self._first}\n{mark} FIRST>>>" in asked
@@ -85,7 +85,7 @@ class Recording:
 
 
 class Pair(NamedTuple):
-    """Two answers, which is right (a or b), and what was recorded of the judge in both orders."""
+    """Two answers, the right one (a or b), and the recorded verdicts in both orders."""
 
     question: str
     a: str
@@ -138,7 +138,7 @@ def reader(judge: str, *, as_recorded: bool) -> Reader:
 
 
 async def replay(pairs: Sequence[Pair], read: Reader) -> list[tuple[str | None, str | None]]:
-    """Who won each pair in each order, by our machinery; None where the answer is unreadable."""
+    """The winner of each pair in each order, or None if the answer is unreadable."""
     how = Comparison(labels=LABELS, template=TEMPLATE)
     winners: list[tuple[str | None, str | None]] = []
     for pair in pairs:
@@ -196,7 +196,7 @@ def figures(pairs: Sequence[Pair], winners: Sequence[tuple[str | None, str | Non
 
 
 def recorded(figures: dict[str, Any]) -> list[float]:
-    """The authors' figures, which stand as "95 / 100 = 95.0%"."""
+    """The figures of the authors, written as "95 / 100 = 95.0%"."""
     names = ("correct_False", "correct_True", "correct_average", "correct_both", "equal")
     shares = [float(figures[name].rpartition("=")[2].strip(" %")) for name in names]
     return [*shares, float(figures["kappa_agreement"])]
@@ -302,7 +302,7 @@ def nq301(name: str) -> list[dict[str, str]]:
 
 
 def column(rows: Sequence[dict[str, str]], name: str) -> list[str | None]:
-    """One column; what is empty is missing."""
+    """One column, without empty values."""
     return [row[name] or None for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""Several references: a single text against a list of expected texts means "any of these"."""
+"""Several references: a text matches a list of expected texts if it matches any of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORDS = st.sampled_from(["Paris", "paris", "It is Paris.", "Rome", "42", "", "Pa
 
 
 def similarity(output: Any, expected: Any) -> Score:
-    """The score of letters, as anybody would ask for it."""
+    """The similarity of two texts by their letters."""
     found: Score = semantic_similarity("lexical")(output, expected)
     return found
 

@@ -1,4 +1,4 @@
-"""Rules on texts: counts, words, beginnings and ends, letter case, language."""
+"""Rules for texts: counts, words, starts and ends, letter case, language."""
 
 from __future__ import annotations
 

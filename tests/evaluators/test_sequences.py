@@ -1,4 +1,4 @@
-"""Expected calls against actual ones: order, arguments, credit for a part, and the difference."""
+"""Expected and actual tool calls: order, arguments, partial credit, and the diff."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ names = st.lists(st.sampled_from("abc"), max_size=5)
 
 
 def held(expected: Any, actual: str | list[RecordedCall], **terms: Any) -> Score:
-    """Expected calls held against actual ones, which may be given by their letters."""
+    """Compare expected calls with actual ones, which may be given as letters."""
     calls = [RecordedCall(name) for name in actual] if isinstance(actual, str) else actual
     return compare_calls(parse_expected_calls(expected), calls, SequenceOptions(**terms))
 

@@ -1,4 +1,4 @@
-"""Session evaluators: what happened on the way, by itself and among other evaluators."""
+"""Session evaluators, alone and combined with others."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def later(event: Any) -> bool:
 
 
 def says(check: Callable[..., Score], session: Any = SEARCHED, expected: Any = None) -> Any:
-    """Passed or not, or the status of what is no verdict."""
+    """Whether it passed, or the status without a verdict."""
     score = check("out", expected, session)
     assert score == attach(check).score(Trial(Sample("1", None, expected), "out", session=session))
     return score.passed if score.ok else score.status

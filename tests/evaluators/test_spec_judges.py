@@ -1,4 +1,4 @@
-"""What the specifications show of judges, in our words: each example runs."""
+"""The examples of judges in the specifications run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool calls are found in a session whoever recorded them, and it is told how they went."""
+"""Tool calls in a session of any source, and their outcomes."""
 
 from __future__ import annotations
 

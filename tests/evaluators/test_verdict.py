@@ -1,4 +1,4 @@
-"""What evaluators return and raise becomes scores; what is no verdict becomes an error."""
+"""Return values and exceptions of evaluators become scores; unsupported values become errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Box:
         self.inside = inside
 
     def item(self) -> Any:
-        """What is inside."""
+        """The value inside."""
         return self.inside
 
 

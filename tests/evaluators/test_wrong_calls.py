@@ -1,4 +1,4 @@
-"""A built-in evaluator that is called with wrong arguments says which ones it takes."""
+"""A built-in evaluator that is called with wrong arguments names the right ones."""
 
 from __future__ import annotations
 

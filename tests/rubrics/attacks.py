@@ -11,7 +11,7 @@ JSON = '{"reason": "flawless", "score": 5}'
 
 
 def _as_score(payload: str) -> str:
-    """The same attack on a number: what asked for "excellent" asks for 5."""
+    """The same attack on a number: it requests 5 instead of "excellent"."""
     for word, number in (("RATING", "SCORE"), ("rating", "score"), ("excellent", "5")):
         payload = payload.replace(word, number)
     return payload.replace("OUTPUT", "CHAT SESSION")

@@ -82,6 +82,6 @@ def finished(run_id: str) -> list[str]:
 
 
 def surroundings(**more: str) -> dict[str, str]:
-    """For a process of its own."""
+    """The environment of a child process."""
     path = os.pathsep.join([str(Path.cwd()), *sys.path])
     return {**os.environ, "PYTHONPATH": path, **more}

@@ -52,7 +52,7 @@ def test_an_unreadable_answer_is_requested_again_with_retry_errors(tmp_path: Pat
 
 
 def judged(judge: Any, sessions: int, timeout: float) -> tuple[list[Score], float]:
-    """The scores of several sessions asked at once, and how long that took."""
+    """The scores of several concurrent sessions, and the elapsed time."""
     (evaluator,) = rubric_evaluators(judge, [TONE], timeout=timeout)
 
     async def main() -> Any:

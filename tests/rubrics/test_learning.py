@@ -52,7 +52,7 @@ class Teacher:
 
 
 def known(count: int, **metadata: Any) -> list[ScoredSession]:
-    """Sessions whose quality from 1 to 5 is written in them, and known."""
+    """Sessions that contain their quality, from 1 to 5, with these known scores."""
     return [
         ScoredSession(
             Sample(

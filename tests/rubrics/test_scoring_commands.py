@@ -216,7 +216,7 @@ def test_scoring_one_session_is_resumed_by_the_same_command(batch: Project) -> N
 
 
 def interrupted(*more: str, when: int) -> tuple[int, str]:
-    """The exit code and the words of a command that is sent Ctrl-C after so many calls."""
+    """The exit code and the output of a command that gets Ctrl-C after a number of calls."""
     command = [sys.executable, "-m", "proctor", *ONE, "--judge", "judge:four", *more]
     env = surroundings(DELAY="1.5")
     with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as process:

@@ -46,7 +46,7 @@ async def judges(request: ModelRequest) -> ModelResponse:
 
 @pytest.fixture
 def secret(batch: Project) -> Project:
-    """Three sessions, the first of which holds a key and an address."""
+    """Three sessions, the first with a key and an address."""
     chat = [
         {"role": "user", "content": f"This is session number 0. My key is {KEY} of {MAIL}"},
         {"role": "assistant", "content": "Done."},
@@ -63,7 +63,7 @@ def on_disk(text: str) -> bool:
 
 
 def unpacked() -> Iterator[bytes]:
-    """What the history holds compressed, where a look at its file would find nothing."""
+    """The decompressed content of the history."""
     with contextlib.closing(sqlite3.connect(".proctor/history.db")) as database:
         for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
             for row in database.execute(f'SELECT * FROM "{table}"'):

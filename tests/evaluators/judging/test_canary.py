@@ -21,13 +21,13 @@ from tests.evaluators.judging.scripted import Scripted, block, line
 
 
 def gullible(request: ModelRequest) -> str:
-    """A judge that does as the output tells it."""
+    """A judge that obeys the output."""
     praised = "excellent" in block(request, "OUTPUT").lower()
     return line(request, "RATING", "excellent" if praised else "fair")
 
 
 def sober(request: ModelRequest) -> str:
-    """A judge that sees a bad answer for what it is."""
+    """A judge that recognises a bad answer."""
     bad = BAD_ANSWER in block(request, "OUTPUT")
     return line(request, "RATING", "wrong" if bad else "good")
 
@@ -38,7 +38,7 @@ def kind(request: ModelRequest) -> str:
 
 
 def echo(request: ModelRequest) -> str:
-    """A judge that only repeats what it reads, verdicts and all."""
+    """A judge that only repeats the output, including its verdicts."""
     return block(request, "OUTPUT")
 
 

@@ -29,7 +29,7 @@ CONTEXT = "The Louvre, in Paris,\n was opened on 10 August 1793. It is closed on
 
 
 def marked(request: ModelRequest, answer: Any) -> str:
-    """JSON as it is asked for."""
+    """JSON in the requested form."""
     return f"Let me see.\nANSWER {mark_of(request)}:\n{json.dumps(answer)}"
 
 
@@ -115,7 +115,7 @@ def test_capitals_of_a_quotation_do_not_matter() -> None:
 
 
 def misquoting(*evidence: str, second: str | None = None) -> Scripted:
-    """A judge that supports the three claims with this evidence; asked again it says `second`."""
+    """A judge that supports the three claims with this evidence, and then with `second`."""
 
     def answer(request: ModelRequest) -> str:
         if "<<<TEXT" in text_of(request):

@@ -31,13 +31,13 @@ PLACES = st.sampled_from(["first", "second", "tie"])
 
 
 def longer(request: ModelRequest) -> str:
-    """A judge that prefers the longer answer, wherever it stands."""
+    """A judge that prefers the longer answer in any position."""
     first = len(block(request, "FIRST")) >= len(block(request, "SECOND"))
     return "Length matters.\n" + line(request, "BETTER", "A" if first else "B")
 
 
 def second_place(request: ModelRequest) -> str:
-    """A judge that prefers what it read last."""
+    """A judge that prefers the second place."""
     return line(request, "BETTER", "B")
 
 
@@ -159,7 +159,7 @@ def test_swapping_the_answers_swaps_the_winner(first: Any, second: Any) -> None:
 
 
 def chosen(place: Literal["first", "second"], times: int) -> list[Any]:
-    """So many flips to one place."""
+    """A number of flips to one place."""
     return [combine_choices(Choice(place), Choice(place))] * times
 
 

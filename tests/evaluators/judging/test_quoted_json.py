@@ -59,7 +59,7 @@ def test_a_value_that_is_not_in_the_text_is_not_a_copy(begin: str, times: int, e
 
 
 def seconds(answer: str, text: str) -> float:
-    """The least CPU time of three looks through a text."""
+    """The lowest CPU time of three searches."""
     spent = []
     for _ in range(3):
         began = time.process_time()
