@@ -19,6 +19,7 @@ from proctor.evaluators.options import (
     format_type,
     get_address,
     read_factory_options,
+    read_option,
     resolve_hints,
     to_data,
 )
@@ -169,3 +170,17 @@ def test_arbitrary_options_are_accepted() -> None:
 
     judge_typed: Callable[..., bool] = judge
     assert attach(judge_typed, parameters={"a": 1})("x").passed
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("threshold", "80%", 0.8),
+        ("at_least", "12.5 %", 0.125),
+        ("threshold", 0.8, 0.8),
+        ("pattern", "80%", "80%"),
+    ],
+)
+def test_a_share_may_be_written_as_a_percentage(name: str, value: Any, expected: Any) -> None:
+    """Only options that are a share from 0 to 1 in every evaluator."""
+    assert read_option(name, value) == expected

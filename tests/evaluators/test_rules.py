@@ -259,6 +259,14 @@ def test_letter_case_agrees_with_python(text: str) -> None:
         assert letter_case(text, case="lower").passed is text.islower()
 
 
+def test_texts_are_split_into_words_sentences_and_paragraphs() -> None:
+    """Numbers and contractions are one word, abbreviations end no sentence, list items are sentences."""
+    assert pieces.words("Don't count 3.5 as two!") == ["Don't", "count", "3.5", "as", "two"]
+    text = "Dr. Who left. Why?\n- milk\n- tea"
+    assert pieces.sentences(text) == ["Dr. Who left.", "Why?", "- milk", "- tea"]
+    assert pieces.paragraphs("one\n\ntwo") == pieces.paragraphs("one *** two", "***") == ["one", "two"]
+
+
 @given(st.text(), st.sampled_from(sorted(pieces._FINDERS)))
 def test_no_text_breaks_the_counting(text: str, of: Any) -> None:
     """Any text can be counted, and no count exceeds its length."""
