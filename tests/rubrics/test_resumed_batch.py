@@ -15,7 +15,7 @@ import pytest
 from proctor import load_rubrics
 from proctor.wiring.open_history import open_history
 from tests.cli.project import Project
-from tests.rubrics.batches import BATCH, calls, finished, surroundings, write_sessions
+from tests.rubrics.batches import BATCH, calls, finished, surroundings, wait_for_started, write_sessions
 
 
 def written(folder: str = "out") -> list[Path]:
@@ -73,14 +73,11 @@ def test_the_first_ctrl_c_waits_only_for_running_calls(batch: Project) -> None:
     """Two of 18 calls are running and are finished. A resumed batch repeats none."""
     command = [sys.executable, "-m", "proctor", *BATCH, "--output-dir", "out", "--parallel", "3",
                "--max-concurrent", "2", "--judge", "judge:four"]  # fmt: skip
-    env = surroundings(DELAY="1.5")
+    env = surroundings(HOLD="2")
     with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as process:
-        until = time.monotonic() + 60
-        while sum(calls().values()) < 2 and time.monotonic() < until:
-            time.sleep(0.02)
-        time.sleep(0.3)
+        wait_for_started(4)
         os.kill(process.pid, signal.SIGINT)
-        _, answer = process.communicate(timeout=60)
+        _, answer = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "--resume" in answer
     assert sum(calls().values()) == 4

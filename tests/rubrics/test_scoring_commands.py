@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from proctor.reports.rubric_files import FileNames
 from proctor.reports.rubrics import describe_scores, session_result
 from proctor.wiring.open_history import open_history
 from tests.cli.project import Project
-from tests.rubrics.batches import BATCH, calls, surroundings, write_sessions
+from tests.rubrics.batches import BATCH, calls, surroundings, wait_for_started, write_sessions
 from tests.rubrics.test_results import FAILED, result, run, spec
 
 ONE = ("sessions", "evaluate", "--rubrics", "starter", "--session", "logs/s000.json")
@@ -218,14 +217,11 @@ def test_scoring_one_session_is_resumed_by_the_same_command(batch: Project) -> N
 def interrupted(*more: str, when: int) -> tuple[int, str]:
     """The exit code and the output of a command that gets Ctrl-C after a number of calls."""
     command = [sys.executable, "-m", "proctor", *ONE, "--judge", "judge:four", *more]
-    env = surroundings(DELAY="1.5")
+    env = surroundings(HOLD=str(when))
     with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as process:
-        until = time.monotonic() + 60
-        while sum(calls().values()) < when and time.monotonic() < until:
-            time.sleep(0.02)
-        time.sleep(0.4)
+        wait_for_started(when + 1)
         os.kill(process.pid, signal.SIGINT)
-        _, answer = process.communicate(timeout=60)
+        _, answer = process.communicate(timeout=120)
     return process.returncode, answer
 
 
