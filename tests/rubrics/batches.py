@@ -23,12 +23,11 @@ LOG = os.environ.get("CALLS")
 
 async def hold(count: int) -> None:
     # Calls after the first ones wait until the run is stopping.
-    with open(LOG + ".started", "a") as file:
-        file.write("started\\n")
-    with open(LOG, "a+") as file:
+    with open(LOG + ".started", "a+") as file:
         file.seek(0)
-        finished = len(file.readlines())
-    while finished >= count and not call_context.get().is_stopping():
+        earlier = len(file.readlines())
+        file.write("started\\n")
+    while earlier >= count and not call_context.get().is_stopping():
         await asyncio.sleep(0.01)
 
 async def four(request: ModelRequest, score: int = 4) -> ModelResponse:
@@ -36,8 +35,8 @@ async def four(request: ModelRequest, score: int = 4) -> ModelResponse:
     name = text.partition("## Rubric: ")[2].partition("\\n")[0]
     number = text.partition("session number ")[2].partition(".")[0]
     await asyncio.sleep(float(os.environ.get("DELAY", "0")))
-    if "HOLD" in os.environ:
-        await hold(int(os.environ["HOLD"]))
+    if os.environ.get("HOLD"):
+        await hold(int(os.environ.get("HOLD")))
     with open(LOG, "a") as file:
         file.write(f"{number} {name}\\n")
     line = text.rpartition("\\n")[2].partition("<")[0]
