@@ -345,12 +345,12 @@ def test_faults_are_found_when_it_is_attached() -> None:
     )
 
 
-@settings(deadline=None)
+@settings(max_examples=25)
 @given(st.one_of(st.none(), st.booleans(), st.floats(), st.text(), st.lists(st.integers())))
 def test_an_attached_evaluator_always_gives_a_score(returned: Any) -> None:
     """Contract: any return value becomes a score, and nothing is raised."""
-    for thing in (lambda output: returned, lambda output, expected: returned):
-        score = attach(thing).score(trial("a", "b"))
+    for function in (lambda output: returned, lambda output, expected: returned):
+        score = attach(function).score(trial("a", "b"))
         assert isinstance(score, Score)
 
 
