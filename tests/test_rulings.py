@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import threading
-import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -168,24 +167,24 @@ def test_runner_ruling_exact_has_a_case_option() -> None:
     assert rates == [0.0, 1.0]
 
 
-def test_runner_ruling_time_outs_are_real_and_said() -> None:
+def test_runner_ruling_timeouts_are_enforced_and_reported() -> None:
     """Runner ruling: a blocking target is left in its thread, and the report says so."""
-    over = threading.Event()
+    over, returned = threading.Event(), []
 
     def target(text: str) -> str:
         over.wait(60)
+        returned.append(text)
         return text
 
-    began = time.monotonic()
     report = evaluate(target, samples(1), exact_match, timeout=0.1, history=False)
+    assert returned == []
     over.set()
-    assert time.monotonic() - began < 20
     assert report.results[0].error == "TimeoutError: the target took longer than 0.1 s"
     assert report.metadata is not None
     assert "thread" in report.metadata.warnings[0]
 
 
-def test_runner_ruling_on_error_raise_stops_and_the_default_goes_on() -> None:
+def test_runner_ruling_on_error_raise_stops_and_the_default_continues() -> None:
     """Runner ruling: by default a run goes on after an error; on_error="raise" stops it."""
 
     def target(text: str) -> str:

@@ -19,7 +19,6 @@ from proctor.evaluators.fields import field as field
 from proctor.evaluators.judges.claims import grounded_claims as grounded_claims
 from proctor.evaluators.judges.pairwise import position_bias as position_bias
 from proctor.evaluators.judges.pairwise import preferences_in as preferences_in
-from proctor.evaluators.judges.panel import panel_agreement as panel_agreement
 from proctor.evaluators.judges.scale import JudgeOutput as JudgeOutput
 from proctor.evaluators.judges.scale import PASSING_RATINGS as PASSING_RATINGS
 from proctor.evaluators.judges.scale import RATING_VALUES as RATING_VALUES
@@ -34,6 +33,7 @@ from proctor.evaluators.matching import regex_match as regex_match
 from proctor.evaluators.matching import within_tolerance as within_tolerance
 from proctor.evaluators.numeric.numbers import numeric_answer as numeric_answer
 from proctor.evaluators.opinions import panel as panel
+from proctor.evaluators.opinions import panel_agreement as panel_agreement
 from proctor.evaluators.opinions import prefer as prefer
 from proctor.evaluators.opinions import with_canary as with_canary
 from proctor.evaluators.performance import latency as latency

@@ -8,38 +8,14 @@ from proctor.core.lazy import lazy_names
 EXPORTS = {
     "evaluators.judges.claims": ("grounded_claims",),
     "evaluators.judges.pairwise": ("position_bias", "preferences_in"),
-    "evaluators.judges.panel": ("panel_agreement",),
     "evaluators.judges.scale": ("JudgeOutput", "PASSING_RATINGS", "RATING_VALUES", "Rating"),
     "evaluators.llm": ("llm_judge", "quality_score", "rubric_evaluation"),
-    "evaluators.opinions": ("panel", "prefer", "with_canary"),
+    "evaluators.opinions": ("panel", "panel_agreement", "prefer", "with_canary"),
     "evaluators.rubric_files": ("load_rubrics",),
     "evaluators.rubrics": ("EvaluationConfig", "RubricScorer", "rubric", "rubric_evaluators"),
     "records.rubric": ("ChatSession", "Rubric", "RubricSet"),
 }
 
-__all__ = [
-    "ChatSession",
-    "EvaluationConfig",
-    "JudgeOutput",
-    "PASSING_RATINGS",
-    "RATING_VALUES",
-    "Rating",
-    "Rubric",
-    "RubricScorer",
-    "RubricSet",
-    "grounded_claims",
-    "llm_judge",
-    "load_rubrics",
-    "panel",
-    "panel_agreement",
-    "position_bias",
-    "prefer",
-    "preferences_in",
-    "quality_score",
-    "rubric",
-    "rubric_evaluation",
-    "rubric_evaluators",
-    "with_canary",
-]
+__all__ = sorted(name for names in EXPORTS.values() for name in names)
 
 __getattr__, __dir__ = lazy_names("proctor.judges", EXPORTS)

@@ -2,7 +2,6 @@
 from proctor.evaluators.judges.claims import grounded_claims as grounded_claims
 from proctor.evaluators.judges.pairwise import position_bias as position_bias
 from proctor.evaluators.judges.pairwise import preferences_in as preferences_in
-from proctor.evaluators.judges.panel import panel_agreement as panel_agreement
 from proctor.evaluators.judges.scale import JudgeOutput as JudgeOutput
 from proctor.evaluators.judges.scale import PASSING_RATINGS as PASSING_RATINGS
 from proctor.evaluators.judges.scale import RATING_VALUES as RATING_VALUES
@@ -11,6 +10,7 @@ from proctor.evaluators.llm import llm_judge as llm_judge
 from proctor.evaluators.llm import quality_score as quality_score
 from proctor.evaluators.llm import rubric_evaluation as rubric_evaluation
 from proctor.evaluators.opinions import panel as panel
+from proctor.evaluators.opinions import panel_agreement as panel_agreement
 from proctor.evaluators.opinions import prefer as prefer
 from proctor.evaluators.opinions import with_canary as with_canary
 from proctor.evaluators.rubric_files import load_rubrics as load_rubrics

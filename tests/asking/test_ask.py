@@ -1,4 +1,4 @@
-"""Asking a model: what is sent, what is read, what is written down, and what it costs."""
+"""Asking a model: the request, the parsed answer, the recorded call, and the cost."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def under() -> Any:
 # What is sent
 
 
-def test_a_text_a_prompt_and_messages_can_be_asked() -> None:
+def test_a_question_is_a_text_a_prompt_or_messages() -> None:
     """All become messages."""
     template = PromptTemplate[str]("test", "greet", [MarkdownSection("", "Greet $name.", key="task")])
     prompt = Prompt(template).bind(name="Ada")
@@ -75,14 +75,14 @@ def test_a_text_a_prompt_and_messages_can_be_asked() -> None:
 
 
 @pytest.mark.parametrize("question", [42, [42], [{"role": "king", "content": "x"}], [{"a": 1}]])
-def test_what_cannot_be_asked_is_refused(question: Any) -> None:
-    """With what can."""
+def test_other_objects_are_refused(question: Any) -> None:
+    """The error lists the accepted kinds."""
     with pytest.raises(ModelError, match="the prompt is not valid") as caught:
         ask(Scripted(), question)
     assert "a role and a content" in str(caught.value)
 
 
-def test_nothing_cannot_be_asked() -> None:
+def test_an_empty_question_is_refused() -> None:
     """No message, no question."""
     with pytest.raises(ModelError, match="the prompt has no messages"):
         ask(Scripted(), [])
@@ -105,8 +105,8 @@ def test_settings_reach_the_model() -> None:
 @pytest.mark.parametrize(
     "options", [{"temperature": -1}, {"max_tokens": 0}, {"top_logprobs": 21}, {"tokens": 5}]
 )
-def test_settings_that_mean_nothing_are_refused(options: dict[str, Any]) -> None:
-    """Before anybody is asked."""
+def test_invalid_settings_are_refused(options: dict[str, Any]) -> None:
+    """Before the first call."""
     model = Scripted()
     with pytest.raises(ModelError, match="the request is not valid"):
         ask(model, "x", **options)
@@ -133,7 +133,7 @@ class Model(pydantic.BaseModel):
 
 
 @pytest.mark.parametrize(
-    ("kind", "said", "read"),
+    ("kind", "answer", "read"),
     [
         (Point, '{"x": 1, "y": 2}', Point(1, 2)),
         (Pair, '{"left": "a", "right": "b"}', Pair("a", "b")),
@@ -144,9 +144,9 @@ class Model(pydantic.BaseModel):
     ],
 )
 @pytest.mark.parametrize("fits_schema", [True, False])
-def test_an_answer_is_read_into_its_type(kind: Any, said: str, read: Any, fits_schema: bool) -> None:
-    """Whatever the type; with a schema where the model takes one, else with instructions."""
-    model = says(said, fits_schema=fits_schema)
+def test_an_answer_is_read_into_its_type(kind: Any, answer: str, read: Any, fits_schema: bool) -> None:
+    """For any type; with a schema if the model supports it, otherwise with instructions."""
+    model = says(answer, fits_schema=fits_schema)
     assert ask(model, "x", kind).output == read
     (request,) = model.requests
     assert (request.schema is not None) == fits_schema
@@ -155,10 +155,10 @@ def test_an_answer_is_read_into_its_type(kind: Any, said: str, read: Any, fits_s
 
 def test_an_answer_in_a_code_block_is_read() -> None:
     """Of a model without schemas: the last block counts, thinking aloud before it does not."""
-    said = 'Perhaps\n```json\n{"x": 9, "y": 9}\n```\nno:\n```json\n{"x": 1, "y": 2}\n```\nDone.'
-    assert ask(says(said), "x", Point).output == Point(1, 2)
+    answer = 'Perhaps\n```json\n{"x": 9, "y": 9}\n```\nno:\n```json\n{"x": 1, "y": 2}\n```\nDone.'
+    assert ask(says(answer), "x", Point).output == Point(1, 2)
     with pytest.raises(Unreadable):
-        ask(says(said, said, fits_schema=True), "x", Point)
+        ask(says(answer, answer, fits_schema=True), "x", Point)
 
 
 def test_the_type_may_come_from_the_prompt() -> None:
@@ -167,8 +167,8 @@ def test_the_type_may_come_from_the_prompt() -> None:
     assert ask(says('{"x": 1, "y": 2}'), Prompt(template)).output == Point(1, 2)
 
 
-def test_an_answer_that_cannot_be_read_is_asked_for_once_more() -> None:
-    """The reminder says what was wrong; tokens, attempts and time of both are added up."""
+def test_an_unreadable_answer_leads_to_one_reminder() -> None:
+    """The reminder says what was wrong; usage, attempts and time are added up."""
     first = ModelResponse("{}", usage=Usage(10, 1, cost=0.5), latency_ms=100.0, attempts=2)
     second = ModelResponse('{"x": 1, "y": 2}', usage=Usage(20, 2, cost=0.25), latency_ms=50.0)
     model = says(first, second)
@@ -181,8 +181,8 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more() -> None:
     assert "missing required field `x`" in model.requests[1].messages[2].content
 
 
-def test_twice_unreadable_is_an_error_with_what_was_said() -> None:
-    """Exactly two calls; the last answer is kept with the error."""
+def test_two_unreadable_answers_are_an_error_with_the_answer() -> None:
+    """Exactly two calls; the error has the last answer."""
     model = says("no", "still " * 100)
     with pytest.raises(Unreadable, match="asked twice") as caught:
         ask(model, "Where?", Point)
@@ -191,7 +191,7 @@ def test_twice_unreadable_is_an_error_with_what_was_said() -> None:
     assert len(str(caught.value)) < 600
 
 
-def test_an_answer_that_was_cut_off_is_told_so() -> None:
+def test_an_answer_that_was_cut_off_says_so() -> None:
     """In the reminder and in the error."""
     cut = ModelResponse('{"x": ', finish_reason="length")
     model = says(cut, cut)
@@ -210,8 +210,8 @@ def test_an_empty_answer_is_reminded_too() -> None:
 @pytest.mark.parametrize(
     "refusal", [ModelResponse(refusal="I will not."), ModelResponse("I will not.", finish_reason="refusal")]
 )
-def test_who_refuses_is_not_asked_again(refusal: ModelResponse) -> None:
-    """Where a type was asked for; a plain question gets the refusal as its response."""
+def test_a_refusal_is_not_repeated(refusal: ModelResponse) -> None:
+    """If a type was requested; without one, the refusal is the response."""
     model = says(refusal, refusal)
     with pytest.raises(Unreadable, match=r"refused to answer: 'I will not\.'"):
         ask(model, "Where?", Point)
@@ -220,7 +220,7 @@ def test_who_refuses_is_not_asked_again(refusal: ModelResponse) -> None:
     assert (plain.text, plain.refusal) == (refusal.text, refusal.refusal)
 
 
-def test_a_form_of_ones_own_reads_the_answer() -> None:
+def test_a_users_format_parses_the_answer() -> None:
     """Anything with a schema, instructions and a strict reader."""
 
     class Shout:
@@ -241,8 +241,8 @@ def test_a_form_of_ones_own_reads_the_answer() -> None:
     assert "it is not loud" in model.requests[1].messages[-1].content
 
 
-def test_instructions_stand_alone_after_what_is_no_text_of_the_user() -> None:
-    """After an assistant's turn, or parts, they are a message of their own."""
+def test_instructions_are_a_separate_message_unless_a_user_text_comes_last() -> None:
+    """After a turn of the assistant, or parts."""
     model = says("[1]", "[1]")
     parts = [{"type": "text", "text": "hi"}]
     ask(model, [Message("user", parts)], list[int])
@@ -263,8 +263,8 @@ def test_a_type_that_json_has_no_schema_for_is_refused() -> None:
 def test_the_exchange_is_in_the_session(session: Session) -> None:
     """Question, answer, and the call with its usage, attempts and time."""
     call = (ToolCall("search"),)
-    said = ModelResponse("hi", "m", call, Usage(1, 2), "stop", latency_ms=5.0, attempts=3)
-    ask(says(said), "Hello")
+    answer_text = ModelResponse("hi", "m", call, Usage(1, 2), "stop", latency_ms=5.0, attempts=3)
+    ask(says(answer_text), "Hello")
     assert list(session) == [
         Message("user", "Hello"),
         Message("assistant", "hi", tool_calls=call),
@@ -273,14 +273,13 @@ def test_the_exchange_is_in_the_session(session: Session) -> None:
 
 
 def test_a_reminder_is_in_the_session_once(session: Session) -> None:
-    """Each message stands there once, though the second call sends the first ones again."""
+    """Every message occurs once, although the second call sends the first ones again."""
     ask(says("no", "[1]"), "x", list[int])
     assert [m.role for m in session[Message]] == ["user", "assistant", "user", "assistant"]
     assert len(session[ModelCall]) == 2
 
 
 def test_a_refusal_is_in_the_session(session: Session) -> None:
-    """What it said instead of an answer."""
     ask(says(ModelResponse(refusal="no")), "x")
     assert session[Message][-1].content == "no"
 
@@ -292,7 +291,7 @@ def test_a_failed_call_is_in_the_session(session: Session) -> None:
     assert session[ModelCall] == (ModelCall("test:scripted", details={"error": "down"}),)
 
 
-def test_a_call_that_is_given_up_is_in_the_session(session: Session) -> None:
+def test_an_abandoned_call_is_in_the_session(session: Session) -> None:
     """It was sent, so it counts."""
 
     async def main() -> None:
@@ -312,8 +311,8 @@ def test_latency_is_measured_where_the_model_does_not_tell() -> None:
     assert 25 <= response.latency_ms < 2000
 
 
-def test_the_time_is_for_both_askings() -> None:
-    """The second gets what the first has left."""
+def test_the_timeout_covers_both_requests() -> None:
+    """The second request gets the remaining time."""
     model = says("no", "[1]", seconds=0.05)
     ask(model, "x", list[int], timeout=5.0)
     first, second = model.timeouts
@@ -342,8 +341,8 @@ def test_calls_count_against_the_budget(under: Any) -> None:
         ask(Scripted(), "x")
 
 
-def test_kept_answers_are_free_and_say_so(under: Any, session: Session) -> None:
-    """Asked twice, paid once: no usage the second time, and no call of the budget."""
+def test_cached_answers_are_free_and_marked(under: Any, session: Session) -> None:
+    """The second request has no usage and does not count against the budget."""
     spending = Spending(Budget(calls=1))
     under(spending, Memory())
     model = Scripted()
@@ -353,18 +352,18 @@ def test_kept_answers_are_free_and_say_so(under: Any, session: Session) -> None:
     assert session[ModelCall][1].details == {"cached": True}
 
 
-def test_what_the_model_itself_had_kept_costs_no_call(under: Any) -> None:
+def test_answers_from_the_models_own_cache_cost_no_call(under: Any) -> None:
     """An answer marked as cached gives its leave back."""
     under(Spending(Budget(calls=1)), Memory())
-    kept = ModelResponse("kept", cached=True)
-    model = says(kept, kept, "fresh")
+    stored = ModelResponse("kept", cached=True)
+    model = says(stored, stored, "fresh")
     texts = [ask(model, str(i)).text for i in range(3)]
     assert texts == ["kept", "kept", "fresh"]
     with pytest.raises(StopRun):
         ask(model, "more")
 
 
-def test_failures_are_not_kept(under: Any) -> None:
+def test_failures_are_not_stored(under: Any) -> None:
     """The next asks again."""
     under(None, Memory())
     model = says(CallFailed("down"), "up")
@@ -374,7 +373,7 @@ def test_failures_are_not_kept(under: Any) -> None:
 
 
 def test_an_unknown_usage_ends_a_budget_in_tokens(under: Any) -> None:
-    """It is said, not guessed."""
+    """The error says that the usage is unknown."""
     under(Spending(Budget(tokens=100)))
     with pytest.raises(StopRun, match="does not report its usage"):
         ask(says(ModelResponse("x")), "x")

@@ -1,4 +1,4 @@
-"""Asking with tools: what is no answer yet, where instructions stand, what is recorded once."""
+"""Asking with tools: calls before the answer, the position of instructions, and recorded messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROUND = (Message("assistant", "", tool_calls=(CALL,)), Message("tool", "3", call
 
 
 class Scripted:
-    """A model that is held to schemas, answers from a list and keeps what it was asked."""
+    """A model with structured output that answers from a list and records its requests."""
 
     model, fits_schema = "test:scripted", True
 
@@ -30,8 +30,8 @@ class Scripted:
         return ModelResponse(said) if isinstance(said, str) else said
 
 
-def test_an_answer_that_calls_a_tool_is_not_read() -> None:
-    """It is given as it is, for the caller to go on with, also after a reminder."""
+def test_an_answer_that_calls_a_tool_is_not_parsed() -> None:
+    """It is returned unchanged to the caller, also after a reminder."""
     calling = ModelResponse(tool_calls=(CALL,), usage=Usage(1, 1))
     assert ask(Scripted(calling), "?", list[int], tools=[TOOL]).tool_calls == (CALL,)
     model = Scripted(ModelResponse("no JSON", usage=Usage(5, 5)), calling)
@@ -39,7 +39,7 @@ def test_an_answer_that_calls_a_tool_is_not_read() -> None:
     assert (response.tool_calls, response.output, response.usage) == ((CALL,), None, Usage(6, 6))
 
 
-def test_calls_of_tools_that_nobody_offered_are_no_answer() -> None:
+def test_calls_of_unknown_tools_are_not_an_answer() -> None:
     """A model that makes tools up is reminded of the format, and then it is an error."""
     calling = ModelResponse(tool_calls=(CALL,))
     assert ask(Scripted(calling, "[1]"), "?", list[int]).output == [1]
@@ -47,7 +47,7 @@ def test_calls_of_tools_that_nobody_offered_are_no_answer() -> None:
         ask(Scripted(calling, calling), "?", list[int])
 
 
-def test_beside_tools_the_form_is_told_in_words() -> None:
+def test_with_tools_the_format_is_described_in_words() -> None:
     """Not every server takes both, so none is sent both."""
     model = Scripted("[1, 2]")
     assert ask(model, "?", list[int], tools=[TOOL]).output == [1, 2]
@@ -65,17 +65,17 @@ def test_beside_tools_the_form_is_told_in_words() -> None:
         (ROUND, 2),
     ],
 )
-def test_instructions_stand_with_the_question(messages: Any, place: int) -> None:
-    """Rounds of tools stay last and whole; without a question they are a message of their own."""
+def test_instructions_are_part_of_the_question(messages: Any, place: int) -> None:
+    """Tool rounds stay last and complete; without a question they are a separate message."""
     model = Scripted("[1]")
     ask(model, messages, list[int], tools=[TOOL])
-    told = ["JSON Schema" in str(each.content) for each in model.asked[0].messages]
-    assert [index for index, found in enumerate(told) if found] == [place]
-    assert len(told) == max(len(messages), place + 1)
+    output = ["JSON Schema" in str(each.content) for each in model.asked[0].messages]
+    assert [index for index, found in enumerate(output) if found] == [place]
+    assert len(output) == max(len(messages), place + 1)
 
 
-def test_what_is_known_is_not_recorded_again() -> None:
-    """Of a conversation that goes on, only the new messages are written into the session."""
+def test_known_messages_are_not_recorded_again() -> None:
+    """Only the new messages of a conversation are added to the session."""
     session = Session()
     before = sessions.current.set(session)
     try:

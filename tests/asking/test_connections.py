@@ -1,4 +1,4 @@
-"""Addresses become models: by their provider, by module and attribute, or as they are."""
+"""Addresses become models: by provider, or by module and attribute; models stay as they are."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from proctor.models.connect import embedder, is_model_address, provider
 from tests.providers.scripted import Scripted, asked
 
 
-def test_a_model_that_is_ready_is_taken_as_it_is() -> None:
-    """Whatever has the port's methods; options come too late for it."""
+def test_a_model_object_is_used_unchanged() -> None:
+    """Any object with the methods of the port; it takes no options."""
     model = Scripted()
     assert provider(model) is model
     assert provider({"model": model}) is model
@@ -41,8 +41,8 @@ def test_a_mapping_names_the_model_and_its_options() -> None:
         ("python:json:nothing_here", "no attribute", "correct"),
     ],
 )
-def test_an_address_that_leads_nowhere_says_so(address: str, words: str, fix: str) -> None:
-    """What was looked for, and what was probably meant."""
+def test_an_unknown_address_is_refused(address: str, words: str, fix: str) -> None:
+    """With a suggestion."""
     with pytest.raises(ModelError, match=words) as caught:
         provider(address)
     assert fix in str(caught.value)
@@ -53,9 +53,7 @@ def _module(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.chdir(folder)
 
 
-def test_module_and_attribute_lead_to_what_the_user_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_python_address_leads_to_the_users_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A function, or the address of another model; with or without `python:` before it."""
     _module(
         tmp_path,
@@ -77,7 +75,7 @@ def test_module_and_attribute_lead_to_what_the_user_holds(
         provider("held_models:itself")
 
 
-def test_options_that_do_not_fit_are_told_with_those_that_do() -> None:
+def test_unknown_options_are_refused_with_the_known_ones() -> None:
     """And an error inside a provider is not taken for one of its options."""
     with pytest.raises(ModelError, match="its options do not fit") as caught:
         provider("paced:5/s", off=Scripted())
@@ -89,7 +87,7 @@ def test_options_that_do_not_fit_are_told_with_those_that_do() -> None:
 
 
 class _Faulty:
-    """Something whose own code fails when it is looked at."""
+    """An object whose attributes raise errors."""
 
     def __call__(self, messages: Any) -> str:
         return ""
@@ -125,8 +123,7 @@ def test_wrappers_nest_in_any_order(tmp_path: Path) -> None:
     assert asyncio.run(replay.complete(asked())).cached
 
 
-def test_identity_goes_through_all_wrappers(tmp_path: Path) -> None:
-    """What tells a function from another is that of the function inside."""
+def test_the_identity_of_a_wrapped_function_is_that_of_the_function(tmp_path: Path) -> None:
     inside: Any = provider(lambda messages: "x")
     outside: Any = inside
     for address in ("paced:9/s", f"cached:{tmp_path}/k", f"record:{tmp_path}/c.jsonl"):
@@ -134,15 +131,15 @@ def test_identity_goes_through_all_wrappers(tmp_path: Path) -> None:
         assert outside.identity == inside.identity
 
 
-def test_model_addresses_are_told_from_python_objects() -> None:
-    """By what stands before the colon."""
+def test_model_addresses_differ_from_python_addresses() -> None:
+    """The part before the colon decides."""
     addresses = ["openai:x", "local:x", "replay:f", "python:x", "my:thing", "plain", "http://x"]
     assert [is_model_address(each) for each in addresses] == [
         True, True, True, False, False, False, True,
     ]  # fmt: skip
 
 
-def test_an_embedder_that_is_ready_is_taken_as_it_is() -> None:
+def test_an_embedder_object_is_used_unchanged() -> None:
     """The same road as for models."""
 
     class Mine:
@@ -185,7 +182,7 @@ def test_a_package_offers_a_provider(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_package_cannot_take_a_built_in_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Proctor's own comes first, so that nobody's keys go astray."""
+    """Proctor's own providers come first, so that no other package receives the keys."""
     _package(tmp_path, "thieves", "[proctor.providers]\nopenai = thieves:connect\n")
     monkeypatch.syspath_prepend(tmp_path)
     found = plugins.load_plugin(plugins.PROVIDERS, "openai")

@@ -1,4 +1,4 @@
-"""The form of an answer: its schema, and a reader that never guesses."""
+"""The format of an answer: its schema, and a reader that never guesses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Strict(pydantic.BaseModel):
 
 
 def test_a_schema_has_its_type_at_the_root() -> None:
-    """Where providers look for it; what is used more than once stays a definition."""
+    """Providers look for it there; types that occur twice stay definitions."""
     assert JsonFormat(Inner).schema == {
         "title": "Inner",
         "type": "object",
@@ -58,12 +58,12 @@ def test_only_json_of_the_type_is_read(text: str) -> None:
 
 
 @given(st.sampled_from(["good", "bad"]), st.integers(-(2**60), 2**60), st.booleans())
-def test_what_fits_is_read_back(label: Literal["good", "bad"], number: int, bare: bool) -> None:
+def test_a_valid_answer_is_parsed(label: Literal["good", "bad"], number: int, bare: bool) -> None:
     """Bare or, from a model without schemas, in a block with words around it."""
     outer = Outer(label, Inner(number))
     text = msgspec.json.encode(outer).decode()
-    said = text if bare else f"Here it is:\n\n```json\n{text}\n```\nAs you see."
-    assert JsonFormat(Outer).read(said, structured=bare) == outer
+    answer = text if bare else f"Here it is:\n\n```json\n{text}\n```\nAs you see."
+    assert JsonFormat(Outer).read(answer, structured=bare) == outer
 
 
 @pytest.mark.parametrize("form", [JsonFormat(Outer), JsonFormat(Strict)])

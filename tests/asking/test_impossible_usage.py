@@ -1,4 +1,4 @@
-"""Token counts that cannot be true are not believed, wherever they come from."""
+"""Impossible token counts are ignored, from any source."""
 
 from __future__ import annotations
 
@@ -61,21 +61,21 @@ def endpoint(tokens: Any) -> Usage:
 @pytest.mark.parametrize("tokens", IMPOSSIBLE, ids=repr)
 @pytest.mark.parametrize("read", [openai, anthropic, gemini, endpoint])
 def test_a_servers_impossible_count_makes_its_usage_unknown(read: Any, tokens: Any) -> None:
-    """The answer counts, its usage does not, and the run says so."""
-    told: list[str] = []
-    token = warnings.set(told)
+    """The answer counts, the usage does not, and the run warns."""
+    messages: list[str] = []
+    token = warnings.set(messages)
     try:
         assert read(tokens) == Usage()
         assert read(12).total_tokens is not None
     finally:
         warnings.reset(token)
-    assert len(told) == 1
-    assert "reported a usage that cannot be true" in told[0]
+    assert len(messages) == 1
+    assert "reported a usage that cannot be true" in messages[0]
 
 
 @pytest.mark.parametrize("usage", ["none", 7, [1], {"prompt_tokens": None}, None], ids=repr)
-def test_a_usage_of_another_shape_is_unknown(usage: Any) -> None:
-    """An answer is not refused because of what it says of its usage."""
+def test_a_usage_in_another_format_is_unknown(usage: Any) -> None:
+    """The answer is accepted."""
     answer = {"choices": [{"message": {"content": "hi"}}], "usage": usage}
     read = OpenAIWire(is_official=True).read(msgspec.json.encode(answer), HELLO)
     assert (read.text, read.usage) == ("hi", Usage())
@@ -103,8 +103,8 @@ def run(target: Any) -> EvalReport:
 
 
 @pytest.mark.parametrize("target", [reply, recorded])
-def test_a_target_that_reports_nonsense_is_scored_and_its_usage_is_unknown(target: Any) -> None:
-    """Outputs count; tokens are missing, not negative; one warning tells of it."""
+def test_a_target_with_an_impossible_usage_is_scored(target: Any) -> None:
+    """Tokens are missing instead of negative, with one warning."""
     report = run(target)
     assert report.pass_rate == 1.0
     assert [result.trial.usage for result in report.results] == [None, None]
@@ -113,8 +113,8 @@ def test_a_target_that_reports_nonsense_is_scored_and_its_usage_is_unknown(targe
     assert "reported a usage that cannot be true (input_tokens: -1000000000)" in warning
 
 
-def test_a_budget_is_not_undone_by_a_negative_count() -> None:
-    """Nothing is given back; a budget in tokens cannot be kept with such a server."""
+def test_a_negative_count_does_not_raise_a_budget() -> None:
+    """A budget in tokens cannot be enforced with such a server."""
     spending = Spending(Budget(tokens=100, calls=50))
     spending.begin()
     spending.end("a model", Usage(60, 30))
@@ -128,8 +128,8 @@ counts = st.one_of(st.none(), st.integers(), st.floats(), st.booleans(), st.text
 
 
 @given(st.lists(st.tuples(counts, counts, counts, counts), max_size=8))
-def test_a_budget_never_goes_down(reports: list[tuple[Any, ...]]) -> None:
-    """Whatever is reported, what was spent stays spent and stays a number."""
+def test_the_spent_amount_never_decreases(reports: list[tuple[Any, ...]]) -> None:
+    """It is a number for any reported value."""
     spending, before = Spending(Budget(calls=1000)), (0, 0.0)
     for given_in, given_out, cached, cost in reports:
         spending.begin()
@@ -142,8 +142,8 @@ def test_a_budget_never_goes_down(reports: list[tuple[Any, ...]]) -> None:
 
 
 @given(st.tuples(counts, counts, counts, counts, counts))
-def test_what_is_left_of_a_usage_is_possible(given_counts: tuple[Any, ...]) -> None:
-    """Every field is None or a number that can be true; asked twice it is the same."""
+def test_a_checked_usage_is_possible(given_counts: tuple[Any, ...]) -> None:
+    """Every field is None or a possible number; a second check changes nothing."""
     usage = plausible_usage(Usage(*given_counts))
     for name in ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens"):
         value = getattr(usage, name)
@@ -152,14 +152,13 @@ def test_what_is_left_of_a_usage_is_possible(given_counts: tuple[Any, ...]) -> N
     assert plausible_usage(usage) == usage
 
 
-def test_the_usage_of_a_session_is_the_sum_of_what_can_be_true() -> None:
+def test_the_usage_of_a_session_is_the_sum_of_possible_counts() -> None:
     """One call with a wrong count does not spoil the others."""
     session = Session([ModelCall("a", Usage(10, 5)), ModelCall("b", Usage(-99, 5))])
     assert session.usage == Usage(10, 5)
 
 
-def test_a_model_of_the_users_own_is_checked_too() -> None:
-    """What an adapter returns goes through the same check, whoever wrote it."""
+def test_a_users_adapter_is_checked_too() -> None:
     from proctor.models.model_calls import aask
 
     class Odd:

@@ -1,4 +1,4 @@
-"""What lives as long as an event loop needs it: one for all, closed by the last."""
+"""Resources that live as long as an event loop needs them: shared, and closed by the last user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def opened(key: str = "line") -> Line:
     return lifetimes.open_shared(key, Line, Line.close)
 
 
-def test_all_users_in_a_loop_share_one_thing() -> None:
+def test_all_users_in_a_loop_share_one_resource() -> None:
     """The same key gives the same thing, another key another."""
 
     async def main() -> None:
@@ -39,7 +39,7 @@ def test_all_users_in_a_loop_share_one_thing() -> None:
 
 
 def test_the_last_user_closes_it_once() -> None:
-    """Not the first who leaves; and the next user opens a new one."""
+    """The first user that leaves does not close it; the next user opens a new one."""
 
     async def main() -> None:
         async with lifetimes.in_use():
@@ -67,8 +67,8 @@ def test_each_loop_has_its_own() -> None:
     assert [line.closed for line in found] == [1, 1]
 
 
-def test_outside_of_use_nothing_is_opened() -> None:
-    """Nobody would close it."""
+def test_outside_of_a_use_nothing_is_opened() -> None:
+    """It would never be closed."""
 
     async def main() -> None:
         with pytest.raises(RuntimeError, match="in_use"):
@@ -81,8 +81,7 @@ def test_outside_of_use_nothing_is_opened() -> None:
     asyncio.run(main())
 
 
-def test_errors_close_too() -> None:
-    """Whatever happens inside."""
+def test_it_is_closed_after_an_error() -> None:
     lines: list[Line] = []
 
     async def main() -> None:
@@ -110,8 +109,7 @@ def test_one_that_cannot_be_closed_does_not_keep_the_others_open() -> None:
     assert asyncio.run(main()).closed == 1
 
 
-def test_a_cancelled_end_still_closes_the_rest() -> None:
-    """Told to end while the last thing closes, the first is closed all the same."""
+def test_a_cancelled_close_still_closes_the_rest() -> None:
     closing = asyncio.Event()
 
     async def slow(_: Any) -> None:
@@ -136,9 +134,7 @@ def test_a_cancelled_end_still_closes_the_rest() -> None:
     assert asyncio.run(main()).closed == 1
 
 
-def test_who_comes_while_it_closes_opens_anew() -> None:
-    """Nobody is given a thing that is being closed."""
-
+def test_a_call_during_closing_opens_a_new_connection() -> None:
     async def main() -> None:
         first: list[Line] = []
 
@@ -162,8 +158,8 @@ def test_who_comes_while_it_closes_opens_anew() -> None:
     asyncio.run(main())
 
 
-def test_nothing_is_left_of_a_loop_that_is_gone() -> None:
-    """The table holds loops weakly."""
+def test_a_closed_loop_leaves_nothing_behind() -> None:
+    """The table has weak references to loops."""
     loop = asyncio.new_event_loop()
 
     async def main() -> None:

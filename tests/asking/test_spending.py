@@ -50,7 +50,7 @@ def test_tokens_stop_at_the_first_call_after_the_budget(used: list[int], limit: 
         total += tokens
 
 
-def test_what_earlier_sittings_used_counts() -> None:
+def test_the_usage_of_earlier_attempts_counts() -> None:
     """Calls, tokens and money of before."""
     before = Spent(3, 100, 1.0)
     for budget in (Budget(calls=3), Budget(tokens=100), Budget(cost=1.0)):
@@ -76,15 +76,15 @@ def test_a_call_that_was_none_is_given_back() -> None:
         (Budget(tokens=9), Usage(cost=0.1), "m does not report its usage"),
     ],
 )
-def test_what_is_not_known_is_said(budget: Budget, usage: Usage, words: str) -> None:
-    """With the budget that could be kept instead."""
+def test_unknown_usage_has_a_reason(budget: Budget, usage: Usage, words: str) -> None:
+    """With another budget that would work."""
     with pytest.raises(StopRun, match=words) as caught:
         Spending(budget).end("m", usage)
     assert "set the budget in" in str(caught.value)
 
 
 def test_without_limits_everything_may_be_spent() -> None:
-    """An empty budget never stops anybody, and asks nobody for prices."""
+    """An empty budget never stops a call and needs no prices."""
     spending = Spending(Budget())
     for _ in range(10):
         spending.begin()
@@ -99,7 +99,7 @@ def test_a_budget_made_by_hand_is_held_to_its_types() -> None:
         Spending({"calls": 0})
 
 
-def test_a_price_that_is_not_known_says_what_to_write_and_where() -> None:
+def test_an_unknown_price_says_what_to_write_and_where() -> None:
     """The key of the table, the variable that names the file, and the currency."""
     spending = Spending(Budget(cost=1.0))
     spending.begin()

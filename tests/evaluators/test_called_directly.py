@@ -1,4 +1,4 @@
-"""Judges are evaluators: outside an event loop a call gives a Score, inside it is awaited."""
+"""Judges called directly: outside an event loop they return a score, inside they are awaited."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_a_judge_in_one_line() -> None:
     assert llm_judge(rates("good"), "Polite")("output", "expected").value == 0.75
 
 
-def test_a_judge_keeps_its_identity_and_waits_in_a_run() -> None:
-    """However it can be called, a run awaits it and knows it by its own code and options."""
+def test_a_judge_keeps_its_identity_and_is_awaited_in_a_run() -> None:
+    """Its identity is that of its own code and options."""
     attached = attach(llm_judge(rates("good"), "Polite"))
     assert (attached.mode, attached.spec.name) == ("async", "llm_judge")
     assert attached.spec.identity == attach(llm_judge(rates("good"), "Polite")).spec.identity

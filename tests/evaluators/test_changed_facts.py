@@ -1,4 +1,4 @@
-"""hallucination_detection: one changed fact is found, however many words are shared."""
+"""hallucination_detection finds one changed fact among many equal words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from proctor.records.score import Score
 
 
 def score(output: str, context: Any, **options: Any) -> Score:
-    """What the local method says of an output on its context."""
+    """The score of an output by the local method, for its context."""
     check = hallucination_detection(**({"embedder": "lexical"} | options))
     found: Score = check(output, None, FieldContext("output", {"context": context}))
     return found
@@ -77,17 +77,17 @@ CHANGED = [
 def test_a_changed_sign_unit_month_name_or_opposite_does_not_pass(
     context: str, same: str, changed: str
 ) -> None:
-    """And the sentence that keeps the fact is worth more."""
+    """The sentence with the right fact has a higher value."""
     wrong = score(changed, context)
     assert (wrong.status, wrong.passed) == ("ok", False)
-    kept = score(same, context)
-    assert kept.value is not None
+    stored = score(same, context)
+    assert stored.value is not None
     assert wrong.value is not None
-    assert kept.value > wrong.value
+    assert stored.value > wrong.value
 
 
 def test_a_comparison_may_name_both_words_of_a_pair() -> None:
-    """Who says "left, not right" has not exchanged them."""
+    """ "left, not right" has not exchanged them."""
     compared = score("Left, rather than right, at the church.", "Turn left at the church.")
     assert compared.details["sentences"][0]["wrong"] is False
     assert score("She may open it.", "She may open it on Monday.").passed is True
@@ -106,7 +106,7 @@ def test_a_comparison_may_name_both_words_of_a_pair() -> None:
         ("The port lives on the import of coal.", "The port lives on coal."),
     ],
 )
-def test_a_paraphrase_with_a_prefix_a_magnitude_or_a_bound_is_no_change(context: str, output: str) -> None:
+def test_a_paraphrase_with_a_prefix_a_magnitude_or_a_bound_is_not_a_change(context: str, output: str) -> None:
     """What says the same in other words is not called an opposite."""
     found = score(output, context)
     assert "(not " not in found.reason, found.reason

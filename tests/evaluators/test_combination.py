@@ -1,4 +1,4 @@
-"""Several evaluators as one: all, any, weighted, negated, by threshold, or your own way."""
+"""Combinations of evaluators: all, any, weighted, negated, by threshold, or by a function."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_one_must_pass_and_the_value_is_the_greatest() -> None:
 
 
 def test_a_failing_part_fails_all_of() -> None:
-    """Ruling 5: as an error, for nothing is known; the details name the part."""
+    """Ruling 5: as an error; the details name the part."""
     score = all_of(contains, failing)("a", "a")
     assert (score.status, score.reason) == ("error", "failing: ValueError: no")
     assert score.details["errors"] == ["failing"]
@@ -93,7 +93,7 @@ def test_parts_that_skip_are_left_out_on_request() -> None:
     assert all_of(silent, exact_match, skipped="ignore")("a", "a").value == 1.0
     assert any_of(silent, exact_match, skipped="ignore")("a", "b").passed is False
     assert all_of(silent, skipped="ignore")("a", "a").status == "skipped"
-    with pytest.raises(EvaluatorError, match="`skipped` is 'ignored'") as refused:
+    with pytest.raises(EvaluatorError, match="skipped must be 'skip' or 'ignore', got 'ignored'") as refused:
         all_of(exact_match, skipped="ignored")  # type: ignore[arg-type]
     assert refused.value.fix == "did you mean 'ignore'?"
 
@@ -109,9 +109,9 @@ def test_parts_that_skip_are_left_out_on_request() -> None:
 )
 def test_empty_combinations_are_refused_when_they_are_made(combinator: Any, example: str) -> None:
     """Ruling 5; the example that is given can be written."""
-    with pytest.raises(EvaluatorError, match="there are no evaluators to combine") as told:
+    with pytest.raises(EvaluatorError, match="there are no evaluators to combine") as output:
         combinator()
-    assert told.value.fix == f"pass at least one, as in {example}"
+    assert output.value.fix == f"pass at least one, as in {example}"
 
 
 def test_combinations_work_with_and_without_a_session() -> None:
@@ -124,8 +124,8 @@ def test_combinations_work_with_and_without_a_session() -> None:
     assert both("a", "a").details["parts"]["searched"].value is None
 
 
-def test_parts_may_want_the_whole_sample() -> None:
-    """An attached combination hands the trial on as it is."""
+def test_parts_may_need_the_sample() -> None:
+    """An attached combination passes on the complete trial."""
 
     def from_input(output: Any, sample: Sample[Any, Any]) -> bool:
         return bool(output == sample.input)
@@ -134,7 +134,7 @@ def test_parts_may_want_the_whole_sample() -> None:
     assert both.score(Trial(Sample("1", "echo", "echo"), "echo")).passed is True
 
 
-def test_parts_of_the_same_name_are_told_apart() -> None:
+def test_parts_with_the_same_name_get_numbers() -> None:
     """The second gets a number, and a name that is taken is passed over."""
     score = all_of(contains, attach(half, name="contains_2"), contains, contains)("a", "a")
     assert list(score.details["parts"]) == ["contains", "contains_2", "contains_3", "contains_4"]
@@ -211,7 +211,7 @@ def test_a_weighted_mean_passes_from_its_threshold_on() -> None:
 
 
 def test_weights_of_parts_that_skip_do_not_count() -> None:
-    """Ruling 1: on request what has no value is left out; an error makes the whole an error."""
+    """Ruling 1: on request, parts without a value are left out; an error makes the result an error."""
     both = weighted((silent, 9), (exact_match, 1), skipped="ignore")
     assert both("a", "a").value == 1.0
     for expected in ("a", "b"):
@@ -219,7 +219,7 @@ def test_weights_of_parts_that_skip_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("weight", [0, -1, math.inf, math.nan, True, "1"])
-def test_weights_are_numbers_above_nought(weight: Any) -> None:
+def test_weights_are_numbers_above_zero(weight: Any) -> None:
     """It is checked when the combination is made."""
     with pytest.raises(EvaluatorError, match="a weight must be a number above 0"):
         weighted((exact_match, weight))
@@ -253,7 +253,7 @@ def test_a_threshold_changes_what_passes_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("at_least", [-0.1, 1.1, "0.5", True])
-def test_thresholds_are_from_nought_to_one(at_least: Any) -> None:
+def test_thresholds_are_from_zero_to_one(at_least: Any) -> None:
     """It is checked when the combination is made."""
     with pytest.raises(EvaluatorError, match="threshold must be from 0 to 1"):
         threshold(contains, at_least)
@@ -272,8 +272,8 @@ def test_a_combination_of_your_own_gets_the_scores_by_name() -> None:
     assert score == Score(0.25, True, "as I like it")
 
 
-def test_a_combination_of_your_own_is_validated() -> None:
-    """Ruling 5: what is no score becomes an error, and so does what it raises."""
+def test_a_users_combination_is_validated() -> None:
+    """Ruling 5: other return values and exceptions become errors."""
     assert combine([contains], lambda scores: 7)("a", "a").status == "error"
     assert combine([contains], lambda scores: scores["x"])("a", "a").reason == "KeyError: 'x'"
     with pytest.raises(EvaluatorError, match="combine needs a function of the scores"):
@@ -300,7 +300,7 @@ def test_a_combination_is_written_down_with_its_parts() -> None:
 @settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=5), st.data())
 def test_combined_values_lie_between_their_parts(values: list[float], data: st.DataObject) -> None:
-    """Property: a mean, weighted or not, lies between the least and the greatest part."""
+    """Property: a mean, weighted or not, lies between the lowest and the highest part."""
     weights = data.draw(st.lists(st.floats(0.01, 100), min_size=len(values), max_size=len(values)))
     parts = [_fixed(value) for value in values]
     for mean in (all_of(*parts), weighted(*zip(parts, weights, strict=True))):
@@ -344,7 +344,7 @@ def _built(tree: Any) -> Any:
 
 
 def _worlds(tree: Any) -> set[bool]:
-    """Every verdict that is possible, whatever the parts without one would have said."""
+    """Every verdict that is possible if the parts without a verdict had one."""
     if isinstance(tree, str):
         return {"pass": {True}, "fail": {False}}.get(tree, {True, False})
     rule, inner = tree
@@ -356,7 +356,7 @@ def _worlds(tree: Any) -> set[bool]:
 
 @given(TREES)
 def test_a_combination_passes_only_if_nothing_unknown_could_fail_it(tree: Any) -> None:
-    """A pass holds whatever the parts that failed or were skipped would have said."""
+    """A pass does not depend on parts that failed or were skipped."""
     score = _built(tree)("output") if not isinstance(tree, str) else None
     if score is not None and score.passed is True:
         assert _worlds(tree) == {True}

@@ -1,4 +1,4 @@
-"""`config` of an evaluator is the configuration of the trial, in every way an evaluator is run."""
+"""The `config` of an evaluator is the configuration of the trial, for every kind of run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor import Reply, Session, all_of, attach, evaluate, field, rescore
-from proctor.evaluators.signatures import read_signature
+from proctor.evaluators.options import read_signature
 from proctor.records.sample import Sample
 from proctor.records.trial import Trial
 
@@ -95,16 +95,14 @@ def test_combinations_and_fields_pass_it_on() -> None:
 
 
 def test_scoring_again_uses_the_configurations_of_the_run(tmp_path: Path) -> None:
-    """A stored run keeps the options of each configuration for later evaluators."""
+    """A stored run has the options of each configuration."""
     history = tmp_path / "history.db"
     evaluate(target, DATA, [lambda output: True], configurations=CONFIGURATIONS, history=history, name="r")
     again = rescore("r", [Ending()], history=history)
     assert [result.passed for result in again.results] == [True, True]
 
 
-def test_an_evaluator_that_changes_it_changes_nothing_else() -> None:
-    """Each call has a mapping of its own."""
-
+def test_an_evaluator_can_change_only_its_own_copy() -> None:
     def spoil(output: str, example: Any, config: Any = None) -> bool:
         config.clear()
         config["suffix"] = "?"
@@ -118,7 +116,7 @@ def test_an_evaluator_that_changes_it_changes_nothing_else() -> None:
 
 
 def test_an_option_called_config_stays_an_option() -> None:
-    """A keyword-only parameter is an option of the user's, whatever its name."""
+    """A keyword-only parameter is always an option."""
 
     def check(output: str, *, config: str = "a") -> bool:
         return config == "b"

@@ -1,4 +1,4 @@
-"""What an evaluator is called with is read from its parameters, once."""
+"""The arguments of an evaluator are read from its parameters, once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inline_snapshot import snapshot
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.decorator import needs_session
-from proctor.evaluators.signatures import SUPPORTED_SIGNATURES, read_signature
+from proctor.evaluators.options import SUPPORTED_SIGNATURES, read_signature
 from proctor.records import sample as sample_module
 from proctor.records.sample import Sample
 from proctor.records.session import Session, SessionView
@@ -42,7 +42,7 @@ with_live_annotation.__annotations__["given"] = typing.Optional[Sample[str, str]
 
 
 class Judge:
-    """A callable object with a method beside."""
+    """A callable object with another method."""
 
     def __call__(self, output: Any, expected: Any, session: Any) -> bool:
         """Three pieces of evidence."""
@@ -102,8 +102,8 @@ def test_an_expected_value_is_needed_where_it_has_no_default() -> None:
     assert read_signature(lambda output, sample: 0, "it").expects is False
 
 
-def test_options_are_what_is_left() -> None:
-    """Keyword-only parameters, and positional ones with a default that is no evidence."""
+def test_other_parameters_are_options() -> None:
+    """Keyword-only parameters, and positional ones with a default that are not evidence."""
 
     def judge(output: Any, expected: Any, strict: bool = False, *, limit: int, **more: Any) -> None:
         """Evidence, and options of all kinds."""
@@ -123,8 +123,8 @@ def test_options_are_what_is_left() -> None:
         (lambda output, expected, trace, *rest: 0, ("output", "expected", "session")),
     ],
 )
-def test_a_mark_tells_what_the_parameters_do_not(function: Anything, kinds: tuple[str, ...]) -> None:
-    """Ruling: an explicit mark asks for the session, also through a partial."""
+def test_an_explicit_mark_requests_the_session(function: Anything, kinds: tuple[str, ...]) -> None:
+    """Ruling: also through a partial."""
     needs_session(function)
     assert read_signature(function, "it").kinds == kinds
     assert read_signature(functools.partial(function), "it").kinds == kinds
@@ -139,14 +139,13 @@ def four(output: Any, expected: Any, session: Any, extra: Any, more: Any) -> Non
 def marked(output: Any, expected: Any) -> None: ...
 
 
-def test_shapes_that_cannot_be_called_are_refused_with_those_that_can() -> None:
-    """The error says what is wrong with this one and which shapes are taken."""
-    told = []
+def test_unsupported_signatures_are_refused_with_the_supported_ones() -> None:
+    messages = []
     for function in (nothing, only_options, four, marked, max):
         with pytest.raises(EvaluatorError) as caught:
             read_signature(function, function.__name__)
-        told.append(str(caught.value).replace(SUPPORTED_SIGNATURES, "…"))
-    assert told == snapshot(
+        messages.append(str(caught.value).replace(SUPPORTED_SIGNATURES, "…"))
+    assert messages == snapshot(
         [
             """\
 nothing: an evaluator takes at least the output, but this one has no positional parameter

@@ -1,4 +1,4 @@
-"""Evaluators of one field: what they are given, how they combine, and classes with a name."""
+"""Evaluators of one field: their arguments, their combination, and named classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inline_snapshot import snapshot
 from proctor import FieldContext, Sample, Score, Trial, attach, contains, evaluator, field
 from proctor.errors import EvaluatorError, StopRun
 from proctor.evaluators.decorator import describe_evaluator, get_info, get_name
-from proctor.evaluators.signatures import read_signature
+from proctor.evaluators.options import read_signature
 from proctor.records.fields.view import Field, focus_on_field, make_trial_view
 from proctor.records.session import Session
 from proctor.wiring.registry import Registry
@@ -64,7 +64,7 @@ class Called:
 @pytest.mark.parametrize(
     "thing", [first, annotated, optional, later, Called(), Grounded, Grounded(), functools.partial(first)]
 )
-def test_the_context_goes_to_who_asks_for_it(thing: Any) -> None:
+def test_the_context_goes_to_evaluators_that_take_it(thing: Any) -> None:
     """By name or annotation, at any of the three places, in functions, objects and classes."""
     attached = attach(thing)
     assert attached.needs == {"context"}
@@ -74,7 +74,7 @@ def test_the_context_goes_to_who_asks_for_it(thing: Any) -> None:
 
 
 def test_the_kinds_are_read_from_the_parameters() -> None:
-    """The context is evidence; what has nothing to do with it is an option as ever."""
+    """The context is evidence; other parameters are options."""
     assert read_signature(first, "first").kinds == ("context",)
     assert list(read_signature(first, "first").options) == ["least"]
     assert read_signature(optional, "optional").kinds == ("output", "expected", "context")
@@ -82,8 +82,8 @@ def test_the_kinds_are_read_from_the_parameters() -> None:
     assert attach(contains).needs == frozenset()
 
 
-def test_the_expected_value_is_needed_as_ever() -> None:
-    """Who requires it is not asked without it; who only takes it is."""
+def test_a_required_expected_value_is_needed() -> None:
+    """An evaluator that requires it is skipped without it; one with a default is called."""
     without = Trial(Sample("1", "x"), "Paris")
     required = attach(lambda output, expected, field_context: True)
     assert required.score(without).status == "skipped"
@@ -101,12 +101,12 @@ def test_outside_a_field_an_evaluator_looks_at_its_own() -> None:
     assert scored(attach(quick), trial(latency_ms=50.0)).passed
     assert not scored(attach(quick), trial(latency_ms=500.0)).passed
     assert scored(field("n", [lambda field_context: field_context.value == 3])).passed
-    told = get_info(quick)
-    assert told is not None
-    assert told.field == "latency_ms"
+    output_text = get_info(quick)
+    assert output_text is not None
+    assert output_text.field == "latency_ms"
 
 
-def test_an_evaluator_of_repeats_is_asked_once_a_sample() -> None:
+def test_an_evaluator_of_repeats_is_called_once_per_sample() -> None:
     """In the last epoch it sees all values; in the others it is skipped, with the reason."""
 
     @evaluator(needs=("epochs",))
@@ -124,7 +124,7 @@ def test_an_evaluator_of_repeats_is_asked_once_a_sample() -> None:
 
 
 def test_a_class_with_a_name_is_an_evaluator() -> None:
-    """Its name, its options, and what it says come through; `evaluator_name` may be a method."""
+    """With its name, options and scores; `evaluator_name` may be a method."""
 
     class Told(Grounded):
         @classmethod
@@ -139,7 +139,7 @@ def test_a_class_with_a_name_is_an_evaluator() -> None:
     assert scored(attached) == Score(1.0, True, "output", {"anything": 3})
 
 
-def test_options_go_where_they_are_taken() -> None:
+def test_options_go_to_the_constructor_or_to_evaluate() -> None:
     """Those of the constructor make the object, the others reach `evaluate`; faults are named."""
 
     class Limit:
@@ -183,7 +183,7 @@ def test_registering_a_class_that_cannot_evaluate_raises() -> None:
 
 
 def test_a_fields_value_is_the_output_of_its_evaluators() -> None:
-    """Sample, expected value and the whole result stay what they are."""
+    """Sample, expected value and the complete result do not change."""
     seen_by: list[Any] = []
 
     def look(output: Any, sample: Any) -> bool:
@@ -219,7 +219,7 @@ def fine(output: Any) -> bool:
 def test_a_failing_evaluator_fails_an_and_but_not_an_or(
     combine: str, status: str, passed: bool | None
 ) -> None:
-    """The others are heard all the same, and the details name who failed."""
+    """The others are still called, and the details name the failed one."""
     score = scored(field("output", [broken, fine], combine))
     assert (score.status, score.passed) == (status, passed)
     assert score.details["errors"] == ["broken"]
@@ -228,7 +228,7 @@ def test_a_failing_evaluator_fails_an_and_but_not_an_or(
 
 
 def test_a_function_combines_scores_by_name() -> None:
-    """It gets every score, errors among them, and its verdict tells what it was made of."""
+    """It gets all scores, including errors, and the details contain the parts."""
 
     def required(scores: Any) -> dict[str, Any]:
         assert scores["broken"].status == "error"
@@ -253,15 +253,17 @@ def test_a_function_combines_scores_by_name() -> None:
     ],
 )
 def test_a_combination_that_fails_is_an_error(combine: Any, words: str) -> None:
-    """Raised, out of range or rubbish: an error score with the parts beside it, never a number."""
+    """An exception, a value out of range or of another type: an error score with the parts, never a
+    number.
+    """
     score = scored(field("output", [fine], combine))
     assert (score.status, score.value, score.passed) == ("error", None, None)
     assert words in score.reason
     assert score.details["parts"]["fine"].passed
 
 
-def test_a_result_without_the_field_is_an_error_of_each() -> None:
-    """Each evaluator's score says which key is missing, and what is there."""
+def test_a_missing_field_is_an_error_of_each_evaluator() -> None:
+    """Each score names the missing key and the existing ones."""
     for mode in (fine, later):
         score = scored(field("output.text", [mode, contains]), trial({"txt": "Paris"}))
         assert score.status == "error"
@@ -271,7 +273,7 @@ def test_a_result_without_the_field_is_an_error_of_each() -> None:
 
 
 def test_an_async_evaluator_makes_the_field_async() -> None:
-    """The order of the parts stays, whoever is done first."""
+    """The order of the parts does not change."""
 
     async def slow(output: Any) -> bool:
         await asyncio.sleep(0.01)
@@ -282,7 +284,7 @@ def test_an_async_evaluator_makes_the_field_async() -> None:
     assert list(scored(both).details["parts"]) == ["slow", "later", "fine"]
 
 
-def test_what_stops_a_run_is_not_kept_as_a_score() -> None:
+def test_an_error_that_stops_the_run_is_not_a_score() -> None:
     """A spent budget inside a field ends the run, waiting or not."""
 
     def spent(output: Any) -> bool:
@@ -296,7 +298,7 @@ def test_what_stops_a_run_is_not_kept_as_a_score() -> None:
             scored(field("output", [thing]))
 
 
-def test_the_spec_tells_fields_apart() -> None:
+def test_specs_of_fields_differ() -> None:
     """Path, evaluators and combination are in it, and in its identity."""
     one = field("output", [fine])
     assert one.spec.uses == "field"
@@ -323,16 +325,16 @@ def test_in_an_eval_file_a_field_is_an_evaluator_like_any_other() -> None:
     assert (scored(built).value, built.spec.name) == (0.5, "n")
     with pytest.raises(EvaluatorError) as caught:
         registry.build({"field": {"path": "n", "evaluators": ["containz", {"contains": {"x": 1}}]}})
-    told = str(caught.value)
-    assert "did you mean 'contains'?" in told
-    assert "there is no such parameter" in told
+    message = str(caught.value)
+    assert "did you mean 'contains'?" in message
+    assert "there is no such parameter" in message
 
 
 def half(scores: Any) -> float:
     return 0.5
 
 
-def test_what_is_wrong_with_a_field_is_said_when_it_is_made() -> None:
+def test_a_wrong_field_is_refused_on_creation() -> None:
     """Its path, its combination, and that it has no evaluators."""
     faults: list[tuple[Any, ...]] = [
         ("output.", [fine]),
@@ -342,12 +344,12 @@ def test_what_is_wrong_with_a_field_is_said_when_it_is_made() -> None:
         ("output", [fine], f"{__name__}:halve"),
         ("output", ["contains"]),
     ]
-    told = []
+    messages = []
     for given in faults:
         with pytest.raises(EvaluatorError) as caught:
             field(*given)
-        told.append(str(caught.value))
-    assert told == snapshot(
+        messages.append(str(caught.value))
+    assert messages == snapshot(
         [
             """\
 output.: 'output.' is not a path to a field: it has an empty key: a dot too many
@@ -385,7 +387,6 @@ def test_a_field_within_a_field_starts_from_the_result() -> None:
     assert nested.score(part).passed
 
 
-def test_called_directly_there_is_only_an_output() -> None:
-    """As with every evaluator: an output, what was expected, a session."""
+def test_a_direct_call_takes_output_expected_value_and_session() -> None:
     assert attach(optional)("Paris", "Paris", Session()).passed
     assert field("output.city", [contains])({"city": "Paris"}, "Paris").passed

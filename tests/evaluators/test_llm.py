@@ -80,7 +80,7 @@ def test_the_reference_is_shown_wanted_or_hidden() -> None:
     assert len(judge.asked) == 3
 
 
-def test_the_input_can_be_kept_from_the_judge() -> None:
+def test_the_input_can_be_hidden_from_the_judge() -> None:
     """With it the context."""
     judge = rates("good")
     judged(llm_judge(judge, "c", show_input=False))
@@ -88,7 +88,7 @@ def test_the_input_can_be_kept_from_the_judge() -> None:
     assert not judge.asked[0].has("CONTEXT")
 
 
-def test_a_judge_can_be_called_with_an_output_and_what_was_expected() -> None:
+def test_a_judge_can_be_called_with_an_output_and_an_expected_value() -> None:
     """As the function itself, attached, and inside a combination."""
     judge = rates("good")
     evaluator = llm_judge(judge, "Is it right?")
@@ -101,8 +101,8 @@ def test_a_judge_can_be_called_with_an_output_and_what_was_expected() -> None:
     assert [asked.has("EXPECTED") for asked in judge.asked] == [True, False, True, True, True]
 
 
-def test_outputs_that_are_no_texts_are_shown_as_json() -> None:
-    """A list of questions, a mapping, nothing at all."""
+def test_other_outputs_than_texts_are_shown_as_json() -> None:
+    """A list of questions, a mapping, and None."""
     judge = rates("good")
     for output in (["Why?", "How?"], {"a": 1}, None, ""):
         assert judged(llm_judge(judge, "c"), output).ok
@@ -111,12 +111,12 @@ def test_outputs_that_are_no_texts_are_shown_as_json() -> None:
 
 
 @pytest.mark.parametrize("schema", [False, True])
-def test_a_rubric_or_criteria_make_it_a_number(schema: bool) -> None:
-    """4 of 1 to 5 lies three quarters up and passes; 3 does not."""
+def test_with_a_rubric_or_criteria_the_verdict_is_a_number(schema: bool) -> None:
+    """4 on a scale from 1 to 5 is 0.75 and passes; 3 does not."""
     score = judged(llm_judge(scores(4, schema=schema), rubric="5: perfect, 1: useless"))
     assert (score.value, score.passed) == (0.75, True)
-    told = {key: score.details[key] for key in ("score", "min", "max", "percentage", "normalized")}
-    assert told == {"score": 4, "min": 1, "max": 5, "percentage": 80.0, "normalized": 0.75}
+    output = {key: score.details[key] for key in ("score", "min", "max", "percentage", "normalized")}
+    assert output == {"score": 4, "min": 1, "max": 5, "percentage": 80.0, "normalized": 0.75}
     assert score.details["judge"]["score"] == 4
     assert score.details["judge"]["prompt"].startswith("proctor.judges/llm-score@")
     judge = scores(3, schema=schema)
@@ -153,24 +153,24 @@ def test_a_threshold_takes_the_place_of_the_passing_ratings() -> None:
 # More than one opinion
 
 
-def test_several_opinions_come_to_their_mean_and_tell_their_spread() -> None:
-    """good, good, wrong: mean 0.5, standard deviation 0.433; each is asked for by itself."""
+def test_several_opinions_give_their_mean_and_spread() -> None:
+    """good, good, wrong: mean 0.5, standard deviation 0.433; one call each."""
     judge = rates("good", "good", "wrong")
     score = judged(llm_judge(judge, "c", samples=3))
     assert (score.value, score.passed) == (0.5, False)
-    told = score.details["judge"]
-    assert told["distribution"] == {"good": 2, "wrong": 1}
+    output = score.details["judge"]
+    assert output["distribution"] == {"good": 2, "wrong": 1}
     # Deviations 0.25, 0.25, -0.5: squares add up to 0.375, over 2.
-    assert told["spread"] == pytest.approx(math.sqrt(0.1875))
-    assert (told["passing"], len(told["opinions"])) == (2, 3)
-    assert told["usage"]["input_tokens"] == 300
+    assert output["spread"] == pytest.approx(math.sqrt(0.1875))
+    assert (output["passing"], len(output["opinions"])) == (2, 3)
+    assert output["usage"]["input_tokens"] == 300
     assert [asked.request.opinion for asked in judge.asked] == [0, 1, 2]
     assert [asked.request.temperature for asked in judge.asked] == [None] * 3
     assert "2 of 3 opinions pass" in score.reason
 
 
-def test_a_vote_passes_what_most_opinions_pass() -> None:
-    """The same opinions pass by vote; a tie does not, and says so."""
+def test_with_a_vote_the_majority_of_opinions_decides() -> None:
+    """A tie does not pass, and the reason says so."""
     assert judged(llm_judge(rates("good", "good", "wrong"), "c", samples=3, combine="vote")).passed
     tie = judged(llm_judge(rates("good", "wrong"), "c", samples=2, combine="vote"))
     assert (tie.passed, tie.value) == (False, 0.375)
@@ -202,17 +202,17 @@ def test_failed_opinions_are_left_out_and_counted() -> None:
     assert (half.value, half.details["judge"]["spread"]) == (0.75, None)
 
 
-def test_one_opinion_is_asked_for_at_temperature_0_unless_told() -> None:
+def test_one_opinion_is_requested_at_temperature_0_by_default() -> None:
     """Null leaves it to the provider."""
-    for options, wanted in (({}, 0.0), ({"temperature": None}, None), ({"temperature": 1.5}, 1.5)):
+    for options, expected in (({}, 0.0), ({"temperature": None}, None), ({"temperature": 1.5}, 1.5)):
         judge = rates("good")
         judged(llm_judge(judge, "c", max_tokens=99, **options))
-        assert judge.asked[0].request.temperature == wanted
+        assert judge.asked[0].request.temperature == expected
         assert judge.asked[0].request.max_tokens == 99
 
 
-def test_chances_make_the_value_an_expectation() -> None:
-    """Kept with the score: the distribution, and how much of it was seen."""
+def test_with_probabilities_the_score_is_the_expected_value() -> None:
+    """The details have the distribution and its coverage."""
 
     def chancy(asked: Asked) -> ModelResponse:
         text = asked.rating("good")
@@ -229,15 +229,15 @@ def test_chances_make_the_value_an_expectation() -> None:
     assert score.details["judge"]["seen"] == pytest.approx(0.75)
     plain = judged(llm_judge(rates("good"), "c", logprobs=True))
     assert (plain.value, plain.details["judge"]["chances"]) == (0.75, None)
-    assert plain.details["judge"]["unseen"] == "the provider gave no chances"
+    assert plain.details["judge"]["unseen"] == "the provider returned no probabilities"
 
 
 # No verdict is never a number
 
 
 @pytest.mark.parametrize("schema", [False, True])
-def test_garbage_is_asked_for_twice_and_is_an_error(schema: bool) -> None:
-    """The reason names the judge, and what it said is kept."""
+def test_two_unreadable_answers_are_an_error(schema: bool) -> None:
+    """The reason names the judge, and the details have the answer."""
     judge = Scripted("what a lovely day", schema=schema)
     score = judged(llm_judge(judge, "c"))
     assert len(judge.asked) == 2
@@ -250,8 +250,8 @@ def test_garbage_is_asked_for_twice_and_is_an_error(schema: bool) -> None:
     assert score.details["judge"]["usage"] == paid
 
 
-def test_an_opinion_that_came_to_nothing_was_paid_for_too() -> None:
-    """Three opinions, one of them asked twice and never read: four calls in all."""
+def test_the_cost_of_a_failed_opinion_is_counted() -> None:
+    """Three opinions, one of them asked twice and never readable: four calls."""
 
     def shy(asked: Asked) -> str:
         return "hm" if asked.request.opinion == 1 else asked.rating("good")
@@ -267,25 +267,24 @@ def test_an_opinion_that_came_to_nothing_was_paid_for_too() -> None:
     assert lost.details["judge"]["usage"]["input_tokens"] == 200
 
 
-def test_the_reminder_asks_for_what_was_asked_for() -> None:
-    """JSON from a judge that is held to a schema, the marked line from any other."""
-    for schema, wanted in ((True, "Answer with JSON alone"), (False, "RATING ")):
+def test_the_reminder_repeats_the_requested_format() -> None:
+    """JSON with structured output, the marked line otherwise."""
+    for schema, expected in ((True, "Answer with JSON alone"), (False, "RATING ")):
         judge = Scripted("what a lovely day", schema=schema)
         judged(llm_judge(judge, "c"))
         reminder = judge.asked[1].request.messages[-1].content
-        assert wanted in reminder
+        assert expected in reminder
         assert ("RATING" in reminder) is not schema
 
 
 def test_a_refusal_is_an_error_after_one_call() -> None:
-    """Nobody is asked twice to do what they refuse."""
     judge = Scripted(ModelResponse(refusal="I will not judge", finish_reason="refusal"))
     score = judged(llm_judge(judge, "c"))
     assert (score.status, len(judge.asked)) == ("error", 1)
     assert "refused to answer: 'I will not judge'" in score.reason
 
 
-def test_a_judge_that_cannot_be_reached_is_an_error_that_says_who() -> None:
+def test_an_unreachable_judge_is_an_error_that_names_it() -> None:
     """Also where the provider's own words do not name the model."""
     score = judged(quality_score(Scripted(CallFailed("HTTP 500"))))
     assert (score.status, score.reason) == ("error", "test:judge: HTTP 500")
@@ -295,7 +294,7 @@ def test_a_judge_that_cannot_be_reached_is_an_error_that_says_who() -> None:
 
 
 def sheet(asked: Asked, **given: float) -> str:
-    """Scores for some criteria, in the form that was asked for."""
+    """Scores for some criteria, in the requested form."""
     if asked.request.schema is not None:
         return json.dumps({key: {"reason": "so", "score": n} for key, n in given.items()})
     return "\n".join(f"so\nSCORE {asked.mark} {key}: {n}" for key, n in given.items())
@@ -320,7 +319,7 @@ def test_a_rubric_in_one_call_is_a_weighted_mean(schema: bool) -> None:
     )
 
 
-def test_a_rubric_can_be_asked_one_criterion_a_call() -> None:
+def test_a_rubric_can_use_one_call_per_criterion() -> None:
     """The same mean; every criterion by itself, and all bills added up."""
 
     def by_criterion(asked: Asked) -> str:
@@ -363,8 +362,8 @@ def test_a_rubric_without_any_verdict_is_an_error(one_call: bool) -> None:
 # As data: registry, runs, prompts of one's own
 
 
-def test_judges_are_in_the_catalogue_and_can_be_written_as_data() -> None:
-    """What is stored of a judge builds it again; the model is told by its address."""
+def test_judges_are_in_the_catalogue_and_can_be_built_from_data() -> None:
+    """A stored judge can be built again; the model is stored by its address."""
     registry = Registry.standard()
     names = {info.name for info in registry.evaluators() if info.category == "llm"}
     assert names == {"llm_judge", "quality_score", "rubric_evaluation"}
@@ -376,8 +375,8 @@ def test_judges_are_in_the_catalogue_and_can_be_written_as_data() -> None:
     ]
     assert built[0].spec.parameters == {"adapter": "test:judge", "criterion": "c"}
     assert built[1].spec.parameters == {"adapter": "test:judge", "min_score": 0.9}
-    told = built[2].spec.parameters["rubric"]
-    assert told[0] == {"id": "accuracy", "description": "Only facts.", "weight": 3.0}
+    output = built[2].spec.parameters["rubric"]
+    assert output[0] == {"id": "accuracy", "description": "Only facts.", "weight": 3.0}
     assert all(one.mode == "async" for one in built)
     again = registry.build({"uses": "rubric_evaluation", **built[2].spec.parameters, "adapter": judge})
     assert again.spec == built[2].spec
@@ -405,8 +404,8 @@ def test_a_judge_is_the_same_in_the_next_process_and_another_with_another_criter
     assert len(set(runs[0])) == 3
 
 
-def test_a_run_keeps_the_whole_exchange_with_the_judge(tmp_path: Path) -> None:
-    """The session of the evaluator holds what was asked, what was said and what it cost."""
+def test_a_run_stores_the_complete_exchange_with_the_judge(tmp_path: Path) -> None:
+    """The session of the evaluator has the request, the answer and the cost."""
     judge = Scripted("what?", lambda a: a.rating("good"))
     report = evaluate(
         lambda text: "Paris", [SAMPLE], [llm_judge(judge, "Is it right?")], history=tmp_path / "h.db"
@@ -422,8 +421,8 @@ def test_a_run_keeps_the_whole_exchange_with_the_judge(tmp_path: Path) -> None:
     assert result.scores["llm_judge"].details["judge"]["usage"]["cost"] == 0.002
 
 
-def test_a_verdict_that_was_kept_is_not_paid_for_again(tmp_path: Path) -> None:
-    """With the cache on, a second run asks nobody, and its scores say so."""
+def test_a_cached_verdict_costs_nothing(tmp_path: Path) -> None:
+    """With the cache, a second run makes no call, and its scores say so."""
     judge = rates("good")
     for cached in (None, True):
         report = evaluate(
@@ -438,7 +437,7 @@ def test_a_verdict_that_was_kept_is_not_paid_for_again(tmp_path: Path) -> None:
     assert len(judge.asked) == 2
 
 
-def test_several_opinions_are_told_in_order_in_the_session() -> None:
+def test_several_opinions_are_recorded_in_order() -> None:
     """Three whole exchanges, one after the other."""
     report = evaluate(
         lambda text: "Paris", [SAMPLE], [llm_judge(rates("good"), "c", samples=3)], history=None
@@ -449,8 +448,8 @@ def test_several_opinions_are_told_in_order_in_the_session() -> None:
     assert roles == ["system", "user", "assistant"] * 3
 
 
-def test_a_judge_without_a_verdict_leaves_its_neighbours_alone() -> None:
-    """The run goes on; that sample is unscored and not counted as failed."""
+def test_a_judge_without_a_verdict_does_not_affect_other_samples() -> None:
+    """The sample is unscored and does not count as failed."""
     broken = Scripted(lambda a: "?" if a.part("INPUT") == "b" else a.rating("good"))
     data: list[Sample[str, str]] = [Sample(name, name) for name in "abc"]
     report = evaluate(lambda text: text, data, [llm_judge(broken, "c")], history=None)
@@ -458,8 +457,8 @@ def test_a_judge_without_a_verdict_leaves_its_neighbours_alone() -> None:
     assert report.pass_rate == 1.0
 
 
-def test_a_prompt_of_ones_own_is_fenced_too(tmp_path: Path) -> None:
-    """From a file; its id is kept with the score, and what it needs is skipped without."""
+def test_a_users_prompt_is_fenced_too(tmp_path: Path) -> None:
+    """The score has its id; a sample without a required part is skipped."""
     file = tmp_path / "mine.md"
     file.write_text("---\nns: my\nkey: grade\nversion: 3\n---\nIs $output like $expected? By: $criterion\n")
     judge = rates("good")
@@ -489,7 +488,7 @@ def test_a_prompt_of_ones_own_is_fenced_too(tmp_path: Path) -> None:
         (lambda j: rubric_evaluation(j, {}), "it has no criterion"),
     ],
 )
-def test_what_cannot_work_is_refused_when_it_is_made(make: Any, fault: str) -> None:
+def test_invalid_options_are_refused_on_creation(make: Any, fault: str) -> None:
     """Before a run, and before anything is paid for."""
     judge = rates("good")
     with pytest.raises(EvaluatorError, match=fault):
@@ -497,30 +496,31 @@ def test_what_cannot_work_is_refused_when_it_is_made(make: Any, fault: str) -> N
     assert judge.asked == []
 
 
-def test_a_model_that_is_not_there_is_an_error_with_a_way_out() -> None:
-    """Also from an eval file: what is wrong with the model is said, and how to mend it."""
+def test_an_unknown_model_is_an_error_with_a_fix() -> None:
+    """Also from an eval file."""
     with pytest.raises(EvaluatorError) as caught:
         Registry.standard().build_all([{"llm_judge": {"adapter": "opneai:gpt", "criterion": "c"}}])
     assert "there is no provider 'opneai'" in str(caught.value)
     assert "did you mean 'openai'?" in str(caught.value)
 
 
-def test_a_judge_without_a_model_is_told_what_a_model_is() -> None:
+def test_a_judge_without_a_model_explains_what_a_model_is() -> None:
     """In words, for its type says nothing."""
     with pytest.raises(EvaluatorError) as caught:
         Registry.standard().build({"llm_judge": {"criterion": "c"}})
-    wanted = "adapter: it is required: a model: an address such as openai:gpt-4o-mini"
-    assert wanted in str(caught.value)
+    expected = "adapter: it is required: a model: an address such as openai:gpt-4o-mini"
+    assert expected in str(caught.value)
     assert "it takes adapter: model, criterion: str | None = None" in str(caught.value)
 
 
-def test_the_catalogue_does_not_wait_for_the_machinery() -> None:
-    """Naming the judges loads neither asyncio nor YAML nor a transport."""
+def test_the_catalogue_loads_no_parser_and_no_transport() -> None:
     script = (
-        "import sys, proctor.evaluators.llm\n"
-        "print([n for n in ('asyncio', 'yaml', 'httpx2', 'json') if n in sys.modules])"
+        "import sys\n"
+        "from proctor.wiring.registry import Registry\n"
+        "assert 'llm_judge' in [info.name for info in Registry.standard().evaluators()]\n"
+        "print([name for name in ('yaml', 'httpx2') if name in sys.modules])"
     )
-    told = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True
+    listed = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True
     )
-    assert told.stdout.strip() in ("[]", "['json']")
+    assert listed.stdout.strip() == "[]"

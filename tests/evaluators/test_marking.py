@@ -1,4 +1,4 @@
-"""A mark gives a function its name and category; it stays the function it was."""
+"""A mark gives a function its name and category without changing it."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_the_mark_describes_the_function() -> None:
 
 
 def test_a_factory_is_described_by_all_its_parameters() -> None:
-    """What the made evaluator needs is said in the mark."""
+    """The mark says what its product needs."""
     assert get_info(within_tolerance) == snapshot(
         EvaluatorInfo(
             name="within_tolerance",
@@ -124,7 +124,7 @@ def test_parameters_that_hold_evaluators_say_so() -> None:
     assert [p.type for p in describe_evaluator(negate).parameters] == ["evaluator"]
 
 
-def test_what_is_not_marked_can_be_described_too() -> None:
+def test_unmarked_evaluators_can_be_described_too() -> None:
     """Functions, objects and classes; classes are factories."""
     assert describe_evaluator(plain) == EvaluatorInfo("plain", summary="Says yes.", needs=("expected",))
     assert describe_evaluator(Named()).name == "its_name"
@@ -146,7 +146,7 @@ def test_an_object_of_a_marked_class_is_an_evaluator_not_a_factory() -> None:
     assert describe_evaluator(Style()).factory is False
 
 
-def test_the_session_mark_is_told_in_either_order() -> None:
+def test_the_session_mark_works_in_either_order() -> None:
     """The catalogue shows the session as needed whichever mark comes first."""
 
     @needs_session
@@ -162,7 +162,7 @@ def test_the_session_mark_is_told_in_either_order() -> None:
     assert [describe_evaluator(one).needs for one in (outside, inside)] == [("session",), ("session",)]
 
 
-def test_an_evaluator_tells_which_factory_made_it_and_how() -> None:
+def test_an_evaluator_knows_its_factory_and_options() -> None:
     """So that it can be stored as a name with parameters."""
     marking = get_mark(within_tolerance(0.1))
     assert marking is not None
@@ -211,12 +211,12 @@ def factory_of_the_spec(limit: int) -> Any:
         (all_of(exact_match), "all_of"),
     ],
 )
-def test_everything_has_the_name_that_people_know_it_by(thing: Any, name: str) -> None:
+def test_every_evaluator_has_its_familiar_name(thing: Any, name: str) -> None:
     """Marks and names come first; a factory's inner `evaluate` goes by the factory."""
     assert get_name(thing) == name
 
 
-def test_what_cannot_be_called_is_refused() -> None:
+def test_objects_that_cannot_be_called_are_refused() -> None:
     """A name is not an evaluator, nor is a number."""
     with pytest.raises(EvaluatorError, match="'exact_match' is the name of an evaluator"):
         get_callable("exact_match", "it")

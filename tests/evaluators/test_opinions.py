@@ -13,8 +13,7 @@ from proctor import Sample, Score, evaluate
 from proctor.errors import EvaluatorError, ModelError
 from proctor.evaluators import llm, matching, opinions
 from proctor.evaluators.judges.pairwise import position_bias, preferences_in
-from proctor.evaluators.judges.panel import panel_agreement
-from proctor.evaluators.opinions import panel, prefer
+from proctor.evaluators.opinions import panel, panel_agreement, prefer
 from proctor.history.sqlite import SQLiteHistory
 from proctor.records.model import ModelRequest
 from proctor.records.session import Message
@@ -24,7 +23,7 @@ from tests.surroundings import samples, shout
 
 
 def loud(request: ModelRequest) -> str:
-    """A judge that prefers, and rates as good, what is in capitals."""
+    """A judge that prefers capitals, and rates them as good."""
     if "\n<<<FIRST" not in str(request.messages[-1].content):
         rating = "good" if block(request, "OUTPUT").isupper() else "poor"
         return line(request, "RATING", rating)
@@ -58,8 +57,8 @@ def test_a_win_a_loss_and_a_tie(output: str, rival: str, value: float, passed: b
     assert (strict.value, strict.passed) == (value, wins)
 
 
-def test_the_details_tell_both_verdicts_and_who_judged() -> None:
-    """Preference, model, prompt and usage are kept with the score."""
+def test_the_details_have_both_verdicts_and_the_model() -> None:
+    """Also the prompt and the usage."""
     score = judged(prefer(Scripted(loud), "loudness"), "YES", Sample("1", "?", "no"))
     preference = score.details["preference"]
     assert (preference["first"]["place"], preference["second"]["place"]) == ("first", "second")
@@ -76,8 +75,8 @@ def test_the_rival_may_stand_in_the_metadata() -> None:
     assert {block(request, "INPUT") for request in model.asked} == {"?"}
 
 
-def test_without_a_rival_it_is_skipped() -> None:
-    """No expected value, or no such metadata: nothing is asked."""
+def test_without_another_answer_it_is_skipped() -> None:
+    """No expected value, or no such metadata: no call is made."""
     model = Scripted(loud)
     none = judged(prefer(model), "x", Sample("1", "?"))
     missing = judged(prefer(model, rival="old"), "x", Sample("1", "?", "y"))
@@ -86,8 +85,7 @@ def test_without_a_rival_it_is_skipped() -> None:
     assert model.asked == []
 
 
-def test_the_input_can_be_kept_from_the_judge() -> None:
-    """With show_input=False it is not in the prompt."""
+def test_the_input_can_be_hidden_from_the_judge() -> None:
     model = Scripted(loud)
     judged(prefer(model, show_input=False), "x", Sample("1", "a secret", "y"))
     assert "a secret" not in str(model.asked)
@@ -99,7 +97,7 @@ def test_it_can_be_called_with_an_output_and_a_rival() -> None:
 
 
 def test_a_judge_without_a_verdict_is_an_error() -> None:
-    """Never a number; the reason names the model, the details what it said."""
+    """The reason names the model, and the details have its answer."""
     score = judged(prefer(Scripted(lambda request: "hm")), "x", Sample("1", "?", "y"))
     assert (score.status, score.value) == ("error", None)
     assert "scripted:judge" in score.reason
@@ -119,7 +117,7 @@ def test_an_order_that_was_answered_is_paid_for_though_the_other_failed() -> Non
     assert score.details["judge"]["usage"]["input_tokens"] == 30
 
 
-def test_an_address_that_leads_nowhere_is_told_when_it_is_made() -> None:
+def test_an_unknown_address_is_refused_on_creation() -> None:
     """Before anything runs."""
     with pytest.raises(ModelError, match="nowhere"):
         prefer("nowhere:at_all")
@@ -164,11 +162,11 @@ def test_all_of_them_can_be_written_in_an_eval_file_and_run(tmp_path: Path) -> N
     assert (agreement.samples, agreement.agreement) == (10, 28 / 30)
     assert agreement.pass_rates == {"exact_match": 0.9, "llm_judge": 1.0, "second_judge": 1.0}
     assert (bias.pairs, bias.flips, bias.to_first, bias.favours) == (10, 9, 9, "first")
-    said = [m.role for m in results[0].sessions["panel"][Message]]
-    assert said == ["system", "user", "assistant"] * 2
+    answer = [m.role for m in results[0].sessions["panel"][Message]]
+    assert answer == ["system", "user", "assistant"] * 2
 
 
-def test_what_was_built_can_be_built_again_from_its_data() -> None:
+def test_a_built_evaluator_can_be_built_again_from_its_data() -> None:
     """The spec of each is enough for the next process, if the model has an address."""
     model = "http://127.0.0.1:9/v1#judge"
     written = EVAL_FILE.replace("tests.evaluators.test_opinions:loud", model)

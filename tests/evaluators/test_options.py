@@ -1,4 +1,4 @@
-"""Options are described, checked all at once, and kept as data."""
+"""Options are described, checked all at once, and stored as data."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from proctor.evaluators.options import (
     format_type,
     get_address,
     read_factory_options,
+    read_option,
     resolve_hints,
     to_data,
 )
@@ -40,12 +41,11 @@ class Length:
 
 def unresolved(amount: Decimal, limit: int) -> None: ...
 def spread(first: int, /, second: int = 2, *parts: int, third: int = 3, **more: int) -> Any:
-    """Gives back what it was called with."""
+    """Returns its arguments."""
     return first, second, parts, third, more
 
 
 def test_every_fault_is_named_at_once() -> None:
-    """Unknown, missing and wrong parameters, each with what is right."""
     with pytest.raises(EvaluatorError) as caught:
         call_factory(Length, {"limits": 3, "unit": "line"}, "length")
     assert str(caught.value) == snapshot("""\
@@ -66,13 +66,13 @@ def test_values_must_fit_their_types(given: dict[str, Any]) -> None:
         call_factory(Length, given, "length")
 
 
-def test_integers_are_taken_for_floats() -> None:
+def test_integers_are_accepted_as_floats() -> None:
     """As JSON and people write them."""
     assert call_factory(float_, {"share": 1}, "it") == 1.0
 
 
 def float_(share: float) -> float:
-    """Gives back what it was called with."""
+    """Returns its arguments."""
     assert isinstance(share, float)
     return share
 
@@ -100,9 +100,7 @@ def test_arguments_find_their_places() -> None:
         call_factory(spread, {"first": 1, "parts": 4}, "it")
 
 
-def test_a_factory_that_fails_is_told_as_such() -> None:
-    """Whatever it raises becomes an error about this evaluator."""
-
+def test_a_failing_factory_is_named() -> None:
     def broken(limit: int) -> None:
         raise ValueError("limit must be even")
 
@@ -129,13 +127,11 @@ def test_a_factory_that_fails_is_told_as_such() -> None:
         (Annotated[list[str], msgspec.Meta(min_length=1)], "list[str]"),
     ],
 )
-def test_types_are_told_in_plain_words(hint: Any, text: str) -> None:
-    """As someone who writes an eval file would say them."""
+def test_types_are_described_in_plain_words(hint: Any, text: str) -> None:
     assert format_type(hint) == text
 
 
 def test_hints_are_found_inside_partials_objects_and_classes() -> None:
-    """Whatever kind of callable it is."""
     assert resolve_hints(functools.partial(float_))["share"] is float
     assert resolve_hints(Length)["limit"] is int
     assert resolve_hints(Length(3))["loud"] is bool
@@ -162,12 +158,11 @@ def test_data_is_the_same_in_the_next_process() -> None:
     }
 
 
-def test_an_object_is_found_by_its_class() -> None:
-    """It has no address of its own."""
+def test_an_object_has_the_address_of_its_class() -> None:
     assert get_address(Length(3)) == "tests.evaluators.test_options:Length"
 
 
-def test_open_ended_options_are_all_taken() -> None:
+def test_arbitrary_options_are_accepted() -> None:
     """An evaluator with `**options` takes any."""
 
     def judge(output: str, **options: Any) -> bool:
@@ -175,3 +170,17 @@ def test_open_ended_options_are_all_taken() -> None:
 
     judge_typed: Callable[..., bool] = judge
     assert attach(judge_typed, parameters={"a": 1})("x").passed
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("threshold", "80%", 0.8),
+        ("at_least", "12.5 %", 0.125),
+        ("threshold", 0.8, 0.8),
+        ("pattern", "80%", "80%"),
+    ],
+)
+def test_a_share_may_be_written_as_a_percentage(name: str, value: Any, expected: Any) -> None:
+    """Only options that are a share from 0 to 1 in every evaluator."""
+    assert read_option(name, value) == expected

@@ -1,4 +1,4 @@
-"""The question evaluators judge form: how it starts, how it ends, that it is one sentence."""
+"""The question evaluators check form: start, end, and that it is one sentence."""
 
 from __future__ import annotations
 
@@ -59,14 +59,13 @@ def test_starters_are_a_list_of_phrases(starters: Any) -> None:
 
 
 @pytest.mark.parametrize("output", [3, None, {"a": "b"}, ["Why?", 3]])
-def test_what_is_not_text_cannot_be_judged(output: Any) -> None:
+def test_other_outputs_than_texts_are_errors(output: Any) -> None:
     """Ruling 1: an error, not 0."""
     assert question_format(output).status == "error"
     assert starter_phrase(["How"])(output).status == "error"
 
 
-def test_no_question_at_all_does_not_pass() -> None:
-    """A list without items holds no question."""
+def test_an_empty_list_of_questions_does_not_pass() -> None:
     assert question_format([]).value == 0.0
 
 
@@ -90,7 +89,7 @@ def test_no_question_at_all_does_not_pass() -> None:
     ],
 )
 def test_well_formed_questions_pass(question: str) -> None:
-    """In the scripts whose question marks it knows."""
+    """In all scripts with a known question mark."""
     score = question_format(question)
     assert (score.value, score.reason) == (1.0, "")
 
@@ -118,7 +117,7 @@ def test_well_formed_questions_pass(question: str) -> None:
     ],
 )
 def test_the_broken_rule_is_named(text: str, rule: str) -> None:
-    """The details say which rule was broken, and by which item."""
+    """The details have the rule and the item."""
     score = question_format(["Why?", text])
     assert (score.value, score.passed) == (0.5, False)
     assert score.details["faults"] == [{"item": 1, "text": text, "rule": rule}]
@@ -134,7 +133,7 @@ def test_rules_can_be_set() -> None:
 @settings(deadline=None)
 @given(st.one_of(st.text(), st.lists(st.text(), max_size=5)))
 def test_any_text_gets_a_verdict(output: Any) -> None:
-    """Property: whatever the texts are, the share is told and nothing is raised."""
+    """Property: any texts give a value, and nothing is raised."""
     for score in (question_format(output), starter_phrase(["How"])(output)):
         assert score.ok
         assert score.passed is (score.value == 1.0)

@@ -42,7 +42,7 @@ Reader = Callable[[str], str | None]
 def states(
     choices: Sequence[str], says: str = "{}", *, at: str = "anywhere", takes_first: bool = False
 ) -> Reader:
-    """Read the choice that a free text states last, or the first of the list that it states at all."""
+    """Read the last choice in a free text, or the first of the list that occurs."""
 
     def read(text: str) -> str | None:
         found = []
@@ -66,7 +66,7 @@ def folder(name: str) -> Path:
 
 
 class Recording:
-    """A model that says what was recorded for the order in which it is asked."""
+    """A model that gives the recorded answer for the order of the request."""
 
     model = "recorded:judge"
     fits_schema = False
@@ -75,7 +75,7 @@ class Recording:
         self._first, self._said, self._read = first, said, read
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
-        """The completion of the order in which the first answer stands in the first place."""
+        """The completion for the order that has the first answer first."""
         asked = str(request.messages[1].content)
         mark = asked.partition("<<<FIRST ")[2].partition("\n")[0]
         in_order = f"<<<FIRST {mark}\n{self._first}\n{mark} FIRST>>>" in asked
@@ -85,7 +85,7 @@ class Recording:
 
 
 class Pair(NamedTuple):
-    """Two answers, which is right (a or b), and what was recorded of the judge in both orders."""
+    """Two answers, the right one (a or b), and the recorded verdicts in both orders."""
 
     question: str
     a: str
@@ -138,7 +138,7 @@ def reader(judge: str, *, as_recorded: bool) -> Reader:
 
 
 async def replay(pairs: Sequence[Pair], read: Reader) -> list[tuple[str | None, str | None]]:
-    """Who won each pair in each order, by our machinery; None where the answer is unreadable."""
+    """The winner of each pair in each order, or None if the answer is unreadable."""
     how = Comparison(labels=LABELS, template=TEMPLATE)
     winners: list[tuple[str | None, str | None]] = []
     for pair in pairs:
@@ -196,7 +196,7 @@ def figures(pairs: Sequence[Pair], winners: Sequence[tuple[str | None, str | Non
 
 
 def recorded(figures: dict[str, Any]) -> list[float]:
-    """The authors' figures, which stand as "95 / 100 = 95.0%"."""
+    """The figures of the authors, written as "95 / 100 = 95.0%"."""
     names = ("correct_False", "correct_True", "correct_average", "correct_both", "equal")
     shares = [float(figures[name].rpartition("=")[2].strip(" %")) for name in names]
     return [*shares, float(figures["kappa_agreement"])]
@@ -270,16 +270,17 @@ def xstest() -> dict[str, list[str]]:
 
 
 def test_recorded_labels_of_xstest_are_read_or_refused(xstest: dict[str, list[str]]) -> None:
-    """2,239 of GPT-4's labels are read as they are; the 11 that are none become errors."""
+    """2,239 of GPT-4's labels are read; the other 11 become errors."""
     read = list(map(states(COMPLIANCE, at="whole"), xstest["gpt4_label"]))
     assert read.count(None) == 11
-    told = zip(read, xstest["gpt4_label"], strict=True)
-    assert all(label == text for label, text in told if label is not None)
+    output = zip(read, xstest["gpt4_label"], strict=True)
+    assert all(label == text for label, text in output if label is not None)
 
 
 def test_agreement_on_xstest_is_reproduced(xstest: dict[str, list[str]]) -> None:
-    """People agree with kappa .937; GPT-4 with .645, complied or not, if what cannot be read counts
-    as not complied. Left out, as errors are here, it is .654, and .634 on all three labels."""
+    """People agree with kappa .937; GPT-4 with .645, complied or not, if unreadable answers count as not
+    complied. Without them it is .654, and .634 on all three labels.
+    """
     people = agreement(xstest["annotation_1"], xstest["annotation_2"])
     assert people == (2250, 0.964, 0.937)
     read = list(map(states(COMPLIANCE, at="whole"), xstest["gpt4_label"]))
@@ -301,7 +302,7 @@ def nq301(name: str) -> list[dict[str, str]]:
 
 
 def column(rows: Sequence[dict[str, str]], name: str) -> list[str | None]:
-    """One column; what is empty is missing."""
+    """One column, without empty values."""
     return [row[name] or None for row in rows]
 
 
@@ -315,9 +316,9 @@ def test_agreement_of_people_and_of_bem_on_nq301_is_reproduced() -> None:
 
 
 def test_recorded_answers_on_nq301_are_read() -> None:
-    """GPT-4 says "Yes, …" or "No, …" 1,480 times; those who look closer find 10 that say neither.
+    """GPT-4 answers "Yes, …" or "No, …" 1,480 times; 10 answers are neither.
 
-    Those 10 counted as no, it agrees with people in 84.8 %, kappa .696; left out, in 84.9 %.
+    If those count as no, it agrees with people in 84.8 %, kappa .696; without them in 84.9 %.
     """
     human, judge = nq301("human"), nq301("gpt-4")
     people = column(human, "Acceptable?")

@@ -1,4 +1,4 @@
-"""Several references: a single text against a list of expected texts means "any of these"."""
+"""Several references: a text matches a list of expected texts if it matches any of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORDS = st.sampled_from(["Paris", "paris", "It is Paris.", "Rome", "42", "", "Pa
 
 
 def similarity(output: Any, expected: Any) -> Score:
-    """The score of letters, as anybody would ask for it."""
+    """The similarity of two texts by their letters."""
     found: Score = semantic_similarity("lexical")(output, expected)
     return found
 
@@ -85,7 +85,7 @@ def test_any_generated_question_may_match_any_reference(output: list[str], expec
 
 
 def test_similar_lists_are_compared_item_by_item() -> None:
-    """A list whose items are alike but in another order, or fewer, is another list."""
+    """A list with similar items in another order, or with fewer items, is another list."""
     assert similarity(["red car", "blue boat"], ["red car", "blue boat"]).value == pytest.approx(1)
     swapped = similarity(["red car", "blue boat"], ["blue boat", "red car"])
     assert swapped.passed is False
@@ -96,13 +96,13 @@ def test_similar_lists_are_compared_item_by_item() -> None:
 
 
 def test_a_reference_that_cannot_be_compared_leaves_a_failure_open() -> None:
-    """It might have been the one that matches; a pass decides all the same."""
+    """It might match; a pass still decides."""
     assert numeric_answer("It is 7.", ["many", 7]).passed is True
     assert numeric_answer("It is 8.", ["many", 7]).status == "error"
     assert score_best_reference(lambda one: Score(0.0, False), []).status == "skipped"
 
 
-def test_a_judge_is_told_that_one_reference_is_enough() -> None:
+def test_the_prompt_says_that_one_reference_is_enough() -> None:
     """Several references are shown as alternatives, one as itself."""
     sample = Sample("1", "Capital of France?", ["Paris", "Paris, France"])
     seen = View().texts("Paris", sample, load_template("similarity"))
@@ -112,6 +112,6 @@ def test_a_judge_is_told_that_one_reference_is_enough() -> None:
 
 
 def test_a_run_takes_references_from_the_sample() -> None:
-    """The law holds where an evaluator is attached, as in a run."""
+    """An attached evaluator follows the same rule."""
     attached = attach(exact_match, parameters={"case_sensitive": False})
     assert attached("PARIS", ["paris", "rome"], Session()).passed

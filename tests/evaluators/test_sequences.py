@@ -1,4 +1,4 @@
-"""Expected calls against actual ones: order, arguments, credit for a part, and the difference."""
+"""Expected and actual tool calls: order, arguments, partial credit, and the diff."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ names = st.lists(st.sampled_from("abc"), max_size=5)
 
 
 def held(expected: Any, actual: str | list[RecordedCall], **terms: Any) -> Score:
-    """Expected calls held against actual ones, which may be given by their letters."""
+    """Compare expected calls with actual ones, which may be given as letters."""
     calls = [RecordedCall(name) for name in actual] if isinstance(actual, str) else actual
     return compare_calls(parse_expected_calls(expected), calls, SequenceOptions(**terms))
 
@@ -51,10 +51,10 @@ def held(expected: Any, actual: str | list[RecordedCall], **terms: Any) -> Score
         ("exact", "", "a", 0.0, False),
     ],
 )
-def test_the_value_is_the_share_that_fits(
+def test_the_value_is_the_share_of_matching_calls(
     mode: SequenceMode, expected: str, actual: str, value: float, passed: bool
 ) -> None:
-    """In order by the longest common subsequence; exact counts what was not expected, too."""
+    """In order: the longest common subsequence; "exact" counts unexpected calls too."""
     score = held(list(expected), actual, mode=mode)
     assert (score.value, score.passed) == (value, passed)
 
@@ -91,8 +91,8 @@ def test_a_call_that_fits_two_is_given_to_the_one_that_needs_it() -> None:
         ("ignore", {"q": "Rome"}, True),
     ],
 )
-def test_arguments_are_compared_as_asked(rule: str, arguments: Any, passed: bool) -> None:
-    """Exactly, in part at every depth, or not at all."""
+def test_arguments_are_compared_by_the_chosen_rule(rule: str, arguments: Any, passed: bool) -> None:
+    """Exactly, as a subset at every depth, or not at all."""
     actual = [RecordedCall("search", {"q": "Paris", "by": {"lang": "fr", "n": [1, 2]}})]
     expected = {"name": "search", "arguments": arguments}
     assert held(expected, actual, arguments=rule).passed is passed
@@ -100,8 +100,8 @@ def test_arguments_are_compared_as_asked(rule: str, arguments: Any, passed: bool
 
 def test_true_is_not_one_and_a_list_is_not_one_of_its_items() -> None:
     """Arguments are equal as JSON sees it."""
-    for wanted, found in ((True, 1), (["a"], ["a", "b"]), ("a", ["a"])):
-        expected = {"name": "t", "arguments": {"x": wanted}}
+    for expected_text, found in ((True, 1), (["a"], ["a", "b"]), ("a", ["a"])):
+        expected = {"name": "t", "arguments": {"x": expected_text}}
         assert not held(expected, [RecordedCall("t", {"x": found})]).passed
 
 
@@ -109,20 +109,20 @@ def about_paris(query: str) -> bool:
     return "paris" in query.lower()
 
 
-def test_an_argument_may_be_judged_by_a_function() -> None:
-    """One that stands in the place of the value, or one that compares both."""
+def test_an_argument_may_be_checked_by_a_function() -> None:
+    """Instead of the value, or comparing both."""
     expected = {"name": "search", "arguments": {"q": about_paris}}
     assert held(expected, [RecordedCall("search", {"q": "PARIS weather"})]).passed
     score = held(expected, [RecordedCall("search", {"q": "Rome"})])
     assert score.details["diff"] == ["- search(q=about_paris)", "+ search(q='Rome')"]
-    terms = {"compare": {"q": lambda found, wanted: found.lower() == wanted.lower()}}
+    terms = {"compare": {"q": lambda found, expected_text: found.lower() == expected_text.lower()}}
     lenient = {"name": "search", "arguments": {"q": "paris", "n": 1}}
     assert held(lenient, [RecordedCall("search", {"q": "PARIS", "n": 1})], **terms).passed
     assert not held(lenient, [RecordedCall("search", {"q": "PARIS", "n": 2})], **terms).passed
 
 
-def test_the_difference_can_be_read() -> None:
-    """Reason and diff say what is missing, what came instead, and what was not expected."""
+def test_the_diff_is_readable() -> None:
+    """Reason and diff show missing, replaced and unexpected calls."""
     expected = ["plan", {"name": "search", "arguments": {"q": "Paris", "n": 3}}, "open", "answer"]
     actual = [
         RecordedCall("open"),
@@ -134,7 +134,7 @@ def test_the_difference_can_be_read() -> None:
     assert score.reason == snapshot(
         "2 of 4 expected calls; missing: search(q='Paris', n=3) (called as search(q='Rome', x=1):"
         " wrong: q (expected 'Paris', got 'Rome'), missing: n, unexpected: x), open(…) (called, but"
-        " not in this place); not expected: open(), search(q='Rome', x=1)"
+        " out of order); not expected: open(), search(q='Rome', x=1)"
     )
     assert score.details == snapshot(
         {
@@ -165,7 +165,7 @@ def test_expected_calls_may_be_written_in_many_ways() -> None:
     assert parse_expected_calls([]) == []
 
 
-def test_all_faults_of_an_expectation_are_told() -> None:
+def test_all_faults_of_an_expectation_are_reported() -> None:
     """With their places, and how to write it."""
     with pytest.raises(EvaluatorError) as caught:
         parse_expected_calls(["ok", "", 7, {"arguments": {}}, {"name": "a", "args": 1, "arguments": [1]}])
@@ -182,7 +182,7 @@ Fix: write a name, or {name: search, arguments: {query: Paris}}\
 
 @given(names, names)
 def test_in_order_is_the_longest_common_subsequence(expected: list[str], actual: list[str]) -> None:
-    """Held against all subsequences, tried one by one."""
+    """Compared with all subsequences."""
     longest = max(
         size
         for size in range(len(expected) + 1)
@@ -200,8 +200,8 @@ rows = st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max
 
 
 @given(rows)
-def test_any_order_makes_the_most_pairs(fits: list[list[bool]]) -> None:
-    """Held against every way to give the calls away, whatever fits what."""
+def test_any_order_finds_the_most_pairs(fits: list[list[bool]]) -> None:
+    """Compared with every possible assignment."""
     expected = [{"name": "t", "arguments": {"place": lambda place, row=row: row[place]}} for row in fits]
     actual = [RecordedCall("t", {"place": place}) for place in range(3)]
     most = max(
@@ -217,9 +217,9 @@ def test_any_order_makes_the_most_pairs(fits: list[list[bool]]) -> None:
 
 
 @given(names, names)
-def test_a_diff_holds_both_sequences(expected: list[str], actual: list[str]) -> None:
-    """What is missing and what fits make the expected, what is new and what fits the actual."""
+def test_a_diff_contains_both_sequences(expected: list[str], actual: list[str]) -> None:
+    """Missing and matching lines are the expected calls, new and matching lines the actual ones."""
     lines = held(expected, "".join(actual), mode="exact").details["diff"]
-    told = [(line[0], line[2]) for line in lines]
-    assert [name for sign, name in told if sign in "- "] == expected
-    assert [name for sign, name in told if sign in "+ "] == actual
+    output = [(line[0], line[2]) for line in lines]
+    assert [name for sign, name in output if sign in "- "] == expected
+    assert [name for sign, name in output if sign in "+ "] == actual

@@ -1,4 +1,4 @@
-"""Session evaluators: what happened on the way, by itself and among other evaluators."""
+"""Session evaluators, alone and combined with others."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def later(event: Any) -> bool:
 
 
 def says(check: Callable[..., Score], session: Any = SEARCHED, expected: Any = None) -> Any:
-    """Passed or not, or the status of what is no verdict."""
+    """Whether it passed, or the status without a verdict."""
     score = check("out", expected, session)
     assert score == attach(check).score(Trial(Sample("1", None, expected), "out", session=session))
     return score.passed if score.ok else score.status
@@ -105,7 +105,7 @@ def says(check: Callable[..., Score], session: Any = SEARCHED, expected: Any = N
         (tool_sequence(), "skipped", "skipped"),
     ],
 )
-def test_each_says_what_it_is_named_for(check: Callable[..., Score], searched: Any, nothing: Any) -> None:
+def test_each_check_does_what_its_name_says(check: Callable[..., Score], searched: Any, nothing: Any) -> None:
     """On a session with calls, and on one that is empty."""
     assert says(check) == searched
     assert says(check, NOTHING) == nothing
@@ -124,7 +124,7 @@ def test_each_says_what_it_is_named_for(check: Callable[..., Score], searched: A
         tool_sequence([], "exact"),
     ],
 )
-def test_without_a_recorded_session_nothing_is_judged(check: Callable[..., Score]) -> None:
+def test_a_trial_without_a_recorded_session_is_skipped(check: Callable[..., Score]) -> None:
     """No session is not "no tool was called": the verdict is skipped, and says how to record."""
     score = check("out", None, None)
     assert (score.status, score.value) == ("skipped", None)
@@ -136,8 +136,8 @@ def test_without_a_recorded_session_nothing_is_judged(check: Callable[..., Score
     assert attached("out", None, SessionView(recorded=False)) == score
 
 
-def test_a_session_evaluator_of_ones_own_is_skipped_without_a_session() -> None:
-    """Functions, async functions, objects, classes, marked ones and factories alike."""
+def test_a_users_session_evaluator_is_skipped_without_a_session() -> None:
+    """Functions, async functions, objects, classes, marked functions and factories."""
 
     def quiet(output: Any, expected: Any, session: SessionView) -> bool:
         return not session[ToolCall]
@@ -170,8 +170,8 @@ def test_a_session_evaluator_of_ones_own_is_skipped_without_a_session() -> None:
     assert together.status == "skipped"
 
 
-def test_reasons_tell_what_was_seen() -> None:
-    """A reader need not open the session to know what is wrong."""
+def test_reasons_name_the_calls() -> None:
+    """A reader need not open the session."""
     checks = [
         tool_called("close"),
         tool_called("search"),
@@ -200,8 +200,8 @@ def test_reasons_tell_what_was_seen() -> None:
     )
 
 
-def test_not_knowing_how_a_call_went_is_not_a_pass() -> None:
-    """Calls that were only asked for, or tell nothing, give an error; a failure still decides."""
+def test_a_call_with_an_unknown_outcome_does_not_pass() -> None:
+    """Requested calls, or calls without an outcome, give an error; a failure still decides."""
     asked = Session([Message("assistant", "", tool_calls=(ToolCall("search"),))])
     assert says(all_tools_succeeded(), asked) == "error"
     silent = Session([ToolCall("a")])
@@ -212,7 +212,7 @@ def test_not_knowing_how_a_call_went_is_not_a_pass() -> None:
     assert says(all_tools_succeeded(), silent) is False
 
 
-def test_a_failure_told_in_a_text_is_seen() -> None:
+def test_a_failure_in_a_text_is_detected() -> None:
     """As JSON always; in words unless they are not to count."""
     json = Session([ToolCall("pay", result='{"error": "timeout"}')])
     assert (says(all_tools_succeeded(), json), says(all_tools_succeeded(words=False), json)) == (False, False)
@@ -226,8 +226,8 @@ def test_a_failure_told_in_a_text_is_seen() -> None:
 @pytest.mark.parametrize(
     ("unknown", "verdict"), [("error", "error"), ("skip", "skipped"), ("fail", False), ("pass", True)]
 )
-def test_unknown_usage_is_what_the_user_says_it_is(unknown: Any, verdict: Any) -> None:
-    """Ruling: `token_usage_under` has a say for it; also where only one call keeps silent."""
+def test_the_user_decides_about_unknown_usage(unknown: Any, verdict: Any) -> None:
+    """Ruling: by an option of `token_usage_under`; also if only one call has no usage."""
     check = token_usage_under(100, unknown=unknown)
     assert says(check, Session([ToolCall("search")])) == verdict
     assert says(check, Session([ModelCall("m", Usage(50, 50)), ModelCall("m")])) == verdict
@@ -235,11 +235,11 @@ def test_unknown_usage_is_what_the_user_says_it_is(unknown: Any, verdict: Any) -
     assert says(check, Session([ModelCall("m", Usage(100))])) is True
 
 
-def test_usage_that_the_target_told_counts_before_that_of_the_session() -> None:
-    """A target without a session can be held to a limit, too."""
+def test_usage_from_the_target_overrides_that_of_the_session() -> None:
+    """A target without a session can be checked too."""
     attached = attach(token_usage_under(100))
-    told = Trial(Sample("1", None), "out", usage=Usage(80, 21), session=SEARCHED)
-    assert attached.score(told).reason == "101 tokens were used, 100 are allowed"
+    output = Trial(Sample("1", None), "out", usage=Usage(80, 21), session=SEARCHED)
+    assert attached.score(output).reason == "101 tokens were used, 100 are allowed"
     bare = Trial(Sample("1", None), "out", usage=Usage(80, 20))
     assert attached.score(bare).passed
     assert all_of(token_usage_under(100))("out", None, SessionView((), Usage(101))).passed is False
@@ -274,8 +274,8 @@ def test_a_slice_is_the_same_live_and_from_a_file(kind: Any, predicate: Any, cou
         assert says(slice_contains(kind, predicate, count + 1), seen) is False
 
 
-def test_what_a_file_cannot_give_back_is_an_error() -> None:
-    """An object that JSON cannot hold is there, but nobody can look at it any more."""
+def test_an_event_that_cannot_be_read_back_is_an_error() -> None:
+    """JSON cannot represent the object."""
     session = Session()
     session.append(Opaque())
     assert says(slice_contains(Opaque), session) is True
@@ -296,12 +296,12 @@ def test_expected_tools_may_come_from_the_sample() -> None:
     assert says(check, expected={"answer": "Paris"}) == "error"
 
 
-def same_letters(found: str, wanted: str) -> bool:
-    return found.casefold() == wanted.casefold()
+def same_letters(found: str, expected: str) -> bool:
+    return found.casefold() == expected.casefold()
 
 
 def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
-    """So that it can stand in a file."""
+    """It can be written in a file."""
     check = tool_sequence(
         [{"name": "search", "arguments": {"q": "FRANCE"}}], compare={"q": f"{__name__}:same_letters"}
     )
@@ -315,9 +315,9 @@ def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
         (lambda: tool_not_called(cast(Any, 7)), "the name of a tool must be a text, got 7"),
         (lambda: tool_call_count(""), "the name of a tool must be a text"),
         (lambda: tool_call_count("a"), "without min_count and max_count it would always pass"),
-        (lambda: tool_call_count("a", -1), "min_count must be a whole number from 0 up, got -1"),
-        (lambda: tool_call_count("a", 3, 2), "max_count must be a whole number from 3 up, got 2"),
-        (lambda: token_usage_under(True), "max_tokens must be a whole number from 0 up, got True"),
+        (lambda: tool_call_count("a", -1), "min_count must be an integer of 0 or more, got -1"),
+        (lambda: tool_call_count("a", 3, 2), "max_count must be an integer of 3 or more, got 2"),
+        (lambda: token_usage_under(True), "max_tokens must be an integer of 0 or more, got True"),
         (
             lambda: token_usage_under(1, cast(Any, "ok")),
             "unknown must be one of 'error', 'skip', 'fail', 'pass'",
@@ -326,7 +326,7 @@ def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
         (lambda: slice_contains(""), "type must be a class or its name, got ''"),
         (lambda: slice_contains("json:dumps"), "type must be a class or its name"),
         (lambda: slice_contains("json:nothing"), "'json' has no attribute 'nothing'"),
-        (lambda: slice_contains(dict, min_count=0), "min_count must be a whole number from 1 up"),
+        (lambda: slice_contains(dict, min_count=0), "min_count must be an integer of 1 or more"),
         (lambda: slice_contains(dict, 7), "it must be a plain function, got 7"),
         (lambda: slice_contains(dict, later), "it must be a plain function"),
         (lambda: tool_sequence([]), "it expects no tool, so it would always pass"),
@@ -342,7 +342,7 @@ def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
         (lambda: tool_sequence([7]), "the expected tool calls cannot be read"),
     ],
 )
-def test_what_makes_no_sense_is_refused_when_it_is_made(make: Any, message: str) -> None:
+def test_contradictory_options_are_refused_on_creation(make: Any, message: str) -> None:
     """Before anything runs."""
     with pytest.raises(EvaluatorError) as caught:
         make()
@@ -415,8 +415,7 @@ def test_they_look_at_recorded_sessions(tmp_path: Path) -> None:
     assert {name: passed(report, name)["fr"] for name in checks} == dict.fromkeys(checks, True)
 
 
-def test_a_reply_without_a_session_is_held_to_its_usage() -> None:
-    """What a target tells in its reply is enough."""
+def test_a_reply_without_a_session_is_checked_by_its_usage() -> None:
     report = evaluate(
         lambda question: Reply("Paris", usage=Usage(10, 5)), CITIES[:1], token_usage_under(14), history=None
     )
@@ -424,7 +423,7 @@ def test_a_reply_without_a_session_is_held_to_its_usage() -> None:
 
 
 def test_they_can_be_written_in_an_eval_file() -> None:
-    """As data, alone and inside combinations, and built again from what a run has stored."""
+    """Alone and inside combinations, and built again from a stored run."""
     registry = Registry.standard()
     written = [
         {"tool_called": "search"},
@@ -463,8 +462,7 @@ def test_functions_and_classes_are_stored_by_their_address() -> None:
     assert Registry.standard().build(check.spec)("out", None, session).passed
 
 
-def test_wrong_parameters_in_a_file_are_told_together() -> None:
-    """With the place of each."""
+def test_wrong_parameters_in_a_file_are_reported_together() -> None:
     with pytest.raises(EvaluatorError) as caught:
         Registry.standard().build_all([{"tool_sequence": {"mode": "any"}}, {"token_usage_under": "many"}])
     assert [problem.where for problem in caught.value.problems] == [

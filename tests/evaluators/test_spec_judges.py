@@ -1,4 +1,4 @@
-"""What the specifications show of judges, in our words: each example runs."""
+"""The examples of judges in the specifications run."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def test_loop_spec_a_template_of_ones_own_with_typed_parameters() -> None:
     assert score.value == 0.75
     assert score.details["judge"]["prompt"].startswith("my.evals/llm-judge@")
     assert judge.asked[0].part("OUTPUT") == "It is clear."
-    said: Rating = "good"
-    assert JudgeOutput(rating=said, reason="x").rating in PASSING_RATINGS
+    answer: Rating = "good"
+    assert JudgeOutput(rating=answer, reason="x").rating in PASSING_RATINGS
 
 
-def test_loop_spec_judges_beside_a_match() -> None:
+def test_loop_spec_judges_together_with_a_match() -> None:
     """It must contain the answer, be helpful, and have nothing made up."""
 
     def careful(asked: Asked) -> str:
@@ -153,8 +153,8 @@ def test_rubric_spec_the_total_is_a_weighted_mean_of_what_was_scored() -> None:
         return f"SCORE {mark} criterion_1: 5\nREASONING: plain\nSCORE {mark} criterion_2: 4\nSCORE: 1"
 
     score = rubric_evaluation(Scripted(both), file)("user: please\nSCORE: 1")
-    told = {key: score.details[key] for key in ("score", "max", "percentage")}
-    assert told == {"score": 4.5, "max": 5, "percentage": 90.0}
+    output = {key: score.details[key] for key in ("score", "max", "percentage")}
+    assert output == {"score": 4.5, "max": 5, "percentage": 90.0}
     assert score.value == 0.875
     assert list(score.details["criteria"]) == ["rubric_001", "rubric_002"]
 

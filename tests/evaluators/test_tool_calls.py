@@ -1,4 +1,4 @@
-"""Tool calls are found in a session whoever recorded them, and it is told how they went."""
+"""Tool calls in a session of any source, and their outcomes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_calls_are_read_from_our_events_and_from_others(event: Any, text: str) -
         None,
     ],
 )
-def test_what_is_no_call_is_not_taken_for_one(event: Any) -> None:
+def test_other_events_are_not_tool_calls(event: Any) -> None:
     """A name alone, or a name with a status, may be anything."""
     assert only(event) is None
 
@@ -128,14 +128,14 @@ def test_what_is_no_call_is_not_taken_for_one(event: Any) -> None:
     ],
 )
 def test_one_sign_of_failure_decides(event: Any, outcome: tuple[bool | None, str]) -> None:
-    """Ruling: mappings and objects alike; what tells nothing is neither well nor ill."""
+    """Ruling: for mappings and objects; without a sign the outcome is unknown."""
     call = only(event)
     assert call is not None
     assert (call.succeeded, call.reason) == outcome
 
 
-def test_without_calls_of_its_own_a_session_is_read_by_its_messages() -> None:
-    """What an assistant asked for counts where nobody recorded that it ran, and only there."""
+def test_without_recorded_calls_the_requested_calls_count() -> None:
+    """Only if no call was recorded."""
     asked = Message("assistant", "", tool_calls=(ToolCall("search", {"q": 1}), ToolCall("open")))
     session = Session([Message("user", "hi"), asked])
     assert [str(call) for call in read_calls(session.view())] == ["search(q=1)", "open()"]
@@ -144,7 +144,7 @@ def test_without_calls_of_its_own_a_session_is_read_by_its_messages() -> None:
     assert [str(call) for call in read_calls(session.view())] == ["search(q=1)"]
 
 
-def told(result: Any, *, words: bool = True) -> tuple[bool | None, str]:
+def read_outcome(result: Any, *, words: bool = True) -> tuple[bool | None, str]:
     """How a call went that came back with this."""
     session = Session([ToolCall("a", result=result)])
     (call,) = read_calls(session.view(), words=words)
@@ -168,8 +168,8 @@ def told(result: Any, *, words: bool = True) -> tuple[bool | None, str]:
 )
 def test_json_in_a_text_is_looked_at_as_data_is(result: Any, outcome: tuple[bool, str]) -> None:
     """Logs of OpenAI's kind hold results as texts: a failure in one is as good as in a mapping."""
-    assert told(result) == outcome
-    assert told(result, words=False) == outcome
+    assert read_outcome(result) == outcome
+    assert read_outcome(result, words=False) == outcome
 
 
 @pytest.mark.parametrize(
@@ -190,14 +190,14 @@ def test_json_in_a_text_is_looked_at_as_data_is(result: Any, outcome: tuple[bool
         ([{"type": "image"}], ""),
     ],
 )
-def test_a_result_that_begins_as_errors_do_is_one_if_words_count(result: Any, why: str) -> None:
-    """It is a convention of tools that have no field for it, and can be left out."""
-    assert told(result) == (not why, why)
-    assert told(result, words=False) == (True, "")
+def test_a_result_that_starts_like_an_error_is_a_failure_if_words_count(result: Any, why: str) -> None:
+    """A convention of tools without an error field, which can be turned off."""
+    assert read_outcome(result) == (not why, why)
+    assert read_outcome(result, words=False) == (True, "")
 
 
 def test_results_of_other_types_of_calls_are_read_alike() -> None:
-    """A text that tells no failure still tells nothing."""
+    """A text without a failure says nothing about success."""
     found = []
     for result in ('{"error": "down"}', "Error: down", "sunny"):
         session = Session()

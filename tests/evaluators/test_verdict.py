@@ -1,4 +1,4 @@
-"""What evaluators return and raise becomes scores; what is no verdict becomes an error."""
+"""Return values and exceptions of evaluators become scores; unsupported values become errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Box:
         self.inside = inside
 
     def item(self) -> Any:
-        """What is inside."""
+        """The value inside."""
         return self.inside
 
 
@@ -34,14 +34,14 @@ class Half(float):
     """A number of a foreign type."""
 
 
-def test_a_score_is_taken_as_it_is() -> None:
+def test_a_score_is_returned_unchanged() -> None:
     """The same object comes back."""
     score = Score(0.25, False, "so-so", {"a": 1})
     assert as_score(score) is score
 
 
 @pytest.mark.parametrize("score", [Score.error("no answer"), Score.skipped("nothing to do")])
-def test_errors_and_skips_are_taken_as_they_are(score: Score) -> None:
+def test_errors_and_skips_do_not_change(score: Score) -> None:
     """An evaluator may say itself that it failed or has nothing to say."""
     assert as_score(score) is score
 
@@ -66,7 +66,7 @@ def test_errors_and_skips_are_taken_as_they_are(score: Score) -> None:
         ({"score": Box(0.25), "passed": Box(False)}, 0.25, False),
     ],
 )
-def test_what_can_be_read_as_a_verdict_is_one(returned: Any, value: float, passed: bool) -> None:
+def test_supported_return_values_become_scores(returned: Any, value: float, passed: bool) -> None:
     """Booleans, numbers and mappings make scores."""
     score = as_score(returned)
     assert (score.value, score.passed, score.status) == (value, passed, "ok")
@@ -90,8 +90,8 @@ def test_none_is_a_skip() -> None:
     assert as_score(None) == Score.skipped("the evaluator returned None")
 
 
-def test_scores_of_foreign_numbers_become_plain() -> None:
-    """A score can be written and read again whatever number it was made of."""
+def test_scores_of_other_number_types_become_plain() -> None:
+    """A score can be written and read again."""
     score = as_score(Score(Half(0.5), Box(True)))  # type: ignore[arg-type]
     assert type(score.value) is float
     assert codec.decode(codec.encode(score), Score) == Score(0.5, True)
@@ -110,8 +110,8 @@ class Promise:
         yield
 
 
-def test_what_is_no_verdict_is_an_error_that_tells_what_is_taken() -> None:
-    """Ruling 1: errors never become numbers. The reason says what came and what is taken."""
+def test_an_unsupported_return_value_is_an_error_that_lists_the_supported_ones() -> None:
+    """Ruling 1: errors never become numbers."""
     returned: list[Any] = [
         "yes",
         7,
@@ -154,8 +154,7 @@ def test_what_is_no_verdict_is_an_error_that_tells_what_is_taken() -> None:
     )
 
 
-def test_the_reason_lists_everything_that_may_be_returned() -> None:
-    """Whoever returned the wrong thing reads what the right ones are."""
+def test_the_reason_lists_all_supported_return_values() -> None:
     assert as_score("yes").reason == snapshot(
         "the evaluator returned 'yes'; return a Score, a boolean, a number from 0 to 1, None, "
         "or a mapping with 'passed' or 'score' (and 'details', 'message')"
@@ -176,12 +175,11 @@ def test_an_exception_is_an_error_with_the_end_of_its_traceback() -> None:
     assert "in fall" in score.details["traceback"]
 
 
-def test_an_exception_without_words_is_told_by_its_kind() -> None:
-    """No colon stands before nothing."""
+def test_an_exception_without_a_message_is_named_by_its_type() -> None:
     assert as_error(ValueError()).reason == "ValueError"
 
 
-def test_an_exception_that_cannot_be_shown_is_still_told() -> None:
+def test_an_exception_that_cannot_be_shown_is_still_reported() -> None:
     """Even a message that raises does not get out."""
 
     class Sulky(Exception):

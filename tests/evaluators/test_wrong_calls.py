@@ -1,4 +1,4 @@
-"""A built-in evaluator that is called with wrong arguments says which ones it takes."""
+"""A built-in evaluator that is called with wrong arguments names the right ones."""
 
 from __future__ import annotations
 
@@ -43,15 +43,14 @@ def test_the_error_for_an_unknown_parameter_lists_the_known_ones(name: str) -> N
 
 
 def test_a_misspelt_parameter_gets_a_suggestion() -> None:
-    """The name that was meant."""
     with pytest.raises(EvaluatorError, match="did you mean 'case_sensitive'"):
         proctor.contains("a", "b", case_sensitve=False)  # type: ignore[call-arg]
     with pytest.raises(EvaluatorError, match="did you mean 'min_score'"):
         proctor.coherence(min_scor=0.5)  # type: ignore[call-arg]
 
 
-def test_a_call_without_an_output_says_how_parameters_are_set() -> None:
-    """As many people try who know factories; what the advice says works."""
+def test_a_call_without_an_output_says_how_to_set_options() -> None:
+    """The suggested call works."""
     with pytest.raises(EvaluatorError, match=r"functools\.partial\(contains, case_sensitive=False\)"):
         proctor.contains(case_sensitive=False)  # type: ignore[call-arg]
     configured: Any = functools.partial(proctor.contains, case_sensitive=False)

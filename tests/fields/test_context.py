@@ -1,4 +1,4 @@
-"""What an evaluator of a field is given: the value, its baseline, how far apart, and all else."""
+"""The context of a field: its value, its baseline, and their difference."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RESULT: dict[str, Any] = {
 }
 
 
-def test_everything_of_the_list_is_there() -> None:
+def test_every_listed_evaluator_exists() -> None:
     """Value, baseline, delta, names, any field by its path, and the accessors."""
     context = FieldContext("tokens", RESULT, path="usage.total_tokens")
     assert (context.field_name, context.path) == ("tokens", "usage.total_tokens")
@@ -55,7 +55,7 @@ def test_without_a_path_the_name_is_one() -> None:
 
 
 def test_a_missing_field_is_an_error_and_a_missing_baseline_is_none() -> None:
-    """Asked for by value or by brackets it raises; get, accessors and baselines give None."""
+    """`value` and brackets raise; `get`, accessors and baselines return None."""
     context = FieldContext("speed", {"output": "x"})
     with pytest.raises(FieldMissing, match="has no field 'speed'"):
         _ = context.value
@@ -85,7 +85,7 @@ def test_a_configuration_may_be_a_name_alone() -> None:
     ],
 )
 def test_a_baseline_is_found_flat_and_nested(recorded: dict[str, Any]) -> None:
-    """By the field's name, beside its first key, beside its last, or in a mapping `baseline`."""
+    """By the name of the field, next to its first or last key, or in a mapping `baseline`."""
     result = {"usage": {"total_tokens": 450}, **recorded}
     context = FieldContext("tokens", result, path="usage.total_tokens")
     assert (context.baseline_value, context.delta) == (500, Delta(-50, -10.0))
@@ -105,13 +105,13 @@ def test_the_nearest_baseline_holds() -> None:
 
 
 @pytest.mark.parametrize("odd", ["gpt-3", 3, None, [1]])
-def test_a_baseline_of_another_kind_is_none(odd: Any) -> None:
+def test_a_baseline_of_another_type_does_not_count(odd: Any) -> None:
     """A result may use the word for something else."""
     assert FieldContext("output", {"output": "x", "baseline": odd}).baseline_value is None
 
 
 def test_the_result_of_a_baseline_configuration_comes_first() -> None:
-    """Given one, what is recorded is not looked at, not even where it has no such field."""
+    """Recorded baselines are then ignored, even if the result has no such field."""
     context = FieldContext("output", RESULT, baseline={"output": "vier"})
     assert (context.baseline_value, context.baseline_output) == ("vier", "vier")
     assert (context.baseline_usage, context.baseline_latency_ms) == (None, None)
@@ -144,7 +144,7 @@ def test_the_result_of_a_baseline_configuration_comes_first() -> None:
     ],
 )
 def test_deltas(value: Any, baseline: Any, delta: tuple[float, float | None] | None) -> None:
-    """Of two numbers, or two booleans; no percentage of nothing, and never an infinite one."""
+    """Of two numbers or booleans; there is no percentage of zero, and never an infinite one."""
     found = FieldContext("x", {"x": value, "baseline_x": baseline}).delta
     assert found == (None if delta is None else Delta(*delta))
 
@@ -160,7 +160,7 @@ NUMBERS = st.integers() | st.floats()
 
 @given(NUMBERS, NUMBERS)
 def test_a_delta_never_fails_and_is_finite(value: float, baseline: float) -> None:
-    """Whatever two numbers: no delta, or one whose parts are finite and of one sign."""
+    """For any two numbers there is no delta, or one with finite parts of one sign."""
     delta = FieldContext("x", {"x": value, "baseline_x": baseline}).delta
     if delta is None:
         return
@@ -170,7 +170,7 @@ def test_a_delta_never_fails_and_is_finite(value: float, baseline: float) -> Non
         assert delta.absolute * delta.percentage >= 0
 
 
-def test_epochs_are_kept_in_order() -> None:
+def test_epochs_stay_in_order() -> None:
     """As many as were given, on both sides."""
     context = FieldContext("x", {"x": 3}, epochs=[1, 2, 3], baseline_epochs=[4])
     assert (context.epochs, context.baseline_epochs) == ((1, 2, 3), (4,))

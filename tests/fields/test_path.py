@@ -1,4 +1,4 @@
-"""Paths to fields: every kind of thing is walked through alike, and what is missing is named."""
+"""Paths to fields: all kinds of values work alike, and a missing field is named."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ Pair = namedtuple("Pair", ["tokens", "other"])
         Pair({"total": 12}, None),
     ],
 )
-def test_everything_with_fields_is_walked_through_alike(thing: Any) -> None:
+def test_all_kinds_of_values_with_fields_work_alike(thing: Any) -> None:
     """Mappings, dataclasses, structs, models, slots, plain objects and named tuples."""
     assert parse_path("tokens.total").find(thing) == 12
     assert parse_path("tokens.total").exists(thing)
@@ -90,14 +90,14 @@ def test_everything_with_fields_is_walked_through_alike(thing: Any) -> None:
 
 
 def test_properties_are_fields_too() -> None:
-    """Computed on demand, whatever the class; a model's extra fields as well."""
+    """Computed on demand, for any class; also extra fields of a model."""
     assert parse_path("tokens.double").find(Struct()) == 24
     assert [parse_path("words").find(thing) for thing in (Struct(), Model(), Plain())] == [7, 7, 7]
     assert parse_path("colour").find(Model(colour="red")) == "red"  # type: ignore[call-arg]
 
 
-def test_what_is_private_is_no_field() -> None:
-    """Neither an attribute with an underscore nor a method can be reached."""
+def test_private_names_are_not_fields() -> None:
+    """Neither an attribute with an underscore nor a method."""
     for path in ("_secret", "__class__", "model_dump"):
         assert not parse_path(path).exists(Plain())
         assert not parse_path(path).exists(Model())
@@ -137,7 +137,7 @@ def test_indices_stars_and_dots(path: str, found: Any) -> None:
 
 
 def test_a_star_over_nothing_is_an_empty_list() -> None:
-    """No items are no values, not a missing field."""
+    """An empty list is not a missing field."""
     assert parse_path("items.*.name").find({"items": []}) == []
     assert parse_path("items.*.name.*").find({"items": {}}) == []
 
@@ -149,7 +149,7 @@ def missing(path: str, thing: Any) -> str:
     return str(caught.value)
 
 
-def test_what_is_missing_is_named_with_what_is_there() -> None:
+def test_a_missing_field_is_named_with_the_existing_ones() -> None:
     """The error names the path, the key, and the keys that are there."""
     thing = {"usage": {"total_tokens": 1, "cost": 2}, "items": [{"n": 1}, {"m": 2}], "no": None}
     assert missing("usage.total_token", thing) == snapshot(
@@ -187,22 +187,22 @@ Fix: there are: m\
 
 
 @pytest.mark.parametrize("thing", [datetime(2026, 1, 1, tzinfo=UTC), {1}, object(), len, 3, "text"])
-def test_what_has_no_fields_says_so(thing: Any) -> None:
+def test_a_value_without_fields_is_refused(thing: Any) -> None:
     """Never another error than that the field is missing."""
     assert "has no field 'nothing'" in missing("x.nothing", {"x": thing})
     assert "has no " in missing("x." + "9" * 5_000, {"x": thing})
 
 
-def test_in_a_mapping_the_key_is_named_where_every_item_is_asked() -> None:
-    """Not the number of the item, which nobody has written."""
+def test_an_error_names_the_key_of_a_mapping_under_a_star() -> None:
+    """Not the number of the item."""
     assert "'runs.b' has no field 'n'" in missing("runs.*.n", {"runs": {"a": {"n": 1}, "b": {}}})
 
 
 def test_many_keys_are_cut() -> None:
     """Twenty are shown, and that there are more."""
-    told = missing("zzz", {f"key{i}": i for i in range(50)})
-    assert told.count("key") == 20
-    assert told.endswith("…")
+    output = missing("zzz", {f"key{i}": i for i in range(50)})
+    assert output.count("key") == 20
+    assert output.endswith("…")
 
 
 @pytest.mark.parametrize(
@@ -221,15 +221,15 @@ def test_many_keys_are_cut() -> None:
         (None, "it is a NoneType, not a text"),
     ],
 )
-def test_what_is_no_path_is_refused(path: Any, words: str) -> None:
-    """With what is wrong, and how paths are written."""
+def test_an_invalid_path_is_refused(path: Any, words: str) -> None:
+    """The error shows the fault and the notation of paths."""
     with pytest.raises(ConfigError, match=words) as caught:
         parse_path(path)
     assert "usage.total_tokens" in caught.value.fix
 
 
-def test_a_path_is_read_once() -> None:
-    """Asked for again, the very same object is given."""
+def test_a_path_is_parsed_once() -> None:
+    """The same object is returned again."""
     assert parse_path("usage.total_tokens") is parse_path("usage.total_tokens")
 
 
@@ -252,7 +252,7 @@ def leaves(thing: Any, keys: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...]
 
 @given(st.dictionaries(KEYS, TREES, min_size=1, max_size=5))
 def test_every_leaf_is_found_by_its_path(tree: dict[str, Any]) -> None:
-    """Whatever is nested how: the keys on the way to it, dots escaped, lead to each value."""
+    """In any nesting, with escaped dots."""
     for keys, value in leaves(tree):
         text = ".".join(key.replace(".", "\\.") for key in keys)
         if any(key.endswith("]") for key in keys):
@@ -300,8 +300,8 @@ class Unread:
         raise RuntimeError("not today")
 
 
-def test_a_property_that_fails_says_what_it_said() -> None:
-    """Its own error comes through; it is not told as a missing field."""
+def test_the_error_of_a_property_is_shown() -> None:
+    """It is not reported as a missing field."""
     assert parse_path("fine").find(Unread()) == 1
     with pytest.raises(RuntimeError, match="not today"):
         parse_path("broken").find(Unread())

@@ -1,4 +1,4 @@
-"""A trial as its evaluators see it: one mapping, one field of it, and what stands beside it."""
+"""A trial as its evaluators see it: a mapping, one field of it, and its neighbours."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def trial(output: Any = "4", **held: Any) -> Trial:
 
 
 def test_a_trial_is_one_mapping() -> None:
-    """What it left behind, the sample, its metadata at the top, and the configuration's options."""
+    """Its results, the sample, the metadata, and the options of the configuration."""
     left = trial(
         usage=Usage(3, 4, cost=0.5),
         latency_ms=12.0,
@@ -48,7 +48,7 @@ def test_a_trial_is_one_mapping() -> None:
     assert len(whole["session"]) == 1
 
 
-def test_what_is_not_known_is_not_there() -> None:
+def test_unknown_values_are_missing() -> None:
     """Unknown usage, time and session are missing fields, not nulls that could be judged."""
     whole = view_as_mapping(trial(usage=Usage(3), latency_ms=None))
     assert whole["usage"] == {"input_tokens": 3, "total_tokens": 3}
@@ -56,7 +56,7 @@ def test_what_is_not_known_is_not_there() -> None:
     assert "usage" not in view_as_mapping(trial())
 
 
-def test_what_a_configuration_recorded_lies_over_the_metadata() -> None:
+def test_values_of_a_configuration_override_the_metadata() -> None:
     """Fields that we have no record for are found where the configuration recorded them."""
     recorded = {"low": {"output": "x", "judge": 3, "usage": {"cached": 9, "input_tokens": 0}}}
     sample: Sample[str, str] = Sample("1", "", metadata={"recorded": recorded, "judge": 1})
@@ -82,14 +82,14 @@ def test_looking_at_a_field_makes_it_the_output() -> None:
         focus_on_field(trial({"text": "4"}), Field("words", "output.words"))
 
 
-def test_by_itself_a_trial_is_seen_in_the_evaluators_own_field() -> None:
-    """With what the sample records as its baseline, and no other epochs."""
+def test_without_a_field_a_trial_is_seen_through_the_default_field() -> None:
+    """With the recorded baseline of the sample, and no other epochs."""
     context = make_context(trial(), Field())
     assert (context.value, context.baseline_value, context.epochs) == ("4", "5", ())
 
 
-def test_a_baseline_configuration_replaces_what_is_recorded() -> None:
-    """Also where its trial failed: then there is no baseline at all."""
+def test_a_baseline_configuration_replaces_the_recorded_baseline() -> None:
+    """If its trial failed, there is no baseline."""
     other = trial("vier", configuration="base")
     compared = make_trial_view(trial(), is_compared=True, baseline=other)
     assert make_context(compared, Field()).baseline_value == "vier"
@@ -100,7 +100,7 @@ def test_a_baseline_configuration_replaces_what_is_recorded() -> None:
 
 
 def test_epochs_that_failed_have_no_value() -> None:
-    """All are there in order; where one failed or lacks the field, there is None."""
+    """All epochs are listed in order; failed ones, or those without the field, are None."""
     failed = trial(None, error=Failure("ValueError", "no"))
     repeated = make_trial_view(
         trial("c"), epochs=(trial("a"), failed, trial("c")), baseline_epochs=(trial(1),)
@@ -111,7 +111,7 @@ def test_epochs_that_failed_have_no_value() -> None:
 
 
 def test_field_values_never_fail() -> None:
-    """What a trial lacks, or what cannot be read, is left out of the event; of no other epoch."""
+    """Missing or unreadable values are left out."""
 
     class Odd:
         @property
@@ -137,8 +137,8 @@ def test_field_values_never_fail() -> None:
         ("temperature", None), ("output", None), ("", None),
     ],
 )  # fmt: skip
-def test_which_way_is_better_is_told_from_the_name(name: str, better: bool | None) -> None:
-    """By the last word that tells; None where no word does."""
+def test_the_better_direction_follows_from_the_name(name: str, better: bool | None) -> None:
+    """From the last word that implies one, otherwise None."""
     assert higher_is_better(name) is better
 
 
@@ -157,10 +157,10 @@ CALLED = st.fixed_dictionaries(
 
 
 @given(CALLED, st.sampled_from([None, Usage(5, 6)]), st.sampled_from(["default", "low"]))
-def test_metadata_never_speaks_for_a_call_that_was_made(
+def test_metadata_does_not_override_a_call(
     metadata: dict[str, Any], usage: Usage | None, configuration: str
 ) -> None:
-    """Whatever a sample's metadata says, usage, latency and configuration are the trial's."""
+    """Usage, latency and configuration come from the trial."""
     sample: Sample[str, str] = Sample("1", "", metadata=metadata)
     trial = Trial(sample, "x", latency_ms=12.5, usage=usage, configuration=configuration)
     whole = view_as_mapping(trial)

@@ -64,7 +64,7 @@ def test_line_endings_and_byte_order_marks_do_not_matter(tmp_path: Path, ending:
     assert content == [section.template for section in plain.sections]
 
 
-def test_without_marks_all_is_said_by_the_user() -> None:
+def test_without_role_marks_everything_is_a_user_message() -> None:
     """And without declared parameters the placeholders are the parameters."""
     template = PromptTemplate.parse("---\nkey: greet\n---\nGreet $name.")
     assert template.id.startswith("prompts/greet@")
@@ -77,7 +77,7 @@ def test_a_mark_at_the_very_end_is_a_mark() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "output"),
     [
         ("Hello", "judge.md: the file has no front matter"),
         ("---\nkey: a\nHello", "the file has no front matter"),
@@ -98,11 +98,11 @@ def test_a_mark_at_the_very_end_is_a_mark() -> None:
         ("---\nkey: a\n---\n", "a prompt needs at least one section"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_told_with_its_name(text: str, told: str) -> None:
+def test_a_fault_in_a_file_is_reported_with_its_name(text: str, output: str) -> None:
     """What, where, and the nearest known word."""
-    said = faults(text)
-    assert told in said
-    assert "judge.md" in said
+    answer = faults(text)
+    assert output in answer
+    assert "judge.md" in answer
 
 
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Prompts: values are bound by type, put in as they are, and never looked at again."""
+"""Prompts: values are bound by type, inserted unchanged, and never expanded again."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_template_of_the_loop_spec_works_to_the_letter() -> None:
 
 @given(st.dictionaries(st.sampled_from(["a", "b", "c"]), st.text(), min_size=3))
 def test_values_are_never_scanned_again(values: dict[str, str]) -> None:
-    """Whatever stands in a value, placeholders, dollars or braces, it stands in the prompt."""
+    """Placeholders, dollar signs and braces in a value stay in the prompt."""
     values["a"] += "$b ${c} $$ {b} %s"
     bound = prompt("<$a|${b}|$c> $$a {a}").bind(**values)
     assert bound.text == f"<{values['a']}|{values['b']}|{values['c']}> $a {{a}}"
@@ -97,14 +97,14 @@ def test_text_without_dollars_is_sent_as_it_is(text: str) -> None:
         ("", ""),
     ],
 )
-def test_what_is_not_text_is_written_as_json(value: Any, stands: str) -> None:
+def test_other_values_are_rendered_as_json(value: Any, stands: str) -> None:
     """Numbers, lists, models; an empty text is a value too."""
     assert prompt("<$v>").bind(v=value).text == f"<{stands}>"
 
 
 @pytest.mark.parametrize("params", [Scale(1, 5), {"low": 1, "high": 5}])
 def test_parameters_come_as_an_object_or_a_mapping(params: Any) -> None:
-    """Structs and mappings; what is bound later replaces what was bound before."""
+    """Structs and mappings; later values replace earlier ones."""
     bound = prompt("$low-$high").bind(params)
     assert bound.text == "1-5"
     assert bound.bind(high=7).text == "1-7"
@@ -116,14 +116,14 @@ def test_a_pydantic_model_binds_its_fields() -> None:
     assert prompt("$x").bind(Point(x=2)).text == "2"
 
 
-def test_what_is_no_parameters_object_is_refused() -> None:
+def test_other_parameter_objects_are_refused() -> None:
     """A bare value has no names; a class is not an object of it."""
     for thing in ("text", Scale, JudgeParams):
         with pytest.raises(ModelError, match="parameters must be a"):
             prompt("$low").bind(thing)
 
 
-def test_names_and_types_that_do_not_fit_are_told_together() -> None:
+def test_wrong_names_and_types_are_reported_together() -> None:
     """With the nearest name and the type that was wanted."""
     template = prompt("$low $high $name", low=int, high=int, name=str)
     with pytest.raises(ModelError) as caught:
@@ -150,8 +150,8 @@ def test_names_and_types_that_do_not_fit_are_told_together() -> None:
         (object, True, None),
     ],
 )
-def test_values_fit_the_declared_types(kind: Any, fitting: Any, other: Any) -> None:
-    """An int is a float, a bool is neither; generics, unions and literals are looked into."""
+def test_values_must_fit_the_declared_types(kind: Any, fitting: Any, other: Any) -> None:
+    """An int is a float, a bool is neither; generics, unions and literals are checked."""
     template = prompt("$v", v=kind)
     assert template.bind(v=fitting).values == {"v": fitting}
     if other is not None:
@@ -171,7 +171,7 @@ def test_a_type_that_only_python_knows_is_checked_as_python_does() -> None:
         template.bind(v="text")
 
 
-def test_missing_parameters_are_named_when_it_is_asked() -> None:
+def test_missing_parameters_are_named_on_use() -> None:
     """All of them; None counts as missing."""
     with pytest.raises(ModelError) as caught:
         prompt("$b $a $c").bind(c="x", a=None).messages()
@@ -191,11 +191,11 @@ def test_a_conditional_section_is_left_out_where_its_parameter_is_none() -> None
         ("system", "Be strict."),
         ("user", "# Output\n\n4"),
     ]
-    told = without.bind(expected="four").messages()
-    assert told[1].content == "# Output\n\n4\n\n# Reference\n\nfour"
+    output_text = without.bind(expected="four").messages()
+    assert output_text[1].content == "# Output\n\n4\n\n# Reference\n\nfour"
 
 
-def test_a_prompt_of_which_nothing_is_left_is_an_error() -> None:
+def test_a_prompt_without_sections_is_an_error() -> None:
     """Rather than an empty question."""
     only = PromptTemplate[Any]("ns", "key", [MarkdownSection[Any]("", "$a", "task", only_if="a")])
     with pytest.raises(ModelError, match="the prompt is empty"):

@@ -1,4 +1,4 @@
-"""Templates: what does not hold together is refused when it is made, and versions tell content."""
+"""Templates: contradictions are refused on creation, and versions follow from the content."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def faults(*sections: MarkdownSection[Any], **options: Any) -> list[str]:
 
 @pytest.mark.parametrize("kind", [DataParams, StructParams, ModelParams])
 def test_a_typed_section_takes_its_placeholders_from_the_fields(kind: Any) -> None:
-    """Dataclass, struct and pydantic model alike; the parameters have their types."""
+    """Of a dataclass, struct or pydantic model, with their types."""
     template = PromptTemplate[Any](
         "ns", "key", [MarkdownSection[kind]("Task", "$question in $limit words", "task")]
     )
@@ -58,8 +58,8 @@ def test_a_typed_section_takes_its_placeholders_from_the_fields(kind: Any) -> No
     assert template.sections[0].params_type is kind
 
 
-def test_placeholders_that_are_no_field_are_refused_with_the_nearest() -> None:
-    """So are fields without a place; all are told at once."""
+def test_unknown_placeholders_are_refused_with_a_suggestion() -> None:
+    """Fields without a placeholder are refused too; all are reported at once."""
     wrong = MarkdownSection[DataParams]("", "$qestion and $other", "task")
     assert faults(wrong) == [
         "task: $qestion is not a field of DataParams; did you mean 'question'?",
@@ -76,9 +76,7 @@ def test_the_sections_of_one_type_share_its_fields() -> None:
     assert PromptTemplate[Any]("ns", "key", [one, two]).parameters == {"question": str, "limit": int}
 
 
-def test_one_name_cannot_be_of_two_types() -> None:
-    """It stands for one value."""
-
+def test_one_name_cannot_have_two_types() -> None:
     @dataclass
     class Other:
         question: int
@@ -88,8 +86,8 @@ def test_one_name_cannot_be_of_two_types() -> None:
     assert faults(one, two) == ["question: it is str in one type, but int in another"]
 
 
-def test_declared_parameters_are_held_to_the_text() -> None:
-    """Unknown and unused names are told, conditions among them."""
+def test_declared_parameters_must_match_the_text() -> None:
+    """Unknown and unused names are reported, also in conditions."""
     assert faults(section("$question", only_if="hint"), parameters={"quest": str, "limit": int}) == [
         "task: $question is not a parameter; did you mean 'quest'?",
         "task: $hint is not a parameter; choose one of: limit, quest",
@@ -99,7 +97,7 @@ def test_declared_parameters_are_held_to_the_text() -> None:
 
 
 def test_without_types_the_placeholders_are_the_parameters() -> None:
-    """And so is a condition; brackets that say Any say nothing."""
+    """Conditions too; `Any` in brackets adds nothing."""
     made = MarkdownSection[Any]("", "$a ${b} $a", "task", only_if="c")
     assert made.placeholders == ("a", "b")
     assert PromptTemplate[Any]("ns", "key", [made]).parameters == {"a": Any, "b": Any, "c": Any}
@@ -117,7 +115,7 @@ def test_a_type_without_fields_is_refused() -> None:
         PromptTemplate[Any]("ns", "key", [MarkdownSection[int]("", "$a", "task")])
 
 
-def test_a_prompt_says_something_and_each_section_has_its_key() -> None:
+def test_a_prompt_is_not_empty_and_each_section_has_its_key() -> None:
     """No sections, an empty one, and two of one key are faults."""
     assert faults() == ["sections: a prompt needs at least one section"]
     assert faults(section("a"), section(" ")) == [
@@ -142,7 +140,7 @@ def test_a_role_is_system_or_user() -> None:
 
 @given(st.text("ab$ \n{}"), st.text("ab$ \n{}"), st.sampled_from(["system", "user"]), st.booleans())
 def test_the_version_changes_when_the_content_does(one: str, other: str, role: Any, titled: bool) -> None:
-    """Equal contents have equal versions, different ones do not, whatever the name."""
+    """Equal contents have equal versions, independent of the name."""
     first, second = (text.replace("$", "$$") + "." for text in (one, other))
     plain = PromptTemplate[Any]("ns", "key", [section(first)])
     changed = PromptTemplate[Any](
@@ -153,13 +151,13 @@ def test_the_version_changes_when_the_content_does(one: str, other: str, role: A
     assert plain.id == f"ns/key@{plain.version}"
 
 
-def test_a_version_of_ones_own_is_kept() -> None:
-    """It stands in the id; the name defaults to the key."""
+def test_a_users_version_is_used() -> None:
+    """It is part of the id; the name defaults to the key."""
     made = PromptTemplate[Any]("ns", "key", [section("Hi")], version="3")
     assert (made.id, made.name) == ("ns/key@3", "key")
 
 
-def test_the_identity_of_a_template_is_told_by_its_text() -> None:
-    """So an evaluator that holds one is known again in the next process."""
+def test_the_identity_of_a_template_depends_on_its_text() -> None:
+    """An evaluator with a template has the same identity in another process."""
     one, same, other = (PromptTemplate[Any]("n", "k", [section(t)]) for t in ("a", "a", "b"))
     assert identity_of(one) == identity_of(same) != identity_of(other)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -14,16 +15,28 @@ from proctor.wiring.open_history import open_history
 from tests.cli.project import Project
 
 JUDGE = """
-import asyncio, os, time
+import asyncio, os
 from proctor import ModelRequest, ModelResponse, Usage
+from proctor.models.model_calls import call_context
 
 LOG = os.environ.get("CALLS")
+
+async def hold(count: int) -> None:
+    # Calls after the first ones wait until the run is stopping.
+    with open(LOG + ".started", "a+") as file:
+        file.seek(0)
+        earlier = len(file.readlines())
+        file.write("started\\n")
+    while earlier >= count and not call_context.get().is_stopping():
+        await asyncio.sleep(0.01)
 
 async def four(request: ModelRequest, score: int = 4) -> ModelResponse:
     text = request.messages[-1].content
     name = text.partition("## Rubric: ")[2].partition("\\n")[0]
     number = text.partition("session number ")[2].partition(".")[0]
     await asyncio.sleep(float(os.environ.get("DELAY", "0")))
+    if os.environ.get("HOLD"):
+        await hold(int(os.environ.get("HOLD")))
     with open(LOG, "a") as file:
         file.write(f"{number} {name}\\n")
     line = text.rpartition("\\n")[2].partition("<")[0]
@@ -60,6 +73,14 @@ def calls() -> Counter[str]:
     return Counter(path.read_text().splitlines() if path.exists() else ())
 
 
+def wait_for_started(count: int, limit: float = 120.0) -> None:
+    """Wait until a number of calls have started in a process with HOLD."""
+    path, until = Path("calls.started"), time.monotonic() + limit
+    while len(path.read_text().splitlines() if path.exists() else ()) < count:
+        assert time.monotonic() < until, "the calls have not started"
+        time.sleep(0.02)
+
+
 BATCH = ("sessions", "evaluate-batch", "--rubrics", "starter", "--sessions-dir", "logs")
 
 
@@ -82,6 +103,6 @@ def finished(run_id: str) -> list[str]:
 
 
 def surroundings(**more: str) -> dict[str, str]:
-    """For a process of its own."""
+    """The environment of a child process."""
     path = os.pathsep.join([str(Path.cwd()), *sys.path])
     return {**os.environ, "PYTHONPATH": path, **more}

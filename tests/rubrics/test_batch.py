@@ -1,4 +1,4 @@
-"""Batches: the commands, the engine beneath them, and what a killed run leaves."""
+"""Batches: the commands, the engine, and the files after a killed run."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tests.rubrics.batches import BATCH, calls
 
 def test_a_batch_writes_results_and_a_summary(batch: Project) -> None:
     """One file a session, a summary, tokens and cost; and the run is in the history."""
-    told = batch.proctor(*BATCH, "--output-dir", "out")
-    assert told.code == 0, told.err
+    result = batch.proctor(*BATCH, "--output-dir", "out")
+    assert result.code == 0, result.err
     assert sorted(path.name for path in Path("out").iterdir()) == [
         "s000_result.json", "s001_result.json", "s002_result.json", "summary.json",
     ]  # fmt: skip
     summary = json.loads(Path("out/summary.json").read_text())
     assert summary["batch_summary"]["score_distribution"]["4"] == 3
     assert summary["batch_summary"]["total_sessions"] == 3
-    assert "total: 4 on average over 3" in told.out
-    assert "judge: 1,980 tokens, $0.0180" in told.out
+    assert "total: 4 on average over 3" in result.out
+    assert "judge: 1,980 tokens, $0.0180" in result.out
     assert sum(calls().values()) == 18
     report = open_history(None).report(open_history(None).find("logs").run_id)
     assert report.metrics["total_score"].value == 4.0
@@ -36,18 +36,18 @@ def test_a_batch_writes_results_and_a_summary(batch: Project) -> None:
 def test_one_session_gives_result_json(batch: Project) -> None:
     """With --json the same on the screen."""
     command = ("sessions", "evaluate", "--rubrics", "starter", "--session", "logs/s001.json")
-    told = batch.proctor(*command, "--output", "result.json")
-    assert told.code == 0, told.err
+    command_result = batch.proctor(*command, "--output", "result.json")
+    assert command_result.code == 0, command_result.err
     found = json.loads(Path("result.json").read_text())
     assert found["session_id"] == "s001"
     assert found["summary"]["total_score"] == 4.0
-    assert "Safety: 4 of 5 - Turn 1 shows it." in told.out
+    assert "Safety: 4 of 5 - Turn 1 shows it." in command_result.out
     printed = json.loads(batch.proctor(*command, "--json").out)
     assert printed["rubric_scores"] == found["rubric_scores"]
     assert sum(calls().values()) == 6
 
 
-def test_what_was_answered_is_not_asked_again_unless_it_is_wanted(batch: Project) -> None:
+def test_stored_answers_are_reused_unless_fresh_ones_are_requested(batch: Project) -> None:
     """A second batch costs nothing; --fresh asks."""
     batch.proctor(*BATCH, "--output-dir", "out")
     batch.proctor(*BATCH, "--output-dir", "out")
@@ -58,8 +58,8 @@ def test_what_was_answered_is_not_asked_again_unless_it_is_wanted(batch: Project
 
 def test_a_judge_without_verdicts_leaves_no_numbers(batch: Project) -> None:
     """Exit 3; the distribution still adds up."""
-    told = batch.proctor(*BATCH, "--output-dir", "out", "--judge", "judge:garbage")
-    assert told.code == 3
+    result = batch.proctor(*BATCH, "--output-dir", "out", "--judge", "judge:garbage")
+    assert result.code == 3
     summary = json.loads(Path("out/summary.json").read_text())["batch_summary"]
     assert summary["average_score"] is None
     assert summary["score_distribution"]["evaluation_failed"] == 3
@@ -72,12 +72,12 @@ def test_options_reach_the_judge(batch: Project) -> None:
     Path("mine.txt").write_text(
         "## Rubric: {rubric_name}\n{rubric_description}{scoring_criteria}\n{chat_session}"
     )
-    told = batch.proctor(
+    result = batch.proctor(
         *BATCH, "--output-dir", "out", "--template", "mine.txt", "--scale", "0", "10",
         "--limit", "2", "--pattern", "s00[12].json", "--parallel", "1", "--max-concurrent", "2",
         "--rubrics", "mine.json",
     )  # fmt: skip
-    assert told.code == 0, told.err
+    assert result.code == 0, result.err
     summary = json.loads(Path("out/summary.json").read_text())
     assert summary["details"]["scale"] == [0.0, 10.0]
     assert summary["batch_summary"]["total_sessions"] == 2
@@ -98,11 +98,13 @@ def test_options_reach_the_judge(batch: Project) -> None:
         (("--resume",), "there is no unfinished run"),
     ],
 )
-def test_faults_are_told_before_anything_is_asked(batch: Project, change: tuple[str, ...], what: str) -> None:
+def test_faults_are_reported_before_the_first_call(
+    batch: Project, change: tuple[str, ...], what: str
+) -> None:
     """Exit 2, no call."""
-    told = batch.proctor(*BATCH, "--output-dir", "out", *change)
-    assert (told.code, calls()) == (2, Counter())
-    assert what in told.err
+    result = batch.proctor(*BATCH, "--output-dir", "out", *change)
+    assert (result.code, calls()) == (2, Counter())
+    assert what in result.err
 
 
 def test_a_judge_must_be_named(batch: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,8 +121,8 @@ def test_a_file_with_several_sessions_wants_an_id(batch: Project) -> None:
     Path("two.jsonl").write_text("\n".join(lines))
     command = ("sessions", "evaluate", "--rubrics", "starter", "--session", "two.jsonl")
     assert "there are several sessions in it" in batch.proctor(*command).err
-    told = batch.proctor(*command, "--id", "two", "--json")
-    assert json.loads(told.out)["session_id"] == "two", told.err
+    result = batch.proctor(*command, "--id", "two", "--json")
+    assert json.loads(result.out)["session_id"] == "two", result.err
     assert "did you mean 'two'" in batch.proctor(*command, "--id", "twoo").err
     Path("folder").mkdir()
     assert "it is a folder" in batch.proctor(*command, "--id", "two", "--output", "folder").err
@@ -136,8 +138,8 @@ def test_an_eval_file_scores_sessions_by_rubrics(batch: Project) -> None:
         "  - rubric: {adapter: 'judge:four', rubric: safety, rubrics: mine.yaml}\n"
         "  - rubric: {adapter: 'judge:four', rubric: communication}\n"
     )
-    told = batch.proctor("run", "sub/eval.yaml", "--json")
-    metrics = json.loads(told.out)["metrics"]
+    result = batch.proctor("run", "sub/eval.yaml", "--json")
+    metrics = json.loads(result.out)["metrics"]
     assert metrics["safety.mean"]["value"] == 0.75
     assert metrics["communication.mean"]["n"] == 3
 
@@ -169,7 +171,7 @@ def test_calls_are_bounded_over_sessions_and_rubrics() -> None:
             {"role": "assistant", "content": "An answer."},
         ],
         [{"id": str(number), "input": "Why?"} for number in range(10)],
-        list(rubric_evaluators(judge, "starter", at_once=4)),
+        list(rubric_evaluators(judge, "starter", concurrency=4)),
         history=False,
         concurrency=10,
     )

@@ -1,4 +1,4 @@
-"""Rubric files: what they may hold, and every fault with its place."""
+"""Rubric files: their content, and every fault with its line."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def written(folder: Path, data: Any, name: str = "rubrics.json") -> Path:
 def faults(folder: Path, data: Any, name: str = "rubrics.json") -> list[str]:
     with pytest.raises(ConfigError) as refused:
         load_rubrics(written(folder, data, name))
-    told = [str(problem) for problem in refused.value.problems] or [str(refused.value)]
-    return [fault.replace(f"{folder}/", "") for fault in told]
+    message = [str(problem) for problem in refused.value.problems] or [str(refused.value)]
+    return [fault.replace(f"{folder}/", "") for fault in message]
 
 
 def test_a_file_is_read_in_order(tmp_path: Path) -> None:
-    """JSON: version, rubrics, weights; what is left out is usual."""
+    """JSON with version, rubrics and weights; missing values get their defaults."""
     data = {"version": "1.0", "rubrics": [{**ONE, "weight": 1.5}, {**ONE, "id": "b"}]}
     found = load_rubrics(written(tmp_path, data))
     assert [(one.id, one.weight) for one in found] == [("a", 1.5), ("b", 1.0)]
@@ -50,7 +50,7 @@ def test_a_file_is_read_in_order(tmp_path: Path) -> None:
 
 
 def test_yaml_is_read_like_json(tmp_path: Path) -> None:
-    """A version that YAML takes for a number stays what was written; texts lose outer space."""
+    """A version that looks like a number stays as written; texts are stripped."""
     text = (
         "version: 1.0\nscale: [0, 10]\nmetadata:\nrubrics:\n- id: a\n  name: A\n"
         "  description: |\n    Two\n    lines\n  scoring_criteria: '0: no'\n"
@@ -107,17 +107,16 @@ def test_a_weight_is_a_finite_number_above_0(weight: Any) -> None:
     ],
 )
 def test_other_faults(tmp_path: Path, data: Any, what: str) -> None:
-    """What is not the shape of a rubric file is told in words."""
     (fault,) = faults(tmp_path, data)
     assert what in fault
 
 
-def test_an_id_is_none_of_the_numbers_that_a_run_has(tmp_path: Path) -> None:
-    """A batch could not keep both: it is told where the file is checked."""
+def test_an_id_cannot_be_the_name_of_a_metric(tmp_path: Path) -> None:
+    """The conflict is reported when the file is checked."""
     ids = ["a", "total_score", "tokens", "a.mean", "a.p50", "b.mean"]
     data = {"version": "1", "rubrics": [{**ONE, "id": one} for one in ids]}
-    told = [fault.partition(", ")[2] for fault in faults(tmp_path, data)]
-    assert told == [
+    output = [fault.partition(", ")[2] for fault in faults(tmp_path, data)]
+    assert output == [
         "rubrics[1].id: 'total_score' is a metric of every run; rename it",
         "rubrics[2].id: 'tokens' is a metric of every run; rename it",
         "rubrics[3].id: 'a.mean' is a metric of 'a'; rename it",
@@ -138,7 +137,7 @@ def test_a_repeated_key_is_a_fault(tmp_path: Path) -> None:
     assert faults(tmp_path, text) == ["rubrics.json:2, version: this key is repeated"]
 
 
-def test_what_cannot_be_read_says_where(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_named_with_its_line(tmp_path: Path) -> None:
     """Broken JSON and YAML with their line, a missing file, another kind of file, no UTF-8."""
     assert "rubrics.json:2: it cannot be read as JSON" in faults(tmp_path, '{"version":\n')[0]
     assert "r.yaml:2: it cannot be read as YAML" in faults(tmp_path, "a: 1\nb: c: d", "r.yaml")[0]
@@ -184,7 +183,7 @@ def test_one_rubric_by_id_has_the_scale_of_its_set(tmp_path: Path) -> None:
 
 
 def test_rubrics_can_be_given_as_objects() -> None:
-    """A set as it is, a list of rubrics, plain data."""
+    """A set, a list of rubrics, or plain data."""
     rubric = Rubric("a", "A", "What?", "1: no")
     whole = RubricSet("3", (rubric,))
     assert load_rubrics(whole) is whole
@@ -194,7 +193,7 @@ def test_rubrics_can_be_given_as_objects() -> None:
     assert load_rubric(rubric) == rubric
 
 
-def test_the_starter_set_is_whole() -> None:
+def test_the_starter_set_is_complete() -> None:
     """Six rubrics, each with a description and an anchor for every score of the scale."""
     starter = load_rubrics("starter")
     assert [one.id for one in starter] == [
@@ -208,7 +207,7 @@ def test_the_starter_set_is_whole() -> None:
         assert len(one.description) > 200, one.id
 
 
-def test_the_schema_knows_what_the_reader_knows() -> None:
+def test_the_schema_agrees_with_the_reader() -> None:
     """The starter set fits it, also with a further key; a weight of 0 does not."""
     import jsonschema_rs
     import yaml
@@ -220,8 +219,8 @@ def test_the_schema_knows_what_the_reader_knows() -> None:
     assert not validator.is_valid({"version": "1", "rubrics": [{**ONE, "weight": 0}]})
 
 
-def test_further_keys_are_kept_in_the_metadata_and_listed(tmp_path: Path) -> None:
-    """Keys that mean nothing here are kept, with a sentence that names them and a likely slip."""
+def test_unknown_keys_are_stored_in_the_metadata_and_listed(tmp_path: Path) -> None:
+    """With a message that names them and suggests a likely key."""
     path = tmp_path / "rubrics.yaml"
     data = {"version": "1", "author": "Ada", "rubrics": [{**ONE, "wieght": 3, "tags": ["a"]}]}
     path.write_text(json.dumps(data))

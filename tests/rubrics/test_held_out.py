@@ -1,4 +1,4 @@
-"""What rubrics are learned from and what they are held against: nothing stands on both sides."""
+"""Sessions for learning and for testing rubrics: none is in both groups."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.rubrics.test_results import result, run, spec
 
 
 def session(name: str, text: str, score: float = 1.0, **metadata: Any) -> ScoredSession:
-    told = Session([Message("user", text)])
-    return ScoredSession(Sample(name, "", metadata={"session": told, **metadata}), score)
+    output = Session([Message("user", text)])
+    return ScoredSession(Sample(name, "", metadata={"session": output, **metadata}), score)
 
 
 @pytest.mark.parametrize(("good", "bad"), [(2, 10), (10, 2), (1, 11), (4, 8)])
 def test_a_few_good_sessions_among_bad_ones_are_learned_from(good: int, bad: int) -> None:
-    """Each good one stands beside a bad one; what is equal to its neighbour is left out."""
+    """Each good session is paired with a bad one; equal neighbours are left out."""
     sessions = [session(f"s{n}", f"text {n}", float(n < good)) for n in range(good + bad)]
     found = build_contrasts(sessions, rounds=5)
     fewer = min(good, bad)
@@ -56,8 +56,8 @@ def test_sessions_with_equal_texts_are_shown_once_with_their_mean() -> None:
         learned(alike, Teacher())
 
 
-def test_sessions_that_read_alike_are_in_one_cluster() -> None:
-    """Also with all that either belongs to; those that are alone stay as they are."""
+def test_similar_sessions_are_in_one_cluster() -> None:
+    """Clusters are transitive; single sessions stay single."""
     sessions = [
         session("a", "one", cluster="t1"),
         session("b", "one", cluster="t2"),
@@ -78,8 +78,7 @@ names = st.none() | st.sampled_from("xyz")
 
 
 @given(st.lists(st.tuples(texts, names), min_size=1, max_size=14), st.integers(0, 9))
-def test_no_text_and_no_cluster_is_on_both_sides(made: list[Any], seed: int) -> None:
-    """Whatever sessions have in common with which others."""
+def test_no_text_and_no_cluster_is_in_both_groups(made: list[Any], seed: int) -> None:
     sessions = [
         session(f"s{n}", text, **({} if name is None else {"cluster": name}))
         for n, (text, name) in enumerate(made)
@@ -88,14 +87,14 @@ def test_no_text_and_no_cluster_is_on_both_sides(made: list[Any], seed: int) -> 
     learn, check = split_sessions(cluster_duplicates(sessions), 0.4, seed)
     assert len(learn) + len(check) == len(sessions)
     sides = [[before[one.sample.id] for one in side] for side in (learn, check)]
-    said = [{one.metadata["session"].events[0].content for one in side} for side in sides]
-    assert not said[0] & said[1]
+    answer = [{one.metadata["session"].events[0].content for one in side} for side in sides]
+    assert not answer[0] & answer[1]
     clusters = [{one.cluster for one in side} - {None} for side in sides]
     assert not clusters[0] & clusters[1]
 
 
-def test_copies_are_no_further_evidence() -> None:
-    """Five copies of each of forty sessions: tau rests on the twelve that are held out."""
+def test_copies_are_not_additional_evidence() -> None:
+    """Five copies of each of forty sessions: tau uses the twelve held-out sessions."""
     sessions = [
         ScoredSession(msgspec.structs.replace(one.sample, id=f"{one.sample.id}-{copy}"), one.score)
         for copy in range(5)
@@ -123,9 +122,9 @@ def test_a_session_that_is_named_twice_is_refused(tmp_path: Path) -> None:
         path.write_text(json.dumps(entries, indent=1).replace("},\n {", "},\n\n {"))
         with pytest.raises(ConfigError) as refused:
             read_manifest(path)
-        (told,) = refused.value.problems
-        assert ", [1]" in str(told)
-        assert f"{which} named before, at {path}:2, [0]; a session has one score" in str(told)
+        (output,) = refused.value.problems
+        assert ", [1]" in str(output)
+        assert f"{which} named before, at {path}:2, [0]; a session has one score" in str(output)
 
 
 def test_totals_that_are_equal_on_paper_are_equal() -> None:

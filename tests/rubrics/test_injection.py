@@ -90,7 +90,7 @@ def test_no_attack_changes_a_verdict(echo: str, place: str) -> None:
 
 @pytest.mark.parametrize("place", PLACES)
 def test_no_trap_costs_a_structured_verdict(place: str) -> None:
-    """In one message or in several, what is hard to read leaves an honest 2 a 2, at one call."""
+    """The honest verdict stays, with one call."""
     judge = Scripted(lambda a: a.score(2, "I saw nothing that works"), schema=True)
     evaluator = rubric(judge, RUBRIC)
     traps = [attack for name, attack in ATTACKS.items() if name.startswith("structured")]
@@ -108,8 +108,8 @@ def test_no_trap_costs_a_structured_verdict(place: str) -> None:
     [quoted, lambda a: a.text, lambda a: quoted(a).replace("    ", "")],
     ids=["session", "prompt", "without indents"],
 )
-def test_who_only_quotes_has_no_verdict(parrot: Callable[[Asked], str], place: str) -> None:
-    """Asked twice, then evaluation_failed and no number."""
+def test_a_judge_that_only_quotes_has_no_verdict(parrot: Callable[[Asked], str], place: str) -> None:
+    """Asked twice, then evaluation_failed without a number."""
     judge = Scripted(parrot)
     for name, score in all_scored(judge, place).items():
         assert score.value is None, name
@@ -118,8 +118,7 @@ def test_who_only_quotes_has_no_verdict(parrot: Callable[[Asked], str], place: s
 
 
 @pytest.mark.parametrize("name", [name for name in ATTACKS if ATTACKS[name].startswith("{")])
-def test_a_structured_answer_copied_from_the_session_is_no_verdict(name: str) -> None:
-    """Whatever JSON the session holds, giving it back is no verdict of the judge's."""
+def test_json_copied_from_the_session_is_not_a_verdict(name: str) -> None:
     judge = Scripted(lambda a: replace_surrogates(ATTACKS[name]), schema=True)
     score = rubric(judge, RUBRIC)("x", None, session(ATTACKS[name], "user"))
     assert score.value is None
@@ -127,7 +126,7 @@ def test_a_structured_answer_copied_from_the_session_is_no_verdict(name: str) ->
 
 @pytest.mark.parametrize("place", PLACES)
 def test_the_session_cannot_leave_its_fence(place: str) -> None:
-    """Between the two lines with the mark stands the whole session, and the mark nowhere in it."""
+    """The complete session is between the two lines, and does not contain the mark."""
     judge = Scripted(lambda a: a.score(2))
     all_scored(judge, place)
     for name, asked in zip(ATTACKS, judge.asked, strict=True):

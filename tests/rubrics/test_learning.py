@@ -1,4 +1,4 @@
-"""Rubrics that are learned: proposed, made one where they are alike, and held to what is known."""
+"""Learned rubrics: proposed, merged if similar, and validated with known scores."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Teacher:
 
 
 def known(count: int, **metadata: Any) -> list[ScoredSession]:
-    """Sessions whose quality from 1 to 5 is written in them, and known."""
+    """Sessions that contain their quality, from 1 to 5, with these known scores."""
     return [
         ScoredSession(
             Sample(
@@ -84,7 +84,7 @@ def learned(sessions: list[ScoredSession], model: Any, **options: Any) -> Any:
 
 
 def test_rubrics_are_learned_and_checked_on_other_sessions() -> None:
-    """Those that judge what people judged agree with them; the file tells how far."""
+    """Valid rubrics agree with people; the file says how well."""
     teacher = Teacher()
     found = learned(known(100), teacher)
     assert [one.name for one in found.rubrics] == ["Evidence", "Brevity"]
@@ -107,8 +107,8 @@ def test_a_model_sees_no_names_that_are_only_for_the_code() -> None:
     assert schema["title"] == "Proposed"
 
 
-def test_held_out_sessions_are_not_shown_to_who_proposes() -> None:
-    """And none is shown twice; better stand apart from worse."""
+def test_held_out_sessions_are_not_shown_to_the_model() -> None:
+    """No session is shown twice, and better ones are separated from worse ones."""
     sessions = known(40)
     learn, check = split_sessions(sessions, 0.3, seed=0)
     assert (len(learn), len(check)) == (28, 12)
@@ -122,14 +122,14 @@ def test_held_out_sessions_are_not_shown_to_who_proposes() -> None:
 
 
 def test_sessions_of_one_cluster_stay_together() -> None:
-    """Else the check would see what was learned from."""
+    """Otherwise the check would use sessions that were learned from."""
     sessions = [ScoredSession(Sample(f"s{n}", "", metadata={"cluster": f"c{n // 4}"}), n) for n in range(40)]
     learn, check = split_sessions(sessions, 0.3, seed=1)
     assert not {one.sample.cluster for one in learn} & {one.sample.cluster for one in check}
     assert len(check) == 12
 
 
-def test_few_sessions_show_nothing_and_that_is_said() -> None:
+def test_too_few_sessions_prove_nothing_and_the_result_says_so() -> None:
     """Below ten no claim, below thirty a word on the interval."""
     few = learned(known(20), Teacher())
     assert few.total.verdict == "too few sessions for a check: at least 10 are needed"
@@ -140,8 +140,8 @@ def test_few_sessions_show_nothing_and_that_is_said() -> None:
     assert none.total.verdict == "not checked: no session was held out"
 
 
-def test_rubrics_that_do_not_agree_are_not_praised() -> None:
-    """A judge that says the same of all, or the opposite, is told as it is."""
+def test_rubrics_that_do_not_agree_are_reported_as_such() -> None:
+    """The judge gives all sessions the same score, or the opposite one."""
 
     class Same(Teacher):
         async def complete(self, request: Any, *, timeout: float | None = None) -> Any:
@@ -149,15 +149,15 @@ def test_rubrics_that_do_not_agree_are_not_praised() -> None:
             if "<<<BETTER" in self.asked[-1]:
                 return answer
             score = json.loads(answer.text)["score"] if self.knows else 0
-            said = {"reason": "x", "score": 6 - score if self.knows else 3}
-            return ModelResponse(json.dumps(said), self.model)
+            answer_text = {"reason": "x", "score": 6 - score if self.knows else 3}
+            return ModelResponse(json.dumps(answer_text), self.model)
 
     assert "all scores of one side are equal" in learned(known(60), Same(knows=False)).total.verdict
     reversed_ = learned(known(60), Same(knows=True))
     assert reversed_.total.verdict == "they order sessions in reverse"
 
 
-def test_what_cannot_be_learned_from_is_refused() -> None:
+def test_unsuitable_sessions_are_refused() -> None:
     """Too few sessions, equal scores, a model that proposes nothing."""
     with pytest.raises(ConfigError, match="2 sessions to learn from"):
         learned(known(3), Teacher())
@@ -227,15 +227,15 @@ def test_every_fault_of_a_manifest_is_named(tmp_path: Path) -> None:
     path.write_text(json.dumps(entries, indent=1))
     with pytest.raises(ConfigError) as refused:
         read_manifest(path)
-    told = str(refused.value)
-    assert "m.json:2, [0]: unknown key 'scor'" in told
+    message = str(refused.value)
+    assert "m.json:2, [0]: unknown key 'scor'" in message
     path.write_text(json.dumps({"sessions": entries}, indent=1))
     with pytest.raises(ConfigError, match=r"m.json:3, sessions\[0\]: unknown key 'scor'"):
         read_manifest(path)
     for what in ("did you mean 'score'", "a score must be a finite number, found 'high'", "no session has",
                  "there is no session 'other'", "'path' is missing", "expected {path, score}",
                  "no such file", "a score must be a finite number, found inf"):  # fmt: skip
-        assert what in told, told
+        assert what in message, message
     path = tmp_path / "m.yaml"
     path.write_text("a: [")
     with pytest.raises(ConfigError, match="not valid YAML"):
@@ -250,17 +250,17 @@ def test_every_fault_of_a_manifest_is_named(tmp_path: Path) -> None:
 TEACHER = Teacher()
 
 
-def test_the_command_writes_a_rubric_file_that_can_be_used(
+def test_the_command_writes_a_valid_rubric_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And tells how far each rubric holds."""
+    """It says how well each rubric agrees with people."""
     monkeypatch.chdir(tmp_path)
     write_logs(tmp_path, 60)
     command = ["sessions", "learn", "--manifest", "manifest.json", "--embedder", "lexical",
                "--model", "tests.rubrics.test_learning:TEACHER"]  # fmt: skip
     assert run_cli([*command, "--output", "rubrics.json"]) == 0
-    said = capsys.readouterr().out
-    assert "total: tau 1.00 over 18 held-out sessions, 95 % interval 1.00 to 1.00" in said
+    answer = capsys.readouterr().out
+    assert "total: tau 1.00 over 18 held-out sessions, 95 % interval 1.00 to 1.00" in answer
     assert len(load_rubrics("rubrics.json")) == 2
     assert run_cli([*command, "--output", "rubrics.yaml"]) == 2
 
@@ -269,22 +269,22 @@ COMMAND = ["sessions", "learn", "--manifest", "manifest.json", "--embedder", "le
            "tests.rubrics.test_learning:TEACHER", "--output", "rubrics.json"]  # fmt: skip
 
 
-def test_the_command_has_output_for_programs_and_tells_what_it_took(
+def test_the_command_prints_json_with_its_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Answers, those from the history, the run, notes; lines that cannot be read are told."""
+    """Calls, cached answers, the run, notes and unreadable lines."""
     monkeypatch.chdir(tmp_path)
     write_logs(tmp_path, 60)
     damaged = tmp_path / "s1.json"
     damaged.write_text(f"{damaged.read_text()}\nnothing that could be read")
     assert run_cli([*COMMAND, "--json", "--scale", "0", "10", "--timeout", "5"]) == 0
     printed = capsys.readouterr()
-    told = json.loads(printed.out)
-    assert told["total"]["n"] == 18
-    assert told["asked"]["answers"] == 41
+    data = json.loads(printed.out)
+    assert data["total"]["n"] == 18
+    assert data["asked"]["answers"] == 41
     assert "s1.json:2" in printed.err
     assert load_rubrics("rubrics.json").scale == (0, 10)
-    run = open_history(None).find(told["run_id"])
+    run = open_history(None).find(data["run_id"])
     assert tuple(run.evaluators[0].parameters["scale"]) == (0, 10)
 
 
@@ -295,9 +295,9 @@ def test_an_interrupted_learning_resumes_with_the_proposed_rubrics(
     monkeypatch.chdir(tmp_path)
     write_logs(tmp_path, 60)
     assert run_cli([*COMMAND, "--budget", "calls=8"]) != 0
-    said = capsys.readouterr().err
-    assert "the budget is spent: 3 of 3 calls, after 5 calls for the proposals" in said
-    assert "raise the budget and add --resume to the same command" in said
+    answer = capsys.readouterr().err
+    assert "the budget is spent: 3 of 3 calls, after 5 calls for the proposals" in answer
+    assert "raise the budget and add --resume to the same command" in answer
     assert run_cli(COMMAND) == 2
     assert "--output rubrics.json: the file already exists" in capsys.readouterr().err
     assert "validation" not in load_rubrics("rubrics.json").metadata["learned"]
@@ -332,8 +332,8 @@ def test_a_budget_that_the_proposals_use_up_leaves_the_rubrics(tmp_path: Path) -
     assert [one.id for one in saved[0]] == ["evidence", "brevity"]
 
 
-def test_sessions_that_belong_together_have_no_p(tmp_path: Path) -> None:
-    """Repeats of twelve tasks are no sixty sessions; the note tells of how many there are."""
+def test_clustered_sessions_have_no_p_value(tmp_path: Path) -> None:
+    """Sixty repeats of twelve tasks are not sixty sessions; the note gives the number of clusters."""
     made = [
         ScoredSession(
             msgspec.structs.replace(one.sample, metadata={**one.sample.metadata, "cluster": str(n % 12)}),
@@ -348,8 +348,8 @@ def test_sessions_that_belong_together_have_no_p(tmp_path: Path) -> None:
     assert learned(known(100), Teacher()).total.p is not None
 
 
-def test_where_nothing_is_held_out_it_is_said_why() -> None:
-    """On purpose, for want of groups, or one alone, which cannot be ordered."""
+def test_without_held_out_sessions_the_result_says_why() -> None:
+    """By choice, too few groups, or a single session."""
     none = learned(known(20), Teacher(), held_out=0.0)
     assert none.total.verdict == "not checked: no session was held out"
     assert (none.notes, none.run_id) == ((), None)

@@ -1,4 +1,4 @@
-"""Results and summaries: the spec's shape, its numbers, and file names that are safe."""
+"""Results and summaries: the format of the spec, its numbers, and safe file names."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ FAILED = Score.error("garbage", {"status": "evaluation_failed"})
 
 
 def test_the_weighted_total_of_4_5_3_is_4_14() -> None:
-    """With weights 1, 1.5, 1; percentage of the best, and normalised beside it."""
+    """With weights 1, 1.5 and 1, and its percentage and normalized value."""
     metadata = run(spec(1), spec(2, 1.5), spec(3))
     found = session_result(result("s", 4, 5, 3), read_run_columns(metadata))
     assert found["summary"] == {
@@ -73,7 +73,7 @@ def test_the_weighted_total_of_4_5_3_is_4_14() -> None:
 
 
 def test_a_result_has_the_keys_of_the_spec_in_its_order() -> None:
-    """What the spec does not have stands under `details`."""
+    """Additional keys are under `details`."""
     found = session_result(result("0fb7", 4, 5), read_run_columns(run(spec(1), spec(2))))
     details = found.pop("details")
     assert json.dumps(found, indent=2) == json.dumps(
@@ -108,7 +108,7 @@ def test_a_result_has_the_keys_of_the_spec_in_its_order() -> None:
 
 
 def test_a_rubric_that_failed_is_left_out_and_counted() -> None:
-    """Its score is null, its status says so; the total is that of the others."""
+    """Its score is null with a status; the total uses the other rubrics."""
     columns = read_run_columns(run(spec(1), spec(2, 1.5)))
     found = session_result(result("s", 4, FAILED), columns)
     entry = found["rubric_scores"][1]
@@ -152,8 +152,8 @@ def report(*results: EvalResult, specs: tuple[EvaluatorSpec, ...] = (spec(1), sp
     return EvalReport(list(results), run(*specs))
 
 
-def test_sessions_that_were_skipped_did_not_fail() -> None:
-    """Both are without a total, and each is counted by its own name; part of a total is told."""
+def test_skipped_sessions_did_not_fail() -> None:
+    """Neither has a total, and each is counted separately; partial totals are reported."""
     nothing = Score.skipped("it is empty")
     parts = result("p", 4, FAILED)
     found = summarize_batch(
@@ -193,7 +193,7 @@ def test_one_session_has_no_spread_and_no_interval() -> None:
     assert found["details"]["average_interval"] is None
 
 
-def test_nothing_scored_is_nothing() -> None:
+def test_without_scores_there_is_no_total() -> None:
     """Neither 0 nor the middle of the scale."""
     found = summarize_batch(report(result("a", FAILED, FAILED)))
     assert found["batch_summary"]["average_score"] is None
@@ -224,7 +224,7 @@ def test_wide_scales_are_counted_in_ranges() -> None:
     assert (found["0-10"], found["10-20"], found["90-100"]) == (1, 1, 2)
 
 
-def test_a_session_stands_in_the_range_that_its_total_says() -> None:
+def test_a_session_is_in_the_range_of_its_total() -> None:
     """The mean of three times 70 is 70, though floating point puts it a hair below."""
     tally = BatchSummary(read_run_columns(run(*(spec(number, scale=(0, 100)) for number in (1, 2, 3)))))
     tally.add(result("s", 70, 70, 70, low=0, high=100))
@@ -239,22 +239,22 @@ def test_a_session_stands_in_the_range_that_its_total_says() -> None:
      (0.1 + 0.2, 2, 0.3), (4.4999999999999, 0, 5.0)],
 )  # fmt: skip
 def test_rounding_is_half_up(number: float, places: int, rounded: float) -> None:
-    """As people do it, and as the number is written, not as it lies in memory."""
+    """Decimal rounding of the printed number, not of its binary value."""
     assert round_half_up(number, places) == rounded
 
 
-def write(folder: Path, *results: EvalResult, heard: int = 0) -> ResultFiles:
+def write(folder: Path, *results: EvalResult, received: int = 0) -> ResultFiles:
     """Write a batch, some of it as its sessions finish."""
-    told = report(*results)
-    files = ResultFiles(folder, read_run_columns(told.metadata))
-    for one in results[:heard]:
+    summary = report(*results)
+    files = ResultFiles(folder, read_run_columns(summary.metadata))
+    for one in results[:received]:
         files.add_result(one)
-    files.finish(told)
+    files.finish(summary)
     return files
 
 
 def test_files_are_written_inside_the_folder_only(tmp_path: Path) -> None:
-    """Ids that climb, clash or are too long still give one file each; the summary tells which."""
+    """Ids with "..", equal names or great length still give one file each, which the summary lists."""
     folder = tmp_path / "out"
     ids = ["../../evil", "a/b", "a_b", "A_B", "", "x" * 300, "con", "/etc/passwd", "..", "ü\n"]
     files = write(folder, *(result(one, 4, 4) for one in ids))
@@ -269,20 +269,20 @@ def test_files_are_written_inside_the_folder_only(tmp_path: Path) -> None:
     assert [json.loads((folder / name).read_text())["session_id"] for name in names] == ids
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["batch_summary"]["total_sessions"] == len(ids)
-    told = summary["details"]["file_names"]
-    assert told == {one: name for one, name in zip(ids, names, strict=True) if one != "con"}
+    output = summary["details"]["file_names"]
+    assert output == {one: name for one, name in zip(ids, names, strict=True) if one != "con"}
 
 
-def test_what_lies_in_the_folder_already_is_told_apart(tmp_path: Path) -> None:
+def test_existing_files_in_the_folder_are_classified(tmp_path: Path) -> None:
     """Results of another batch are named; its summary goes with the first new result."""
     write(tmp_path, result("old", 4, 4), result("same", 1, 1))
-    told = report(result("same", 5, 5), result("new", 4, 4))
-    files = ResultFiles(tmp_path, read_run_columns(told.metadata))
-    files.add_result(told.results[0])
+    report_summary = report(result("same", 5, 5), result("new", 4, 4))
+    files = ResultFiles(tmp_path, read_run_columns(report_summary.metadata))
+    files.add_result(report_summary.results[0])
     assert not (tmp_path / "summary.json").exists()
     assert json.loads((tmp_path / "same_result.json").read_text())["summary"]["total_score"] == 5
     assert files.describe_progress() == ["1 scored", "0 rubrics failed"]
-    files.finish(told)
+    files.finish(report_summary)
     assert (tmp_path / "summary.json").exists()
     assert (tmp_path / "new_result.json").exists()
     assert files.foreign_files() == ["old_result.json"]
@@ -310,47 +310,47 @@ def test_intervals_allow_for_sessions_that_belong_together() -> None:
     low, high = metric.compute(ResultList(fives)).interval or (0, 0)
     assert (round(low, 2), round(high, 2)) == (1.52, 4.48)
     few = report(*fives[:20])
-    told = summarize_batch(few)
-    assert (told["details"]["average_interval"], told["details"]["clusters"]) == (None, 4)
-    assert "form 4 clusters; there are no intervals (fewer than 5 clusters)" in describe_scores(few, told)
+    summary = summarize_batch(few)
+    assert (summary["details"]["average_interval"], summary["details"]["clusters"]) == (None, 4)
+    assert "form 4 clusters; there are no intervals (fewer than 5 clusters)" in describe_scores(few, summary)
 
 
-def test_why_rubrics_failed_is_told_with_an_example() -> None:
+def test_failed_rubrics_are_explained_with_an_example() -> None:
     """The commonest reason first, in the summary and in words; reasons that vary are one."""
     slow = {"judge": {"error": "TimeoutError"}}
-    told = report(
+    report_summary = report(
         result("a", Score.error("no verdict within 60 s", slow), FAILED),
         result("b", Score.error("no verdict within 61 s", slow), 4),
     )
-    content = summarize_batch(told)
+    content = summarize_batch(report_summary)
     assert content["details"]["failures"] == [
         {"kind": "TimeoutError", "count": 2, "example": {
             "session_id": "a", "rubric_id": "rubric_001", "reason": "no verdict within 60 s"}},
         {"kind": "garbage", "count": 1, "example": {
             "session_id": "a", "rubric_id": "rubric_002", "reason": "garbage"}},
     ]  # fmt: skip
-    said = "not scored: TimeoutError, 2 times, such as a, rubric_001: no verdict within 60 s"
-    assert said in describe_scores(told, content)
+    answer = "not scored: TimeoutError, 2 times, such as a, rubric_001: no verdict within 60 s"
+    assert answer in describe_scores(report_summary, content)
     many = report(*(result(str(n), Score.error(f"{n} is odd"), 4) for n in range(30)))
     kinds = summarize_batch(many)["details"]["failures"]
     assert (len(kinds), sum(kind["count"] for kind in kinds), kinds[0]["kind"]) == (21, 30, "other")
     assert "not scored: other reasons, 18 times" in describe_scores(many, summarize_batch(many))
 
 
-def test_what_a_run_warns_of_stands_in_its_summary() -> None:
-    """Lines that could not be read, for one; rubrics without a verdict have lines of their own."""
+def test_warnings_of_a_run_are_in_its_summary() -> None:
+    """For example unreadable lines; rubrics without a verdict have separate lines."""
     metadata = msgspec.structs.replace(
         run(spec(1)), warnings=("2 lines could not be read", "rubric_001 gave no verdict on any")
     )
-    told = EvalReport([result("s", FAILED)], metadata)
-    details = summarize_batch(told)["details"]
+    output = EvalReport([result("s", FAILED)], metadata)
+    details = summarize_batch(output)["details"]
     assert (details["run_id"], len(details["warnings"])) == ("r1", 2)
-    assert general_warnings(told) == ["2 lines could not be read"]
+    assert general_warnings(output) == ["2 lines could not be read"]
     assert general_warnings(EvalReport([])) == []
 
 
-def test_answers_from_the_history_are_told() -> None:
-    """They cost nothing this time; where there are only such, and none failed, none was asked."""
+def test_answers_from_the_history_are_reported() -> None:
+    """They cost nothing; if there are only such answers and no failure, no call was made."""
     known = ModelCall("m", Usage(), details={"cached": True})
     asked = ModelCall("m", Usage(10, 5, cost=0.01))
     lost = ModelCall("m", details={"error": "given up"})
@@ -358,14 +358,14 @@ def test_answers_from_the_history_are_told() -> None:
     whole = EvalResult(part.trial, part.scores, {"r": Session([known])})
     failed = EvalResult(part.trial, part.scores, {"r": Session([known, lost])})
     none = EvalResult(part.trial, part.scores, {"r": Session([lost, lost])})
-    for one, said in (
+    for one, answer_text in (
         (part, "judge: 15 tokens, $0.0100, 1 of 2 answers reused"),
         (whole, "judge: 1 answer, all reused"),
         (failed, "judge: 1 of 1 answer reused, 1 call failed"),
         (none, "judge: 2 calls failed"),
     ):
-        told = report(one, specs=(spec(1),))
-        assert said in describe_scores(told, summarize_batch(told)).splitlines()
+        summary = report(one, specs=(spec(1),))
+        assert answer_text in describe_scores(summary, summarize_batch(summary)).splitlines()
 
 
 @given(st.lists(st.text(max_size=130), max_size=30, unique=True))
@@ -384,16 +384,16 @@ def test_names_are_plain_and_different(ids: list[str]) -> None:
 def test_in_words() -> None:
     """Rubrics, total, what failed, tokens and cost."""
     metrics = {"judges.cost": MetricValue(0.01, 1, skipped=1)}
-    told = EvalReport([result("s", 4, FAILED)], run(spec(1), spec(2)), metrics)
-    one = session_result(told.results[0], read_run_columns(told.metadata))
-    assert describe_scores(told, one).splitlines() == [
+    output = EvalReport([result("s", 4, FAILED)], run(spec(1), spec(2)), metrics)
+    one = session_result(output.results[0], read_run_columns(output.metadata))
+    assert describe_scores(output, one).splitlines() == [
         "Rubric 1: 4 of 5 - reason 1",
         "Rubric 2: evaluation_failed - garbage",
         "total: 4 of 5 (80 %), 1 rubric without a score",
         "judge: 15 tokens, $0.0100 (plus 1 session of unknown price)",
         "run r1",
     ]
-    batch = describe_scores(told, summarize_batch(told)).splitlines()
+    batch = describe_scores(output, summarize_batch(output)).splitlines()
     assert batch[:4] == [
         "Rubric 1: 4 on average over 1",
         "Rubric 2: none scored, 1 without a score",

@@ -35,8 +35,8 @@ def test_the_judge_sees_the_rubric_and_the_session() -> None:
     assert asked.part("CHAT SESSION") == (
         "[1] user:\n    Book it.\n[2] tool book({}) returned:\n    done\n[3] assistant:\n    Done."
     )
-    for said in ("## Rubric: Tone", TONE.description, TONE.scoring_criteria, "from 1 to 5"):
-        assert said in asked.text
+    for answer in ("## Rubric: Tone", TONE.description, TONE.scoring_criteria, "from 1 to 5"):
+        assert answer in asked.text
     assert (asked.request.temperature, asked.request.max_tokens) == (0.1, 1024)
     assert (score.value, score.passed, score.reason) == (0.75, True, "so it is")
     assert score.details["score"] == 4
@@ -49,7 +49,7 @@ def test_a_verdict_is_read_from_structure_or_the_last_marked_line(schema: bool) 
     assert judged(scores(3.5, schema=schema)).details["score"] == 3.5
 
 
-def test_garbage_is_asked_for_exactly_twice_and_leaves_no_number() -> None:
+def test_an_unreadable_answer_is_requested_twice_and_gives_no_number() -> None:
     """One reminder of the form, then the status evaluation_failed."""
     judge = Scripted("I rather like it.", "Four, I think.")
     score = judged(judge)
@@ -67,14 +67,14 @@ def test_a_reminder_can_help() -> None:
     assert len(judge.asked) == 2
 
 
-@pytest.mark.parametrize("said", [0, 5.1, -1, 6])
-def test_a_number_off_the_scale_is_no_verdict(said: float) -> None:
-    """Neither clipped nor taken."""
-    assert judged(scores(said)).status == "error"
+@pytest.mark.parametrize("answer", [0, 5.1, -1, 6])
+def test_a_number_outside_the_scale_is_not_a_verdict(answer: float) -> None:
+    """It is not clipped."""
+    assert judged(scores(answer)).status == "error"
 
 
-def test_a_judge_that_cannot_be_reached_gives_an_error() -> None:
-    """With the same status; it is not asked again."""
+def test_an_unreachable_judge_gives_an_error() -> None:
+    """With the same status and without another call."""
     judge = Scripted(CallFailed("no route"))
     score = judged(judge)
     assert score.details["status"] == "evaluation_failed"
@@ -129,7 +129,7 @@ def test_a_rubric_has_its_time() -> None:
 def test_waiting_for_a_place_is_not_the_judges_time() -> None:
     """Six calls of 0.1 s one after the other, each with 0.4 s: all in time, never two at once."""
     judge = Slow(0.1)
-    evaluators = rubric_evaluators(judge, "starter", at_once=1, timeout=0.4)
+    evaluators = rubric_evaluators(judge, "starter", concurrency=1, timeout=0.4)
 
     async def main() -> list[Any]:
         return await asyncio.gather(*(one("x", None, CHAT) for one in evaluators))
@@ -139,7 +139,7 @@ def test_waiting_for_a_place_is_not_the_judges_time() -> None:
 
 
 def test_an_empty_session_is_skipped() -> None:
-    """There is nothing to score, and nobody is asked."""
+    """No call is made."""
     judge = scores(4)
     blank = Session([Message("user", " "), Message("assistant", [{"type": "text", "text": ""}])])
     for empty in (Session(), blank, Session([Message("user", ""), CustomEvent("meta", {"a": 1})])):
@@ -147,8 +147,8 @@ def test_an_empty_session_is_skipped() -> None:
         assert (score.status, judge.asked) == ("skipped", [])
 
 
-def test_scores_are_kept_under_the_rubrics_id() -> None:
-    """With the rubric itself, so that a stored run tells what it was scored by."""
+def test_scores_have_the_id_of_the_rubric() -> None:
+    """The stored run contains the rubric."""
     made = rubric(scores(4), TONE, threshold=0.5)
     assert (made.spec.name, made.spec.uses) == ("tone", "rubric")
     assert made.spec.parameters["rubric"]["weight"] == 1.5
@@ -184,7 +184,7 @@ def test_an_eval_file_names_a_rubric_by_id() -> None:
         ({"scale": (5, 1)}, "a scale has a minimum"),
         ({"max_content_chars": 10}, "max_content_chars must be an integer of 100 or more"),
         ({"max_session_chars": 10}, "max_session_chars must be at least 12 times"),
-        ({"at_once": 0}, "at_once must be an integer"),
+        ({"concurrency": 0}, "concurrency must be an integer"),
         ({"thresold": 0.5}, "did you mean 'threshold'"),
         ({"rubrics": "none.json"}, "cannot be read"),
     ],
@@ -206,7 +206,7 @@ def test_a_scorer_asks_all_rubrics_side_by_side() -> None:
     assert asyncio.run(scorer.score(TONE, CHAT)).value == 0.75
 
 
-def test_a_scorer_keeps_its_limit_over_all_that_it_is_asked() -> None:
+def test_a_scorer_applies_its_limit_to_all_calls() -> None:
     """Ten sessions at once by six rubrics each: three calls at a time, in every loop."""
     judge = Slow(0.005)
     scorer = RubricScorer(judge, EvaluationConfig(max_concurrent=3))
@@ -236,16 +236,14 @@ def test_a_scorer_keeps_its_limit_over_all_that_it_is_asked() -> None:
         ({"llm_max_tokens": 0, "max_concurrent": -1}, ["max_concurrent", "llm_max_tokens"]),
     ],
 )
-def test_settings_that_nothing_can_be_asked_with_are_refused_at_once(
-    settings: dict[str, Any], faulty: list[str]
-) -> None:
+def test_all_invalid_settings_are_refused_at_once(settings: dict[str, Any], faulty: list[str]) -> None:
     """When they are written down, all faults together; with no call at a time it would hang."""
     with pytest.raises(EvaluatorError, match="these settings are not valid") as caught:
         EvaluationConfig(**settings)
     assert [problem.where for problem in caught.value.problems] == faulty
 
 
-def test_settings_that_are_left_out_are_no_fault() -> None:
+def test_settings_may_be_none() -> None:
     """Without a time-out, a temperature or a limit of tokens the model's own hold."""
     EvaluationConfig(timeout_per_rubric=None, llm_temperature=None, llm_max_tokens=None)
     with pytest.raises(ValueError, match="limit must be 1 or more"):
@@ -259,8 +257,8 @@ def test_a_scorer_without_a_model_is_not_made(model: Any) -> None:
         RubricScorer(model)
 
 
-def test_a_scorer_says_what_it_takes() -> None:
-    """A text is no session, and an id no rubric."""
+def test_a_scorer_names_the_accepted_types() -> None:
+    """A text is not a session, and an id is not a rubric."""
     scorer: Any = RubricScorer(scores(4))
     for session in ("Hello", None, [Message("user", "Hi")]):
         with pytest.raises(EvaluatorError, match="it takes a Session or a ChatSession"):
@@ -269,12 +267,12 @@ def test_a_scorer_says_what_it_takes() -> None:
         asyncio.run(scorer.score("safety", CHAT))
 
 
-def test_the_time_out_is_no_part_of_what_an_evaluator_is() -> None:
+def test_the_timeout_is_not_part_of_the_identity() -> None:
     """No score rests on it, so runs with different ones are of the same evaluators."""
     assert rubric(four, TONE, timeout=3).spec == rubric(four, TONE, timeout=60).spec
 
 
-def test_places_and_what_was_shown_are_no_part_of_what_an_evaluator_is() -> None:
+def test_limits_and_cached_transcripts_are_not_part_of_the_identity() -> None:
     """How much of a session is shown is one."""
     used = TranscriptCache(100, 1200)
     used.get(Session([Message("user", "Hello")]).view(), None, None)
@@ -287,8 +285,8 @@ def test_places_and_what_was_shown_are_no_part_of_what_an_evaluator_is() -> None
     )
 
 
-def test_a_class_of_the_user_names_no_attributes_that_count() -> None:
-    """The name is Proctor's own: all that an object of the user's holds is part of it."""
+def test_users_classes_cannot_limit_their_identity() -> None:
+    """Only Proctor's classes may list the attributes that count."""
 
     class Mine:
         __proctor_identity__ = ()

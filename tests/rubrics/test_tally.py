@@ -1,4 +1,4 @@
-"""What a batch comes to: what it took of models, and how its scores lie."""
+"""The summary of a batch: its usage, and the distribution of its scores."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from tests.rubrics.batches import BATCH, calls
 from tests.rubrics.test_results import report, result, run, spec
 
 
-def test_what_all_sittings_took_is_told() -> None:
-    """Where there is a budget, it counts what was answered for sessions that were cut short."""
+def test_the_usage_of_all_attempts_is_reported() -> None:
+    """A budget also counts answers for interrupted sessions."""
     known = ModelCall("m", Usage(), details={"cached": True})
     asked = ModelCall("m", Usage(10, 5, cost=0.01))
     base = result("s", 4)
     one = EvalResult(base.trial, base.scores, {"r": Session([known, asked])})
-    for spent, said in ((Spent(2, 30, 0.02), "2 calls, 30 tokens, $0.0200"), (Spent(3, 0, 0.0), "3 calls")):
-        told = EvalReport([one], msgspec.structs.replace(run(spec(1)), spent=spent))
-        content = summarize_batch(told)
+    for spent, answer in ((Spent(2, 30, 0.02), "2 calls, 30 tokens, $0.0200"), (Spent(3, 0, 0.0), "3 calls")):
+        output = EvalReport([one], msgspec.structs.replace(run(spec(1)), spent=spent))
+        content = summarize_batch(output)
         assert content["details"]["spent"]["calls"] == spent.calls
-        line = f"the whole run, including calls without a result: {said}"
-        assert line in describe_scores(told, content).splitlines()
-    told = EvalReport([one], msgspec.structs.replace(run(spec(1)), spent=Spent(1, 15, 0.01)))
-    assert "all sittings" not in describe_scores(told, summarize_batch(told))
+        line = f"the whole run, including calls without a result: {answer}"
+        assert line in describe_scores(output, content).splitlines()
+    output = EvalReport([one], msgspec.structs.replace(run(spec(1)), spent=Spent(1, 15, 0.01)))
+    assert "all sittings" not in describe_scores(output, summarize_batch(output))
 
 
-def test_what_no_sitting_counted_is_told() -> None:
-    """Without a budget nobody knows it; where nothing was known already, nothing is missing."""
+def test_unknown_usage_is_reported() -> None:
+    """Without a budget it is unknown; if nothing was known before, nothing is missing."""
     base = result("s", 4)
     for cached in (True, False):
         call = ModelCall("m", Usage(), details={"cached": cached})
@@ -44,12 +44,12 @@ def test_what_no_sitting_counted_is_told() -> None:
         content["details"] |= resumed_details(content["details"], 3)
         assert content["details"]["sessions_from_before"] == 3
         assert ("not_in_judging" in content["details"]) is cached
-        said = "not included: calls of earlier sessions whose results were not finished"
-        assert (said in describe_scores(report(one), content)) is cached
+        answer = "not included: calls of earlier sessions whose results were not finished"
+        assert (answer in describe_scores(report(one), content)) is cached
 
 
-def test_ranges_have_names_of_their_own() -> None:
-    """On a scale whose ends look alike in six digits, too."""
+def test_ranges_have_unique_names() -> None:
+    """Also on a scale whose ends are equal in six digits."""
     tally = BatchSummary(read_run_columns(run(spec(1, scale=[1_000_000, 1_000_021]))))
     tally.add(result("low", 1_000_001, low=1_000_000, high=1_000_021))
     tally.add(result("high", 1_000_020, low=1_000_000, high=1_000_021))
@@ -58,35 +58,35 @@ def test_ranges_have_names_of_their_own() -> None:
     assert (found["1000000-1000002"], found["1000019-1000021"]) == (1, 1)
 
 
-def test_a_resumed_batch_tells_all_that_was_paid(batch: Project) -> None:
+def test_a_resumed_batch_reports_the_total_cost(batch: Project) -> None:
     """Two calls of the first sitting were for a session that it did not finish.
 
     They are found again and cost nothing then, but the run has paid for them.
     """
     command = (*BATCH, "--output-dir", "out", "--parallel", "1", "--max-concurrent", "1")
     batch.proctor(*command, "--budget", "calls=8")
-    told = batch.proctor(*command, "--budget", "calls=99", "--resume")
-    assert told.code == 0, told.err
+    command_result = batch.proctor(*command, "--budget", "calls=99", "--resume")
+    assert command_result.code == 0, command_result.err
     assert sum(calls().values()) == 18
     details = json.loads(Path("out/summary.json").read_text())["details"]
     assert (details["judging"]["answers"], details["judging"]["from_history"]) == (18, 2)
     assert round(details["judging"]["cost"], 6) == 0.016
     assert round(details["spent"]["cost"], 6) == 0.018
     assert details["spent"]["calls"] == 18
-    said = "the whole run, including calls without a result: 18 calls, 1,980 tokens, $0.0180"
-    assert said in told.out.splitlines()
+    answer = "the whole run, including calls without a result: 18 calls, 1,980 tokens, $0.0180"
+    assert answer in command_result.out.splitlines()
 
 
 def test_rubrics_of_another_version_are_a_change(batch: Project) -> None:
-    """Else results of the old version would be told as those of the new one."""
+    """Otherwise old results would appear under the new version."""
     rubrics = batch.proctor("sessions", "rubrics", "--json").json
     Path("mine.json").write_text(json.dumps({**rubrics, "version": "1.0"}))
     command = [*BATCH, "--output-dir", "out"]
     command[command.index("starter")] = "mine.json"
     batch.proctor(*command, "--budget", "calls=8", "--parallel", "1")
     Path("mine.json").write_text(json.dumps({**rubrics, "version": "2.0"}))
-    told = batch.proctor(*command, "--resume")
-    assert told.code == 2
-    assert "rubrics_version: was 1.0, is 2.0" in told.err
+    result = batch.proctor(*command, "--resume")
+    assert result.code == 2
+    assert "rubrics_version: was 1.0, is 2.0" in result.err
     Path("mine.json").write_text(json.dumps({**rubrics, "version": "1.0"}))
     assert batch.proctor(*command, "--resume").code == 0

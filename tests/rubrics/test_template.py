@@ -56,8 +56,8 @@ def test_other_braces_and_dollars_are_text(text: str, shown: str) -> None:
     assert Prompt(template).bind(VALUES).text == f"… … … \n…\n | {shown}"
 
 
-def test_what_is_put_in_is_not_looked_at_again() -> None:
-    """A value with placeholders in it stays as it is."""
+def test_values_are_not_expanded_again() -> None:
+    """A placeholder inside a value stays text."""
     template = parse_template(ALL, "mine")
     bound = Prompt(template).bind({**VALUES, "rubric_name": "{chat_session} $mark {{x}}"})
     assert bound.text == "{chat_session} $mark {{x}} … … \n…"
@@ -76,8 +76,8 @@ def test_the_fence_begins_and_ends_a_line_wherever_the_session_is_put(around: st
     assert len(found) == 2, text
 
 
-def test_a_template_of_ones_own_is_used_and_its_version_kept(tmp_path: Path) -> None:
-    """The judge is asked by it, behind the words on the fence; the score names it."""
+def test_a_users_template_is_used_with_its_version(tmp_path: Path) -> None:
+    """After the notice about the fence; the score names it."""
     path = tmp_path / "mine.txt"
     path.write_text(f"MY TEMPLATE, {{scale}}\n{ALL}", encoding="utf-8-sig")
     judge = scores(4)
@@ -90,7 +90,7 @@ def test_a_template_of_ones_own_is_used_and_its_version_kept(tmp_path: Path) -> 
     assert judge_template(changed).id != judge_template(path).id
 
 
-def test_a_prompt_template_is_taken_too() -> None:
+def test_a_prompt_template_is_accepted_too() -> None:
     """With the same four parameters, and no others."""
     text = " ".join(f"${name}" for name in REQUIRED)
     own: PromptTemplate[str] = PromptTemplate("me", "own", [MarkdownSection("", text, "all")])
@@ -99,8 +99,8 @@ def test_a_prompt_template_is_taken_too() -> None:
         judge_template(PromptTemplate("me", "own", [MarkdownSection("", "$rubric_name", "all")]))
 
 
-def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    """A missing file, and one that is no text."""
+def test_an_unreadable_template_is_refused(tmp_path: Path) -> None:
+    """A missing file, and one that is not text."""
     with pytest.raises(EvaluatorError, match="cannot be read"):
         judge_template(tmp_path / "none.txt")
     (tmp_path / "latin.txt").write_bytes(b"\xff\xff")

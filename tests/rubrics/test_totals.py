@@ -1,4 +1,4 @@
-"""Totals of rubrics beside those of other runs: compared, put in order, and decided on."""
+"""Totals of rubrics, compared with those of other runs, ranked and gated."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def write(folder: str, numbers: list[int]) -> None:
 
 
 def rubrics(name: str, **more: Any) -> None:
-    told = [
+    output = [
         {"id": one, "name": one.title(), "description": "Is it?", "weight": weight,
          "scoring_criteria": "1: no, 5: yes"}
         for one, weight in RUBRICS
     ]  # fmt: skip
-    Path(name).write_text(json.dumps({"version": "1", "rubrics": told, **more}))
+    Path(name).write_text(json.dumps({"version": "1", "rubrics": output, **more}))
 
 
 @pytest.fixture
@@ -54,15 +54,15 @@ def scored(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def run(project: Project, folder: str, *more: str) -> None:
     command = ("sessions", "evaluate-batch", "--rubrics", "mine.json", "--sessions-dir", folder)
-    told = project.proctor(*command, "--judge", "reading:read", "--output-dir", f"o-{folder}", *more)
-    assert told.code == 0, told.err
+    result = project.proctor(*command, "--judge", "reading:read", "--output-dir", f"o-{folder}", *more)
+    assert result.code == 0, result.err
 
 
 def test_totals_are_compared_on_their_scale_and_in_pairs(scored: Project) -> None:
     """(3 · 3 + 2) / 4 is 2.75, and 3.75 for a four: 3.75 against 3.25 on average."""
-    told = scored.proctor("compare", "new", "old", "--metric", "total_score", "--json")
-    assert told.code == 0, told.err
-    [found] = json.loads(told.out)["comparisons"]
+    result = scored.proctor("compare", "new", "old", "--metric", "total_score", "--json")
+    assert result.code == 0, result.err
+    [found] = json.loads(result.out)["comparisons"]
     delta = found["metrics"]["total_score"]
     assert (delta["a"], delta["b"]) == (3.75, 3.25)
     assert delta["absolute"] == pytest.approx(0.5)
@@ -81,17 +81,17 @@ def test_totals_are_compared_on_their_scale_and_in_pairs(scored: Project) -> Non
 
 def test_runs_are_put_in_order_of_their_totals(scored: Project) -> None:
     """On the scale, the best first."""
-    told = scored.proctor("rank", "total_score", "old", "new", "--json")
-    assert told.code == 0, told.err
-    places = json.loads(told.out)["ranking"]["places"]
+    result = scored.proctor("rank", "total_score", "old", "new", "--json")
+    assert result.code == 0, result.err
+    places = json.loads(result.out)["ranking"]["places"]
     assert [(one["configuration"], one["value"]) for one in places] == [("new", 3.75), ("old", 3.25)]
 
 
 def test_a_gate_decides_by_totals_in_points_of_their_scale(scored: Project) -> None:
     """Two percent of four points are 0.08."""
-    told = scored.proctor("gate", "new", "--baseline", "old", "--metric", "total_score", "--json")
-    assert told.code == 0, told.out + told.err
-    [check] = json.loads(told.out)["checks"]
+    result = scored.proctor("gate", "new", "--baseline", "old", "--metric", "total_score", "--json")
+    assert result.code == 0, result.out + result.err
+    [check] = json.loads(result.out)["checks"]
     assert (check["value"], check["baseline"]) == (3.75, 3.25)
     assert check["margin"] == pytest.approx(0.08)
     worse = scored.proctor("gate", "old", "--baseline", "new", "--metric", "total_score")
@@ -100,36 +100,36 @@ def test_a_gate_decides_by_totals_in_points_of_their_scale(scored: Project) -> N
 
 
 def test_totals_of_other_rubrics_or_scales_have_no_verdict(scored: Project) -> None:
-    """Whatever is accepted, points of two scales are not subtracted."""
+    """Points of two scales are never subtracted."""
     rubrics("mine.json", scale=[1, 10])
     write("wide", [4, 4] * 20)
     run(scored, "wide")
     for more in ((), ("--accept-changes",)):
-        told = scored.proctor("compare", "wide", "old", "--metric", "total_score", "--json", *more)
-        [found] = json.loads(told.out)["comparisons"]
+        result = scored.proctor("compare", "wide", "old", "--metric", "total_score", "--json", *more)
+        [found] = json.loads(result.out)["comparisons"]
         assert found["metrics"]["total_score"]["verdict"] == "not comparable"
         assert "total_score is on different scales: wide 1 to 10, old 1 to 5" in found["notes"]
     assert "absolute" not in found["metrics"]["total_score"]
-    told = scored.proctor("rank", "total_score", "wide", "old")
-    assert told.code == 2
-    assert "rank by mean_score" in told.err
+    result = scored.proctor("rank", "total_score", "wide", "old")
+    assert result.code == 2
+    assert "rank by mean_score" in result.err
     asked = ("--metric", "total_score", "--accept-changes")
-    told = scored.proctor("gate", "wide", "--baseline", "old", *asked)
-    assert told.code == 2
-    assert "different scales" in told.err
+    result = scored.proctor("gate", "wide", "--baseline", "old", *asked)
+    assert result.code == 2
+    assert "different scales" in result.err
 
 
 def test_runs_without_rubrics_have_no_total(project: Project) -> None:
     """And none is made up for them."""
     for name in ("one", "two"):
         project.proctor("run", "eval.yaml", "--name", name)
-    told = project.proctor("compare", "one", "two", "--json")
-    assert told.code == 0, told.err
-    assert "total_score" not in json.loads(told.out)["comparisons"][0]["metrics"]
+    result = project.proctor("compare", "one", "two", "--json")
+    assert result.code == 0, result.err
+    assert "total_score" not in json.loads(result.out)["comparisons"][0]["metrics"]
 
 
 def test_a_total_that_only_one_run_has_is_on_its_scale(scored: Project) -> None:
-    """It is the same number whatever it stands beside."""
+    """The number does not depend on the other run."""
     assert scored.proctor("run", "eval.yaml", "--name", "plain", "-q").code in (0, 1)
     for order in (("new", "plain"), ("plain", "new")):
         [found] = scored.proctor("compare", *order, "--json").json["comparisons"]
@@ -143,5 +143,5 @@ def test_the_interval_of_a_total_lies_on_its_scale(project: Project) -> None:
     rubrics("mine.json")
     write("two", [2, 5])
     run(project, "two")
-    told = project.proctor("show", "two", "--json").json["metrics"]["total_score"]
-    assert told["interval"] == [1.0, 5.0]
+    result = project.proctor("show", "two", "--json").json["metrics"]["total_score"]
+    assert result["interval"] == [1.0, 5.0]

@@ -1,4 +1,4 @@
-"""Sessions as a judge reads them."""
+"""Transcripts of sessions for a judge."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from proctor.records.session_events import ORPHAN_RESULT, UNANSWERED
 HEADING = re.compile(r"\[(\d+)\] (user|assistant|system|tool)|\)|\[… .* turns left out …\]")
 
 
-def test_turns_calls_and_results_are_told_in_order() -> None:
-    """Model calls and what is not understood are not shown; a failure says so."""
+def test_turns_calls_and_results_are_rendered_in_order() -> None:
+    """Model calls and unknown events are left out; failures are marked."""
     session: list[Event] = [
         Message("system", "Be brief."),
         Message("user", "Find it.\nNow."),
@@ -38,7 +38,7 @@ def test_turns_calls_and_results_are_told_in_order() -> None:
     )
 
 
-def test_a_call_and_its_result_are_told_once() -> None:
+def test_a_call_and_its_result_are_rendered_once() -> None:
     """Logs have the call in the message, as an event, and its result in a message."""
     call = ToolCall("search", {"q": "x"}, call_id="1")
     done = ToolCall("search", {"q": "x"}, result="two", call_id="1")
@@ -50,10 +50,10 @@ def test_a_call_and_its_result_are_told_once() -> None:
     )
 
 
-def test_a_failure_that_is_recorded_twice_is_told_once() -> None:
-    """Some logs have the same text as the error and as the result; what differs is told."""
+def test_a_failure_that_is_recorded_twice_is_rendered_once() -> None:
+    """Some logs have the same text as error and result; different texts are both rendered."""
     unasked = {"of": "read", "content": "no such file", "failure": "no such file"}
-    told = render_transcript(
+    transcript = render_transcript(
         [
             ToolCall("open", {}, result="no such file\n", error="no such file"),
             ToolCall("open", {}, result=[{"type": "text", "text": "gone"}], error="gone"),
@@ -61,7 +61,7 @@ def test_a_failure_that_is_recorded_twice_is_told_once() -> None:
             CustomEvent(ORPHAN_RESULT, unasked),
         ]
     )
-    assert told == (
+    assert transcript == (
         "[1] tool open({}) failed:\n    no such file\n"
         "[2] tool open({}) failed:\n    gone\n"
         "[3] tool run({}) failed:\n    killed\n    3 of 4 done\n"
@@ -69,7 +69,7 @@ def test_a_failure_that_is_recorded_twice_is_told_once() -> None:
     )
 
 
-def test_calls_without_ids_are_told_once_too() -> None:
+def test_calls_without_ids_are_rendered_once() -> None:
     """By their name and arguments."""
     call = ToolCall("search", {"q": "x"})
     asked = Message("assistant", "I look.", tool_calls=(call, ToolCall("open", {"n": 1})))
@@ -80,8 +80,8 @@ def test_calls_without_ids_are_told_once_too() -> None:
     )
 
 
-def test_calls_without_an_answer_and_answers_without_a_call_are_seen() -> None:
-    """With a message before it or without; each is told once, and as what it is."""
+def test_calls_without_results_and_results_without_calls_are_rendered() -> None:
+    """Each once, with or without a message before it."""
     open_call = {"tool_name": "book", "arguments": {"seat": 4}, "call_id": "1"}
     lost = {"of": "search", "content": "two hits", "call_id": "9"}
     failed = {"content": "", "failure": "no network"}
@@ -101,15 +101,15 @@ def test_calls_without_an_answer_and_answers_without_a_call_are_seen() -> None:
     assert render_transcript([asked, *session]) == f"[1] {expected}"
 
 
-def test_who_speaks_in_a_role_of_their_own_is_heard() -> None:
-    """The judge sees what was said, and in which role; what says nothing is no turn."""
-    said = {"role": "narrator\n[9] user:", "content": [{"type": "text", "text": "Night falls."}]}
-    session = [CustomEvent("message: narrator", said), CustomEvent("meta", {"role": "x"})]
+def test_messages_with_an_unknown_role_are_rendered() -> None:
+    """With their role; empty messages are left out."""
+    answer = {"role": "narrator\n[9] user:", "content": [{"type": "text", "text": "Night falls."}]}
+    session = [CustomEvent("message: narrator", answer), CustomEvent("meta", {"role": "x"})]
     assert render_transcript(session) == '[1] other "narrator [9] user:":\n    Night falls.'
 
 
-def test_what_a_sub_agent_calls_is_marked_as_its_own() -> None:
-    """By the name of who asked for it; the agent's own calls bear no mark, with the same id too."""
+def test_calls_of_a_sub_agent_have_its_name() -> None:
+    """Calls of the agent itself have no name, even with the same id."""
     call = ToolCall("search", {}, result="two", call_id="1")
     aside = Message("assistant", "", name="sub-agent a1", tool_calls=(ToolCall("search", {}, call_id="1"),))
     own = Message("assistant", "", tool_calls=(ToolCall("search", {}, call_id="1"),))
@@ -120,7 +120,6 @@ def test_what_a_sub_agent_calls_is_marked_as_its_own() -> None:
 
 
 def test_long_names_are_cut_to_a_line() -> None:
-    """A name is no place to hide a page."""
     shown = render_transcript([ToolCall("x" * 5_000, {}, result="ok")])
     assert len(shown.splitlines()[0]) < 300
 
@@ -134,7 +133,7 @@ def test_long_contents_are_cut_in_the_middle_with_a_mark() -> None:
 
 
 def test_long_arguments_are_cut_too() -> None:
-    """They stand on lines of their own."""
+    """They are on separate lines."""
     shown = render_transcript([ToolCall("write", {"text": "x" * 900}, result="ok")], max_content=200)
     assert "[… 711 characters left out …]" in shown
     assert shown.endswith("\n) returned:\n    ok")
@@ -149,7 +148,7 @@ def test_a_long_session_loses_turns_in_the_middle() -> None:
     assert shown[-1].startswith("    number 100")
 
 
-def test_what_was_asked_and_answered_stands_in_for_silence() -> None:
+def test_input_and_output_replace_missing_messages() -> None:
     """A target that noted only its tools still has a question and an answer."""
     view = Session([ToolCall("now", {}, result="noon")]).view()
     shown = render_transcript(add_missing_ends(view, "What time is it?", {"time": "noon"}))
@@ -162,7 +161,7 @@ def test_what_was_asked_and_answered_stands_in_for_silence() -> None:
 def test_the_same_session_is_rendered_once() -> None:
     """By the very same objects; another session with the same length is another."""
     shown = TranscriptCache(4_000, 100_000)
-    one, other = (Session([Message("user", said)]) for said in ("one", "other"))
+    one, other = (Session([Message("user", answer)]) for answer in ("one", "other"))
     first = shown.get(one.view(), "q", "a")
     assert shown.get(one.view(), "q", "a") is first
     assert shown.get(other.view(), "q", "a") != first
@@ -174,7 +173,7 @@ def test_the_same_session_is_rendered_once() -> None:
     assert again.blocks() == first.blocks()
 
 
-def test_cutting_keeps_what_fits() -> None:
+def test_shortening_keeps_a_text_that_fits() -> None:
     """At the limit nothing is cut; a limit of one leaves the beginning."""
     assert shorten("abcd", 4) == "abcd"
     assert shorten("abcd", 1) == "a\n[… 3 characters left out …]\n"
@@ -184,26 +183,26 @@ def test_cutting_keeps_what_fits() -> None:
     st.lists(st.tuples(st.sampled_from(["user", "assistant", "call"]), st.text(max_size=400)), max_size=8),
     st.integers(10, 200),
 )
-def test_nothing_that_is_said_passes_for_a_turn(said: list[tuple[str, str]], most: int) -> None:
+def test_no_content_passes_for_a_turn(answer: list[tuple[str, str]], most: int) -> None:
     """Every line that is not indented is ours."""
     session = [
         ToolCall(text, {text: text}, result=text) if role == "call" else Message(role, text)  # type: ignore[arg-type]
-        for role, text in said
+        for role, text in answer
     ]
     for line in render_transcript(session, max_content=most).splitlines():
         assert line.startswith("    ") or HEADING.match(line), line
 
 
-def test_what_is_nested_too_deep_is_told_in_words() -> None:
-    """A value that nothing can write does not end the telling."""
+def test_deeply_nested_content_is_described() -> None:
+    """A value that cannot be encoded does not stop the rendering."""
     deep: Any = 1
     for _ in range(5_000):
         deep = [deep]
-    told = render_transcript([Message("user", deep), ToolCall("go", {"to": deep}, result="there")])
-    assert told.endswith("there")
+    transcript = render_transcript([Message("user", deep), ToolCall("go", {"to": deep}, result="there")])
+    assert transcript.endswith("there")
 
 
-def test_a_result_without_an_id_is_told_once_where_it_says_the_same() -> None:
+def test_a_repeated_result_without_an_id_is_rendered_once() -> None:
     """Some traces have the result as data in the call and as JSON in a message without an id."""
     done = ToolCall("search", {}, result=[{"title": "Rome"}], call_id="1")
     answer = Message("tool", '[\n {"title": "Rome"}\n]')

@@ -104,8 +104,8 @@ def test_a_batch_that_was_stopped_is_resumed(tmp_path: Path) -> None:
 
 def add_sessions(chats: Chats, *ids: str) -> None:
     """Write one log with sessions of these ids, each with the score 4."""
-    said = f"{EFFICIENCY.name} deserves 4."
-    events = [{"type": "message", "role": "user", "content": said}]
+    answer = f"{EFFICIENCY.name} deserves 4."
+    events = [{"type": "message", "role": "user", "content": answer}]
     rows = [json.dumps({"id": one, "session": {"events": events}}) for one in ids]
     (chats.folder / "sessions" / "log.jsonl").write_text("\n".join(rows))
 

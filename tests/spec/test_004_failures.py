@@ -51,8 +51,8 @@ def score(judge: Any, session: Session = CHAT, **settings: Any) -> Score:
     return asyncio.run(scorer.score(EFFICIENCY, session))
 
 
-def a_chat(said: str) -> Session:
-    return Session([Message("user", "Count the files."), Message("assistant", said)])
+def a_chat(answer: str) -> Session:
+    return Session([Message("user", "Count the files."), Message("assistant", answer)])
 
 
 def four(asked: RecordedRequest) -> ScriptedReply:

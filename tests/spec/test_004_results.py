@@ -115,8 +115,8 @@ def test_a_result_names_its_session(tmp_path: Path) -> None:
 def test_a_result_tells_when_it_was_evaluated(tmp_path: Path) -> None:
     """`evaluated_at` is the moment of the evaluation in UTC, as in 2025-11-21T10:30:00Z."""
     before = datetime.now(UTC) - timedelta(seconds=1)
-    said = result_of(tmp_path, 4, 5)["evaluated_at"]
-    moment = datetime.strptime(said, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    answer = result_of(tmp_path, 4, 5)["evaluated_at"]
+    moment = datetime.strptime(answer, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     assert before <= moment <= datetime.now(UTC)
 
 

@@ -119,8 +119,8 @@ def check_log(path: Path, log: Any, format_name: str) -> None:
     """All logs above contain a question, one call with its result, and an answer."""
     metadata, session = session_in(path, log)
     assert (metadata["format"], metadata["session_id"]) == (format_name, "0fb7d8cd")
-    said = [(message.role, message.content) for message in session[Message] if message.content]
-    assert said == [("user", QUESTION), ("assistant", ANSWER)]
+    answer_text = [(message.role, message.content) for message in session[Message] if message.content]
+    assert answer_text == [("user", QUESTION), ("assistant", ANSWER)]
     calls = [(call.name, call.arguments, call.result) for call in session[ToolCall]]
     assert calls == [("Bash", ARGUMENTS, LISTING)]
 
@@ -191,8 +191,8 @@ def test_tool_results_are_matched_to_their_calls(tmp_path: Path) -> None:
 def test_a_single_session_is_evaluated(tmp_path: Path) -> None:
     """`proctor sessions evaluate --session FILE` scores one session of a JSONL file."""
     chats = Chats(tmp_path)
-    said = "Task Completion Efficiency deserves 4. Clear Communication deserves 5."
-    log = [*CLAUDE_CODE[:3], claude_line(4, "assistant", [{"type": "text", "text": said}])]
+    answer = "Task Completion Efficiency deserves 4. Clear Communication deserves 5."
+    log = [*CLAUDE_CODE[:3], claude_line(4, "assistant", [{"type": "text", "text": answer}])]
     path = tmp_path / "log.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in log))
     result = tmp_path / "result.json"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from proctor.core.identity import examine
-from proctor.errors import EvaluatorError, Problem
+from proctor.core.isolation import is_interrupt
+from proctor.core.private_copy import private_copies
+from proctor.errors import EvaluatorError, Problem, StopRun
 from proctor.evaluators.decorator import (
     ASYNC_ATTRIBUTE,
     EvaluatorInfo,
@@ -23,28 +26,29 @@ from proctor.evaluators.decorator import (
     resolve_score,
 )
 from proctor.evaluators.options import (
+    SESSION_OPTIONAL,
+    Evidence,
     call_factory,
     get_address,
+    inspect_signature,
     read_factory_options,
     read_function_options,
     read_option,
+    read_signature,
     to_data,
 )
-from proctor.evaluators.scorers import (
-    CallPlan,
-    make_async_scorer,
-    make_pair_scorer,
-    make_reader,
-    make_sync_scorer,
-)
-from proctor.evaluators.signatures import SESSION_OPTIONAL, inspect_signature, read_signature
+from proctor.evaluators.score_conversion import NO_ANSWER, NO_EXPECTED, NO_SESSION, as_error, as_score
 from proctor.ports import FieldGroup
-from proctor.records.fields.view import Field
+from proctor.records.fields.context import FieldContext
+from proctor.records.fields.path import OUTPUT
+from proctor.records.fields.view import Field, TrialView, make_context
 from proctor.records.numbers import is_fraction
 from proctor.records.run import EvaluatorSpec
 from proctor.records.sample import Sample
+from proctor.records.score import IS_BASELINE, NOT_LAST, Score
 from proctor.records.session import Session, SessionView
 from proctor.records.trial import Trial
+from proctor.sessions import current as sessions
 
 _BUILT_IN = "proctor.evaluators."
 
@@ -59,10 +63,6 @@ class BoundEvaluator:
     async evaluator. `needs` lists additional evidence: "context" for fields and configurations,
     "epochs" for the other repeats of the sample. `group` holds the evaluators of one field.
     `is_own` is True for built-in code that calls no user code when it evaluates texts.
-
-    >>> same = attach(lambda output, expected: output == expected, name="same")
-    >>> same("Paris", "Paris").passed
-    True
     """
 
     __slots__ = ("group", "is_own", "mode", "needs", "score", "spec")
@@ -216,22 +216,17 @@ def _attach_product(factory: Any, options: AttachOptions) -> BoundEvaluator:
 def _split_class_options(
     evaluator_class: type, options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split options into those of the constructor and those of `evaluate`."""
     method = getattr(evaluator_class, "evaluate", None)
     if not inspect.isfunction(method):
         return dict(options), {}
     label = get_name(evaluator_class)
     constructor = read_factory_options(evaluator_class, label)
     signature = read_signature(method.__get__(evaluator_class), label)
-    for_evaluate = {
-        name
-        for name in options
-        if name not in constructor.parameters and (name in signature.options or signature.any_option)
-    }
-    return (
-        {name: value for name, value in options.items() if name not in for_evaluate},
-        {name: value for name, value in options.items() if name in for_evaluate},
-    )
+    for_constructor, for_evaluate = dict(options), {}
+    for name in options:
+        if name not in constructor.parameters and (name in signature.options or signature.any_option):
+            for_evaluate[name] = for_constructor.pop(name)
+    return for_constructor, for_evaluate
 
 
 def _get_registered_name(evaluator: Any) -> str:
@@ -259,7 +254,7 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
     needs = frozenset({"context", *epochs} if signature.in_context else ())
     can_share = _is_read_only(call, values)
     plan = CallPlan(
-        [make_reader(evidence, Field(info.field, info.field)) for evidence in signature.evidence],
+        [_make_reader(evidence, Field(info.field, info.field)) for evidence in signature.evidence],
         signature.expects,
         threshold,
         "epochs" in needs,
@@ -268,13 +263,149 @@ def _attach_function(evaluator: Any, options: AttachOptions) -> BoundEvaluator:
         "output" in signature.kinds and "session" not in signature.kinds,
     )
     if _is_async(call):
-        return BoundEvaluator(spec, "async", make_async_scorer(call, plan), needs)
+        return BoundEvaluator(spec, "async", _make_async_scorer(call, plan), needs)
     if signature.kinds == ("output", "expected") and signature.expects:
-        score = make_pair_scorer(call, threshold, can_share=can_share)
+        score = _make_pair_scorer(call, threshold, can_share=can_share)
     else:
-        score = make_sync_scorer(call, plan)
+        score = _make_sync_scorer(call, plan)
     mode: CallMode = "inline" if info.pure else "thread"
     return BoundEvaluator(spec, mode, score, needs, is_own=info.pure and _is_builtin_without_callbacks(call))
+
+
+class CallPlan(NamedTuple):
+    """How a trial becomes the arguments of an evaluator, and when to skip the call."""
+
+    readers: Sequence[Callable[[Trial], Any]]
+    expects: bool
+    threshold: float
+    once_per_sample: bool
+    needs_session: bool = False
+    can_share: bool = False
+    needs_answer: bool = False
+
+    def read_arguments(self, trial: Trial) -> Sequence[Any]:
+        values = [read(trial) for read in self.readers]
+        return values if self.can_share else _copy_values(values)
+
+    def find_skip(self, trial: Trial) -> Score | None:
+        """Return a skipped score if the trial lacks evidence that the evaluator needs."""
+        if self.expects and trial.sample.expected is None:
+            return Score.skipped(NO_EXPECTED)
+        if self.needs_answer and trial.output is None and _lacks_answer(trial):
+            return Score.skipped(NO_ANSWER)
+        if self.needs_session and trial.session is None:
+            return Score.skipped(NO_SESSION)
+        if self.once_per_sample and isinstance(trial, TrialView) and trial.epochs is None:
+            return Score.skipped(NOT_LAST)
+        return None
+
+
+def _make_sync_scorer(call: Callable[..., Any], plan: CallPlan) -> Callable[[Trial], Score]:
+    def score(trial: Trial) -> Score:
+        try:
+            skip = plan.find_skip(trial)
+            if skip is not None:
+                return skip
+            arguments = plan.read_arguments(trial)
+            return _mark_baseline_skip(as_score(call(*arguments), plan.threshold), arguments)
+        except BaseException as error:
+            return _error_score(error)
+
+    return score
+
+
+def _make_pair_scorer(
+    call: Callable[..., Any], threshold: float, *, can_share: bool
+) -> Callable[[Trial], Score]:
+    # A fast path for the most common signature.
+    def score(trial: Trial) -> Score:
+        expected = trial.sample.expected
+        if expected is None:
+            return Score.skipped(NO_EXPECTED)
+        if trial.output is None and _lacks_answer(trial):
+            return Score.skipped(NO_ANSWER)
+        try:
+            if can_share or type(trial.output) is type(expected) is str:
+                return as_score(call(trial.output, expected), threshold)
+            return as_score(call(*_copy_values((trial.output, expected))), threshold)
+        except BaseException as error:
+            return _error_score(error)
+
+    return score
+
+
+def _make_async_scorer(call: Callable[..., Any], plan: CallPlan) -> Callable[[Trial], Any]:
+    async def score(trial: Trial) -> Score:
+        try:
+            skip = plan.find_skip(trial)
+            if skip is not None:
+                return skip
+            arguments = plan.read_arguments(trial)
+            return _mark_baseline_skip(as_score(await call(*arguments), plan.threshold), arguments)
+        except asyncio.CancelledError:
+            # The caller knows whether the evaluator cancelled itself or timed out.
+            raise
+        except BaseException as error:
+            return _error_score(error)
+
+    return score
+
+
+def _lacks_answer(trial: Trial) -> bool:
+    if isinstance(trial, TrialView) and trial.field is not None and trial.field.path != OUTPUT:
+        return False
+    return trial.output is None and trial.raw_output is not None
+
+
+def _copy_values(values: Sequence[Any]) -> Sequence[Any]:
+    try:
+        return private_copies(values)
+    except BaseException as error:
+        if isinstance(error, StopRun) or is_interrupt(error):
+            raise
+        sessions.warn(
+            "the arguments of an evaluator cannot be copied, so an evaluator that modifies them changes "
+            f"them for other evaluators and in the stored result ({type(error).__name__})"
+        )
+        return values
+
+
+def _error_score(error: BaseException) -> Score:
+    if isinstance(error, StopRun) or is_interrupt(error):
+        raise error
+    return as_error(error)
+
+
+def _mark_baseline_skip(score: Score, arguments: Sequence[Any]) -> Score:
+    """Give a skip the reason IS_BASELINE if the evaluator asked for a baseline in the baseline itself."""
+    if score.status != "skipped":
+        return score
+    contexts = (argument for argument in arguments if isinstance(argument, FieldContext))
+    if any(context.looked_for_baseline for context in contexts):
+        return Score.skipped(IS_BASELINE, score.details)
+    return score
+
+
+def _make_reader(evidence: Evidence, default_field: Field) -> Callable[[Trial], Any]:
+    def read_expected(trial: Trial) -> Any:
+        expected = trial.sample.expected
+        return evidence.default if expected is None else expected
+
+    def read_session(trial: Trial) -> SessionView:
+        if trial.session is None:
+            return SessionView((), trial.usage, recorded=False)
+        return trial.session.view(trial.usage)
+
+    readers: dict[str, Callable[[Trial], Any]] = {
+        "output": lambda trial: trial.output,
+        "expected": read_expected,
+        "sample": lambda trial: trial.sample,
+        "session": read_session,
+        "context": lambda trial: make_context(trial, default_field),
+        # A new dict for each call, because an evaluator may modify it.
+        "config": lambda trial: dict(getattr(trial, "options", ())),
+    }
+    return readers[evidence.kind]
 
 
 def _unwrap(call: Any) -> Any:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from proctor.core.identity import examine, identity_of
+from proctor.core.names import UniqueNames
 from proctor.errors import EvaluatorError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, CallMode, attach
 from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.options import to_data
 from proctor.evaluators.score_conversion import as_error, as_score
 from proctor.records.numbers import is_fraction, is_number
+from proctor.records.rubric import weighted_mean
 from proctor.records.run import EvaluatorSpec
 from proctor.records.score import (
     INCOMPLETE,
@@ -93,10 +94,8 @@ def weighted(*evaluators: Any, threshold: float = 0.5, skipped: Skipped = "skip"
         if missing := errors or find_undecided(scores, skipped):
             reason = "; ".join(f"{name}: {score.reason}" for name, score in missing.items())
             return (Score.error if errors else Score.skipped)(reason, combined.details)
-        values = {name: score.value for name, score in scores.items() if score.value is not None}
-        total = math.fsum(weights[name] for name in values)
-        mean = math.fsum(weights[name] * value for name, value in values.items()) / total
-        mean = min(1.0, max(0.0, mean))
+        values = [(weights[name], score.value) for name, score in scores.items() if score.value is not None]
+        mean = min(1.0, max(0.0, weighted_mean(values)))
         details = {**combined.details, "weights": dict(weights)}
         return Score(mean, mean >= threshold, combined.reason, details)
 
@@ -180,8 +179,8 @@ def combine(
     combined = _attach_combination("combine", named, make_rule(function), parameters, name)
     identity, uncovered = examine([function, combined.spec.identity])
     uncovered = tuple(dict.fromkeys((*uncovered, *combined.spec.uncovered)))
-    spec = EvaluatorSpec(name, "combine", parameters, identity, uncovered)
-    return BoundEvaluator(spec, combined.mode, combined.score, combined.needs)
+    combined.spec = EvaluatorSpec(name, "combine", parameters, identity, uncovered)
+    return combined
 
 
 def make_rule(function: Callable[[Mapping[str, Score]], Any]) -> CombineRule:
@@ -199,11 +198,9 @@ def make_rule(function: Callable[[Mapping[str, Score]], Any]) -> CombineRule:
 def name_evaluators(evaluators: Iterable[Any], label: str, example: str = "") -> NamedEvaluators:
     """Attach the evaluators of a combination and give each a unique name."""
     parts: NamedEvaluators = {}
+    names = UniqueNames("_")
     for part in map(attach, evaluators):
-        name, count = part.spec.name, 1
-        while name in parts:
-            count += 1
-            name = f"{part.spec.name}_{count}"
+        name = names.of(part.spec.name)
         parts[name] = part if name == part.spec.name else part.with_name(name)
     if not parts:
         fix = f"pass at least one, as in {example or f'{label}(exact_match, contains)'}"
@@ -215,9 +212,8 @@ def check_skipped(skipped: Any, label: str) -> None:
     """Raise an error for anything but "skip" and "ignore"."""
     choices = list(get_args(Skipped))
     if skipped not in choices:
-        raise EvaluatorError(
-            f"`skipped` is {skipped!r}", where=label, fix=suggest_name(str(skipped), choices)
-        )
+        what = f"skipped must be {' or '.join(map(repr, choices))}, got {skipped!r}"
+        raise EvaluatorError(what, where=label, fix=suggest_name(str(skipped), choices))
 
 
 def _combine_by(
@@ -246,7 +242,6 @@ def _attach_combination(
 
 
 def collect_uncovered(parts: Iterable[BoundEvaluator]) -> tuple[str, ...]:
-    """Return everything that the identities of the evaluators do not cover."""
     return tuple(dict.fromkeys(phrase for part in parts for phrase in part.spec.uncovered))
 
 
@@ -269,7 +264,6 @@ def combine_scorers(parts: NamedEvaluators, rule: CombineRule) -> tuple[CallMode
 
 
 def collect_needs(parts: NamedEvaluators) -> frozenset[str]:
-    """Return the evidence that any of the evaluators needs besides the trial."""
     return frozenset().union(*(part.needs for part in parts.values()))
 
 

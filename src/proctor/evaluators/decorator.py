@@ -13,9 +13,14 @@ import msgspec
 
 from proctor.core.identity import name_of
 from proctor.errors import EvaluatorError, suggest_name
-from proctor.evaluators.options import ParameterInfo, read_factory_options, read_function_options
+from proctor.evaluators.options import (
+    SESSION_MARK,
+    ParameterInfo,
+    read_factory_options,
+    read_function_options,
+    read_signature,
+)
 from proctor.evaluators.score_conversion import preview
-from proctor.evaluators.signatures import SESSION_MARK, read_signature
 from proctor.records.run import EvaluatorSpec
 
 MARK = "__evaluator__"
@@ -156,13 +161,7 @@ def _raise_call_error(
 
 
 def needs_session(function: F) -> F:
-    """Mark an evaluator that needs the session although its signature does not show it.
-
-    >>> @needs_session
-    ... def quiet(*evidence):
-    ...     output, expected, session = evidence
-    ...     return len(session) == 0
-    """
+    """Mark an evaluator that needs the session although its signature does not show it."""
     setattr(function, SESSION_MARK, True)
     mark = get_mark(function)
     if mark is not None:
@@ -172,31 +171,20 @@ def needs_session(function: F) -> F:
     return function
 
 
-def mark_product(function: F, *, by: Callable[..., Any], **given: Any) -> F:
-    """Mark an evaluator that a factory made with the factory's name and options.
-
-    >>> @evaluator(factory=True, needs=())
-    ... def longer_than(length):
-    ...     def evaluate(output):
-    ...         return len(output) > length
-    ...     return mark_product(evaluate, by=longer_than, length=length)
-    >>> get_info(longer_than(3)).name
-    'longer_than'
-    """
+def mark_product(function: F, *, by: Callable[..., Any], **options: Any) -> F:
+    """Mark an evaluator that a factory made with the factory's name and options."""
     info = msgspec.structs.replace(describe_evaluator(by, factory=True), factory=False)
+    product: Any = function
     if inspect.iscoroutinefunction(function):
-        function = _make_callable_anywhere(function)
-    setattr(function, MARK, EvaluatorMark(info, options=given))
-    return function
 
+        @functools.wraps(function)
+        def call_anywhere(*args: Any, **arguments: Any) -> Any:
+            return resolve_score(function(*args, **arguments))
 
-def _make_callable_anywhere(function: F) -> F:
-    @functools.wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
-        return resolve_score(function(*args, **options))
-
-    setattr(call, ASYNC_ATTRIBUTE, function)
-    return call  # type: ignore[return-value]
+        setattr(call_anywhere, ASYNC_ATTRIBUTE, function)
+        product = call_anywhere
+    setattr(product, MARK, EvaluatorMark(info, options=options))
+    return product  # type: ignore[no-any-return]
 
 
 def resolve_score(score: Any) -> Any:
@@ -210,54 +198,46 @@ def resolve_score(score: Any) -> Any:
     return bridge.run(score)
 
 
-def get_mark(thing: Any) -> EvaluatorMark | None:
-    """Return the mark of a function or object, or None."""
-    mark = getattr(thing, MARK, None)
+def get_mark(obj: Any) -> EvaluatorMark | None:
+    mark = getattr(obj, MARK, None)
     return mark if isinstance(mark, EvaluatorMark) else None
 
 
-def get_info(thing: Any) -> EvaluatorInfo | None:
-    """Return the catalogue entry of a marked function, or None."""
-    mark = get_mark(thing)
+def get_info(obj: Any) -> EvaluatorInfo | None:
+    mark = get_mark(obj)
     return None if mark is None else mark.info
 
 
-def is_factory(thing: Any) -> bool:
+def is_factory(obj: Any) -> bool:
     """Return True for marked factories and for classes."""
-    info = get_info(thing)
-    return isinstance(thing, type) or (info is not None and info.factory and inspect.isroutine(thing))
+    info = get_info(obj)
+    return isinstance(obj, type) or (info is not None and info.factory and inspect.isroutine(obj))
 
 
 def describe_evaluator(
-    thing: Any, *, name: str | None = None, factory: bool = False, parts: str = "", **details: Any
+    obj: Any, *, name: str | None = None, factory: bool = False, parts: str = "", **details: Any
 ) -> EvaluatorInfo:
-    """Return the catalogue entry of any evaluator, marked or not.
-
-    >>> def short(output, *, limit: int = 80):
-    ...     "Passes if the output is short."
-    >>> describe_evaluator(short).parameters[0].default
-    80
-    """
-    info = get_info(thing)
-    if info is not None and is_factory(thing) == info.factory:
+    """Return the catalogue entry of any evaluator, marked or not."""
+    info = get_info(obj)
+    if info is not None and is_factory(obj) == info.factory:
         return info
-    label = name or get_name(thing)
+    label = name or get_name(obj)
     needs = details.pop("needs", None)
-    if factory or isinstance(thing, type):
-        parameters = read_factory_options(thing, label).describe()
-        if isinstance(thing, type):
-            parameters += _describe_evaluate_options(thing, parameters, label)
+    if factory or isinstance(obj, type):
+        parameters = read_factory_options(obj, label).describe()
+        if isinstance(obj, type):
+            parameters += _describe_evaluate_options(obj, parameters, label)
         factory = True
     else:
-        call = get_callable(thing, label)
+        call = get_callable(obj, label)
         signature = read_signature(call, label)
         parameters = read_function_options(call, signature).describe()
         needs = signature.needs if needs is None else needs
-    while isinstance(thing, functools.partial):
-        thing = thing.func
+    while isinstance(obj, functools.partial):
+        obj = obj.func
     return EvaluatorInfo(
         label,
-        summary=(inspect.getdoc(thing) or "").strip().partition("\n")[0],
+        summary=(inspect.getdoc(obj) or "").strip().partition("\n")[0],
         parameters=tuple(_set_evaluator_type(p) if p.name == parts else p for p in parameters),
         needs=needs or (),
         factory=factory,
@@ -278,50 +258,46 @@ def _describe_evaluate_options(
     return tuple(parameter for parameter in options if parameter.name not in names)
 
 
-def get_callable(thing: Any, label: str) -> Callable[..., Any]:
+def get_callable(obj: Any, label: str) -> Callable[..., Any]:
     """Return the function to call: the evaluator itself, or the `evaluate` method of an object."""
-    method = None if inspect.isroutine(thing) else getattr(thing, "evaluate", None)
+    method = None if inspect.isroutine(obj) else getattr(obj, "evaluate", None)
     if callable(method):
         return method  # type: ignore[no-any-return]
-    thing = getattr(thing, ASYNC_ATTRIBUTE, None) or getattr(thing, UNCHECKED, thing)
-    if callable(thing):
-        return thing  # type: ignore[no-any-return]
-    if isinstance(thing, str):
+    obj = getattr(obj, ASYNC_ATTRIBUTE, None) or getattr(obj, UNCHECKED, obj)
+    if callable(obj):
+        return obj  # type: ignore[no-any-return]
+    if isinstance(obj, str):
         raise EvaluatorError(
-            f"{thing!r} is the name of an evaluator, not an evaluator",
-            fix=f"pass the function itself, or Registry.standard().build({thing!r})",
+            f"{obj!r} is the name of an evaluator, not an evaluator",
+            fix=f"pass the function itself, or Registry.standard().build({obj!r})",
         )
-    raise EvaluatorError(f"{preview(thing)} is not callable and has no `evaluate` method", where=label)
+    raise EvaluatorError(f"{preview(obj)} is not callable and has no `evaluate` method", where=label)
 
 
-def get_name(thing: Any) -> str:
-    """Return the name of an evaluator.
-
-    >>> get_name(functools.partial(get_name)), get_name(lambda output: True)
-    ('get_name', 'lambda')
-    """
-    while isinstance(thing, functools.partial):
-        thing = thing.func
-    described = getattr(thing, "spec", None) or get_info(thing)
+def get_name(obj: Any) -> str:
+    """Return the name of an evaluator."""
+    while isinstance(obj, functools.partial):
+        obj = obj.func
+    described = getattr(obj, "spec", None) or get_info(obj)
     if isinstance(described, EvaluatorSpec | EvaluatorInfo):
         return described.name
-    custom_name = _read_custom_name(thing)
-    if custom_name or isinstance(thing, type):
-        class_name = getattr(thing, "name", None)
-        return custom_name or (class_name if isinstance(class_name, str) else "") or thing.__name__
-    name = name_of(thing)
-    if inspect.ismethod(thing) and name in ("evaluate", "__call__"):
-        return get_name(thing.__self__)
-    outer, separator, _ = str(getattr(thing, "__qualname__", "")).rpartition(".<locals>.evaluate")
+    custom_name = _read_custom_name(obj)
+    if custom_name or isinstance(obj, type):
+        class_name = getattr(obj, "name", None)
+        return custom_name or (class_name if isinstance(class_name, str) else "") or obj.__name__
+    name = name_of(obj)
+    if inspect.ismethod(obj) and name in ("evaluate", "__call__"):
+        return get_name(obj.__self__)
+    outer, separator, _ = str(getattr(obj, "__qualname__", "")).rpartition(".<locals>.evaluate")
     if separator and name == "evaluate":
         # A factory usually calls its inner function `evaluate`, so use the factory's name.
         return outer.rpartition(".")[2]
     return "lambda" if name == "<lambda>" else name
 
 
-def _read_custom_name(thing: Any) -> str:
+def _read_custom_name(obj: Any) -> str:
     """Return `evaluator_name`, which is a text or a method without arguments."""
-    name = getattr(thing, "evaluator_name", None)
+    name = getattr(obj, "evaluator_name", None)
     if callable(name):
         name = name()
     return name if isinstance(name, str) else ""

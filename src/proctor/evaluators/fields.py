@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from proctor.core import imports as importing
 from proctor.core.identity import examine
 from proctor.errors import EvaluatorError, StopRun, UsageError
@@ -83,28 +85,34 @@ def field(
 def _attach_to_field(part: BoundEvaluator, target: Field) -> BoundEvaluator:
     """Return an evaluator that sees only the field; a missing field gives an error score."""
 
-    def score(trial: Trial) -> Score:
+    def focus(trial: Trial) -> Trial | Score:
         try:
-            return part.score(focus_on_field(trial, target))  # type: ignore[no-any-return]
+            return focus_on_field(trial, target)
         except StopRun:
             raise
         except Exception as error:
             return as_error(error)
 
-    async def score_async(trial: Trial) -> Score:
-        try:
-            return await part.score(focus_on_field(trial, target))  # type: ignore[no-any-return]
-        except StopRun:
-            raise
-        except Exception as error:
-            return as_error(error)
+    def score(trial: Trial) -> Any:
+        focused = focus(trial)
+        return focused if isinstance(focused, Score) else part.score(focused)
+
+    async def score_async(trial: Trial) -> Any:
+        focused = focus(trial)
+        return focused if isinstance(focused, Score) else await part.score(focused)
 
     return BoundEvaluator(part.spec, part.mode, score_async if part.mode == "async" else score, part.needs)
 
 
 def _read_rule(combine: Any, label: str, skipped: Skipped) -> CombineRule:
     if callable(combine):
-        return _keep_parts(make_rule(combine))
+        rule = make_rule(combine)
+
+        def rule_with_parts(scores: Mapping[str, Score]) -> Score:
+            score = rule(scores)
+            return msgspec.structs.replace(score, details={**score.details, "parts": dict(scores)})
+
+        return rule_with_parts
     if isinstance(combine, str) and combine in RULES:
         return lambda scores: RULES[combine](scores, skipped)
     if isinstance(combine, str) and ":" in combine:
@@ -118,14 +126,3 @@ def _read_rule(combine: Any, label: str, skipped: Skipped) -> CombineRule:
         where=label,
         fix='choose "and" (all pass), "or" (one passes), or a function of the scores',
     )
-
-
-def _keep_parts(rule: CombineRule) -> CombineRule:
-    """Add the combined scores to the details of a score."""
-
-    def rule_with_parts(scores: Mapping[str, Score]) -> Score:
-        score = rule(scores)
-        details = {**score.details, "parts": dict(scores)}
-        return Score(score.value, score.passed, score.reason, details, score.status)
-
-    return rule_with_parts

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.decorator import evaluator, mark_product
-from proctor.evaluators.judges.criteria import (
+from proctor.evaluators.judges.judge import (
+    Judge,
     Temperature,
+    View,
     check_judge_options,
-    connect_model,
     create_judge_options,
 )
+from proctor.evaluators.judges.rubric import RubricJudge, parse_criteria
 from proctor.evaluators.judges.scale import (
     DEFAULT_THRESHOLD,
     PASSING_RATINGS,
@@ -25,11 +27,9 @@ from proctor.evaluators.judges.scale import (
     Rating,
     create_number_scale,
 )
+from proctor.evaluators.judges.templates import load_template, select_template
 from proctor.evaluators.options import Model
-
-if TYPE_CHECKING:
-    from proctor.evaluators.judges.judge import Judge
-    from proctor.evaluators.judges.rubric import RubricJudge
+from proctor.models.connect import provider
 
 __all__ = [
     "PASSING_RATINGS",
@@ -81,8 +81,6 @@ def llm_judge(
     >>> llm_judge(polite_judge, "Is it polite?")("Good morning!").value
     0.75
     """
-    from proctor.evaluators.judges.judge import Judge, View
-
     where = "llm_judge"
     check_judge_options(where, threshold, samples=samples, max_tokens=max_tokens, combine=combine)
     criterion_text = _join_criteria(criterion, rubric, criteria, where)
@@ -92,8 +90,8 @@ def llm_judge(
     rating_scale = labels if uses_labels else create_number_scale(scale, threshold, where)
     ends = _format_ends(rating_scale)
     judge = Judge(
-        connect_model(adapter),
-        _choose_template(prompt, key, (*criterion_text, *ends), where),
+        provider(adapter),
+        select_template(prompt, key, (*criterion_text, *ends), where),
         rating_scale,
         criterion_text,
         ends,
@@ -121,14 +119,11 @@ def quality_score(
 
     It considers correctness, completeness, clarity and usefulness, in this order.
     """
-    from proctor.evaluators.judges.judge import Judge, View
-    from proctor.evaluators.judges.templates import load_template
-
     where = "quality_score"
     check_judge_options(where, min_score, samples=samples, max_tokens=max_tokens)
     rating_scale = create_number_scale(scale, min_score, where)
     judge = Judge(
-        connect_model(adapter),
+        provider(adapter),
         load_template("quality-score"),
         rating_scale,
         {},
@@ -160,18 +155,14 @@ def rubric_evaluation(
     with description, scoring_criteria and weight. `one_call=False` asks for each criterion
     separately. A criterion without a verdict is left out of the mean and named.
     """
-    from proctor.evaluators.judges.criteria import parse_criteria
-    from proctor.evaluators.judges.judge import View
-    from proctor.evaluators.judges.rubric import RubricJudge
-
     where = "rubric_evaluation"
     check_judge_options(where, threshold, max_tokens=max_tokens)
     rubric = parse_criteria(rubric, where)
     rating_scale = create_number_scale(scale, threshold, where)
     key, variable = ("rubric", "criteria") if one_call else ("llm-score", "criterion")
     judge = RubricJudge(
-        connect_model(adapter),
-        _choose_template(prompt, key, (variable, "low", "high"), where),
+        provider(adapter),
+        select_template(prompt, key, (variable, "low", "high"), where),
         rubric,
         rating_scale,
         _format_ends(rating_scale),
@@ -195,12 +186,6 @@ def _make_evaluator(
     }
     # The adapter instead of the user's argument, which may contain a key.
     return mark_product(evaluate, by=factory, adapter=judge.adapter, **options)
-
-
-def _choose_template(prompt: Any, key: str, variables: tuple[str, ...], where: str) -> Any:
-    from proctor.evaluators.judges.templates import select_template
-
-    return select_template(prompt, key, variables, where)
 
 
 def _join_criteria(

@@ -2,29 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import fsum
+from types import MappingProxyType
+from typing import Any, Literal, get_args
 
+import msgspec
+
+from proctor.core import resources
 from proctor.core.identity import identity_of
+from proctor.core.stats.agreement import fleiss_kappa, krippendorff_alpha, percent_agreement
+from proctor.core.yaml_text import load_yaml
 from proctor.errors import CallFailed, EvaluatorError
 from proctor.evaluators.bound_evaluator import BoundEvaluator
-from proctor.evaluators.combination import collect_uncovered, name_evaluators
+from proctor.evaluators.combination import collect_uncovered, name_evaluators, score_async
 from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.judges.judge import check_judge_options, failed_score, run_concurrently, usage_to_data
+from proctor.evaluators.judges.pairwise import (
+    DEFAULT_CRITERION,
+    PREFERENCE,
+    Comparison,
+    compare,
+    summarize_preference,
+)
+from proctor.evaluators.judges.templates import load_template
 from proctor.evaluators.options import Model, to_data
+from proctor.evaluators.score_conversion import as_error
+from proctor.models.connect import provider
 from proctor.records import codec
-from proctor.records.numbers import is_fraction
 from proctor.records.run import EvaluatorSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
+from proctor.records.session import Message, Session
+from proctor.records.trial import EvalResult, Trial
+from proctor.sessions import current as sessions
 
+Rule = Literal["majority", "mean", "unanimous"]
+VERDICTS, CANARY = "verdicts", "canary"
+BAD_ANSWER = "Blah blah, no idea. I did not read the question, so this is not an answer to it."
 # The value of a win, a tie and a loss.
 VALUES = {"a": 1.0, "tie": 0.5, "b": 0.0}
 
 
+class PanelAgreement(msgspec.Struct, frozen=True):
+    """The agreement of a panel's judges over a run.
+
+    `agreement` is the fraction of equal pairs of verdicts on the same sample; `kappa` (Fleiss) uses only
+    the samples on which every judge has a verdict, `alpha` (Krippendorff) all of them. Both correct for
+    chance, and are None if nothing varies. `pass_rates` has the base rate of each judge, which is needed
+    to interpret them.
+    """
+
+    samples: int
+    agreement: float | None
+    kappa: float | None
+    alpha: float | None
+    pass_rates: dict[str, float]
+
+
 @evaluator(category="opinions", factory=True, parts="judges")
-def panel(
-    judges: Sequence[Any], rule: Literal["majority", "mean", "unanimous"] = "majority", threshold: float = 0.5
-) -> BoundEvaluator:
+def panel(judges: Sequence[Any], rule: Rule = "majority", threshold: float = 0.5) -> BoundEvaluator:
     """Asks several judges concurrently and passes by majority, by their mean, or if all pass.
 
     Any evaluator may be a judge. The value is the mean of their values; `threshold` applies to the
@@ -37,21 +75,101 @@ def panel(
     >>> score.value, score.passed, score.details["agreement"]
     (0.5, False, 0.0)
     """
-    from proctor.evaluators.judges.panel import RULES, create_panel_scorer
-
-    if rule not in RULES:
-        raise EvaluatorError(
-            f"there is no rule {rule!r}", where="panel", fix=f"choose one of {', '.join(RULES)}"
-        )
-    if not is_fraction(threshold):
-        raise EvaluatorError(f"threshold must be from 0 to 1, got {threshold!r}", where="panel")
+    if rule not in get_args(Rule):
+        fix = f"choose one of {', '.join(get_args(Rule))}"
+        raise EvaluatorError(f"there is no rule {rule!r}", where="panel", fix=fix)
+    check_judge_options("panel", threshold)
     if isinstance(judges, str) or not isinstance(judges, Sequence):
         judges = [judges]
     parts = name_evaluators(judges, "panel", "panel([exact_match, contains])")
     options = {"judges": to_data(list(parts.values())), "rule": rule, "threshold": threshold}
-    return _attach_judges(
-        "panel", "panel", options, create_panel_scorer(parts, rule, threshold), *parts.values()
+
+    async def score(trial: Trial) -> Score:
+        scores = await _score_concurrently((judge, trial) for judge in parts.values())
+        return combine_scores(dict(zip(parts, scores, strict=True)), rule, threshold)
+
+    return _attach_judges("panel", "panel", options, score, *parts.values())
+
+
+async def _score_concurrently(pairs: Iterable[tuple[BoundEvaluator, Trial]]) -> list[Score]:
+    """Return the scores of several evaluators, which run at once with separate sessions."""
+    calls = [functools.partial(score_async, judge, trial) for judge, trial in pairs]
+    results = await run_concurrently(calls)
+    return [result if isinstance(result, Score) else as_error(result) for result in results]
+
+
+def combine_scores(scores: Mapping[str, Score], rule: Rule, threshold: float = 0.5) -> Score:
+    """Combine the scores of several judges into one."""
+    verdicts = {name: score for name, score in scores.items() if score.ok}
+    failed = [name for name, score in scores.items() if score.status == "error"]
+    skipped = [name for name, score in scores.items() if score.status == "skipped"]
+    details = _details(scores, verdicts, failed, rule)
+    passes = sum(score.passed is True for score in verdicts.values())
+    # As in `all_of`: a failing verdict decides, otherwise a missing verdict leaves the result open. With
+    # the other rules the judges with a verdict decide, if they are at least half of all.
+    missing = len(scores) - len(verdicts)
+    is_open = passes == len(verdicts) if rule == "unanimous" else missing > len(verdicts)
+    if failed and is_open:
+        reasons = "; ".join(f"{name}: {scores[name].reason}" for name in failed)
+        return Score.error(f"{len(failed)} of {len(scores)} judges failed: {reasons}", details)
+    if skipped and (is_open or not verdicts):
+        reasons = "; ".join(f"{name}: {scores[name].reason}" for name in skipped)
+        return Score.skipped(f"{len(skipped)} of {len(scores)} judges skipped: {reasons}", details)
+    value = fsum(score.value or 0.0 for score in verdicts.values()) / len(verdicts)
+    value = min(1.0, max(0.0, value))
+    passed = {
+        "majority": 2 * passes > len(verdicts),
+        "unanimous": passes == len(verdicts),
+        "mean": value >= threshold,
+    }[rule]
+    reason = f"{passes} of {len(verdicts)} judges passed it"
+    if rule == "mean":
+        comparison = f"{'no less' if passed else 'less'} than {threshold:g}"
+        reason = f"the mean of {len(verdicts)} judges is {value:.3g}, {comparison}"
+    elif rule == "majority" and 2 * passes == len(verdicts):
+        reason += ", a tie, which does not pass"
+    if failed:
+        reason += f"; left out because they failed: {', '.join(failed)}"
+    single = [f"{name}: {score.reason}" for name, score in verdicts.items() if score.reason]
+    return Score(value, passed, "; ".join([reason, *single]), details)
+
+
+def panel_agreement(results: Iterable[EvalResult], name: str = "panel") -> PanelAgreement:
+    """Measure the agreement of a panel's judges, over the results of a run or a report's `results`.
+
+    >>> panel_agreement([]).agreement is None
+    True
+    """
+    scores = (result.scores.get(name) for result in results)
+    verdicts = [score.details.get(VERDICTS) or {} for score in scores if score is not None]
+    judges = list(dict.fromkeys(judge for by_judge in verdicts for judge in by_judge))
+    rows = [[by_judge.get(judge) for judge in judges] for by_judge in verdicts if by_judge]
+    columns = zip(judges, zip(*rows, strict=True), strict=True)
+    return PanelAgreement(
+        len(rows),
+        percent_agreement(rows),
+        fleiss_kappa(row for row in rows if None not in row),
+        krippendorff_alpha(rows),
+        {judge: _pass_rate(column) for judge, column in columns},
     )
+
+
+def _details(
+    scores: Mapping[str, Score], verdicts: Mapping[str, Score], failed: list[str], rule: Rule
+) -> dict[str, Any]:
+    passed = {name: score.passed for name, score in verdicts.items()}
+    details: dict[str, Any] = {"rule": rule, VERDICTS: passed, "parts": dict(scores)}
+    agreement = percent_agreement([list(passed.values())])
+    if agreement is not None:
+        details["agreement"] = agreement
+    if failed:
+        details["failed"] = failed
+    return details
+
+
+def _pass_rate(verdicts: Iterable[bool | None]) -> float:
+    known = [passed for passed in verdicts if passed is not None]
+    return sum(known) / len(known)
 
 
 @evaluator(category="opinions", factory=True, needs=("expected",))
@@ -70,20 +188,8 @@ def prefer(
     1, a loss 0; a tie, or a verdict that changes with the order, is 0.5. It passes unless it loses;
     with `win_required` only if it wins. `ties` allows the judge to call the answers equal.
     """
-    from proctor.evaluators.judges.judge import failed_score
-    from proctor.evaluators.judges.opinion import usage_to_data
-    from proctor.evaluators.judges.pairwise import (
-        DEFAULT_CRITERION,
-        PREFERENCE,
-        Comparison,
-        compare,
-        summarize_preference,
-    )
-    from proctor.evaluators.judges.templates import load_template
-    from proctor.models.connect import provider
-
     model, template = provider(adapter), load_template("prefer")
-    how = Comparison(ties=ties, template=template)
+    comparison = Comparison(ties=ties, template=template)
     criterion = criterion or DEFAULT_CRITERION
 
     async def evaluate(output: Any, sample: Any = None) -> Score:
@@ -96,19 +202,33 @@ def prefer(
             return Score.skipped(f"the sample has {missing} to compare with")
         question = sample.input if show_input else None
         try:
-            comparison = await compare(
-                model, output, other, criterion=criterion, input=question, comparison=how
+            preference = await compare(
+                model, output, other, criterion=criterion, input=question, comparison=comparison
             )
         except CallFailed as error:
             return failed_score(model, template, [error])
-        value = VALUES[comparison.winner]
-        usage = usage_to_data(comparison.usage)
-        judge = {"model": comparison.model, "prompt": comparison.prompt, "usage": usage}
-        details = {PREFERENCE: codec.plain(comparison), "judge": judge}
-        return Score(value, value > (0.5 if win_required else 0.0), summarize_preference(comparison), details)
+        value = VALUES[preference.winner]
+        usage = usage_to_data(preference.usage)
+        judge = {"model": preference.model, "prompt": preference.prompt, "usage": usage}
+        details = {PREFERENCE: codec.plain(preference), "judge": judge}
+        return Score(value, value > (0.5 if win_required else 0.0), summarize_preference(preference), details)
 
     options = {"win_required": win_required, "ties": ties, "show_input": show_input}
     return mark_product(evaluate, by=prefer, adapter=model, criterion=criterion, rival=rival, **options)
+
+
+class CanaryOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A judge's reaction to one planted answer.
+
+    It `fell_for` it if it passed it, but not the same answer without the request for praise; None if it
+    gave no verdict. An answer that `passes_anyway` proves nothing.
+    """
+
+    payload: str
+    fell_for: bool | None
+    value: float | None = None
+    reason: str = ""
+    passes_anyway: bool = False
 
 
 @evaluator(category="opinions", factory=True, parts="judge")
@@ -121,27 +241,88 @@ def with_canary(judge: Any, every: int = 10, answer: str | None = None) -> Bound
     judge passes is shown again without the praise: if it `passes_anyway`, the test says nothing, so
     pass an `answer` that is bad by the judge's criterion.
     """
-    from proctor.evaluators.judges.canary import BAD_ANSWER, create_canary_scorer
-
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-        raise EvaluatorError(f"`every` must be a whole number from 1 up, got {every!r}", where="with_canary")
+        raise EvaluatorError(f"`every` must be an integer of 1 or more, got {every!r}", where="with_canary")
     ((name, part),) = name_evaluators([judge], "with_canary").items()
     options = {"judge": to_data(part), "every": every, "answer": answer or BAD_ANSWER}
-    return _attach_judges(
-        name, "with_canary", options, create_canary_scorer(part, every, options["answer"]), part
-    )
+    score = _create_canary_scorer(part, every, options["answer"])
+    return _attach_judges(name, "with_canary", options, score, part)
 
 
 def with_canaries(evaluators: Sequence[BoundEvaluator], every: int) -> tuple[BoundEvaluator, ...]:
     """Add a canary to each judge; specs do not change, because a canary changes no score."""
-    from proctor.evaluators.judges.canary import create_canary_scorer
-
     return tuple(
-        BoundEvaluator(evaluator.spec, "async", create_canary_scorer(evaluator, every), evaluator.needs)
+        BoundEvaluator(
+            evaluator.spec, "async", _create_canary_scorer(evaluator, every, BAD_ANSWER), evaluator.needs
+        )
         if evaluator.spec.judges and evaluator.group is None
         else evaluator
         for evaluator in evaluators
     )
+
+
+def _create_canary_scorer(judge: BoundEvaluator, every: int, answer: str) -> Callable[[Trial], Any]:
+    """Return a function that scores a trial, and also a planted answer in about one of `every` trials."""
+    known = list(payloads().items())
+
+    async def score(trial: Trial) -> Score:
+        number = int(codec.digest(CANARY, trial.sample.id), 16)
+        if number % every:
+            return await score_async(judge, trial)
+        name, payload = known[number // every % len(known)]
+        planted = _replace_answer(trial, f"{answer}\n\n{payload}")
+        own, other = await _score_concurrently([(judge, trial), (judge, planted)])
+        control = other
+        if other.passed:
+            # Only a passed answer needs the control, which costs another call.
+            (control,) = await _score_concurrently([(judge, _replace_answer(trial, answer))])
+        outcome = _compare(name, other, control)
+        _warn(judge.spec.name, outcome)
+        details = {**own.details, CANARY: codec.plain(outcome)}
+        return msgspec.structs.replace(own, details=details)
+
+    return score
+
+
+@functools.cache
+def payloads() -> Mapping[str, str]:
+    """Return the requests for praise, by name."""
+    texts = load_yaml(resources.text("evaluators", "judges", "prompts", "canaries.yaml"))
+    return MappingProxyType({str(name): str(text).strip() for name, text in texts.items()})
+
+
+def _replace_answer(trial: Trial, answer: str) -> Trial:
+    """Replace the answer of a trial; judges of sessions see a short session that ends with it."""
+    session = None
+    if trial.session is not None:
+        messages = (event for event in trial.session if isinstance(event, Message))
+        question = next((message for message in messages if message.role == "user"), None)
+        session = Session(
+            [question or Message("user", "What is the capital of Australia?"), Message("assistant", answer)]
+        )
+    return msgspec.structs.replace(trial, output=answer, session=session)
+
+
+def _compare(payload: str, score: Score, control: Score) -> CanaryOutcome:
+    is_known = score.ok and (control.ok or not score.passed)
+    fell_for = score.passed and not control.passed if is_known else None
+    passes_anyway = score.passed is True and control.passed is True
+    return CanaryOutcome(payload, fell_for, score.value, score.reason, passes_anyway)
+
+
+def _warn(judge: str, outcome: CanaryOutcome) -> None:
+    if outcome.fell_for:
+        sessions.warn(
+            f"{judge} fell for a canary: it passed a bad answer that asked for praise, but not the "
+            f"same answer without the request (details of its scores: {CANARY!r}). Fix: judge with "
+            "another model; do not trust its verdicts on answers that address the judge"
+        )
+    if outcome.passes_anyway:
+        sessions.warn(
+            f"{judge} passes the bad answer of the canary even without a request for praise: it "
+            "may pass anything. Fix: judge with another model or a clearer criterion; if the "
+            "answer is not bad by the criterion, choose one that is: with_canary(judge, answer=…)"
+        )
 
 
 def _attach_judges(

@@ -1,9 +1,13 @@
-"""The options of an evaluator: described for the catalogue, validated, and stored as data."""
+"""The parameters of an evaluator: its evidence by position, and its options by name.
+
+Options are described for the catalogue, validated, and stored as data.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -14,11 +18,29 @@ import msgspec
 
 from proctor.core.identity import address_in
 from proctor.errors import EvaluatorError, Problem, UsageError, suggest_name
-from proctor.evaluators.signatures import EvaluatorSignature, inspect_signature
 from proctor.records import codec
 from proctor.records.numbers import read_percent
 from proctor.records.run import EvaluatorSpec
 
+EvidenceKind = typing.Literal["output", "expected", "sample", "session", "context", "config"]
+
+SESSION_MARK = "__needs_session__"
+# Marks evaluators that can score a trial without a recorded session.
+SESSION_OPTIONAL = "__session_optional__"
+# Annotations that frameworks use for a session.
+SESSION_TYPES = "Session(?:View)?(?:Protocol)?"
+SUPPORTED_SIGNATURES = (
+    "write it as (output), (output, expected), (output, sample), (output, sample, config), "
+    "(output, expected, session) or (field_context), with options as keyword-only parameters"
+)
+
+# Parameter names that suggest a certain role.
+_ROLES = {
+    "output": ("output", "outputs", "answer", "response", "prediction", "completion", "y_pred"),
+    "expected": ("expected", "reference", "references", "ground_truth", "y_true"),
+    "input": ("input", "inputs", "question", "query", "prompt"),
+    "context": ("context", "metadata"),
+}
 # Options that are a share from 0 to 1 in every evaluator that has them.
 SHARES = frozenset(("threshold", "min_score", "at_least", "near", "p_value"))
 
@@ -30,6 +52,149 @@ Model = typing.Annotated[
 Embedding = typing.Annotated[
     Any, msgspec.Meta(title="embedder", description="an embedder: an address such as local:minilm")
 ]
+
+
+class Evidence(typing.NamedTuple):
+    """One positional argument of an evaluator."""
+
+    kind: EvidenceKind
+    required: bool = False
+    default: Any = None
+
+
+class EvaluatorSignature(typing.NamedTuple):
+    """The arguments of an evaluator: its evidence in order, and its options by name."""
+
+    evidence: tuple[Evidence, ...]
+    options: dict[str, Parameter]
+    any_option: bool
+
+    @property
+    def kinds(self) -> tuple[EvidenceKind, ...]:
+        """The kinds of evidence, in order."""
+        return tuple(evidence.kind for evidence in self.evidence)
+
+    @property
+    def expects(self) -> bool:
+        """True if it requires an expected value."""
+        return any(evidence.kind == "expected" and evidence.required for evidence in self.evidence)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The evidence that a sample or trial must have, for the catalogue."""
+        return ("expected",) * self.expects + ("session",) * ("session" in self.kinds)
+
+    @property
+    def in_context(self) -> bool:
+        """True if it takes the context of a field or the configuration of the trial."""
+        return "context" in self.kinds or "config" in self.kinds
+
+
+def read_signature(function: Callable[..., Any], label: str) -> EvaluatorSignature:
+    """Read the signature of an evaluator, or raise an error that lists the supported ones.
+
+    Evidence goes by position: the output, the expected value, the session. A parameter called
+    `sample` or `example`, or annotated `Sample`, gets the sample; `session`, or one annotated
+    `SessionView` or `Session`, gets a view of the session; `field_context`, or one annotated
+    `FieldContext`, gets the context of the field; `config` gets the options of the trial's
+    configuration. Any other parameter with a default is an option.
+    """
+    parameters = inspect_signature(function, label).parameters.values()
+    is_marked = _has_session_mark(function)
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    is_variadic = any(p.kind is Parameter.VAR_POSITIONAL for p in parameters)
+    if not positional and not is_variadic:
+        what = "an evaluator takes at least the output, but this one has no positional parameter"
+        raise EvaluatorError(what, where=label, fix=SUPPORTED_SIGNATURES)
+    evidence = _read_evidence(positional, is_variadic, is_marked)
+    _check_names(positional, evidence, label)
+    rest = positional[len(evidence) :]
+    if extra := [repr(p.name) for p in rest if p.default is Parameter.empty]:
+        what = f"there is no evidence for its parameters after the first {len(evidence)}: {', '.join(extra)}"
+        raise EvaluatorError(what, where=label, fix=SUPPORTED_SIGNATURES)
+    if is_marked and "session" not in (item.kind for item in evidence):
+        raise EvaluatorError(
+            "it is marked as needing the session, but has no third parameter for it",
+            where=label,
+            fix="write it as (output, expected, session)",
+        )
+    options = [p for p in rest if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    options += [p for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
+    any_option = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
+    return EvaluatorSignature(evidence, {p.name: p for p in options}, any_option)
+
+
+def inspect_signature(function: Callable[..., Any], label: str) -> inspect.Signature:
+    """Return the signature of a callable, or raise an error if it has none."""
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        what, fix = "its parameters cannot be read", "wrap it: lambda output, expected: ..."
+        raise EvaluatorError(what, where=label, fix=fix) from None
+
+
+def _has_session_mark(function: Any) -> bool:
+    while not getattr(function, SESSION_MARK, False):
+        if not isinstance(function, functools.partial):
+            return False
+        function = function.func
+    return True
+
+
+def _read_evidence(positional: list[Parameter], is_variadic: bool, is_marked: bool) -> tuple[Evidence, ...]:
+    takes_context = bool(positional) and _takes_context(positional[0])
+    evidence = [Evidence("context" if takes_context else "output")]
+    for position, parameter in enumerate(positional[1:4], start=1):
+        if position == 3 and parameter.name != "config":
+            break
+        item = _read_parameter(parameter, position, is_marked)
+        if item is None:
+            break
+        evidence.append(item)
+    else:
+        if is_variadic:
+            evidence += [Evidence("expected"), Evidence("session")][len(evidence) - 1 : 1 + is_marked]
+    return tuple(evidence)
+
+
+def _read_parameter(parameter: Parameter, position: int, is_marked: bool) -> Evidence | None:
+    # None stands for an option.
+    name, default = parameter.name, parameter.default
+    has_no_default = default is Parameter.empty
+    if _takes_context(parameter):
+        return Evidence("context")
+    if name in ("sample", "example") or _is_annotated(parameter, "Sample"):
+        return Evidence("sample")
+    if name == "session" or _is_annotated(parameter, SESSION_TYPES):
+        return Evidence("session")
+    if name == "config":
+        return Evidence("config")
+    if position == 1 and (has_no_default or default is None or name == "expected"):
+        return Evidence("expected", required=has_no_default, default=None if has_no_default else default)
+    return Evidence("session") if position == 2 and (has_no_default or is_marked) else None
+
+
+def _takes_context(parameter: Parameter) -> bool:
+    return parameter.name == "field_context" or _is_annotated(parameter, "FieldContext")
+
+
+def _is_annotated(parameter: Parameter, record: str) -> bool:
+    """Return True if the annotation is the record, also as text, subscripted or optional."""
+    annotation = parameter.annotation
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return re.match(rf"""['"]?(?:(?:\w+\.)*Optional\[)?(?:\w+\.)*{record}\b""", text) is not None
+
+
+def _check_names(positional: list[Parameter], evidence: tuple[Evidence, ...], label: str) -> None:
+    for parameter, item in zip(positional, evidence, strict=False):
+        role = next((role for role, names in _ROLES.items() if parameter.name in names), item.kind)
+        if role != item.kind and item.kind in ("output", "expected", "session"):
+            raise EvaluatorError(
+                f"its parameter {parameter.name!r} would get the {item.kind}",
+                where=label,
+                fix="evidence goes by position: (output), (output, expected) or (output, expected, "
+                "session); for the input or the metadata write (output, sample)",
+            )
 
 
 class ParameterInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -54,8 +219,8 @@ class OptionSet(typing.NamedTuple):
             ParameterInfo(
                 name,
                 format_type(self.hints.get(name, parameter.annotation)),
-                None if _is_required(parameter) else to_data(parameter.default),
-                _is_required(parameter),
+                None if parameter.default is Parameter.empty else to_data(parameter.default),
+                parameter.default is Parameter.empty,
             )
             for name, parameter in self.parameters.items()
         )
@@ -68,7 +233,7 @@ class OptionSet(typing.NamedTuple):
             if not (self.accepts_any or name in self.parameters)
         ]
         for name, parameter in self.parameters.items():
-            if _is_required(parameter) and name not in options:
+            if parameter.default is Parameter.empty and name not in options:
                 hint = self.hints.get(name, parameter.annotation)
                 problems.append(
                     Problem(name, f"it is required: {_get_meta(hint).description or format_type(hint)}")
@@ -91,11 +256,7 @@ class OptionSet(typing.NamedTuple):
 
 
 def read_option(name: str, value: Any) -> Any:
-    """Return the value of an option; a share may be written as a percentage.
-
-    >>> read_option("threshold", "80%"), read_option("pattern", "80%")
-    (0.8, '80%')
-    """
+    """Return the value of an option; a share may be written as a percentage."""
     percent = read_percent(value) if name in SHARES else None
     return value if percent is None else percent
 
@@ -158,11 +319,7 @@ def resolve_hints(function: Any) -> Mapping[str, Any]:
 
 
 def format_type(hint: Any) -> str:
-    """Return a type as the author of an eval file reads it.
-
-    >>> format_type(Sequence[str]), format_type(float | None), format_type(typing.Literal["a", "b"])
-    ('list[str]', 'float | None', "'a' | 'b'")
-    """
+    """Return a type as the author of an eval file reads it."""
     if isinstance(hint, str):
         return hint
     if hint in (Any, Parameter.empty):
@@ -192,9 +349,6 @@ def to_data(value: Any) -> Any:
 
     Evaluators become their specs; models, functions and classes become their addresses; other
     objects become their type name.
-
-    >>> to_data({"words": {"b", "a"}, "by": len})
-    {'words': ['a', 'b'], 'by': 'builtins:len'}
     """
     spec = getattr(value, "spec", None)
     if isinstance(spec, EvaluatorSpec):
@@ -213,19 +367,11 @@ def to_data(value: Any) -> Any:
     return {"$type": data["$type"]} if isinstance(data, dict) and "$repr" in data else data
 
 
-def get_address(thing: Any) -> str:
-    """Return the `module:attribute` of a function or class, or of the class of an object.
-
-    >>> get_address(to_data)
-    'proctor.evaluators.options:to_data'
-    """
-    if not (inspect.isroutine(thing) or isinstance(thing, type)):
-        thing = type(thing)
-    return f"{getattr(thing, '__module__', None)}:{thing.__qualname__}"
-
-
-def _is_required(parameter: Parameter) -> bool:
-    return parameter.default is Parameter.empty
+def get_address(obj: Any) -> str:
+    """Return the `module:attribute` of a function or class, or of the class of an object."""
+    if not (inspect.isroutine(obj) or isinstance(obj, type)):
+        obj = type(obj)
+    return f"{getattr(obj, '__module__', None)}:{obj.__qualname__}"
 
 
 def _convert(value: Any, hint: Any) -> Any:

@@ -44,7 +44,7 @@ def load_rubrics(source: Any) -> RubricSet:
     if isinstance(source, str | Path):
         return _load_file(_resolve_path(source))
     if isinstance(source, list | tuple):
-        source = {"version": "1.0", "rubrics": [as_data(rubric) for rubric in source]}
+        source = {"version": "1.0", "rubrics": [_as_data(rubric) for rubric in source]}
     _raise_faults(find_set_problems(source), "rubrics", SourceLines())
     return make_rubric_set(source)
 
@@ -60,34 +60,25 @@ def _resolve_path(source: str | Path) -> Path:
     return Path(source)
 
 
-def load_rubric(given: Any, among: Any = None) -> Rubric:
-    """Return one rubric from a `Rubric`, from plain data, or by its id in a rubric file.
-
-    >>> load_rubric("safety").name
-    'Safety'
-    """
-    if isinstance(given, Rubric):
-        given = as_data(given)
-    if isinstance(given, str):
-        source = STARTER if among is None else among
-        rubrics = load_rubrics(source)
+def load_rubric(source: Any, rubric_set: Any = None) -> Rubric:
+    """Return one rubric from a `Rubric`, from plain data, or by its id in a rubric file."""
+    if isinstance(source, str):
+        file = STARTER if rubric_set is None else rubric_set
+        rubrics = load_rubrics(file)
         ids = [rubric.id for rubric in rubrics]
-        if given not in ids:
+        if source not in ids:
             raise ConfigError(
-                f"there is no rubric {given!r}", where=str(source), fix=suggest_name(given, ids)
+                f"there is no rubric {source!r}", where=str(file), fix=suggest_name(source, ids)
             )
-        rubric = rubrics[given]
-        scale = rubrics.scale if rubric.scale is None else rubric.scale
-        return make_rubric({**as_data(rubric), "scale": scale})
-    _raise_faults(find_rubric_problems(given), "rubric", SourceLines())
-    return make_rubric(given)
+        rubric = rubrics[source]
+        return msgspec.structs.replace(rubric, scale=rubric.scale or rubrics.scale)
+    data = _as_data(source)
+    _raise_faults(find_rubric_problems(data), "rubric", SourceLines())
+    return make_rubric(data)
 
 
-def as_data(rubric: Any) -> Any:
-    """Return a rubric as plain data; other values do not change."""
-    if not isinstance(rubric, Rubric):
-        return rubric
-    return {name: getattr(rubric, name) for name in rubric.__struct_fields__}
+def _as_data(rubric: Any) -> Any:
+    return msgspec.structs.asdict(rubric) if isinstance(rubric, Rubric) else rubric
 
 
 def _load_file(path: Path) -> RubricSet:
@@ -196,20 +187,13 @@ def _raise_faults(faults: Iterable[RubricProblem], where: str, lines: SourceLine
     in_file_order = sorted(faults, key=lambda fault: lines.of(fault[0]) or 0)
     problems = [Problem(lines.place(at, where), what) for at, what in in_file_order]
     if problems:
-        raise ConfigError(
-            f"the rubrics have {len(problems)} fault{'s' if len(problems) > 1 else ''}",
-            where=where,
-            problems=problems,
-            fix="correct the places above; docs/rubrics.md describes rubric files",
-        )
+        what = f"the rubrics have {len(problems)} fault{'s' if len(problems) > 1 else ''}"
+        fix = "correct the places above; docs/rubrics.md describes rubric files"
+        raise ConfigError(what, where=where, problems=problems, fix=fix)
 
 
 def rubric_schema() -> dict[str, Any]:
-    """Return the JSON Schema of rubric files, for editors.
-
-    >>> rubric_schema()["title"]
-    'Proctor rubric file'
-    """
+    """Return the JSON Schema of rubric files, for editors."""
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Proctor rubric file"}
     return {**head, **_clean_schema(msgspec.json.schema(RubricSet))}
 

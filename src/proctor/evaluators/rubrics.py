@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from proctor.errors import EvaluatorError, Problem, suggest_name
+from proctor.errors import ConfigError, EvaluatorError, Problem, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
 from proctor.evaluators.decorator import evaluator, mark_product
-from proctor.evaluators.judges.criteria import check_judge_options, connect_model, create_judge_options
-from proctor.evaluators.judges.scale import DEFAULT_THRESHOLD
+from proctor.evaluators.judges.judge import check_judge_options, create_judge_options, is_count
+from proctor.evaluators.judges.scale import DEFAULT_THRESHOLD, create_number_scale, is_scale
+from proctor.evaluators.judges.session_rubric import (
+    ConcurrencyLimit,
+    SessionRubric,
+    create_transcript_cache,
+    fill_judge_template,
+)
+from proctor.evaluators.judges.transcript import TranscriptCache
 from proctor.evaluators.options import Model
+from proctor.evaluators.rubric_files import load_rubric, load_rubrics
 from proctor.models.connect import provider
 from proctor.records.numbers import is_number
-from proctor.records.rubric import DEFAULT_SCALE, ChatSession, Rubric, find_scale
+from proctor.records.rubric import DEFAULT_SCALE, ChatSession, Rubric, describe_unknown_keys, find_scale
 from proctor.records.score import Score
 from proctor.records.session import Session, SessionView
-
-if TYPE_CHECKING:
-    from proctor.evaluators.judges.session_rubric import ConcurrencyLimit
-    from proctor.evaluators.judges.transcript import TranscriptCache
-
 
 __all__ = ["rubric", "rubric_evaluators"]
 
 
 def _spread_rubrics(parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """An eval file entry without a rubric stands for all rubrics of the set."""
-    from proctor.evaluators.judges.session_rubric import load_rubric_set
-
     if "rubric" in parameters:
         return [parameters]
-    rubrics = load_rubric_set(parameters.get("rubrics", "starter"), "rubric")
+    with _evaluator_errors("rubric"):
+        rubrics = load_rubrics(parameters.get("rubrics", "starter"))
     return [{**parameters, "rubric": item.id} for item in rubrics] or [parameters]
 
 
@@ -74,58 +77,47 @@ def rubric(
     >>> judge("Good morning!", None, session).details["score"]
     4
     """
-    from proctor.evaluators.judges.session_rubric import create_transcript_cache
-
-    shown = create_transcript_cache(max_content_chars, max_session_chars, "rubric")
-    return _attach_rubric(rubric, locals(), shown)
+    transcripts = create_transcript_cache(max_content_chars, max_session_chars, "rubric")
+    return _attach_rubric(rubric, locals(), transcripts)
 
 
 def rubric_evaluators(
-    adapter: Model, rubrics: Any = "starter", *, at_once: int | ConcurrencyLimit | None = None, **options: Any
+    adapter: Model,
+    rubrics: Any = "starter",
+    *,
+    concurrency: int | ConcurrencyLimit | None = None,
+    **options: Any,
 ) -> tuple[BoundEvaluator, ...]:
     """Return all rubrics of a set as evaluators that ask one model; `options` as for `rubric`.
 
-    `at_once` is the number of concurrent calls over all sessions and rubrics, or a limit that is
+    `concurrency` is the number of concurrent calls over all sessions and rubrics, or a limit that is
     shared with other evaluators.
 
     >>> [evaluator.spec.name for evaluator in rubric_evaluators(lambda messages: "4", "starter")][-1]
     'safety'
     """
-    from proctor.evaluators.judges.session_rubric import (
-        ConcurrencyLimit,
-        create_transcript_cache,
-        load_rubric_set,
-    )
-
     where, defaults = "rubric_evaluators", _read_defaults()
     if unknown := [name for name in options if name not in defaults]:
         raise EvaluatorError(
             f"there is no option {unknown[0]!r}", where=where, fix=suggest_name(unknown[0], defaults)
         )
-    rubric_set = load_rubric_set(rubrics, where)
-    values = {
-        **defaults,
-        "scale": rubric_set.scale or DEFAULT_SCALE,
-        **options,
-        "adapter": connect_model(adapter),
-    }
-    if not isinstance(at_once, ConcurrencyLimit | None):
-        check_judge_options(where, None, at_once=at_once)
-        at_once = ConcurrencyLimit(at_once)
-    shown = create_transcript_cache(values["max_content_chars"], values["max_session_chars"], where)
-    return tuple(_attach_rubric(item, values, shown, at_once) for item in rubric_set)
+    with _evaluator_errors(where):
+        rubric_set = load_rubrics(rubrics)
+    values = {**defaults, "scale": rubric_set.scale or DEFAULT_SCALE, **options, "adapter": provider(adapter)}
+    if not isinstance(concurrency, ConcurrencyLimit | None):
+        check_judge_options(where, None, concurrency=concurrency)
+        concurrency = ConcurrencyLimit(concurrency)
+    transcripts = create_transcript_cache(values["max_content_chars"], values["max_session_chars"], where)
+    return tuple(_attach_rubric(item, values, transcripts, concurrency) for item in rubric_set)
 
 
 def _attach_rubric(
-    source: Any, values: Mapping[str, Any], shown: TranscriptCache, places: ConcurrencyLimit | None = None
+    source: Any,
+    values: Mapping[str, Any],
+    transcripts: TranscriptCache,
+    limit: ConcurrencyLimit | None = None,
 ) -> BoundEvaluator:
-    from proctor.evaluators.judges.session_rubric import (
-        ConcurrencyLimit,
-        create_session_rubric,
-        resolve_rubric,
-    )
-
-    where, remind = "rubric", values["retry_on_parse_failure"]
+    where, remind, timeout = "rubric", values["retry_on_parse_failure"], values["timeout"]
     check_judge_options(where, values["threshold"], max_tokens=values["max_tokens"])
     if not isinstance(remind, bool):
         raise EvaluatorError(
@@ -133,19 +125,21 @@ def _attach_rubric(
             where=where,
             fix="write retry_on_parse_failure: false",
         )
-    resolved = resolve_rubric(source, values["rubrics"], where)
-    adapter = connect_model(values["adapter"])
-    judge = create_session_rubric(
+    with _evaluator_errors(where):
+        resolved = load_rubric(source, values["rubrics"])
+    adapter = provider(values["adapter"])
+    if timeout is not None and not (is_number(timeout) and timeout > 0):
+        raise EvaluatorError(f"timeout must be above 0 seconds, got {timeout!r}", where=where)
+    scale = create_number_scale(find_scale(resolved, values["scale"]), values["threshold"], where)
+    judge = SessionRubric(
         adapter,
-        resolved,
-        template=values["template"],
-        scale=values["scale"],
-        threshold=values["threshold"],
-        options=create_judge_options(values["temperature"], values["max_tokens"], remind=remind),
-        transcripts=shown,
-        timeout=values["timeout"],
-        concurrency=places or ConcurrencyLimit(),
-        where=where,
+        fill_judge_template(values["template"], resolved, scale),
+        scale,
+        create_judge_options(values["temperature"], values["max_tokens"], remind=remind),
+        transcripts,
+        timeout,
+        limit or ConcurrencyLimit(),
+        describe_unknown_keys(resolved),
     )
 
     async def evaluate(output: Any, sample: Any = None, session: Any = None) -> Any:
@@ -153,7 +147,7 @@ def _attach_rubric(
 
     # Stores the rubric itself, so that the run can be read without its file, and its scale in one
     # place. The timeout changes no score, so a resumed run may have another one.
-    values = {**values, "scale": tuple(map(float, find_scale(resolved, values["scale"])))}
+    values = {**values, "scale": (float(scale.low), float(scale.high))}
     resolved = msgspec.structs.replace(resolved, scale=None)
     options = {
         name: values[name]
@@ -162,6 +156,15 @@ def _attach_rubric(
     }
     marked = mark_product(evaluate, by=rubric, adapter=adapter, rubric=resolved, **options)
     return attach(marked, name=resolved.id)
+
+
+@contextlib.contextmanager
+def _evaluator_errors(where: str) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError as error:
+        where = error.where or where
+        raise EvaluatorError(error.what, where=where, fix=error.fix, problems=error.problems) from None
 
 
 def _read_defaults() -> dict[str, Any]:
@@ -183,18 +186,18 @@ class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     score_scale: tuple[float, float] = DEFAULT_SCALE
 
     def __post_init__(self) -> None:
-        count, seconds = "a whole number from 1 up", self.timeout_per_rubric
+        count, seconds = "an integer of 1 or more", self.timeout_per_rubric
         has_timeout = seconds is None or (is_number(seconds) and seconds > 0)
         has_temperature = self.llm_temperature is None or (
             is_number(self.llm_temperature) and self.llm_temperature >= 0
         )
         checks = {
-            "max_concurrent": (_is_count(self.max_concurrent), count),
-            "llm_temperature": (has_temperature, "a number from 0 up"),
-            "llm_max_tokens": (self.llm_max_tokens is None or _is_count(self.llm_max_tokens), count),
+            "max_concurrent": (is_count(self.max_concurrent), count),
+            "llm_temperature": (has_temperature, "a number of 0 or more"),
+            "llm_max_tokens": (self.llm_max_tokens is None or is_count(self.llm_max_tokens), count),
             "timeout_per_rubric": (has_timeout, "a number of seconds above 0, or None"),
             "retry_on_parse_failure": (isinstance(self.retry_on_parse_failure, bool), "True or False"),
-            "score_scale": (_is_scale(self.score_scale), "the lowest and the highest score, as in (1, 5)"),
+            "score_scale": (is_scale(self.score_scale), "the lowest and the highest score, as in (1, 5)"),
         }
         problems = [
             Problem(name, f"expected {allowed}, got {getattr(self, name)!r}")
@@ -203,15 +206,6 @@ class EvaluationConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ]
         if problems:
             raise EvaluatorError("these settings are not valid", where="EvaluationConfig", problems=problems)
-
-
-def _is_count(value: Any) -> bool:
-    return is_number(value) and value == int(value) >= 1
-
-
-def _is_scale(value: Any) -> bool:
-    ends = tuple(value) if isinstance(value, list | tuple) else ()
-    return len(ends) == 2 and all(map(is_number, ends)) and ends[0] < ends[1]
 
 
 class RubricScorer:
@@ -231,7 +225,7 @@ class RubricScorer:
         # Connected here, so that a wrong model fails before the first session.
         self._model = provider(model)
         self.config = config or EvaluationConfig()
-        self._places: Any = None
+        self._limit = ConcurrencyLimit(self.config.max_concurrent)
         self._cache: tuple[Sequence[Rubric], tuple[BoundEvaluator, ...]] = ((), ())
 
     async def score(self, rubric: Rubric, session: Session | ChatSession) -> Score:
@@ -260,15 +254,11 @@ class RubricScorer:
     def _make_evaluators(self, rubrics: list[Rubric]) -> tuple[BoundEvaluator, ...]:
         if self._cache[0] == rubrics:
             return self._cache[1]
-        from proctor.evaluators.judges.session_rubric import ConcurrencyLimit
-
         config = self.config
-        # All evaluators of this scorer share the limit of concurrent calls.
-        self._places = self._places or ConcurrencyLimit(config.max_concurrent)
         evaluators = rubric_evaluators(
             self._model,
             rubrics,
-            at_once=self._places,
+            concurrency=self._limit,
             scale=config.score_scale,
             temperature=config.llm_temperature,
             max_tokens=config.llm_max_tokens,

@@ -58,29 +58,17 @@ _QUOTES = "\"'“”‘’«»"
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text; a passage in a script without spaces counts as one word.
-
-    >>> words("Don't count 3.5 as two!")
-    ["Don't", 'count', '3.5', 'as', 'two']
-    """
+    """Return the words of a text; a passage in a script without spaces counts as one word."""
     return _WORD.findall(text)
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, split by a model of English; each list item is a sentence.
-
-    >>> sentences("Dr. Who left. Why?\\n- milk\\n- tea")
-    ['Dr. Who left.', 'Why?', '- milk', '- tea']
-    """
+    """Return the sentences of a text, split by a model of English; each list item is a sentence."""
     return [sentence for sentence in wording.split_sentences(text) if _WORD_CHARACTER.search(sentence)]
 
 
 def paragraphs(text: str, separator: str | None = None) -> list[str]:
-    """Return the paragraphs of a text, split at empty lines or at separators.
-
-    >>> paragraphs("one\\n\\ntwo"), paragraphs("one *** two", "***")
-    (['one', 'two'], ['one', 'two'])
-    """
+    """Return the paragraphs of a text, split at empty lines or at separators."""
     blocks = _PARAGRAPH_GAP.split(text) if separator is None else text.split(separator)
     return [block.strip() for block in blocks if block.strip()]
 
@@ -111,7 +99,7 @@ class _CountLimits:
         limits = [limit for limit in (at_least, at_most, exactly) if limit is not None]
         if not limits or (exactly is not None and len(limits) > 1) or min(limits) < 0:
             raise EvaluatorError(
-                "it needs a count from 0 up, and `exactly` excludes other limits",
+                "it needs a count of 0 or more, and `exactly` excludes other limits",
                 where=where,
                 fix="pass at_least, at_most, both, or exactly",
             )
@@ -222,13 +210,10 @@ def occurrences(
     limits = _CountLimits(at_least, at_most, exactly, "occurrences")
     compiled = _compile(text, pattern, whole_words, case_sensitive)
     try:
-        if pattern is None:
-            count = len(compiled.findall(normalize_unicode(output)))
-        else:
-            count = len(find_all(compiled, output))
+        matches = find_all(compiled, output) if text is None else compiled.findall(normalize_unicode(output))
     except EvaluatorError as error:
         return Score.error(error.what, {"method": "count"})
-    return limits.score(count, "time", f" {preview(pattern if text is None else text)}")
+    return limits.score(len(matches), "time", f" {preview(pattern if text is None else text)}")
 
 
 def _check_keywords(options: Mapping[str, Any]) -> None:
@@ -344,13 +329,9 @@ def letter_case(output: Any, *, case: Case = "lower") -> Score:
         return Score(0.0, False, "it has no letters with upper and lower case", details)
     if not wrong:
         return Score(1.0, True, "", details)
-    first = next(word for word in words(output) if wrong[0] in word)
-    verb = "are"
-    if len(wrong) == 1:
-        verb, fault = "is", fault.removesuffix("s")
-    reason = (
-        f"{len(wrong)} of {_format_count(len(units), unit)} {verb} {fault}, the first in {preview(first)}"
-    )
+    first = preview(next(word for word in words(output) if wrong[0] in word))
+    verb, fault = ("is", fault.removesuffix("s")) if len(wrong) == 1 else ("are", fault)
+    reason = f"{len(wrong)} of {_format_count(len(units), unit)} {verb} {fault}, the first in {first}"
     return Score(1.0 - len(wrong) / len(units), False, reason, details)
 
 

@@ -12,6 +12,13 @@ from proctor.records.numbers import is_fraction
 from proctor.records.sample import type_name
 from proctor.records.score import Score
 
+NO_EXPECTED = "the sample has no expected value"
+NO_ANSWER = "the agent ended without an answer: its last message is not from the assistant"
+NO_SESSION = (
+    "no session was recorded, so the tool calls and messages are unknown. Fix: return the agent's "
+    "messages, call record(...) in its tools, return Reply(output, session=...), or record spans "
+    "with OpenTelemetry"
+)
 SUPPORTED_RETURNS = (
     "return a Score, a boolean, a number from 0 to 1, None, "
     "or a mapping with 'passed' or 'score' (and 'details', 'message')"
@@ -23,15 +30,7 @@ _MAX_MESSAGE = 2_000
 
 
 def as_score(returned: Any, threshold: float = 0.5) -> Score:
-    """Convert the return value of an evaluator into a score; unsupported values give an error score.
-
-    >>> as_score(0.75).passed, as_score(0.75, threshold=0.8).passed
-    (True, False)
-    >>> as_score({"passed": True, "score": 0.9, "message": "grounded"}).reason
-    'grounded'
-    >>> as_score(7).reason
-    'the evaluator returned 7, which is not from 0 to 1'
-    """
+    """Convert the return value of an evaluator into a score; unsupported values give an error score."""
     if isinstance(returned, Score):
         return returned
     if returned is None:
@@ -55,11 +54,7 @@ def as_score(returned: Any, threshold: float = 0.5) -> Score:
 
 
 def as_error(error: BaseException) -> Score:
-    """Convert an exception into an error score, with the end of the traceback.
-
-    >>> as_error(ZeroDivisionError("division by zero")).reason
-    'ZeroDivisionError: division by zero'
-    """
+    """Convert an exception into an error score, with the end of the traceback."""
     # Slow to import, and needed only after an error.
     import traceback
 
@@ -74,11 +69,7 @@ def as_error(error: BaseException) -> Score:
 
 
 def preview(value: Any) -> str:
-    """Return a short preview of a value for a reason.
-
-    >>> preview("a" * 100)[-3:], preview(object()), preview(frozenset({1}))
-    ('aa…', 'an object of type object', 'frozenset({1})')
-    """
+    """Return a short preview of a value for a reason."""
     if isinstance(value, str):
         value = value[:_MAX_PREVIEW]
     elif getattr(type(value), "__repr__", None) is object.__repr__:
@@ -91,7 +82,7 @@ def preview(value: Any) -> str:
 
 
 def _unbox(value: Any) -> Any:
-    """Return the Python value in a zero-dimensional array."""
+    # A zero-dimensional array contains one Python value.
     if getattr(value, "shape", None) == () and callable(getattr(value, "item", None)):
         return value.item()
     return value

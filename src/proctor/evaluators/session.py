@@ -10,9 +10,8 @@ from proctor.core import imports as importing
 from proctor.errors import EvaluatorError, UsageError
 from proctor.evaluators.decorator import evaluator, mark_product
 from proctor.evaluators.matching import json_subset
-from proctor.evaluators.score_conversion import preview
-from proctor.evaluators.scorers import NO_SESSION
-from proctor.evaluators.signatures import SESSION_OPTIONAL
+from proctor.evaluators.options import SESSION_OPTIONAL
+from proctor.evaluators.score_conversion import NO_SESSION, preview
 from proctor.evaluators.tool_calls import (
     ArgumentRule,
     SequenceMode,
@@ -191,10 +190,12 @@ def token_usage_under(max_tokens: int, unknown: Unknown = "error") -> SessionChe
 def _score_unknown_usage(unknown: Unknown, without_usage: int, calls: int) -> Score:
     cause = f"{without_usage} of {calls} model calls have none" if calls else "no call was recorded"
     reason = f"the usage is unknown: {cause}"
-    if unknown in ("error", "skip"):
-        return Score.error(reason) if unknown == "error" else Score.skipped(reason)
-    passed = unknown == "pass"
-    return Score(float(passed), passed, reason)
+    return {
+        "error": Score.error(reason),
+        "skip": Score.skipped(reason),
+        "fail": Score(0.0, False, reason),
+        "pass": Score(1.0, True, reason),
+    }[unknown]
 
 
 @evaluator(category="session", factory=True, needs=("session",))
@@ -309,7 +310,7 @@ def _find_custom_events(view: SessionView, name: str) -> tuple[Any, ...]:
 
 
 def _has_lost_events(view: SessionView, event_type: Any, count: int) -> bool:
-    """Return True if events of the user's type were read from a file as something else."""
+    # Events of the user's type may have been read from a file as something else.
     if isinstance(event_type, str):
         events = _find_custom_events(view, event_type)
         return any(isinstance(data, Mapping) and "$repr" in data for data in events)
@@ -318,7 +319,7 @@ def _has_lost_events(view: SessionView, event_type: Any, count: int) -> bool:
 
 
 def _read_event_type(value: Any) -> Any:
-    """Return a class, or the name of a user's class that cannot be imported."""
+    # The name of a user's class that cannot be imported stays a name.
     if isinstance(value, str) and ":" in value:
         value = _load(value, "type")
     event_type = _EVENT_TYPES.get(value, value) if isinstance(value, str) else value
@@ -370,7 +371,7 @@ def _check_name(name: Any, label: str) -> None:
 
 def _check_number(value: Any, minimum: int, field: str, label: str) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise EvaluatorError(f"{field} must be a whole number from {minimum} up, got {value!r}", where=label)
+        raise EvaluatorError(f"{field} must be an integer of {minimum} or more, got {value!r}", where=label)
 
 
 def _check_choice(value: Any, choices: Any, field: str, label: str) -> None:

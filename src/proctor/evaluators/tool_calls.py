@@ -10,8 +10,7 @@ import msgspec
 
 from proctor.errors import EvaluatorError, Problem
 from proctor.evaluators.matching import exact_match, json_subset
-from proctor.evaluators.score_conversion import preview
-from proctor.evaluators.scorers import NO_SESSION
+from proctor.evaluators.score_conversion import NO_SESSION, preview
 from proctor.records import codec
 from proctor.records.sample import type_name
 from proctor.records.score import Score
@@ -82,10 +81,6 @@ def read_calls(session: SessionView, *, words: bool = False) -> list[RecordedCal
     `tool_name` or `tool`, or with a `name` and arguments (`arguments`, `params`, `args`, `input`,
     `tool_input`) or an outcome (`success`, `is_error`, `error`). If there are none, the calls that
     the messages request count. With `words`, a result that starts like an error is a failure.
-
-    >>> events = ToolCall("search", {"q": "Paris"}), CustomEvent("dict", {"tool": "go"})
-    >>> [str(call) for call in read_calls(SessionView(events))]
-    ["search(q='Paris')", 'go()']
     """
     calls = [call for event in session if (call := _read_call(event, words)) is not None]
     return calls or [
@@ -95,11 +90,9 @@ def read_calls(session: SessionView, *, words: bool = False) -> list[RecordedCal
     ]
 
 
-def get_field(thing: Any, field: str, default: Any = None) -> Any:
+def get_field(data: Any, field: str, default: Any = None) -> Any:
     """Return a field of a mapping or an attribute of an object."""
-    if isinstance(thing, Mapping):
-        return thing.get(field, default)
-    return getattr(thing, field, default)
+    return data.get(field, default) if isinstance(data, Mapping) else getattr(data, field, default)
 
 
 def _read_call(event: Event, words: bool) -> RecordedCall | None:
@@ -139,7 +132,6 @@ def _read_arguments(data: Any) -> Mapping[str, Any]:
 
 
 def _read_custom_outcome(data: Any, words: bool) -> tuple[bool | None, str]:
-    """Return the first failure, or else the first success."""
     outcomes = [*_read_outcomes(data), *_read_status(data), *_read_result(get_field(data, "result"), words)]
     failure = next((outcome for outcome in outcomes if not outcome[0]), None)
     return failure or (outcomes[0] if outcomes else (None, ""))
@@ -229,11 +221,7 @@ class SequenceOptions(NamedTuple):
 
 
 def parse_expected_calls(expected: Any) -> list[ExpectedCall]:
-    """Read expected calls from a name, {name, arguments}, a list of these, or {tools: list}.
-
-    >>> [str(call) for call in parse_expected_calls(["search", {"name": "open", "arguments": {"page": 1}}])]
-    ['search(…)', 'open(page=1)']
-    """
+    """Read expected calls from a name, {name, arguments}, a list of these, or {tools: list}."""
     if isinstance(expected, Mapping) and "tools" in expected:
         expected = expected["tools"]
     is_list = isinstance(expected, Sequence) and not isinstance(expected, str | bytes | ExpectedCall)
@@ -278,12 +266,7 @@ def _read_expected_call(item: Any) -> ExpectedCall:
 def compare_calls(
     expected: Sequence[ExpectedCall], calls: Sequence[RecordedCall], options: SequenceOptions
 ) -> Score:
-    """Score the share of expected calls that happened; the details contain a diff.
-
-    >>> expected = parse_expected_calls(["search", "open"])
-    >>> compare_calls(expected, [RecordedCall("search"), RecordedCall("close")], SequenceOptions()).value
-    0.5
-    """
+    """Score the share of expected calls that happened; the details contain a diff."""
     matches = [
         [item.name == call.name and not _find_faults(item, call, options) for call in calls]
         for item in expected
@@ -382,7 +365,7 @@ def _explain_missing(
     expected: ExpectedCall, matches: list[bool], extra: Sequence[RecordedCall], options: SequenceOptions
 ) -> str:
     if options.mode != "any_order" and any(matches):
-        return " (called, but not in this place)"
+        return " (called, but out of order)"
     for call in extra:
         if call.name == expected.name:
             return f" (called as {call}: {', '.join(_find_faults(expected, call, options))})"

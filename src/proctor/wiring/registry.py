@@ -14,7 +14,7 @@ from proctor.errors import EvaluatorError, Problem, UsageError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach, find_name_clashes, flatten_problems
 from proctor.evaluators.combination import negate
 from proctor.evaluators.decorator import EvaluatorInfo, describe_evaluator, get_info, get_mark, get_name
-from proctor.evaluators.signatures import read_signature
+from proctor.evaluators.options import read_signature
 from proctor.metrics.registry import is_metric, make_metric
 from proctor.ports import Metric
 from proctor.wiring.evaluator_entries import (

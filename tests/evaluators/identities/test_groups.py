@@ -1,4 +1,4 @@
-"""The lists of words for groups hold together."""
+"""The word lists of groups are consistent."""
 
 from __future__ import annotations
 
@@ -23,6 +23,5 @@ def test_no_word_belongs_to_two_groups() -> None:
     assert {word: names for word, names in owners.items() if len(names) > 1} == {}
 
 
-def test_every_axis_has_somebody_to_swap_with() -> None:
-    """A group alone could stand for itself only."""
+def test_every_axis_has_a_group_to_swap_with() -> None:
     assert all(len(axis) > 1 for axis in groups().axes.values())

@@ -1,4 +1,4 @@
-"""Texts about other people, in good grammar."""
+"""Texts about other groups, in correct grammar."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ WINOBIAS = DATA / "04_toxicity_bias" / "winobias_dev"
         ("A hero came.", "A heroine came."),
     ],
 )
-def test_gender_is_swapped_in_good_grammar(text: str, other: str) -> None:
-    """Pronouns by their place in the sentence, nouns in pairs, and the case kept."""
+def test_gender_is_swapped_in_correct_grammar(text: str, other: str) -> None:
+    """Pronouns by their position, nouns in pairs, with the same case."""
     assert apply_swap(text, Swap(GENDER)).text == other
 
 
@@ -60,7 +60,7 @@ def test_gender_is_swapped_in_good_grammar(text: str, other: str) -> None:
         ("A Mormon and a Sikh met.", "An atheist and a Catholic met."),
     ],
 )
-def test_a_group_takes_the_form_of_the_one_it_stands_for(text: str, other: str) -> None:
+def test_a_group_takes_the_form_of_the_replaced_one(text: str, other: str) -> None:
     """Person, people, adjective or belief, with the right article."""
     assert apply_swap(text, Swap("religion")).text == other
 
@@ -73,7 +73,7 @@ def test_a_word_with_other_meanings_is_swapped_only_before_people() -> None:
     assert apply_swap("Go straight on.", Swap("orientation")).changed == ()
 
 
-def test_an_american_by_race_is_none_by_nationality() -> None:
+def test_an_american_by_race_is_not_one_by_nationality() -> None:
     """The longest name counts."""
     assert apply_swap("An African American voter", Swap("nationality")).changed == ()
     assert apply_swap("An American voter", Swap("nationality")).text == "A Mexican voter"
@@ -95,11 +95,11 @@ def test_every_axis_gives_at_most_so_many_variants() -> None:
 
 
 def test_texts_inside_lists_and_mappings_are_swapped_too() -> None:
-    """And what is no text stays as it is."""
+    """Other values do not change."""
     assert apply_swap_inside({"who": ["he", 3, None]}, Swap(GENDER)) == {"who": ["she", 3, None]}
 
 
-def test_a_text_about_nobody_has_no_variants() -> None:
+def test_a_text_without_people_has_no_variants() -> None:
     """There is nothing to swap."""
     assert swaps("The train leaves at nine.") == []
     assert find_swaps() == []
@@ -114,8 +114,8 @@ PLAIN = ["idiot", "meeting", "is", "a", "an", "the", "stupid", "talks", "to", "f
 
 
 @given(st.lists(st.sampled_from(NAMES + PLAIN), max_size=30))
-def test_no_swap_moves_the_toxicity_of_a_text(words: list[str]) -> None:
-    """Whatever stands around the groups: the model does not see them."""
+def test_no_swap_changes_the_toxicity_of_a_text(words: list[str]) -> None:
+    """The model does not see the groups."""
     text = "Hello, " + " ".join(words)
     before = measure_toxicity(text)
     assert before is not None
@@ -126,8 +126,8 @@ def test_no_swap_moves_the_toxicity_of_a_text(words: list[str]) -> None:
 
 
 @given(st.lists(st.sampled_from([w for pair in groups().pairs for w in pair] + PLAIN), max_size=20))
-def test_a_swap_of_gendered_nouns_is_undone_by_another(words: list[str]) -> None:
-    """Pairs are pairs; "a" and "an" are put right on the way."""
+def test_a_second_swap_of_gendered_nouns_restores_the_text(words: list[str]) -> None:
+    """ "a" and "an" are corrected too."""
     text = " ".join(word for word in words if word not in ("a", "an"))
     assert apply_swap(apply_swap(text, Swap(GENDER)).text, Swap(GENDER)).text == text
 

@@ -1,4 +1,4 @@
-"""What people write into an answer to get a better grade than it deserves."""
+"""Texts that ask for a better grade than the answer deserves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges that say what they were told to say, and remember what they were asked."""
+"""Judges with prepared answers, which record the requests."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Asked:
         return self.text.partition(begin)[2].partition(end)[0]
 
     def has(self, name: str) -> bool:
-        """True if something stands behind the fence under a name."""
+        """True if the prompt has a fenced text of this name."""
         return f"<<<{name} {self.mark}\n" in self.text
 
     def rating(self, word: str, reason: str = "so it is") -> str:
-        """A rating in the form that was asked for."""
+        """A rating in the requested form."""
         return self._verdict("rating", word, reason)
 
     def score(self, number: float, reason: str = "so it is") -> str:
-        """A score in the form that was asked for."""
+        """A score in the requested form."""
         return self._verdict("score", number, reason)
 
     def _verdict(self, field: str, said: Any, reason: str) -> str:
@@ -49,7 +49,7 @@ class Asked:
 
 
 class Scripted:
-    """A model whose answers are given in advance, or by a function of what it is asked."""
+    """A model with prepared answers, or with a function of the request."""
 
     def __init__(self, *script: Answer | Script, schema: bool = False) -> None:
         self.model, self.fits_schema = "test:judge", schema

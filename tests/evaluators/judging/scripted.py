@@ -1,4 +1,4 @@
-"""Models that are functions of what they are asked, for tests of what is built on models."""
+"""Models that are functions of the request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proctor.records.session import Usage
 
 
 class Scripted:
-    """A model that answers by a function of the request, and keeps what it was asked."""
+    """A model that answers by a function of the request, and records its requests."""
 
     def __init__(
         self, answer: Callable[[ModelRequest], str | ModelResponse], *, fits_schema: bool = False
@@ -30,7 +30,7 @@ class Scripted:
 
 
 def text_of(request: ModelRequest) -> str:
-    """Everything that was said to the model."""
+    """The complete text of a request."""
     return "\n".join(str(message.content) for message in request.messages)
 
 
@@ -42,12 +42,12 @@ def mark_of(request: ModelRequest) -> str:
 
 
 def block(request: ModelRequest, name: str) -> str:
-    """What stands behind the fence under a name."""
+    """The fenced text of a name."""
     mark = mark_of(request)
     _, _, rest = text_of(request).partition(f"<<<{name} {mark}\n")
     return rest.partition(f"\n{mark} {name}>>>")[0]
 
 
 def line(request: ModelRequest, field: str, choice: Any) -> str:
-    """A verdict as it is asked for."""
+    """A verdict in the requested form."""
     return f"{field} {mark_of(request)}: {choice}"

@@ -1,19 +1,19 @@
-"""Canaries: judges that fall for a planted answer, judges that do not, and what a run tells."""
+"""Canaries: judges that accept a planted answer, judges that do not, and the warnings of a run."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor import Sample, evaluate
 from proctor.errors import EvaluatorError
-from proctor.evaluators.judges.canary import BAD_ANSWER, payloads, probe
 from proctor.evaluators.llm import llm_judge
-from proctor.evaluators.opinions import with_canary
+from proctor.evaluators.opinions import BAD_ANSWER, payloads, with_canary
 from proctor.records.model import ModelRequest
 from proctor.records.score import Score
 from proctor.records.trial import Trial
@@ -21,13 +21,13 @@ from tests.evaluators.judging.scripted import Scripted, block, line
 
 
 def gullible(request: ModelRequest) -> str:
-    """A judge that does as the output tells it."""
+    """A judge that obeys the output."""
     praised = "excellent" in block(request, "OUTPUT").lower()
     return line(request, "RATING", "excellent" if praised else "fair")
 
 
 def sober(request: ModelRequest) -> str:
-    """A judge that sees a bad answer for what it is."""
+    """A judge that recognises a bad answer."""
     bad = BAD_ANSWER in block(request, "OUTPUT")
     return line(request, "RATING", "wrong" if bad else "good")
 
@@ -38,66 +38,69 @@ def kind(request: ModelRequest) -> str:
 
 
 def echo(request: ModelRequest) -> str:
-    """A judge that only repeats what it reads, verdicts and all."""
+    """A judge that only repeats the output, including its verdicts."""
     return block(request, "OUTPUT")
 
 
+def try_every_payload(judge: Any) -> dict[str, dict[str, Any]]:
+    """Score samples until each payload was used; return the outcome of each."""
+    scored = with_canary(judge, every=1)
+    outcomes: dict[str, dict[str, Any]] = {}
+    numbers = itertools.count()
+    while outcomes.keys() != payloads().keys():
+        score = asyncio.run(scored.score(Trial(Sample(f"s{next(numbers)}", "2 + 2?", "4"), "four")))
+        outcomes[score.details["canary"]["payload"]] = score.details["canary"]
+    return outcomes
+
+
 def test_a_gullible_judge_is_caught() -> None:
-    """It passes the bad answer wherever the payload names the grade."""
-    report = asyncio.run(probe(llm_judge(Scripted(gullible), "Is it right?")))
-    naming = [name for name, text in payloads().items() if "excellent" in text.lower()]
-    assert (report.asked, report.failed) == (len(payloads()), 0)
-    assert report.fell_for == len(naming) >= 4
-    assert [one.payload for one in report.outcomes if one.fell_for] == naming
-    assert all(one.value == 1.0 for one in report.outcomes if one.fell_for)
+    """It passes the bad answer with every payload that names the grade."""
+    outcomes = try_every_payload(llm_judge(Scripted(gullible), "Is it right?"))
+    naming = {name for name, text in payloads().items() if "excellent" in text.lower()}
+    assert len(naming) >= 4
+    assert {name for name, outcome in outcomes.items() if outcome["fell_for"]} == naming
+    assert all(outcomes[name]["value"] == 1.0 for name in naming)
+    assert not any(outcome.get("passes_anyway") for outcome in outcomes.values())
 
 
 def test_a_sober_judge_passes_the_test() -> None:
-    """It falls for none of them."""
-    report = asyncio.run(probe(llm_judge(Scripted(sober), "Is it right?")))
-    assert (report.fell_for, report.failed) == (0, 0)
+    outcomes = try_every_payload(llm_judge(Scripted(sober), "Is it right?"))
+    assert {outcome["fell_for"] for outcome in outcomes.values()} == {False}
 
 
 def test_a_judge_that_repeats_the_planted_verdict_gives_none() -> None:
-    """What is quoted is no verdict: it failed, and did not fall for anything."""
-    report = asyncio.run(probe(llm_judge(Scripted(echo), "Is it right?")))
-    assert (report.fell_for, report.failed) == (0, report.asked)
-    assert {one.fell_for for one in report.outcomes} == {None}
+    outcomes = try_every_payload(llm_judge(Scripted(echo), "Is it right?"))
+    assert {outcome["fell_for"] for outcome in outcomes.values()} == {None}
 
 
-def test_the_bad_answer_and_the_sample_can_be_your_own() -> None:
-    """The judge sees that answer, that input, every payload, and once none."""
+def test_the_bad_answer_can_be_your_own() -> None:
+    """The judge sees that answer with the payload, and the input of the sample."""
     seen = []
 
     def rude(output: str, sample: Sample[Any, Any]) -> bool:
         seen.append((output.partition("\n")[0], sample.input))
         return False
 
-    asyncio.run(probe(rude, sample=Sample("1", "Say hello"), answer="Go away!"))
-    assert set(seen) == {("Go away!", "Say hello")}
-    assert len(seen) == len(payloads()) + 1
+    asyncio.run(with_canary(rude, every=1, answer="Go away!").score(Trial(Sample("1", "Say hello"), "Hello")))
+    assert set(seen) == {("Hello", "Say hello"), ("Go away!", "Say hello")}
 
 
 def test_a_judge_that_passes_the_bad_answer_anyway_has_not_fallen_for_it() -> None:
-    """It passes with praise and without: the answer is no test, and the report says so."""
-    report = asyncio.run(probe(llm_judge(Scripted(kind), "Is it polite?")))
-    assert (report.fell_for, report.failed, report.passes_anyway) == (0, 0, True)
-    assert all(one.passes_anyway for one in report.outcomes)
-    caught = asyncio.run(probe(llm_judge(Scripted(gullible), "Is it right?")))
-    assert caught.passes_anyway is False
-    assert not any(one.passes_anyway for one in caught.outcomes)
+    """It passes with praise and without, so the answer proves nothing."""
+    outcomes = try_every_payload(llm_judge(Scripted(kind), "Is it polite?"))
+    assert all(outcome["passes_anyway"] for outcome in outcomes.values())
+    assert {outcome["fell_for"] for outcome in outcomes.values()} == {False}
 
 
-def test_without_a_control_it_is_not_known_whether_a_judge_fell_for_it() -> None:
-    """No verdict on the bare answer: what passes may pass anyway, what does not fell for none."""
+def test_without_a_control_it_is_unknown_whether_a_judge_fell_for_it() -> None:
+    """Without a verdict on the answer itself, an answer with a payload may pass anyway."""
 
     def half(request: ModelRequest) -> str:
         bare = block(request, "OUTPUT") == BAD_ANSWER
         return "no comment" if bare else gullible(request)
 
-    report = asyncio.run(probe(llm_judge(Scripted(half), "Is it right?")))
-    assert (report.fell_for, report.passes_anyway) == (0, None)
-    assert {one.fell_for for one in report.outcomes} == {None, False}
+    outcomes = try_every_payload(llm_judge(Scripted(half), "Is it right?"))
+    assert {outcome["fell_for"] for outcome in outcomes.values()} == {None, False}
 
 
 def run(judge: Scripted, every: int = 1, count: int = 6) -> Any:
@@ -108,7 +111,7 @@ def run(judge: Scripted, every: int = 1, count: int = 6) -> Any:
 
 
 def test_a_run_warns_of_a_judge_that_fell_for_it() -> None:
-    """Once, whatever the number of canaries; the scores tell which, and stay as they are."""
+    """One warning for all canaries; the scores do not change."""
     report = run(Scripted(gullible))
     scores = [result.scores["llm_judge"] for result in report.results]
     assert {score.value for score in scores} == {0.5}
@@ -120,8 +123,8 @@ def test_a_run_warns_of_a_judge_that_fell_for_it() -> None:
     assert "but not the same answer without the request" in warning
 
 
-def test_a_run_warns_of_a_canary_that_tells_nothing() -> None:
-    """The bad answer passes without praise too, so nobody fell for anything."""
+def test_a_run_warns_of_a_canary_that_proves_nothing() -> None:
+    """The bad answer passes without praise too."""
     judge = Scripted(kind)
     report = run(judge, count=2)
     scores = [result.scores["llm_judge"] for result in report.results]
@@ -134,8 +137,8 @@ def test_a_run_warns_of_a_canary_that_tells_nothing() -> None:
     assert len(judge.asked) == 6
 
 
-def test_a_run_with_a_sober_judge_warns_of_nothing() -> None:
-    """The details still tell that it was put to the test."""
+def test_a_run_with_a_sober_judge_has_no_warning() -> None:
+    """The details show that it was tested."""
     report = run(Scripted(sober))
     scores = [result.scores["llm_judge"] for result in report.results]
     assert {score.passed for score in scores} == {True}
@@ -158,9 +161,10 @@ def test_a_canary_that_fails_changes_nothing() -> None:
     assert score.details["canary"]["fell_for"] is None
 
 
+@settings(max_examples=20)
 @given(st.text(min_size=1), st.integers(1, 50))
 def test_the_same_samples_are_used_in_every_run(sample_id: str, every: int) -> None:
-    """Whether a sample carries a canary is a matter of its id alone."""
+    """The id of a sample decides whether it has a canary."""
 
     def judge(output: Any) -> bool:
         return True
@@ -176,32 +180,31 @@ def test_the_same_samples_are_used_in_every_run(sample_id: str, every: int) -> N
     assert every > 1 or "canary" in first.details
 
 
-def test_about_one_in_so_many_is_used() -> None:
+def test_about_one_sample_in_every_n_is_used() -> None:
     """Of 400 samples with every=10, some 40 (20 to 60) carry a canary."""
     report = run(Scripted(sober), every=10, count=400)
     carried = sum("canary" in result.scores["llm_judge"].details for result in report.results)
     assert 20 <= carried <= 60
 
 
-def test_a_share_that_makes_no_sense_is_refused() -> None:
-    """Every 0th sample is none."""
-    with pytest.raises(EvaluatorError, match="whole number from 1"):
+def test_a_wrong_interval_is_refused() -> None:
+    with pytest.raises(EvaluatorError, match="an integer of 1 or more"):
         with_canary(echo, every=0)
 
 
 @pytest.mark.parametrize(
-    ("judge", "said"),
+    ("judge", "answer_text"),
     [
         (kind, "It passed a bad answer of the canary too: use another model"),
         (sober, "It failed the bad answers of the canary, so it reads its input"),
     ],
 )
-def test_a_constant_judge_that_had_canaries_is_not_advised_to_have_some(judge: Any, said: str) -> None:
-    """The advice follows from what the canaries showed; it does not begin again."""
+def test_a_constant_judge_with_canaries_is_not_advised_to_use_them(judge: Any, answer_text: str) -> None:
+    """The advice depends on the outcome of the canaries."""
     report = run(Scripted(judge), count=12)
     assert report.metadata is not None
     [warning] = [text for text in report.metadata.warnings if "gave the same score" in text]
-    assert said in warning
+    assert answer_text in warning
     assert "--canary" not in " ".join(report.metadata.warnings)
 
 

@@ -1,4 +1,4 @@
-"""Rubrics, in every way to write them, with all their faults at once."""
+"""Criteria in every supported notation, and all their faults at once."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from proctor.errors import EvaluatorError
-from proctor.evaluators.judges.criteria import Criterion, parse_criteria
+from proctor.evaluators.judges.rubric import Criterion, parse_criteria
 
 
 @pytest.mark.parametrize(
-    ("given", "wanted"),
+    ("given", "expected"),
     [
         (["accuracy", "tone"], [Criterion("accuracy"), Criterion("tone")]),
         ({"accuracy": 3}, [Criterion("accuracy", weight=3.0)]),
@@ -30,13 +30,12 @@ from proctor.evaluators.judges.criteria import Criterion, parse_criteria
         ({"tone": {}}, [Criterion("tone")]),
     ],
 )
-def test_a_rubric_can_be_written_in_several_ways(given: Any, wanted: list[Criterion]) -> None:
-    """All of them come to the same record."""
-    assert list(parse_criteria(given, "here")) == wanted
+def test_a_rubric_can_be_written_in_several_ways(given: Any, expected: list[Criterion]) -> None:
+    """All notations give the same records."""
+    assert list(parse_criteria(given, "here")) == expected
 
 
 def test_every_fault_is_named_at_once() -> None:
-    """Which criterion, and what is wrong with it."""
     faulty = [
         {"id": "a", "weight": 0},
         {"id": "b", "weights": 1},
@@ -49,8 +48,8 @@ def test_every_fault_is_named_at_once() -> None:
     ]
     with pytest.raises(EvaluatorError) as caught:
         parse_criteria(faulty, "my rubric")
-    told = str(caught.value)
-    assert "my rubric: the rubric is invalid" in told
+    message = str(caught.value)
+    assert "my rubric: the rubric is invalid" in message
     for fault in (
         "a: weight must be a number above 0, got 0",
         "b: there is no key 'weights'; did you mean 'weight'?",
@@ -61,7 +60,7 @@ def test_every_fault_is_named_at_once() -> None:
         "d: weight must be a number above 0, got True",
         "Fix: write a list of criteria",
     ):
-        assert fault in told
+        assert fault in message
 
 
 @pytest.mark.parametrize("given", [[], {}, {"rubrics": []}])
@@ -72,13 +71,13 @@ def test_an_empty_rubric_is_refused(given: Any) -> None:
 
 
 @pytest.mark.parametrize("given", ["accuracy", 3, None])
-def test_what_is_no_rubric_is_refused(given: Any) -> None:
+def test_other_values_are_refused(given: Any) -> None:
     """And it says how to write one."""
     with pytest.raises(EvaluatorError, match=r"is not a rubric[\s\S]*write a list"):
         parse_criteria(given, "here")
 
 
-def test_a_judge_is_told_name_description_and_criteria() -> None:
-    """What is not there is left out."""
+def test_a_judge_sees_name_description_and_criteria() -> None:
+    """Empty parts are left out."""
     assert Criterion("r1", "Tone", "Is it kind?", "5: very").text == "Tone\nIs it kind?\n5: very"
     assert Criterion("tone").text == "tone"

@@ -1,4 +1,4 @@
-"""The table "Answers that are read" in docs/judges.md: each of its forms, with what comes of it."""
+"""The table "Answers that are read" in docs/judges.md: each form and its result."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def scored(answer: str, *, schema: bool = False, **options: Any) -> Score:
     ],
 )
 def test_a_documented_form_gives_score_and_reasoning(answer: str, schema: bool) -> None:
-    """Four of five lies three quarters up the scale; the reason is bare of its heading."""
+    """4 of 5 is 0.75; the reason has no heading."""
     score = scored(answer, schema=schema)
     assert (score.status, score.value, score.reason) == ("ok", 0.75, "clear")
 
@@ -50,7 +50,7 @@ def test_a_score_alone_is_read(answer: str) -> None:
     assert scored(answer).value == 0.75
 
 
-def test_a_reasoning_of_several_lines_is_kept() -> None:
+def test_a_reason_may_have_several_lines() -> None:
     """All of them."""
     assert scored("SCORE: 4\nREASONING: clear\nand short").reason == "clear\nand short"
 
@@ -73,27 +73,27 @@ def test_a_form_that_is_not_documented_is_an_error(answer: str) -> None:
 OUTSIDE = ["0.8", "0.8/1", "6", "0", "80%", "4/10", "-4", "4-5"]
 
 
-@pytest.mark.parametrize("said", OUTSIDE)
+@pytest.mark.parametrize("answer", OUTSIDE)
 @pytest.mark.parametrize("form", ["marked", "unmarked", "schema"])
-def test_an_answer_outside_the_scale_is_an_error_that_names_both(said: str, form: str) -> None:
+def test_an_answer_outside_the_scale_is_an_error_that_names_both(answer: str, form: str) -> None:
     """A judge that grades from 0 to 1 is not read as one that grades from 1 to 5."""
 
     def marked(asked: Asked) -> str:
-        return f"clear\nSCORE {asked.mark}: {said}"
+        return f"clear\nSCORE {asked.mark}: {answer}"
 
     if form == "marked":
         score: Score = quality_score(Scripted(marked))("Oslo is a port.")
     elif form == "unmarked":
-        score = scored(f"SCORE: {said}\nREASONING: clear")
+        score = scored(f"SCORE: {answer}\nREASONING: clear")
     else:
-        score = scored(f'{{"reason": "clear", "score": "{said}"}}', schema=True)
+        score = scored(f'{{"reason": "clear", "score": "{answer}"}}', schema=True)
     assert (score.status, score.value) == ("error", None)
     assert "a number from 1 to 5" in score.reason
-    assert said in score.reason
+    assert answer in score.reason
 
 
-def test_every_judge_with_a_scale_refuses_a_share() -> None:
-    """A criterion of a rubric, a rubric text and a list of criteria read the scale alike."""
+def test_every_judge_with_a_scale_refuses_a_fraction() -> None:
+    """Criteria of a rubric, a rubric text and a list of criteria read the scale alike."""
 
     def judge() -> Scripted:
         return Scripted('{"reason": "clear", "score": 0.8}', schema=True)
@@ -110,11 +110,11 @@ def test_every_judge_with_a_scale_refuses_a_share() -> None:
         assert check("Oslo is a port.").status == "error"
 
 
-def test_a_share_on_a_scale_from_nought_is_an_error() -> None:
-    """0.8 may be meant as four fifths of ten; half a point and a scale up to 1 are plain."""
+def test_a_fraction_on_a_scale_from_zero_is_an_error() -> None:
+    """0.8 may mean 8 of 10; half a point and a scale up to 1 are clear."""
 
-    def graded(said: str, scale: tuple[float, float]) -> Score:
-        judge = Scripted(f"SCORE: {said}\nREASONING: clear")
+    def graded(answer: str, scale: tuple[float, float]) -> Score:
+        judge = Scripted(f"SCORE: {answer}\nREASONING: clear")
         found: Score = llm_judge(judge, rubric="0: bad", scale=scale)("Oslo is a port.")
         return found
 

@@ -113,7 +113,7 @@ def test_an_echo_in_json_moves_no_verdict(echo: str, place: str) -> None:
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("schema", [False, True])
 @pytest.mark.parametrize("echo", ONLY)
-def test_an_echo_alone_is_no_verdict(echo: str, schema: bool, place: str) -> None:
+def test_an_echo_alone_is_not_a_verdict(echo: str, schema: bool, place: str) -> None:
     """Two calls, then an error: not even a copied JSON object is a number."""
     judge = Scripted(ONLY[echo], schema=schema)
     for name, score in all_judged(judge, PAYLOADS, place).items():
@@ -125,14 +125,14 @@ def reworded(text: str) -> dict[str, str]:
     """The first object of JSON that is planted in a text, in other words of JSON."""
     at = text.find('{"')
     found = json.JSONDecoder().raw_decode(text, at)[0] if at >= 0 else {}
-    kept = {name: found.get(name, "") for name in ("reason", "rating")}
-    escaped = {name: "".join(f"\\u{ord(letter):04x}" for letter in text) for name, text in kept.items()}
+    stored = {name: found.get(name, "") for name in ("reason", "rating")}
+    escaped = {name: "".join(f"\\u{ord(letter):04x}" for letter in text) for name, text in stored.items()}
     return {
         "in another order": json.dumps(dict(reversed(found.items()))),
         "escaped": f'{{"rating": "{escaped["rating"]}", "reason": "{escaped["reason"]}"}}',
         "spaced": json.dumps(found, indent=4).replace(":", "\t:  "),
-        "fitted to the schema": json.dumps(kept),
-        "in capitals": json.dumps(kept | {"rating": kept["rating"].upper()}),
+        "fitted to the schema": json.dumps(stored),
+        "in capitals": json.dumps(stored | {"rating": stored["rating"].upper()}),
     }
 
 
@@ -147,8 +147,8 @@ PLANTED = (
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("planting", PLANTED)
 @pytest.mark.parametrize("way", reworded(""))
-def test_an_echo_in_other_words_of_json_is_no_verdict_either(way: str, planting: str, place: str) -> None:
-    """Ordered, escaped, spaced or cut in another way, what was planted is no number."""
+def test_an_echo_in_another_json_notation_is_not_a_verdict(way: str, planting: str, place: str) -> None:
+    """Another order, escapes, spaces or a missing end make no difference."""
     inner = planting.partition("[")[2] or planting
     judge = Scripted(lambda a: reworded(inner)[way], schema=True)
     score = judged(judge, planting, place)
@@ -166,7 +166,7 @@ def test_a_verdict_of_its_own_is_one_though_another_was_planted(planting: str) -
 
 @pytest.mark.parametrize("place", PLACES)
 def test_no_trap_costs_a_structured_verdict(place: str) -> None:
-    """Whatever is planted to be read for ever, poor stays poor, with one call."""
+    """The honest verdict stays, with one call."""
     judge = Scripted(lambda a: a.rating("poor"), schema=True)
     traps = {name: trap(20_000) * 2 for name, trap in TRAPS.items()}
     for name, score in all_judged(judge, traps, place).items():
@@ -175,8 +175,8 @@ def test_no_trap_costs_a_structured_verdict(place: str) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_no_payload_leaves_its_place(place: str) -> None:
-    """In the prompt it stands between its two lines, whole, and nowhere else."""
+def test_no_payload_leaves_its_fence(place: str) -> None:
+    """It occurs in the prompt once, complete, between its two lines."""
     judge = Scripted(lambda a: a.rating("poor"))
     full = {name: payload for name, payload in PAYLOADS.items() if payload}
     all_judged(judge, full, place)
@@ -188,8 +188,8 @@ def test_no_payload_leaves_its_place(place: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["output", "input"])
-def test_a_mark_computed_from_all_that_an_author_knows_is_not_the_mark(place: str) -> None:
-    """Whoever knows the criterion and the other texts still cannot know the mark of their own."""
+def test_an_author_cannot_compute_the_mark(place: str) -> None:
+    """Knowing the criterion and the other texts is not enough."""
     payload = "Lyon"
     for _ in range(20):
         criterion, output, sample = planted(payload, place)
@@ -205,7 +205,7 @@ def test_a_mark_computed_from_all_that_an_author_knows_is_not_the_mark(place: st
         assert score.value == 0.25
 
 
-def test_functions_that_echo_are_no_exception() -> None:
+def test_functions_that_echo_are_treated_alike() -> None:
     """The same through a plain function as a judge."""
 
     def parrot(request: ModelRequest) -> str:

@@ -1,4 +1,4 @@
-"""JSON behind the mark of a call, in whatever dress a model puts it."""
+"""JSON after the mark of a call, with any markup around it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FORM = MarkedForm(dict[str, int], FENCE)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "answer_text",
     [
         'So.\nANSWER {}:\n{{"a": 2}}',
         'So.\nANSWER {}: {{"a": 2}}',
@@ -24,13 +24,13 @@ FORM = MarkedForm(dict[str, int], FENCE)
         'answer {0}\n{{"a": 1}}\nNo:\nANSWER {0}: {{"a": 2}}',
     ],
 )
-def test_the_json_stands_on_the_line_of_the_mark_or_below_it(said: str) -> None:
-    """As a verdict stands behind its mark; the last counts."""
-    assert FORM.read(said.format(FENCE.mark), structured=False) == {"a": 2}
+def test_the_json_is_on_the_line_of_the_mark_or_below_it(answer_text: str) -> None:
+    """The last one counts."""
+    assert FORM.read(answer_text.format(FENCE.mark), structured=False) == {"a": 2}
 
 
-@pytest.mark.parametrize("said", ["{{}}", "ANSWER: {{}}", "ANSWER {}0: {{}}", "An ANSWER {}: {{}}"])
-def test_without_the_mark_there_is_no_answer(said: str) -> None:
-    """Nor where it is part of another word, or in the middle of a line."""
+@pytest.mark.parametrize("answer", ["{{}}", "ANSWER: {{}}", "ANSWER {}0: {{}}", "An ANSWER {}: {{}}"])
+def test_without_the_mark_there_is_no_answer(answer: str) -> None:
+    """The mark must not be part of another word or in the middle of a line."""
     with pytest.raises(ValueError, match="it has no line ANSWER"):
-        FORM.read(said.format(FENCE.mark), structured=False)
+        FORM.read(answer.format(FENCE.mark), structured=False)

@@ -1,4 +1,4 @@
-"""One opinion, and several side by side."""
+"""One opinion of a judge, and several concurrently."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor.errors import CallFailed, StopRun, Unreadable
-from proctor.evaluators.judges.opinion import (
+from proctor.evaluators.judges.judge import (
     JudgeOptions,
     Opinion,
     Question,
@@ -35,7 +35,7 @@ def opinion(judge: Scripted, **how: Any) -> Opinion:
 
 
 @pytest.mark.parametrize("schema", [False, True])
-def test_an_opinion_tells_the_verdict_who_gave_it_and_what_it_cost(schema: bool) -> None:
+def test_an_opinion_has_its_verdict_model_and_cost(schema: bool) -> None:
     """By schema or by line, the same opinion."""
     found = opinion(rates("good", schema=schema))
     assert (found.value, found.verdict, found.passed, found.reason) == (0.75, "good", True, "so it is")
@@ -44,7 +44,7 @@ def test_an_opinion_tells_the_verdict_who_gave_it_and_what_it_cost(schema: bool)
     assert found.usage == Usage(input_tokens=100, output_tokens=10, cost=0.001)
 
 
-def test_a_judge_is_asked_as_told() -> None:
+def test_the_options_reach_the_request() -> None:
     """Temperature, tokens and the number of the opinion reach the request."""
     judge = rates("good")
     asyncio.run(get_opinion(judge, QUESTION, RATINGS, JudgeOptions(0.3, 50, logprobs=True), index=4))
@@ -53,7 +53,7 @@ def test_a_judge_is_asked_as_told() -> None:
     assert request.top_logprobs == 20
 
 
-def test_garbage_is_asked_for_again_once() -> None:
+def test_an_unreadable_answer_is_requested_again_once() -> None:
     """The second answer counts, and both are paid for."""
     judge = Scripted("what a lovely day", lambda asked: asked.rating("fair"))
     found = opinion(judge)
@@ -65,7 +65,7 @@ def test_garbage_is_asked_for_again_once() -> None:
     assert len(always.asked) == 2
 
 
-def test_a_refusal_is_not_asked_again() -> None:
+def test_a_refusal_is_not_repeated() -> None:
     """No means no."""
     judge = Scripted(ModelResponse(refusal="I would rather not", finish_reason="refusal"))
     with pytest.raises(Unreadable, match="refused"):
@@ -86,8 +86,8 @@ def chancy(asked: Asked) -> ModelResponse:
 
 
 @pytest.mark.parametrize("schema", [False, True])
-def test_with_chances_the_value_is_what_was_to_be_expected(schema: bool) -> None:
-    """0.6 * 0.75 + 0.4 * 0; it still passes by the word that was said."""
+def test_with_probabilities_the_value_is_the_expected_value(schema: bool) -> None:
+    """0.6 * 0.75 + 0.4 * 0; it passes by the given verdict."""
     found = opinion(Scripted(chancy, schema=schema), logprobs=True)
     assert found.value == pytest.approx(0.45)
     assert found.probabilities == pytest.approx({"good": 0.6, "wrong": 0.4})
@@ -95,11 +95,11 @@ def test_with_chances_the_value_is_what_was_to_be_expected(schema: bool) -> None
     assert (found.verdict, found.passed) == ("good", True)
 
 
-def test_without_chances_the_word_itself_counts_and_it_says_so() -> None:
+def test_without_probabilities_the_verdict_counts_and_the_opinion_says_so() -> None:
     """A provider that gives none does not make the judge fail."""
     found = opinion(rates("good"), logprobs=True)
     assert (found.value, found.probabilities, found.coverage) == (0.75, {}, None)
-    assert found.unknown == "the provider gave no chances"
+    assert found.unknown == "the provider returned no probabilities"
     assert opinion(rates("good")).unknown == ""
 
 
@@ -108,25 +108,25 @@ def test_a_number_between_two_steps_is_a_number_too() -> None:
     found = asyncio.run(get_opinion(scores(4.5), SCORED, NumberScale(1, 5)))
     assert found.value == 0.875
     fine = asyncio.run(get_opinion(scores(42), SCORED, NumberScale(0, 100), JudgeOptions(logprobs=True)))
-    assert (fine.value, fine.unknown) == (0.42, "the provider gave no chances")
+    assert (fine.value, fine.unknown) == (0.42, "the provider returned no probabilities")
 
 
-def test_a_verdict_between_two_steps_is_kept_whatever_the_chances_of_the_steps() -> None:
-    """4.5 stays 4.5, although 4 and 5 are the tokens whose chances are known; 4.0 is a step."""
+def test_a_verdict_between_two_steps_is_not_replaced() -> None:
+    """4.5 stays 4.5, although the tokens 4 and 5 have probabilities; 4.0 is a step."""
 
-    def chancy(said: str) -> Any:
+    def chancy(answer_text: str) -> Any:
         def answer(asked: Asked) -> ModelResponse:
-            text = f"so\nSCORE {asked.mark}: {said}"
-            before = text[: -len(said)]
-            rest = [TokenLogprobs(said[1:], 0.0)] if said[1:] else []
+            text = f"so\nSCORE {asked.mark}: {answer_text}"
+            before = text[: -len(answer_text)]
+            rest = [TokenLogprobs(answer_text[1:], 0.0)] if answer_text[1:] else []
             first = TokenLogprobs("4", math.log(0.75), {"1": math.log(0.25)})
             return ModelResponse(text, logprobs=(TokenLogprobs(before, 0.0), first, *rest))
 
         return answer
 
-    def scored(said: str) -> Opinion:
+    def scored(answer_text: str) -> Opinion:
         return asyncio.run(
-            get_opinion(Scripted(chancy(said)), SCORED, NumberScale(1, 5), JudgeOptions(logprobs=True))
+            get_opinion(Scripted(chancy(answer_text)), SCORED, NumberScale(1, 5), JudgeOptions(logprobs=True))
         )
 
     between = scored("4.5")
@@ -136,8 +136,8 @@ def test_a_verdict_between_two_steps_is_kept_whatever_the_chances_of_the_steps()
     assert scored("4").value == scored("4.0").value == pytest.approx(0.5625)
 
 
-def test_several_questions_are_told_one_after_the_other() -> None:
-    """Asked at once, yet the session reads as if they had been asked in turn."""
+def test_several_questions_are_recorded_one_after_the_other() -> None:
+    """They run concurrently, but the session has them in sequence."""
 
     async def ask(word: str) -> str:
         sessions.record(Message("user", f"{word}?"))
@@ -150,12 +150,12 @@ def test_several_questions_are_told_one_after_the_other() -> None:
     async def main() -> tuple[list[str | CallFailed], list[Any]]:
         session = Session()
         sessions.current.set(session)
-        told = await run_concurrently([lambda w=word: ask(w) for word in ("first", "second", "third")])  # type: ignore[misc]
-        return told, [event.content for event in session if isinstance(event, Message)]
+        output = await run_concurrently([lambda w=word: ask(w) for word in ("first", "second", "third")])  # type: ignore[misc]
+        return output, [event.content for event in session if isinstance(event, Message)]
 
-    told, said = asyncio.run(main())
-    assert [str(one) for one in told] == ["first", "no line", "third"]
-    assert said == ["first?", "first", "second?", "second", "third?", "third"]
+    output, answer = asyncio.run(main())
+    assert [str(one) for one in output] == ["first", "no line", "third"]
+    assert answer == ["first?", "first", "second?", "second", "third?", "third"]
 
 
 def test_the_end_of_the_run_is_not_an_opinion() -> None:
@@ -182,8 +182,7 @@ def test_the_end_of_the_run_is_not_an_opinion() -> None:
     assert ended == ["wait"]
 
 
-def test_texts_are_shown_as_they_are_and_all_else_as_json() -> None:
-    """A judge reads what a file would hold."""
+def test_texts_are_shown_unchanged_and_other_values_as_json() -> None:
     assert to_text("a") == "a"
     assert to_text({"b": [1, None]}) == '{"b":[1,null]}'
     assert to_text(None) == "null"

@@ -1,4 +1,4 @@
-"""Two answers side by side: both orders, ties, the bias of places, and hostile answers."""
+"""Comparisons of two answers: both orders, ties, position bias, and hostile answers."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ PLACES = st.sampled_from(["first", "second", "tie"])
 
 
 def longer(request: ModelRequest) -> str:
-    """A judge that prefers the longer answer, wherever it stands."""
+    """A judge that prefers the longer answer in any position."""
     first = len(block(request, "FIRST")) >= len(block(request, "SECOND"))
     return "Length matters.\n" + line(request, "BETTER", "A" if first else "B")
 
 
 def second_place(request: ModelRequest) -> str:
-    """A judge that prefers what it read last."""
+    """A judge that prefers the second place."""
     return line(request, "BETTER", "B")
 
 
@@ -60,15 +60,15 @@ def test_an_answer_that_wins_in_both_places_wins() -> None:
     assert summarize_preference(found) == "the other answer is preferred in both orders; Length matters."
 
 
-def test_a_judge_that_follows_the_place_has_no_preference() -> None:
-    """Whatever stands second is chosen twice: a flip, which is a tie, and the place is named."""
+def test_a_judge_that_follows_the_position_has_no_preference() -> None:
+    """It chooses the second place twice: a flip, which is a tie and names the place."""
     found = asyncio.run(compare(Scripted(second_place), "x", "y"))
     assert (found.winner, found.flipped, found.favours) == ("tie", True, "second")
     assert summarize_preference(found) == "a tie: in both orders the judge chose the second answer"
 
 
-def test_the_judge_may_call_them_equal_only_if_it_is_offered() -> None:
-    """With `ties` it is a verdict; without, it is none, and asked for once more."""
+def test_a_tie_is_a_verdict_only_if_ties_are_allowed() -> None:
+    """Otherwise the judge is reminded once."""
     model = Scripted(lambda request: line(request, "BETTER", "tie"))
     found = asyncio.run(compare(model, "x", "y", comparison=Comparison(ties=True)))
     assert (found.winner, found.flipped) == ("tie", False)
@@ -77,7 +77,7 @@ def test_the_judge_may_call_them_equal_only_if_it_is_offered() -> None:
         asyncio.run(compare(model, "x", "y"))
 
 
-def test_one_order_without_a_verdict_is_no_preference() -> None:
+def test_one_order_without_a_verdict_gives_no_preference() -> None:
     """A judge that only answers one of the orders leaves an error, not half a verdict."""
 
     def shy(request: ModelRequest) -> str:
@@ -88,7 +88,7 @@ def test_one_order_without_a_verdict_is_no_preference() -> None:
 
 
 def test_structured_answers_are_read_as_json() -> None:
-    """A model that is held to a schema is sent one that names the labels."""
+    """The schema names the labels."""
 
     def held(request: ModelRequest) -> str:
         assert request.schema is not None
@@ -124,20 +124,18 @@ def test_labels_can_be_chosen() -> None:
     ],
 )
 @pytest.mark.parametrize("place", ["before", "after"])
-def test_an_answer_cannot_speak_for_the_judge(payload: str, place: str) -> None:
-    """A judge that echoes both answers around its verdict is read by its verdict alone."""
+def test_verdicts_in_the_answers_do_not_count(payload: str, place: str) -> None:
+    """A judge that repeats both answers is read by its own verdict."""
 
     def echo(request: ModelRequest) -> str:
-        said = f"{block(request, 'FIRST')}\n{block(request, 'SECOND')}"
+        answer_text = f"{block(request, 'FIRST')}\n{block(request, 'SECOND')}"
         verdict = line(request, "BETTER", "B" if block(request, "SECOND") == "fine" else "A")
-        return f"{said}\n{verdict}" if place == "before" else f"{verdict}\n{said}"
+        return f"{answer_text}\n{verdict}" if place == "before" else f"{verdict}\n{answer_text}"
 
     assert asyncio.run(compare(Scripted(echo), payload, "fine")).winner == "b"
 
 
-def test_the_exchanges_of_both_orders_stand_one_after_the_other() -> None:
-    """The session holds the first order's question and answer, then the second's."""
-
+def test_the_exchanges_of_both_orders_are_recorded_in_sequence() -> None:
     async def asked() -> Session:
         session = Session()
         sessions.current.set(session)
@@ -150,7 +148,7 @@ def test_the_exchanges_of_both_orders_stand_one_after_the_other() -> None:
 
 @given(PLACES, PLACES)
 def test_swapping_the_answers_swaps_the_winner(first: Any, second: Any) -> None:
-    """Asked about (b, a) instead of (a, b), the same judge prefers the same answer."""
+    """The same judge prefers the same answer."""
     one, other = (
         combine_choices(Choice(first), Choice(second)),
         combine_choices(Choice(second), Choice(first)),
@@ -161,11 +159,11 @@ def test_swapping_the_answers_swaps_the_winner(first: Any, second: Any) -> None:
 
 
 def chosen(place: Literal["first", "second"], times: int) -> list[Any]:
-    """So many flips to one place."""
+    """A number of flips to one place."""
     return [combine_choices(Choice(place), Choice(place))] * times
 
 
-def test_position_bias_is_told_with_its_interval() -> None:
+def test_position_bias_has_an_interval() -> None:
     """9 of 10 flips to the first place: Wilson 59.6 % to 98.2 %, so the first is favoured."""
     steady = combine_choices(Choice("first"), Choice("second"))
     bias = position_bias([*chosen("first", 9), *chosen("second", 1), *[steady] * 10])
@@ -176,8 +174,8 @@ def test_position_bias_is_told_with_its_interval() -> None:
     assert position_bias(chosen("second", 8)).favours == "second"
 
 
-def test_few_flips_favour_nobody_and_nothing_is_no_rate() -> None:
-    """3 flips to one place may be chance; without pairs there is nothing to tell."""
+def test_a_few_flips_favour_no_place_and_no_pairs_have_no_rate() -> None:
+    """3 flips to one place may be chance."""
     assert position_bias(chosen("first", 3)).favours is None
     nothing = position_bias([])
     assert (nothing.flip_rate, nothing.first_share, nothing.favours) == (None, None, None)
@@ -197,8 +195,7 @@ def test_preferences_are_found_in_results_live_or_stored() -> None:
     assert [one.first.reason for one in preferences_in(results)] == ["because", ""]
 
 
-def test_a_refusal_is_an_error_and_asked_once() -> None:
-    """Someone who refuses is not asked again, in neither order."""
+def test_a_refusal_is_an_error_after_one_call_per_order() -> None:
     model = Scripted(lambda request: ModelResponse(refusal=f"no {mark_of(request)}"))
     with pytest.raises(Unreadable, match="refused"):
         asyncio.run(compare(model, "x", "y"))

@@ -1,19 +1,18 @@
-"""A panel: who passes by which rule, who is left out, and how far the judges agree."""
+"""Panels: their rules, judges without a verdict, and agreement."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import EvaluatorError, StopRun
-from proctor.evaluators.judges.panel import RULES, combine_scores, panel_agreement
 from proctor.evaluators.llm import llm_judge
-from proctor.evaluators.opinions import panel
+from proctor.evaluators.opinions import Rule, combine_scores, panel, panel_agreement
 from proctor.records.model import ModelRequest
 from proctor.records.sample import Sample
 from proctor.records.score import Score
@@ -27,7 +26,7 @@ LOST = Score.error("no answer")
 VERDICTS = st.lists(st.sampled_from([GOOD, FAIR, BAD, LOST, Score.skipped("nothing")]), min_size=1)
 
 
-def told(*scores: Score) -> dict[str, Score]:
+def named(*scores: Score) -> dict[str, Score]:
     """Scores under the names a, b, c …"""
     return dict(zip("abcdefgh", scores, strict=False))
 
@@ -39,7 +38,7 @@ def rating(word: str) -> Scripted:
 
 def test_the_majority_decides_and_the_value_is_the_mean() -> None:
     """Two of three: passed, with (1 + 1 + 0) / 3; one pair of three agrees."""
-    score = combine_scores(told(GOOD, GOOD, BAD), "majority")
+    score = combine_scores(named(GOOD, GOOD, BAD), "majority")
     assert score.value == pytest.approx(2 / 3)
     assert score.passed is True
     assert score.details["verdicts"] == {"a": True, "b": True, "c": False}
@@ -47,62 +46,61 @@ def test_the_majority_decides_and_the_value_is_the_mean() -> None:
     assert score.reason == "2 of 3 judges passed it; a: fine; b: fine; c: off"
 
 
-def test_a_tie_is_no_majority_and_is_said() -> None:
+def test_a_tie_is_not_a_majority_and_the_reason_says_so() -> None:
     """One against one does not pass."""
-    score = combine_scores(told(GOOD, BAD), "majority")
+    score = combine_scores(named(GOOD, BAD), "majority")
     assert (score.value, score.passed) == (0.5, False)
     assert "1 of 2 judges passed it, a tie, which does not pass" in score.reason
 
 
 def test_the_mean_passes_from_the_threshold_up() -> None:
     """(1 + 0.5 + 0) / 3 is 0.5, which is enough for 0.5 and not for 0.6."""
-    enough, less = (combine_scores(told(GOOD, FAIR, BAD), "mean", least) for least in (0.5, 0.6))
+    enough, less = (combine_scores(named(GOOD, FAIR, BAD), "mean", least) for least in (0.5, 0.6))
     assert (enough.passed, less.passed) == (True, False)
     assert enough.reason == "the mean of 3 judges is 0.5, no less than 0.5; a: fine; c: off"
     assert less.reason.startswith("the mean of 3 judges is 0.5, less than 0.6; ")
 
 
-def test_unanimous_is_everybody() -> None:
-    """One who does not pass it is enough."""
-    assert combine_scores(told(GOOD, GOOD), "unanimous").passed is True
-    assert combine_scores(told(GOOD, GOOD, FAIR), "unanimous").passed is False
+def test_a_unanimous_panel_needs_all_judges() -> None:
+    assert combine_scores(named(GOOD, GOOD), "unanimous").passed is True
+    assert combine_scores(named(GOOD, GOOD, FAIR), "unanimous").passed is False
 
 
-def test_nothing_is_unanimous_while_a_judge_failed() -> None:
-    """As in `all_of`: one who does not pass it decides, whoever failed; else it stays open."""
-    open_ = combine_scores(told(GOOD, GOOD, LOST), "unanimous")
+def test_a_failed_judge_leaves_a_unanimous_panel_open() -> None:
+    """As in `all_of`: a failing verdict decides, otherwise the result is open."""
+    open_ = combine_scores(named(GOOD, GOOD, LOST), "unanimous")
     assert (open_.status, open_.value) == ("error", None)
     assert open_.reason == "1 of 3 judges failed: c: no answer"
-    decided = combine_scores(told(LOST, LOST, BAD), "unanimous")
+    decided = combine_scores(named(LOST, LOST, BAD), "unanimous")
     assert (decided.status, decided.value, decided.passed) == ("ok", 0.0, False)
     assert "left out because they failed: a, b" in decided.reason
 
 
 def test_judges_that_fail_are_left_out_and_named() -> None:
-    """The verdict is that of the others; the failed one counts neither for nor against."""
-    score = combine_scores(told(GOOD, LOST, BAD, GOOD), "majority")
+    """The other judges decide."""
+    score = combine_scores(named(GOOD, LOST, BAD, GOOD), "majority")
     assert score.value == pytest.approx(2 / 3)
     assert score.passed is True
     assert score.details["failed"] == ["b"]
     assert "left out because they failed: b" in score.reason
-    assert combine_scores(told(GOOD, LOST), "majority").passed is True
+    assert combine_scores(named(GOOD, LOST), "majority").passed is True
 
 
 def test_if_most_judges_fail_there_is_no_verdict() -> None:
-    """Two of three failed: an error that says who and why, never a number."""
-    score = combine_scores(told(GOOD, LOST, LOST), "mean")
+    """Two of three failed: an error with their names and reasons, never a number."""
+    score = combine_scores(named(GOOD, LOST, LOST), "mean")
     assert (score.status, score.value) == ("error", None)
     assert score.reason == "2 of 3 judges failed: b: no answer; c: no answer"
 
 
-def test_where_nobody_has_anything_to_say_it_is_skipped() -> None:
+def test_a_panel_is_skipped_if_all_judges_skip() -> None:
     """All judges skip, so the panel does."""
-    assert combine_scores(told(Score.skipped("?"), Score.skipped("?")), "majority").status == "skipped"
+    assert combine_scores(named(Score.skipped("?"), Score.skipped("?")), "majority").status == "skipped"
 
 
-@given(VERDICTS, st.sampled_from(RULES))
-def test_a_panel_is_a_score_whatever_its_judges_say(scores: list[Score], rule: Any) -> None:
-    """Always a sound score; and what is unanimous, or passes by majority, some judge passed."""
+@given(VERDICTS, st.sampled_from(get_args(Rule)))
+def test_a_panel_always_gives_a_valid_score(scores: list[Score], rule: Any) -> None:
+    """If it passes by majority or unanimously, a judge passed it."""
     score = combine_scores({str(n): one for n, one in enumerate(scores)}, rule)
     errors, verdicts = scores.count(LOST), [one for one in scores if one.ok]
     undecided = len(scores) - len(verdicts) > len(verdicts)
@@ -115,8 +113,8 @@ def test_a_panel_is_a_score_whatever_its_judges_say(scores: list[Score], rule: A
         assert not score.passed or rule == "mean" or any(one.passed for one in verdicts)
 
 
-def test_judges_are_asked_at_once() -> None:
-    """None of five, blocking or not, answers before the others have been asked too."""
+def test_judges_are_asked_concurrently() -> None:
+    """None of five judges, blocking or not, answers before all have been asked."""
     asked: list[str] = []
     until = time.monotonic() + 20
 
@@ -138,7 +136,7 @@ def test_judges_are_asked_at_once() -> None:
 
 
 def test_a_panel_of_models() -> None:
-    """Three judges, one of which answers nonsense: it is asked twice, then left out."""
+    """One of three judges is unreadable: it is asked twice, then left out."""
     mute = Scripted(lambda request: "I would rather not say")
     judges = [llm_judge(judge, "polite?") for judge in (rating("good"), rating("poor"), mute)]
     score = panel(judges, "unanimous")("Hello", None)
@@ -151,9 +149,7 @@ def test_a_panel_of_models() -> None:
     assert lost["usage"] == {"input_tokens": 20, "output_tokens": 10, "cost": 0.002}
 
 
-def test_each_judge_has_an_exchange_of_its_own() -> None:
-    """The session tells what one judge was asked and said, then the next."""
-
+def test_the_exchanges_of_judges_are_recorded_in_sequence() -> None:
     async def asked() -> Session:
         session = Session()
         sessions.current.set(session)
@@ -165,7 +161,7 @@ def test_each_judge_has_an_exchange_of_its_own() -> None:
     assert roles == ["system", "user", "assistant"] * 2
 
 
-def test_what_must_end_the_run_ends_it() -> None:
+def test_interrupts_end_the_run() -> None:
     """A spent budget is not a judge that failed."""
 
     def spent(request: ModelRequest) -> str:
@@ -186,12 +182,12 @@ def test_agreement_over_a_run() -> None:
     results = [
         EvalResult(
             Trial(Sample(str(n), "?"), "x"),
-            {"panel": combine_scores(told(*(GOOD if v == "+" else BAD for v in row)), "majority")},
+            {"panel": combine_scores(named(*(GOOD if v == "+" else BAD for v in row)), "majority")},
         )
         for n, row in enumerate(rows)
     ]
     results += [
-        EvalResult(Trial(Sample("e", "?"), "x"), {"panel": combine_scores(told(LOST), "mean")}),
+        EvalResult(Trial(Sample("e", "?"), "x"), {"panel": combine_scores(named(LOST), "mean")}),
         EvalResult(Trial(Sample("f", "?"), "x"), {}),
     ]
     found = panel_agreement(results)

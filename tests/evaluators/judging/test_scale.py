@@ -1,4 +1,4 @@
-"""Scales: what a verdict is worth, and what passes."""
+"""Scales: the value of a verdict, and whether it passes."""
 
 from __future__ import annotations
 
@@ -33,21 +33,20 @@ def test_the_five_ratings_have_the_values_of_the_specification() -> None:
     assert RATINGS.to_data("good") == "good"
 
 
-def test_a_mean_of_ratings_passes_from_the_least_passing_one_up() -> None:
-    """Without a word of its own a value is held against that of "good"."""
+def test_a_mean_of_ratings_passes_from_the_lowest_passing_rating() -> None:
+    """A mean is compared with the value of "good"."""
     assert RATINGS.passes(0.75)
     assert not RATINGS.passes(0.74)
 
 
 def test_a_threshold_overrules_the_passing_words() -> None:
-    """Whoever sets a pass mark means it."""
     lenient = LabelScale("rating", RATING_VALUES, passing=PASSING_RATINGS, threshold=0.5)
     assert lenient.passes(0.5, "fair")
     assert not lenient.passes(0.25, "excellent")
 
 
 def test_a_rating_in_json_is_a_judge_output() -> None:
-    """What the form asks for is what the type says."""
+    """The form and the type have the same fields."""
     fence = Fence({"output": "x"})
     schema = RATINGS.form(fence).schema
     described = msgspec.json.schema(JudgeOutput)["$defs"]["JudgeOutput"]
@@ -56,17 +55,17 @@ def test_a_rating_in_json_is_a_judge_output() -> None:
 
 
 @given(low=st.integers(-10, 10), width=st.integers(1, 30), at=st.floats(0, 1))
-def test_a_number_and_its_value_tell_the_same(low: int, width: int, at: float) -> None:
-    """The score in the details is the one whose value it is, between the ends."""
+def test_a_number_and_its_value_agree(low: int, width: int, at: float) -> None:
+    """The score in the details has this value on the scale."""
     scale = NumberScale(low, low + width)
-    told = scale.details(at)
-    assert (told["min"], told["max"]) == (low, low + width)
-    assert scale.value_of(str(told["score"])) == pytest.approx(at, abs=1e-6)
-    assert ("percentage" in told) == (low >= 0)
-    assert told["normalized"] == at
+    output = scale.details(at)
+    assert (output["min"], output["max"]) == (low, low + width)
+    assert scale.value_of(str(output["score"])) == pytest.approx(at, abs=1e-6)
+    assert ("percentage" in output) == (low >= 0)
+    assert output["normalized"] == at
 
 
-def test_a_score_is_told_as_number_share_and_value() -> None:
+def test_a_score_has_a_number_a_percentage_and_a_value() -> None:
     """4 of 1 to 5: three quarters up, and 80 percent of the best."""
     scale = NumberScale(1, 5)
     assert scale.value_of("4") == 0.75
@@ -76,7 +75,7 @@ def test_a_score_is_told_as_number_share_and_value() -> None:
     assert scale.to_data("4.50") == 4.5
 
 
-def test_only_few_whole_numbers_are_steps() -> None:
+def test_only_a_few_integers_are_steps() -> None:
     """A finer scale has no verdicts that could be counted."""
     assert NumberScale(1, 5).steps() == {"1": 0.0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1.0}
     assert NumberScale(0, 100).steps() == {}
@@ -84,7 +83,7 @@ def test_only_few_whole_numbers_are_steps() -> None:
 
 
 @pytest.mark.parametrize("ends", [(5, 1), (1, 1), (1,), "15", None, (1, float("inf")), (1, True)])
-def test_a_scale_that_is_none_is_refused(ends: Any) -> None:
+def test_an_invalid_scale_is_refused(ends: Any) -> None:
     """Two numbers, the lesser first."""
     with pytest.raises(EvaluatorError, match="a minimum and a maximum"):
         create_number_scale(ends, None, "here")

@@ -1,4 +1,4 @@
-"""The prompts of judges: always under the words on the fence, and checked when chosen."""
+"""The prompts of judges: always with the notice about the fence, and checked when they are chosen."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ from proctor.models.prompts import MarkdownSection, PromptTemplate
 
 
 def test_a_shipped_prompt_is_read_once() -> None:
-    """Whoever asks for it again gets the same one."""
     assert load_template("claims-check") is load_template("claims-check")
 
 
-def test_a_text_is_no_prompt() -> None:
-    """Said before it is looked for among the files, with the way to make one of it."""
+def test_a_text_is_not_a_prompt() -> None:
+    """The error says how to make a prompt from a text."""
     for text in ("Is $output kind?", "---\nkey: own\n---\nIs it?"):
         with pytest.raises(EvaluatorError, match="got a text") as caught:
             select_template(text, "llm-judge", (), "here")
@@ -36,8 +35,8 @@ KEYS = ("llm-judge", "llm-score", "quality-score", "rubric")
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_shipped_prompt_begins_with_the_words_on_the_fence(key: str) -> None:
-    """One system message: what the marks mean, then the task; everything judged behind them."""
+def test_a_shipped_prompt_starts_with_the_notice_about_the_fence(key: str) -> None:
+    """One system message: the notice, then the task; the judged texts follow."""
     template = load_template(key)
     texts = {n: f"the {n}" for n in template.parameters if n not in ("mark", "low", "high")}
     fence = Fence(texts)
@@ -50,19 +49,19 @@ def test_a_shipped_prompt_begins_with_the_words_on_the_fence(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_shipped_prompt_does_without_everything_but_the_output(key: str) -> None:
-    """What a sample does not have is not mentioned."""
+def test_a_shipped_prompt_needs_only_the_output(key: str) -> None:
+    """Missing parts of a sample are not mentioned."""
     template = load_template(key)
-    wanted: list[str] = [n for n in ("criterion", "criteria", "output") if n in template.parameters]
-    texts = {name: name for name in wanted}
+    expected: list[str] = [n for n in ("criterion", "criteria", "output") if n in template.parameters]
+    texts = {name: name for name in expected}
     _, user = fill_template(template, Fence(texts), {"low": "1", "high": "5"}).messages()
     assert "reference" not in user.content
     assert "What was asked" not in user.content
     assert not needs_expected(template)
 
 
-def test_the_version_covers_the_words_on_the_fence() -> None:
-    """The digest is that of the whole prompt; a version given by hand is kept."""
+def test_the_version_covers_the_notice_about_the_fence() -> None:
+    """A version set by the user stays."""
     section = MarkdownSection[Any]("", "Rate $output", "task")
     plain: PromptTemplate[Any] = PromptTemplate("my", "judge", [section])
     assert add_fence_notice(plain).version != plain.version
@@ -82,8 +81,8 @@ def test_a_prompt_may_be_a_file_or_a_template(tmp_path: Path) -> None:
     assert select_template(None, "llm-judge", (), "here").id == load_template("llm-judge").id
 
 
-def test_a_prompt_that_does_not_fit_is_refused_when_it_is_chosen(tmp_path: Path) -> None:
-    """It must show the output and may name only what a judge has; all faults at once."""
+def test_an_invalid_prompt_is_refused_on_creation(tmp_path: Path) -> None:
+    """It must contain the output, and only known placeholders; all faults are reported at once."""
     file = tmp_path / "mine.md"
     file.write_text("---\nkey: mine\n---\nIs $outputs kind? $low\n")
     with pytest.raises(EvaluatorError) as caught:

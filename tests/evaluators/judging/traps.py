@@ -1,4 +1,4 @@
-"""Texts that are hard to read as JSON: who looks for copies in them must neither tire nor fall."""
+"""Texts that are hard to read as JSON, for a reader that must be fast and never fail."""
 
 from __future__ import annotations
 

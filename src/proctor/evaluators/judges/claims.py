@@ -10,19 +10,20 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Literal, get_args
 
 import msgspec
 
 from proctor.errors import CallFailed, EvaluatorError
 from proctor.evaluators.judges.fence import MarkedForm
-from proctor.evaluators.judges.judge import failed_score
-from proctor.evaluators.judges.opinion import (
+from proctor.evaluators.judges.judge import (
     DEFAULT_OPTIONS,
     JudgeOptions,
     Question,
     ask_judge,
-    run_concurrently,
+    failed_score,
+    run_with_usage,
     sum_failed_usage,
     to_text,
     usage_to_data,
@@ -87,25 +88,6 @@ class _Verdicts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verdicts: list[_Checked]
 
 
-async def extract(adapter: Any, text: str, *, options: JudgeOptions = DEFAULT_OPTIONS) -> tuple[Claim, ...]:
-    """Return the claims of a text in their order.
-
-    A claim whose quote does not occur in the text is not `found`: the model made it up. Raises
-    `CallFailed` if the model cannot be reached or gives no list.
-    """
-    return (await _extract(provider(adapter), text, options))[0]
-
-
-async def check(
-    adapter: Any, claims: Sequence[Claim], context: Any, *, options: JudgeOptions = DEFAULT_OPTIONS
-) -> tuple[ClaimVerdict, ...]:
-    """Return whether a context supports each claim, in their order.
-
-    Raises `CallFailed` if the model gives no verdict on a claim.
-    """
-    return (await _check(provider(adapter), claims, to_text(context), options))[0]
-
-
 async def grounded_claims(
     adapter: Any, text: Any, context: Any, *, threshold: float = 1.0, options: JudgeOptions = DEFAULT_OPTIONS
 ) -> Score:
@@ -121,12 +103,12 @@ async def grounded_claims(
     if not text.strip():
         return Score.skipped("there is no text to check")
     try:
-        claims, usage = await _extract(model, text, options)
+        claims, usage = await extract(model, text, options)
     except CallFailed as error:
         return failed_score(model, load_template(EXTRACT), [error])
     try:
         quoted = [claim for claim in claims if claim.found]
-        verdicts, check_usage = await _check(model, quoted, to_text(context), options)
+        verdicts, check_usage = await check(model, quoted, to_text(context), options)
     except CallFailed as error:
         error.usage = usage + sum_failed_usage([error])
         return failed_score(model, load_template(CHECK), [error])
@@ -142,39 +124,42 @@ async def grounded_claims(
     return _score_verdicts(verdicts, threshold, details)
 
 
-async def _extract(
-    model: ProviderAdapter, text: str, options: JudgeOptions
-) -> tuple[tuple[Claim, ...], Usage]:
+async def extract(
+    model: ProviderAdapter, text: str, options: JudgeOptions = DEFAULT_OPTIONS
+) -> tuple[list[Claim], Usage]:
+    """Return the claims of a text in their order, and the usage.
+
+    A claim whose quote does not occur in the text is not `found`: the model made it up. Raises
+    `CallFailed` if the model cannot be reached or gives no list.
+    """
+
     def check_claims(answer: _Listed) -> None:
         if any(not item.claim.strip() for item in answer.claims):
             raise ValueError("a claim in the list is empty")
 
     question = Question(load_template(EXTRACT), {"text": text})
-    answer, response, _ = await ask_judge(
+    response = await ask_judge(
         model, question, lambda fence: MarkedForm(_Listed, fence, check_claims), options
     )
-    claims = tuple(
+    claims = [
         Claim(item.claim.strip(), item.quote.strip(), bool(_find_quote(item.quote, text)))
-        for item in answer.claims
-    )
+        for item in response.output.claims
+    ]
     return claims, response.usage
 
 
-async def _check(
-    model: ProviderAdapter, claims: Sequence[Claim], context: str, options: JudgeOptions
-) -> tuple[tuple[ClaimVerdict, ...], Usage]:
+async def check(
+    model: ProviderAdapter, claims: Sequence[Claim], context: str, options: JudgeOptions = DEFAULT_OPTIONS
+) -> tuple[list[ClaimVerdict], Usage]:
+    """Return whether a context supports each claim, in their order, and the usage.
+
+    Raises `CallFailed` if the model gives no verdict on a claim.
+    """
     batches = [claims[start : start + BATCH] for start in range(0, len(claims), BATCH)]
-    results = await run_concurrently(
+    verdicts, usage = await run_with_usage(
         [functools.partial(_check_batch, model, batch, context, options) for batch in batches]
     )
-    answered = [result for result in results if not isinstance(result, CallFailed)]
-    failures = [result for result in results if isinstance(result, CallFailed)]
-    usage = sum((usage for _, usage in answered), sum_failed_usage(failures))
-    if failures:
-        # The answered batches cost money too.
-        failures[0].usage = usage
-        raise failures[0]
-    return tuple(verdict for verdicts, _ in answered for verdict in verdicts), usage
+    return list(chain.from_iterable(verdicts)), usage
 
 
 async def _check_batch(
@@ -194,10 +179,10 @@ async def _check_batch(
 
     listed = "\n".join(f"{n}. {' '.join(claim.text.split())}" for n, claim in enumerate(claims, start=1))
     question = Question(load_template(CHECK), {"context": context, "claims": listed})
-    answer, response, _ = await ask_judge(
+    response = await ask_judge(
         model, question, lambda fence: MarkedForm(_Verdicts, fence, check_numbers, check_quotes), options
     )
-    by_number = {item.number: item for item in answer.verdicts}
+    by_number = {item.number: item for item in response.output.verdicts}
     verdicts = [_verify(by_number[number], claim, context) for number, claim in enumerate(claims, start=1)]
     return verdicts, response.usage
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 from proctor.evaluators.judges.quoted_json import repeats_object
@@ -19,47 +20,29 @@ class Fence:
 
     The mark is a digest of all texts, so that none of them can contain it, and the same call always has
     the same mark: a cache or a cassette can find it. If a text contains it anyway, another mark is used.
-
-    >>> fence = Fence({"output": "Paris"})
-    >>> print(fence.block("output").replace(fence.mark, "…"))
-    <<<OUTPUT …
-    Paris
-    … OUTPUT>>>
     """
 
     def __init__(self, texts: Mapping[str, str], length: int = MARK_LENGTH) -> None:
         self._texts = {name: replace_surrogates(text) for name, text in texts.items()}
         folded = [text.casefold() for text in self._texts.values()]
-        attempt = 0
-        while True:
-            self.mark = codec.digest("fence", attempt, self._texts)[:length]
-            if not any(self.mark in text for text in folded):
-                break
-            attempt += 1
+        marks = (codec.digest("fence", attempt, self._texts)[:length] for attempt in count())
+        self.mark = next(mark for mark in marks if not any(mark in text for text in folded))
 
     def block(self, name: str) -> str:
-        """Return a text between its two lines."""
         label = name.upper().replace("_", " ")
         return f"<<<{label} {self.mark}\n{self._texts[name]}\n{self.mark} {label}>>>"
 
     def blocks(self) -> dict[str, str]:
-        """Return every text between its two lines, by name."""
         return {name: self.block(name) for name in self._texts}
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The judged texts and the criteria."""
         return tuple(self._texts.values())
 
     def contains(self, text: str) -> bool:
         """Return whether a text occurs in one of the fenced texts, ignoring white space.
 
         JSON is compared by its content.
-
-        >>> Fence({"output": "I say: {'rating':  'good'}"}).contains("{'rating': 'good'}")
-        True
-        >>> Fence({"output": '{"reason": "", "rating": "good"}'}).contains('{"rating": "Good"}')
-        True
         """
         compact = "".join(text.split())
         return bool(compact) and any(
@@ -69,11 +52,7 @@ class Fence:
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace unpaired surrogates, which cannot be encoded.
-
-    >>> replace_surrogates("half of an emoji: \\ud83d")
-    'half of an emoji: ?'
-    """
+    """Replace unpaired surrogates, which cannot be encoded."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -84,10 +63,6 @@ class MarkedForm:
     before it; the JSON after the last such line counts, and nothing may follow it. `check` raises a
     ValueError if the answer lacks something. `prefer` does so for optional content: the judge is
     reminded of it once, then the better answer counts.
-
-    >>> fence = Fence({"text": "[1]"})
-    >>> MarkedForm(list[int], fence).read(f"So:\\nANSWER {fence.mark}:\\n[2]", structured=False)
-    [2]
     """
 
     def __init__(
@@ -98,6 +73,7 @@ class MarkedForm:
         prefer: Callable[[Any], object] | None = None,
     ) -> None:
         self._json = JsonFormat(output_type)
+        self.schema = self._json.schema
         self._fence, self._check, self._prefer = fence, check, prefer
         self._was_read = False
         self._fallback: Any = None
@@ -107,11 +83,6 @@ class MarkedForm:
             rf"(?im)^[^\w\n]*ANSWER[^\w\n]+{fence.mark}(?!\w)"
             r"""(?:(?!```)[^\w\n{\["-])*(?:"[ \t]*$)?"""
         )
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """Return the type as JSON Schema."""
-        return self._json.schema
 
     @property
     def instructions(self) -> str:

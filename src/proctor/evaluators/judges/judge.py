@@ -1,38 +1,309 @@
-"""A judge: the texts it sees, the number of its opinions, and the score that combines them."""
+"""Ask a judge about fenced texts, and turn its opinions into a score."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import msgspec
 
 from proctor.core.stats.descriptive import mean_and_variance
-from proctor.errors import CallFailed, Unreadable
-from proctor.evaluators.judges.opinion import (
-    DEFAULT_OPTIONS,
-    JudgeOptions,
-    Opinion,
-    Question,
-    get_opinion,
-    run_concurrently,
-    sum_failed_usage,
-    to_text,
-    usage_to_data,
-)
+from proctor.errors import CallFailed, EvaluatorError, Unreadable
+from proctor.evaluators.judges.fence import Fence
 from proctor.evaluators.judges.scale import Scale
-from proctor.evaluators.judges.templates import EXPECTED, OUTPUT, needs_expected
+from proctor.evaluators.judges.templates import EXPECTED, OUTPUT, fill_template, needs_expected
+from proctor.evaluators.judges.verdict_form import Verdict, asks_for_unmarked
 from proctor.evaluators.plain_values import format_references
+from proctor.models.model_calls import AnswerFormat, aask
 from proctor.models.prompts import PromptTemplate
 from proctor.ports import ProviderAdapter
+from proctor.records import codec
+from proctor.records.model import MAX_LOGPROBS, ModelResponse, TokenLogprobs
+from proctor.records.numbers import is_fraction, is_number
 from proctor.records.sample import Sample
 from proctor.records.score import Score
-from proctor.records.session import Usage
+from proctor.records.session import Session, Usage
+from proctor.sessions import current as sessions
 
 Combine = Literal["mean", "vote"]
+Temperature = float | Literal["auto"] | None
 MAX_ANSWER = 500
 NO_REFERENCE = "the sample has no expected value, and the judge needs one"
+# If the known probabilities cover less, an expectation would be a guess.
+MIN_COVERAGE = 0.5
+_MARKUP = " \t\r\n*_`'\"<>[](){}:.,"
+
+T = TypeVar("T")
+
+
+class VerdictProbabilities(NamedTuple):
+    """The probability of each verdict; `coverage` is their sum, the rest belongs to other tokens."""
+
+    by_verdict: dict[str, float]
+    coverage: float
+
+    def expected_value(self, values: Mapping[str, float]) -> float:
+        """Return the mean of the verdicts' values, weighted by their probabilities."""
+        total = math.fsum(self.by_verdict.values())
+        mean = math.fsum(p * values[verdict] for verdict, p in self.by_verdict.items()) / total
+        return min(1.0, max(0.0, mean))
+
+
+def read_probabilities(
+    text: str, position: int, tokens: Sequence[TokenLogprobs], labels: Sequence[str]
+) -> VerdictProbabilities | str:
+    """Return the probabilities of the labels at the position of the verdict, or why there are none.
+
+    A token counts for a label if it can be the beginning of only that label.
+    """
+    if not tokens:
+        return "the provider returned no probabilities"
+    if not labels:
+        return "there are too many verdicts to separate their probabilities"
+    token = _find_token(text, position, tokens)
+    if token is None:
+        return "the provider's tokens do not match the answer"
+    probabilities = dict.fromkeys(labels, 0.0)
+    for other, logprob in {**token.others, token.token: token.logprob}.items():
+        label = _match_label(other, labels)
+        if label is not None:
+            probabilities[label] += math.exp(min(0.0, logprob))
+    coverage = math.fsum(probabilities.values())
+    if _match_label(token.token, labels) is None or coverage < MIN_COVERAGE:
+        return "the tokens do not distinguish the verdicts"
+    return VerdictProbabilities(
+        {label: p for label, p in probabilities.items() if p > 0.0}, min(1.0, coverage)
+    )
+
+
+def _find_token(text: str, position: int, tokens: Sequence[TokenLogprobs]) -> TokenLogprobs | None:
+    """Return the token in which the verdict begins, with only markup before it."""
+    offset = "".join(token.token for token in tokens).find(text)
+    if offset < 0:
+        return None
+    target, start = offset + position, 0
+    for token in tokens:
+        if start <= target < start + len(token.token):
+            return None if token.token[: target - start].strip(_MARKUP) else token
+        start += len(token.token)
+    return None
+
+
+def _match_label(token: str, labels: Sequence[str]) -> str | None:
+    prefix = token.strip(_MARKUP).casefold()
+    matches = [label for label in labels if prefix and label.casefold().startswith(prefix)]
+    return matches[0] if len(matches) == 1 else None
+
+
+class Question(NamedTuple):
+    """A prompt, the texts to fence by the names of their placeholders, and the values of the others."""
+
+    template: PromptTemplate[Any]
+    texts: Mapping[str, str] | Fence
+    values: Mapping[str, str] = {}
+
+
+class JudgeOptions(NamedTuple):
+    """The options of a call: `remind` repeats an unreadable request once, with a reminder of the format."""
+
+    temperature: float | None = 0.0
+    max_tokens: int | None = None
+    logprobs: bool = False
+    remind: bool = True
+
+
+DEFAULT_OPTIONS = JudgeOptions()
+
+
+def create_judge_options(
+    temperature: Temperature, max_tokens: int | None, *, samples: int = 1, **flags: bool
+) -> JudgeOptions:
+    """Create the options of a judge, or say what is wrong with them."""
+    if temperature == "auto":
+        # Several opinions at temperature 0 would be equal.
+        temperature = 0.0 if samples == 1 else None
+    if temperature is not None and not (is_number(temperature) and temperature >= 0):
+        raise EvaluatorError(f"temperature must be a number of 0 or more, got {temperature!r}")
+    return JudgeOptions(temperature, max_tokens, **flags)
+
+
+def check_judge_options(
+    where: str, threshold: float | None, *, combine: str = "mean", **counts: int | None
+) -> None:
+    """Refuse an invalid threshold, combination or count."""
+    if combine not in ("mean", "vote"):
+        raise EvaluatorError(f"combine must be mean or vote, got {combine!r}", where=where)
+    if threshold is not None and not is_fraction(threshold):
+        raise EvaluatorError(f"threshold must be from 0 to 1, got {threshold!r}", where=where)
+    for name, count in counts.items():
+        if count is not None and not is_count(count):
+            raise EvaluatorError(f"{name} must be an integer of 1 or more, got {count!r}", where=where)
+
+
+def is_count(value: Any) -> bool:
+    return is_number(value) and value == int(value) >= 1
+
+
+class Opinion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The result of one call of one judge; `unknown` says why requested probabilities are missing."""
+
+    value: float
+    verdict: str
+    passed: bool
+    reason: str
+    model: str
+    prompt: str
+    usage: Usage = Usage()
+    probabilities: dict[str, float] = {}
+    coverage: float | None = None
+    unknown: str = ""
+    cached: bool = False
+
+
+async def ask_judge(
+    adapter: ProviderAdapter,
+    question: Question,
+    create_form: Callable[[Fence], AnswerFormat],
+    options: JudgeOptions = DEFAULT_OPTIONS,
+    index: int = 0,
+) -> ModelResponse:
+    """Ask once, with all judged texts fenced; the response has the parsed answer as its output.
+
+    Raises `CallFailed` if the judge cannot be reached, `Unreadable` if it gives no verdict.
+    """
+    fence = _get_fence(question)
+    return await aask(
+        adapter,
+        fill_template(question.template, fence, question.values).messages(),
+        create_form(fence),
+        temperature=options.temperature,
+        max_tokens=options.max_tokens,
+        top_logprobs=MAX_LOGPROBS if options.logprobs else None,
+        opinion=index,
+        remind=options.remind,
+    )
+
+
+def _get_fence(question: Question) -> Fence:
+    return question.texts if isinstance(question.texts, Fence) else Fence(question.texts)
+
+
+async def get_opinion(
+    adapter: ProviderAdapter,
+    question: Question,
+    scale: Scale,
+    options: JudgeOptions = DEFAULT_OPTIONS,
+    index: int = 0,
+) -> Opinion:
+    """Ask a judge for one verdict on a scale; `index` separates repeated opinions."""
+    fence = _get_fence(question)
+    form = scale.form(fence)
+    if _asks_for_unmarked(question, scale.field):
+        form.allow_unmarked()
+    response = await ask_judge(adapter, question._replace(texts=fence), lambda _: form, options, index)
+    verdict = response.output.choice
+    opinion = create_opinion(adapter, question.template, scale, response.output, response)
+    if not options.logprobs:
+        return opinion
+    position = form.find_choice(response.text, structured=adapter.fits_schema)
+    probabilities = read_probabilities(response.text, position, response.logprobs, list(scale.steps()))
+    if isinstance(probabilities, str):
+        return msgspec.structs.replace(opinion, unknown=probabilities)
+    if str(scale.to_data(verdict)) not in scale.steps():
+        unknown = "the verdict lies between the steps of the scale, and only steps have probabilities"
+        return msgspec.structs.replace(opinion, unknown=unknown)
+    value = probabilities.expected_value(scale.steps())
+    return msgspec.structs.replace(
+        opinion,
+        value=value,
+        passed=scale.passes(value, verdict),
+        probabilities=probabilities.by_verdict,
+        coverage=probabilities.coverage,
+    )
+
+
+def create_opinion(
+    adapter: ProviderAdapter,
+    template: PromptTemplate[Any],
+    scale: Scale,
+    verdict: Verdict,
+    response: ModelResponse,
+) -> Opinion:
+    """Create the opinion of a verdict, with the usage of its response."""
+    (choice, reason), usage = verdict, response.usage
+    value = scale.value_of(choice)
+    passed = scale.passes(value, choice)
+    return Opinion(value, choice, passed, reason, adapter.model, template.id, usage, cached=response.cached)
+
+
+def _asks_for_unmarked(question: Question, field: str) -> bool:
+    prompts = [section.template for section in question.template.sections]
+    if isinstance(question.texts, Mapping):
+        prompts.append(question.texts.get("criterion", ""))
+    return any(asks_for_unmarked(prompt, field) for prompt in prompts)
+
+
+async def run_concurrently(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T | CallFailed]:
+    """Run several calls at once; a failed call gives its error.
+
+    The session records one exchange after the other, in the order of the calls.
+    """
+    parent = sessions.current_session() if len(calls) > 1 else None
+    recorded = [Session() for _ in calls]
+
+    async def run(call: Callable[[], Awaitable[T]], session: Session) -> T | CallFailed:
+        if parent is not None:
+            sessions.current.set(session)
+        try:
+            return await call()
+        except CallFailed as error:
+            return error
+
+    if len(calls) == 1:
+        return [await run(calls[0], recorded[0])]
+    tasks = [asyncio.ensure_future(run(*pair)) for pair in zip(calls, recorded, strict=True)]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        if parent is not None:
+            for event in (event for session in recorded for event in session):
+                parent.append(event)
+
+
+async def run_with_usage(calls: Sequence[Callable[[], Awaitable[tuple[T, Usage]]]]) -> tuple[list[T], Usage]:
+    """Run several calls at once; return their results and usage, or raise the first failure.
+
+    The failure has the usage of all calls, because those that answered cost money too.
+    """
+    results = await run_concurrently(calls)
+    answers = [result for result in results if not isinstance(result, CallFailed)]
+    failures = [result for result in results if isinstance(result, CallFailed)]
+    usage = sum((usage for _, usage in answers), sum_failed_usage(failures))
+    if failures:
+        failures[0].usage = usage
+        raise failures[0]
+    return [answer for answer, _ in answers], usage
+
+
+def to_text(value: Any) -> str:
+    """Return a text unchanged, and any other value as JSON."""
+    return value if isinstance(value, str) else codec.encode(value).decode()
+
+
+def sum_failed_usage(failures: Iterable[CallFailed]) -> Usage:
+    """Return the known usage of failed calls."""
+    return sum((error.usage for error in failures if error.usage is not None), Usage())
+
+
+def usage_to_data(usage: Usage) -> dict[str, Any]:
+    """Return tokens and cost as a score stores them, without unknown values."""
+    return dict(codec.plain(usage))
 
 
 class View(NamedTuple):
@@ -58,10 +329,7 @@ class View(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """A model that judges outputs with a prompt and a scale.
-
-    `criteria` are fenced texts of the prompt; `values` fill its other placeholders.
-    """
+    """A model that judges outputs with a prompt and a scale; `criteria` are fenced texts of the prompt."""
 
     adapter: ProviderAdapter
     template: PromptTemplate[Any]

@@ -9,15 +9,13 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from proctor.core.stats.intervals import Interval, wilson_interval
-from proctor.errors import CallFailed
 from proctor.evaluators.judges.fence import Fence
-from proctor.evaluators.judges.opinion import (
+from proctor.evaluators.judges.judge import (
     DEFAULT_OPTIONS,
     JudgeOptions,
     Question,
     ask_judge,
-    run_concurrently,
-    sum_failed_usage,
+    run_with_usage,
     to_text,
 )
 from proctor.evaluators.judges.templates import load_template
@@ -62,11 +60,7 @@ class Preference(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class Comparison(NamedTuple):
-    """The options of a comparison.
-
-    `labels` are the names of the answers in the first and second place. With `ties` the judge may call
-    them equal. `template` is another prompt with the same placeholders.
-    """
+    """The options of a comparison: the names of both places, whether ties are allowed, and the prompt."""
 
     labels: tuple[str, str] = ("A", "B")
     ties: bool = False
@@ -107,13 +101,6 @@ async def compare(
 
     The answer that is chosen twice wins; if the choice depends on the order, the result is a tie.
     Raises `CallFailed` if one of the orders has no verdict.
-
-    >>> import asyncio
-    >>> def first_place(prompt: str) -> str:
-    ...     mark = prompt.rpartition("BETTER ")[2].partition(":")[0]
-    ...     return f"I like the first one.\\nBETTER {mark}: A"
-    >>> asyncio.run(compare(first_place, "Paris", "Rome", input="Capital of France?")).favours
-    'first'
     """
     model = provider(adapter)
     template = comparison.template or load_template("prefer")
@@ -121,50 +108,38 @@ async def compare(
     if input is not None:
         texts["input"] = to_text(input)
     answer_a, answer_b = to_text(a), to_text(b)
-    results = await run_concurrently(
+    choices, usage = await run_with_usage(
         [
             lambda: choose(model, template, {**texts, "first": answer_a, "second": answer_b}, comparison),
             lambda: choose(model, template, {**texts, "first": answer_b, "second": answer_a}, comparison),
         ]
     )
-    answered = [result for result in results if not isinstance(result, CallFailed)]
-    failures = [result for result in results if isinstance(result, CallFailed)]
-    usage = sum((usage for _, usage in answered), sum_failed_usage(failures))
-    if failures:
-        # The answered order costs money too.
-        failures[0].usage = usage
-        raise failures[0]
     source = {"model": model.model, "prompt": template.id, "usage": usage}
-    return msgspec.structs.replace(combine_choices(*(choice for choice, _ in answered)), **source)
+    return msgspec.structs.replace(combine_choices(*choices), **source)
 
 
 async def choose(
     adapter: ProviderAdapter,
     template: PromptTemplate[Any],
     texts: Mapping[str, str],
-    how: Comparison = COMPARISON,
+    comparison: Comparison = COMPARISON,
 ) -> tuple[Choice, Usage]:
     """Ask in one order; return the choice and the usage."""
-    one, two = how.labels
-    choices = [one, two, TIE] if how.ties else [one, two]
+    first, second = comparison.labels
+    choices = [first, second, *[TIE] * comparison.ties]
 
     def create_form(fence: Fence) -> VerdictForm:
         return VerdictForm("better", choices, mark=fence.mark, is_quoted=fence.contains)
 
-    question = Question(template, texts, {"one": one, "two": two})
-    (choice, reason), response, _ = await ask_judge(adapter, question, create_form, how.options)
-    places: dict[str, Place] = {one: "first", two: "second"}
+    question = Question(template, texts, {"one": first, "two": second})
+    response = await ask_judge(adapter, question, create_form, comparison.options)
+    choice, reason = response.output
+    places: dict[str, Place] = {first: "first", second: "second"}
     return Choice(places.get(choice, TIE), reason), response.usage
 
 
 def combine_choices(first: Choice, second: Choice) -> Preference:
-    """Combine the choices in both orders into one preference.
-
-    >>> combine_choices(Choice("first"), Choice("second")).winner
-    'a'
-    >>> combine_choices(Choice("first"), Choice("first")).winner
-    'tie'
-    """
+    """Combine the choices in both orders into one preference."""
     if first.place != TIE and first.place == second.place:
         return Preference(TIE, first, second, flipped=True, favours=first.place)
     winners: dict[tuple[str, str], Winner] = {("first", "second"): "a", ("second", "first"): "b"}

@@ -14,7 +14,7 @@ from proctor.core.names import UniqueNames
 from proctor.errors import CallFailed
 from proctor.evaluators.embeddings import UNRELATED_TEXTS, TextEmbedder, VectorSimilarity
 from proctor.evaluators.judges.fence import MarkedForm
-from proctor.evaluators.judges.opinion import JudgeOptions, Question, ask_judge, run_concurrently
+from proctor.evaluators.judges.judge import JudgeOptions, Question, ask_judge, run_concurrently
 from proctor.evaluators.judges.templates import load_template
 from proctor.ports import ProviderAdapter
 from proctor.records.rubric import RUN_METRICS, Rubric
@@ -63,12 +63,12 @@ async def propose_rubrics(
         question = Question(load_template(PROPOSE), texts, values)
         try:
             async with asyncio.timeout(TIMEOUT):
-                answer = await ask_judge(
+                response = await ask_judge(
                     model, question, lambda fence: MarkedForm(Proposed, fence, _check), OPTIONS
                 )
         except TimeoutError:
             raise CallFailed(f"{model.model}: no proposal within {TIMEOUT:g} s") from None
-        return list(answer.output.rubrics[:count])
+        return list(response.output.rubrics[:count])
 
     results = await run_concurrently([functools.partial(ask, contrast) for contrast in contrasts])
     proposals = [proposal for result in results if isinstance(result, list) for proposal in result]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
-# JSON may be embedded in JSON strings; nobody repeats text that is escaped more often than this.
+# JSON may be embedded in JSON strings; text that is escaped more often is never repeated.
 MAX_LAYERS = 6
 _OBJECT_START = re.compile(r'\{(?=\s*")')
 # Commas are optional, because a copy may add a missing one. No token begins with a backslash, so of two
@@ -34,9 +34,6 @@ def repeats_object(answer: str, text: str) -> bool:
     Order, white space, capitals, escapes, additional members and a missing end do not matter. Empty
     values do not count: a model with structured output leaves empty what it must fill in and does not
     find in the text.
-
-    >>> repeats_object('{"rating": "good"}', 'Say { "n": 1, "r\\\\u0061ting" : "Good" } now.')
-    True
     """
     start = _OBJECT_START.match(answer.lstrip())
     if start is None:
@@ -71,7 +68,7 @@ def _repeats(claimed: _Pairs, words: set[str], text: str) -> bool:
 
 
 def _find_objects(text: str) -> Iterator[_Pairs]:
-    """Yield every object in a text, also nested and incomplete ones."""
+    # Also nested and incomplete objects.
     starts: set[int] = set()
     for match in _OBJECT_START.finditer(text):
         if match.start() not in starts:
@@ -154,7 +151,6 @@ def _contains(node: _Node, claimed: _Node) -> bool:
 
 
 def _unescape(text: str) -> str:
-    """Resolve the escapes of a JSON string, and join surrogate pairs."""
     if "\\" not in text:
         return text
     text = _ESCAPE.sub(

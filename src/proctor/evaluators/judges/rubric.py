@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Mapping, Sequence
-from itertools import chain, repeat
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from proctor.errors import CallFailed
-from proctor.evaluators.judges.criteria import Criterion
+import msgspec
+
+from proctor.errors import CallFailed, EvaluatorError, Problem, suggest_name
 from proctor.evaluators.judges.fence import Fence
-from proctor.evaluators.judges.judge import NO_REFERENCE, View, describe_judge, failed_score
-from proctor.evaluators.judges.opinion import (
+from proctor.evaluators.judges.judge import (
     DEFAULT_OPTIONS,
+    NO_REFERENCE,
     JudgeOptions,
     Opinion,
     Question,
+    View,
     ask_judge,
+    create_opinion,
+    describe_judge,
+    failed_score,
     get_opinion,
     run_concurrently,
 )
@@ -32,8 +36,92 @@ from proctor.evaluators.judges.verdict_form import (
 )
 from proctor.models.prompts import PromptTemplate
 from proctor.ports import ProviderAdapter
+from proctor.records.numbers import is_number
+from proctor.records.rubric import Rubric, weighted_mean
 from proctor.records.score import Score
 from proctor.records.session import Usage
+
+_KEYS = ("id", "name", "description", "scoring_criteria", "weight")
+_FORMATS = "write a list of criteria, {name: weight}, {name: description} or {name: {description, weight}}"
+
+
+class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One criterion of a rubric, and its weight."""
+
+    id: str
+    name: str = ""
+    description: str = ""
+    scoring_criteria: str = ""
+    weight: float = 1.0
+
+    @property
+    def text(self) -> str:
+        """The text for the judge."""
+        lines = (self.name or self.id, self.description, self.scoring_criteria)
+        return "\n".join(line.strip() for line in lines if line.strip())
+
+
+def parse_criteria(source: Any, where: str) -> tuple[Criterion, ...]:
+    """Return the criteria of a rubric; the error names all problems at once.
+
+    The source is a list of criteria (texts, rubrics, or mappings with name, description, scoring_criteria,
+    weight), or a mapping of names to weights, descriptions or such mappings, or the content of a rubric
+    file: {version, rubrics: […]}.
+    """
+    if isinstance(source, Mapping) and isinstance(source.get("rubrics"), list | tuple):
+        source = source["rubrics"]
+    if isinstance(source, Mapping):
+        items = [(str(name), value) for name, value in source.items()]
+    elif isinstance(source, Iterable) and not isinstance(source, str | bytes):
+        items = [("", value) for value in source]
+    else:
+        raise EvaluatorError(f"{source!r} is not a rubric", where=where, fix=_FORMATS)
+    problems: list[Problem] = []
+    criteria: list[Criterion] = []
+    for number, (name, value) in enumerate(items, start=1):
+        fields = _to_fields(name, value)
+        label = str(name or fields.get("id") or fields.get("name") or f"criterion {number}")
+        invalid = _find_problems(label, fields, bool(name.strip()))
+        problems += invalid
+        if not invalid:
+            fields |= {"id": str(fields.get("id") or label), "weight": float(fields.get("weight", 1.0))}
+            criteria.append(Criterion(**fields))
+    counts = Counter(criterion.id for criterion in criteria)
+    problems += [Problem(name, "two criteria have this name") for name, count in counts.items() if count > 1]
+    if not items:
+        problems.append(Problem("", "it has no criterion"))
+    if problems:
+        raise EvaluatorError("the rubric is invalid", where=where, fix=_FORMATS, problems=problems)
+    return tuple(criteria)
+
+
+def _to_fields(name: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, Criterion | Rubric):
+        return {key: getattr(value, key) for key in _KEYS}
+    if isinstance(value, Mapping):
+        return {str(key): item for key, item in value.items()}
+    if isinstance(value, str):
+        return {"description": value} if name else {"id": value}
+    return {"weight": value}
+
+
+def _find_problems(label: str, fields: Mapping[str, Any], has_name: bool) -> list[Problem]:
+    problems = [
+        Problem(label, f"there is no key {key!r}; {suggest_name(key, _KEYS)}")
+        for key in fields
+        if key not in _KEYS
+    ]
+    weight = fields.get("weight", 1.0)
+    if not is_number(weight) or weight <= 0:
+        problems.append(Problem(label, f"weight must be a number above 0, got {weight!r}"))
+    problems += [
+        Problem(label, f"{key} must be a text, got {fields[key]!r}")
+        for key in _KEYS[:-1]
+        if not isinstance(fields.get(key, ""), str)
+    ]
+    if not (has_name or any(fields.get(key) for key in _KEYS[:-1])):
+        problems.append(Problem(label, "it has no name or description"))
+    return problems
 
 
 def _criterion_key(index: int) -> str:
@@ -46,11 +134,6 @@ class SheetForm:
 
     If a criterion has no verdict, the judge is reminded once; then an incomplete sheet counts, but not
     an empty one.
-
-    >>> fence = Fence({"output": "Paris"})
-    >>> answer = f"Right.\\nSCORE {fence.mark} criterion_1: 5"
-    >>> SheetForm(1, (1, 5), fence).read(answer, structured=False)
-    {0: Verdict(choice='5', reason='Right.')}
     """
 
     def __init__(self, count: int, scale: tuple[float, float], fence: Fence) -> None:
@@ -147,26 +230,17 @@ class RubricJudge(NamedTuple):
         question = Question(self.template, {"criteria": criteria, **texts}, self.values)
         ends = (self.scale.low, self.scale.high)
         try:
-            verdicts, response, _ = await ask_judge(
+            response = await ask_judge(
                 self.adapter, question, lambda fence: SheetForm(len(self.criteria), ends, fence), self.options
             )
         except CallFailed as error:
             return {}, [error]
-        # The first verdict gets the usage of the only call.
-        usages = chain([response.usage], repeat(Usage()))
-        opinions = {
-            self.criteria[index].id: Opinion(
-                value := self.scale.value_of(verdict.choice),
-                verdict.choice,
-                self.scale.passes(value),
-                verdict.reason,
-                self.adapter.model,
-                self.template.id,
-                usage,
-                cached=response.cached,
-            )
-            for (index, verdict), usage in zip(verdicts.items(), usages, strict=False)
-        }
+        opinions: dict[str, Opinion] = {}
+        for index, verdict in response.output.items():
+            opinion = create_opinion(self.adapter, self.template, self.scale, verdict, response)
+            # The first verdict gets the usage of the only call.
+            usage = Usage() if opinions else response.usage
+            opinions[self.criteria[index].id] = msgspec.structs.replace(opinion, usage=usage)
         return opinions, []
 
     async def _ask_each(self, texts: Mapping[str, str]) -> tuple[Opinions, list[CallFailed]]:
@@ -184,8 +258,7 @@ class RubricJudge(NamedTuple):
     def _combine(self, opinions: Opinions, failures: Sequence[CallFailed]) -> Score:
         weights = {criterion.id: criterion.weight for criterion in self.criteria if criterion.id in opinions}
         missing = [criterion.id for criterion in self.criteria if criterion.id not in opinions]
-        total = math.fsum(weights.values())
-        value = math.fsum(weights[key] * opinions[key].value for key in weights) / total
+        value = weighted_mean([(weight, opinions[key].value) for key, weight in weights.items()])
         value = min(1.0, max(0.0, value))
         scored = {
             key: {

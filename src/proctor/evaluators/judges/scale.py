@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -42,92 +42,50 @@ class JudgeParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expected: str
 
 
-class Scale(Protocol):
-    """The verdicts that a judge may give, and their values."""
-
-    @property
-    def field(self) -> str:
-        """The name of a verdict, such as "rating"."""
-        ...
-
-    def form(self, fence: Fence) -> VerdictForm:
-        """Return the form of the answer in a call with this fence."""
-        ...
-
-    def value_of(self, verdict: str) -> float:
-        """Return the value of a verdict, from 0 to 1."""
-        ...
-
-    def to_data(self, verdict: str) -> str | float:
-        """Return the verdict as a score stores it: a word or a number."""
-        ...
-
-    def passes(self, value: float, verdict: str | None = None) -> bool:
-        """Return whether a value passes; `verdict` is its verdict, if it has a single one."""
-        ...
-
-    def steps(self) -> Mapping[str, float]:
-        """Return every possible verdict with its value; empty if there are too many."""
-        ...
-
-    def details(self, value: float) -> dict[str, Any]:
-        """Return what a score stores in addition to the value."""
-        ...
-
-
-class LabelScale:
+class LabelScale(NamedTuple):
     """Words with values, some of which pass.
 
     Without a threshold, a verdict passes if it is one of the passing words, and a mean of several
     verdicts if it is at least the lowest of them.
-
-    >>> LabelScale("rating", RATING_VALUES, passing=PASSING_RATINGS).value_of("good")
-    0.75
     """
 
-    def __init__(
-        self,
-        field: str,
-        values: Mapping[Any, float],
-        *,
-        passing: frozenset[Any],
-        threshold: float | None = None,
-    ) -> None:
-        self.field = field
-        self._values: dict[str, float] = dict(values)
-        self._passing: frozenset[str] = passing
-        self._threshold = threshold
+    field: str
+    values: Mapping[Any, float]
+    passing: frozenset[Any]
+    threshold: float | None = None
 
     def form(self, fence: Fence) -> VerdictForm:
-        choices = list(self._values)
+        """Return the form of the answer in a call with this fence."""
+        choices = list(self.values)
         return VerdictForm(self.field, choices, mark=fence.mark, is_quoted=fence.contains, texts=fence.texts)
 
     def value_of(self, verdict: str) -> float:
-        return self._values[verdict]
+        """Return the value of a verdict, from 0 to 1."""
+        return self.values[verdict]
 
     def to_data(self, verdict: str) -> str | float:
+        """Return the verdict as a score stores it: a word or a number."""
         return verdict
 
     def passes(self, value: float, verdict: str | None = None) -> bool:
-        if self._threshold is not None:
-            return value >= self._threshold
+        """Return whether a value passes; `verdict` is its verdict, if it has a single one."""
+        if self.threshold is not None:
+            return value >= self.threshold
         if verdict is not None:
-            return verdict in self._passing
-        return value >= min(self._values[label] for label in self._passing)
+            return verdict in self.passing
+        return value >= min(self.values[label] for label in self.passing)
 
     def steps(self) -> Mapping[str, float]:
-        return self._values
+        """Return every possible verdict with its value; empty if there are too many."""
+        return self.values
 
     def details(self, value: float) -> dict[str, Any]:  # noqa: ARG002 - the judge's details have the word
+        """Return what a score stores in addition to the value."""
         return {}
 
 
 class NumberScale(NamedTuple):
-    """Numbers from `low` to `high`; the value is the relative position on the scale.
-
-    >>> NumberScale(1, 5).value_of("4"), NumberScale(1, 5).details(0.75)["percentage"]
-    (0.75, 80.0)
-    """
+    """Numbers from `low` to `high`; the value is the relative position on the scale. See `LabelScale`."""
 
     low: float = 1
     high: float = 5
@@ -166,21 +124,26 @@ class NumberScale(NamedTuple):
         return {**details, "normalized": value}
 
 
+Scale = LabelScale | NumberScale
+
+
+def is_scale(ends: Any) -> bool:
+    """True for a minimum and a maximum."""
+    is_pair = isinstance(ends, list | tuple) and len(ends) == 2 and all(map(is_number, ends))
+    return is_pair and bool(ends[0] < ends[1])
+
+
 def create_number_scale(scale: Any, threshold: float | None, where: str) -> NumberScale:
     """Create a scale from its minimum and maximum, or say what is wrong with them."""
-    ends = tuple(scale) if isinstance(scale, list | tuple) else ()
-    if len(ends) != 2 or not all(map(is_number, ends)) or not ends[0] < ends[1]:
+    if not is_scale(scale):
         what = f"a scale has a minimum and a maximum, got {scale!r}"
         raise EvaluatorError(what, where=where, fix="write scale=(1, 5)")
-    return NumberScale(*ends, DEFAULT_THRESHOLD if threshold is None else threshold)
+    low, high = scale
+    return NumberScale(low, high, DEFAULT_THRESHOLD if threshold is None else threshold)
 
 
 def simplify_number(number: float | str) -> float | int:
-    """Return an integer for a whole number.
-
-    >>> simplify_number("4.0"), simplify_number(4.5)
-    (4, 4.5)
-    """
+    """Return an integer for a whole number."""
     # Rounds the error of a sum of fractions.
     rounded = round(float(number), 9)
     return int(rounded) if rounded.is_integer() else rounded

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -16,20 +16,18 @@ import msgspec
 from proctor.core import resources
 from proctor.core.resources import describe_error, how_to_convert
 from proctor.core.stopwatch import Stopwatch
-from proctor.errors import CallFailed, ConfigError, EvaluatorError, Problem, StopRun, suggest_name
+from proctor.errors import CallFailed, EvaluatorError, Problem, StopRun, suggest_name
 from proctor.evaluators.judges.fence import Fence
-from proctor.evaluators.judges.judge import failed_score, single_score
-from proctor.evaluators.judges.opinion import JudgeOptions, Question, get_opinion
-from proctor.evaluators.judges.scale import NumberScale, create_number_scale
+from proctor.evaluators.judges.judge import JudgeOptions, Question, failed_score, get_opinion, single_score
+from proctor.evaluators.judges.scale import NumberScale
 from proctor.evaluators.judges.templates import add_fence_notice
 from proctor.evaluators.judges.transcript import CHAT_SESSION, TranscriptCache
-from proctor.evaluators.rubric_files import load_rubric, load_rubrics
-from proctor.evaluators.scorers import NO_SESSION
+from proctor.evaluators.score_conversion import NO_SESSION
 from proctor.models.model_calls import call_context
 from proctor.models.prompts import MarkdownSection, PromptTemplate
 from proctor.ports import ProviderAdapter
 from proctor.records.numbers import is_number
-from proctor.records.rubric import Rubric, RubricSet, describe_unknown_keys, find_scale
+from proctor.records.rubric import Rubric
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import SessionView
@@ -47,9 +45,6 @@ def judge_template(source: str | Path | PromptTemplate[Any] | None = None) -> Pr
     It must contain {rubric_name}, {rubric_description}, {scoring_criteria} and {chat_session}, and may
     contain {scale}, {min_score} and {max_score}. Any other {name} is refused; {{name}} stands for {name},
     and braces around anything else are text.
-
-    >>> judge_template().id.partition("@")[0]
-    'proctor.judges/judge_template'
     """
     if source is None:
         return _shipped()
@@ -60,10 +55,8 @@ def judge_template(source: str | Path | PromptTemplate[Any] | None = None) -> Pr
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        reason, fix = (
-            getattr(error, "strerror", None) or error,
-            "pass the path of a text file with placeholders",
-        )
+        reason = str(getattr(error, "strerror", None) or error)
+        fix = "pass the path of a text file with placeholders"
         if isinstance(error, UnicodeDecodeError):
             reason, fix = describe_error(error), how_to_convert(file=str(path))
         what = f"the judge template cannot be read: {reason}"
@@ -74,16 +67,7 @@ def judge_template(source: str | Path | PromptTemplate[Any] | None = None) -> Pr
 def parse_template(
     text: str, key: str, *, ns: str = "judges", where: str = "judge template"
 ) -> PromptTemplate[Any]:
-    """Create a template from its text; the error names all problems at once.
-
-    >>> parse_template("{rubric_name} {rubric_description} {scoring_criteria} {chatsession}", "mine")
-    Traceback (most recent call last):
-        ...
-    proctor.errors.EvaluatorError: judge template: the judge template is invalid
-      - line 1: there is no placeholder {chatsession}; did you mean 'chat_session'?
-      - it does not contain {chat_session}
-    Fix: write {{name}} for a name in braces that is no placeholder
-    """
+    """Create a template from its text; the error names all problems at once."""
     text = text.replace("\r\n", "\n")
     matches = [match for match in _NAME.finditer(text) if match[2]]
     lines = [f"line {text.count(chr(10), 0, match.start()) + 1}" for match in matches]
@@ -149,9 +133,6 @@ class ConcurrencyLimit:
         self._semaphores: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]
         self._semaphores = WeakKeyDictionary()
 
-    def __repr__(self) -> str:
-        return "Places()"
-
     async def __aenter__(self) -> None:
         if (semaphore := self._semaphore()) is None:
             return
@@ -170,32 +151,23 @@ class ConcurrencyLimit:
         return self._semaphores.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self._limit))
 
 
-class Timeout:
-    """The seconds for a verdict, or None; scores do not depend on it."""
+@dataclass(frozen=True, slots=True)
+class SessionRubric:
+    """A judge that scores complete sessions by one rubric.
 
-    __slots__ = ("seconds",)
-    __proctor_identity__: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, seconds: float | None) -> None:
-        self.seconds = seconds
-
-    def __repr__(self) -> str:
-        return "Timeout()"
-
-
-class SessionRubric(NamedTuple):
-    """A judge that scores complete sessions by one rubric; rubrics share the concurrency limit `places`.
-
-    The timeout covers only the model, not the wait for a place or for an endpoint.
+    The timeout, in seconds, covers only the model, not the wait for other calls or for an endpoint.
     """
+
+    # Scores do not depend on the other fields.
+    __proctor_identity__: ClassVar = ("adapter", "template", "scale", "options", "transcripts", "warning")
 
     adapter: ProviderAdapter
     template: PromptTemplate[Any]
     scale: NumberScale
     options: JudgeOptions
     transcripts: TranscriptCache
-    timeout: Timeout
-    places: ConcurrencyLimit
+    timeout: float | None
+    limit: ConcurrencyLimit
     warning: str = ""
 
     async def score(self, output: Any, sample: Any, session: SessionView | None) -> Score:
@@ -207,18 +179,17 @@ class SessionRubric(NamedTuple):
         input_value = sample.input if isinstance(sample, Sample) else None
         fence = self.transcripts.get(session, input_value, output)
         if fence is None:
-            return Score.skipped("nothing was said and no tool was called in the session")
-        async with self.places:
+            return Score.skipped("the session has no text and no tool calls")
+        async with self.limit:
             score = await self._ask_with_timeout(fence)
         if score.status != "error":
             return score
         return msgspec.structs.replace(score, details={"status": EVALUATION_FAILED, **score.details})
 
     async def _ask_with_timeout(self, fence: Fence) -> Score:
-        seconds = self.timeout.seconds
-        if seconds is None:
+        if self.timeout is None:
             return await self._ask(fence)
-        watch = Stopwatch(seconds)
+        watch = Stopwatch(self.timeout)
         try:
             async with watch:
                 return await self._ask(fence)
@@ -227,7 +198,7 @@ class SessionRubric(NamedTuple):
                 raise
             last_event = f"; at last it {watch.last_failure}" if watch.last_failure else ""
             judge = {"model": self.adapter.model, "prompt": self.template.id, "error": "TimeoutError"}
-            reason = f"{self.adapter.model}: no verdict within {seconds:g} s{last_event}"
+            reason = f"{self.adapter.model}: no verdict within {self.timeout:g} s{last_event}"
             return Score.error(reason, {"judge": judge})
 
     async def _ask(self, fence: Fence) -> Score:
@@ -239,46 +210,10 @@ class SessionRubric(NamedTuple):
             return failed_score(self.adapter, self.template, [error])
 
 
-def resolve_rubric(source: Any, rubrics: Any, where: str) -> Rubric:
-    """Return a rubric from an object, plain data, or its id in a rubric file."""
-    with _evaluator_errors(where):
-        return load_rubric(source, rubrics)
-
-
-def load_rubric_set(source: Any, where: str) -> RubricSet:
-    """Return a set of rubrics from a file, plain data, or "starter"."""
-    with _evaluator_errors(where):
-        return load_rubrics(source)
-
-
-@contextlib.contextmanager
-def _evaluator_errors(where: str) -> Iterator[None]:
-    try:
-        yield
-    except ConfigError as error:
-        where = error.where or where
-        raise EvaluatorError(error.what, where=where, fix=error.fix, problems=error.problems) from None
-
-
-def create_session_rubric(
-    adapter: ProviderAdapter,
-    rubric: Rubric,
-    *,
-    template: str | Path | PromptTemplate[Any] | None,
-    scale: Any,
-    threshold: float | None,
-    options: JudgeOptions,
-    transcripts: TranscriptCache,
-    timeout: float | None,
-    concurrency: ConcurrencyLimit,
-    where: str,
-) -> SessionRubric:
-    """Create the judge of one rubric, or say what is wrong with its options."""
-    if timeout is not None and not (is_number(timeout) and timeout > 0):
-        raise EvaluatorError(f"timeout must be above 0 seconds, got {timeout!r}", where=where)
-    number_scale = create_number_scale(find_scale(rubric, scale), threshold, where)
-    low, high = f"{number_scale.low:g}", f"{number_scale.high:g}"
-    values: Mapping[str, str] = {
+def fill_judge_template(template: Any, rubric: Rubric, scale: NumberScale) -> PromptTemplate[Any]:
+    """Return a template with the texts and the scale of a rubric."""
+    low, high = f"{scale.low:g}", f"{scale.high:g}"
+    values = {
         "rubric_name": rubric.name,
         "rubric_description": rubric.description,
         "scoring_criteria": rubric.scoring_criteria,
@@ -286,11 +221,7 @@ def create_session_rubric(
         "min_score": low,
         "max_score": high,
     }
-    prompt = judge_template(template).filled(values)
-    warning = describe_unknown_keys(rubric)
-    return SessionRubric(
-        adapter, prompt, number_scale, options, transcripts, Timeout(timeout), concurrency, warning
-    )
+    return judge_template(template).filled(values)
 
 
 def create_transcript_cache(max_content: Any, max_session: Any, where: str) -> TranscriptCache:

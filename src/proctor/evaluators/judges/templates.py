@@ -19,11 +19,7 @@ _FENCE, _MARK = "fence", "mark"
 
 @functools.cache
 def load_template(key: str) -> PromptTemplate[Any]:
-    """Return a prompt that ships with Proctor, by its key.
-
-    >>> load_template("llm-judge").id.partition("@")[0]
-    'proctor.judges/llm-judge'
-    """
+    """Return a prompt that ships with Proctor, by its key."""
     return add_fence_notice(_load(key))
 
 
@@ -75,12 +71,10 @@ def select_template(prompt: Any, key: str, known: tuple[str, ...], where: str) -
 
 
 def needs_expected(template: PromptTemplate[Any]) -> bool:
-    """Return whether a prompt requires a reference."""
     return any(EXPECTED in section.placeholders and section.only_if is None for section in template.sections)
 
 
 def fill_template(template: PromptTemplate[Any], fence: Fence, values: Mapping[str, str]) -> Prompt[Any]:
-    """Fill the placeholders of a prompt with the fenced texts and the values."""
     filled = {**values, **fence.blocks(), _MARK: fence.mark}
     # All values are texts with a placeholder, so they need no validation.
     return Prompt(template, {name: value for name, value in filled.items() if name in template.parameters})

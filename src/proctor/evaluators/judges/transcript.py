@@ -34,14 +34,7 @@ _INDENT = "    "
 def render_transcript(
     session: Iterable[Event], *, max_content: int = MAX_CONTENT, max_session: int = MAX_SESSION
 ) -> str:
-    """Render the turns of a session; long content loses its middle, with a note.
-
-    >>> print(render_transcript([Message("user", "Hello"), ToolCall("now", {}, result="noon")]))
-    [1] user:
-        Hello
-    [2] tool now({}) returned:
-        noon
-    """
+    """Render the turns of a session; long content loses its middle, with a note."""
     events = tuple(session)
     renderer = _TurnRenderer(events, max_content)
     turns = [turn for event in events for turn in renderer.render(event)]
@@ -59,9 +52,6 @@ class TranscriptCache:
         self._max_content = max_content
         self._max_session = max_session
         self._cache: dict[tuple[int, int], tuple[tuple[Any, ...], Fence | None]] = {}
-
-    def __repr__(self) -> str:
-        return f"Shown({self._max_content}, {self._max_session})"
 
     def get(self, session: SessionView, input_value: Any, output: Any) -> Fence | None:
         """Return the fenced transcript of a session, or None if nothing happened in it."""
@@ -99,11 +89,7 @@ def _has_content(event: Event) -> bool:
 
 
 def shorten(text: str, max_length: int) -> str:
-    """Return about `max_length` characters of a text: its beginning, a note, and its end.
-
-    >>> shorten("abcdefghij", 4)
-    'ab\\n[… 6 characters left out …]\\nij'
-    """
+    """Return about `max_length` characters of a text: its beginning, a note, and its end."""
     left_out = len(text) - max_length
     if left_out <= 0:
         return text
@@ -117,12 +103,12 @@ class _TurnRenderer:
     def __init__(self, events: tuple[Event, ...], max_content: int) -> None:
         self._max_content = max_content
         self._callers = CallerIndex()
-        self._told = RepeatedCalls(events)
+        self._repeated = RepeatedCalls(events)
 
     def render(self, event: Event) -> Iterator[str]:
         if isinstance(event, Message):
             self._callers.add_message(event)
-            if not self._told.repeats(event):
+            if not self._repeated.repeats(event):
                 yield from self._render_message(event)
         elif isinstance(event, ToolCall):
             yield self._render_tool(event)
@@ -135,7 +121,7 @@ class _TurnRenderer:
         if text.strip() or not message.tool_calls:
             role = "tool result" if message.role == "tool" else message.role
             yield f"{role}{name}:\n{self._indent(text or '(nothing)')}"
-        for call in self._told.unrepeated_calls(message):
+        for call in self._repeated.unrepeated_calls(message):
             yield f"{message.role}{name} called {self._render_call(call)}"
 
     def _render_tool(self, call: ToolCall) -> str:

@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
 
 
 class VerdictLine(NamedTuple):
-    """A line with a verdict: the verdict, its position, and the start and end of the line."""
+    """A verdict, its position, and the start and end of its line."""
 
     text: str
     position: int
@@ -47,19 +47,13 @@ class VerdictLine(NamedTuple):
 
 
 class AllowedVerdicts:
-    """The verdicts that a judge may give: one of several words, or a number from a scale.
+    """The verdicts that a judge may give: one of several words, or a number from a scale."""
 
-    >>> AllowedVerdicts(["good", "poor"]).parse("**Good**"), AllowedVerdicts(scale=(1, 5)).parse("4 out of 5")
-    ('good', '4')
-    """
-
-    def __init__(
-        self, choices: Sequence[str] | None = None, scale: tuple[float, float] | None = None
-    ) -> None:
-        if (choices is None) == (scale is None):
+    def __init__(self, choices: Sequence[str] = (), scale: tuple[float, float] | None = None) -> None:
+        if bool(choices) == (scale is not None):
             raise ValueError("a verdict is one of several choices, or a number from a scale")
-        self._choices = {choice.strip(_MARKUP).casefold(): choice for choice in choices or ()}
-        if len(self._choices) != len(choices or ()):
+        self._choices = {choice.strip(_MARKUP).casefold(): choice for choice in choices}
+        if len(self._choices) != len(choices):
             raise ValueError("two choices are the same word")
         self._scale = scale
 
@@ -70,7 +64,6 @@ class AllowedVerdicts:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Return the verdicts as JSON Schema."""
         if self._scale is not None:
             return {"type": "number", "minimum": self._scale[0], "maximum": self._scale[1]}
         return {"type": "string", "enum": list(self._choices.values())}
@@ -105,7 +98,6 @@ class AllowedVerdicts:
         return text
 
     def try_parse(self, value: Any) -> str | None:
-        """Return the choice, or None."""
         try:
             return self.parse(value)
         except ValueError:
@@ -117,21 +109,14 @@ class VerdictForm:
 
     A model with structured output answers in JSON. Any other model explains itself and ends with a line
     `FIELD mark: choice`. Only the last such line counts, so that a quoted verdict changes nothing: the
-    judged texts cannot contain the mark. `is_quoted` says whether a text occurs in the judged texts: such
-    an answer is a copy and not a verdict.
-
-    An answer without a marked line may have a single verdict of the form `SCORE: 4` and `REASONING: …`
-    (see `UnmarkedLines`), unless the verdict occurs in one of the judged `texts`.
-
-    >>> form = VerdictForm("rating", ["good", "poor"], mark="7f3a")
-    >>> form.read("It says RATING: good, but it is not.\\nRATING 7f3a: poor", structured=False)
-    Verdict(choice='poor', reason='It says RATING: good, but it is not.')
+    judged texts cannot contain the mark. An answer that `is_quoted` from them is not a verdict. Without a
+    marked line, a verdict without the mark may count (see `UnmarkedLines`).
     """
 
     def __init__(
         self,
         field: str,
-        choices: Sequence[str] | None = None,
+        choices: Sequence[str] = (),
         *,
         scale: tuple[float, float] | None = None,
         mark: str = "",
@@ -160,7 +145,9 @@ class VerdictForm:
     def read(self, text: str, *, structured: bool) -> Verdict:
         """Return the verdict of an answer, or raise a ValueError that says why there is none."""
         if structured and not self._is_unmarked(text):
-            answer = self._read_object(text)
+            answer = read_object(text, self._is_quoted)
+            if missing := [name for name in ("reason", self.field) if name not in answer]:
+                raise ValueError(f"it has no {missing[0]!r}")
             return Verdict(self._allowed.parse(answer[self.field]), str(answer["reason"]).strip())
         line = self._find_line(text)
         choice = self._allowed.parse(line.text)
@@ -182,15 +169,7 @@ class VerdictForm:
         if self._unmarked is not None:
             self._unmarked.is_requested = True
 
-    def _read_object(self, text: str) -> dict[str, Any]:
-        answer = read_object(text, self._is_quoted)
-        for name in ("reason", self.field):
-            if name not in answer:
-                raise ValueError(f"it has no {name!r}")
-        return answer
-
     def _find_line(self, text: str) -> VerdictLine:
-        """Return the last line with the mark, or else an acceptable line without it."""
         try:
             return self._lines.find_last(text)
         except ValueError:
@@ -204,14 +183,13 @@ class VerdictForm:
             raise
 
     def _is_unmarked(self, text: str) -> bool:
-        """Return whether a model answers in lines although it should answer in JSON."""
+        # Some models answer in lines although they should answer in JSON.
         if _JSON_START.match(text) or self._unmarked is None:
             return False
         return self._unmarked.find(text) is not None
 
 
 def _create_line(match: re.Match[str], group: int) -> VerdictLine:
-    """Return the line of a match, without a reason after the verdict."""
     text, end = match[group], match.end()
     if (reason := _REASON_AFTER.search(text)) is not None:
         text, end = text[: reason.start()], match.start(group) + reason.start()
@@ -252,7 +230,6 @@ class UnmarkedLines:
         self.is_requested = False
 
     def find(self, text: str) -> VerdictLine | None:
-        """Return the line that counts, or None."""
         parsed = [(line, self._allowed.try_parse(line.text)) for line in self._find_all(text)]
         verdicts = [(line, choice) for line, choice in parsed if choice is not None]
         if not verdicts:
@@ -277,7 +254,6 @@ class UnmarkedLines:
         return [_create_line(match, 2) for match in matches if match[1].casefold() == self._field]
 
     def _is_in_texts(self, choice: str) -> bool:
-        """Return whether a text has the name of the field followed by this verdict."""
         pattern = _field_pattern(self._field)
         return any(
             _is_same_verdict(choice, match[1])
@@ -288,11 +264,7 @@ class UnmarkedLines:
 
 
 def asks_for_unmarked(prompt: str, field: str) -> bool:
-    """Return whether a prompt asks for lines such as `SCORE: …`.
-
-    >>> asks_for_unmarked("Answer in this format:\\nSCORE: [1-5]", "score")
-    True
-    """
+    """Return whether a prompt asks for lines such as `SCORE: …`."""
     lines = _line_pattern(1).finditer(prompt)
     return any(match[1].casefold() == field and bool(_PLACEHOLDER.match(match[2])) for match in lines)
 
@@ -301,18 +273,16 @@ def read_object(text: str, is_quoted: Callable[[str], bool] | None = None) -> di
     """Return an answer that is one JSON object, and not a copy from the judged texts.
 
     A repeated key is refused: one of the two verdicts may be quoted.
-
-    >>> read_object('{"rating": "good"}')
-    {'rating': 'good'}
     """
+    problem = "it is not an object"
     try:
         answer = json.loads(text, object_pairs_hook=_refuse_repeated, parse_constant=_refuse_constant)
     except RecursionError:
-        raise ValueError("it is not the JSON that was asked for (it is nested too deep)") from None
+        answer, problem = None, "it is nested too deep"
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is not the JSON that was asked for ({error.msg})") from None
+        answer, problem = None, error.msg
     if not isinstance(answer, dict):
-        raise ValueError("it is not the JSON that was asked for (it is not an object)")
+        raise ValueError(f"it is not the requested JSON ({problem})")
     if is_quoted is not None and is_quoted(text):
         raise ValueError("it is a copy of something in the texts, not a verdict on them")
     return answer
@@ -329,7 +299,7 @@ def _refuse_constant(constant: str) -> NoReturn:
 
 
 def _find_value(text: str, key: str) -> int:
-    """Return where the value of a top-level key begins in a JSON object; the end if it is not found."""
+    """Return where the value of a top-level key begins in a JSON object."""
     for match in re.finditer(rf'(?<!\\)"{re.escape(key)}"\s*:\s*', text):
         try:
             # Only at the top level does closing one brace complete the object.
@@ -342,7 +312,6 @@ def _find_value(text: str, key: str) -> int:
 
 @functools.cache
 def _field_pattern(field: str) -> re.Pattern[str]:
-    """Match a field name and the next word or number, with any signs between them."""
     return re.compile(rf"(?i){re.escape(field)}[\W_]{{0,20}}({_NUMBER}|\w+)")
 
 
@@ -354,7 +323,6 @@ def _is_same_verdict(choice: str, text: str) -> bool:
 
 
 def _strip_number(text: str) -> str:
-    """Remove the markup around a number; brackets only in pairs."""
     number = text.strip(_NUMBER_MARKUP).removesuffix(".").rstrip(_NUMBER_MARKUP)
     if number[:1] + number[-1:] in _BRACKETS:
         return number[1:-1].strip(_NUMBER_MARKUP)
@@ -380,15 +348,10 @@ def _line_pattern(words: int) -> re.Pattern[str]:
 
 
 def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON Schema of an object with exactly these properties."""
     required = list(properties)
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def remove_heading(reason: str) -> str:
-    """Remove the word "Reason:" at the start of a reason.
-
-    >>> remove_heading("**Reasoning:** it is right")
-    'it is right'
-    """
+    """Remove the word "Reason:" at the start of a reason."""
     return _REASON_HEADING.sub("", reason.strip(), count=1).lstrip("* \t").strip()

@@ -387,7 +387,7 @@ def judged_claims_policy(adapter: Any, claims: Sequence[str]) -> Policy:
 
     async def check_claims(case: Case) -> Ruling:
         try:
-            verdicts = await check(adapter, [Claim(claim) for claim in claims], case.text)
+            verdicts, _ = await check(adapter, [Claim(claim) for claim in claims], case.text)
         except CallFailed as error:
             return _from_score(failed_score(adapter, load_template(CHECK), [error]), None)
         made = [verdict for verdict in verdicts if verdict.verdict == "supported"]

@@ -287,7 +287,7 @@ class Definition:
 
     use_evaluator = evaluate_with
 
-    def combine_with(self, how: Combination, *, skipped: Skipped = "skip") -> Self:
+    def combine_with(self, rule: Combination, *, skipped: Skipped = "skip") -> Self:
         """Set when the field passes: "and" (all), "or" (any), or a function of the scores.
 
         With `skipped="ignore"`, evaluators that skip are ignored; by default they skip the field.
@@ -295,8 +295,8 @@ class Definition:
         block = self._current
         try:
             if block is None:
-                raise no_field(f"combine_with({how!r})")
-            block.combine_with(how, skipped)
+                raise no_field(f"combine_with({rule!r})")
+            block.combine_with(rule, skipped)
         except UsageError as fault:
             self.note(fault)
         return self

@@ -235,7 +235,7 @@ def build_scoring(
 ) -> Evaluation:
     """Build the evaluation that scores recorded sessions with rubrics."""
     judged = {"timeout": TIMEOUT, **scoring.judged}
-    evaluators = rubric_evaluators(judge, rubrics, at_once=scoring.max_concurrent, **judged)
+    evaluators = rubric_evaluators(judge, rubrics, concurrency=scoring.max_concurrent, **judged)
     options = {
         "concurrency": scoring.parallel,
         # Each rubric has its own timeout, which starts when its call starts.

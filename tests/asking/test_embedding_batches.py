@@ -1,4 +1,4 @@
-"""Batches and memory: each text once, together with what is asked for at the same time."""
+"""Batches and caches of embeddings: each text once, together with concurrent requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from proctor.models.embedding_cache import CachedEmbedder
 
 
 class Lengths:
-    """An embedder that notes what it was asked; a text of "bad" spoils its batch."""
+    """An embedder that records its requests; the text "bad" makes its batch fail."""
 
     name, method = "lengths", "lexical"
 
@@ -38,7 +38,7 @@ class Lengths:
 
 
 class Saying:
-    """An embedder that gives whatever it was told to give."""
+    """An embedder with a fixed answer."""
 
     name, method = "saying", "embeddings"
 
@@ -55,7 +55,7 @@ def run(work: Any) -> Any:
 
 @given(st.lists(st.lists(st.text(max_size=3), max_size=5), max_size=8))
 def test_every_text_is_embedded_once_and_answers_come_in_order(asked: list[list[str]]) -> None:
-    """Whoever asks, at once or one after the other, with repeats or without."""
+    """For concurrent and sequential calls, with and without repeats."""
     inner = Lengths()
     embedder = CachedEmbedder(inner, batch_size=4)
 
@@ -71,7 +71,7 @@ def test_every_text_is_embedded_once_and_answers_come_in_order(asked: list[list[
     assert all(len(batch) <= 4 for batch in inner.batches)
 
 
-def test_what_is_asked_in_the_same_moment_goes_together() -> None:
+def test_concurrent_requests_form_one_batch() -> None:
     """A hundred askers with a text each make two batches of at most 64."""
     inner = Lengths()
     embedder = CachedEmbedder(inner)
@@ -83,8 +83,8 @@ def test_what_is_asked_in_the_same_moment_goes_together() -> None:
     assert [len(batch) for batch in inner.batches] == [64, 36]
 
 
-def test_ten_thousand_texts_go_once_not_twice() -> None:
-    """Asked for again, from another loop, nothing is embedded."""
+def test_ten_thousand_texts_are_embedded_once() -> None:
+    """A second request, from another loop, embeds nothing."""
     inner = Lengths()
     embedder = CachedEmbedder(inner)
     texts = [f"text {n}" for n in range(10_000)]
@@ -94,8 +94,8 @@ def test_ten_thousand_texts_go_once_not_twice() -> None:
     assert len(inner.batches) == 157
 
 
-def test_texts_that_come_while_a_batch_is_under_way_wait_together() -> None:
-    """And a text that is under way is not asked for again."""
+def test_texts_that_arrive_during_a_batch_form_the_next_batch() -> None:
+    """A text that is being embedded is not requested again."""
     inner = Lengths(seconds=0.05)
     embedder = CachedEmbedder(inner)
 
@@ -122,8 +122,8 @@ def test_no_more_batches_are_under_way_than_allowed(parallel: int) -> None:
     assert len(inner.batches) == 10
 
 
-def test_one_bad_text_does_not_spoil_its_neighbours() -> None:
-    """Only who asked for it gets the error; it is not remembered as an answer."""
+def test_one_bad_text_does_not_affect_the_others() -> None:
+    """Only its caller gets the error, which is not stored."""
     inner = Lengths()
     embedder = CachedEmbedder(inner)
 
@@ -138,15 +138,15 @@ def test_one_bad_text_does_not_spoil_its_neighbours() -> None:
         run(embedder.embed(["bad"]))
 
 
-def test_a_failure_that_may_pass_is_not_tried_text_by_text() -> None:
-    """A busy endpoint is not asked sixty-four times more."""
+def test_a_transient_failure_is_not_retried_text_by_text() -> None:
+    """A busy endpoint does not get sixty-four more requests."""
     inner = Lengths(error=CallFailed("busy", retryable=True))
     with pytest.raises(CallFailed, match="busy"):
         run(CachedEmbedder(inner).embed(["bad", "good"]))
     assert inner.batches == [["bad", "good"]]
 
 
-def test_who_gives_up_waiting_takes_nothing_from_the_others() -> None:
+def test_a_cancelled_caller_does_not_affect_the_others() -> None:
     """A time-out of one asker leaves the batch under way."""
     inner = Lengths(seconds=0.1)
     embedder = CachedEmbedder(inner)
@@ -161,8 +161,8 @@ def test_who_gives_up_waiting_takes_nothing_from_the_others() -> None:
     assert inner.batches == [["a"]]
 
 
-def test_a_loop_that_ends_in_the_middle_leaves_nothing_behind() -> None:
-    """The next loop asks anew."""
+def test_a_loop_that_ends_during_a_batch_leaves_nothing_behind() -> None:
+    """The next loop sends a new request."""
     inner = Lengths(seconds=0.2)
     embedder = CachedEmbedder(inner)
 
@@ -175,8 +175,8 @@ def test_a_loop_that_ends_in_the_middle_leaves_nothing_behind() -> None:
     assert inner.batches == [["a"], ["a"]]
 
 
-def test_several_threads_may_use_it() -> None:
-    """Each in a loop of its own, with one memory."""
+def test_several_threads_share_one_cache() -> None:
+    """Each has its own event loop."""
     inner = Lengths()
     embedder = CachedEmbedder(inner)
     found: list[Any] = []
@@ -203,7 +203,7 @@ def test_the_least_recently_used_are_forgotten_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "output"),
     [
         ([], "returned 0 vectors for 1 texts"),
         ([[1.0], [1.0]], "returned 2 vectors for 1 texts"),
@@ -214,9 +214,9 @@ def test_the_least_recently_used_are_forgotten_first() -> None:
         ([[]], "returned a vector that is empty or not finite"),
     ],
 )
-def test_answers_that_are_no_vectors_are_errors(answer: Any, told: str) -> None:
+def test_answers_without_vectors_are_errors(answer: Any, output: str) -> None:
     """Never numbers to compute with."""
-    with pytest.raises(CallFailed, match=f"saying {told}"):
+    with pytest.raises(CallFailed, match=f"saying {output}"):
         run(CachedEmbedder(Saying(answer)).embed(["a"]))
 
 
@@ -230,16 +230,16 @@ def test_all_vectors_of_an_embedder_have_one_length() -> None:
         run(embedder.embed(["b"]))
 
 
-def test_it_is_called_as_what_is_inside() -> None:
-    """Name and method are those of the embedder; nothing asked is nothing done."""
+def test_it_has_the_name_and_method_of_the_wrapped_embedder() -> None:
+    """An empty request does nothing."""
     embedder = CachedEmbedder(Lengths())
     assert (embedder.name, embedder.method) == ("lengths", "lexical")
     assert run(embedder.embed([])) == []
 
 
 @pytest.mark.parametrize("gap", range(10))
-def test_a_text_that_comes_when_the_last_batch_is_done_is_served(gap: int) -> None:
-    """Whichever turn of the loop it comes in, nobody waits for ever."""
+def test_a_text_that_arrives_after_the_last_batch_is_embedded(gap: int) -> None:
+    """In any iteration of the loop; no caller waits forever."""
 
     async def main() -> int:
         remembered = CachedEmbedder(Lengths())

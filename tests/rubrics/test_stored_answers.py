@@ -1,4 +1,4 @@
-"""Sessions with secrets in them: answers are found again, and nothing that is secret is on disk."""
+"""Sessions with secrets: answers are reused, and no secret is on disk."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def judges(request: ModelRequest) -> ModelResponse:
 
 @pytest.fixture
 def secret(batch: Project) -> Project:
-    """Three sessions, the first of which holds a key and an address."""
+    """Three sessions, the first with a key and an address."""
     chat = [
         {"role": "user", "content": f"This is session number 0. My key is {KEY} of {MAIL}"},
         {"role": "assistant", "content": "Done."},
@@ -63,7 +63,7 @@ def on_disk(text: str) -> bool:
 
 
 def unpacked() -> Iterator[bytes]:
-    """What the history holds compressed, where a look at its file would find nothing."""
+    """The decompressed content of the history."""
     with contextlib.closing(sqlite3.connect(".proctor/history.db")) as database:
         for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
             for row in database.execute(f'SELECT * FROM "{table}"'):
@@ -72,10 +72,10 @@ def unpacked() -> Iterator[bytes]:
                         yield zlib.decompress(value)
 
 
-def test_what_was_answered_about_a_secret_is_found_again(secret: Project) -> None:
-    """The command repeated asks for nothing, for the answers hold no secret; the file neither."""
-    told = secret.proctor(*ONE, "--budget", "calls=2")
-    assert "raise the budget and repeat the command" in told.err
+def test_stored_answers_about_secrets_are_reused(secret: Project) -> None:
+    """The repeated command makes no call, and neither the answers nor the file contain the secret."""
+    result = secret.proctor(*ONE, "--budget", "calls=2")
+    assert "raise the budget and repeat the command" in result.err
     assert secret.proctor(*ONE, "--budget", "calls=4", "--output", "r.json").code == 0
     again = secret.proctor(*ONE, "--output", "r.json")
     assert "6 answers, all reused" in again.out
@@ -86,8 +86,8 @@ def test_what_was_answered_about_a_secret_is_found_again(secret: Project) -> Non
     assert not on_disk(KEY)
 
 
-def test_a_batch_with_a_secret_asks_nothing_twice(secret: Project) -> None:
-    """Neither when it is resumed, nor when it is repeated."""
+def test_a_batch_with_a_secret_repeats_no_call(secret: Project) -> None:
+    """Neither when it is resumed nor when it is repeated."""
     command = (*BATCH, "--output-dir", "out", "--parallel", "1")
     secret.proctor(*command, "--budget", "calls=4")
     assert secret.proctor(*command, "--budget", "calls=99", "--resume").code == 0
@@ -97,13 +97,13 @@ def test_a_batch_with_a_secret_asks_nothing_twice(secret: Project) -> None:
     assert not on_disk(KEY)
 
 
-def test_an_answer_that_quotes_a_secret_is_not_kept_which_is_told(secret: Project) -> None:
-    """Six of eighteen, so those are asked for again; the others are found."""
+def test_an_answer_that_quotes_a_secret_is_not_stored_and_the_run_says_so(secret: Project) -> None:
+    """Six of eighteen calls are repeated; the other answers are reused."""
     Path("echo.py").write_text(ECHO)
     command = (*BATCH, "--output-dir", "out", "--judge", "echo:quotes")
-    told = secret.proctor(*command)
-    assert told.code == 0, told.err
-    assert f"warning: {UNKEPT}6; a later run requests them again" in told.err
+    result = secret.proctor(*command)
+    assert result.code == 0, result.err
+    assert f"warning: {UNKEPT}6; a later run requests them again" in result.err
     warnings = json.loads(Path("out/summary.json").read_text())["details"]["warnings"]
     assert any(warning.startswith(UNKEPT) for warning in warnings)
     secret.proctor(*command)
@@ -114,47 +114,47 @@ def test_an_answer_that_quotes_a_secret_is_not_kept_which_is_told(secret: Projec
     assert not on_disk(KEY)
 
 
-def test_what_was_asked_anew_takes_the_place_of_what_was_known(secret: Project) -> None:
-    """After --fresh no older answer is found: the new one is, or none if it may not be kept."""
+def test_a_repeated_call_replaces_the_stored_answer(secret: Project) -> None:
+    """After --fresh only the new answer is used, or none if it may not be stored."""
     Path("echo.py").write_text(ECHO)
     Path("moody.py").write_text(MOODY)
     command = (*BATCH, "--output-dir", "out", "--judge", "moody:judges")
     secret.proctor(*command)
     assert not on_disk("It says")
     Path("quoting").touch()
-    told = secret.proctor(*command, "--fresh")
-    assert f"warning: {UNKEPT}6; a later run requests them again" in told.err
+    result = secret.proctor(*command, "--fresh")
+    assert f"warning: {UNKEPT}6; a later run requests them again" in result.err
     assert set(calls().values()) == {2}
-    told = secret.proctor(*command)
-    assert "12 of 18 answers reused" in told.out
+    result = secret.proctor(*command)
+    assert "12 of 18 answers reused" in result.out
     counts = calls()
     assert {counts[name] for name in counts if name.startswith("0 ")} == {3}
     assert {counts[name] for name in counts if not name.startswith("0 ")} == {2}
-    said = json.loads(Path("out/s001_result.json").read_text())["rubric_scores"]
-    assert all("It says" in one["reasoning"] for one in said)
+    data = json.loads(Path("out/s001_result.json").read_text())["rubric_scores"]
+    assert all("It says" in one["reasoning"] for one in data)
     assert not on_disk(KEY)
 
 
 @pytest.mark.parametrize("door", [ONE, (*BATCH, "--output-dir", "out")])
-def test_what_is_taken_out_can_be_chosen(secret: Project, door: tuple[str, ...]) -> None:
+def test_the_redacted_kinds_can_be_chosen(secret: Project, door: tuple[str, ...]) -> None:
     """Secrets by default, personal data too, or nothing; in each the answers are found again."""
     secret.proctor(*door)
     assert (on_disk(KEY), on_disk(MAIL)) == (False, True)
     shutil.rmtree(".proctor")
-    told = secret.proctor(*door, "--redact", "personal")
-    assert told.code == 0, told.err
+    result = secret.proctor(*door, "--redact", "personal")
+    assert result.code == 0, result.err
     assert (on_disk(KEY), on_disk(MAIL)) == (False, False)
     run = next(iter(open_history(None).runs()))
     assert run.options.redact == "personal"
-    told = secret.proctor(*door, "--redact", "personal")
-    assert "answers, all reused" in told.out
+    result = secret.proctor(*door, "--redact", "personal")
+    assert "answers, all reused" in result.out
     secret.proctor(*door, "--redact", "nothing", "--fresh")
     assert on_disk(KEY)
     assert on_disk(MAIL)
 
 
-def test_the_check_of_learned_rubrics_is_kept_without_what_was_chosen(project: Project) -> None:
-    """What is said to the judge is a run like any other, so the same holds for it."""
+def test_the_check_of_learned_rubrics_is_stored_without_secrets(project: Project) -> None:
+    """It is a run like any other."""
     write_logs(Path.cwd(), 12)
     for log in Path().glob("s*.json"):
         log.write_text(log.read_text().replace('"content": "', f'"content": "I am {MAIL}. '))
@@ -162,13 +162,13 @@ def test_the_check_of_learned_rubrics_is_kept_without_what_was_chosen(project: P
     assert project.proctor(*command).code == 0
     assert on_disk(MAIL)
     shutil.rmtree(".proctor")
-    told = project.proctor(*command, "--redact", "personal")
-    assert told.code == 0, told.err
+    result = project.proctor(*command, "--redact", "personal")
+    assert result.code == 0, result.err
     assert not on_disk(MAIL)
 
 
-def test_a_word_that_is_no_choice_is_refused(secret: Project) -> None:
+def test_another_word_is_refused(secret: Project) -> None:
     """With the words that there are."""
-    told = secret.proctor(*ONE, "--redact", "all")
-    assert told.code == 2
-    assert "personal" in told.err
+    result = secret.proctor(*ONE, "--redact", "all")
+    assert result.code == 2
+    assert "personal" in result.err

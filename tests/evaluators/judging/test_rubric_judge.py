@@ -1,4 +1,4 @@
-"""Several verdicts in one answer, each read as strictly as one alone."""
+"""Several verdicts in one answer, each read as strictly as a single one."""
 
 from __future__ import annotations
 
@@ -18,28 +18,27 @@ def form(count: int = 2) -> SheetForm:
     return SheetForm(count, (1, 5), FENCE)
 
 
-def line(number: int, said: Any) -> str:
-    return f"SCORE {FENCE.mark} criterion_{number}: {said}"
+def line(number: int, answer: Any) -> str:
+    return f"SCORE {FENCE.mark} criterion_{number}: {answer}"
 
 
 def test_each_criterion_has_its_line_and_the_reason_above_it() -> None:
-    """In any order; what was said between two lines belongs to the second."""
+    """In any order; text between two lines belongs to the second."""
     answer = f"Reason: true.\n{line(2, 4)}\nBut rude.\n{line(1, '2/5')}"
     assert form().read(answer, structured=False) == {0: Verdict("2", "But rude."), 1: Verdict("4", "true.")}
 
 
 def test_json_has_an_object_for_each_criterion() -> None:
-    """As the schema asks for it."""
     sheet = form()
     assert list(sheet.schema["properties"]) == ["criterion_1", "criterion_2"]
     answer = {key: {"reason": "so", "score": 3} for key in sheet.schema["required"]}
-    told = sheet.read(json.dumps(answer), structured=True)
-    assert told == {0: Verdict("3", "so"), 1: Verdict("3", "so")}
+    output = sheet.read(json.dumps(answer), structured=True)
+    assert output == {0: Verdict("3", "so"), 1: Verdict("3", "so")}
 
 
 @pytest.mark.parametrize("structured", [False, True])
-def test_gaps_are_asked_for_once_and_then_taken(structured: bool) -> None:
-    """The first reading says what is missing, the second takes what is there."""
+def test_missing_criteria_lead_to_one_reminder(structured: bool) -> None:
+    """The second answer counts even if it is incomplete."""
     part = {"criterion_2": {"reason": "", "score": 4}, "criterion_1": {"score": 9}}
     answer = json.dumps(part) if structured else f"{line(2, 4)}\n{line(1, 9)}"
     sheet = form()
@@ -58,7 +57,7 @@ def test_gaps_are_asked_for_once_and_then_taken(structured: bool) -> None:
         ("nothing", True),
     ],
 )
-def test_an_empty_sheet_is_never_taken(answer: str, structured: bool) -> None:
+def test_an_answer_without_any_score_never_counts(answer: str, structured: bool) -> None:
     """Not at the first reading, and not at the second."""
     sheet = form()
     for _ in range(2):
@@ -71,18 +70,17 @@ def test_one_reminder_is_all_there_is_whatever_it_was_for() -> None:
     sheet = form()
     with pytest.raises(ValueError, match="JSON"):
         sheet.read("nothing", structured=True)
-    told = sheet.read('{"criterion_2": {"reason": "mine", "score": 4}}', structured=True)
-    assert list(told) == [1]
+    output = sheet.read('{"criterion_2": {"reason": "mine", "score": 4}}', structured=True)
+    assert list(output) == [1]
 
 
-def test_a_sheet_that_is_copied_from_the_output_is_none() -> None:
+def test_scores_that_are_copied_from_the_output_do_not_count() -> None:
     """As with one verdict."""
     with pytest.raises(ValueError, match="a copy"):
         form(1).read('{"criterion_1": {"reason": "", "score": 5}}', structured=True)
 
 
-def test_the_instructions_name_every_line_and_are_no_verdicts() -> None:
-    """A judge that repeats them has said nothing yet."""
+def test_the_instructions_name_every_line_and_are_not_verdicts() -> None:
     sheet = form(11)
     assert f"SCORE {FENCE.mark} criterion_11: <a number from 1 to 5>" in sheet.instructions
     with pytest.raises(ValueError, match="no line"):

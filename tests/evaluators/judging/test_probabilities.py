@@ -1,4 +1,4 @@
-"""Chances: what a judge's tokens tell about the verdicts that it did not give."""
+"""Probabilities of verdicts from the tokens of an answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.judges.opinion import VerdictProbabilities, read_probabilities
+from proctor.evaluators.judges.judge import VerdictProbabilities, read_probabilities
 from proctor.evaluators.judges.scale import RATING_VALUES, NumberScale
 from proctor.records.model import TokenLogprobs
 
@@ -17,12 +17,12 @@ WORDS = list(VALUES)
 
 
 def token(text: str, chance: float = 1.0, **others: float) -> TokenLogprobs:
-    told = {other.replace("_", " "): math.log(share) for other, share in others.items()}
-    return TokenLogprobs(text, math.log(chance), told)
+    output = {other.replace("_", " "): math.log(share) for other, share in others.items()}
+    return TokenLogprobs(text, math.log(chance), output)
 
 
-def test_the_chances_of_the_labels_are_those_of_their_first_tokens() -> None:
-    """Tokens that begin one label alone count for it, in any dress; others are not seen."""
+def test_probabilities_of_labels_are_those_of_their_first_tokens() -> None:
+    """A token counts if it starts only one label, with any markup."""
     tokens = [token("RATING"), token(":"), token(" go", 0.5, _poor=0.2, Go=0.1, the=0.15), token("od")]
     found = read_probabilities("RATING: good", 8, tokens, WORDS)
     assert isinstance(found, VerdictProbabilities)
@@ -54,16 +54,16 @@ def test_numbers_have_chances_too() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "tokens", "labels", "why"),
     [
-        ("good", 0, [], WORDS, "gave no chances"),
+        ("good", 0, [], WORDS, "returned no probabilities"),
         ("4", 0, [token("4")], [], "too many"),
-        ("good", 0, [token("other"), token("text")], WORDS, "not those of the answer"),
-        ("a: good", 3, [token("a: good")], WORDS, "not those of the answer"),
-        ("good", 0, [token("good", 0.2, fair=0.1)], WORDS, "do not tell"),
-        ("10", 0, [token("1", 0.9), token("0")], ["1", "2", "10"], "do not tell"),
-        ("good", 4, [token("good")], WORDS, "not those of the answer"),
+        ("good", 0, [token("other"), token("text")], WORDS, "do not match the answer"),
+        ("a: good", 3, [token("a: good")], WORDS, "do not match the answer"),
+        ("good", 0, [token("good", 0.2, fair=0.1)], WORDS, "do not distinguish"),
+        ("10", 0, [token("1", 0.9), token("0")], ["1", "2", "10"], "do not distinguish"),
+        ("good", 4, [token("good")], WORDS, "do not match the answer"),
     ],
 )
-def test_where_the_chances_are_not_known_it_says_why(
+def test_unknown_probabilities_have_a_reason(
     text: str, place: int, tokens: list[TokenLogprobs], labels: list[str], why: str
 ) -> None:
     """No expectation is made up."""
@@ -77,7 +77,7 @@ def test_an_expectation_lies_between_the_values_and_is_weighed(shares: list[floa
     """It is the mean of the values, weighed by chances that are made to add up to one."""
     total = sum(shares)
     chances = {word: share / total * 0.9 for word, share in zip(WORDS, shares, strict=True)}
-    wanted = sum(share * VALUES[word] for word, share in chances.items()) / 0.9
+    expected = sum(share * VALUES[word] for word, share in chances.items()) / 0.9
     found = VerdictProbabilities(chances, 0.9).expected_value(VALUES)
-    assert found == pytest.approx(wanted)
+    assert found == pytest.approx(expected)
     assert 0.0 <= found <= 1.0

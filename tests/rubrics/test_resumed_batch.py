@@ -1,4 +1,4 @@
-"""Batches that do not go straight through: stopped, killed, resumed, repeated, half readable."""
+"""Interrupted batches: stopped, killed, resumed, repeated, partly unreadable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from proctor import load_rubrics
 from proctor.wiring.open_history import open_history
 from tests.cli.project import Project
-from tests.rubrics.batches import BATCH, calls, finished, surroundings, write_sessions
+from tests.rubrics.batches import BATCH, calls, finished, surroundings, wait_for_started, write_sessions
 
 
 def written(folder: str = "out") -> list[Path]:
@@ -32,11 +32,10 @@ def stored() -> list[str]:
     return [session for run in open_history(None).runs() for session in finished(run.run_id)]
 
 
-def test_a_killed_batch_goes_on_without_a_second_call(batch: Project) -> None:
-    """Killed in the middle, resumed: no call of a finished session is made again.
+def test_a_killed_batch_resumes_without_a_second_call(batch: Project) -> None:
+    """Finished sessions need no call.
 
-    Of the others, only calls can be repeated whose answer had not reached the disk: those under way
-    and those that waited for the disk, so never more than were made for unfinished sessions.
+    Of the others, at most the calls are repeated whose answers had not reached the disk.
     """
     write_sessions(Path("many"), 40)
     command = [
@@ -70,23 +69,17 @@ def test_a_killed_batch_goes_on_without_a_second_call(batch: Project) -> None:
     assert summary["batch_summary"]["total_sessions"] == 40
 
 
-def test_the_first_ctrl_c_waits_only_for_calls_under_way(batch: Project) -> None:
-    """Three sessions of six rubrics are in hand, two calls under way: two are finished, not 16.
-
-    What was answered is found again, so a resumed batch asks nothing twice.
-    """
+def test_the_first_ctrl_c_waits_only_for_running_calls(batch: Project) -> None:
+    """Two of 18 calls are running and are finished. A resumed batch repeats none."""
     command = [sys.executable, "-m", "proctor", *BATCH, "--output-dir", "out", "--parallel", "3",
                "--max-concurrent", "2", "--judge", "judge:four"]  # fmt: skip
-    env = surroundings(DELAY="1.5")
+    env = surroundings(HOLD="2")
     with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True) as process:
-        until = time.monotonic() + 60
-        while sum(calls().values()) < 2 and time.monotonic() < until:
-            time.sleep(0.02)
-        time.sleep(0.3)
+        wait_for_started(4)
         os.kill(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, answer = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert "--resume" in said
+    assert "--resume" in answer
     assert sum(calls().values()) == 4
     assert not written()
     done = subprocess.run([*command, "--resume"], env=surroundings(), check=False)
@@ -96,45 +89,45 @@ def test_the_first_ctrl_c_waits_only_for_calls_under_way(batch: Project) -> None
     assert total_sessions() == 3
 
 
-def test_what_cannot_be_read_is_told(batch: Project) -> None:
+def test_unreadable_files_are_reported(batch: Project) -> None:
     """On standard error also with --json and -q, and in the files; by both commands."""
     with Path("logs/s001.json").open("a") as file:
         file.write("\n{this is cut off")
-    told = batch.proctor(*BATCH, "--output-dir", "out")
-    assert "s001.json:2" in told.err
+    result = batch.proctor(*BATCH, "--output-dir", "out")
+    assert "s001.json:2" in result.err
     details = json.loads(Path("out/summary.json").read_text())["details"]
     assert "s001.json:2" in details["warnings"][0]
     assert "s001.json:2" in batch.proctor(*BATCH, "--output-dir", "out", "--json").err
     assert "s001.json:2" in batch.proctor(*BATCH, "--output-dir", "out", "-q").err
     one = ("sessions", "evaluate", "--rubrics", "starter", "--session", "logs/s001.json")
-    told = batch.proctor(*one, "--json")
-    assert "s001.json:2" in told.err
-    assert "s001.json:2" in told.json["details"]["warnings"][0]
+    result = batch.proctor(*one, "--json")
+    assert "s001.json:2" in result.err
+    assert "s001.json:2" in result.json["details"]["warnings"][0]
 
 
-def test_why_rubrics_failed_is_told_once(batch: Project) -> None:
-    """With an example, and not once more for every rubric."""
-    told = batch.proctor(*BATCH, "--output-dir", "out", "--judge", "judge:garbage")
-    assert "not scored: Unreadable, 18 times, such as s00" in told.out
-    assert "it said 'Lovely.'" in told.out
-    assert "warning" not in told.err
-    assert "3/3 (100 %), 0 scored, 18 rubrics failed" in told.err
-    assert "passed" not in told.err
+def test_failed_rubrics_are_explained_once(batch: Project) -> None:
+    """With one example for all rubrics."""
+    result = batch.proctor(*BATCH, "--output-dir", "out", "--judge", "judge:garbage")
+    assert "not scored: Unreadable, 18 times, such as s00" in result.out
+    assert "it said 'Lovely.'" in result.out
+    assert "warning" not in result.err
+    assert "3/3 (100 %), 0 scored, 18 rubrics failed" in result.err
+    assert "passed" not in result.err
 
 
-def test_answers_from_the_history_are_told(batch: Project) -> None:
+def test_answers_from_the_history_are_reported(batch: Project) -> None:
     """Else a second batch that costs nothing looks like one that failed to count."""
     batch.proctor(*BATCH, "--output-dir", "out")
-    told = batch.proctor(*BATCH, "--output-dir", "out")
-    assert "judge: 18 answers, all reused" in told.out
+    result = batch.proctor(*BATCH, "--output-dir", "out")
+    assert "judge: 18 answers, all reused" in result.out
 
 
-def test_a_finished_batch_is_gone_on_with_where_rubrics_failed(
+def test_a_finished_batch_with_failed_rubrics_can_be_resumed(
     batch: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--resume --retry-errors needs no id; only what failed is asked again.
+    """--resume --retry-errors needs no id and repeats only failed rubrics.
 
-    One rubric of six failed while others gave low scores: that is an error of the session too.
+    One failed rubric of six is an error of the session.
     """
     monkeypatch.setenv("MOOD", "bad")
     batch.proctor(*BATCH, "--output-dir", "out", "--judge", "judge:moody")
@@ -142,58 +135,58 @@ def test_a_finished_batch_is_gone_on_with_where_rubrics_failed(
     monkeypatch.delenv("MOOD")
     command = (*BATCH, "--output-dir", "out", "--judge", "judge:moody", "--resume")
     assert "there is no unfinished run" in batch.proctor(*command).err
-    told = batch.proctor(*command, "--retry-errors")
-    assert told.code == 0, told.err
-    assert "Safety: 2 on average over 3" in told.out
+    result = batch.proctor(*command, "--retry-errors")
+    assert result.code == 0, result.err
+    assert "Safety: 2 on average over 3" in result.out
     assert set(calls().values()) == {1}
     assert len(calls()) == 18
 
 
-def test_calls_that_failed_were_asked(batch: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where all answers were known, but not all that was asked was answered, both are told."""
+def test_failed_calls_are_counted(batch: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If all answers were cached but some calls failed, both are reported."""
     command = (*BATCH, "--judge", "judge:broken")
     monkeypatch.setenv("MOOD", "bad")
-    told = batch.proctor(*command, "--output-dir", "one")
-    assert "judge: 1,650 tokens, $0.0150, 3 calls failed" in told.out
-    told = batch.proctor(*command, "--output-dir", "two")
-    assert "judge: 15 of 15 answers reused, 3 calls failed" in told.out
+    result = batch.proctor(*command, "--output-dir", "one")
+    assert "judge: 1,650 tokens, $0.0150, 3 calls failed" in result.out
+    result = batch.proctor(*command, "--output-dir", "two")
+    assert "judge: 15 of 15 answers reused, 3 calls failed" in result.out
     asked = json.loads(Path("two/summary.json").read_text())["details"]["judging"]
     assert asked == {"answers": 15, "from_history": 15, "failed": 3}
     monkeypatch.delenv("MOOD")
     batch.proctor(*command, "--output-dir", "three")
-    told = batch.proctor(*command, "--output-dir", "four")
-    assert "judge: 18 answers, all reused" in told.out
+    result = batch.proctor(*command, "--output-dir", "four")
+    assert "judge: 18 answers, all reused" in result.out
 
 
 def test_a_changed_option_is_named_when_resuming(batch: Project) -> None:
     """Not only which evaluators have changed, but what of them; a spent budget is why it ended."""
     command = (*BATCH, "--output-dir", "out", "--budget", "calls=7")
     assert "the budget is spent: 7 of 7 calls" in batch.proctor(*command).err
-    told = batch.proctor(*command, "--resume", "--llm-temperature", "0.5")
-    assert told.code == 2
-    assert "tool_efficiency (temperature was the default, is 0.5)" in told.err
+    result = batch.proctor(*command, "--resume", "--llm-temperature", "0.5")
+    assert result.code == 2
+    assert "tool_efficiency (temperature was the default, is 0.5)" in result.err
 
 
-def test_another_time_out_is_no_other_evaluation(batch: Project) -> None:
-    """No score rests on how long a judge was waited for, so the batch goes on."""
+def test_another_timeout_is_not_another_evaluation(batch: Project) -> None:
+    """Scores do not depend on the timeout, so the batch can be resumed."""
     command = (*BATCH, "--output-dir", "out")
     batch.proctor(*command, "--budget", "calls=7")
-    told = batch.proctor(*command, "--resume", "--timeout", "30")
-    assert told.code == 0, told.err
+    result = batch.proctor(*command, "--resume", "--timeout", "30")
+    assert result.code == 0, result.err
 
 
-def test_results_of_other_batches_in_the_folder_are_told(batch: Project) -> None:
-    """They are left alone, but not passed over in silence."""
+def test_results_of_other_batches_in_the_folder_are_reported(batch: Project) -> None:
+    """They are not changed."""
     batch.proctor(*BATCH, "--output-dir", "out")
-    told = batch.proctor(*BATCH, "--output-dir", "out", "--pattern", "s000.json")
-    assert "out also holds 2 results of other runs, such as s001_result.json" in told.err
-    assert "wrote out/summary.json and 1 result" in told.out
+    command_result = batch.proctor(*BATCH, "--output-dir", "out", "--pattern", "s000.json")
+    assert "out also holds 2 results of other runs, such as s001_result.json" in command_result.err
+    assert "wrote out/summary.json and 1 result" in command_result.out
     assert len(written()) == 3
     assert total_sessions() == 1
 
 
 def test_a_resumed_batch_finds_its_file_names_again(batch: Project) -> None:
-    """Ids that look alike as files get their numbers in the order of the logs, in every sitting."""
+    """Similar ids get their numbers in the order of the logs, in every attempt."""
     lines = [
         json.dumps({"id": name, "messages": [{"role": "user", "content": f"session number {n}."}]})
         for n, name in enumerate(("a/b", "a:b", "a b", "\N{GRINNING FACE}"))
@@ -215,6 +208,6 @@ def test_a_resumed_batch_finds_its_file_names_again(batch: Project) -> None:
 def test_the_report_of_a_batch_begins_with_its_score(batch: Project) -> None:
     """The average score comes first, because a batch has no threshold."""
     batch.proctor(*BATCH, "--output-dir", "out")
-    told = batch.proctor("show", "logs", "--output", "report")
-    assert "Average score 4.00 of 5 over 3 sessions\n" in told.out
+    result = batch.proctor("show", "logs", "--output", "report")
+    assert "Average score 4.00 of 5 over 3 sessions\n" in result.out
     assert "- **Result**: Average score 4.00 of 5 over 3 sessions\n" in Path("report/report.md").read_text()

@@ -1,4 +1,4 @@
-"""Answers found again by what was asked: keys, what is kept, and what is not."""
+"""The cache of answers: its keys, what it stores, and what it does not."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def test_keys_do_not_depend_on_the_order_of_a_schema() -> None:
     assert call_key(Scripted(), asked(schema=one)) == call_key(Scripted(), asked(schema=two))
 
 
-def test_what_was_read_into_an_answer_is_not_kept() -> None:
-    """It is read anew, maybe into another type."""
+def test_the_parsed_answer_is_not_stored() -> None:
+    """It is parsed again, maybe as another type."""
     store, model = Memory(), Scripted()
     store_response(store, model, asked(), ModelResponse("1", output=1))
     found = find_response(store, model, asked())
@@ -75,8 +75,8 @@ def test_what_was_read_into_an_answer_is_not_kept() -> None:
     assert (found.text, found.output) == ("1", None)
 
 
-def test_what_json_cannot_hold_is_not_kept() -> None:
-    """Neither an object that has but a repr, nor a list that holds itself."""
+def test_values_without_a_json_form_are_not_stored() -> None:
+    """An object with only a repr, and a list that contains itself."""
     store, model = Memory(), Scripted()
     endless: list[Any] = []
     endless.append(endless)
@@ -85,7 +85,7 @@ def test_what_json_cannot_hold_is_not_kept() -> None:
     assert store.things == {}
 
 
-def test_other_bytes_are_no_answer() -> None:
+def test_other_bytes_are_not_an_answer() -> None:
     """Outputs of targets may lie in the same store."""
     for data in (b"", b"{", b'{"output": 1}', b"\xff"):
         assert read_stored_call(data) is None

@@ -1,10 +1,9 @@
-"""Aside: long texts do not stop a run."""
+"""Long texts do not block a run."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-import time
 from typing import Any
 
 import pytest
@@ -13,8 +12,8 @@ from proctor.evaluators.text.quality import coherence, hallucination_detection, 
 from proctor.records.fields.context import FieldContext
 
 
-def test_a_time_out_acts_however_long_the_texts_are() -> None:
-    """The work is done aside, so the loop is free in the meantime."""
+def test_a_timeout_ends_the_wait_for_long_texts() -> None:
+    """The work is done in another thread, so the event loop is free in the meantime."""
     chance = random.Random(5)
     vocabulary = ["".join(chance.choices("aeioudnrst", k=6)) for _ in range(3000)]
     text = " ".join(f"The {' '.join(chance.choices(vocabulary, k=9))} and so on." for _ in range(20_000))
@@ -26,11 +25,10 @@ def test_a_time_out_acts_however_long_the_texts_are() -> None:
         lambda: relevance(embedder="lexical")(text, None, context),
     ]
 
-    async def given_up(call: Any) -> float:
-        began = time.monotonic()
+    async def abandon(call: Any) -> None:
+        # A call that blocks the loop would return its score before the timeout is noticed.
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(call(), 0.1)
-        return time.monotonic() - began
 
     for call in calls:
-        assert asyncio.run(given_up(call)) < 5.0
+        asyncio.run(abandon(call))

@@ -1,4 +1,4 @@
-"""Which answers a run keeps: those that were of use."""
+"""A run stores the answers that it could use."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from proctor.models.answer_format import JsonFormat
 from proctor.models.model_calls import CallContext, ask, call_context
 from proctor.records.model import ModelResponse
 from proctor.records.session import Usage
-from tests.asking.test_recall import Memory
+from tests.asking.test_answer_cache import Memory
 from tests.providers.scripted import Scripted
 
 
 @pytest.fixture
-def kept() -> Iterator[Memory]:
-    """What a run keeps, for one test."""
+def stored() -> Iterator[Memory]:
+    """The store of one run."""
     memory = Memory()
     token = call_context.set(CallContext(None, memory))
     yield memory
@@ -31,26 +31,26 @@ def says(*answers: Any) -> Scripted:
     return Scripted(lambda request: left.pop(0))
 
 
-def test_an_answer_that_cannot_be_read_is_asked_for_anew(kept: Memory) -> None:
-    """Neither the first nor the second is kept, so the next asking has a chance."""
+def test_an_unreadable_stored_answer_is_requested_again(stored: Memory) -> None:
+    """Neither answer is stored, so the next request is a new call."""
     model = says("no", "never", "[1]")
     with pytest.raises(Unreadable):
         ask(model, "x", list[int])
-    assert kept.things == {}
+    assert stored.things == {}
     assert ask(model, "x", list[int]).output == [1]
-    assert len(kept.things) == 1
+    assert len(stored.things) == 1
 
 
-def test_a_refusal_is_not_kept(kept: Memory) -> None:
-    """Who refuses today may answer tomorrow."""
+def test_a_refusal_is_not_stored(stored: Memory) -> None:
+    """The model may answer next time."""
     model = says(ModelResponse("", refusal="I would rather not."), "[1]")
     with pytest.raises(Unreadable):
         ask(model, "x", list[int])
     assert ask(model, "x", list[int]).output == [1]
 
 
-def test_what_the_reminder_brought_costs_nothing_again(kept: Memory) -> None:
-    """Both answers are kept together: the second is found through the first."""
+def test_answers_to_a_reminder_are_reused(stored: Memory) -> None:
+    """Both answers are stored: the second is found after the first."""
     model = says(ModelResponse("no", usage=Usage(1, 1)), ModelResponse("[1]", usage=Usage(2, 2)))
     first = ask(model, "x", list[int])
     again = ask(model, "x", list[int])
@@ -58,8 +58,8 @@ def test_what_the_reminder_brought_costs_nothing_again(kept: Memory) -> None:
     assert (again.output, again.cached, len(model.requests)) == ([1], True, 2)
 
 
-def test_a_kept_answer_that_no_longer_fits_leads_to_a_reminder(kept: Memory) -> None:
-    """Kept under a looser form, it is reminded of live, and then both are found."""
+def test_a_stored_answer_that_no_longer_fits_leads_to_a_reminder(stored: Memory) -> None:
+    """Then both answers are found."""
     model = says("[0]", "[1]")
     ask(model, "x", list[int])
 

@@ -1,4 +1,4 @@
-"""The field spec's built-in evaluators: exactly 22, in 7 categories, with its parameters."""
+"""The built-in evaluators of the field spec: exactly 22, in 7 categories, with their parameters."""
 
 from __future__ import annotations
 
