@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from proctor.core.yaml_text import load_yaml
+from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.numbers import read_percent
 
@@ -197,11 +197,9 @@ def parse_value(text: str) -> Any:
     >>> parse_value("0.5"), parse_value("false"), parse_value("^A.*z$")
     (0.5, False, '^A.*z$')
     """
-    import yaml
-
     try:
         return load_yaml(text)
-    except (yaml.YAMLError, ValueError):
+    except InvalidYAML:
         return text
 
 
