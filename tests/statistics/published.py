@@ -17,7 +17,7 @@ DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 
 
 def published(*parts: str) -> Path:
-    """A file or folder of the data, or the test is skipped with a word."""
+    """Return a file or folder of the data; skip the test if it is missing."""
     path = DATA.joinpath(*parts)
     if not path.exists():
         pytest.skip(f"there is no {path} (set PROCTOR_DATA)")

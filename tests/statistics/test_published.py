@@ -1,4 +1,4 @@
-"""Figures that others published, found again: the data is read from PROCTOR_DATA."""
+"""Published results, reproduced from the data in PROCTOR_DATA."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.statistics.published import alpaca, gsm8k, nist_anova, nist_univariat
 
 
 def digits(found: float, certified: float) -> float:
-    """To how many digits a figure agrees with the certified one (LRE), at most 16."""
+    """Return to how many digits a value agrees with the certified one (LRE), at most 16."""
     return -math.log10(max(1e-16, abs(found - certified) / abs(certified)))
 
 
@@ -69,8 +69,8 @@ def test_tau_bench_passes_and_clustered_error() -> None:
     assert found[0].error == pytest.approx(clustered.error, rel=1e-12)
 
 
-def test_tau_bench_variance_predicts_its_own_error() -> None:
-    """Split into tasks and trials, (between + within / 4) / 50 is the square of the error."""
+def test_tau_bench_variance_components_give_the_error() -> None:
+    """(between + within / 4) / 50 is the square of the error."""
     tasks = tau_bench()
     split = split_variance(tasks.values())
     assert split is not None
@@ -106,7 +106,7 @@ def test_nist_means_and_deviations(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["AtmWtAg", "SiRstv", "SmLs01", "SmLs02", "SmLs03"])
 def test_nist_analysis_of_variance(name: str) -> None:
-    """Nine digits and more of the certified F."""
+    """At least nine digits of the certified F."""
     groups, certified = nist_anova(name)
     found = anova(groups)
     assert found is not None
