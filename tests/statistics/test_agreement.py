@@ -51,8 +51,8 @@ def tables() -> dict[str, Any]:
     """Inter-rater tables with results of other programs."""
     if not TABLES.exists():
         pytest.skip(f"the inter-rater tables are not at {TABLES} (set PROCTOR_DATA)")
-    found: dict[str, Any] = json.loads(TABLES.read_text(encoding="utf-8"))
-    return found
+    result: dict[str, Any] = json.loads(TABLES.read_text(encoding="utf-8"))
+    return result
 
 
 def test_fleiss_agrees_with_published_tables(tables: dict[str, Any]) -> None:
@@ -90,11 +90,11 @@ def test_weighted_cohen_by_hand() -> None:
 def test_categories_define_the_order_of_words() -> None:
     """ "fair" is between "good" and "poor" only if `categories` says so."""
     first, second = ["poor", "fair", "good"], ["fair", "fair", "good"]
-    told = cohen_kappa(first, second, weights="linear", categories=["poor", "fair", "good"])
+    output = cohen_kappa(first, second, weights="linear", categories=["poor", "fair", "good"])
     by_alphabet = cohen_kappa(first, second, weights="linear")
     # Only poor-fair differs: it costs 1 if they are neighbours, 2 by the alphabet. By chance, the
     # margins 1 1 1 and fair 2, good 1 cost (poor-fair, poor-good, fair-good, good-fair):
-    assert told == pytest.approx(1 - 3 * 1 / (2 * 1 + 1 * 2 + 1 * 1 + 2 * 1))
+    assert output == pytest.approx(1 - 3 * 1 / (2 * 1 + 1 * 2 + 1 * 1 + 2 * 1))
     assert by_alphabet == pytest.approx(1 - 3 * 2 / (2 * 2 + 1 * 1 + 1 * 1 + 2 * 1))
 
 
@@ -160,20 +160,20 @@ def test_names_and_order_of_raters_do_not_matter(pairs: list[Any], names: list[s
 @pytest.mark.parametrize(("level", "expected"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_krippendorff_at_every_level(level: Level, expected: float) -> None:
     """Krippendorff's example: 0.743 for labels, 0.815 for ranks, 0.849 for numbers."""
-    found = krippendorff_alpha(zip(*OBSERVERS, strict=True), level=level)
-    assert found == pytest.approx(expected, abs=5e-4)
+    result = krippendorff_alpha(zip(*OBSERVERS, strict=True), level=level)
+    assert result == pytest.approx(expected, abs=5e-4)
 
 
 def test_krippendorff_with_ordered_categories() -> None:
     """Ranks by `categories` equal those of numbers; an unknown label or level is refused."""
     words = {1: "poor", 2: "fair", 3: "good"}
     rows = [(1, 2), (3, 3), (2, 2), (1, 2), (1, 1)]
-    told = [(words[one], words[other]) for one, other in rows]
-    by_word = krippendorff_alpha(told, level="ordinal", categories=["poor", "fair", "good"])
+    output = [(words[item], words[other]) for item, other in rows]
+    by_word = krippendorff_alpha(output, level="ordinal", categories=["poor", "fair", "good"])
     assert by_word == krippendorff_alpha(rows, level="ordinal")
-    assert by_word != krippendorff_alpha(told, level="ordinal")
+    assert by_word != krippendorff_alpha(output, level="ordinal")
     with pytest.raises(ValueError, match="not among the categories"):
-        krippendorff_alpha(told, level="ordinal", categories=["poor"])
+        krippendorff_alpha(output, level="ordinal", categories=["poor"])
     with pytest.raises(ValueError, match="'interval'"):
         krippendorff_alpha(rows, level="ratio")  # type: ignore[arg-type]
 

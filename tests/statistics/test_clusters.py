@@ -19,12 +19,12 @@ SCORES = st.lists(st.integers(0, 20).map(lambda twentieths: twentieths / 20), mi
 def test_a_clustered_mean_by_hand() -> None:
     """Cluster sums .2 0 -.4 .4 -.2: error sqrt(.4) / 10 * sqrt(5/4) = .0707107, 4 df."""
     scores = [0.9, 0.8, 0.7, 0.8, 0.5, 0.6, 0.9, 1.0, 0.6, 0.7]
-    found = clustered_mean_t(scores, "aabbccddee")
-    assert found is not None
-    assert found.difference == pytest.approx(0.75)
-    assert found.error == pytest.approx(math.sqrt(0.4) / 10 * math.sqrt(5 / 4))
-    assert found.df == 4
-    assert found.interval() == clustered_mean_interval(scores, "aabbccddee")
+    result = clustered_mean_t(scores, "aabbccddee")
+    assert result is not None
+    assert result.difference == pytest.approx(0.75)
+    assert result.error == pytest.approx(math.sqrt(0.4) / 10 * math.sqrt(5 / 4))
+    assert result.df == 4
+    assert result.interval() == clustered_mean_interval(scores, "aabbccddee")
 
 
 def test_clusters_of_one_pair_give_the_paired_t() -> None:
@@ -53,42 +53,42 @@ def test_clusters_of_one_value_give_welch_t(first: list[float], second: list[flo
     assert plain is not None
     n, m = len(first), len(second)
     names = range(n), range(n, n + m)
-    found = clustered_welch_t(first, names[0], second, names[1])
-    assert found is not None
-    assert tuple(found) == pytest.approx(tuple(plain), rel=1e-6, abs=1e-12)
+    result = clustered_welch_t(first, names[0], second, names[1])
+    assert result is not None
+    assert tuple(result) == pytest.approx(tuple(plain), rel=1e-6, abs=1e-12)
 
 
 def test_the_error_is_the_jackknife_over_clusters() -> None:
     """CR3: calculated from all means without one cluster."""
     values = [0.1, 0.9, 0.4, 0.8, 0.3, 0.6, 0.7, 0.2, 1.0, 0.5]
     clusters = "aaabbcdefg"
-    found = clustered_mean_t(values, clusters)
-    assert found is not None
-    left = [np.mean([v for v, c in zip(values, clusters, strict=True) if c != one]) for one in "abcdefg"]
-    squares = sum((one - np.mean(values)) ** 2 for one in left)
-    assert found.error == pytest.approx(math.sqrt(6 / 7 * squares))
-    assert found.df == pytest.approx(10**2 / (9 + 4 + 5) - 1)
+    result = clustered_mean_t(values, clusters)
+    assert result is not None
+    left = [np.mean([v for v, c in zip(values, clusters, strict=True) if c != item]) for item in "abcdefg"]
+    squares = sum((item - np.mean(values)) ** 2 for item in left)
+    assert result.error == pytest.approx(math.sqrt(6 / 7 * squares))
+    assert result.df == pytest.approx(10**2 / (9 + 4 + 5) - 1)
 
 
 def test_the_error_of_a_difference_is_the_jackknife_over_shared_clusters() -> None:
     first, second = [0.1, 0.9, 0.4, 0.8, 0.3, 0.6, 0.7], [0.3, 0.5, 0.9, 0.1, 0.8, 0.2]
-    mine, theirs = "aabcdef", "abcdef"
-    found = clustered_welch_t(first, mine, second, theirs)
-    assert found is not None
-    apart = [
-        np.mean([v for v, c in zip(first, mine, strict=True) if c != one])
-        - np.mean([v for v, c in zip(second, theirs, strict=True) if c != one])
-        for one in "abcdef"
+    actual, expected = "aabcdef", "abcdef"
+    result = clustered_welch_t(first, actual, second, expected)
+    assert result is not None
+    differences = [
+        np.mean([v for v, c in zip(first, actual, strict=True) if c != item])
+        - np.mean([v for v, c in zip(second, expected, strict=True) if c != item])
+        for item in "abcdef"
     ]
-    squares = sum((one - found.difference) ** 2 for one in apart)
-    assert found.error == pytest.approx(math.sqrt(5 / 6 * squares))
-    assert found.df == pytest.approx(7**2 / 9 - 1)
+    squares = sum((item - result.difference) ** 2 for item in differences)
+    assert result.error == pytest.approx(math.sqrt(5 / 6 * squares))
+    assert result.df == pytest.approx(7**2 / 9 - 1)
 
 
 def test_one_dominant_cluster_has_no_error() -> None:
     """A hundred samples of one document and five of others are not six documents."""
     names = ["big"] * 100 + [*"abcde"]
-    values = [float(place % 3) for place in range(105)]
+    values = [float(position % 3) for position in range(105)]
     assert too_few_clusters(names) == "one cluster holds most of the samples"
     assert too_few_clusters([*"abc" * 30, *"defghi"]) == "a few clusters hold most of the samples"
     assert too_few_clusters("abcd") == "fewer than 5 clusters"
@@ -101,12 +101,12 @@ def test_one_dominant_cluster_has_no_error() -> None:
 def test_variance_shared_by_clusters_is_removed() -> None:
     """Values that differ only by cluster, and a constant difference: almost no error remains."""
     hard = [0.0, 0.2, 0.4, 0.6, 0.8, 0.9]
-    found = clustered_welch_t([h + 0.1 for h in hard], "abcdef", [*hard[:5], 0.91], "abcdef")
-    apart = clustered_welch_t([h + 0.1 for h in hard], "abcdef", [*hard[:5], 0.91], "uvwxyz")
-    assert found is not None
-    assert apart is not None
-    assert found.difference == apart.difference == pytest.approx(0.1 - 0.01 / 6)
-    assert found.error < 0.01 < 0.1 < apart.error
+    result = clustered_welch_t([h + 0.1 for h in hard], "abcdef", [*hard[:5], 0.91], "abcdef")
+    differences = clustered_welch_t([h + 0.1 for h in hard], "abcdef", [*hard[:5], 0.91], "uvwxyz")
+    assert result is not None
+    assert differences is not None
+    assert result.difference == differences.difference == pytest.approx(0.1 - 0.01 / 6)
+    assert result.error < 0.01 < 0.1 < differences.error
 
 
 def test_undefined_estimates_are_none() -> None:

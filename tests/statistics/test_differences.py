@@ -43,26 +43,26 @@ SCIPYS = {"any": "two-sided", "higher": "greater", "lower": "less"}
 def test_welch_agrees_with_scipy(first: list[float], second: list[float], direction: Direction) -> None:
     """t, degrees of freedom, p in each direction and the interval."""
     assume(len(set(first)) > 1 or len(set(second)) > 1)
-    mine = welch_t(first, second)
-    theirs = stats.ttest_ind(first, second, equal_var=False, alternative=SCIPYS[direction])
-    assert mine is not None
-    assert mine.t == pytest.approx(theirs.statistic, rel=1e-9, abs=1e-12)
-    assert mine.df == pytest.approx(theirs.df, rel=1e-9)
-    assert mine.p(direction) == pytest.approx(theirs.pvalue, rel=1e-9)
+    actual = welch_t(first, second)
+    expected = stats.ttest_ind(first, second, equal_var=False, alternative=SCIPYS[direction])
+    assert actual is not None
+    assert actual.t == pytest.approx(expected.statistic, rel=1e-9, abs=1e-12)
+    assert actual.df == pytest.approx(expected.df, rel=1e-9)
+    assert actual.p(direction) == pytest.approx(expected.pvalue, rel=1e-9)
     if direction == "any":
-        low, high = theirs.confidence_interval(0.95)
-        assert mine.interval() == pytest.approx((low, high), rel=1e-9, abs=1e-9)
+        low, high = expected.confidence_interval(0.95)
+        assert actual.interval() == pytest.approx((low, high), rel=1e-9, abs=1e-9)
 
 
 @given(st.lists(st.tuples(NUMBER, NUMBER), min_size=2, max_size=12), DIRECTION)
 def test_the_paired_t_agrees_with_scipy(pairs: list[tuple[float, float]], direction: Direction) -> None:
     first, second = (list(side) for side in zip(*pairs, strict=True))
-    assume(len({one - other for one, other in pairs}) > 1)
-    mine = paired_t(first, second)
-    theirs = stats.ttest_rel(first, second, alternative=SCIPYS[direction])
-    assert mine is not None
-    assert mine.t == pytest.approx(theirs.statistic, rel=1e-9, abs=1e-12)
-    assert mine.p(direction) == pytest.approx(theirs.pvalue, rel=1e-9)
+    assume(len({item - other for item, other in pairs}) > 1)
+    actual = paired_t(first, second)
+    expected = stats.ttest_rel(first, second, alternative=SCIPYS[direction])
+    assert actual is not None
+    assert actual.t == pytest.approx(expected.statistic, rel=1e-9, abs=1e-12)
+    assert actual.p(direction) == pytest.approx(expected.pvalue, rel=1e-9)
 
 
 @settings(max_examples=40, deadline=None)
@@ -73,18 +73,18 @@ def test_the_exact_permutation_test_agrees_with_scipy(
     """Also with ties."""
 
     def statistic(x: Any, y: Any, axis: int = -1) -> Any:
-        apart = np.mean(x, axis=axis) - np.mean(y, axis=axis)
+        differences = np.mean(x, axis=axis) - np.mean(y, axis=axis)
         # Rounded, since scipy takes sums that differ in the last digit for different.
-        return np.round(np.abs(apart) if direction == "any" else apart, 9)
+        return np.round(np.abs(differences) if direction == "any" else differences, 9)
 
-    theirs = stats.permutation_test(
+    expected = stats.permutation_test(
         (first, second),
         statistic,
         vectorized=True,
         n_resamples=np.inf,
         alternative="less" if direction == "lower" else "greater",
     )
-    assert permutation_test(first, second, direction).p == pytest.approx(theirs.pvalue, abs=1e-12)
+    assert permutation_test(first, second, direction).p == pytest.approx(expected.pvalue, abs=1e-12)
 
 
 @given(TINY, DIRECTION)
@@ -94,7 +94,7 @@ def test_the_exact_sign_flip_test_counts_all_signs(values: list[float], directio
         return {"any": abs(total), "higher": total, "lower": -total}[direction]
 
     sums = [
-        math.fsum(v if flip >> place & 1 else -v for place, v in enumerate(values))
+        math.fsum(v if flip >> position & 1 else -v for position, v in enumerate(values))
         for flip in range(2 ** len(values))
     ]
     reached = sum(side(total) >= side(math.fsum(values)) for total in sums)
@@ -105,8 +105,8 @@ def test_the_exact_sign_flip_test_counts_all_signs(values: list[float], directio
 def test_the_sign_test_agrees_with_scipy(up: int, down: int, direction: Direction) -> None:
     """McNemar's exact test is the binomial test of a fair coin."""
     assume(up + down > 0)
-    theirs = stats.binomtest(up, up + down, alternative=SCIPYS[direction]).pvalue
-    assert sign_test(up, down, direction) == pytest.approx(theirs, rel=1e-9)
+    expected = stats.binomtest(up, up + down, alternative=SCIPYS[direction]).pvalue
+    assert sign_test(up, down, direction) == pytest.approx(expected, rel=1e-9)
 
 
 def test_mcnemar_of_152_against_209() -> None:
@@ -125,50 +125,50 @@ def test_p_does_not_depend_on_the_unit(
     """Swapped groups have the opposite difference."""
     if by_pairs:
         first, second = first[: len(second)], second[: len(first)]
-    mine = compare_groups(first, second, pairs=by_pairs)
+    actual = compare_groups(first, second, pairs=by_pairs)
     moved = compare_groups(
         [scale * v + shift for v in first], [scale * v + shift for v in second], pairs=by_pairs
     )
     swapped = compare_groups(second, first, pairs=by_pairs)
-    assert mine is not None
+    assert actual is not None
     assert moved is not None
     assert swapped is not None
-    assert moved.p == pytest.approx(mine.p, rel=1e-9)
-    assert moved.difference == pytest.approx(scale * mine.difference, abs=1e-9)
-    assert swapped.difference == pytest.approx(-mine.difference)
-    assert 0 < mine.p <= 1
-    if "drawn" not in mine.method:
-        assert swapped.p == pytest.approx(mine.p, rel=1e-9)
+    assert moved.p == pytest.approx(actual.p, rel=1e-9)
+    assert moved.difference == pytest.approx(scale * actual.difference, abs=1e-9)
+    assert swapped.difference == pytest.approx(-actual.difference)
+    assert 0 < actual.p <= 1
+    if "drawn" not in actual.method:
+        assert swapped.p == pytest.approx(actual.p, rel=1e-9)
 
 
 def test_three_against_three_have_a_p_of_at_least_a_tenth() -> None:
     """Two of the 20 ways to split six numbers are the most extreme."""
-    found = compare_groups([10.0, 11.0, 12.0], [1.0, 2.0, 3.0])
-    assert found is not None
-    assert (found.p, found.smallest_p) == (0.1, 0.1)
-    assert found.method == "exact permutation test"
-    assert found.difference == 9.0
+    result = compare_groups([10.0, 11.0, 12.0], [1.0, 2.0, 3.0])
+    assert result is not None
+    assert (result.p, result.smallest_p) == (0.1, 0.1)
+    assert result.method == "exact permutation test"
+    assert result.difference == 9.0
 
 
 def test_a_group_of_one_has_n_plus_one_arrangements() -> None:
     """A single value beyond 19 others has p = 1 / 20; one against one has no result."""
-    found = compare_groups([float(v) for v in range(1, 20)], [60.0])
-    assert found is not None
-    assert found.p == pytest.approx(1 / 20)
-    assert found.interval is None
+    result = compare_groups([float(v) for v in range(1, 20)], [60.0])
+    assert result is not None
+    assert result.p == pytest.approx(1 / 20)
+    assert result.interval is None
     assert compare_groups([1.0], [2.0]) is None
     assert compare_groups([], [1.0, 2.0, 3.0]) is None
 
 
 def test_constant_groups_have_a_finite_p() -> None:
     """Ten 1s against ten 0s: 2 of the 184,756 splits; against ten 1s: p is 1."""
-    found = compare_groups([1.0] * 10, [0.0] * 10)
+    result = compare_groups([1.0] * 10, [0.0] * 10)
     same = compare_groups([0.3] * 10, [0.1 + 0.2] * 10)
-    assert found is not None
+    assert result is not None
     assert same is not None
-    assert found.p == pytest.approx(2 / math.comb(20, 10))
+    assert result.p == pytest.approx(2 / math.comb(20, 10))
     # Newcombe's, of Wilson's 0.7225 … 1 and 0 … 0.2775.
-    assert found.interval == pytest.approx((1 - math.hypot(0.27753, 0.27753), 1.0), abs=1e-5)
+    assert result.interval == pytest.approx((1 - math.hypot(0.27753, 0.27753), 1.0), abs=1e-5)
     assert same.interval is None
     assert same.p == 1.0
     assert permutation_test([1.0] * 9, [0.0] * 30, "higher").p == pytest.approx(1 / math.comb(39, 9))
@@ -179,10 +179,10 @@ def test_constant_groups_have_a_finite_p() -> None:
 def test_equal_differences_of_pairs_give_the_sign_test() -> None:
     """Ten pairs that all rose by one: p = 2 / 2**10."""
     before = [float(v) for v in range(10)]
-    found = compare_groups([v + 1 for v in before], before, pairs=True)
-    assert found is not None
-    assert found.p == 2 / 1024
-    assert found.method == "exact sign test"
+    result = compare_groups([v + 1 for v in before], before, pairs=True)
+    assert result is not None
+    assert result.p == 2 / 1024
+    assert result.method == "exact sign test"
     unmoved = compare_groups(before, before, pairs=True)
     assert unmoved is not None
     assert unmoved.p == 1.0
@@ -193,10 +193,10 @@ def test_equal_differences_of_pairs_give_the_sign_test() -> None:
 def test_the_method_can_be_chosen() -> None:
     """t on three values agrees with scipy; without variance the t-test has no result."""
     first, second = [10.0, 11.0, 12.0], [1.0, 2.0, 3.5]
-    found = compare_groups(first, second, method="t")
-    assert found is not None
-    assert found.p == pytest.approx(stats.ttest_ind(first, second, equal_var=False).pvalue)
-    assert found.method == "Welch's t-test"
+    result = compare_groups(first, second, method="t")
+    assert result is not None
+    assert result.p == pytest.approx(stats.ttest_ind(first, second, equal_var=False).pvalue)
+    assert result.method == "Welch's t-test"
     assert compare_groups([1.0, 1.0], [2.0, 2.0], method="t") is None
     many = compare_groups(list(map(float, range(31))), list(map(float, range(5, 50))))
     assert many is not None
@@ -208,14 +208,14 @@ def test_the_method_can_be_chosen() -> None:
 
 def test_resampled_p_values_are_reproducible_and_close_to_t() -> None:
     """12 against 12 values are resampled."""
-    chance = random.Random(1)
-    first = [chance.gauss(0.8, 1) for _ in range(12)]
-    second = [chance.gauss(0, 1) for _ in range(12)]
-    one, again, other = (permutation_test(first, second, seed=seed).p for seed in (1, 1, 2))
+    rng = random.Random(1)
+    first = [rng.gauss(0.8, 1) for _ in range(12)]
+    second = [rng.gauss(0, 1) for _ in range(12)]
+    item, again, other = (permutation_test(first, second, seed=seed).p for seed in (1, 1, 2))
     student = welch_t(first, second)
     assert student is not None
-    assert one == again != other
-    assert one == pytest.approx(student.p(), abs=0.02)
+    assert item == again != other
+    assert item == pytest.approx(student.p(), abs=0.02)
     pairs = [*paired_differences(first, second), 0.5, -0.25, 1.5, 2.0]
     drawn = sign_flip_test(pairs, "higher", seed=3)
     assert drawn.p == sign_flip_test(pairs, "higher", seed=3).p
@@ -224,14 +224,14 @@ def test_resampled_p_values_are_reproducible_and_close_to_t() -> None:
 
 def test_equal_groups_rarely_differ() -> None:
     """At most 5 % false alarms, by permutation and by t, up to Monte Carlo error."""
-    chance = random.Random(7)
+    rng = random.Random(7)
     wrong = {"permutation": 0, "t": 0}
     for _ in range(150):
-        first, second = ([chance.gauss(0, 1) for _ in range(5)] for _ in range(2))
+        first, second = ([rng.gauss(0, 1) for _ in range(5)] for _ in range(2))
         for method in ("permutation", "t"):
-            found = compare_groups(first, second, method=method)
-            assert found is not None
-            wrong[method] += found.p <= 0.05
+            result = compare_groups(first, second, method=method)
+            assert result is not None
+            wrong[method] += result.p <= 0.05
     assert all(count / 150 < 0.11 for count in wrong.values())
 
 
@@ -285,17 +285,17 @@ def test_unequal_variances_are_not_mistaken_for_a_difference() -> None:
 def test_binary_values_give_fishers_test(first: list[bool], second: list[bool], direction: Direction) -> None:
     """One-sided p-values agree with scipy; values that differ only by rounding are equal."""
     table = [[sum(side), len(side) - sum(side)] for side in (first, second)]
-    theirs = stats.fisher_exact(table, alternative=SCIPYS[direction]).pvalue
-    mine = permutation_test([float(v) for v in first], [float(v) for v in second], direction)
-    assert mine.p == pytest.approx(theirs, rel=1e-9)
+    expected = stats.fisher_exact(table, alternative=SCIPYS[direction]).pvalue
+    actual = permutation_test([float(v) for v in first], [float(v) for v in second], direction)
+    assert actual.p == pytest.approx(expected, rel=1e-9)
     tiny = permutation_test([0.3 if v else 0.1 + 0.2 for v in first], [0.3] * len(second), direction)
     assert tiny.p == 1.0
 
 
 def test_swapped_groups_give_the_opposite_direction_when_resampled() -> None:
-    chance = random.Random(2)
-    first = [chance.gauss(0.4, 1) for _ in range(9)]
-    second = [chance.gauss(0, 1) for _ in range(30)]
+    rng = random.Random(2)
+    first = [rng.gauss(0.4, 1) for _ in range(9)]
+    second = [rng.gauss(0, 1) for _ in range(30)]
     for studentised in (True, False):
         up = permutation_test(first, second, "higher", 5, studentised=studentised)
         down = permutation_test(second, first, "lower", 5, studentised=studentised)
@@ -312,23 +312,23 @@ def test_equal_values_have_variance_0() -> None:
     assert sample_moments([1.0, 3.0]) == (2.0, 2.0)
 
 
-@given(st.lists(st.floats(-1, 1).filter(lambda one: abs(one) > 1e-6), min_size=2, max_size=11))
+@given(st.lists(st.floats(-1, 1).filter(lambda value: abs(value) > 1e-6), min_size=2, max_size=11))
 def test_counting_on_a_grid_agrees_with_enumeration(apart: list[float]) -> None:
     """The p-value is never too small, and too large only by the width of the grid."""
     whole = sum(map(abs, apart))
-    sums = [sum(signed) for signed in product(*((one, -one) for one in apart))]
+    sums = [sum(signed) for signed in product(*((item, -item) for item in apart))]
     sides: dict[Direction, int] = {"any": 0, "higher": 1, "lower": -1}
     for direction, side in sides.items():
         observed = sum(apart) * side if side else abs(sum(apart))
-        far = [one * side if side else abs(one) for one in sums]
-        exact = sum(one >= observed - 1e-12 for one in far) / len(sums)
-        near = sum(one >= observed - whole * 4 * len(apart) / GRID for one in far) / len(sums)
-        found = sign_flip_p_value(apart, direction)
-        assert exact - 1e-12 <= found <= max(near, exact) + 1e-12
+        far = [item * side if side else abs(item) for item in sums]
+        exact = sum(item >= observed - 1e-12 for item in far) / len(sums)
+        near = sum(item >= observed - whole * 4 * len(apart) / GRID for item in far) / len(sums)
+        result = sign_flip_p_value(apart, direction)
+        assert exact - 1e-12 <= result <= max(near, exact) + 1e-12
 
 
 def test_sixty_of_sixty_positive_differences() -> None:
     """Two of 2^60 arrangements, which resampling would never find."""
-    found = sign_flip_test([0.5 + 0.001 * at for at in range(60)])
-    assert found.p == pytest.approx(2.0**-59)
-    assert found.p == found.smallest
+    result = sign_flip_test([0.5 + 0.001 * at for at in range(60)])
+    assert result.p == pytest.approx(2.0**-59)
+    assert result.p == result.smallest

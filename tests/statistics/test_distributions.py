@@ -98,8 +98,8 @@ def test_the_beta_function_is_accurate_for_huge_arguments() -> None:
 def test_the_incomplete_beta_function_agrees_with_scipy(a: float, b: float, log_odds: float) -> None:
     """On both sides of its mean."""
     x = 1 / (1 + math.exp(-log_odds))
-    found = math.exp(log_incomplete_beta(log_odds, a, b))
-    assert found == pytest.approx(float(betainc(a, b, x)), rel=1e-10)
+    result = math.exp(log_incomplete_beta(log_odds, a, b))
+    assert result == pytest.approx(float(betainc(a, b, x)), rel=1e-10)
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0, -0.1, math.nan])

@@ -74,15 +74,15 @@ def test_a_mean_of_four_scores() -> None:
 @given(SCORES)
 def test_mean_intervals_agree_with_scipy(values: list[float]) -> None:
     """Constant values give a single point."""
-    found = mean_interval(values)
-    assert found is not None
+    result = mean_interval(values)
+    assert result is not None
     if len(set(values)) == 1:
-        assert found == pytest.approx((values[0], values[0]), rel=1e-12)
+        assert result == pytest.approx((values[0], values[0]), rel=1e-12)
     else:
         expected = stats.t.interval(
             0.95, len(values) - 1, loc=sum(values) / len(values), scale=stats.sem(values)
         )
-        assert found == pytest.approx(tuple(map(float, expected)), rel=1e-7, abs=1e-9)
+        assert result == pytest.approx(tuple(map(float, expected)), rel=1e-7, abs=1e-9)
 
 
 def test_one_value_has_no_interval() -> None:
@@ -93,8 +93,8 @@ def test_one_value_has_no_interval() -> None:
 def test_a_clustered_mean_by_hand() -> None:
     """Cluster sums .2 0 -.4 .4 -.2 give SE = √.4 / 10 · √(5/4) = .070711, times t(4) = 2.77645."""
     scores = [0.9, 0.8, 0.7, 0.8, 0.5, 0.6, 0.9, 1.0, 0.6, 0.7]
-    found = clustered_mean_interval(scores, "aabbccddee")
-    assert found == pytest.approx((0.75 - 0.196324, 0.75 + 0.196324), abs=1e-6)
+    result = clustered_mean_interval(scores, "aabbccddee")
+    assert result == pytest.approx((0.75 - 0.196324, 0.75 + 0.196324), abs=1e-6)
 
 
 @given(st.lists(SCORE, min_size=5, max_size=40))
@@ -123,12 +123,12 @@ def test_every_value_needs_a_cluster() -> None:
 
 def test_clustered_intervals_cover_where_naive_ones_do_not() -> None:
     """10 clusters of 5 with ICC 0.4: about 95 %; far less if clusters are ignored."""
-    chance = random.Random(20240127)
+    rng = random.Random(20240127)
     clusters = [index // 5 for index in range(50)]
     naive = clustered = 0
     for _ in range(300):
-        shared = [chance.gauss(0, 0.4**0.5) for _ in range(10)]
-        values = [shared[cluster] + chance.gauss(0, 0.6**0.5) for cluster in clusters]
+        shared = [rng.gauss(0, 0.4**0.5) for _ in range(10)]
+        values = [shared[cluster] + rng.gauss(0, 0.6**0.5) for cluster in clusters]
         naive += _contains(mean_interval(values), 0.0)
         clustered += _contains(clustered_mean_interval(values, clusters), 0.0)
     assert naive / 300 == pytest.approx(0.754, abs=0.06)
@@ -142,16 +142,16 @@ def _contains(interval: tuple[float, float] | None, truth: float) -> bool:
 @given(st.lists(st.integers(-20, 20).map(lambda tenths: tenths / 10), min_size=3, max_size=40))
 def test_the_skew_adjustment_only_widens_the_interval(values: list[float]) -> None:
     """It contains Student's interval, equals it for symmetric values, and mirrors with the sign."""
-    found, student = skew_adjusted_interval(values), mean_interval(values)
+    result, student = skew_adjusted_interval(values), mean_interval(values)
     if len(set(values)) == 1:
-        assert found is None
+        assert result is None
         return
-    assert found is not None
+    assert result is not None
     assert student is not None
-    assert found[0] <= student[0] + 1e-9
-    assert found[1] >= student[1] - 1e-9
+    assert result[0] <= student[0] + 1e-9
+    assert result[1] >= student[1] - 1e-9
     turned = skew_adjusted_interval([-value for value in values])
-    assert turned == pytest.approx((-found[1], -found[0]))
+    assert turned == pytest.approx((-result[1], -result[0]))
     even = skew_adjusted_interval([*values, *(-value for value in values)])
     assert even == pytest.approx(mean_interval([*values, *(-value for value in values)]))
 
@@ -165,6 +165,6 @@ def test_the_skew_adjusted_interval_of_rare_failures_is_close_to_wilsons() -> No
 
 
 def test_wilson_accepts_effective_counts_despite_rounding() -> None:
-    found = wilson_interval(58.06451612903226, 58.064516129032256)
-    assert found is not None
-    assert found[1] == 1.0
+    result = wilson_interval(58.06451612903226, 58.064516129032256)
+    assert result is not None
+    assert result[1] == 1.0

@@ -53,10 +53,10 @@ def test_quantiles_are_interpolated_linearly(q: float, expected: float) -> None:
 
 @given(st.lists(NUMBERS, min_size=1, max_size=30).map(sorted), st.floats(0, 1))
 def test_quantiles_agree_with_numpy_and_stay_within_the_data(values: list[float], q: float) -> None:
-    found = quantile(values, q)
-    assert found is not None
-    assert values[0] <= found <= values[-1]
-    assert found == pytest.approx(float(np.quantile(values, q)), rel=1e-9, abs=1e-9)
+    result = quantile(values, q)
+    assert result is not None
+    assert values[0] <= result <= values[-1]
+    assert result == pytest.approx(float(np.quantile(values, q)), rel=1e-9, abs=1e-9)
 
 
 def test_quantiles_need_values_and_a_share_between_0_and_1() -> None:

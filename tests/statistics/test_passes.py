@@ -39,14 +39,14 @@ def test_k_above_the_number_of_trials_is_undefined() -> None:
 
 def test_over_samples_by_hand() -> None:
     """pass^2 of (4,4) (4,2) (4,0): 1, 1/6, 0; mean 7/18, with the error of their variance."""
-    found = pass_probability([(4, 4), (4, 2), (4, 0), (1, 1)], 2, "all")
-    assert found is not None
-    assert found.value == pytest.approx(7 / 18)
-    assert (found.n, found.too_few) == (3, 1)
+    result = pass_probability([(4, 4), (4, 2), (4, 0), (1, 1)], 2, "all")
+    assert result is not None
+    assert result.value == pytest.approx(7 / 18)
+    assert (result.n, result.too_few) == (3, 1)
     squares = sum((x - 7 / 18) ** 2 for x in (1, 1 / 6, 0))
-    assert found.error == pytest.approx((squares / 2 / 3) ** 0.5)
-    assert found.interval is not None
-    assert found.interval[1] - found.value == pytest.approx(4.302653 * (found.error or 0), rel=1e-6)
+    assert result.error == pytest.approx((squares / 2 / 3) ** 0.5)
+    assert result.interval is not None
+    assert result.interval[1] - result.value == pytest.approx(4.302653 * (result.error or 0), rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["any", "all"])

@@ -37,12 +37,12 @@ def test_pairs_by_hand() -> None:
 def test_swapped_counts_mirror_the_interval(up: int, down: int, same: int) -> None:
     """The interval is within -1 to 1."""
     n = up + down + same
-    found, back = paired_rate_interval(up, down, n), paired_rate_interval(down, up, n)
-    if found is None or back is None:
+    result, back = paired_rate_interval(up, down, n), paired_rate_interval(down, up, n)
+    if result is None or back is None:
         assert n == 0
         return
-    assert -1 <= found[0] < found[1] <= 1
-    assert found == pytest.approx((-back[1], -back[0]))
+    assert -1 <= result[0] < result[1] <= 1
+    assert result == pytest.approx((-back[1], -back[0]))
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.floats(0.01, 1000))
@@ -51,6 +51,6 @@ def test_effective_counts_may_exceed_n_by_rounding(up: int, down: int, weight: f
     if not n:
         return
     whole = weight * n
-    found = paired_rate_interval(whole * (up / n), whole * (down / n), whole)
-    assert found is not None
-    assert -1 <= found[0] < found[1] <= 1
+    result = paired_rate_interval(whole * (up / n), whole * (down / n), whole)
+    assert result is not None
+    assert -1 <= result[0] < result[1] <= 1

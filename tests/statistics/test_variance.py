@@ -44,12 +44,12 @@ def test_equal_samples_have_no_variance_between_them() -> None:
 
 def test_components_are_estimated_from_unbalanced_data() -> None:
     """2,000 samples with 1 to 4 epochs judged 1 to 3 times: between .04, within .09, judge .01."""
-    chance = random.Random(11)
+    rng = random.Random(11)
     samples = []
     for _ in range(2000):
-        centre = chance.gauss(0.5, 0.2)
-        epochs = [chance.gauss(centre, 0.3) for _ in range(chance.randint(1, 4))]
-        samples.append([[chance.gauss(e, 0.1) for _ in range(chance.randint(1, 3))] for e in epochs])
+        centre = rng.gauss(0.5, 0.2)
+        epochs = [rng.gauss(centre, 0.3) for _ in range(rng.randint(1, 4))]
+        samples.append([[rng.gauss(e, 0.1) for _ in range(rng.randint(1, 3))] for e in epochs])
     split = split_judged_variance(samples)
     assert split is not None
     assert split.between == pytest.approx(0.04, abs=0.005)
@@ -115,15 +115,15 @@ def test_more_judgings_only_reduce_the_variance_of_the_judge() -> None:
 
 @given(GROUPS)
 def test_anova_agrees_with_scipy(groups: list[list[float]]) -> None:
-    found = anova(groups)
+    result = anova(groups)
     if all(len(set(group)) == 1 for group in groups):
-        assert found is None
+        assert result is None
         return
-    theirs = stats.f_oneway(*groups)
-    assert found is not None
-    assert found.f == pytest.approx(theirs.statistic, rel=1e-9, abs=1e-12)
-    if theirs.statistic > 0:  # else it is 0 or, by rounding, below it
-        assert found.p == pytest.approx(theirs.pvalue, rel=1e-9)
+    expected = stats.f_oneway(*groups)
+    assert result is not None
+    assert result.f == pytest.approx(expected.statistic, rel=1e-9, abs=1e-12)
+    if expected.statistic > 0:  # else it is 0 or, by rounding, below it
+        assert result.p == pytest.approx(expected.pvalue, rel=1e-9)
 
 
 def test_anova_needs_groups_with_variance() -> None:
