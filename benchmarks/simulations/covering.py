@@ -58,8 +58,8 @@ def covered() -> Iterator[Claim]:
             partial(epochs_cover, n=n, of=of, p=p, q=q),
             COVERED,
         )
-    yield Claim("bootstrap, uniform, n = 50", partial(bootstrap_covers, n=50), COVERED, 8)
-    yield Claim("bootstrap, 40 clusters of 5", partial(bootstrap_covers, n=40, size=5), COVERED, 8)
+    yield Claim("bootstrap, uniform, n = 50", partial(bootstrap_covers, n=50), (0.91, 0.97), 8)
+    yield Claim("bootstrap, 40 clusters of 5", partial(bootstrap_covers, n=40, size=5), (0.91, 0.97), 8)
     yield Claim("pass^3 of 4 tries, n = 60", partial(passes_cover, n=60, tries=4, k=3), COVERED)
     yield Claim("Hedges' g of pairs, n = 40", partial(effect_covers, n=40), COVERED)
     for n in (5, 8, 20):

@@ -47,8 +47,10 @@ def unequal_groups() -> Iterator[Claim]:
         ("lognormal", draw_lognormal, (40, 80), 2),
     ):
         trial = partial(groups_alarm, draw=draw, sizes=sizes)
-        yield Claim(f"A/A, {name}, n = {sizes[0]} and {sizes[1]}", trial, (0.0, 0.065), cost)
-    yield Claim("A/A, 10 that vary three times as much as 40", unequal_variance_alarm, (0.0, 0.075), 20)
+        # Few replicates have a larger Monte Carlo error.
+        most = 0.065 if cost < 20 else 0.1
+        yield Claim(f"A/A, {name}, n = {sizes[0]} and {sizes[1]}", trial, (0.0, most), cost)
+    yield Claim("A/A, 10 that vary three times as much as 40", unequal_variance_alarm, (0.0, 0.1), 20)
 
 
 def draw_rare_failure(chance: Chance) -> float:

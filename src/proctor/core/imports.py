@@ -13,7 +13,6 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from proctor.core import resources
 from proctor.errors import UsageError, suggest_name
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def _explain_syntax_error(error: SyntaxError) -> Exception:
 
 def _import_error(name: str, error: BaseException) -> UsageError:
     """Describe an error during an import, with the line of the user's code."""
-    library, proctor = str(Path(traceback.__file__).parent), str(resources.path())
+    library, proctor = str(Path(traceback.__file__).parent), str(Path(__file__).parents[1])
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
