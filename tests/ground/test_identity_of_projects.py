@@ -1,7 +1,7 @@
 """The identity of a target covers what it reaches in the user's project.
 
-Every case is a small project in a folder of its own, looked at by a process of its own: `before`
-and `after` are the same project with one change.
+Every case is a small project in its own folder, examined in its own process: `before` and `after`
+are the same project with one change.
 """
 
 from __future__ import annotations
@@ -16,12 +16,18 @@ from typing import Any
 
 import pytest
 
-# Every state of a project is looked at by a fork of its own, in which nothing is imported yet.
+# Every state of a project is examined in a fork, in which none of its modules is imported yet. Large
+# packages are imported once, before the forks.
 LOOK = """
 import importlib, json, os, pathlib, sys
 from proctor.targets.resolve import as_target
 as_target("json:dumps").spec
+PACKAGES = ("openai", "jinja2", "pydantic", "langchain_core.prompts", "langchain_core.runnables")
 for folder, states in json.load(sys.stdin):
+    sources = " ".join(text for files in states for text in files.values())
+    for package in PACKAGES:
+        if f"import {package}" in sources or f"from {package}" in sources:
+            importlib.import_module(package)
     os.makedirs(folder)
     os.chdir(folder)
     for files in states:
