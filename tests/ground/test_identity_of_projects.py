@@ -642,8 +642,8 @@ def test_instructions_agree_with_dis() -> None:
 def test_a_call_chain_deeper_than_the_stack_is_followed() -> None:
     from proctor.core.identity import examine
 
-    chain = "".join(f"def f{n}(q): return f{n + 1}(q)\n" for n in range(3000))
-    one, other = (define_answer(f"{chain}def f3000(q): return q + {end!r}\n")["f0"] for end in "ab")
+    chain = "".join(f"def f{n}(q): return f{n + 1}(q)\n" for n in range(1500))
+    one, other = (define_answer(f"{chain}def f1500(q): return q + {end!r}\n")["f0"] for end in "ab")
     assert examine(one).digest == examine(one).digest
     assert examine(one).digest != examine(other).digest
     assert examine(one).uncovered == ()
