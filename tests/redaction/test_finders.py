@@ -75,17 +75,17 @@ def test_a_truncated_private_key_is_found_and_a_placeholder_is_not() -> None:
 
 
 def test_placeholder_words_inside_random_keys_do_not_hide_them() -> None:
-    """Some of thousands of keys contain "xxx", "fake" or "todo" by chance."""
+    """Some of many keys contain "xxx", "fake" or "todo" by chance."""
     rng = random.Random(6)
     begin = "-----BEGIN PRIV" + "ATE KEY-----"
     missed = words = 0
-    for _ in range(1_000):
+    for _ in range(300):
         body = base64.b64encode(rng.randbytes(1_218)).decode()
         words += any(word in body.lower() for word in ("xxx", "fake", "todo", "your"))
         missed += not find_secrets(f"{begin}\n{body}\n")
-    assert words > 20
+    assert words > 5
     for begins, length in (("sk-proj-", 156), ("AIza", 35), ("ghp_", 36), ("api_key=", 64)):
-        for _ in range(1_000):
+        for _ in range(300):
             key = "".join(rng.choices(BASE62, k=length))
             missed += not find_secrets(f"it is {begins}{key}.")
     assert missed == 0
