@@ -17,7 +17,7 @@ pytestmark = pytest.mark.no_cover  # nothing of the package runs here
 
 
 def layers() -> dict[str, tuple[int, int]]:
-    """Every folder's layer, and its step within the layer (higher steps import lower ones)."""
+    """Return the layer of each folder, and its step within the layer (higher steps import lower ones)."""
     block = re.search(r"```layers\n(.*?)```", (ROOT / "ARCHITECTURE.md").read_text(), re.DOTALL)
     assert block is not None
     steps: dict[str, tuple[int, int]] = {}
@@ -29,7 +29,7 @@ def layers() -> dict[str, tuple[int, int]]:
 
 
 def modules() -> dict[str, Path]:
-    """Every module of the package and its file."""
+    """Return every module of the package and its file."""
     names = {}
     for file in (SOURCE / "proctor").rglob("*.py"):
         if "templates" in file.parts:
@@ -41,27 +41,27 @@ def modules() -> dict[str, Path]:
 
 @functools.cache
 def nodes(file: Path) -> list[ast.AST]:
-    """All the nodes of a file's syntax tree."""
+    """Return all nodes of the syntax tree of a file."""
     return list(ast.walk(ast.parse(file.read_text())))
 
 
 def imports(file: Path, known: dict[str, Path]) -> set[str]:
-    """What a file imports from the package, wherever in it the import stands."""
-    found = set()
+    """Return what a file imports from the package, also inside functions."""
+    imported = set()
     for node in nodes(file):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: relative import"
             module = node.module or ""
             for alias in node.names:
-                whole = f"{module}.{alias.name}"
-                found.add(whole if whole in known else module)
-    return {name for name in found if name in known}
+                full = f"{module}.{alias.name}"
+                imported.add(full if full in known else module)
+    return {name for name in imported if name in known}
 
 
 def folder(module: str) -> str:
-    """The top-level folder or module that a module belongs to."""
+    """Return the top-level folder or module of a module."""
     return module.split(".")[1] if "." in module else "__init__"
 
 
@@ -107,7 +107,7 @@ def test_files_and_functions_stay_small() -> None:
     assert too_long == []
 
 
-def test_no_module_has_an_empty_name() -> None:
+def test_no_module_has_a_meaningless_name() -> None:
     """Nothing is called utils, common, base, helpers or manager."""
     empty_words = {"utils", "util", "common", "base", "helpers", "helper", "manager", "misc"}
     assert not [name for name in modules() if empty_words & set(name.split("."))]

@@ -1,4 +1,4 @@
-"""Time that stands still while work waits for its turn."""
+"""A timeout that is paused while work waits for its turn."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 from proctor.core.stopwatch import Stopwatch, paused, time_limit
 
 
-def test_work_is_counted_and_waiting_is_not() -> None:
-    """What was used before a halt is used; the rest is there after it."""
+def test_a_pause_does_not_count_as_time() -> None:
 
     async def main() -> None:
         async with Stopwatch(0.2):
@@ -18,10 +17,9 @@ def test_work_is_counted_and_waiting_is_not() -> None:
             with paused(), paused():
                 await asyncio.sleep(0.3)
             assert time_limit() == 0.2
-            await asyncio.sleep(10)
+            await asyncio.Event().wait()
 
-    began = asyncio.run(timed(main()))
-    assert 0.45 <= began < 5
+    assert asyncio.run(timed(main())) >= 0.45
 
 
 async def timed(work: object) -> float:
@@ -32,8 +30,7 @@ async def timed(work: object) -> float:
     return loop.time() - began
 
 
-def test_another_loop_and_a_watch_that_is_over_are_left_alone() -> None:
-    """A thread or a task that lives longer may wait for its turn all the same."""
+def test_a_pause_in_another_loop_or_after_the_end_has_no_effect() -> None:
 
     def elsewhere() -> None:
         async def wait() -> None:

@@ -1,4 +1,4 @@
-"""What type checkers and editors see of the front door: checked by mypy, and run."""
+"""The types of the public API: checked by mypy, and run."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ def polite(field_context: FieldContext, *, word: str = "please") -> Score:
     return Score(1.0, word in field_context.value)
 
 
-def test_a_chain_stays_a_definition_and_ends_in_a_report() -> None:
-    """Every step of a chain is a Definition, what it evaluates is a FieldReport."""
+def test_every_step_of_a_definition_is_typed() -> None:
     checks = (
         define("letters")
         .select("output", as_="letter")

@@ -9,9 +9,9 @@ from benchmarks.simulations.claim import FALSE_ALARMS, Chance, Claim
 from benchmarks.simulations.equal import ALARMS
 from benchmarks.simulations.finding import near
 from benchmarks.simulations.made_up import UNEQUAL, coin, flips, graded, in_clusters, named
+from benchmarks.simulations.power import StudyDesign, flips_needed, power_of_test, samples_needed
 from proctor.comparison.compare import compare
 from proctor.comparison.sides import Side
-from proctor.core.stats.power import StudyDesign, flips_needed, power_of_test, samples_needed
 from proctor.records.comparison import Comparison, MetricDelta
 
 Columns = tuple[Sequence[float], Sequence[float]]

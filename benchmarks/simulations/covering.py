@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
-from statistics import median
+from statistics import fmean
 
 from benchmarks.simulations.claim import COVERED, Chance, Claim
 from benchmarks.simulations.made_up import UNEQUAL, coin, epochs, flips, graded, holds, in_clusters, named
 from proctor.comparison.evidence import Evidence, estimate_interval
 from proctor.core.stats.differences import paired_t, welch_t
-from proctor.core.stats.effects import clustered_paired_t, clustered_welch_t, measure_paired_effect
+from proctor.core.stats.effects import (
+    clustered_paired_t,
+    clustered_welch_t,
+    measure_effect,
+    measure_paired_effect,
+)
 from proctor.core.stats.intervals import clustered_mean_interval, mean_interval, wilson_interval
-from proctor.core.stats.ranks import Method, bootstrap, bootstrap_mean
+from proctor.core.stats.ranks import bootstrap_interval
 from proctor.core.stats.reliability import pass_probability, prediction_powered, rogan_gladen
 
 
@@ -53,30 +58,12 @@ def covered() -> Iterator[Claim]:
             partial(epochs_cover, n=n, of=of, p=p, q=q),
             COVERED,
         )
-    yield Claim(
-        "bootstrap percentile, uniform, n = 50",
-        partial(bootstrap_covers, n=50, method="percentile"),
-        COVERED,
-        4,
-    )
-    yield Claim("bootstrap BCa, uniform, n = 50", partial(bootstrap_covers, n=50, method="bca"), COVERED, 4)
-    yield Claim(
-        "bootstrap BCa, exponential, n = 100",
-        partial(bootstrap_covers, n=100, method="bca", skewed=True),
-        COVERED,
-        4,
-    )
-    yield Claim(
-        "bootstrap BCa, yes/no p = .8, n = 200", partial(bootstrap_rate_covers, n=200, p=0.8), COVERED, 4
-    )
-    yield Claim(
-        "bootstrap BCa, 40 clusters of 5", partial(bootstrap_clusters_cover, clusters=40, size=5), COVERED, 4
-    )
-    yield Claim(
-        "bootstrap BCa, median of exponential, n = 101", partial(bootstrap_median_covers, n=101), COVERED, 4
-    )
+    yield Claim("bootstrap, uniform, n = 50", partial(bootstrap_covers, n=50), (0.91, 0.97), 8)
+    yield Claim("bootstrap, 40 clusters of 5", partial(bootstrap_covers, n=40, size=5), (0.91, 0.97), 8)
     yield Claim("pass^3 of 4 tries, n = 60", partial(passes_cover, n=60, tries=4, k=3), COVERED)
     yield Claim("Hedges' g of pairs, n = 40", partial(effect_covers, n=40), COVERED)
+    for n in (5, 8, 20):
+        yield Claim(f"Hedges' g, n = {n} each", partial(group_effect_covers, n=n), (0.93, 0.98))
     yield Claim("PPI++, 100 labels, 2000 judged", partial(labels_cover, n=100, rest=2000), COVERED)
     yield Claim(
         "Rogan-Gladen, 70 + 30 labels, 2000 judged",
@@ -139,29 +126,11 @@ def clustered_groups_cover(chance: Chance, sizes: Sequence[int], shared: bool) -
     return holds(found and found.interval(), 0.0)
 
 
-def bootstrap_covers(chance: Chance, n: int, method: Method, skewed: bool = False) -> float:
-    values = [chance.expovariate(1) if skewed else chance.random() for _ in range(n)]
-    found = bootstrap_mean(values, method=method, seed=chance.getrandbits(32), resamples=1000)
-    return holds(found and found.interval, 1.0 if skewed else 0.5)
-
-
-def bootstrap_rate_covers(chance: Chance, n: int, p: float) -> float:
-    found = bootstrap_mean(coin(chance, n, p), seed=chance.getrandbits(32), resamples=2000)
-    return holds(found and found.interval, p)
-
-
-def bootstrap_clusters_cover(chance: Chance, clusters: int, size: int) -> float:
-    names = [place // size for place in range(clusters * size)]
-    found = bootstrap_mean(
-        in_clusters(chance, [size] * clusters), clusters=names, seed=chance.getrandbits(32), resamples=1000
-    )
-    return holds(found and found.interval, 0.0)
-
-
-def bootstrap_median_covers(chance: Chance, n: int) -> float:
-    values = [chance.expovariate(1) for _ in range(n)]
-    found = bootstrap(values, median, seed=chance.getrandbits(32), resamples=1000)
-    return holds(found and found.interval, math.log(2))
+def bootstrap_covers(chance: Chance, n: int, size: int = 1) -> float:
+    """The mean of n values, or of n clusters of several values each."""
+    values = [chance.uniform(-1, 1) for _ in range(n)] if size == 1 else in_clusters(chance, [size] * n)
+    clusters = [place // size for place in range(n * size)]
+    return holds(bootstrap_interval(values, fmean, clusters=clusters, seed=chance.getrandbits(32)), 0.0)
 
 
 def passes_cover(chance: Chance, n: int, tries: int, k: int) -> float:
@@ -175,6 +144,12 @@ def effect_covers(chance: Chance, n: int) -> float:
     """Hedges' g of pairs: a gap of .1 beside a spread of .2 * sqrt 2."""
     found = measure_paired_effect(*graded(chance, n, 0.1))
     return holds(found and found.interval, 0.1 / (0.2 * math.sqrt(2)))
+
+
+def group_effect_covers(chance: Chance, n: int) -> float:
+    """Hedges' g of two groups that are 0.8 standard deviations apart."""
+    found = measure_effect([chance.gauss(0.8, 1) for _ in range(n)], [chance.gauss(0, 1) for _ in range(n)])
+    return holds(found and found.interval, 0.8)
 
 
 def labels_cover(chance: Chance, n: int, rest: int) -> float:

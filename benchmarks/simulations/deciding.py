@@ -9,13 +9,7 @@ from benchmarks.simulations.claim import AT_MOST, Chance, Claim
 from benchmarks.simulations.made_up import flips
 from proctor.core.stats.differences import paired_t
 from proctor.core.stats.intervals import mean_interval
-from proctor.core.stats.sequential import (
-    Betting,
-    EmpiricalBernstein,
-    Sides,
-    interval_for_gate,
-    non_inferiority,
-)
+from proctor.core.stats.sequential import Betting, non_inferiority
 
 
 def early() -> Iterator[Claim]:
@@ -27,22 +21,10 @@ def early() -> Iterator[Claim]:
         4,
     )
     yield Claim(
-        "A/A, empirical Bernstein, 1000 looks",
-        partial(early_alarm, kind=EmpiricalBernstein, n=1000, share=0.1),
-        AT_MOST,
-        2,
+        "A/A, betting, 600 looks, 10 % + 10 % flip", partial(early_alarm, n=600, share=0.1), AT_MOST, 4
     )
     yield Claim(
-        "A/A, betting, 600 looks, 10 % + 10 % flip",
-        partial(early_alarm, kind=Betting, n=600, share=0.1),
-        AT_MOST,
-        4,
-    )
-    yield Claim(
-        "A/A, betting, 600 looks, 40 % + 40 % flip",
-        partial(early_alarm, kind=Betting, n=600, share=0.4),
-        AT_MOST,
-        4,
+        "A/A, betting, 600 looks, 40 % + 40 % flip", partial(early_alarm, n=600, share=0.4), AT_MOST, 4
     )
 
 
@@ -61,7 +43,7 @@ def gates() -> Iterator[Claim]:
     )
     yield Claim(
         "gate red, equal, margin 2 %, n = 500, one-sided 5 %",
-        partial(falsely_red, n=500, margin=0.02, share=0.1, sides=1),
+        partial(falsely_red, n=500, margin=0.02, share=0.1, confidence=0.9),
         (0.0, 0.02),
     )
     yield Claim(
@@ -82,11 +64,9 @@ def gates() -> Iterator[Claim]:
     )
 
 
-def early_alarm(
-    chance: Chance, kind: type[Betting] | type[EmpiricalBernstein], n: int, share: float
-) -> float:
+def early_alarm(chance: Chance, n: int, share: float) -> float:
     """Whether equal systems are called different at any of n looks."""
-    sequence = kind(-1.0, 1.0)
+    sequence = Betting(-1.0, 1.0)
     for _ in range(n):
         draw = chance.random()
         low, high = sequence.add(float(draw < share) - float(draw > 1 - share))
@@ -108,17 +88,17 @@ def naive_alarm(chance: Chance, n: int, every: int, share: float) -> float:
     return 0.0
 
 
-def falsely_red(chance: Chance, n: int, margin: float, share: float, sides: Sides = 2) -> float:
+def falsely_red(chance: Chance, n: int, margin: float, share: float, confidence: float = 0.95) -> float:
     found = paired_t(*flips(chance, n, share, share))
     if found is None:
         return 0.0
-    return float(non_inferiority(interval_for_gate(found, sides=sides), margin) == "fail")
+    return float(non_inferiority(found.interval(confidence), margin) == "fail")
 
 
 def falsely_green(chance: Chance, n: int, margin: float, share: float) -> float:
     """A system that is worse by exactly the margin, and passes."""
     found = paired_t(*flips(chance, n, share - margin / 2, share + margin / 2))
-    return float(found is not None and non_inferiority(interval_for_gate(found), margin) == "pass")
+    return float(found is not None and non_inferiority(found.interval(), margin) == "pass")
 
 
 def early_red(chance: Chance, n: int, margin: float, share: float) -> float:

@@ -9,8 +9,7 @@ from functools import partial
 from benchmarks.simulations.claim import Chance, Claim
 from benchmarks.simulations.equal import mcnemar_alarm
 from benchmarks.simulations.made_up import coin, flips
-from proctor.core.stats.differences import paired_t, welch_t
-from proctor.core.stats.power import (
+from benchmarks.simulations.power import (
     StudyDesign,
     flips_needed,
     power_of_test,
@@ -19,6 +18,7 @@ from proctor.core.stats.power import (
     variance_of_flips,
     variance_with_epochs,
 )
+from proctor.core.stats.differences import paired_t, welch_t
 
 
 def power() -> Iterator[Claim]:

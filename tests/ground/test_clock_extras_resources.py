@@ -1,4 +1,4 @@
-"""Small ground: the clock, optional packages, files that ship with the package."""
+"""The clock, optional packages, and files of the package."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ def test_ruling_8_the_wall_clock_is_aware_utc_and_durations_are_monotonic() -> N
     assert clock.now().tzinfo is UTC
     before = clock.monotonic()
     asyncio.run(clock.sleep(0.01))
-    assert 0.009 <= clock.monotonic() - before < 5.0
+    assert clock.monotonic() - before >= 0.009
 
 
-def test_an_optional_package_that_is_there_is_imported() -> None:
-    """`require` gives the module, also a nested one."""
+def test_an_installed_optional_package_is_imported() -> None:
+    """Also a nested module."""
     assert extras.require("json.decoder", extra="none", why="a test").__name__ == "json.decoder"
 
 
 @pytest.mark.parametrize("module", ["no_such_package", "no_such_package.inner"])
 def test_a_missing_package_names_the_extra_to_install(module: str) -> None:
-    """The error says what needs it, which package, and the command that installs it."""
     with pytest.raises(MissingExtra) as caught:
         extras.require(module, extra="langchain", why="a runnable target")
     assert caught.value.what == (
@@ -39,10 +38,9 @@ def test_a_missing_package_names_the_extra_to_install(module: str) -> None:
     assert caught.value.fix == 'pip install "proctor[langchain]"'
 
 
-def test_a_package_that_fails_to_import_its_own_needs_is_not_called_missing(
+def test_a_missing_dependency_of_an_optional_package_is_not_hidden(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the package that was asked for can be the missing one."""
     (tmp_path / "half_installed.py").write_text("import its_own_need\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError) as caught:
@@ -50,13 +48,11 @@ def test_a_package_that_fails_to_import_its_own_needs_is_not_called_missing(
     assert caught.value.name == "its_own_need"
 
 
-def test_looking_whether_a_package_is_loaded_loads_nothing() -> None:
-    """`loaded` gives a module only if the program has it already."""
+def test_checking_for_a_loaded_package_does_not_import_it() -> None:
     assert extras.loaded_module("asyncio") is asyncio
     assert extras.loaded_module("antigravity") is None
 
 
-def test_shipped_files_are_found_and_read() -> None:
-    """SQL and other texts lie beside the code."""
+def test_files_of_the_package_are_read() -> None:
     assert resources.path("history", "migrations").is_dir()
     assert "CREATE TABLE runs" in resources.text("history", "migrations", "sqlite", "001_first.sql")

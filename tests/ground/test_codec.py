@@ -1,4 +1,4 @@
-"""Objects to JSON and back: records exactly, users' own types as well as JSON can."""
+"""Objects to JSON and back: records exactly, user types as far as JSON allows."""
 
 from __future__ import annotations
 
@@ -105,23 +105,21 @@ records = (
 
 
 @given(records)
-def test_every_record_comes_back_as_it_went(record: Any) -> None:
-    """Written and read again, a record equals itself, compact or pretty."""
+def test_records_survive_a_round_trip(record: Any) -> None:
+    """Compact and pretty."""
     assert codec.decode(codec.encode(record), type(record)) == record
     assert codec.decode(codec.encode_pretty(record), type(record)) == record
     assert codec.decode(codec.canonical(record), type(record)) == record
 
 
 @given(data)
-def test_plain_data_is_written_as_the_standard_library_writes_it(value: Any) -> None:
-    """Our JSON says the same as `json` says, and comes back equal."""
+def test_plain_data_agrees_with_the_json_module(value: Any) -> None:
     assert json.loads(codec.encode(value)) == json.loads(json.dumps(value))
     assert codec.decode(codec.encode(value), object) == codec.plain(value)
 
 
 @given(st.dictionaries(st.text() | st.integers() | st.none() | st.booleans(), data))
 def test_canonical_text_does_not_depend_on_the_order_of_keys(value: dict[Any, Any]) -> None:
-    """Two mappings that are equal have one canonical text and one digest."""
     turned = dict(reversed(value.items()))
     if len(codec.plain(value)) == len(value):
         assert codec.canonical(value) == codec.canonical(turned)
@@ -130,7 +128,6 @@ def test_canonical_text_does_not_depend_on_the_order_of_keys(value: dict[Any, An
 
 @given(st.sets(st.text() | st.integers() | st.none() | st.tuples(st.text())))
 def test_canonical_text_does_not_depend_on_the_order_of_a_set(value: set[Any]) -> None:
-    """Sets have no order; their canonical text has, whatever is in them."""
     turned: set[Any] = set()
     for part in sorted(value, key=repr):
         turned.add(part)
@@ -138,8 +135,8 @@ def test_canonical_text_does_not_depend_on_the_order_of_a_set(value: set[Any]) -
     assert codec.canonical({1: value}) == codec.canonical({1: turned})
 
 
-def test_digests_tell_contents_apart() -> None:
-    """Another value, another split, another order of a list: another digest."""
+def test_different_contents_have_different_digests() -> None:
+    """Another value, another split, another order of a list."""
     digests = {codec.digest(*values) for values in ([1], [2], [1, 2], [[1, 2]], [[2, 1]], ["1"])}
     assert len(digests) == 6
 
@@ -161,13 +158,13 @@ class Colour(enum.Enum):
 
 
 class Text(str):
-    """What some packages return for a text."""
+    """A string type of another package."""
 
     __slots__ = ()
 
 
-class Whole(int):
-    """And for a number."""
+class Integer(int):
+    """An integer type of another package."""
 
 
 class Silent:
@@ -193,7 +190,7 @@ class Table(Mapping[Any, Any]):
         (Model(name="n", extra=[1]), {"name": "n", "extra": [1]}),
         (Colour.RED, "red"),
         (Text("a"), "a"),
-        (Whole(3), 3),
+        (Integer(3), 3),
         (np.float64(0.5), 0.5),
         (np.float32(0.5), 0.5),
         (np.bool_(True), True),
@@ -219,21 +216,21 @@ class Table(Mapping[Any, Any]):
         ({Text("k"): 1}, {"k": 1}),
     ],
 )
-def test_users_own_types_are_welcome(value: Any, written: Any) -> None:
-    """Dataclasses, models, numpy, sets, paths, exceptions, odd keys: as near as JSON comes."""
+def test_user_types_are_encoded(value: Any, written: Any) -> None:
+    """Dataclasses, models, numpy, sets, paths, exceptions, unusual keys."""
     assert json.loads(codec.encode(value)) == written
     assert json.loads(codec.encode({"in": [value]})) == {"in": [written]}
     assert json.loads(codec.canonical([value])) == [written]
 
 
-def test_plain_gives_odd_keys_as_text_too() -> None:
-    """`plain` speaks of any mapping as JSON would."""
+def test_plain_converts_keys_to_text() -> None:
+    """As JSON does."""
     assert codec.plain({(1, 2): {3}}) == {"(1, 2)": [3]}
     assert codec.plain(Point(1, {None: 1})) == {"x": 1, "seen": {"null": 1}}
 
 
-def test_canonical_text_of_odd_things_inside_records_and_dataclasses() -> None:
-    """Where msgspec cannot order the content, it is ordered first."""
+def test_canonical_text_of_user_types_inside_records() -> None:
+    """Content that msgspec cannot sort is sorted first."""
     point = Point(1, {1: {"b", "a"}, "z": ({2, None},)})
     assert codec.canonical(point) == b'{"seen":{"1":["a","b"],"z":[[2,null]]},"x":1}'
     sample: Sample[Any, Any] = Sample("s", {2: 1, "1": 0})
@@ -241,15 +238,15 @@ def test_canonical_text_of_odd_things_inside_records_and_dataclasses() -> None:
     assert json.loads(codec.canonical({1: Point}))["1"]["$type"] == "type"
 
 
-def test_a_model_with_fields_that_pydantic_cannot_write_is_written_all_the_same() -> None:
-    """Its other fields are kept; the strange one says what it is."""
+def test_a_model_with_a_field_that_pydantic_cannot_write() -> None:
+    """The other fields are stored; that one by its repr."""
     written = json.loads(codec.encode(Model(name="n", extra=Silent())))
     assert written["name"] == "n"
     assert written["extra"]["$type"] == "Silent"
 
 
-def test_an_unknown_object_is_kept_as_its_repr() -> None:
-    """What JSON has no word for says of itself what it is, even if that fails."""
+def test_an_unknown_object_is_stored_as_its_repr() -> None:
+    """Even if its repr fails."""
     assert codec.plain(Silent()) == snapshot(
         {"$repr": "<Silent, which cannot be shown: RuntimeError>", "$type": "Silent"}
     )
@@ -275,16 +272,16 @@ def test_an_unknown_object_is_kept_as_its_repr() -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_said(text: str, kind: Any, said: str) -> None:
-    """Bad JSON and JSON of another shape are errors with the place and the cause."""
+def test_invalid_json_is_located(text: str, kind: Any, said: str) -> None:
+    """Malformed JSON and JSON of another shape."""
     with pytest.raises(UsageError) as caught:
         codec.decode(text, kind, where="qa.json")
     assert caught.value.what.startswith(said)
     assert caught.value.where == "qa.json"
 
 
-def test_what_cannot_be_written_at_all_raises_and_does_not_crash() -> None:
-    """Endless nesting and half characters are errors that a caller can catch."""
+def test_data_that_cannot_be_written_raises() -> None:
+    """Endless nesting and lone surrogates."""
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(RecursionError):

@@ -1,4 +1,4 @@
-"""Errors say what happened, where, and how to mend it."""
+"""Errors say what is wrong, where, and how to fix it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from proctor import errors
 from proctor.errors import CallFailed, Problem, ProctorError, RunInterrupted, RunStopped, suggest_name
 
 
-def test_an_error_says_what_where_and_how_to_mend_it() -> None:
-    """The text of an error holds its three parts, and each can be asked for."""
+def test_an_error_says_what_where_and_how_to_fix_it() -> None:
+    """The text contains its three parts, and each is an attribute."""
     error = ProctorError("the file is empty", where="qa.jsonl", fix="write a sample")
     assert str(error) == snapshot("""\
 qa.jsonl: the file is empty
@@ -22,8 +22,8 @@ Fix: write a sample\
     assert str(ProctorError("it is so")) == "it is so"
 
 
-def test_many_problems_are_told_at_once_and_cut_when_there_are_too_many() -> None:
-    """All single faults are kept; the text shows the first twenty and counts the rest."""
+def test_all_problems_are_reported_at_once() -> None:
+    """The text shows the first twenty and the number of the others."""
     few = ProctorError("2 faults", problems=[Problem("line 3", "no id"), Problem("", "no input")])
     assert str(few) == snapshot("""\
 2 faults
@@ -48,18 +48,18 @@ def test_many_problems_are_told_at_once_and_cut_when_there_are_too_many() -> Non
         ),
     ],
 )
-def test_the_nearest_name_is_offered(name: str, known: list[str], said: str) -> None:
-    """A misspelt name comes with the one that was probably meant, or with all there are."""
+def test_the_nearest_name_is_suggested(name: str, known: list[str], said: str) -> None:
+    """Or all names if none is similar."""
     assert suggest_name(name, known) == said
 
 
-def test_a_long_list_of_names_is_cut() -> None:
-    """Hundreds of names do not help anybody: twenty are shown and the rest is counted."""
+def test_a_long_list_of_names_is_shortened() -> None:
+    """Twenty are shown."""
     assert suggest_name("zzz", [f"n{i:03}" for i in range(300)]).endswith("n019, … and 280 more")
 
 
-def test_errors_that_carry_more() -> None:
-    """A stopped or interrupted run names itself; a failed call says whether to try again."""
+def test_errors_with_additional_attributes() -> None:
+    """A stopped run has its id; a failed call says whether to retry."""
     assert RunStopped("too many errors", run_id="r1", fix="resume").run_id == "r1"
     assert RunInterrupted("r1").run_id == "r1"
     assert "r1" in str(RunInterrupted("r1"))
@@ -67,14 +67,13 @@ def test_errors_that_carry_more() -> None:
     assert (failed.retryable, failed.retry_after) == (True, 2.0)
 
 
-def test_a_handler_of_errors_does_not_swallow_an_interrupt() -> None:
-    """`except Exception` must not stop Ctrl-C."""
+def test_except_exception_does_not_catch_an_interrupt() -> None:
     assert issubclass(RunInterrupted, KeyboardInterrupt)
     assert not issubclass(RunInterrupted, Exception)
 
 
-def test_the_drawing_of_the_tree_names_every_error() -> None:
-    """The docstring of the module is the whole tree, each class under its parent."""
+def test_the_docstring_lists_every_error() -> None:
+    """Each class below its parent."""
     drawing = errors.__doc__ or ""
     for name, kind in inspect.getmembers(errors, inspect.isclass):
         if issubclass(kind, BaseException):

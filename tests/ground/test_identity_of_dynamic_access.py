@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.core.identity.examine import examine
+from proctor.core.identity import examine
 from proctor.core.imports import import_object
 from tests.ground.test_identity_of_projects import Files, Look, look_at
 
@@ -190,27 +190,27 @@ OTHER_MODULE = {
 }
 
 
-def target(body: str, head: str) -> str:
-    """The source of a target with a body."""
+def target_source(body: str, head: str) -> str:
+    """Return the source of a target with a body."""
     return f"{head}\ndef answer(q='a'):\n    {body}\n"
 
 
-def states() -> dict[str, tuple[Files, Files]]:
-    """Every project before and after its prompts are edited."""
+def make_cases() -> dict[str, tuple[Files, Files]]:
+    """Return every project before and after its prompts are edited."""
     cases = {
-        name: ({**PROMPTS, "target.py": target(body, HEAD + OTHER_NAMES)}, EDITED)
+        name: ({**PROMPTS, "target.py": target_source(body, HEAD + OTHER_NAMES)}, EDITED)
         for name, body in {**COVERED, **NAMED}.items()
     }
     for name, body in OTHER_MODULE.items():
-        code = target(body, f"{HEAD}import prompts\n")
+        code = target_source(body, f"{HEAD}import prompts\n")
         cases[f"other: {name}"] = ({**PROMPTS, "target.py": code}, EDITED)
     for name, body in OWN_MODULE.items():
-        one, two = (target(body, f"{HEAD}PROMPT = {text!r}\n") for text in ("one", "two"))
+        one, two = (target_source(body, f"{HEAD}PROMPT = {text!r}\n") for text in ("one", "two"))
         cases[f"own: {name}"] = ({"target.py": one}, {"target.py": two})
     return cases
 
 
-CASES = states()
+CASES = make_cases()
 MUST_COVER = [*COVERED, *(name for name in CASES if name.startswith(("own: ", "other: ")))]
 
 
@@ -225,8 +225,9 @@ def looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Look]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_an_edited_prompt_is_noticed_or_named(case: str, looks: dict[str, list[Look]]) -> None:
-    """However a function reaches a prompt, an edit is another identity or there is a warning."""
+def test_an_edited_prompt_changes_the_identity_or_has_a_warning(
+    case: str, looks: dict[str, list[Look]]
+) -> None:
     before, unchanged, after = looks[case]
     assert before == unchanged
     assert before[0] != after[0] or before[1]
@@ -234,15 +235,15 @@ def test_an_edited_prompt_is_noticed_or_named(case: str, looks: dict[str, list[L
 
 @pytest.mark.parametrize("case", MUST_COVER)
 def test_a_prompt_with_a_constant_name_is_covered(case: str, looks: dict[str, list[Look]]) -> None:
-    """Where the code says which module, name or folder it is, no warning is needed."""
+    """No warning is needed if the code names the module, variable or folder."""
     before, _, after = looks[case]
     assert before[0] != after[0]
     assert before[1] == []
 
 
 @pytest.mark.parametrize("case", NAMED)
-def test_what_only_a_run_can_tell_is_named_once(case: str, looks: dict[str, list[Look]]) -> None:
-    """The warning says what it is and in which function."""
+def test_access_by_computed_names_has_one_warning(case: str, looks: dict[str, list[Look]]) -> None:
+    """It names the kind of access and the function."""
     warnings = looks[case][0][1]
     assert warnings
     assert len(set(warnings)) == len(warnings)
@@ -339,7 +340,6 @@ async def answer(q):
 
 @pytest.mark.parametrize("case", ORDINARY)
 def test_ordinary_targets_have_no_warning(case: str, ordinary: dict[str, list[Look]]) -> None:
-    """Agents as people write them are covered, and nothing is said about them."""
     first, again = ordinary[case]
     assert first == again
     assert first[1] == []
@@ -366,8 +366,8 @@ def ordinary(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Look]]:
         ("return sqlite3.connect(':memory:')", ()),
     ],
 )
-def test_a_database_is_named_as_not_covered(body: str, phrases: tuple[str, ...], tmp_path: Path) -> None:
-    """What a database holds can change the answers, and it is not part of the identity."""
+def test_a_database_has_a_warning(body: str, phrases: tuple[str, ...], tmp_path: Path) -> None:
+    """Its content can change the answers, and is not part of the identity."""
     file = tmp_path / "app_with_database.py"
     file.write_text(f"import sqlite3\nfrom sqlite3 import connect\ndef answer(q):\n    {body}\n")
     assert examine([import_object(f"{file}:answer")])[1] == phrases
@@ -382,8 +382,8 @@ def test_a_database_is_named_as_not_covered(body: str, phrases: tuple[str, ...],
         "return io.open(LISTED[len(q)]).read()",
     ],
 )
-def test_a_file_picked_from_a_constant_is_covered_without_a_warning(body: str, tmp_path: Path) -> None:
-    """Every file that the key may pick is part of the identity, so there is nothing to warn of."""
+def test_files_listed_in_a_constant_are_covered(body: str, tmp_path: Path) -> None:
+    """Every file that the key may select is part of the identity."""
     prompt = tmp_path / "picked.txt"
     prompt.write_text("one")
     file = tmp_path / "app_that_picks.py"
@@ -399,7 +399,7 @@ def test_a_file_picked_from_a_constant_is_covered_without_a_warning(body: str, t
     assert before != after
 
 
-def test_a_file_picked_from_a_constant_that_holds_other_things_is_a_warning(tmp_path: Path) -> None:
+def test_a_constant_with_other_values_than_files_has_a_warning(tmp_path: Path) -> None:
     file = tmp_path / "app_that_may_pick.py"
     file.write_text("PLACES = [None, 'a.txt']\ndef answer(q): return open(PLACES[len(q)]).read()")
     assert examine([import_object(f"{file}:answer")])[1] == ("files whose names are computed (in answer)",)

@@ -1,7 +1,7 @@
 """The identity of a target covers what it reaches in the user's project.
 
-Every case is a small project in a folder of its own, looked at by a process of its own: `before`
-and `after` are the same project with one change.
+Every case is a small project in its own folder, examined in its own process: `before` and `after`
+are the same project with one change.
 """
 
 from __future__ import annotations
@@ -16,24 +16,42 @@ from typing import Any
 
 import pytest
 
-# Every state of a project is looked at by a fork of its own, in which nothing is imported yet.
+# Every project is examined in a fork. Its modules are imported again in each state; large packages are
+# imported once, before the forks.
 LOOK = """
 import importlib, json, os, pathlib, sys
 from proctor.targets.resolve import as_target
+as_target("json:dumps").spec
+PACKAGES = ("openai", "jinja2", "pydantic", "langchain_core.prompts", "langchain_core.runnables")
+
+def write(files):
+    for name, text in files.items():
+        path = pathlib.Path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+def forget_modules(folder):
+    for name, module in list(sys.modules.items()):
+        paths = [getattr(module, "__file__", None) or "", *getattr(module, "__path__", ())]
+        if any(str(path).startswith(folder) for path in paths):
+            del sys.modules[name]
+    importlib.invalidate_caches()
+
 for folder, states in json.load(sys.stdin):
+    sources = " ".join(text for files in states for text in files.values())
+    for package in PACKAGES:
+        if f"import {package}" in sources or f"from {package}" in sources:
+            importlib.import_module(package)
     os.makedirs(folder)
     os.chdir(folder)
-    for files in states:
-        for name, text in files.items():
-            path = pathlib.Path(name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        importlib.invalidate_caches()
-        if os.fork() == 0:
+    if os.fork() == 0:
+        for files in states:
+            write(files)
+            forget_modules(folder)
             spec = as_target(sys.argv[1]).spec
             print(json.dumps([spec.identity, list(spec.uncovered)]), flush=True)
-            os._exit(0)
-        assert os.wait()[1] == 0, folder
+        os._exit(0)
+    assert os.wait()[1] == 0, folder
 """
 
 Files = dict[str, str]
@@ -287,8 +305,9 @@ def looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Look]]:
 
 
 @pytest.mark.parametrize("case", CHANGES)
-def test_a_change_within_reach_changes_the_identity(case: str, looks: dict[str, list[Look]]) -> None:
-    """Whatever part of the project the target reaches, a change of it is another target."""
+def test_a_change_that_the_target_reaches_changes_the_identity(
+    case: str, looks: dict[str, list[Look]]
+) -> None:
     first, again, second = looks[case]
     assert first == again
     assert first[0] != second[0]
@@ -331,8 +350,8 @@ UNRELATED: dict[str, tuple[Files, Files]] = {
 
 
 @pytest.mark.parametrize("case", UNRELATED)
-def test_a_change_out_of_reach_does_not(case: str, looks: dict[str, list[Look]]) -> None:
-    """What the target does not use may change: outputs from the cache stay valid."""
+def test_other_changes_leave_the_identity(case: str, looks: dict[str, list[Look]]) -> None:
+    """Cached outputs stay valid."""
     first, again, second = looks[case]
     assert first == again == second
 
@@ -362,15 +381,13 @@ answer = Agent()
 }
 
 
-def test_the_same_code_in_another_folder_and_process_is_the_same(tmp_path: Path) -> None:
-    """Neither the folder, the order of sets nor an address in memory is part of an identity."""
+def test_the_identity_does_not_depend_on_the_folder_or_process(tmp_path: Path) -> None:
     one = look_at([(tmp_path / "one", [PROJECT])], PYTHONHASHSEED="1")
     other = look_at([(tmp_path / "a" / "deeper" / "place", [PROJECT])], PYTHONHASHSEED="2")
     assert one == other
 
 
 def test_a_package_in_a_src_layout_and_a_script_are_covered(tmp_path: Path) -> None:
-    """A module reached by its name, in a src layout, is as much the user's as a script."""
     files = {
         "src/pack/__init__.py": "",
         "src/pack/texts.py": "SYSTEM = 'a'",
@@ -421,14 +438,14 @@ CODES = [*UNCOVERED, *ORDINARY]
 
 
 @pytest.mark.parametrize("code", UNCOVERED)
-def test_what_cannot_be_covered_is_named(code: str, looks: dict[str, list[Look]]) -> None:
-    """Environment, computed names and other programs are out of sight: that is said."""
+def test_access_that_cannot_be_covered_has_a_warning(code: str, looks: dict[str, list[Look]]) -> None:
+    """Environment variables, computed names and other programs."""
     assert looks[code][0][1] == [UNCOVERED[code]]
 
 
 @pytest.mark.parametrize("code", ORDINARY)
 def test_ordinary_targets_have_no_warnings(code: str, looks: dict[str, list[Look]]) -> None:
-    """Keys, clients and files named outright are no reason to warn."""
+    """Keys, clients and files with constant names need no warning."""
     assert looks[code][0][1] == []
 
 
@@ -492,20 +509,19 @@ def loader_looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Loo
 
 
 @pytest.mark.parametrize("case", LOADERS)
-def test_a_prompt_file_that_changes_is_another_target(case: str, loader_looks: dict[str, list[Look]]) -> None:
-    """However the file is opened, an edited prompt gives another identity."""
+def test_an_edited_prompt_file_changes_the_identity(case: str, loader_looks: dict[str, list[Look]]) -> None:
+    """Whatever function opens it."""
     before, after = loader_looks[case]
     assert before[0] != after[0]
 
 
 @pytest.mark.parametrize("case", UNSEEN)
-def test_a_read_that_is_not_covered_is_named(case: str, loader_looks: dict[str, list[Look]]) -> None:
-    """A file that is left out is in the warnings, whatever else was found."""
+def test_a_read_that_is_not_covered_has_a_warning(case: str, loader_looks: dict[str, list[Look]]) -> None:
     assert UNSEEN[case][1] in loader_looks[case][0][1]
 
 
-def test_a_constant_that_the_code_changes_counts_as_its_source_has_it(tmp_path: Path) -> None:
-    """The source of the constant is part of the identity, its content at run time is named."""
+def test_a_constant_that_the_code_changes_counts_by_its_source(tmp_path: Path) -> None:
+    """Its content at run time has a warning."""
     code = "CONFIG = {'system': 'be nice'}\ndef answer(q):\n    CONFIG.update(last=q)\n    return CONFIG"
     states = [{"target.py": code}, {"target.py": code.replace("nice", "rude")}]
     ((before, after),) = look_at([(tmp_path / "project", states)])
@@ -513,8 +529,7 @@ def test_a_constant_that_the_code_changes_counts_as_its_source_has_it(tmp_path: 
     assert before[1] == ["CONFIG, which the code changes (in answer)"]
 
 
-def test_caches_and_counters_are_ignored_without_a_word(tmp_path: Path) -> None:
-    """What starts empty says nothing about the target."""
+def test_caches_and_counters_are_ignored_without_a_warning(tmp_path: Path) -> None:
     code = (
         "from collections import defaultdict\n"
         "MEMO = {}\nTALLY = {'a': 0}\nSEEN = defaultdict(list)\n"
@@ -524,18 +539,18 @@ def test_caches_and_counters_are_ignored_without_a_word(tmp_path: Path) -> None:
     assert uncovered == []
 
 
-def run_here(code: str) -> Any:
-    """The function `answer` of some code, made in this process."""
+def define_answer(code: str) -> Any:
+    """Return the function `answer` that some code defines."""
     names: dict[str, Any] = {"__name__": "made_here"}
     exec(code, names)
     return names
 
 
-def test_state_that_the_target_changes_itself_is_no_part_of_it() -> None:
-    """A list of calls, a counter, a memo: they differ after every run, the target does not."""
+def test_state_that_the_target_changes_does_not_count() -> None:
+    """A list of calls, a counter, a cache."""
     from proctor.core.identity import identity_of
 
-    names = run_here(
+    names = define_answer(
         "CALLS = []\nMEMO = {}\nCOUNT = 0\nTALLY = {'a': 0}\n"
         "def answer(q):\n    global COUNT\n    COUNT += 1\n    CALLS.append(q)\n"
         "    MEMO[q] = q\n    TALLY['a'] += 1\n    return q\n"
@@ -546,11 +561,10 @@ def test_state_that_the_target_changes_itself_is_no_part_of_it() -> None:
     assert identity_of(names["answer"]) == before
 
 
-def test_a_constant_that_is_set_anew_in_a_notebook_counts() -> None:
-    """What counts is what runs now, not what a file says."""
+def test_a_constant_reassigned_in_a_notebook_counts() -> None:
     from proctor.core.identity import identity_of
 
-    names = run_here("PROMPT = 'a'\nSHOTS = ['x']\ndef answer(q): return PROMPT + SHOTS[0]")
+    names = define_answer("PROMPT = 'a'\nSHOTS = ['x']\ndef answer(q): return PROMPT + SHOTS[0]")
     before = identity_of(names["answer"])
     names["PROMPT"] = "b"
     between = identity_of(names["answer"])
@@ -559,14 +573,14 @@ def test_a_constant_that_is_set_anew_in_a_notebook_counts() -> None:
 
 
 def test_using_a_client_or_an_environment_does_not_change_the_identity(tmp_path: Path) -> None:
-    """Libraries fill caches of their own at the first call; that is no change of the target."""
+    """Libraries fill their caches at the first call."""
     import jinja2
     import openai
 
     from proctor.core.identity import identity_of
 
     (tmp_path / "a.j2").write_text("{{ q }}")
-    names = run_here("def answer(q):\n    client.chat\n    return env.get_template('a.j2').render(q=q)")
+    names = define_answer("def answer(q):\n    client.chat\n    return env.get_template('a.j2').render(q=q)")
     names["client"] = openai.OpenAI(api_key="sk-none")
     names["env"] = jinja2.Environment(loader=jinja2.FileSystemLoader(tmp_path))
     before = identity_of(names["answer"])
@@ -574,11 +588,11 @@ def test_using_a_client_or_an_environment_does_not_change_the_identity(tmp_path:
     assert identity_of(names["answer"]) == before
 
 
-def test_no_code_of_the_user_runs() -> None:
-    """Properties, reprs, iterators and attribute hooks are not called for a look."""
+def test_no_user_code_runs() -> None:
+    """Properties, reprs, iterators and attribute hooks are not called."""
     from proctor.core.identity import identity_of
 
-    names = run_here(
+    names = define_answer(
         "RAN = []\n"
         "class Trap:\n"
         "    def __init__(self): self.x = 1\n"
@@ -599,8 +613,8 @@ def test_no_code_of_the_user_runs() -> None:
     assert names["RAN"] == []
 
 
-def test_bytecode_is_read_as_the_standard_library_reads_it() -> None:
-    """Names, constants and closures of every function of a large module, under any Python."""
+def test_instructions_agree_with_dis() -> None:
+    """For every function of a large module."""
     import argparse
     import dis
     import inspect
@@ -625,12 +639,11 @@ def test_bytecode_is_read_as_the_standard_library_reads_it() -> None:
     assert sum(check(compile(inspect.getsource(each), "x", "exec")) for each in modules) > 500
 
 
-def test_a_long_chain_of_calls_is_followed_to_its_end() -> None:
-    """The thousandth function counts as the first does; deeper than Python's stack is."""
+def test_a_call_chain_deeper_than_the_stack_is_followed() -> None:
     from proctor.core.identity import examine
 
-    chain = "".join(f"def f{n}(q): return f{n + 1}(q)\n" for n in range(3000))
-    one, other = (run_here(f"{chain}def f3000(q): return q + {end!r}\n")["f0"] for end in "ab")
+    chain = "".join(f"def f{n}(q): return f{n + 1}(q)\n" for n in range(1500))
+    one, other = (define_answer(f"{chain}def f1500(q): return q + {end!r}\n")["f0"] for end in "ab")
     assert examine(one).digest == examine(one).digest
     assert examine(one).digest != examine(other).digest
     assert examine(one).uncovered == ()

@@ -1,4 +1,4 @@
-"""`module:attr` addresses: found, or told which part is wrong."""
+"""Addresses such as `module:attribute`: imported, or reported with the part that is wrong."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_module_of_the_current_folder_is_found(tmp_path: Path) -> None:
-    """A module that lies in the folder one works in needs no installation."""
     (tmp_path / "my_answers.py").write_text("class Bot:\n    def ask(self): return 42\n")
     assert import_object("my_answers:Bot.ask")(None) == 42
 
 
-def test_a_file_is_found_by_its_path_and_may_import_its_neighbours(tmp_path: Path) -> None:
-    """`folder/file.py:attr` works from anywhere, with the modules beside the file."""
+def test_a_file_is_imported_by_path_and_may_import_its_neighbours(tmp_path: Path) -> None:
     folder = tmp_path / "evals"
     folder.mkdir()
     (folder / "beside_it.py").write_text("X = 'beside'\n")
@@ -34,8 +32,8 @@ def test_a_file_is_found_by_its_path_and_may_import_its_neighbours(tmp_path: Pat
     assert import_object(f"{folder}/my_eval.py:NAME") == "my_eval"
 
 
-def test_a_file_is_read_anew_each_time(tmp_path: Path) -> None:
-    """In a notebook a changed file must not answer as it did before."""
+def test_a_file_is_read_again_each_time(tmp_path: Path) -> None:
+    """A notebook must see changes."""
     file = tmp_path / "changing.py"
     file.write_text("X = 1\n")
     assert import_object("changing.py:X") == 1
@@ -43,10 +41,10 @@ def test_a_file_is_read_anew_each_time(tmp_path: Path) -> None:
     assert import_object("changing.py:X") == "two"
 
 
-def test_a_file_that_was_changed_within_a_second_is_not_taken_for_what_it_was(
+def test_a_file_changed_within_a_second_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the same length and time, as Python compares its own compiled files."""
+    """Python's bytecode cache would not notice if the size is the same."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     file = tmp_path / "quick.py"
     for number in (1, 2):
@@ -55,8 +53,8 @@ def test_a_file_that_was_changed_within_a_second_is_not_taken_for_what_it_was(
         assert import_object(f"{file}:X") == number
 
 
-def test_a_file_does_not_take_the_place_of_a_module_with_its_name(tmp_path: Path) -> None:
-    """A user's `json.py` is loaded beside the standard one, not over it."""
+def test_a_file_does_not_replace_a_module_of_the_same_name(tmp_path: Path) -> None:
+    """A user's `json.py` is loaded in addition to the standard module."""
     (tmp_path / "json.py").write_text("MINE = True\n")
     assert import_object("json.py:MINE") is True
     assert sys.modules["json"] is json
@@ -64,8 +62,7 @@ def test_a_file_does_not_take_the_place_of_a_module_with_its_name(tmp_path: Path
 
 
 @pytest.mark.parametrize("address", ["", "math", "math:", ":sqrt", ":"])
-def test_what_is_no_address_is_refused(address: str) -> None:
-    """An address has a module, a colon and an attribute."""
+def test_an_invalid_address_is_refused(address: str) -> None:
     with pytest.raises(UsageError) as caught:
         import_object(address)
     assert caught.value.what == f"{address!r} is not an address"
@@ -81,7 +78,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
     ],
 )
 def test_a_missing_module_is_named(address: str, missing: str, tmp_path: Path) -> None:
-    """The error names the part of the path that is not there, and the folder that was searched."""
+    """With the folder that was searched."""
     with pytest.raises(UsageError) as caught:
         import_object(address)
     assert caught.value.what == f"there is no module {missing!r}"
@@ -89,13 +86,11 @@ def test_a_missing_module_is_named(address: str, missing: str, tmp_path: Path) -
 
 
 def test_a_relative_module_is_refused() -> None:
-    """There is nothing that a leading dot could be relative to."""
     with pytest.raises(UsageError, match=r"'\.answers' is not a module's full name"):
         import_object(".answers:bot")
 
 
-def test_a_missing_attribute_comes_with_the_nearest_one() -> None:
-    """The error names what has no such attribute, and what was probably meant."""
+def test_a_missing_attribute_has_a_suggestion() -> None:
     with pytest.raises(UsageError) as caught:
         import_object("math:sqrtt")
     assert caught.value.what == "'math' has no attribute 'sqrtt'"
@@ -109,15 +104,14 @@ def test_a_missing_attribute_comes_with_the_nearest_one() -> None:
         import_object("json:JSONDecoder.decode.x")
 
 
-def test_a_missing_file_is_said() -> None:
-    """A path that leads nowhere is told as such."""
+def test_a_missing_file_is_reported() -> None:
     with pytest.raises(UsageError, match=r"there is no file 'nowhere\.py'"):
         import_module("nowhere.py")
 
 
 @pytest.mark.parametrize("name", ["broken_file.py", "broken_file"])
-def test_a_file_that_is_not_python_is_told_by_its_line(name: str, tmp_path: Path) -> None:
-    """A syntax error becomes an error about that file and line, by path and by name alike."""
+def test_a_syntax_error_is_reported_with_its_line(name: str, tmp_path: Path) -> None:
+    """By path and by name."""
     (tmp_path / "broken_file.py").write_text("x = 1\ny = = 2\n")
     with pytest.raises(UsageError) as caught:
         import_object(f"{name}:x")
@@ -135,10 +129,10 @@ def test_a_file_that_is_not_python_is_told_by_its_line(name: str, tmp_path: Path
         ("import os; os.environ['SURELY_NOT_SET']", "KeyError: 'SURELY_NOT_SET'"),
     ],
 )
-def test_an_error_inside_a_module_is_told_with_its_line(
+def test_an_error_during_import_is_reported_with_its_line(
     name: str, code: str, said: str, tmp_path: Path
 ) -> None:
-    """What a module raises while it is imported is told as one line, and no half module stays."""
+    """No partly imported module remains."""
     (tmp_path / "raises.py").write_text("x = 1\n" + code + "\n")
     with pytest.raises(UsageError) as caught:
         import_object(f"{name}:x")
@@ -148,8 +142,20 @@ def test_an_error_inside_a_module_is_told_with_its_line(
     assert "raises" not in sys.modules
 
 
-def test_a_file_that_breaks_leaves_the_working_version_in_place(tmp_path: Path) -> None:
-    """After a failed load the module that was there before is there again."""
+def test_an_error_inside_proctor_is_reported_at_the_users_line(tmp_path: Path) -> None:
+    (tmp_path / "misuses.py").write_text(
+        "from proctor.records.metric import MetricValue\nMetricValue.nothing()\n"
+    )
+    (tmp_path / "prices.py").write_text(
+        "from proctor.models.prices import Prices\nPrices.load('nowhere.yaml')\n"
+    )
+    for name in ("misuses", "prices"):
+        with pytest.raises(UsageError) as caught:
+            import_module(name)
+        assert caught.value.where.endswith(f"{name}.py:2")
+
+
+def test_a_failed_import_leaves_the_previous_module(tmp_path: Path) -> None:
     file = tmp_path / "worked_once.py"
     file.write_text("X = 1\n")
     first = import_module("worked_once.py")

@@ -1,23 +1,17 @@
-"""Where a run comes from: told where it can be, and never at the price of the run."""
+"""The provenance of a run: recorded where it is known, and never a reason to fail."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from proctor import EvalReport, evaluate
-from proctor.engine.provenance import (
-    GIT_SECONDS,
-    collect_provenance,
-    package_versions,
-    read_git_state,
-    redact_command,
-)
+from proctor.engine import provenance
+from proctor.engine.provenance import collect_provenance, package_versions, read_git_state, redact_command
 from proctor.errors import RunStopped
 from proctor.records.run import Provenance
 from proctor.reports.console import render_report
@@ -27,7 +21,7 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not i
 
 
 def git(folder: Path, *words: str) -> str:
-    """Ask git something, as nobody in particular."""
+    """Run git with a fixed user."""
     who = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
     done = subprocess.run(("git", *who, *words), cwd=folder, capture_output=True, check=True)
     return done.stdout.decode().strip()
@@ -44,8 +38,8 @@ def repository(folder: Path) -> Path:
 
 
 @needs_git
-def test_commit_branch_and_changes_are_told(tmp_path: Path) -> None:
-    """Also from a folder inside; a file that git does not know is no change."""
+def test_commit_branch_and_changes_are_recorded(tmp_path: Path) -> None:
+    """Also from a subfolder; an untracked file is no change."""
     clean = repository(tmp_path / "clean")
     (clean / "inside").mkdir()
     (clean / "new.txt").write_text("x")
@@ -59,7 +53,6 @@ def test_commit_branch_and_changes_are_told(tmp_path: Path) -> None:
 
 @needs_git
 def test_a_detached_head_has_no_branch_and_an_empty_repository_no_commit(tmp_path: Path) -> None:
-    """What is not there is not made up."""
     loose = repository(tmp_path / "loose")
     git(loose, "checkout", "-q", "--detach")
     state = read_git_state(loose)
@@ -72,13 +65,12 @@ def test_a_detached_head_has_no_branch_and_an_empty_repository_no_commit(tmp_pat
     assert read_git_state(empty).code == ""
 
 
-def test_a_folder_without_git_is_told_without_asking(tmp_path: Path) -> None:
-    """No program is started for it."""
+def test_no_program_is_started_in_a_folder_without_git(tmp_path: Path) -> None:
     assert read_git_state(tmp_path) == Provenance()
 
 
-def put_git(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program called git, and nothing else, on the path."""
+def install_fake_git(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a program called git first on the path."""
     folder.mkdir()
     program = folder / "git"
     program.write_text(f"#!/bin/sh\n{script}\n")
@@ -86,27 +78,25 @@ def put_git(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
 
 
-@pytest.mark.parametrize("script", ["sleep 30", "exit 128", "kill -9 $$", "printf '\\377'"])
-def test_a_git_that_hangs_or_fails_costs_nothing_but_its_time(
+@pytest.mark.parametrize("script", ["sleep 60; touch finished", "exit 128", "kill -9 $$", "printf '\\377'"])
+def test_a_git_that_hangs_or_fails_does_not_stop_the_run(
     script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run goes on, and knows less."""
+    monkeypatch.setattr(provenance, "GIT_SECONDS", 0.3)
     (tmp_path / "code" / ".git").mkdir(parents=True)
-    put_git(tmp_path / "bin", script, monkeypatch)
-    begun = time.monotonic()
+    install_fake_git(tmp_path / "bin", script, monkeypatch)
     assert read_git_state(tmp_path / "code").code == ""
-    assert time.monotonic() - begun < GIT_SECONDS + 2
+    assert not list(tmp_path.rglob("finished"))
 
 
-def test_without_git_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path with no program on it."""
+def test_without_git_no_commit_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".git").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     assert read_git_state(tmp_path) == Provenance()
 
 
-def test_of_the_environment_only_names_are_told_and_ids_of_ci(tmp_path: Path) -> None:
-    """No value of a variable of the user's, nor a CI value that is no id."""
+def test_only_names_of_variables_and_ci_ids_are_recorded(tmp_path: Path) -> None:
+    """No value of a variable of the user."""
     environment = {
         "OPENAI_API_KEY": "sk-1",
         "PROCTOR_HISTORY": "h.db",
@@ -118,11 +108,11 @@ def test_of_the_environment_only_names_are_told_and_ids_of_ci(tmp_path: Path) ->
         "GITHUB_TOKEN": "ghs_1",
         "CI_JOB_ID": "",
     }
-    found = collect_provenance(tmp_path, environment, ["/usr/bin/proctor", "run"])
-    assert found.variables == ("MY_BASE_URL", "OPENAI_API_KEY", "PROCTOR_HISTORY")
-    assert found.ci == {"GITHUB_SHA": "0d1f3a", "GITHUB_RUN_ID": "42"}
-    assert found.command == ("proctor", "run")
-    assert found.packages["msgspec"]
+    result = collect_provenance(tmp_path, environment, ["/usr/bin/proctor", "run"])
+    assert result.variables == ("MY_BASE_URL", "OPENAI_API_KEY", "PROCTOR_HISTORY")
+    assert result.ci == {"GITHUB_SHA": "0d1f3a", "GITHUB_RUN_ID": "42"}
+    assert result.command == ("proctor", "run")
+    assert result.packages["msgspec"]
     assert package_versions() is package_versions()
 
 
@@ -143,14 +133,14 @@ def test_of_the_environment_only_names_are_told_and_ids_of_ci(tmp_path: Path) ->
         (["x", "a" * 2_000], ("x", "a" * 500)),
     ],
 )
-def test_a_command_line_is_told_without_secrets(command: list[str], kept: tuple[str, ...]) -> None:
-    """Known by their option, by their name, or by their shape."""
+def test_a_command_line_is_recorded_without_secrets(command: list[str], kept: tuple[str, ...]) -> None:
+    """They are recognised by option, name or shape."""
     assert redact_command(command) == kept
 
 
 @needs_git
-def test_a_run_tells_where_it_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the report as a line, in its JSON as a whole."""
+def test_a_run_reports_its_provenance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the report as a line, in its JSON completely."""
     code = repository(tmp_path / "code")
     monkeypatch.chdir(code)
     report = evaluate(str.upper, [{"id": "1", "input": "a"}], "exact_match", history="h.db", progress=False)
@@ -164,17 +154,16 @@ def test_a_run_tells_where_it_comes_from(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def fails_once(question: str) -> str:
-    """A target that fails until there is a file beside it."""
+    """A target that fails until a file exists."""
     if not Path("mended.tmp").exists():
         raise RuntimeError(question)
     return question
 
 
 @needs_git
-def test_a_run_that_goes_on_at_another_commit_says_so(
+def test_a_run_resumed_at_another_commit_has_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both commits are named."""
     code = repository(tmp_path / "code")
     monkeypatch.chdir(code)
 
@@ -204,14 +193,11 @@ def test_a_run_that_goes_on_at_another_commit_says_so(
     )
 
 
-def test_asking_takes_no_more_than_moments(tmp_path: Path) -> None:
-    """After the first time in a process and folder it takes under a millisecond."""
-    collect_provenance(tmp_path)
-    best = min(_seconds(tmp_path) for _ in range(20))
-    assert best < 0.005
-
-
-def _seconds(folder: Path) -> float:
-    begun = time.perf_counter()
-    collect_provenance(folder)
-    return time.perf_counter() - begun
+def test_provenance_is_collected_once_in_a_process_and_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later calls start no program."""
+    (tmp_path / ".git").mkdir()
+    first = collect_provenance(tmp_path)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a program was started"))
+    assert collect_provenance(tmp_path) == first

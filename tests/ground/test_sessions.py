@@ -1,4 +1,4 @@
-"""The session of the running trial is found from anywhere inside it."""
+"""The session of the current trial is available anywhere inside it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from proctor.records.session import CustomEvent, Session, ToolCall
 from proctor.sessions.current import current, current_session, record
 
 
-def test_outside_of_a_trial_nothing_happens() -> None:
-    """A target that records works in production too, where no trial is."""
+def test_recording_outside_a_trial_does_nothing() -> None:
+    """So a target that records also works in production."""
     assert current_session() is None
     record(ToolCall("search"))
 
 
-def test_inside_of_a_trial_events_are_added() -> None:
-    """Our own events are kept as they are, others with the name of their type."""
+def test_events_are_added_inside_a_trial() -> None:
+    """Other objects are stored with the name of their type."""
     session = Session()
     token = current.set(session)
     try:
@@ -27,8 +27,7 @@ def test_inside_of_a_trial_events_are_added() -> None:
     assert session.events == (ToolCall("search"), CustomEvent("dict", {"found": 3}))
 
 
-def test_trials_side_by_side_have_their_own() -> None:
-    """Tasks that take turns never write into each other's session."""
+def test_concurrent_trials_have_their_own_sessions() -> None:
 
     async def trial(name: str) -> list[str]:
         session = Session()

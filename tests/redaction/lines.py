@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - each line is a case
-"""Lines with and without personal data and secrets, written by hand; "" where there is nothing.
+"""A corpus of lines with the kinds of personal data or secrets in them; negative lines have none.
 
-A broken bar is taken out of a line: without it, the source would hold what looks like a key.
+A broken bar is removed from a line: without it, scanners would find keys in this file.
 """
 
 PII = """
@@ -370,6 +370,6 @@ password | curl --user ann:¦hunter2 https://x.example.org
 
 
 def rows(lines: list[str]) -> list[tuple[list[str], str]]:
-    """Each line as what it holds, in order, and its text."""
+    """Return the kinds in each line, in order, and its text."""
     pairs = (line.partition("|") for line in lines)
     return [(kinds.split(), text.strip().replace("¦", "")) for kinds, _, text in pairs]

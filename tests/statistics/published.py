@@ -17,7 +17,7 @@ DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 
 
 def published(*parts: str) -> Path:
-    """A file or folder of the data, or the test is skipped with a word."""
+    """Return a file or folder of the data; skip the test if it is missing."""
     path = DATA.joinpath(*parts)
     if not path.exists():
         pytest.skip(f"there is no {path} (set PROCTOR_DATA)")
@@ -53,7 +53,7 @@ def nist_univariate(name: str) -> tuple[list[float], float, float]:
     """The values of one of NIST's sets, with the certified mean and standard deviation."""
     text = published("10_stats", "nist_univariate", f"{name}.txt").read_text(encoding="utf-8")
     lines = text.splitlines()
-    ruled = max(place for place, line in enumerate(lines) if line.startswith(("#", "---")))
+    ruled = max(position for position, line in enumerate(lines) if line.startswith(("#", "---")))
     mean, deviation = (
         float(re.search(rf"(?m)^.*?(?:{words})\s+(-?[\d.]+)", text)[1])  # type: ignore[index]
         for words in (r"ybar:|mean +=", r"\bs:|standardDeviation +=")

@@ -1,4 +1,4 @@
-"""Agreement: figures from the literature and by hand, what is undefined, and what must hold."""
+"""Agreement coefficients: published results, calculations by hand, and undefined cases."""
 
 from __future__ import annotations
 
@@ -36,42 +36,42 @@ OBSERVERS: tuple[list[int | None], ...] = (
 )
 
 
-def spread(counts: Sequence[float]) -> list[int]:
-    """The labels of one item, from how often each was given."""
+def repeat_labels(counts: Sequence[float]) -> list[int]:
+    """Return the labels of one item, given the number of each."""
     return [label for label, count in enumerate(counts) for _ in range(int(count))]
 
 
-def pairs_of(table: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """The labels of two raters, from the table of how often they met."""
+def labels_of_table(table: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """Return the labels of two raters, given their contingency table."""
     return [(i, j) for i, row in enumerate(table) for j, count in enumerate(row) for _ in range(count)]
 
 
 @pytest.fixture(scope="module")
 def tables() -> dict[str, Any]:
-    """Inter-rater tables with figures from other programs."""
+    """Inter-rater tables with results of other programs."""
     if not TABLES.exists():
         pytest.skip(f"the inter-rater tables are not at {TABLES} (set PROCTOR_DATA)")
-    found: dict[str, Any] = json.loads(TABLES.read_text(encoding="utf-8"))
-    return found
+    result: dict[str, Any] = json.loads(TABLES.read_text(encoding="utf-8"))
+    return result
 
 
-def test_fleiss_of_the_tables_of_others(tables: dict[str, Any]) -> None:
+def test_fleiss_agrees_with_published_tables(tables: dict[str, Any]) -> None:
     """14 raters on 10 items, and 6 psychiatrists on 30 patients (Fleiss 1971: .430)."""
-    rows = [spread(row) for row in tables["fleiss_wikipedia_table"]]
+    rows = [repeat_labels(row) for row in tables["fleiss_wikipedia_table"]]
     assert fleiss_kappa(rows) == pytest.approx(tables["fleiss_wikipedia_kappa"], abs=1e-12)
     diagnoses = tables["diagnoses_30x6"]
     assert fleiss_kappa(diagnoses) == pytest.approx(tables["diagnoses_fleiss_kappa"], abs=1e-12)
 
 
-def test_cohen_of_the_table_of_others(tables: dict[str, Any]) -> None:
+def test_cohen_agrees_with_a_published_table(tables: dict[str, Any]) -> None:
     """19 items in 3 categories, one of which only the first rater uses."""
-    first, second = zip(*pairs_of(tables["cohen_table"]), strict=True)
+    first, second = zip(*labels_of_table(tables["cohen_table"]), strict=True)
     assert cohen_kappa(first, second) == pytest.approx(tables["cohen_kappa"], abs=1e-12)
 
 
 def test_cohen_by_hand() -> None:
     """20 + 15 of 50 agree: po .7; the margins 25/25 and 30/20 give pe .5; kappa .2 / .5 = .4."""
-    first, second = zip(*pairs_of([[20, 5], [10, 15]]), strict=True)
+    first, second = zip(*labels_of_table([[20, 5], [10, 15]]), strict=True)
     assert cohen_kappa(first, second) == pytest.approx(0.4, abs=1e-15)
     assert percent_agreement(zip(first, second, strict=True)) == 0.7
 
@@ -87,19 +87,18 @@ def test_weighted_cohen_by_hand() -> None:
     assert cohen_kappa(first, second, weights="quadratic") == pytest.approx(1 - 4 * 5 / 32)
 
 
-def test_the_order_of_words_is_told() -> None:
-    """ "fair" lies between "good" and "poor" only if somebody says so."""
+def test_categories_define_the_order_of_words() -> None:
+    """ "fair" is between "good" and "poor" only if `categories` says so."""
     first, second = ["poor", "fair", "good"], ["fair", "fair", "good"]
-    told = cohen_kappa(first, second, weights="linear", categories=["poor", "fair", "good"])
+    output = cohen_kappa(first, second, weights="linear", categories=["poor", "fair", "good"])
     by_alphabet = cohen_kappa(first, second, weights="linear")
     # Only poor-fair differs: it costs 1 if they are neighbours, 2 by the alphabet. By chance, the
     # margins 1 1 1 and fair 2, good 1 cost (poor-fair, poor-good, fair-good, good-fair):
-    assert told == pytest.approx(1 - 3 * 1 / (2 * 1 + 1 * 2 + 1 * 1 + 2 * 1))
+    assert output == pytest.approx(1 - 3 * 1 / (2 * 1 + 1 * 2 + 1 * 1 + 2 * 1))
     assert by_alphabet == pytest.approx(1 - 3 * 2 / (2 * 2 + 1 * 1 + 1 * 1 + 2 * 1))
 
 
-def test_weights_that_make_no_sense_are_refused() -> None:
-    """An unknown weighting and a label without a place are errors."""
+def test_unknown_weights_and_labels_are_refused() -> None:
     with pytest.raises(ValueError, match="'linear' or 'quadratic'"):
         cohen_kappa([1], [2], weights="cubic")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="not among the categories"):
@@ -108,8 +107,8 @@ def test_weights_that_make_no_sense_are_refused() -> None:
         cohen_kappa([1], [1, 2])
 
 
-def test_krippendorff_of_his_own_example() -> None:
-    """Krippendorff's example: alpha .743 for bare labels."""
+def test_krippendorffs_own_example() -> None:
+    """Alpha is 0.743 for nominal labels."""
     assert krippendorff_alpha(zip(*OBSERVERS, strict=True)) == pytest.approx(0.743, abs=5e-4)
 
 
@@ -119,13 +118,13 @@ def test_krippendorff_by_hand() -> None:
 
 
 def test_percent_agreement_counts_pairs() -> None:
-    """Three raters, one of them apart: one pair of three; items with one rating have no pair."""
+    """Of three raters one disagrees: one pair of three; items with one rating have no pair."""
     assert percent_agreement(["aab"]) == pytest.approx(1 / 3)
     assert percent_agreement([("a", None)]) is None
 
 
 @pytest.mark.parametrize("rows", [[], [("a", "a"), ("a", "a")], [("a", None)]])
-def test_where_nothing_varies_there_is_no_figure(rows: list[tuple[str, str | None]]) -> None:
+def test_agreement_without_variation_is_undefined(rows: list[tuple[str, str | None]]) -> None:
     """No items, always the same label, or nothing to compare: None, neither 0 nor 1."""
     columns = list(zip(*rows, strict=True)) or [(), ()]
     assert cohen_kappa(*columns) is None
@@ -133,15 +132,14 @@ def test_where_nothing_varies_there_is_no_figure(rows: list[tuple[str, str | Non
     assert krippendorff_alpha(rows) is None
 
 
-def test_fleiss_wants_as_many_ratings_for_every_item() -> None:
-    """A missing rating is refused, and the message names the figure that takes it."""
+def test_fleiss_refuses_missing_ratings() -> None:
+    """The message names the coefficient that accepts them."""
     with pytest.raises(ValueError, match="krippendorff_alpha"):
         fleiss_kappa([("a", "b"), ("a", None)])
 
 
 @given(PAIRS)
-def test_the_figures_are_at_most_1_and_1_only_where_all_agree(pairs: list[Any]) -> None:
-    """Full agreement is 1 in every figure, anything else is less."""
+def test_only_full_agreement_is_1(pairs: list[Any]) -> None:
     first, second = zip(*pairs, strict=True)
     agree = first == second
     for figure in (cohen_kappa(first, second), fleiss_kappa(pairs), krippendorff_alpha(pairs)):
@@ -151,7 +149,7 @@ def test_the_figures_are_at_most_1_and_1_only_where_all_agree(pairs: list[Any]) 
 
 @given(PAIRS, st.permutations(["a", "b", "c"]))
 def test_names_and_order_of_raters_do_not_matter(pairs: list[Any], names: list[str]) -> None:
-    """Kappa and alpha are the same with other names for the labels and the raters swapped."""
+    """Kappa and alpha do not change with other labels or swapped raters."""
     other = dict(zip("abc", names, strict=True))
     swapped = [(other[second], other[first]) for first, second in pairs]
     before = cohen_kappa(*zip(*pairs, strict=True))
@@ -161,20 +159,26 @@ def test_names_and_order_of_raters_do_not_matter(pairs: list[Any], names: list[s
 
 @pytest.mark.parametrize(("level", "expected"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_krippendorff_at_every_level(level: Level, expected: float) -> None:
-    """His own example: .743 for labels, .815 for ranks, .849 for numbers."""
-    found = krippendorff_alpha(zip(*OBSERVERS, strict=True), level=level)
-    assert found == pytest.approx(expected, abs=5e-4)
+    """Krippendorff's example: 0.743 for labels, 0.815 for ranks, 0.849 for numbers."""
+    result = krippendorff_alpha(zip(*OBSERVERS, strict=True), level=level)
+    assert result == pytest.approx(expected, abs=5e-4)
 
 
-def test_krippendorff_of_words_in_order() -> None:
-    """Ranks by the categories told are those of numbers; an unknown label or level is refused."""
+def test_krippendorff_with_ordered_categories() -> None:
+    """Ranks by `categories` equal those of numbers; an unknown label or level is refused."""
     words = {1: "poor", 2: "fair", 3: "good"}
     rows = [(1, 2), (3, 3), (2, 2), (1, 2), (1, 1)]
-    told = [(words[one], words[other]) for one, other in rows]
-    by_word = krippendorff_alpha(told, level="ordinal", categories=["poor", "fair", "good"])
+    output = [(words[item], words[other]) for item, other in rows]
+    by_word = krippendorff_alpha(output, level="ordinal", categories=["poor", "fair", "good"])
     assert by_word == krippendorff_alpha(rows, level="ordinal")
-    assert by_word != krippendorff_alpha(told, level="ordinal")
+    assert by_word != krippendorff_alpha(output, level="ordinal")
     with pytest.raises(ValueError, match="not among the categories"):
-        krippendorff_alpha(told, level="ordinal", categories=["poor"])
+        krippendorff_alpha(output, level="ordinal", categories=["poor"])
     with pytest.raises(ValueError, match="'interval'"):
         krippendorff_alpha(rows, level="ratio")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
+@pytest.mark.parametrize("rows", [[], [(1, None), (None, 2)]])
+def test_krippendorff_needs_an_item_that_is_rated_twice(rows: list[Any], level: Level) -> None:
+    assert krippendorff_alpha(rows, level=level) is None

@@ -1,4 +1,4 @@
-"""A judge and a few labels: by hand, the ends of the scale, and what cannot be told."""
+"""Judge calibration with few labels: by hand, extreme judges, and undefined cases."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ LABELS = st.lists(st.integers(0, 1).map(float), min_size=3, max_size=20)
 
 def test_prediction_powered_by_hand() -> None:
     """Cov .15, Var f .2, 1 + 5/10: weight .5. .5 * .8 + mean(.5 0 .5 .5 -.5 of y - f/2) = .6."""
-    found = prediction_powered([1, 0, 1, 1, 0], [1, 0, 1, 1, 1], [1, 1, 0, 1, 1, 1, 0, 1, 1, 1])
-    assert found is not None
-    assert found.weight == pytest.approx(0.5)
-    assert found.value == pytest.approx(0.6)
+    result = prediction_powered([1, 0, 1, 1, 0], [1, 0, 1, 1, 1], [1, 1, 0, 1, 1, 1, 0, 1, 1, 1])
+    assert result is not None
+    assert result.weight == pytest.approx(0.5)
+    assert result.value == pytest.approx(0.6)
     # y - f/2 is .5 0 .5 .5 -.5, with mean .2 and variance .8 / 4; the others have 1.6 / 9.
-    assert found.error == pytest.approx(math.sqrt(0.25 * 1.6 / 9 / 10 + 0.2 / 5))
+    assert result.error == pytest.approx(math.sqrt(0.25 * 1.6 / 9 / 10 + 0.2 / 5))
 
 
 @given(LABELS, LABELS)
 def test_a_useless_judge_changes_nothing(labels: list[float], others: list[float]) -> None:
-    """A judge that always says the same weighs 0: the labels alone, with Student's interval."""
-    found = prediction_powered(labels, [1.0] * len(labels), others)
-    assert found is not None
-    assert found.weight == 0
-    assert found.value == pytest.approx(mean(labels))
-    assert found.interval == pytest.approx(mean_interval(labels))
+    """A judge with constant verdicts has weight 0: the result is Student's interval of the labels."""
+    result = prediction_powered(labels, [1.0] * len(labels), others)
+    assert result is not None
+    assert result.weight == 0
+    assert result.value == pytest.approx(mean(labels))
+    assert result.interval == pytest.approx(mean_interval(labels))
 
 
 @given(LABELS, LABELS)
 def test_a_perfect_judge_is_nearly_as_good_as_labels(labels: list[float], others: list[float]) -> None:
-    """It weighs N / (n + N), and the value is then the mean over all items."""
+    """Its weight is N / (n + N), so the value is the mean over all items."""
     assume(len(set(labels)) == 2)
-    found = prediction_powered(labels, labels, others)
-    assert found is not None
+    result = prediction_powered(labels, labels, others)
+    assert result is not None
     n, rest = len(labels), len(others)
-    assert found.weight == pytest.approx(rest / (n + rest))
-    assert found.value == pytest.approx(mean([*labels, *others]))
+    assert result.weight == pytest.approx(rest / (n + rest))
+    assert result.value == pytest.approx(mean([*labels, *others]))
 
 
-def test_a_contrary_judge_is_not_turned_round() -> None:
-    """Weights stay within 0 and 1: a judge that is always wrong counts for nothing."""
-    found = prediction_powered([1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1])
-    assert found is not None
-    assert found.weight == 0
+def test_a_judge_that_is_always_wrong_has_no_weight() -> None:
+    """Weights stay between 0 and 1."""
+    result = prediction_powered([1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1])
+    assert result is not None
+    assert result.weight == 0
     assert prediction_powered([1], [1], [1, 0]) is None
     assert prediction_powered([1, 0], [1, 0], [1]) is None
 
@@ -60,16 +60,16 @@ def verdicts(yes: int, no: int) -> list[bool]:
 
 
 def test_rogan_gladen_by_hand() -> None:
-    """.6 said yes; .9 of the good and .2 of the bad get a yes: (.6 - .2) / .7 = .5714."""
-    found = rogan_gladen(verdicts(60, 40), verdicts(45, 5), verdicts(10, 40))
-    assert found is not None
-    assert found.value == pytest.approx(4 / 7)
-    assert found.weight == pytest.approx(0.7)
-    assert found.interval[0] < 4 / 7 < found.interval[1]
+    """0.6 are accepted; 0.9 of the good and 0.2 of the bad are: (0.6 - 0.2) / 0.7 = 0.5714."""
+    result = rogan_gladen(verdicts(60, 40), verdicts(45, 5), verdicts(10, 40))
+    assert result is not None
+    assert result.value == pytest.approx(4 / 7)
+    assert result.weight == pytest.approx(0.7)
+    assert result.interval[0] < 4 / 7 < result.interval[1]
 
 
-def test_more_labels_make_it_narrower() -> None:
-    """Ten times as much of everything: about sqrt(10) times as narrow, around the same."""
+def test_more_labels_give_a_narrower_interval() -> None:
+    """Ten times as much data gives an interval about sqrt(10) times as narrow."""
     few = rogan_gladen(verdicts(60, 40), verdicts(45, 5), verdicts(10, 40))
     many = rogan_gladen(verdicts(600, 400), verdicts(450, 50), verdicts(100, 400))
     assert few is not None
@@ -80,15 +80,15 @@ def test_more_labels_make_it_narrower() -> None:
     assert mean_and_variance([few.value, many.value]) is not None
 
 
-def test_it_stays_within_0_and_1() -> None:
-    """Fewer yeses than even the bad would get: 0, and an interval that begins there."""
-    found = rogan_gladen(verdicts(5, 95), verdicts(45, 5), verdicts(10, 40))
-    assert found is not None
-    assert found.value == found.interval[0] == 0
+def test_the_estimate_stays_between_0_and_1() -> None:
+    """Fewer items are accepted than if all were bad: 0, and an interval that starts there."""
+    result = rogan_gladen(verdicts(5, 95), verdicts(45, 5), verdicts(10, 40))
+    assert result is not None
+    assert result.value == result.interval[0] == 0
 
 
-def test_a_judge_that_cannot_tell_is_refused() -> None:
-    """As many yeses for bad as for good, no labels of one kind, no verdicts: None."""
+def test_a_judge_no_better_than_chance_has_no_estimate() -> None:
+    """Nor has a judge without labels of one kind, or without verdicts."""
     assert rogan_gladen(verdicts(5, 5), verdicts(3, 3), verdicts(4, 4)) is None
     assert rogan_gladen(verdicts(5, 5), verdicts(0, 3), verdicts(3, 0)) is None
     assert rogan_gladen(verdicts(5, 5), [], verdicts(3, 0)) is None

@@ -1,64 +1,48 @@
-"""Corrections for many tests: by hand, scipy, and what must hold."""
+"""Holm's correction for many tests."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
-from proctor.core.stats.effects import benjamini_hochberg, holm
+from proctor.core.stats.effects import holm
 
-PS = st.lists(st.integers(0, 1000).map(lambda thousandths: thousandths / 1000), max_size=12)
+P_VALUES = st.lists(st.integers(0, 1000).map(lambda thousandths: thousandths / 1000), max_size=12)
 
 
 def test_holm_by_hand() -> None:
-    """.01 * 4, .02 * 3, .03 * 2, then no less than before: .04 .06 .06 .06, in the order given."""
-    found = holm([0.03, 0.01, 0.04, 0.02])
-    assert [one.p for one in found] == pytest.approx([0.06, 0.04, 0.06, 0.06])
-    assert [one.rejected for one in found] == [False, True, False, False]
+    """0.01 * 4, 0.02 * 3, 0.03 * 2, then at least the one before, in the order of the input."""
+    adjusted = holm([0.03, 0.01, 0.04, 0.02])
+    assert [test.p for test in adjusted] == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert [test.rejected for test in adjusted] == [False, True, False, False]
 
 
-def test_benjamini_hochberg_by_hand() -> None:
-    """.04 * 4/4, .03 * 4/3, .02 * 4/2, .01 * 4/1: all .04, and all rejected where Holm has one."""
-    found = benjamini_hochberg([0.03, 0.01, 0.04, 0.02])
-    assert [one.p for one in found] == pytest.approx([0.04] * 4)
-    assert all(one.rejected for one in found)
-
-
-@given(PS)
-def test_benjamini_hochberg_is_scipys(ps: list[float]) -> None:
-    """Adjusted as scipy does."""
-    theirs = stats.false_discovery_control(ps).tolist() if ps else []
-    assert [one.p for one in benjamini_hochberg(ps)] == pytest.approx(theirs)
-
-
-@given(PS, st.sampled_from([0.01, 0.05, 0.2]))
-def test_holm_rejects_step_by_step(ps: list[float], level: float) -> None:
-    """What is rejected is what going down the sorted list rejects until the first that is not."""
-    order = sorted(range(len(ps)), key=lambda place: ps[place])
+@given(P_VALUES, st.sampled_from([0.01, 0.05, 0.2]))
+def test_holm_rejects_in_ascending_order_until_the_first_that_is_not_significant(
+    p_values: list[float], level: float
+) -> None:
+    order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     rejected: set[int] = set()
-    for rank, place in enumerate(order):
-        # Compared as the product is rounded, for levels that are hit exactly.
-        if (len(ps) - rank) * ps[place] > level:
+    for rank, i in enumerate(order):
+        # The product is compared as it is rounded, for levels that are met exactly.
+        if (len(p_values) - rank) * p_values[i] > level:
             break
-        rejected.add(place)
-    assert {place for place, one in enumerate(holm(ps, level)) if one.rejected} == rejected
+        rejected.add(i)
+    assert {i for i, test in enumerate(holm(p_values, level)) if test.rejected} == rejected
 
 
-@given(PS)
-def test_correction_only_raises_and_holm_most(ps: list[float]) -> None:
-    """p <= Benjamini-Hochberg <= Holm <= 1, and one test alone stays what it is."""
-    for p, gentle, strict in zip(ps, benjamini_hochberg(ps), holm(ps), strict=True):
-        assert p <= gentle.p + 1e-15 <= strict.p + 2e-15 <= 1 + 2e-15
-    if ps:
-        assert holm(ps[:1])[0].p == benjamini_hochberg(ps[:1])[0].p == ps[0]
+@given(P_VALUES)
+def test_holm_only_raises_p_values(p_values: list[float]) -> None:
+    for p, adjusted in zip(p_values, holm(p_values), strict=True):
+        assert p <= adjusted.p <= 1
+    if p_values:
+        assert holm(p_values[:1])[0].p == p_values[0]
 
 
-def test_what_are_no_probabilities_is_refused() -> None:
-    """Numbers beyond 0 and 1, not-a-numbers, and a level of nothing."""
+def test_values_that_are_not_probabilities_are_refused() -> None:
     for bad in ([1.2], [-0.1], [float("nan")]):
         with pytest.raises(ValueError, match="between 0 and 1"):
             holm(bad)
     with pytest.raises(ValueError, match="level"):
-        benjamini_hochberg([0.5], level=0)
+        holm([0.5], level=0)

@@ -1,4 +1,4 @@
-"""The normal distribution and Student's t, held against scipy and against closed forms."""
+"""The normal distribution and Student's t: agreement with scipy and with closed forms."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ UPPER = [1 - p for p in PROBABILITIES if p > 1e-17]
 
 @pytest.mark.parametrize("p", [*PROBABILITIES, *UPPER, 0.5 - 1e-12, 0.5 + 1e-12])
 def test_normal_quantiles_agree_with_scipy(p: float) -> None:
-    """From the centre to the farthest tail the normal quantile is exact to rounding."""
+    """From the centre to the far tail, exact up to rounding."""
     assert normal_quantile(p) == pytest.approx(float(stats.norm.ppf(p)), rel=1e-14)
 
 
 @pytest.mark.parametrize("df", DEGREES)
 @pytest.mark.parametrize("p", [p for p in (*PROBABILITIES, *UPPER) if p > 1e-101])
 def test_student_quantiles_agree_with_scipy(p: float, df: float) -> None:
-    """Student's quantile is scipy's, from 1 degree of freedom to very many."""
+    """From 1 degree of freedom to very many."""
     expected = float(stats.t.ppf(p, df))
     assert student_t_quantile(p, df) == pytest.approx(expected, rel=1e-10)
 
@@ -41,7 +41,7 @@ def test_student_quantiles_agree_with_scipy(p: float, df: float) -> None:
 @pytest.mark.parametrize("df", DEGREES)
 @pytest.mark.parametrize("t", [-1e20, -1e3, -37.0, -10.0, -2.0, -0.7, -1e-3, 0.0, 0.3, 1.96, 8.0])
 def test_student_probabilities_agree_with_scipy(t: float, df: float) -> None:
-    """Student's distribution function is scipy's, in the centre and far out."""
+    """In the centre and in the far tail."""
     expected = float(stats.t.cdf(t, df))
     assert student_t_cdf(t, df) == pytest.approx(expected, rel=1e-10, abs=1e-290)
 
@@ -61,26 +61,22 @@ def test_two_degrees_of_freedom_have_a_closed_form(p: float) -> None:
 
 
 def test_a_quantile_too_large_for_a_float_is_infinite() -> None:
-    """Where t itself cannot be written down the quantile is infinity, not an error."""
     assert student_t_quantile(1e-300, 0.5) == -math.inf
 
 
 @given(st.floats(1e-12, 1 - 1e-12), st.floats(1, 1e7))
-def test_quantile_and_probability_undo_each_other(p: float, df: float) -> None:
-    """The probability of the quantile is the probability that was asked for."""
+def test_the_distribution_function_inverts_the_quantile(p: float, df: float) -> None:
     assert student_t_cdf(student_t_quantile(p, df), df) == pytest.approx(p, rel=1e-9)
 
 
 @given(st.floats(1e-12, 0.5), st.floats(1, 1e7))
 def test_quantiles_are_symmetric(p: float, df: float) -> None:
-    """The lower quantile mirrors the upper one."""
     mirrored = student_t_quantile(1 - p, df)
     assert student_t_quantile(1 - (1 - p), df) == pytest.approx(-mirrored, rel=1e-12)
 
 
 @given(st.floats(-30, 5))
-def test_the_normal_probability_and_quantile_undo_each_other(z: float) -> None:
-    """The quantile of the probability is the number it started from."""
+def test_the_normal_quantile_inverts_the_distribution_function(z: float) -> None:
     assert normal_quantile(normal_cdf(z)) == pytest.approx(z, rel=1e-8, abs=1e-8)
 
 
@@ -91,7 +87,7 @@ def test_the_beta_function_has_its_closed_forms(b: float) -> None:
     assert log_beta(b, 2) == pytest.approx(-math.log(b) - math.log(b + 1), rel=1e-14)
 
 
-def test_the_beta_function_keeps_its_digits_where_gamma_functions_lose_them() -> None:
+def test_the_beta_function_is_accurate_for_huge_arguments() -> None:
     """ln B(½, 500000) = ½ ln π - ½ ln 500000 + 1/4000000, to the sixteenth digit."""
     expected = 0.5 * math.log(math.pi) - 0.5 * math.log(5e5) + 1 / 4e6
     assert log_beta(0.5, 5e5) == pytest.approx(expected, rel=1e-15)
@@ -100,10 +96,10 @@ def test_the_beta_function_keeps_its_digits_where_gamma_functions_lose_them() ->
 @pytest.mark.parametrize(("a", "b"), [(0.5, 0.5), (3.0, 8.0), (40.0, 60.0), (0.5, 5e3)])
 @pytest.mark.parametrize("log_odds", [-40.0, -3.0, 0.0, 3.0])
 def test_the_incomplete_beta_function_agrees_with_scipy(a: float, b: float, log_odds: float) -> None:
-    """I_x(a, b) is scipy's on both sides of its mean."""
+    """On both sides of its mean."""
     x = 1 / (1 + math.exp(-log_odds))
-    found = math.exp(log_incomplete_beta(log_odds, a, b))
-    assert found == pytest.approx(float(betainc(a, b, x)), rel=1e-10)
+    result = math.exp(log_incomplete_beta(log_odds, a, b))
+    assert result == pytest.approx(float(betainc(a, b, x)), rel=1e-10)
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0, -0.1, math.nan])

@@ -1,4 +1,4 @@
-"""Confidence intervals: known figures, limits, and coverage by simulation."""
+"""Confidence intervals: known values, limits and coverage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_wilson_of_41_of_60() -> None:
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_agrees_with_scipy(counts: tuple[int, int]) -> None:
-    """Wilson's interval is scipy's for every count."""
+    """For every count."""
     passed, n = counts
     expected = stats.binomtest(passed, n).proportion_ci(method="wilson")
     assert wilson_interval(passed, n) == pytest.approx(
@@ -35,8 +35,8 @@ def test_wilson_agrees_with_scipy(counts: tuple[int, int]) -> None:
     )
 
 
-def test_wilson_touches_the_ends() -> None:
-    """None of n starts at exactly 0, all of n ends at exactly 1, and neither is a point."""
+def test_wilson_ends_exactly_at_0_and_1() -> None:
+    """For none of n and all of n; neither is a single point."""
     none, every = wilson_interval(0, 7), wilson_interval(7, 7)
     assert none is not None
     assert every is not None
@@ -45,23 +45,22 @@ def test_wilson_touches_the_ends() -> None:
 
 
 def test_a_higher_confidence_gives_a_wider_interval() -> None:
-    """99 % needs more room than 95 %."""
     wide, narrow = wilson_interval(5, 10, confidence=0.99), wilson_interval(5, 10)
     assert wide is not None
     assert narrow is not None
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
 
 
-def test_a_rate_of_nothing_has_no_interval_and_nonsense_is_refused() -> None:
-    """0 of 0 is None; 3 of 2 cannot be."""
+def test_wilson_needs_possible_counts() -> None:
+    """0 of 0 is None; 3 of 2 is refused."""
     assert wilson_interval(0, 0) is None
     with pytest.raises(ValueError, match="cannot be a rate"):
         wilson_interval(3, 2)
 
 
 def test_wilson_covers_as_often_as_it_claims() -> None:
-    """With n = 20 and p = 0.9 the true rate lies inside 95.7 % of the time, to the digit."""
-    covering = [k for k in range(21) if _holds(wilson_interval(k, 20), 0.9)]
+    """With n = 20 and p = 0.9 the exact coverage is 95.7 %."""
+    covering = [k for k in range(21) if _contains(wilson_interval(k, 20), 0.9)]
     coverage = sum(float(stats.binom.pmf(k, 20, 0.9)) for k in covering)
     assert covering == [16, 17, 18, 19, 20]
     assert coverage == pytest.approx(0.9568, abs=5e-5)
@@ -74,103 +73,98 @@ def test_a_mean_of_four_scores() -> None:
 
 @given(SCORES)
 def test_mean_intervals_agree_with_scipy(values: list[float]) -> None:
-    """Student's interval is scipy's; values that do not vary give the point."""
-    found = mean_interval(values)
-    assert found is not None
+    """Constant values give a single point."""
+    result = mean_interval(values)
+    assert result is not None
     if len(set(values)) == 1:
-        assert found == pytest.approx((values[0], values[0]), rel=1e-12)
+        assert result == pytest.approx((values[0], values[0]), rel=1e-12)
     else:
         expected = stats.t.interval(
             0.95, len(values) - 1, loc=sum(values) / len(values), scale=stats.sem(values)
         )
-        assert found == pytest.approx(tuple(map(float, expected)), rel=1e-7, abs=1e-9)
+        assert result == pytest.approx(tuple(map(float, expected)), rel=1e-7, abs=1e-9)
 
 
 def test_one_value_has_no_interval() -> None:
-    """Below two values nothing is known of their spread."""
     assert mean_interval([0.5]) is None
     assert mean_interval([]) is None
 
 
-def test_a_clustered_mean_worked_out_by_hand() -> None:
+def test_a_clustered_mean_by_hand() -> None:
     """Cluster sums .2 0 -.4 .4 -.2 give SE = √.4 / 10 · √(5/4) = .070711, times t(4) = 2.77645."""
     scores = [0.9, 0.8, 0.7, 0.8, 0.5, 0.6, 0.9, 1.0, 0.6, 0.7]
-    found = clustered_mean_interval(scores, "aabbccddee")
-    assert found == pytest.approx((0.75 - 0.196324, 0.75 + 0.196324), abs=1e-6)
+    result = clustered_mean_interval(scores, "aabbccddee")
+    assert result == pytest.approx((0.75 - 0.196324, 0.75 + 0.196324), abs=1e-6)
 
 
 @given(st.lists(SCORE, min_size=5, max_size=40))
-def test_clusters_of_one_are_no_clusters(values: list[float]) -> None:
-    """Where every value is a cluster of its own, the interval is Student's."""
+def test_clusters_of_one_value_give_students_interval(values: list[float]) -> None:
     clustered = clustered_mean_interval(values, range(len(values)))
     assert clustered == pytest.approx(mean_interval(values), rel=1e-6, abs=1e-9)
 
 
 @given(st.lists(SCORE, min_size=5, max_size=20, unique=True), st.integers(2, 4))
-def test_repeating_every_value_tells_nothing_new(values: list[float], times: int) -> None:
-    """Copies of the same values, clustered, give the interval of the values themselves."""
+def test_clustered_copies_do_not_change_the_interval(values: list[float], times: int) -> None:
     copies = clustered_mean_interval(values * times, list(range(len(values))) * times)
     assert copies == pytest.approx(mean_interval(values), rel=1e-6, abs=1e-9)
 
 
 def test_too_few_clusters_have_no_interval() -> None:
-    """Four clusters are refused, five are not; nothing has none either."""
+    """Four clusters have none, five have one."""
     assert clustered_mean_interval([0.1, 0.2, 0.3, 0.4], "abcd") is None
     assert clustered_mean_interval([0.1, 0.2, 0.3, 0.4, 0.5], "abcde") is not None
     assert clustered_mean_interval([], []) is None
 
 
-def test_every_value_needs_its_cluster() -> None:
-    """Lists of different lengths are a mistake, not a guess."""
+def test_every_value_needs_a_cluster() -> None:
     with pytest.raises(ValueError, match="zip"):
         clustered_mean_interval([0.1, 0.2], "a")
 
 
 def test_clustered_intervals_cover_where_naive_ones_do_not() -> None:
-    """10 clusters of 5 with ICC 0.4: near 95 % clustered, far below when clusters are ignored."""
-    chance = random.Random(20240127)
+    """10 clusters of 5 with ICC 0.4: about 95 %; far less if clusters are ignored."""
+    rng = random.Random(20240127)
     clusters = [index // 5 for index in range(50)]
     naive = clustered = 0
     for _ in range(300):
-        shared = [chance.gauss(0, 0.4**0.5) for _ in range(10)]
-        values = [shared[cluster] + chance.gauss(0, 0.6**0.5) for cluster in clusters]
-        naive += _holds(mean_interval(values), 0.0)
-        clustered += _holds(clustered_mean_interval(values, clusters), 0.0)
+        shared = [rng.gauss(0, 0.4**0.5) for _ in range(10)]
+        values = [shared[cluster] + rng.gauss(0, 0.6**0.5) for cluster in clusters]
+        naive += _contains(mean_interval(values), 0.0)
+        clustered += _contains(clustered_mean_interval(values, clusters), 0.0)
     assert naive / 300 == pytest.approx(0.754, abs=0.06)
     assert clustered / 300 == pytest.approx(0.957, abs=0.03)
 
 
-def _holds(interval: tuple[float, float] | None, truth: float) -> bool:
+def _contains(interval: tuple[float, float] | None, truth: float) -> bool:
     return interval is not None and interval[0] <= truth <= interval[1]
 
 
 @given(st.lists(st.integers(-20, 20).map(lambda tenths: tenths / 10), min_size=3, max_size=40))
-def test_room_for_what_is_rare_only_widens(values: list[float]) -> None:
-    """It holds Student's interval, is the same where nothing is skewed, and turns with the sign."""
-    found, student = skew_adjusted_interval(values), mean_interval(values)
+def test_the_skew_adjustment_only_widens_the_interval(values: list[float]) -> None:
+    """It contains Student's interval, equals it for symmetric values, and mirrors with the sign."""
+    result, student = skew_adjusted_interval(values), mean_interval(values)
     if len(set(values)) == 1:
-        assert found is None
+        assert result is None
         return
-    assert found is not None
+    assert result is not None
     assert student is not None
-    assert found[0] <= student[0] + 1e-9
-    assert found[1] >= student[1] - 1e-9
+    assert result[0] <= student[0] + 1e-9
+    assert result[1] >= student[1] - 1e-9
     turned = skew_adjusted_interval([-value for value in values])
-    assert turned == pytest.approx((-found[1], -found[0]))
+    assert turned == pytest.approx((-result[1], -result[0]))
     even = skew_adjusted_interval([*values, *(-value for value in values)])
     assert even == pytest.approx(mean_interval([*values, *(-value for value in values)]))
 
 
-def test_two_that_fell_of_two_hundred_may_be_four_percent() -> None:
-    """As Wilson's interval says of 2 in 200 (0.3 to 3.6 %), where Student's t ends at 2.4 %."""
+def test_the_skew_adjusted_interval_of_rare_failures_is_close_to_wilsons() -> None:
+    """2 of 200: up to 3.6 %, where Student ends at 2.4 %."""
     low, _ = skew_adjusted_interval([0.0] * 198 + [-1.0] * 2) or (0.0, 0.0)
     wilson = wilson_interval(2, 200)
     assert wilson is not None
     assert low == pytest.approx(-wilson[1], abs=0.002)
 
 
-def test_all_of_a_number_that_is_not_whole_is_a_rate() -> None:
-    """What clusters count for is rounded, and that does not make it impossible."""
-    found = wilson_interval(58.06451612903226, 58.064516129032256)
-    assert found is not None
-    assert found[1] == 1.0
+def test_wilson_accepts_effective_counts_despite_rounding() -> None:
+    result = wilson_interval(58.06451612903226, 58.064516129032256)
+    assert result is not None
+    assert result[1] == 1.0

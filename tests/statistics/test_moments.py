@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.stats.descriptive import mean, mean_and_variance, quantile
+from proctor.core.stats import descriptive
+from proctor.core.stats.descriptive import mean, mean_and_variance, quantile, quantiles
 
 NUMBERS = st.floats(-1e6, 1e6)
 
@@ -23,14 +24,13 @@ def test_the_variance_survives_a_large_offset(offset: float) -> None:
     assert moments == (offset + 0.25, 0.015625)
 
 
-def test_a_sum_that_cancels_keeps_its_small_part() -> None:
-    """Adding up in order would lose the 1 between two huge numbers."""
+def test_the_mean_survives_cancellation() -> None:
+    """Adding in order would lose the 1 between two huge numbers."""
     assert mean([1e100, 1.0, -1e100, 1.0]) == 0.5
 
 
 @given(st.lists(NUMBERS, min_size=2, max_size=30))
-def test_moments_are_those_of_exact_arithmetic(values: list[float]) -> None:
-    """Mean and variance agree with the same sums done in fractions."""
+def test_moments_agree_with_exact_arithmetic(values: list[float]) -> None:
     moments = mean_and_variance(values)
     assert moments is not None
     exact = statistics.variance([Fraction(value) for value in values])
@@ -38,8 +38,8 @@ def test_moments_are_those_of_exact_arithmetic(values: list[float]) -> None:
     assert moments[1] == pytest.approx(float(exact), rel=1e-9, abs=1e-9)
 
 
-def test_nothing_has_no_mean_and_one_value_no_variance() -> None:
-    """Below one value there is no mean, below two no variance: None, never 0."""
+def test_too_few_values_have_no_mean_or_variance() -> None:
+    """None, never 0."""
     assert mean([]) is None
     assert mean_and_variance([]) is None
     assert mean_and_variance([3.0]) is None
@@ -47,21 +47,33 @@ def test_nothing_has_no_mean_and_one_value_no_variance() -> None:
 
 @pytest.mark.parametrize(("q", "expected"), [(0, 1.0), (0.25, 1.75), (0.5, 2.5), (0.95, 3.85), (1, 4.0)])
 def test_quantiles_are_interpolated_linearly(q: float, expected: float) -> None:
-    """Of 1, 2, 3, 4 the place of q is 3q: 0.25 falls three quarters between 1 and 2."""
+    """Of 1, 2, 3, 4 the position of q is 3q: 0.25 is three quarters of the way from 1 to 2."""
     assert quantile([1.0, 2.0, 3.0, 4.0], q) == pytest.approx(expected, rel=1e-15)
 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=30).map(sorted), st.floats(0, 1))
 def test_quantiles_agree_with_numpy_and_stay_within_the_data(values: list[float], q: float) -> None:
-    """A quantile is numpy's linear one and never leaves the range of the values."""
-    found = quantile(values, q)
-    assert found is not None
-    assert values[0] <= found <= values[-1]
-    assert found == pytest.approx(float(np.quantile(values, q)), rel=1e-9, abs=1e-9)
+    result = quantile(values, q)
+    assert result is not None
+    assert values[0] <= result <= values[-1]
+    assert result == pytest.approx(float(np.quantile(values, q)), rel=1e-9, abs=1e-9)
 
 
-def test_nothing_has_no_quantile_and_a_share_is_a_share() -> None:
-    """The quantile of nothing is None; a share outside 0..1 is refused."""
+def test_quantiles_need_values_and_a_share_between_0_and_1() -> None:
     assert quantile([], 0.5) is None
     with pytest.raises(ValueError, match="between 0 and 1"):
         quantile([1.0], 95)
+
+
+@pytest.mark.parametrize(
+    "values", [[4.0, 1.0, 3.0, 2.0], [float(i * i % 997) for i in range(400)], [7.0] * 60]
+)
+def test_quantiles_of_unsorted_values_do_not_depend_on_the_method(
+    values: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values above a limit are counted into bins instead of sorted."""
+    shares = [0.0, 0.25, 0.5, 0.95, 1.0]
+    expected = [quantile(sorted(values), share) for share in shares]
+    assert quantiles(values, shares) == expected
+    monkeypatch.setattr(descriptive, "SORTED_UP_TO", 10)
+    assert quantiles(values, shares) == expected

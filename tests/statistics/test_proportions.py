@@ -1,4 +1,4 @@
-"""Intervals of the difference of two rates: published ones, and the ends."""
+"""Intervals of the difference of two rates: published values and limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from proctor.core.stats.differences import paired_rate_interval, rate_difference
     ],
 )
 def test_newcombes_table(counts: tuple[int, int, int, int], low: float, high: float) -> None:
-    """The intervals of his method 10, as he printed them."""
+    """The published intervals of Newcombe's method 10."""
     assert rate_difference_interval(*counts) == pytest.approx((low, high), abs=5e-5)
 
 
@@ -34,24 +34,23 @@ def test_pairs_by_hand() -> None:
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
-def test_swapping_turns_the_interval(up: int, down: int, same: int) -> None:
-    """It lies within -1 … 1, holds something, and its opposite is that of the counts swapped."""
+def test_swapped_counts_mirror_the_interval(up: int, down: int, same: int) -> None:
+    """The interval is within -1 to 1."""
     n = up + down + same
-    found, back = paired_rate_interval(up, down, n), paired_rate_interval(down, up, n)
-    if found is None or back is None:
+    result, back = paired_rate_interval(up, down, n), paired_rate_interval(down, up, n)
+    if result is None or back is None:
         assert n == 0
         return
-    assert -1 <= found[0] < found[1] <= 1
-    assert found == pytest.approx((-back[1], -back[0]))
+    assert -1 <= result[0] < result[1] <= 1
+    assert result == pytest.approx((-back[1], -back[0]))
 
 
 @given(st.integers(0, 60), st.integers(0, 60), st.floats(0.01, 1000))
-def test_pairs_may_weigh_any_number(up: int, down: int, weight: float) -> None:
-    """All pairs differ, and each counts as more or less than one: rounding is no reason to stop."""
+def test_effective_counts_may_exceed_n_by_rounding(up: int, down: int, weight: float) -> None:
     n = up + down
     if not n:
         return
     whole = weight * n
-    found = paired_rate_interval(whole * (up / n), whole * (down / n), whole)
-    assert found is not None
-    assert -1 <= found[0] < found[1] <= 1
+    result = paired_rate_interval(whole * (up / n), whole * (down / n), whole)
+    assert result is not None
+    assert -1 <= result[0] < result[1] <= 1

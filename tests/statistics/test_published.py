@@ -1,4 +1,4 @@
-"""Figures that others published, found again: the data is read from PROCTOR_DATA."""
+"""Published results, reproduced from the data in PROCTOR_DATA."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.statistics.published import alpaca, gsm8k, nist_anova, nist_univariat
 
 
 def digits(found: float, certified: float) -> float:
-    """To how many digits a figure agrees with the certified one (LRE), at most 16."""
+    """Return to how many digits a value agrees with the certified one (LRE), at most 16."""
     return -math.log10(max(1e-16, abs(found - certified) / abs(certified)))
 
 
 def test_gsm8k_accuracies_and_wilson() -> None:
     """Four models: 21.68 / 39.04 / 34.72 / 56.25 %, the last with Wilson 53.56 to 58.91."""
     solved = gsm8k()
-    rates = [round(100 * sum(one) / len(one), 2) for one in solved.values()]
+    rates = [round(100 * sum(item) / len(item), 2) for item in solved.values()]
     assert rates == [21.68, 39.04, 34.72, 56.25]
     best = solved["175b_verification"]
     low, high = wilson_interval(sum(best), len(best)) or (0, 0)
@@ -40,9 +40,9 @@ def test_gsm8k_pairs() -> None:
     down = sum(a < b for a, b in zip(new, old, strict=True))
     assert (up, down) == (152, 209)
     assert round(sign_test(up, down), 6) == 0.003151
-    found = paired_t(new, old)
-    assert found is not None
-    assert (round(100 * found.difference, 2), round(100 * found.error, 3)) == (-4.32, 1.436)
+    result = paired_t(new, old)
+    assert result is not None
+    assert (round(100 * result.difference, 2), round(100 * result.error, 3)) == (-4.32, 1.436)
 
 
 def test_tau_bench_passes_and_clustered_error() -> None:
@@ -52,8 +52,8 @@ def test_tau_bench_passes_and_clustered_error() -> None:
     """
     tasks = tau_bench()
     counts = [(len(rewards), int(sum(rewards))) for rewards in tasks.values()]
-    found = [pass_probability(counts, k, "all") for k in (1, 2, 3, 4)]
-    assert [one and round(one.value, 3) for one in found] == [0.42, 0.273, 0.22, 0.2]
+    result = [pass_probability(counts, k, "all") for k in (1, 2, 3, 4)]
+    assert [item and round(item.value, 3) for item in result] == [0.42, 0.273, 0.22, 0.2]
     rewards = [reward for all_of_task in tasks.values() for reward in all_of_task]
     names = [task for task, all_of_task in tasks.items() for _ in all_of_task]
     clustered = clustered_mean_t(rewards, names)
@@ -65,12 +65,12 @@ def test_tau_bench_passes_and_clustered_error() -> None:
     assert round(clustered.error * math.sqrt(49 / 50), 4) == 0.0517
     assert clustered.interval() == clustered_mean_interval(rewards, names)
     # With as many trials of each task, averaging first gives the same error.
-    assert found[0] is not None
-    assert found[0].error == pytest.approx(clustered.error, rel=1e-12)
+    assert result[0] is not None
+    assert result[0].error == pytest.approx(clustered.error, rel=1e-12)
 
 
-def test_tau_bench_variance_predicts_its_own_error() -> None:
-    """Split into tasks and trials, (between + within / 4) / 50 is the square of the error."""
+def test_tau_bench_variance_components_give_the_error() -> None:
+    """(between + within / 4) / 50 is the square of the error."""
     tasks = tau_bench()
     split = split_variance(tasks.values())
     assert split is not None
@@ -97,17 +97,17 @@ def test_nist_means_and_deviations(name: str) -> None:
     values, centre, deviation = nist_univariate(name)
     moments = mean_and_variance(values)
     assert moments is not None
-    found = math.sqrt(moments[1])
+    result = math.sqrt(moments[1])
     assert digits(moments[0], centre) >= 15
-    assert digits(found, deviation) >= (8.2 if name == "NumAcc4" else 9)
+    assert digits(result, deviation) >= (8.2 if name == "NumAcc4" else 9)
     exact = math.sqrt(statistics.variance([Fraction(value) for value in values]))
-    assert digits(found, exact) >= 13
+    assert digits(result, exact) >= 13
 
 
 @pytest.mark.parametrize("name", ["AtmWtAg", "SiRstv", "SmLs01", "SmLs02", "SmLs03"])
 def test_nist_analysis_of_variance(name: str) -> None:
-    """Nine digits and more of the certified F."""
+    """At least nine digits of the certified F."""
     groups, certified = nist_anova(name)
-    found = anova(groups)
-    assert found is not None
-    assert digits(found.f, certified) >= 9
+    result = anova(groups)
+    assert result is not None
+    assert digits(result.f, certified) >= 9

@@ -1,4 +1,4 @@
-"""Splits of the variance and the analysis of variance: by hand, scipy, and made-up truth."""
+"""Variance components and the analysis of variance: by hand, against scipy, and with known truth."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def test_a_split_by_hand() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 8).map(float), min_size=3, max_size=3), min_size=2))
-def test_the_parts_make_the_variance_of_the_mean(rows: list[list[float]]) -> None:
-    """(between + within / K) / n is what the sample means themselves say, if it is not cut at 0."""
+def test_the_components_add_up_to_the_variance_of_the_mean(rows: list[list[float]]) -> None:
+    """(between + within / K) / n equals the variance of the sample means, unless it is cut at 0."""
     split = split_variance(rows)
     assert split is not None
     assume(split.between > 0)
@@ -35,21 +35,21 @@ def test_the_parts_make_the_variance_of_the_mean(rows: list[list[float]]) -> Non
     assert split.of_mean(len(rows), epochs=3) == pytest.approx(moments[1] / len(rows))
 
 
-def test_samples_that_do_not_differ_have_nothing_between() -> None:
-    """A negative estimate is 0, and then no number of epochs is too many."""
+def test_equal_samples_have_no_variance_between_them() -> None:
+    """A negative estimate counts as 0; then there is no best number of epochs."""
     split = split_variance([[0.0, 1.0], [1.0, 0.0]])
     assert split == VarianceComponents(0.0, 0.5)
     assert split.best_epochs(1, 1) is None
 
 
-def test_splits_find_the_truth_also_with_gaps() -> None:
+def test_components_are_estimated_from_unbalanced_data() -> None:
     """2,000 samples with 1 to 4 epochs judged 1 to 3 times: between .04, within .09, judge .01."""
-    chance = random.Random(11)
+    rng = random.Random(11)
     samples = []
     for _ in range(2000):
-        centre = chance.gauss(0.5, 0.2)
-        epochs = [chance.gauss(centre, 0.3) for _ in range(chance.randint(1, 4))]
-        samples.append([[chance.gauss(e, 0.1) for _ in range(chance.randint(1, 3))] for e in epochs])
+        centre = rng.gauss(0.5, 0.2)
+        epochs = [rng.gauss(centre, 0.3) for _ in range(rng.randint(1, 4))]
+        samples.append([[rng.gauss(e, 0.1) for _ in range(rng.randint(1, 3))] for e in epochs])
     split = split_judged_variance(samples)
     assert split is not None
     assert split.between == pytest.approx(0.04, abs=0.005)
@@ -61,8 +61,8 @@ def test_splits_find_the_truth_also_with_gaps() -> None:
     assert merged.within == pytest.approx(0.1, abs=0.01)
 
 
-def test_what_cannot_be_split() -> None:
-    """One sample, no sample with two epochs, no epoch judged twice, nothing: None."""
+def test_variance_that_cannot_be_split() -> None:
+    """One sample, no sample with two epochs, no epoch judged twice, no data."""
     assert split_variance([]) is None
     assert split_variance([[0.1, 0.2], []]) is None
     assert split_variance([[0.1], [0.2]]) is None
@@ -86,15 +86,15 @@ def test_what_cannot_be_split() -> None:
 def test_the_best_number_of_epochs(
     split: VarianceComponents, sample_cost: float, epoch_cost: float, best: int | None
 ) -> None:
-    """sqrt(within / between * cost of a sample / cost of an epoch), the better whole number."""
+    """sqrt(within / between * cost of a sample / cost of an epoch), rounded to the better side."""
     assert split.best_epochs(sample_cost, epoch_cost) == best
 
 
 @given(st.floats(0.01, 1), st.floats(0.01, 1), st.floats(0.1, 20))
-def test_no_other_number_of_epochs_tells_more_for_the_money(
+def test_no_other_number_of_epochs_has_less_variance_for_the_cost(
     between: float, within: float, cost: float
 ) -> None:
-    """Of 1 to 60 epochs none has less variance for the same money."""
+    """Checked for 1 to 60 epochs."""
     split = VarianceComponents(between, within)
     best = split.best_epochs(cost, 1)
     assert best is not None
@@ -105,8 +105,8 @@ def test_no_other_number_of_epochs_tells_more_for_the_money(
     assert price(best) <= min(map(price, range(1, 61))) * (1 + 1e-12)
 
 
-def test_more_judgings_only_help_against_the_judge() -> None:
-    """.1 / n + (.06 + .04 / J) / K n by hand."""
+def test_more_judgings_only_reduce_the_variance_of_the_judge() -> None:
+    """0.1 / n + (0.06 + 0.04 / J) / K n."""
     split = VarianceComponents(0.1, 0.06, judge=0.04)
     assert split.of_mean(10) == pytest.approx(0.02)
     assert split.of_mean(10, judgings=4) == pytest.approx(0.017)
@@ -114,21 +114,19 @@ def test_more_judgings_only_help_against_the_judge() -> None:
 
 
 @given(GROUPS)
-def test_the_analysis_of_variance_is_scipys(groups: list[list[float]]) -> None:
-    """F and p of one factor."""
-    found = anova(groups)
+def test_anova_agrees_with_scipy(groups: list[list[float]]) -> None:
+    result = anova(groups)
     if all(len(set(group)) == 1 for group in groups):
-        assert found is None
+        assert result is None
         return
-    theirs = stats.f_oneway(*groups)
-    assert found is not None
-    assert found.f == pytest.approx(theirs.statistic, rel=1e-9, abs=1e-12)
-    if theirs.statistic > 0:  # else it is 0 or, by rounding, below it
-        assert found.p == pytest.approx(theirs.pvalue, rel=1e-9)
+    expected = stats.f_oneway(*groups)
+    assert result is not None
+    assert result.f == pytest.approx(expected.statistic, rel=1e-9, abs=1e-12)
+    if expected.statistic > 0:  # else it is 0 or, by rounding, below it
+        assert result.p == pytest.approx(expected.pvalue, rel=1e-9)
 
 
-def test_no_analysis_without_groups() -> None:
-    """Nothing, one group, nothing within: None."""
+def test_anova_needs_groups_with_variance() -> None:
     assert anova([]) is None
     assert anova([[1.0, 2.0], []]) is None
     assert anova([[1.0], [2.0]]) is None

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from proctor.core.yaml_text import load_yaml
+from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import ConfigError, Problem, ProctorError, suggest_name
 from proctor.records.numbers import read_percent
 
@@ -259,11 +259,9 @@ def parse_pairs(values: Iterable[str], option_name: str, expected: str = "key=va
 
 def parse_value(text: str) -> Any:
     """Parse a value as YAML does: 3, true, [a, b], or text."""
-    import yaml
-
     try:
         return load_yaml(text)
-    except (yaml.YAMLError, ValueError):
+    except InvalidYAML:
         return text
 
 

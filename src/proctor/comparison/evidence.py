@@ -13,7 +13,6 @@ from functools import cached_property
 from proctor.core.stats import differences, effects, intervals
 from proctor.core.stats.descriptive import mean
 from proctor.core.stats.permutations import sign_test
-from proctor.core.stats.power import variance_of_flips
 
 MCNEMAR = "exact McNemar test"
 
@@ -135,7 +134,7 @@ class Evidence:
             return self._clustered.error
         if self.pairs and self._unit_differences and self._is_binary_by_unit:
             (up, down), n = self._flips, len(self._unit_differences)
-            return math.sqrt(variance_of_flips(up / n, down / n) / n) or None
+            return math.sqrt(up + down - (up - down) ** 2 / n) / n or None
         return None if self._student is None else self._student.error
 
     @property

@@ -20,13 +20,7 @@ LEFTOVER_SECONDS = 1.0
 
 
 def synchronous(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """Return a sync version of a coroutine function; it also works inside a running event loop.
-
-    >>> async def double(x: int) -> int:
-    ...     return 2 * x
-    >>> synchronous(double)(21)
-    42
-    """
+    """Return a sync version of a coroutine function; it also works inside a running event loop."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:

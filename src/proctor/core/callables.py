@@ -22,20 +22,10 @@ def code_of(function: Any) -> Any:
 
 
 def is_async_callable(function: Callable[..., Any]) -> bool:
-    """Return True if calling it returns a coroutine, also for partials and callable objects.
-
-    >>> import asyncio
-    >>> is_async_callable(functools.partial(asyncio.sleep, 0)), is_async_callable(len)
-    (True, False)
-    """
+    """Return True if calling it returns a coroutine, also for partials and callable objects."""
     return inspect.iscoroutinefunction(code_of(function))
 
 
 def resolve_hints(function: Callable[..., Any], *, include_extras: bool = False) -> dict[str, Any]:
-    """Return the annotations of a callable by parameter; raises NameError or TypeError.
-
-    >>> def add(a: int, b: "int") -> int: ...
-    >>> resolve_hints(functools.partial(add, 1))["b"]
-    <class 'int'>
-    """
+    """Return the annotations of a callable by parameter; raises NameError or TypeError."""
     return get_type_hints(code_of(function), include_extras=include_extras)

@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 
 def import_object(address: str) -> Any:
-    """Import the object at `module:attribute` or `file.py:attribute`; the current folder counts.
-
-    >>> import_object("math:sqrt")(16.0)
-    4.0
-    """
+    """Import the object at `module:attribute` or `file.py:attribute`; the current folder counts."""
     module_name, colon, attributes = address.rpartition(":")
     if not (module_name and colon and attributes):
         raise UsageError(f"{address!r} is not an address", fix="write it as module:attribute")
@@ -45,11 +41,7 @@ def import_object(address: str) -> Any:
 
 
 def import_module(name: str) -> ModuleType:
-    """Import a module by its dotted name or by the path of its file.
-
-    >>> import_module("json").__name__
-    'json'
-    """
+    """Import a module by its dotted name or by the path of its file."""
     if name.endswith(".py"):
         return _from_file(Path(name))
     if name.startswith("."):
@@ -140,7 +132,7 @@ def _explain_syntax_error(error: SyntaxError) -> Exception:
 
 def _import_error(name: str, error: BaseException) -> UsageError:
     """Describe an error during an import, with the line of the user's code."""
-    library, proctor = str(Path(traceback.__file__).parent), str(Path(__file__).parent)
+    library, proctor = str(Path(traceback.__file__).parent), str(Path(__file__).parents[1])
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -161,11 +153,7 @@ MAILBOXES = "proctor.mailboxes"
 
 
 def entry_points(group: str) -> Iterable[EntryPoint]:
-    """Return all entry points of a group; for equal names, Proctor's own comes first.
-
-    >>> any(point.name == "matching" for point in entry_points(EVALUATORS))
-    True
-    """
+    """Return all entry points of a group; for equal names, Proctor's own comes first."""
     return _installed(group, tuple(sys.path))
 
 

@@ -14,10 +14,6 @@ def lazy_names(
 
     `exports` maps a module, without the leading `proctor.`, to its names. `listed` is what `dir`
     shows; by default all of them.
-
-    >>> get, names = lazy_names("proctor.core", {"errors": ("ProctorError",)})
-    >>> get("ProctorError").__name__, names()
-    ('ProctorError', ['ProctorError'])
     """
     home_of = {name: home for home, listed_names in exports.items() for name in listed_names}
     shown = sorted(home_of if listed is None else listed)

@@ -29,18 +29,7 @@ _LOOPS: WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopResources] = WeakKeyDi
 
 
 class in_use:  # noqa: N801 - used like a function
-    """Keep the resources opened inside open; the last user to leave closes all of them.
-
-    >>> async def main() -> list[str]:
-    ...     log = []
-    ...     async def close(client: str) -> None:
-    ...         log.append(f"closed {client}")
-    ...     async with in_use():
-    ...         log.append(open_shared("client", lambda: "client 1", close))
-    ...     return log
-    >>> asyncio.run(main())
-    ['client 1', 'closed client 1']
-    """
+    """Keep the resources opened inside open; the last user to leave closes all of them."""
 
     __slots__ = ("_loop_resources",)
 

@@ -9,13 +9,6 @@ class UniqueNames:
     """Make names unique by appending `separator` and a number to repeated ones.
 
     Two names are equal if `key` returns the same text for both.
-
-    >>> names = UniqueNames()
-    >>> [names.of(name) for name in ("chat", "chat", "chat-2", "chat")]
-    ['chat', 'chat-2', 'chat-2-2', 'chat-3']
-    >>> capitals = UniqueNames("_", key=str.casefold)
-    >>> [capitals.of(name) for name in ("Chat", "chat")]
-    ['Chat', 'chat_2']
     """
 
     def __init__(self, separator: str = "-", *, key: Callable[[str], str] = str) -> None:

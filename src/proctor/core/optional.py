@@ -10,11 +10,7 @@ from proctor.errors import MissingExtra
 
 
 def require(module: str, *, extra: str, why: str) -> ModuleType:
-    """Import an optional module, or raise an error that names the extra to install.
-
-    >>> require("json", extra="none", why="an example").__name__
-    'json'
-    """
+    """Import an optional module, or raise an error that names the extra to install."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -27,19 +23,11 @@ def require(module: str, *, extra: str, why: str) -> ModuleType:
 
 
 def loaded_module(module: str) -> ModuleType | None:
-    """Return the module if the program has already imported it, else None.
-
-    >>> loaded_module("surely_not_imported") is None
-    True
-    """
+    """Return the module if the program has already imported it, else None."""
     return sys.modules.get(module)
 
 
 def is_pydantic_model(value: object) -> bool:
-    """True if the value is a pydantic model class; this does not import pydantic.
-
-    >>> is_pydantic_model(int)
-    False
-    """
+    """True if the value is a pydantic model class; this does not import pydantic."""
     pydantic = loaded_module("pydantic")
     return pydantic is not None and isinstance(value, type) and issubclass(value, pydantic.BaseModel)

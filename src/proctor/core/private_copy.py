@@ -18,12 +18,6 @@ def private_copies(values: Sequence[Any]) -> Sequence[Any]:
     A value that occurs twice is copied once, so `is` between the values gives the same result.
     `object()` is not copied: it is compared by identity and has no state. Errors from copying a
     user's object are raised.
-
-    >>> output = ["a"]
-    >>> first, second = private_copies([output, output])
-    >>> first.append("b")
-    >>> output, second
-    (['a'], ['a', 'b'])
     """
     for value in values:
         if type(value) not in _IMMUTABLE:

@@ -41,13 +41,7 @@ _real: dict[str, Callable[..., Any]] = {}
 
 @contextlib.contextmanager
 def exit_blocked(report: Callable[[str], object] | None = None) -> Iterator[None]:
-    """Block `os._exit` and the exec functions; `report` receives a text for every attempt.
-
-    >>> with exit_blocked():
-    ...     os._exit(0)
-    Traceback (most recent call last):
-    proctor.core.process_exit.ProcessExitBlocked: os._exit(0) was called, which ...
-    """
+    """Block `os._exit` and the exec functions; `report` receives a text for every attempt."""
     block = _start(report)
     try:
         yield

@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 
 def path(*parts: str) -> Path:
-    """Return the path of a file that is part of the package.
-
-    >>> path("py.typed").name
-    'py.typed'
-    """
+    """Return the path of a file that is part of the package."""
     return Path(str(files("proctor").joinpath(*parts)))
 
 
@@ -34,11 +30,7 @@ GUESSED_ENCODING = "Windows-1252"
 
 
 def describe_byte(data: bytes, position: int) -> str:
-    """Describe a byte that is not UTF-8, with its most likely character.
-
-    >>> describe_byte(b"caf\\xe9", 3)
-    "byte 0xe9, 'é' in Windows-1252"
-    """
+    """Describe a byte that is not UTF-8, with its most likely character."""
     byte = data[position : position + 1]
     try:
         character = byte.decode("cp1252")
@@ -49,25 +41,14 @@ def describe_byte(data: bytes, position: int) -> str:
 
 
 def describe_error(error: UnicodeDecodeError) -> str:
-    r"""Name the first line of a text that is not UTF-8.
-
-    >>> try:
-    ...     b"name: a\ncity: caf\xe9".decode()
-    ... except UnicodeDecodeError as error:
-    ...     describe_error(error)
-    "line 2 is not UTF-8 text: byte 0xe9, 'é' in Windows-1252"
-    """
+    r"""Name the first line of a text that is not UTF-8."""
     data = bytes(error.object)
     line = data.count(b"\n", 0, error.start) + 1
     return f"line {line} is not UTF-8 text: {describe_byte(data, error.start)}"
 
 
 def how_to_convert(encoding: str = GUESSED_ENCODING, file: str = "FILE") -> str:
-    """Return the command that converts a file to UTF-8.
-
-    >>> how_to_convert("UTF-16", "qa.csv")
-    'convert the file to UTF-8, for example: iconv -f UTF-16 -t UTF-8 qa.csv > utf8-qa.csv'
-    """
+    """Return the command that converts a file to UTF-8."""
     new = "NEW_FILE" if file == "FILE" else f"utf8-{file.rpartition('/')[2]}"
     return f"convert the file to UTF-8, for example: iconv -f {encoding} -t UTF-8 {file} > {new}"
 

@@ -43,23 +43,12 @@ class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout: float | None = None
 
     def request_timeout(self, limit: float) -> float:
-        """Return the seconds for one request of a call that may take `limit` seconds in total.
-
-        >>> policy = RetryPolicy()
-        >>> policy.request_timeout(300.0), policy.request_timeout(5.0)
-        (300.0, 120.0)
-        >>> RetryPolicy(timeout=30.0).request_timeout(300.0)
-        30.0
-        """
+        """Return the seconds for one request of a call that may take `limit` seconds in total."""
         return max(REQUEST_SECONDS, limit) if self.timeout is None else self.timeout
 
 
 def make_retry_policy(retries: Any, retry_delay: Any, timeout: Any, *, where: str) -> RetryPolicy:
-    """Check the options and report all faults at once.
-
-    >>> make_retry_policy(2, 0.1, 30, where="openai:gpt-4o-mini").timeout
-    30.0
-    """
+    """Check the options and report all faults at once."""
     problems = []
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
         problems.append(Problem("retries", f"expected a whole number of 0 or more, not {retries!r}"))
@@ -77,20 +66,12 @@ def _is_number(value: Any) -> bool:
 
 
 def is_retryable_status(status: int) -> bool:
-    """Return True if the same request may succeed later.
-
-    >>> [is_retryable_status(status) for status in (429, 503, 400, 501)]
-    [True, True, False, False]
-    """
+    """Return True if the same request may succeed later."""
     return status in RETRYABLE_CLIENT_ERRORS or (status >= 500 and status not in FINAL_SERVER_ERRORS)
 
 
 def is_retryable_error(error: BaseException) -> bool:
-    """Return True if an exception is transient: by its `retryable`, its `status_code`, or its type.
-
-    >>> is_retryable_error(ConnectionResetError()), is_retryable_error(ValueError())
-    (True, False)
-    """
+    """Return True if an exception is transient: by its `retryable`, its `status_code`, or its type."""
     try:
         retryable, status = getattr(error, "retryable", None), getattr(error, "status_code", None)
     except Exception:
@@ -109,22 +90,14 @@ def is_retryable_error(error: BaseException) -> bool:
 def backoff_seconds(
     attempt: int, delay: float, chance: random.Random, longest: float = MAX_BACKOFF_SECONDS
 ) -> float:
-    """Return the seconds to wait after an attempt: doubled each time, with jitter, at most `longest`.
-
-    >>> 1.0 <= backoff_seconds(3, 0.5, random.Random(0)) <= 2.0
-    True
-    """
+    """Return the seconds to wait after an attempt: doubled each time, with jitter, at most `longest`."""
     # Powers above 1023 do not fit into a float.
     most = min(longest, delay * 2.0 ** min(attempt - 1, 1000))
     return chance.uniform(most / 2, most)
 
 
 def trial_backoff_seconds(attempt: int, delay: float, error: BaseException, chance: random.Random) -> float:
-    """Return the seconds to wait before a trial is tried again: at least the error's `retry_after`.
-
-    >>> 0.5 <= trial_backoff_seconds(1, 1.0, ConnectionError(), random.Random(0)) <= 1.0
-    True
-    """
+    """Return the seconds to wait before a trial is tried again: at least the error's `retry_after`."""
     seconds = backoff_seconds(attempt, delay, chance, MAX_TRIAL_BACKOFF_SECONDS)
     try:
         retry_after = getattr(error, "retry_after", None)

@@ -1,4 +1,4 @@
-"""Parse YAML from users' files, and refuse documents that unfold into something enormous.
+"""Read YAML with line numbers, and refuse documents that unfold into something enormous.
 
 An alias repeats a part of the document. A few lines of aliases of aliases describe billions of
 values ("billion laughs"): parsing them is quick, and the first loop over the result never ends.
@@ -7,7 +7,7 @@ values ("billion laughs"): parsing them is quick, and the first loop over the re
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from yaml import SafeLoader
@@ -20,65 +20,118 @@ MAX_CHARACTERS = 10_000_000
 _TOO_DEEP = f"the document is nested more than {MAX_DEPTH} levels deep"
 
 
-class YAMLFault(NamedTuple):
-    """What is wrong with a YAML document, and how to fix it."""
-
-    what: str
-    fix: str
+EntryPath = tuple[str | int, ...]
 
 
-def describe_yaml_error(error: MarkedYAMLError) -> YAMLFault:
-    """Explain a parser's error in words that help.
+class InvalidYAML(ValueError):
+    """What is wrong with a YAML document, the line if it is known, and how to fix it."""
 
-    >>> import yaml
-    >>> try:
-    ...     parse_yaml("a:\\n\\tb: 1")
-    ... except yaml.MarkedYAMLError as error:
-    ...     describe_yaml_error(error).what
-    'the line is indented with a tab'
+    def __init__(self, what: str, line: int | None = None, fix: str = "") -> None:
+        super().__init__(what if line is None else f"{what} (line {line})")
+        self.what, self.line, self.fix = what, line, fix
+
+    def where(self, path: object) -> str:
+        """Return the file and the line, for an error message."""
+        return str(path) if self.line is None else f"{path}:{self.line}"
+
+
+class SourceLines:
+    """The line of each entry of a document, and its repeated keys with their lines.
+
+    The path of an entry is the sequence of keys and indexes that leads to it.
     """
-    mark = error.problem_mark
-    problem = str(error.problem)
-    if "'\\t'" in problem:
-        before = ""
-        if mark is not None and mark.buffer is not None:
-            before = mark.buffer[: mark.pointer].rpartition("\n")[2]
-        where = "there is a tab" if before.strip() else "the line is indented with a tab"
-        return YAMLFault(where, "replace tabs with spaces: YAML allows no tabs in indentation")
-    return YAMLFault(problem, "put texts that contain : ? # , [ or { in quotes")
+
+    def __init__(self, node: Node | None = None) -> None:
+        self._lines: dict[EntryPath, int] = {}
+        self.repeated: list[tuple[EntryPath, int]] = []
+        if node is not None:
+            self._visit(node, ())
+
+    def _visit(self, node: Any, at: EntryPath) -> None:
+        self._lines.setdefault(at, node.start_mark.line + 1)
+        for index, child in enumerate(node.value if isinstance(node.value, list) else ()):
+            if not isinstance(child, tuple):
+                self._visit(child, (*at, index))
+                continue
+            key, value = child
+            entry, line = (*at, str(key.value)), key.start_mark.line + 1
+            is_repeated = entry in self._lines
+            self._lines[entry] = line
+            if is_repeated:
+                self.repeated.append((entry, line))
+            else:
+                self._visit(value, entry)
+
+    def of(self, entry: EntryPath) -> int | None:
+        """Return the line of an entry, or of the nearest entry that contains it."""
+        containers = (entry[:n] for n in range(len(entry), -1, -1))
+        return next((self._lines[container] for container in containers if container in self._lines), None)
+
+    def describe(self, entry: EntryPath, where: str) -> str:
+        """Return the file, line and path of an entry, for an error message."""
+        path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in entry)
+        line = self.of(entry)
+        location = f"{where}:{line}" if line is not None else ""
+        return ", ".join(text for text in (location, path.lstrip(".")) if text)
 
 
-class YAMLRefused(ValueError):
-    """The document is too large once its aliases are unfolded, or contains itself."""
+def read_yaml(text: str) -> tuple[Any, SourceLines]:
+    """Return the value of a YAML document and the line of every entry; raises `InvalidYAML`."""
+    value, node = _parse(text)
+    return value, SourceLines(node)
 
 
-def parse_yaml(text: str) -> tuple[Any, Node | None]:
-    """Return the value of a YAML document, and its node tree with the line of every part.
+def read_lines(text: str) -> SourceLines:
+    """Return the lines of a document that another parser reads, such as JSON; none if it is invalid."""
+    try:
+        return read_yaml(text.replace("\t", " "))[1]
+    except InvalidYAML:
+        return SourceLines()
 
-    Raises `yaml.YAMLError` for what is not YAML, `YAMLRefused` for what is too large or too deep.
 
-    >>> parse_yaml("a: [1, 2]")[0]
-    {'a': [1, 2]}
-    >>> parse_yaml("a: &a [*a]")
-    Traceback (most recent call last):
-    ...
-    proctor.core.yaml_text.YAMLRefused: a part of the document contains itself
-    """
+def load_yaml(text: str) -> Any:
+    """Return the value of a YAML document; raises `InvalidYAML`."""
+    return _parse(text)[0]
+
+
+def _parse(text: str) -> tuple[Any, Node | None]:
+    # Imported on first use: most commands read no YAML.
+    import yaml
+
     if len(text) > MAX_CHARACTERS:
-        raise YAMLRefused(
+        raise InvalidYAML(
             f"the document has {len(text):,} characters, at most {MAX_CHARACTERS:,} are allowed"
         )
-    loader = _loader_class()(text)
     try:
-        node = loader.get_single_node()
-        if node is None:
-            return None, None
-        _check_size(node)
-        return loader.construct_document(node), node
+        loader = _loader_class()(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                return None, None
+            _check_size(node)
+            return loader.construct_document(node), node
+        finally:
+            loader.dispose()
     except RecursionError:
-        raise YAMLRefused(_TOO_DEEP) from None
-    finally:
-        loader.dispose()
+        raise InvalidYAML(_TOO_DEEP) from None
+    except InvalidYAML:
+        raise
+    except yaml.MarkedYAMLError as error:
+        raise _explain(error) from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise InvalidYAML(str(error).partition("\n")[0]) from None
+
+
+def _explain(error: MarkedYAMLError) -> InvalidYAML:
+    mark, problem = error.problem_mark, str(error.problem)
+    line = None if mark is None else mark.line + 1
+    if "'\\t'" not in problem:
+        return InvalidYAML(problem, line, "put texts that contain : ? # , [ or { in quotes")
+    before = ""
+    if mark is not None and mark.buffer is not None:
+        before = mark.buffer[: mark.pointer].rpartition("\n")[2]
+    what = "there is a tab" if before.strip() else "the line is indented with a tab"
+    return InvalidYAML(what, line, "replace tabs with spaces: YAML allows no tabs in indentation")
 
 
 @functools.cache
@@ -88,7 +141,6 @@ def _loader_class() -> type[SafeLoader]:
     The scanner looks at every open bracket again for each token, so checking the depth of the
     parsed document comes too late.
     """
-    # Imported on first use: most commands read no YAML.
     import yaml
 
     class DepthLimitedLoader(yaml.SafeLoader):
@@ -102,18 +154,9 @@ def _loader_class() -> type[SafeLoader]:
 
         def _check_depth(self) -> None:
             if self.flow_level + len(self.indents) > MAX_DEPTH:
-                raise YAMLRefused(_TOO_DEEP)
+                raise InvalidYAML(_TOO_DEEP)
 
     return DepthLimitedLoader
-
-
-def load_yaml(text: str) -> Any:
-    """Return the value of a YAML document.
-
-    >>> load_yaml("[a, 1, true]")
-    ['a', 1, True]
-    """
-    return parse_yaml(text)[0]
 
 
 def _check_size(top: Node) -> None:
@@ -126,18 +169,18 @@ def _check_size(top: Node) -> None:
         if key in sizes:
             return sizes[key]
         if key in open_nodes:
-            raise YAMLRefused("a part of the document contains itself")
+            raise InvalidYAML("a part of the document contains itself")
         total = 1
         if isinstance(node.value, list):
             if depth >= MAX_DEPTH:
-                raise YAMLRefused(_TOO_DEEP)
+                raise InvalidYAML(_TOO_DEEP)
             open_nodes.add(key)
             for child in node.value:
                 for part in child if isinstance(child, tuple) else (child,):
                     total += size_of(part, depth + 1)
             open_nodes.discard(key)
         if total > MAX_VALUES:
-            raise YAMLRefused(f"its aliases unfold into more than {MAX_VALUES:,} values")
+            raise InvalidYAML(f"its aliases unfold into more than {MAX_VALUES:,} values")
         sizes[key] = total
         return total
 

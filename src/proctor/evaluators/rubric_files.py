@@ -12,7 +12,7 @@ import msgspec
 
 from proctor.core import resources
 from proctor.core.resources import describe_error, how_to_convert
-from proctor.core.yaml_text import describe_yaml_error, load_yaml, parse_yaml
+from proctor.core.yaml_text import InvalidYAML, SourceLines, read_lines, read_yaml
 from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.rubric import (
     Rubric,
@@ -28,9 +28,6 @@ STARTER = "starter"
 SCHEMA_FILE = "rubrics.schema.json"
 ENDINGS = (".json", ".yaml", ".yml")
 _MAX_BYTES = 10_000_000
-
-# Keys and indexes that lead to an entry of a file.
-Place = tuple[str | int, ...]
 
 
 def load_rubrics(source: Any) -> RubricSet:
@@ -89,9 +86,9 @@ def _load_file(path: Path) -> RubricSet:
             fix=f"write {STARTER!r} for the built-in rubrics",
         )
     text = _read_file(path)
-    lines = SourceLines(text)
-    data = _parse_json(text, path) if path.suffix.lower() == ".json" else _parse_yaml(text, path)
-    _raise_faults([*lines.repeated, *find_set_problems(data)], str(path), lines)
+    data, lines = _parse_json(text, path) if path.suffix.lower() == ".json" else _parse_yaml(text, path)
+    repeated = [(entry, "this key is repeated") for entry, _ in lines.repeated]
+    _raise_faults([*repeated, *find_set_problems(data)], str(path), lines)
     return make_rubric_set(data)
 
 
@@ -111,81 +108,26 @@ def _read_file(path: Path) -> str:
         ) from None
 
 
-def _parse_json(text: str, path: Path) -> Any:
+def _parse_json(text: str, path: Path) -> tuple[Any, SourceLines]:
     try:
-        return json.loads(text)
+        return json.loads(text), read_lines(text)
     except json.JSONDecodeError as error:
         raise ConfigError(f"it cannot be read as JSON: {error.msg}", where=f"{path}:{error.lineno}") from None
     except RecursionError:
         raise ConfigError("it is nested too deep", where=str(path)) from None
 
 
-def _parse_yaml(text: str, path: Path) -> Any:
-    import yaml
-
+def _parse_yaml(text: str, path: Path) -> tuple[Any, SourceLines]:
     try:
-        return load_yaml(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        described = describe_yaml_error(error)
-        raise ConfigError(
-            f"it cannot be read as YAML: {described.what}",
-            where=f"{path}:{mark.line + 1}" if mark else str(path),
-            fix=described.fix,
-        ) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        what = str(error).partition("\n")[0]
-        raise ConfigError(f"it cannot be read as YAML: {what}", where=str(path)) from None
-
-
-class SourceLines:
-    """The line of each entry of a file, and the keys that are repeated."""
-
-    def __init__(self, text: str = "") -> None:
-        import yaml
-
-        self._lines: dict[Place, int] = {}
-        self.repeated: list[RubricProblem] = []
-        try:
-            _, node = parse_yaml(text.replace("\t", " "))
-        except (yaml.YAMLError, ValueError, RecursionError):
-            return  # the parser of the file reports this error
-        if node is not None:
-            self._visit(node, (), frozenset())
-
-    def _visit(self, node: Any, at: Place, ancestors: frozenset[int]) -> None:
-        self._lines.setdefault(at, node.start_mark.line + 1)
-        if id(node) in ancestors or not isinstance(node.value, list):
-            return
-        for index, child in enumerate(node.value):
-            if not isinstance(child, tuple):
-                self._visit(child, (*at, index), ancestors | {id(node)})
-                continue
-            key, value = child
-            entry = (*at, str(key.value))
-            is_repeated = entry in self._lines
-            self._lines[entry] = key.start_mark.line + 1
-            if is_repeated:
-                self.repeated.append((entry, "this key is repeated"))
-            else:
-                self._visit(value, entry, ancestors | {id(node)})
-
-    def of(self, at: Place) -> int | None:
-        """Return the line of an entry, or of the nearest entry that contains it."""
-        containers = (at[:n] for n in range(len(at), -1, -1))
-        return next((self._lines[place] for place in containers if place in self._lines), None)
-
-    def place(self, at: Place, where: str) -> str:
-        """Return the file, line and path of an entry, for an error message."""
-        path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in at)
-        line = self.of(at)
-        location = f"{where}:{line}" if line is not None else ""
-        return ", ".join(text for text in (location, path.lstrip(".")) if text)
+        return read_yaml(text)
+    except InvalidYAML as error:
+        what = f"it cannot be read as YAML: {error.what}"
+        raise ConfigError(what, where=error.where(path), fix=error.fix) from None
 
 
 def _raise_faults(faults: Iterable[RubricProblem], where: str, lines: SourceLines) -> None:
     in_file_order = sorted(faults, key=lambda fault: lines.of(fault[0]) or 0)
-    problems = [Problem(lines.place(at, where), what) for at, what in in_file_order]
+    problems = [Problem(lines.describe(at, where), what) for at, what in in_file_order]
     if problems:
         what = f"the rubrics have {len(problems)} fault{'s' if len(problems) > 1 else ''}"
         fix = "correct the places above; docs/rubrics.md describes rubric files"

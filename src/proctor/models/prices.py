@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from proctor.core import resources
-from proctor.core.yaml_text import load_yaml
+from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import ModelError, Problem
 from proctor.records.session import Usage
 
@@ -120,13 +120,11 @@ def _built_in() -> Prices:
 
 
 def _parse_table(text: str, where: str) -> dict[str, Price]:
-    import yaml
-
     try:
         table = load_yaml(text)
-    except (yaml.YAMLError, ValueError) as error:
-        message = " ".join(str(error).split())
-        raise ModelError(f"the price table is not YAML: {message}", where=where) from None
+    except InvalidYAML as error:
+        what = f"the price table is not YAML: {error.what}"
+        raise ModelError(what, where=error.where(where), fix=error.fix) from None
     return _check_table(table, where)
 
 

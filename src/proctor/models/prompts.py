@@ -16,7 +16,7 @@ import msgspec
 
 from proctor.core import optional as extras
 from proctor.core.resources import describe_error, how_to_convert
-from proctor.core.yaml_text import describe_yaml_error, load_yaml
+from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import ModelError, Problem, suggest_name
 from proctor.records import codec
 from proctor.records.session import Message
@@ -135,17 +135,11 @@ def parse_prompt_file(text: str, where: str) -> tuple[Mapping[str, Any], tuple[F
 
 
 def _parse_front_matter(text: str, where: str) -> Mapping[str, Any]:
-    # Imported late: prompts made in Python do not need it.
-    import yaml
-
     try:
         head = load_yaml(text)
-    except (yaml.YAMLError, ValueError) as error:
-        if isinstance(error, yaml.MarkedYAMLError):
-            what, fix = describe_yaml_error(error)
-        else:
-            what, fix = str(error).partition("\n")[0], ""
-        raise ModelError(f"its front matter is not YAML: {what}", where=where, fix=fix) from None
+    except InvalidYAML as error:
+        what = f"its front matter is not YAML: {error.what}"
+        raise ModelError(what, where=where, fix=error.fix) from None
     if not isinstance(head, dict) or "key" not in head:
         raise ModelError("its front matter has no key", where=where, fix="write key: name")
     return head

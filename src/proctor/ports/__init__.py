@@ -11,7 +11,8 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from proctor.ports.mail import Mailbox, Message
+from proctor.ports.mail import Mailbox as Mailbox
+from proctor.ports.mail import Message as Message
 from proctor.records.fields.view import Field
 from proctor.records.metric import MetricValue
 from proctor.records.model import ModelRequest, ModelResponse
@@ -32,28 +33,6 @@ from proctor.records.score import Score
 from proctor.records.session import SessionView
 from proctor.records.trial import EvalResult, Outcome, Trial, Verdict
 
-__all__ = [
-    "AttachedEvaluator",
-    "DurableWriter",
-    "Embedder",
-    "Evaluator",
-    "FieldGroup",
-    "History",
-    "ByteStore",
-    "Mailbox",
-    "Message",
-    "Metric",
-    "ProgressCallback",
-    "ProviderAdapter",
-    "Reporter",
-    "ResultWriter",
-    "RunRestorer",
-    "RunView",
-    "SampleSource",
-    "SessionEvaluator",
-    "Target",
-]
-
 
 @runtime_checkable
 class SampleSource(Protocol):
@@ -63,7 +42,6 @@ class SampleSource(Protocol):
 
     def inspect(self) -> DatasetInfo:
         """Check the dataset before a run, and describe its content."""
-        ...
 
 
 class Target(Protocol):
@@ -75,22 +53,18 @@ class Target(Protocol):
     @property
     def blocking(self) -> bool:
         """True if `call` must run in a thread; False if it returns an awaitable."""
-        ...
 
     def call(self, sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int = 0, /) -> Any:
         """Run on one sample and return a `Reply`, the output, or an awaitable.
 
         `epoch` counts the repeats of a sample from 0.
         """
-        ...
 
     def check_options(self, options: Mapping[str, Any]) -> list[str]:
         """Return the problems of a configuration's options, before anything runs."""
-        ...
 
     async def close(self) -> None:
         """Release connections and processes."""
-        ...
 
 
 if TYPE_CHECKING:
@@ -142,7 +116,6 @@ class AttachedEvaluator(Protocol):
 
     def score(self, trial: Trial) -> Score | Awaitable[Score]:
         """Score a trial that has an output. An exception becomes an error score."""
-        ...
 
 
 class FieldGroup(NamedTuple):
@@ -159,19 +132,16 @@ class ProviderAdapter(Protocol):
     @property
     def model(self) -> str:
         """The address of the model, such as "openai:gpt-4o-mini"; stored with its responses."""
-        ...
 
     @property
     def fits_schema(self) -> bool:
         """True if the model enforces the JSON Schema of a request itself."""
-        ...
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
         """Send one request and return the response. `timeout` covers all attempts.
 
         Transient errors are retried. Raises `CallFailed`; a refusal or an empty answer is a response.
         """
-        ...
 
 
 class Embedder(Protocol):
@@ -180,16 +150,13 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """The address of the embedder, such as "local:minilm"; stored with the scores."""
-        ...
 
     @property
     def method(self) -> str:
         """Either "embeddings", or "lexical" if only letters are compared."""
-        ...
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         """Return one vector for each text, in order."""
-        ...
 
 
 class ByteStore(Protocol):
@@ -263,15 +230,12 @@ class ResultWriter(Protocol):
 
     def add(self, position: int, result: EvalResult, verdict: Verdict | None = None) -> None:
         """Add a finished result, with its verdict if it is known. Returns at once."""
-        ...
 
     def keep(self, key: str, created_at: str, reply: bytes) -> None:
         """Cache an output under a key that has none; b"" deletes an older output."""
-        ...
 
     def is_lagging(self) -> bool:
         """True if results arrive faster than they can be stored, so that the run should wait."""
-        ...
 
 
 class DurableWriter(ResultWriter, Protocol):
@@ -279,7 +243,6 @@ class DurableWriter(ResultWriter, Protocol):
 
     def flush(self) -> None:
         """Return when all added results are durable."""
-        ...
 
 
 class RunRestorer(Protocol):
@@ -287,13 +250,11 @@ class RunRestorer(Protocol):
 
     def add(self, position: int, result: EvalResult) -> None:
         """Add a result at its position in the plan."""
-        ...
 
     def finish(
         self, metrics: Mapping[str, MetricValue], by_configuration: Mapping[str, Mapping[str, MetricValue]]
     ) -> None:
         """Add the metrics of the run."""
-        ...
 
 
 class History(Protocol):
@@ -301,15 +262,12 @@ class History(Protocol):
 
     def begin(self, metadata: RunMetadata) -> None:
         """Store a new run."""
-        ...
 
     def update(self, metadata: RunMetadata) -> None:
         """Update the metadata of a run."""
-        ...
 
     def claim(self, run_id: str) -> AbstractContextManager[None]:
         """Lock a run for this process; raises an error while another process works on it."""
-        ...
 
     def writer(self, run_id: str) -> AbstractContextManager[DurableWriter]: ...
 
@@ -320,19 +278,15 @@ class History(Protocol):
         by_configuration: Mapping[str, Mapping[str, MetricValue]],
     ) -> None:
         """Store the final metadata and metrics of a run."""
-        ...
 
     def import_run(self, metadata: RunMetadata) -> AbstractContextManager[RunRestorer]:
         """Store a complete run from elsewhere; nothing is stored if the block fails."""
-        ...
 
     def find(self, reference: str) -> RunMetadata:
         """Find a run by its id, its name, `baseline:NAME`, "latest", or the start of its id."""
-        ...
 
     def is_claimed(self, run_id: str) -> bool:
         """True if a running process works on the run."""
-        ...
 
     def report(self, run_id: str) -> EvalReport: ...
 
@@ -340,19 +294,15 @@ class History(Protocol):
         self, run_ids: Sequence[str]
     ) -> Mapping[str, tuple[Mapping[str, MetricValue], Mapping[str, Mapping[str, MetricValue]]]]:
         """Return the stored metrics of runs: over all results, and by configuration."""
-        ...
 
     def results(self, run_id: str, metadata: RunMetadata | None = None) -> Results:
         """Return the results of a run, read lazily; `metadata` saves a query."""
-        ...
 
     def done(self, run_id: str) -> Iterator[tuple[int, str, str, int]]:
         """Yield the finished trials of a run: position, sample id, configuration, epoch."""
-        ...
 
     def delete_errors(self, run_id: str) -> None:
         """Delete the results in which the target or an evaluator failed, to run them again."""
-        ...
 
     def runs(
         self,
@@ -367,23 +317,18 @@ class History(Protocol):
         offset: int = 0,
     ) -> Sequence[RunMetadata]:
         """Return the runs that match all filters, newest first; both dates are inclusive."""
-        ...
 
     def set_baseline(self, name: str, run_id: str) -> RunMetadata:
         """Make a run the baseline of this name; an existing name moves to it."""
-        ...
 
     def baseline(self, name: str) -> RunMetadata:
         """Return the run of a baseline."""
-        ...
 
     def baselines(self) -> Mapping[str, RunMetadata]:
         """Return the run of every baseline, by the baseline's name."""
-        ...
 
     def drop_baseline(self, name: str) -> None:
         """Delete the name of a baseline; its run stays."""
-        ...
 
     def prune(
         self,
@@ -395,22 +340,17 @@ class History(Protocol):
         only: Collection[str] | None = None,
     ) -> PruneResult:
         """Delete the runs that the retention does not keep, except baselines; a dry run deletes nothing."""
-        ...
 
     def delete(self, run_id: str) -> Sequence[str]:
         """Delete a run with all its data, and return its baseline names."""
-        ...
 
     def describe(self) -> HistoryInfo:
         """Return the location and size of the history."""
-        ...
 
     def cached(self, key: str) -> bytes | None:
         """Return the cached output of a key, or None."""
-        ...
 
     def delete_outputs(self, *, before: datetime | None = None, dry_run: bool = False) -> int:
         """Delete all cached outputs, or those stored before a time, and return how many."""
-        ...
 
     def close(self) -> None: ...

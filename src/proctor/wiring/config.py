@@ -12,7 +12,7 @@ import msgspec
 from proctor.comparison.gates.thresholds import read_thresholds
 from proctor.core import imports as importing
 from proctor.core.resources import describe_error, how_to_convert
-from proctor.core.yaml_text import describe_yaml_error, parse_yaml
+from proctor.core.yaml_text import InvalidYAML, read_yaml
 from proctor.datasets.formats import JSONL_ENDINGS, TABLE_ENDINGS
 from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.run import Retention
@@ -67,56 +67,27 @@ def load_eval_file(path: Path) -> LoadedEvalFile:
 
 def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the mapping in a file, and the line of each top-level key."""
-    import yaml
-
     try:
-        data, node = parse_yaml(path.read_text(encoding="utf-8-sig"))
+        data, lines = read_yaml(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         fix = how_to_convert(file=str(path))
         raise ConfigError(describe_error(error), where=str(path), fix=fix) from None
-    except yaml.MarkedYAMLError as error:
-        mark, described = error.problem_mark, describe_yaml_error(error)
-        where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise ConfigError(
-            f"this is not valid YAML: {described.what}", where=where, fix=described.fix
-        ) from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ConfigError(f"this is not valid YAML: {reason}", where=str(path)) from None
-    if not isinstance(data, dict) or not isinstance(node, yaml.MappingNode):
+    except InvalidYAML as error:
+        what = f"this is not valid YAML: {error.what}"
+        raise ConfigError(what, where=error.where(path), fix=error.fix) from None
+    if not isinstance(data, dict):
         raise ConfigError(
             "an eval file is a mapping with dataset, target and evaluators",
             where=str(path),
             fix="`proctor init` writes one to start from",
         )
-    _refuse_repeated_keys(node, path)
-    return data, {key.value: key.start_mark.line + 1 for key, _ in node.value}
-
-
-def _refuse_repeated_keys(node: Any, path: Path) -> None:
-    """Reject repeated keys: YAML would silently use the last one."""
-    problems: list[Problem] = []
-
-    def visit(node: Any, ancestors: tuple[int, ...] = ()) -> None:
-        if id(node) in ancestors:
-            raise ConfigError(
-                "an alias (*name) refers to a value that contains it",
-                where=str(path),
-                fix="replace the alias with the value itself",
-            )
-        seen: set[str] = set()
-        for child in node.value if isinstance(node.value, list) else ():
-            key, value = child if isinstance(child, tuple) else (None, child)
-            if key is not None and isinstance(key.value, str):
-                if key.value in seen:
-                    line = key.start_mark.line + 1
-                    problems.append(Problem(f"{path}:{line}", f"the key {key.value!r} is repeated"))
-                seen.add(key.value)
-            visit(value, (*ancestors, id(node)))
-
-    visit(node)
-    if problems:
-        raise ConfigError("the eval file has faults", where=str(path), problems=problems, fix=FIX)
+    # YAML would silently use the last of several equal keys.
+    repeated = [
+        Problem(f"{path}:{line}", f"the key {entry[-1]!r} is repeated") for entry, line in lines.repeated
+    ]
+    if repeated:
+        raise ConfigError("the eval file has faults", where=str(path), problems=repeated, fix=FIX)
+    return data, {key: lines.of((str(key),)) or 1 for key in data}
 
 
 class _Checker:

@@ -36,12 +36,13 @@ PLAIN = (str, float, bool, complex, bytes, type(None), type(...))
 TEMPLATES = (string.Template,)
 _BUILT_IN: tuple[Any, ...] = (list, tuple, dict, set, frozenset, deque)
 _VIEWS = (MappingProxyType, UserDict, ChainMap)
-_STATE = (list, dict, set, deque, bytearray, int, float, str, type(None))
+# Values that code may modify while it runs.
+STATE = (list, dict, set, deque, bytearray, int, float, str, type(None))
 # Proctor's classes list the attributes that belong to their identity under this name.
 IDENTITY_ATTRIBUTES = "__proctor_identity__"
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
-# Packages of connections, locks and loggers; the code that uses them has the prompts.
-_CONNECTIONS = frozenset(
+# Packages of clients, locks and loggers, which hold no prompt.
+CONNECTIONS = frozenset(
     {"openai", "anthropic", "httpx", "httpx2", "requests", "aiohttp", "urllib3", "boto3", "botocore"}
     | {"grpc", "redis", "psycopg", "sqlalchemy", "google", "mistralai", "cohere", "groq", "ollama"}
     | {"logging", "threading", "asyncio", "socket", "ssl", "concurrent", "multiprocessing", "queue"}
@@ -80,11 +81,7 @@ def starting_value(filename: str | None, name: str) -> StartingValue | None:
 
 
 def is_empty_value(value: Any) -> bool:
-    """Return whether a value is empty or a number, or has only such items.
-
-    >>> [is_empty_value(value) for value in ([], 3, {"a": 1}, {"system": "be nice"})]
-    [True, True, True, False]
-    """
+    """Return whether a value is empty or a number, or has only such items."""
     if value is None or isinstance(value, int | float):
         return True
     if isinstance(value, dict):
@@ -171,22 +168,12 @@ def encode_plain(collection: Any) -> bytes | None:
         return None
 
 
-def is_state(value: Any) -> bool:
-    """Return whether code may modify a value while it runs."""
-    return isinstance(value, _STATE)
-
-
 def is_data(obj: Any) -> bool:
     """Return whether fields define an object: dataclass, struct, pydantic model or namespace."""
     if dataclasses.is_dataclass(type(obj)) or isinstance(obj, msgspec.Struct | SimpleNamespace | UserList):
         return True
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and isinstance(obj, pydantic.BaseModel)
-
-
-def is_connection(cls: type) -> bool:
-    """Return whether a class is a client, lock, logger or similar, which hold no prompt."""
-    return cls.__module__.partition(".")[0] in _CONNECTIONS
 
 
 def base_address(client: Any) -> str:
@@ -294,11 +281,7 @@ def is_transient(name: str, value: Any) -> bool:
 
 
 def name_of(obj: Any) -> str:
-    """Return the name of a callable.
-
-    >>> name_of(functools.partial(len))
-    'len'
-    """
+    """Return the name of a callable."""
     while isinstance(obj, functools.partial):
         obj = obj.func
     names = (getattr(obj, "name", None), getattr(obj, "__name__", None))

@@ -10,8 +10,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from proctor.core.identity.code import Import, facts_of
-from proctor.core.identity.files import is_cacheable
-from proctor.core.identity.project import is_project_file
+from proctor.core.identity.project import is_cacheable, is_project_file
 
 _compiled: dict[str, tuple[tuple[int, int], CodeType]] = {}
 _MOST_BYTES = 2_000_000
@@ -23,11 +22,6 @@ class Source(NamedTuple):
     name: str
     file: str
     code: CodeType | None
-
-
-def script_of(file: str) -> Source:
-    """Return the source of a Python file that is run by its path."""
-    return Source(os.path.basename(file), file, compile_file(file))
 
 
 def sources_of(imports: Iterable[Import], package: str, seen: set[str]) -> Iterator[Source]:

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from proctor.core.identity import files
-from proctor.core.identity.code import CodeFacts
+from proctor.core.identity import project
+from proctor.core.identity.code import COMPUTED, CodeFacts
 from proctor.core.identity.locations import ANYWHERE, Location, Names, locations_of
-from proctor.core.identity.project import Uncovered, is_project_file
+from proctor.core.identity.project import is_project_file
 from proctor.core.identity.special_functions import FILES
 
 _MOST_NAMES = 5_000
@@ -29,6 +29,32 @@ class Scope(NamedTuple):
         return (current,) if self.folder in (None, current) else (self.folder or "", current)
 
 
+class Uncovered:
+    """Phrases for what an identity does not cover, each with the functions that use it."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, set[str]] = {}
+
+    def add(self, phrase: str, function: str) -> None:
+        """Record a phrase and the function that it applies to."""
+        self._functions.setdefault(phrase, set()).add(function)
+
+    def add_facts(self, facts: CodeFacts, function: str) -> None:
+        """Record the environment variables and programs that a function uses."""
+        for name in facts.environment:
+            phrase = "environment variables whose names are computed"
+            self.add(phrase if name == COMPUTED else f"the environment variable {name}", function)
+        for phrase in facts.dynamic:
+            self.add(phrase, function)
+
+    def phrases(self) -> tuple[str, ...]:
+        """Return the sorted phrases, each with its functions."""
+        return tuple(
+            f"{phrase} (in {', '.join(sorted(named))})" if (named := functions - {""}) else phrase
+            for phrase, functions in sorted(self._functions.items())
+        )
+
+
 class NamedFiles:
     """Strings that may name files, and calls that use files, with their scopes."""
 
@@ -40,11 +66,11 @@ class NamedFiles:
 
     def add_name(self, text: str, scope: Scope) -> str:
         """Record a string and return it; an absolute path becomes relative to the project."""
-        if len(text) > files.LONGEST_NAME or "\n" in text:
+        if len(text) > project.LONGEST_NAME or "\n" in text:
             return text
         if len(self._names) < _MOST_NAMES:
             self._names[text, scope] = None
-        return files.relative(text, scope.folders) if os.path.isabs(text) else text
+        return project.relative(text, scope.folders) if os.path.isabs(text) else text
 
     def add_facts(self, facts: CodeFacts, scope: Scope, names: Names) -> None:
         """Record the strings of a function and the files that it reads and writes."""
@@ -70,7 +96,7 @@ class NamedFiles:
         reads = any(facts.reads for facts in self._facts.values())
         for text, scope in self._names:
             # A string of dots and slashes is hardly ever a folder name.
-            for file in files.find(text, scope.folders) if text.strip("./\\ ") else ():
+            for file in project.find(text, scope.folders) if text.strip("./\\ ") else ():
                 facts = self._facts.get(scope)
                 if not file.is_folder:
                     collector.add_file(file, scope)
@@ -87,8 +113,8 @@ class _FileCollector:
     def __init__(self, uncovered: Uncovered, writes: list[tuple[Location, Scope]]) -> None:
         self._uncovered = uncovered
         self._digests: dict[str, str] = {}
-        self._files_left = files.MOST_FILES
-        self._bytes_left = files.MOST_BYTES
+        self._files_left = project.MOST_FILES
+        self._bytes_left = project.MOST_BYTES
         self._problems: dict[str, None] = {}
         self._output_files: set[str] = set()
         self._output_folders: set[str] = set()
@@ -104,12 +130,12 @@ class _FileCollector:
             self._uncovered.add(problem, "")
         return sorted(self._digests.items())
 
-    def add_file(self, file: files.NamedFile, scope: Scope) -> bool:
+    def add_file(self, file: project.NamedFile, scope: Scope) -> bool:
         """Digest a file unless the code writes it; return False if the limits are reached."""
         writes = bool(self._output_files or self._output_folders)
-        if files.is_key_file(file.path):
+        if project.is_key_file(file.path):
             self._uncovered.add(f"the key file {file.label}, which is not read", scope.name)
-        elif file.path in self._output_files or (writes and files.is_output(file.path)):
+        elif file.path in self._output_files or (writes and project.is_output(file.path)):
             self._uncovered.add(f"the file {file.label}, which it may write", scope.name)
         else:
             return self._digest(file.label, file.path)
@@ -122,11 +148,11 @@ class _FileCollector:
             self._problems[TOO_MANY_FILES] = None
             return False
         try:
-            digest, size = files.digest_of(path)
+            digest, size = project.digest_of(path)
         except OSError:
             self._problems[f"the file {label}, which cannot be read"] = None
             return True
-        if size > files.MOST_BYTES_PER_FILE:
+        if size > project.MOST_BYTES_PER_FILE:
             self._problems[f"the content of the file {label}, which is too large"] = None
         else:
             self._bytes_left -= size
@@ -134,22 +160,24 @@ class _FileCollector:
         self._digests[label] = digest
         return True
 
-    def add_folder(self, folder: files.NamedFile, scope: Scope) -> None:
+    def add_folder(self, folder: project.NamedFile, scope: Scope) -> None:
         """Digest the prompts and configuration in a folder unless the code may write there."""
-        scan = files.scan(folder.path, "", only=folder.has_code, deep=not folder.has_code)
+        scan = project.scan(folder.path, "", only=folder.has_code, deep=not folder.has_code)
         self._add_all(folder, scan.direct if folder.has_code else scan.direct + scan.below, scope)
-        self._add_problems(scan)
+        self._check_complete(scan)
 
-    def _add_all(self, folder: files.NamedFile, labelled_paths: list[tuple[str, str]], scope: Scope) -> None:
+    def _add_all(
+        self, folder: project.NamedFile, labelled_paths: list[tuple[str, str]], scope: Scope
+    ) -> None:
         if self._may_write_in(folder.path):
             self._uncovered.add(f"the folder {folder.label}, which it may write to", scope.name)
             return
         for label, path in labelled_paths:
-            file = files.NamedFile(f"{folder.label}/{label}", path, is_folder=False)
+            file = project.NamedFile(f"{folder.label}/{label}", path, is_folder=False)
             if not self.add_file(file, scope):
                 break
 
-    def _add_problems(self, scan: files.Scan) -> None:
+    def _check_complete(self, scan: project.Scan) -> None:
         if not scan.complete:
             self._problems[TOO_MANY_FILES] = None
 
@@ -159,7 +187,7 @@ class _FileCollector:
             self._add_named(location, scope)
             return
         path = location.folder
-        for folder in list(files.find(path, scope.folders)) if path else ():
+        for folder in list(project.find(path, scope.folders)) if path else ():
             if folder.is_folder and self._is_covered(folder, location, scope):
                 return
         is_package_data = os.path.isabs(path) and os.path.isdir(path) and not is_project_file(f"{path}/")
@@ -167,27 +195,27 @@ class _FileCollector:
             self._uncovered.add(FILES, scope.name)
 
     def _add_named(self, location: Location, scope: Scope) -> None:
-        for file in files.find(location.start, scope.folders):
+        for file in project.find(location.start, scope.folders):
             if not file.is_folder:
                 self.add_file(file, scope)
                 return
         is_file = os.path.isfile(location.start) and os.path.getsize(location.start)
         if is_file and is_project_file(location.start):
-            label = files.relative(location.start, scope.folders)
+            label = project.relative(location.start, scope.folders)
             self._uncovered.add(f"the file {label}", scope.name)
 
-    def _is_covered(self, folder: files.NamedFile, location: Location, scope: Scope) -> bool:
+    def _is_covered(self, folder: project.NamedFile, location: Location, scope: Scope) -> bool:
         """Digest the files of a folder that a computed name may mean; return False if it has others."""
         extension = os.path.splitext(f"-{location.end}")[1].lower()
         deep = not folder.has_code or location.recursive is not False
-        scan = files.scan(folder.path, extension, only=folder.has_code, deep=deep)
-        self._add_problems(scan)
+        scan = project.scan(folder.path, extension, only=folder.has_code, deep=deep)
+        self._check_complete(scan)
         labelled_paths, covered = scan.direct, bool(extension) or not scan.has_others
         if not folder.has_code or location.recursive:
             labelled_paths = labelled_paths + scan.below
         elif location.recursive is None and scan.below:
             # The name may contain a folder: prompts below the code count, data files may be output.
-            if files.may_be_written(extension):
+            if project.may_be_written(extension):
                 covered = False
             else:
                 labelled_paths = labelled_paths + scan.below

@@ -15,52 +15,30 @@ VARIABLES = "global variables whose names are computed"
 DATABASE = "a database whose name is computed"
 PLUGINS = "entry points of installed packages"
 
-# The effect of each function, and the phrase for a call whose argument is not known.
-_FUNCTIONS: dict[str, tuple[str, str]] = {
-    "importlib.import_module": ("import", MODULES),
-    "importlib.__import__": ("__import__", MODULES),
-    "builtins.__import__": ("__import__", MODULES),
-    "sys.modules": ("sys.modules", MODULES),
-    "runpy.run_module": ("run_module", MODULES),
-    "runpy.run_path": ("script", CODE_FILES),
-    "importlib.util.spec_from_file_location": ("loader", CODE_FILES),
-    "importlib.machinery.SourceFileLoader": ("loader", CODE_FILES),
-    "pkgutil.resolve_name": ("unknown", MODULES),
-    "pkgutil.iter_modules": ("unknown", MODULES),
-    "pkgutil.walk_packages": ("unknown", MODULES),
-    "inspect.getmodule": ("unknown", MODULES),
-    "pkgutil.get_data": ("data", DATA),
-    "importlib.resources.files": ("package", DATA),
-    "importlib_resources.files": ("package", DATA),
-    "importlib.resources.contents": ("package", DATA),
-    **{
-        f"importlib.resources.{name}": ("data", DATA)
-        for name in ("read_text", "read_binary", "open_text", "open_binary", "path")
-    },
-    "importlib.metadata.files": ("distribution", PLUGINS),
-    "importlib.metadata.distribution": ("distribution", PLUGINS),
-    "importlib.metadata.entry_points": ("unknown", PLUGINS),
-    "builtins.eval": ("unknown", CODE),
-    "builtins.exec": ("unknown", CODE),
-    "builtins.compile": ("unknown", CODE),
-    "builtins.globals": ("globals", VARIABLES),
-    "builtins.open": ("open", FILES),
-    "io.open_code": ("open", FILES),
-    "io.FileIO": ("open", FILES),
-    "linecache.getline": ("open", FILES),
-    "linecache.getlines": ("open", FILES),
-    "fileinput.input": ("open", FILES),
-    "zipfile.ZipFile": ("open", FILES),
-    "sqlite3.connect": ("database", DATABASE),
-    "sqlite3.dbapi2.connect": ("database", DATABASE),
-    "aiosqlite.connect": ("database", DATABASE),
-    "os.listdir": ("list", FOLDERS),
-    "os.scandir": ("list", FOLDERS),
-    "os.walk": ("walk", FOLDERS),
-    "os.fwalk": ("walk", FOLDERS),
-    "glob.glob": ("pattern", FOLDERS),
-    "glob.iglob": ("pattern", FOLDERS),
-}
+# The functions with an effect, and the phrase for a call whose argument is not known.
+_EFFECTS = (
+    ("import", MODULES, "importlib.import_module"),
+    ("__import__", MODULES, "importlib.__import__ builtins.__import__"),
+    ("sys.modules", MODULES, "sys.modules"),
+    ("run_module", MODULES, "runpy.run_module"),
+    ("unknown", MODULES, "pkgutil.resolve_name pkgutil.iter_modules pkgutil.walk_packages inspect.getmodule"),
+    ("script", CODE_FILES, "runpy.run_path"),
+    ("loader", CODE_FILES, "importlib.util.spec_from_file_location importlib.machinery.SourceFileLoader"),
+    ("package", DATA, "importlib.resources.files importlib_resources.files importlib.resources.contents"),
+    ("data", DATA, "pkgutil.get_data importlib.resources.read_text importlib.resources.read_binary"),
+    ("data", DATA, "importlib.resources.open_text importlib.resources.open_binary importlib.resources.path"),
+    ("distribution", PLUGINS, "importlib.metadata.files importlib.metadata.distribution"),
+    ("unknown", PLUGINS, "importlib.metadata.entry_points"),
+    ("unknown", CODE, "builtins.eval builtins.exec builtins.compile"),
+    ("globals", VARIABLES, "builtins.globals"),
+    ("open", FILES, "builtins.open io.open_code io.FileIO linecache.getline linecache.getlines"),
+    ("open", FILES, "fileinput.input zipfile.ZipFile"),
+    ("database", DATABASE, "sqlite3.connect sqlite3.dbapi2.connect aiosqlite.connect"),
+    ("list", FOLDERS, "os.listdir os.scandir"),
+    ("walk", FOLDERS, "os.walk os.fwalk"),
+    ("pattern", FOLDERS, "glob.glob glob.iglob"),
+)
+_FUNCTIONS = {path: (effect, phrase) for effect, phrase, paths in _EFFECTS for path in paths.split()}
 # Methods of paths that list a folder, and attributes that return the globals of a function.
 PATH_LISTERS = frozenset(["glob", "rglob", "iterdir"])
 NAMESPACES = frozenset(["__globals__", "f_globals"])

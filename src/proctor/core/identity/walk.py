@@ -22,10 +22,9 @@ from proctor.core.identity.contents import address_in, is_empty_value, qualified
 from proctor.core.identity.dynamic_access import DynamicAccess
 from proctor.core.identity.file_calls import UNKNOWN
 from proctor.core.identity.locations import Location, Names
-from proctor.core.identity.modules import Source, script_of, sources_of
-from proctor.core.identity.named_files import NamedFiles, Scope
+from proctor.core.identity.modules import Source, compile_file, sources_of
+from proctor.core.identity.named_files import NamedFiles, Scope, Uncovered
 from proctor.core.identity.project import (
-    Uncovered,
     file_of,
     folder_of,
     is_own,
@@ -199,7 +198,7 @@ class Walk:
             value = contents.cell_value(cell)
             if name in changed:
                 self._mark_changed(id(cell), "", value)
-            if (id(cell), "") in self.ignored and contents.is_state(value):
+            if (id(cell), "") in self.ignored and isinstance(value, contents.STATE):
                 self._visit_state(name, value, None)
             else:
                 self.visit(value)
@@ -255,7 +254,7 @@ class Walk:
                 self._visit_global(names, (name,))
 
     def _mark_changed(self, owner_id: int, name: str, value: Any, *, rebound: bool = False) -> None:
-        if rebound or contents.is_state(value):
+        if rebound or isinstance(value, contents.STATE):
             self.changed |= {(owner_id, name)}
 
     def _visit_global(self, names: dict[str, Any], chain: tuple[str, ...]) -> None:
@@ -298,7 +297,7 @@ class Walk:
             if file is None or file in self._sources or not is_project_file(file):
                 continue
             self._sources.add(file)
-            source = script_of(file)
+            source = Source(os.path.basename(file), file, compile_file(file))
             self._visit_source(source)
             if source.code is not None:
                 self._visit_imports(facts_of(source.code).imports, "")
@@ -435,7 +434,7 @@ class Walk:
             self._visit_attributes(contents.identity_attributes(obj), complete=True)
             return
         self.note("object", qualified_name(cls), substance=False)
-        if contents.is_connection(cls):
+        if cls.__module__.partition(".")[0] in contents.CONNECTIONS:
             self.note("at", contents.base_address(obj), substance=False)
         elif isinstance(obj, os.PathLike):
             self.visit(os.path.normpath(os.fspath(obj)))

@@ -23,29 +23,20 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 
 def finding(kind: str, text: str, start: int, end: int, *, keep: int = 1, sure: bool = True) -> Finding:
-    """Make a finding whose excerpt shows the first `keep` characters, at most a fifth of the match.
-
-    >>> finding("email", "Ann: ann@example.com", 5, 20).excerpt
-    'a… (15 characters)'
-    """
+    """Make a finding whose excerpt shows the first `keep` characters, at most a fifth of the match."""
     shown = text[start : start + min(keep, (end - start) // 5)]
     return Finding(kind, start, end, f"{shown}… ({end - start} characters)", sure)
 
 
 def without_overlaps(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort findings by position; of overlapping ones keep the longest.
-
-    >>> findings = [Finding("a", 0, 3), Finding("b", 2, 9), Finding("c", 9, 10)]
-    >>> [finding.kind for finding in without_overlaps(findings)]
-    ['b', 'c']
-    """
-    kept: list[Finding] = []
+    """Sort findings by position; of overlapping ones keep the longest."""
+    separate: list[Finding] = []
     for item in sorted(findings, key=lambda item: (item.start, item.start - item.end)):
-        if not kept or item.start >= kept[-1].end:
-            kept.append(item)
-        elif item.end - item.start > kept[-1].end - kept[-1].start:
-            kept[-1] = item
-    return kept
+        if not separate or item.start >= separate[-1].end:
+            separate.append(item)
+        elif item.end - item.start > separate[-1].end - separate[-1].start:
+            separate[-1] = item
+    return separate
 
 
 # Words before "key" that make it a secret; sort keys and map keys are none.
@@ -85,13 +76,7 @@ def _last_words(name: str) -> tuple[str, str]:
 # Cached: every result of a run repeats the same names.
 @functools.lru_cache(maxsize=4096)
 def says_secret(name: str) -> bool:
-    """True if an option with this name contains a secret.
-
-    >>> [says_secret(name) for name in ("api_key", "OPENAI_API_KEY", "authToken", "max_tokens")]
-    [True, True, True, False]
-    >>> [says_secret(name) for name in ("DB_PASS", "OPENAI_KEY", "first_pass", "sort_key")]
-    [True, True, False, False]
-    """
+    """True if an option with this name contains a secret."""
     last, previous = _last_words(name)
     if last in ("key", "keys"):
         return _KEYS_OF.fullmatch(previous) is not None
@@ -103,18 +88,10 @@ def says_secret(name: str) -> bool:
 
 
 def says_password(name: str) -> bool:
-    """True if the name means a password, so that a number can be one.
-
-    >>> says_password("db_password"), says_password("pass"), says_password("token")
-    (True, False, False)
-    """
+    """True if the name means a password, so that a number can be one."""
     return _PASSWORD.fullmatch(_last_words(name)[0]) is not None
 
 
 def tells_about(name: str) -> bool:
-    """True for the name of a field that only describes a secret, such as its name or age.
-
-    >>> tells_about("name"), tells_about("created_at"), tells_about("value")
-    (True, True, False)
-    """
+    """True for the name of a field that only describes a secret, such as its name or age."""
     return _ABOUT.fullmatch(_last_words(name)[0]) is not None

@@ -38,11 +38,7 @@ _LEAST_NUMBER = 1000
 
 
 def may_hold_secret(text: str) -> bool:
-    """False if `find_secrets` finds nothing in a text; True if the text must be searched.
-
-    >>> may_hold_secret("What is the capital of France?"), may_hold_secret("my password is x")
-    (False, True)
-    """
+    """False if `find_secrets` finds nothing in a text; True if the text must be searched."""
     if len(text) < _SHORTEST:
         return False
     # Called for every result of a run. Searching for one character is fastest, so it comes first;
@@ -82,9 +78,6 @@ def may_hold_secrets(data: str) -> bool:
     """False if compact JSON contains nothing to redact; True if it must be searched.
 
     Each distinct text is checked once, without decoding the JSON.
-
-    >>> may_hold_secrets('{"max_tokens":9,"text":"hello"}'), may_hold_secrets('{"password":"x"}')
-    (False, True)
     """
     if "\\" in data:
         # Escaped quotes would look like the end of a text; these characters never occur in JSON.
@@ -111,25 +104,12 @@ def _needs_search(text: str) -> bool:
 
 
 def marker(kind: str, *, of: str = "secret") -> str:
-    """Return the text that replaces a finding.
-
-    >>> marker("github_token")
-    '[secret: github token]'
-    """
+    """Return the text that replaces a finding."""
     return f"[{of}: {kind.replace('_', ' ')}]"
 
 
 class Redaction:
-    """Redact secrets, and personal data if `personal`, in plain data; `counts` has their kinds.
-
-    >>> redaction = Redaction()
-    >>> redaction.text("The key is AKIA" + "Z7QW2MKX5RTB6PLN.")
-    'The key is [secret: aws access key].'
-    >>> redaction.value({"api_key": "abc", "max_tokens": 9}, by_name=True)
-    {'api_key': '[secret: assigned secret]', 'max_tokens': 9}
-    >>> dict(redaction.counts)
-    {'aws access key': 1, 'assigned secret': 1}
-    """
+    """Redact secrets, and personal data if `personal`, in plain data; `counts` has their kinds."""
 
     def __init__(self, *, personal: bool = False) -> None:
         self.personal = personal

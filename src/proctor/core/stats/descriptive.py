@@ -11,22 +11,12 @@ BINS = 1_024
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """Return the arithmetic mean, or None without values.
-
-    >>> mean([0.1] * 10)
-    0.1
-    >>> mean([]) is None
-    True
-    """
+    """Return the arithmetic mean, or None without values."""
     return math.fsum(values) / len(values) if values else None
 
 
 def mean_and_variance(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the mean and the sample variance (divided by n - 1), or None below two values.
-
-    >>> mean_and_variance([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0])
-    (5.0, 4.571428571428571)
-    """
+    """Return the mean and the sample variance (divided by n - 1), or None below two values."""
     n = len(values)
     centre = mean(values)
     if centre is None or n < 2:
@@ -38,11 +28,7 @@ def mean_and_variance(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def quantiles(values: Sequence[float], shares: Sequence[float]) -> list[float | None]:
-    """Return several quantiles of unsorted values.
-
-    >>> quantiles([4.0, 1.0, 3.0, 2.0], [0.25, 0.5])
-    [1.75, 2.5]
-    """
+    """Return several quantiles of unsorted values."""
     if len(values) <= SORTED_UP_TO:
         ordered: Sequence[float] | _OrderStatistics = sorted(values)
     else:
@@ -56,9 +42,6 @@ def quantile(sorted_values: Sequence[float] | _OrderStatistics, q: float) -> flo
     """Return the `q` quantile of sorted values, or None without values.
 
     It is interpolated linearly between two values (type 7, the default of NumPy and R).
-
-    >>> quantile([1.0, 2.0, 3.0, 4.0], 0.5)
-    2.5
     """
     if not 0 <= q <= 1:
         raise ValueError(f"a quantile must be between 0 and 1, got {q!r}")

@@ -27,12 +27,7 @@ SOME_LARGE_CLUSTERS = "a few clusters hold most of the samples"
 
 
 def wilson_interval(passed: float, n: float, confidence: float = 0.95) -> Interval | None:
-    """Return the confidence interval of the rate `passed` / `n`, or None if n is 0.
-
-    >>> low, high = wilson_interval(41, 60)
-    >>> round(low, 3), round(high, 3)
-    (0.558, 0.787)
-    """
+    """Return the confidence interval of the rate `passed` / `n`, or None if n is 0."""
     if not 0 <= passed <= n * (1 + COUNT_ROUNDING):
         raise ValueError(f"{passed!r} of {n!r} cannot be a rate")
     if n == 0:
@@ -50,12 +45,7 @@ def wilson_interval(passed: float, n: float, confidence: float = 0.95) -> Interv
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval | None:
-    """Return the confidence interval of the mean of independent values, or None below two values.
-
-    >>> low, high = mean_interval([0.2, 0.4, 0.6, 0.8])
-    >>> round(low, 3), round(high, 3)
-    (0.089, 0.911)
-    """
+    """Return the confidence interval of the mean of independent values, or None below two values."""
     moments = mean_and_variance(values)
     if moments is None:
         return None
@@ -70,11 +60,6 @@ def clustered_mean_interval(
 
     `clusters` has the cluster of each value. None below five clusters, or if a few clusters hold most
     of the values.
-
-    >>> scores = [0.9, 0.8, 0.7, 0.8, 0.5, 0.6, 0.9, 1.0, 0.6, 0.7]
-    >>> low, high = clustered_mean_interval(scores, "aabbccddee")
-    >>> round(low, 3), round(high, 3)
-    (0.554, 0.946)
     """
     estimate = clustered_standard_error(values, clusters)
     return None if estimate is None else _t_interval(*estimate, confidence)
@@ -83,12 +68,7 @@ def clustered_mean_interval(
 def clustered_standard_error(
     values: Sequence[float], clusters: Sequence[Hashable]
 ) -> tuple[float, float, float] | None:
-    """Return a mean, its clustered standard error and degrees of freedom; None for too few clusters.
-
-    >>> centre, error, df = clustered_standard_error([0.0, 1.0, 0.0, 1.0, 1.0], "abcde")
-    >>> round(centre, 3), round(error, 3), df
-    (0.6, 0.245, 4.0)
-    """
+    """Return a mean, its clustered standard error and degrees of freedom; None for too few clusters."""
     centre, influences = mean(values), cluster_influences(values, clusters)
     if centre is None or too_few_clusters(clusters):
         return None
@@ -98,11 +78,7 @@ def clustered_standard_error(
 
 
 def cluster_influences(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Hashable, float]:
-    """Return the influence of each cluster on the mean; their squares sum to its variance (CR3).
-
-    >>> cluster_influences([0.0, 1.0, 0.5, 0.5], "aabb")
-    {'a': 0.0, 'b': 0.0}
-    """
+    """Return the influence of each cluster on the mean; their squares sum to its variance (CR3)."""
     centre, n = mean(values) or 0.0, len(values)
     sums: dict[Hashable, float] = {}
     sizes = Counter(clusters)
@@ -116,21 +92,13 @@ def cluster_influences(values: Sequence[float], clusters: Sequence[Hashable]) ->
 
 
 def effective_clusters(clusters: Sequence[Hashable]) -> float:
-    """Return the number of equally large clusters that would carry the same weight.
-
-    >>> effective_clusters("aabbcc"), effective_clusters("aaaaab")
-    (3.0, 1.3846153846153846)
-    """
+    """Return the number of equally large clusters that would carry the same weight."""
     sizes = Counter(clusters).values()
     return sum(sizes) ** 2 / sum(size * size for size in sizes) if sizes else 0.0
 
 
 def too_few_clusters(clusters: Sequence[Hashable]) -> str:
-    """Return why the variance between clusters cannot be estimated, or "" if it can.
-
-    >>> too_few_clusters("aabbccdd"), too_few_clusters("aaaaaaaaaaaaaabcdef")
-    ('fewer than 5 clusters', 'one cluster holds most of the samples')
-    """
+    """Return why the variance between clusters cannot be estimated, or "" if it can."""
     sizes = Counter(clusters)
     if len(sizes) < FEWEST_CLUSTERS:
         return TOO_FEW_CLUSTERS
@@ -144,10 +112,6 @@ def skew_adjusted_interval(values: Sequence[float], confidence: float = 0.95) ->
 
     The interval extends further to the side of rare extreme values, because a mean further out there
     implies a larger variance (as in Wilson's interval). None below two values, or if all are equal.
-
-    >>> low, high = skew_adjusted_interval([0.0] * 9 + [-1.0])
-    >>> round(low, 3), round(high, 3)
-    (-0.61, 0.126)
     """
     moments = mean_and_variance(values)
     if moments is None or not moments[1]:

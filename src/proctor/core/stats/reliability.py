@@ -39,21 +39,13 @@ class PassProbability(NamedTuple):
 
 
 def pass_at_k(trials: int, passed: int, k: int) -> float | None:
-    """Return the probability that at least one of k trials passes; None below k trials.
-
-    >>> round(pass_at_k(8, 5, 3), 4)
-    0.9821
-    """
+    """Return the probability that at least one of k trials passes; None below k trials."""
     ways = _count_ways(trials, passed, k)
     return None if ways is None else 1 - math.comb(trials - passed, k) / ways
 
 
 def pass_hat_k(trials: int, passed: int, k: int) -> float | None:
-    """Return the probability that all of k trials pass (pass^k); None below k trials.
-
-    >>> round(pass_hat_k(8, 5, 3), 4)
-    0.1786
-    """
+    """Return the probability that all of k trials pass (pass^k); None below k trials."""
     ways = _count_ways(trials, passed, k)
     return None if ways is None else math.comb(passed, k) / ways
 
@@ -69,10 +61,6 @@ def pass_probability(
     """Return pass@k ("any" of k) or pass^k ("all" of k) over samples given as (trials, passed).
 
     Samples with fewer than k trials are left out and counted. None without samples.
-
-    >>> result = pass_probability([(4, 4), (4, 2), (4, 0), (3, 3)], 4, "all")
-    >>> round(result.value, 3), result.n, result.too_few
-    (0.333, 3, 1)
     """
     measure = pass_at_k if require == "any" else pass_hat_k
     all_values = [measure(trials, passed, k) for trials, passed in samples]
@@ -114,10 +102,6 @@ def prediction_powered(
 
     `judged` are the judge's scores of the labelled items, `unlabelled` those of the others. The judge's
     weight depends on its agreement with people (PPI++). None below two labels or two unlabelled items.
-
-    >>> estimate = prediction_powered([1, 0, 1, 1, 0], [1, 0, 1, 1, 1], [1, 1, 0, 1, 1, 1, 0, 1, 1, 1])
-    >>> round(estimate.value, 3), round(estimate.weight, 3)
-    (0.6, 0.5)
     """
     n, m = len(labels), len(unlabelled)
     pairs = list(zip(labels, judged, strict=True))
@@ -142,11 +126,6 @@ def rogan_gladen(
     `judged` are its verdicts on the items of interest; `of_good` and `of_bad` are those on other items
     that people labelled good and bad. The interval is for small numbers of labels (Lee et al. 2025,
     arXiv 2511.21140). None without items of each group, or if the judge is no better than chance.
-
-    >>> estimate = rogan_gladen([True] * 60 + [False] * 40, [True] * 45 + [False] * 5,
-    ...                         [True] * 10 + [False] * 40)
-    >>> round(estimate.value, 3), [round(end, 2) for end in estimate.interval]
-    (0.571, [0.4, 0.74])
     """
     rate, sensitivity, false_positives = map(mean, (judged, of_good, of_bad))
     if rate is None or sensitivity is None or false_positives is None:
@@ -187,11 +166,7 @@ class VarianceComponents(NamedTuple):
     judge: float = 0.0
 
     def of_mean(self, n: int, epochs: int = 1, judgings: int = 1) -> float:
-        """Return the variance of the mean of n samples with this many epochs and judgings of each.
-
-        >>> round(VarianceComponents(0.1, 0.06, judge=0.04).of_mean(100, epochs=2, judgings=2), 6)
-        0.0014
-        """
+        """Return the variance of the mean of n samples with this many epochs and judgings of each."""
         return (self.between + (self.within + self.judge / judgings) / epochs) / n
 
     def best_epochs(self, sample_cost: float, epoch_cost: float, judgings: int = 1) -> int | None:
@@ -199,9 +174,6 @@ class VarianceComponents(NamedTuple):
 
         `sample_cost` is the cost of a new sample without its epochs, `epoch_cost` that of one epoch with
         its judgings. 1 if new samples are free; None (no limit) if samples do not differ.
-
-        >>> VarianceComponents(between=0.05, within=0.2).best_epochs(sample_cost=4, epoch_cost=1)
-        4
         """
         within = self.within + self.judge / judgings
         if not within or not sample_cost:
@@ -219,10 +191,6 @@ def split_variance(samples: Iterable[Sequence[float]]) -> VarianceComponents | N
     """Split the variance into between and within samples; each row has the epochs of one sample.
 
     None below two samples, or if no sample has two epochs.
-
-    >>> split = split_variance([[0.8, 1.0], [0.2, 0.0], [0.5, 0.7]])
-    >>> round(split.between, 4), round(split.within, 4)
-    (0.1533, 0.02)
     """
     rows = [row for row in samples if row]
     within = _pooled_variance(rows)
@@ -235,10 +203,6 @@ def split_judged_variance(samples: Iterable[Iterable[Sequence[float]]]) -> Varia
     """Split the variance into samples, epochs and judge; samples have epochs, epochs have judgings.
 
     None below two samples, or if no sample has two epochs, or if no epoch is judged twice.
-
-    >>> split = split_judged_variance([[[0.9, 0.7], [0.5, 0.5]], [[0.1, 0.1], [0.2, 0.0]]])
-    >>> round(split.between, 4), round(split.within, 4), round(split.judge, 4)
-    (0.14, 0.0175, 0.01)
     """
     rows = [[epoch for epoch in sample if epoch] for sample in samples]
     rows = [row for row in rows if row]
@@ -260,10 +224,6 @@ def anova(groups: Sequence[Sequence[float]]) -> Anova | None:
     """Test whether the means of groups differ by a one-way F test.
 
     None below two groups, or without variance within them.
-
-    >>> result = anova([[1.0, 2.0, 3.0], [2.0, 3.0, 4.0], [5.0, 6.0, 7.0]])
-    >>> round(result.f, 6), round(result.p, 6)
-    (13.0, 0.006592)
     """
     rows = [row for row in groups if row]
     values = [value for row in rows for value in row]

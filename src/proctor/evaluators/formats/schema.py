@@ -13,7 +13,7 @@ import msgspec
 
 from proctor.core import imports as importing
 from proctor.core import optional as extras
-from proctor.core.yaml_text import load_yaml
+from proctor.core.yaml_text import InvalidYAML, load_yaml
 from proctor.errors import EvaluatorError, UsageError, suggest_name
 from proctor.evaluators.formats.json_text import check_json
 from proctor.evaluators.score_conversion import preview
@@ -153,12 +153,11 @@ def _from_file(path: Path) -> Any:
             f"the schema {str(path)!r} cannot be read: {error}", where=WHERE, fix=_TAKEN
         ) from None
     if path.suffix in (".yaml", ".yml"):
-        import yaml
-
         try:
             return load_yaml(text)
-        except (yaml.YAMLError, ValueError) as error:
-            raise EvaluatorError(f"it is not YAML: {error}", where=str(path)) from None
+        except InvalidYAML as error:
+            what = f"it is not YAML: {error.what}"
+            raise EvaluatorError(what, where=error.where(path), fix=error.fix) from None
     return _decoded(text, str(path))
 
 

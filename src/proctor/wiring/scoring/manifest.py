@@ -11,10 +11,9 @@ import msgspec
 
 from proctor.core.names import UniqueNames
 from proctor.core.resources import describe_error, how_to_convert
-from proctor.core.yaml_text import describe_yaml_error, load_yaml
+from proctor.core.yaml_text import InvalidYAML, load_yaml, read_lines
 from proctor.datasets.sessions import SessionDataset
 from proctor.errors import ConfigError, Problem, UsageError, suggest_name
-from proctor.evaluators.rubric_files import SourceLines
 from proctor.evaluators.rubrics import rubric_evaluators
 from proctor.records.numbers import is_number
 from proctor.records.rubric import RUBRICS_VERSION, Columns, RubricSet, read_columns
@@ -56,8 +55,8 @@ def read_manifest(path: Path) -> list[ScoredSession]:
                 problems.append((index, str(error)))
     duplicates = _find_duplicates(sessions, files)
     if problems or duplicates:
-        lines = SourceLines(path.read_text(encoding="utf-8-sig"))
-        places = [lines.place((*keys, index), str(path)) for index in range(len(entries))]
+        lines = read_lines(path.read_text(encoding="utf-8-sig"))
+        places = [lines.describe((*keys, index), str(path)) for index in range(len(entries))]
         faults_with_places = [Problem(places[index], problem) for index, problem in problems]
         faults_with_places += [
             Problem(places[second], f"{subject} named before, at {places[first]}; {ONCE}")
@@ -74,8 +73,6 @@ def read_manifest(path: Path) -> list[ScoredSession]:
 
 def _read_entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
     """Return the entries of a manifest, and the keys that lead to them."""
-    import yaml
-
     try:
         text = path.read_text(encoding="utf-8-sig")
         data = json.loads(text) if path.suffix.lower() == ".json" else load_yaml(text)
@@ -85,15 +82,10 @@ def _read_entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
         raise ConfigError(
             describe_error(error), where=str(path), fix=how_to_convert(file=str(path))
         ) from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        described = describe_yaml_error(error)
-        raise ConfigError(
-            f"this is not valid YAML: {described.what}",
-            where=f"{path}:{mark.line + 1}" if mark else str(path),
-            fix=described.fix,
-        ) from None
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
+    except InvalidYAML as error:
+        what = f"this is not valid YAML: {error.what}"
+        raise ConfigError(what, where=error.where(path), fix=error.fix) from None
+    except (ValueError, RecursionError) as error:
         reason = str(error).partition("\n")[0]
         raise ConfigError(f"cannot parse the file: {reason}", where=str(path)) from None
     keys = ("sessions",) if isinstance(data, Mapping) else ()
