@@ -128,11 +128,7 @@ def _detect_short_text(text: str, words: Sequence[str]) -> str:
 
 
 def is_english_word(word: str) -> bool:
-    """Return True if a lower-case word is known in English, or looks like a form of a known word.
-
-    >>> is_english_word("shipped"), is_english_word("lyon")
-    (True, False)
-    """
+    """Return True if a lower-case word is known in English, or looks like a form of a known word."""
     word = _remove_accents(word)
     if _is_known(word):
         return True
@@ -158,15 +154,7 @@ def _remove_accents(word: str) -> str:
 
 
 def explain_unreadable(text: str) -> str:
-    """Return why a method that reads only English cannot read a text; "" if it can.
-
-    >>> explain_unreadable("The ferry to Göteborg leaves at 7."), explain_unreadable("42")
-    ('', '')
-    >>> explain_unreadable("Das Wetter ist heute sehr schön.")
-    'it is written in German'
-    >>> explain_unreadable("Погода сегодня хорошая"), explain_unreadable("✅")
-    ('it is written in Cyrillic letters', 'it has no words')
-    """
+    """Return why a method that reads only English cannot read a text; "" if it can."""
     text = _extract_json_texts(text)
     if not text.strip():
         return ""
@@ -187,21 +175,13 @@ def _extract_json_texts(text: str) -> str:
 
 
 def explain_foreign(text: str) -> str:
-    """Return which other language or script a text is written in; "" for English.
-
-    >>> explain_foreign("Il fait très beau aujourd'hui à Paris."), explain_foreign("✅")
-    ('it is written in French', '')
-    """
+    """Return which other language or script a text is written in; "" for English."""
     share, language = _measure_foreign(_ADDRESS.sub(" ", _FENCE.sub(" ", text[:MAX_CHARACTERS])))
     return f"it is written in {language}" if share > _MAX_FOREIGN else ""
 
 
 def is_foreign(text: str) -> bool:
-    """Return True if a text is not English.
-
-    >>> is_foreign("Das Wetter ist heute sehr schön."), is_foreign("Worthless scumbag.")
-    (True, False)
-    """
+    """Return True if a text is not English."""
     return english.is_foreign(text) or bool(explain_foreign(text))
 
 
@@ -211,20 +191,12 @@ def explain_first_unreadable(texts: Iterable[str]) -> str:
 
 
 def find_symbols(text: str) -> list[str]:
-    """Return the emoji and other pictorial symbols of a text.
-
-    >>> find_symbols("Done ✅ (5 €)")
-    ['✅']
-    """
+    """Return the emoji and other pictorial symbols of a text."""
     return [] if text.isascii() else [c for c in text if unicodedata.category(c) == "So"]
 
 
 def is_unspaced(text: str) -> bool:
-    """Return True if most of a text is in a script without spaces between words.
-
-    >>> is_unspaced("我喜欢吃苹果"), is_unspaced("I like 苹果 a lot")
-    (True, False)
-    """
+    """Return True if most of a text is in a script without spaces between words."""
     if text.isascii():
         return False
     letters = [letter for letter in text if letter.isalpha()]
@@ -232,11 +204,7 @@ def is_unspaced(text: str) -> bool:
 
 
 def is_code(text: str) -> bool:
-    """Return True if most lines of a text are program code.
-
-    >>> is_code("import os\\nprint(os.getcwd())"), is_code("Call it twice; it returns (a, b).")
-    (True, False)
-    """
+    """Return True if most lines of a text are program code."""
     outside = _FENCE.sub("\n", text) if "```" in text else text
     if outside != text and len(_WORD.findall(outside)) < _MIN_WORDS:
         return True
@@ -349,11 +317,7 @@ def _detect_short_sentence(original: list[str]) -> str:
 
 
 def find_foreign_abuse(text: str) -> str:
-    """Return the first abusive word of another language in a text; "" if there is none.
-
-    >>> find_foreign_abuse("You are a Hurensohn.")
-    'Hurensohn'
-    """
+    """Return the first abusive word of another language in a text; "" if there is none."""
     words = _WORD.findall(text[:MAX_CHARACTERS])
     return next((word for word in words if word.lower() in _load_short_texts().abuse), "")
 

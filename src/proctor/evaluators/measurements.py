@@ -99,11 +99,7 @@ def comparison_details(context: FieldContext, delta: Delta, method: str, limit: 
 
 
 def format_number(value: float, *, sign: bool = False) -> str:
-    """Format a number: whole numbers without decimals, others with four digits.
-
-    >>> format_number(450.0), format_number(0.123456), format_number(-3, sign=True)
-    ('450', '0.1235', '-3')
-    """
+    """Format a number: whole numbers without decimals, others with four digits."""
     plus = "+" if sign and value >= 0 else ""
     if value == int(value) and abs(value) < 1e15:
         return f"{plus}{int(value)}"

@@ -19,11 +19,7 @@ WHERE = "format_compliance"
 
 
 def select_formats(names: Sequence[Any], options: Mapping[str, Any]) -> tuple[dict[str, Format], Terms]:
-    """Return the formats of these names and their options, or an error that says what is invalid.
-
-    >>> select_formats(["csv"], {"header": False})[1].header
-    False
-    """
+    """Return the formats of these names and their options, or an error that says what is invalid."""
     formats = {name: _find_format(name) for name in names}
     return formats, _check_options(formats, {key: it for key, it in options.items() if it is not None})
 

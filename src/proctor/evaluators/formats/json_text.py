@@ -47,13 +47,7 @@ class _Malformed(Exception):
 
 
 def check_json(data: str | bytes) -> Reading:
-    """Read a JSON text and say what is wrong with it; the standard allows keys to repeat.
-
-    >>> check_json('{"a": 1, "a": 2}')
-    Reading(fault=None, duplicates=['a (line 1, column 10)'])
-    >>> str(check_json("[1,]").fault)
-    "line 1, column 4: a comma stands before ']'"
-    """
+    """Read a JSON text and say what is wrong with it; the standard allows keys to repeat."""
     if isinstance(data, str):
         text = data
     else:
@@ -196,11 +190,7 @@ class _Scan:
 
 
 def explain_unwritable(value: Any) -> str:
-    """Why data cannot be written as JSON, or "".
-
-    >>> explain_unwritable({"a": [1, None]}), explain_unwritable({"a": float("nan")})
-    ('', 'a: JSON has no nan')
-    """
+    """Why data cannot be written as JSON, or ""."""
     try:
         written = codec.plain(value)
     except codec.UNWRITABLE as error:

@@ -38,11 +38,7 @@ _TAKEN = "give a mapping, a boolean, the path of a JSON or YAML file, a class, o
 
 
 def load_schema(source: Any) -> dict[str, Any] | bool:
-    """The schema that a mapping, text, file, address or class stands for.
-
-    >>> load_schema('{"type": "integer"}')
-    {'type': 'integer'}
-    """
+    """The schema that a mapping, text, file, address or class stands for."""
     if isinstance(source, Mapping):
         return dict(source)
     if isinstance(source, bool):
@@ -116,11 +112,7 @@ def _line(complaint: Mapping[str, Any]) -> str:
 
 
 def format_schema_error(path: str, message: str) -> str:
-    """One complaint in one line.
-
-    >>> format_schema_error("user.age", "'old' is not of type \\"integer\\"")
-    'user.age: \\'old\\' is not of type "integer"'
-    """
+    """One complaint in one line."""
     return f"{path}: {message}" if path else message
 
 

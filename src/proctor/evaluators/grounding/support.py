@@ -177,11 +177,6 @@ def find_denials(sentence: Sequence[Word]) -> list[Denial]:
 
     These are the next one or two meaningful words before a function word, or else the last
     meaningful word before the negation.
-
-    >>> from proctor.evaluators.tokenizer import split_words
-    >>> [denial] = find_denials(split_words("Bergen is not the capital of Norway"))
-    >>> [word.text for word in denial.denied]
-    ['capital']
     """
     denials = []
     for index, word in enumerate(sentence):
@@ -256,13 +251,7 @@ def _is_same_word(word: Word, other: Word) -> bool:
 
 
 def find_statement_words(sentence: str) -> list[Word]:
-    """Return the words of a sentence, or none if it states nothing.
-
-    >>> [word.text for word in find_statement_words("1. Sure! Oslo is old [2].")]
-    ['oslo', 'is', 'old']
-    >>> find_statement_words("Here is what I found:"), find_statement_words("I don't know.")
-    ([], [])
-    """
+    """Return the words of a sentence, or none if it states nothing."""
     statement = _LIST_NUMBER.sub("", _CITATION.sub(" ", sentence))
     statement = _compile_openings().sub("", statement)
     found = split_words(statement)
@@ -326,12 +315,7 @@ class Passage:
 
 
 class ContextIndex:
-    """The sentences of a context, indexed by their words.
-
-    >>> index = ContextIndex(["Oslo is the capital of Norway. It is old.", "Bergen is wet."])
-    >>> index.find_best({word: 1.0 for word in split_words("Bergen, Norway")})
-    [2, 0]
-    """
+    """The sentences of a context, indexed by their words."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.passages = [Passage(sentence) for text in texts for sentence in split_sentences(text)]

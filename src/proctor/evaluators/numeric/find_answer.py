@@ -33,11 +33,6 @@ def find_answer(text: str, decimal: Decimal = ".") -> Answer:
 
     A number after a correction ("Wait, it should be 43") replaces the one before it; a number that
     its own clause denies ("42 is wrong") is not an answer.
-
-    >>> find_answer("The total is 42. I hope this answer is helpful!").number.text
-    '42'
-    >>> find_answer(r"Hence \boxed{\frac{3}{4}}, as 3 < 4.").number.value
-    Fraction(3, 4)
     """
     text = simplify_notation(text)
     if "<<" in text:

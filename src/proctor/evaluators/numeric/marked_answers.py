@@ -23,13 +23,6 @@ def find_marked_answers(text: str) -> list[str]:
     r"""Return the texts inside the strongest mark of a text, in order.
 
     Marks of another person, and marks that the text calls wrong, do not count.
-
-    >>> find_marked_answers(r"<answer>42</answer> Tokens: 7")
-    ['42']
-    >>> find_marked_answers('{"answer": 42, "confidence": 0.9}')
-    ['42']
-    >>> find_marked_answers(r"\boxed{42} (The book's \boxed{41} is wrong.)")
-    ['42']
     """
     if boxes := _find_boxes(text):
         return _drop_quoted(text, boxes)
@@ -49,15 +42,7 @@ def has_marks(text: str) -> bool:
 
 
 def explain_missing_answer(text: str) -> str:
-    """Say why a text without marks gives no answer: a refusal or a failed request; "" otherwise.
-
-    >>> explain_missing_answer("I cannot answer that. Call 911.")
-    'the output refuses to answer'
-    >>> explain_missing_answer("Rate limit exceeded: 429")
-    'the output is the message of a failed request'
-    >>> explain_missing_answer("She needs 3 more.")
-    ''
-    """
+    """Say why a text without marks gives no answer: a refusal or a failed request; "" otherwise."""
     if _PHRASES["refusal"].search(text):
         return "the output refuses to answer"
     if _PHRASES["request_error"].search(text) or _PHRASES["not_found"].search(text):

@@ -127,32 +127,18 @@ def valence() -> dict[str, float]:
 
 
 def find_statements(text: str) -> list[Statement]:
-    """Return every derogatory statement about a complete group in a text, the worst first.
-
-    >>> [item.reason for item in find_statements("All women are bad drivers. My aunt is a bad driver.")]
-    ['women are said to be "bad"']
-    >>> find_statements("It is a myth that women are bad drivers. Women are not inferior.")
-    []
-    """
+    """Return every derogatory statement about a complete group in a text, the worst first."""
     statements = [item for sentence in split_sentences(text) for item in _read_sentence(sentence)]
     return sorted(statements, key=lambda statement: -statement.badness)
 
 
 def split_words(sentence: str) -> list[str]:
-    """Return the lower-case words of a sentence, with the commas between them.
-
-    >>> split_words("No, I don’t.")
-    ['no', ',', 'i', "don't"]
-    """
+    """Return the lower-case words of a sentence, with the commas between them."""
     return [match[0].lower().replace("’", "'") for match in _WORD.finditer(sentence)]
 
 
 def find_subjects(words: Sequence[str]) -> Iterator[Subject]:
-    """Yield complete groups: their people without a word such as "some", or any member.
-
-    >>> [subject.name for subject in find_subjects("the french and some men like every jew".split())]
-    ['french', 'jew']
-    """
+    """Yield complete groups: their people without a word such as "some", or any member."""
     index = 0
     while index < len(words):
         size, is_plural = _match_group(words, index)

@@ -60,11 +60,7 @@ class Groups(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def groups() -> Groups:
-    """Load the groups that ship with Proctor.
-
-    >>> [group.is_ for group in groups().axes["gender identity"]]
-    ['transgender', 'cisgender', 'non-binary']
-    """
+    """Load the groups that ship with Proctor."""
     # Listing the evaluators does not need this import.
     import yaml
 
@@ -73,11 +69,7 @@ def groups() -> Groups:
 
 @functools.cache
 def neutral_words() -> frozenset[str]:
-    """Return every lower-case word that names a group of people, without slurs.
-
-    >>> {"woman", "muslim", "judaism", "african"} <= neutral_words()
-    True
-    """
+    """Return every lower-case word that names a group of people, without slurs."""
     phrases = [*PRONOUNS, *groups().also, *(word for pair in groups().pairs for word in pair)]
     for axis in groups().axes.values():
         phrases += (name for group in axis for name in group.forms().values())

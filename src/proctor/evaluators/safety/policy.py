@@ -86,13 +86,7 @@ async def find_nearest(
 
 
 def repeats_claim(sentence: str, claim: str) -> bool:
-    """Return whether a sentence asserts all content words of a claim close together.
-
-    >>> repeats_claim("You get guaranteed returns with no risk.", "guaranteed returns")
-    True
-    >>> repeats_claim("You never get guaranteed returns.", "guaranteed returns")
-    False
-    """
+    """Return whether a sentence asserts all content words of a claim close together."""
     claim_words = split_words(claim)
     content = [word.text for word in claim_words if word.kind in _CONTENT]
     if not content or _is_question(sentence):
@@ -111,11 +105,7 @@ def repeats_claim(sentence: str, claim: str) -> bool:
 
 
 def _gaps(spans: Sequence[tuple[int, int]], length: int) -> list[tuple[int, int]]:
-    """Return the spans between the given ones.
-
-    >>> _gaps([(2, 3)], 5)
-    [(0, 2), (3, 5)]
-    """
+    """Return the spans between the given ones."""
     starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), length]
     return list(zip(starts, ends, strict=True))
 
@@ -144,13 +134,7 @@ def _is_asserted(sentence: str, start: int, end: int, claim: str) -> bool:
 
 
 def can_make_claim(sentence: str, claim: str) -> bool:
-    """Return whether a sentence can make a claim: asserted, equally negated, with the same numbers.
-
-    >>> can_make_claim("It does not cure colds.", "It cures colds.")
-    False
-    >>> can_make_claim("It cures colds.", "It cures flu.")
-    True
-    """
+    """Return whether a sentence can make a claim: asserted, equally negated, with the same numbers."""
     if _is_question(sentence) or _CONDITION.match(sentence) or _is_negated(sentence) != _is_negated(claim):
         return False
     sentence_numbers, claim_numbers = set(_NUMBER.findall(sentence)), set(_NUMBER.findall(claim))
@@ -227,13 +211,7 @@ Policy = Callable[[Case], Awaitable[Ruling]]
 
 
 def to_text(output: Any) -> str:
-    """Return a text unchanged, and any other value with one line per leaf.
-
-    >>> print(to_text({"user": {"mail": "ann@example.com"}, "ids": [1, 2]}))
-    user.mail: ann@example.com
-    ids.0: 1
-    ids.1: 2
-    """
+    """Return a text unchanged, and any other value with one line per leaf."""
     return output if isinstance(output, str) else "\n".join(_to_lines("", codec.plain(output)))
 
 

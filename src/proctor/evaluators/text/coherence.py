@@ -123,11 +123,7 @@ class CoherenceScorer:
 
 
 def is_prose(text: str) -> bool:
-    """Return True if a text has as many function words as prose, or many letters beyond A to Z.
-
-    >>> is_prose("The bridge fell into the sea."), is_prose("asdf qwer zxcv poiu"), is_prose("42")
-    (True, False, False)
-    """
+    """Return True if a text has as many function words as prose, or many letters beyond A to Z."""
     known = load_english()
     text_words = [word.text for word in split_words(text) if word.kind != "number"]
     function_words = known.function | known.negation | known.speaker | known.elsewhere
@@ -166,11 +162,7 @@ def _find_lexical_signs(text: str) -> tuple[CoherenceSigns, list[str]]:
 
 
 def split_passages(text: str) -> list[str]:
-    """Split a text into sentences; very short ones are joined with the next.
-
-    >>> split_passages("1. Milk. Buy it at the shop on the corner.\\n\\nGood luck to all of you!")
-    ['1. Milk. Buy it at the shop on the corner.', 'Good luck to all of you!']
-    """
+    """Split a text into sentences; very short ones are joined with the next."""
     passages: list[str] = []
     pending = ""
     for sentence in split_sentences(text):
@@ -243,11 +235,7 @@ def _score_completeness(text_sentences: Sequence[str]) -> float:
 
 
 def _is_cut_off(sentence: str) -> bool:
-    """Return True if a sentence ends with a comma, or with a word that needs another after it.
-
-    >>> _is_cut_off("The bridge was built in the"), _is_cut_off("This is what it is made of")
-    (True, False)
-    """
+    """Return True if a sentence ends with a comma, or with a word that needs another after it."""
     stripped = sentence.rstrip("*_ \t")
     sentence_words = split_words(stripped)
     if is_complete_sentence(stripped) or stripped.startswith("#") or len(sentence_words) < 2:

@@ -82,11 +82,7 @@ async def match_topic(question: str, answer: str, meanings: TextEmbedder) -> Top
 
 
 def split_pieces(text: str) -> list[str]:
-    """Split a text between sentences into pieces that an embedder can read.
-
-    >>> len(split_pieces("This is short.")), len(split_pieces("Six words are in this sentence. " * 60))
-    (1, 3)
-    """
+    """Split a text between sentences into pieces that an embedder can read."""
     if len(split_words(text)) <= MAX_PIECE_WORDS:
         return [text]
     pieces: list[str] = []

@@ -25,11 +25,7 @@ _NOT_PROSE = re.compile(r"```.*?(?:```|\Z)|\S{1,64}(?:://|@)\S+", re.DOTALL)
 
 
 def is_foreign(text: str) -> bool:
-    """Return whether hardly any word of a text is English; False for fewer than four words.
-
-    >>> is_foreign("Das Wetter ist heute schön."), is_foreign("Worthless scumbag.")
-    (True, False)
-    """
+    """Return whether hardly any word of a text is English; False for fewer than four words."""
     prose = _NOT_PROSE.sub(" ", text)
     if not has_words(prose):
         return any(map(str.isalpha, prose))

@@ -37,10 +37,6 @@ def read_words(text: str, is_known: Callable[[str], bool], harsh: tuple[str, ...
     Unknown words lose repeated letters and letters of other scripts. Signs in place of letters, and
     spaces between letters, are resolved only if the result is a `harsh` word, because they often mean
     something else.
-
-    >>> words = read_words("You are sooo st*pid, an 1d10t!", "so".__eq__, ("idiot", "stupid"))
-    >>> [word.text for word in words]
-    ['you', 'are', 'so', 'stupid', 'an', 'idiot']
     """
     visible = _visible_positions(text)
     text = _fold_case(text if visible is None else "".join(text[index] for index in visible))

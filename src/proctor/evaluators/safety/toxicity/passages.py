@@ -39,11 +39,7 @@ class AbuseWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def abuse_words() -> AbuseWords:
-    """Load the word lists.
-
-    >>> "idiot" in abuse_words().abusive
-    True
-    """
+    """Load the word lists."""
     import yaml
 
     content = yaml.safe_load(resources.text("evaluators", "safety", "toxicity", "abuse.yaml"))
@@ -51,13 +47,7 @@ def abuse_words() -> AbuseWords:
 
 
 def find_suspect_passages(text: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:
-    """Yield the words of every run of up to four sentences that contains a sentence with abuse.
-
-    >>> text = "The sun was out. You idiot. We had tea."
-    >>> words = [Word(m[0].lower(), m.start(), m.end()) for m in re.finditer(r"[A-Za-z]+", text)]
-    >>> [" ".join(word.text for word in passage) for passage in find_suspect_passages(text, words)][0]
-    'the sun was out you idiot'
-    """
+    """Yield the words of every run of up to four sentences that contains a sentence with abuse."""
     starts = [word.start for word in words]
     ends = (match.end() for match in _SENTENCE_END.finditer(text))
     # Without duplicates, because a sentence without words separates nothing.
@@ -78,23 +68,13 @@ def find_suspect_passages(text: str, words: Sequence[Word]) -> Iterator[Sequence
 
 
 def has_abusive_word(text: str) -> bool:
-    """Return whether an English text of several words contains a word of abuse.
-
-    >>> has_abusive_word("Shut up, you moron!"), has_abusive_word("moron"), has_abusive_word("Salut !")
-    (True, False, False)
-    """
+    """Return whether an English text of several words contains a word of abuse."""
     words = re.findall(r"[a-z]+", text.lower())
     return len(words) >= _MIN_WORDS and not abuse_words().abusive.isdisjoint(words)
 
 
 def is_suspect(words: Sequence[str]) -> bool:
-    """Return whether a sentence has a word of abuse, an insult to a person, or violence against one.
-
-    >>> is_suspect(["you", "fool"]), is_suspect(["fool", "the", "eye"])
-    (True, False)
-    >>> is_suspect(["kill", "you"]), is_suspect(["you", "kill", "the", "process"])
-    (True, False)
-    """
+    """Return whether a sentence has a word of abuse, an insult to a person, or violence against one."""
     lists = abuse_words()
     if not lists.abusive.isdisjoint(words):
         return any(
