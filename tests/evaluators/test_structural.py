@@ -122,7 +122,7 @@ def test_a_fence_is_allowed_when_asked_for(output: Any, passed: bool) -> None:
 def test_places_count_the_lines_of_the_fence() -> None:
     """What is told is the line in the output, not in what the fence holds."""
     score = json_validity("\n```json\n[1,\n2,]\n```", allow_fences=True)
-    assert score.reason == "line 4, column 3: a comma stands before ']'"
+    assert score.reason == "line 4, column 3: trailing comma before ']'"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_places_count_the_lines_of_the_fence() -> None:
         (Struct("Ann"), ""),
         (Model(name="Ann"), ""),
         ({"a": {"b": float("inf")}}, "a.b: JSON has no inf"),
-        (["\ud800"], "0: half a surrogate pair is no character"),
+        (["\ud800"], "0: half of a surrogate pair is not a character"),
         ([object()], "0: an object of type object cannot be written as JSON"),
     ],
 )

@@ -40,7 +40,7 @@ def json_validity(output: Any, *, allow_fences: bool = False) -> Score:
     >>> json_validity('{"city": "Paris"}').passed
     True
     >>> json_validity("{'city': 'Paris'}").reason
-    'line 1, column 2: strings stand in double quotes, not in single ones'
+    'line 1, column 2: strings need double quotes, not single quotes'
     """
     details: dict[str, Any] = {"method": "rfc8259"}
     if output is None:

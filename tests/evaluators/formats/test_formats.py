@@ -114,20 +114,20 @@ REFUSED: dict[str, list[tuple[Any, str]]] = {
     "html": [
         ("<div>\n<p>a", "line 1, column 1: <div> is not closed"),
         ("<b><i>x</b></i>", "line 1, column 4: <i> is not closed before </b>"),
-        ("<p>x</p></b>", "</b> ends what was never begun"),
+        ("<p>x</p></b>", "</b> has no start tag"),
         ("<div/>", "<div> is not closed"),
         ("<p>x<a href=", "is not finished"),
         ("<p>x<!-- y", "is not finished"),
-        ("plain", "there is no tag"),
+        ("plain", "it has no tag"),
     ],
     "markdown": [
-        ("text\n\n```py\nx = 1", "line 3: the code fence ``` is never closed"),
-        ("````\nx\n```", "the code fence ```` is never closed"),
-        ("```", "the code fence ``` is never closed"),
-        ("|a|b|\n|-|-|\n|1|2|3|", "line 3: the row has 3 cells, the head of its table 2"),
-        ("|a|b|c|\n|-|-|\n|1|2|", "line 2: the table's head has 3 cells, the row of dashes 2"),
+        ("text\n\n```py\nx = 1", "line 3: the code fence ``` is not closed"),
+        ("````\nx\n```", "the code fence ```` is not closed"),
+        ("```", "the code fence ``` is not closed"),
+        ("|a|b|\n|-|-|\n|1|2|3|", "line 3: the row has 3 cells, the header has 2"),
+        ("|a|b|c|\n|-|-|\n|1|2|", "line 2: the table's header has 3 cells, its delimiter row has 2"),
         ("# A\n\n### B", "line 3: a heading of level 3 follows one of level 1"),
-        ("[a]()", "line 1: a link points nowhere"),
+        ("[a]()", "line 1: a link has no address"),
         ("see [a](http://x y)", "line 1: the link [a](…) is broken"),
         ("see [a][ref]", "line 1: the link [a] has no definition"),
         (" ", "empty"),
@@ -214,7 +214,7 @@ def test_a_value_too_long_for_the_reader_is_no_verdict() -> None:
 @pytest.mark.parametrize("name", sorted(set(TAKEN) - {"json"}))
 def test_half_a_surrogate_pair_is_in_no_format(name: str) -> None:
     """Python can hold such a text, no file and no parser can."""
-    assert format_compliance(name)("a\ud800").reason.endswith("half a surrogate pair is no character")
+    assert format_compliance(name)("a\ud800").reason.endswith("half of a surrogate pair is not a character")
 
 
 def test_other_names_mean_the_same() -> None:
