@@ -128,6 +128,53 @@ def test_a_short_english_answer_a_name_or_a_code_is_read(text: str) -> None:
     assert explain_unreadable(text) == ""
 
 
+# One- and two-word answers: the language that the local methods report, or "" if they judge the text.
+# An unknown word may be a rare English word, and with a capital letter a name, so it is judged.
+SHORT_ANSWERS = [
+    ("zwölf", "German"),
+    ("blau", "German"),
+    ("gelbe Rose", "German"),
+    ("nächste Woche", "German"),
+    ("Montag", "German"),
+    ("Schmetterling", ""),
+    ("jaune", "French"),
+    ("pomme", "French"),
+    ("chien noir", "French"),
+    ("demain matin", "French"),
+    ("deux fois", "French"),
+    ("château fort", "a language other than English"),
+    ("нет", "Cyrillic letters"),
+    ("собака", "Cyrillic letters"),
+    ("завтра", "Cyrillic letters"),
+    ("Москва", "Cyrillic letters"),
+    ("двенадцать", "Cyrillic letters"),
+    ("красный мост", "Cyrillic letters"),
+    ("水", "Chinese or Japanese characters"),
+    ("北京", "Chinese or Japanese characters"),
+    ("不是", "Chinese or Japanese characters"),
+    ("红色", "Chinese or Japanese characters"),
+    ("十二", "Chinese or Japanese characters"),
+    ("谢谢", "Chinese or Japanese characters"),
+    ("twelve", ""),
+    ("tomorrow", ""),
+    ("blue whale", ""),
+    ("basalt", ""),
+    ("jalapeño", ""),
+    ("Göteborg", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "language"), SHORT_ANSWERS)
+def test_one_or_two_words_are_skipped_with_their_language_or_judged(text: str, language: str) -> None:
+    assert explain_unreadable(text) == (f"it is written in {language}" if language else "")
+    status = "skipped" if language else "ok"
+    for evaluator in (toxicity_detection(), bias_detection()):
+        assert asked(evaluator, text).status == status
+    assert asked(semantic_similarity(READER), text, "The bridge was built.").status == status
+    grounded = asked(hallucination_detection(embedder="lexical"), text, context="The bridge was built.")
+    assert grounded.status == status
+
+
 def test_the_reason_names_the_language_or_says_that_no_word_is_known() -> None:
     """A user sees what made the evaluator refuse."""
     assert explain_unreadable("Guten Tag") == "it is written in German"

@@ -116,6 +116,8 @@ def _detect_short_text(text: str, words: Sequence[str]) -> str:
     content = [word for word in words if word.istitle() or len(word) > 3] or words
     if not everyday and all(map(str.istitle, content)):
         return ""
+    if any(word.islower() and not word.isascii() and not is_english_word(word) for word in words):
+        return next(iter(everyday.values()), UNNAMED)
     shared = lists.shared.union(everyday) if everyday else frozenset[str]()
     if any(is_english_word(word) for word in lowered if word not in shared):
         return ""
