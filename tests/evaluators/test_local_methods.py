@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from proctor.evaluators import language, measurements, plain_values, tokenizer
-from proctor.evaluators.formats import compliance, fault, json_text, schema
+from proctor.evaluators.formats import catalogue, fault, json_text, schema
 from proctor.evaluators.grounding import contradictions
-from proctor.evaluators.numeric import ambiguity, marked_answers, parse
+from proctor.evaluators.numeric import ambiguity, find_answer, parse
 from proctor.evaluators.safety import bias
 from proctor.evaluators.safety.toxicity import model, passages
 from proctor.evaluators.text import coherence, similarity
@@ -123,7 +123,7 @@ def test_several_references_become_a_list_for_a_prompt() -> None:
 
 
 def test_options_of_a_format_reach_its_check() -> None:
-    assert compliance.select_formats(["csv"], {"header": False})[1].header is False
+    assert catalogue.select_formats(["csv"], {"header": False})[1].header is False
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_step_labels_are_blanked_and_numbers_are_not() -> None:
     ],
 )
 def test_marked_answers(text: str) -> None:
-    assert marked_answers.find_marked_answers(text) == ["42"]
+    assert find_answer.find_marked_answers(text) == ["42"]
 
 
 @pytest.mark.parametrize(
@@ -200,4 +200,4 @@ def test_marked_answers(text: str) -> None:
     ],
 )
 def test_texts_without_an_answer(text: str, reason: str) -> None:
-    assert marked_answers.explain_missing_answer(text) == reason
+    assert find_answer.explain_missing_answer(text) == reason

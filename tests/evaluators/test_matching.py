@@ -287,7 +287,7 @@ def test_within_tolerance_takes_numbers_only(wrong: Any) -> None:
 @pytest.mark.parametrize("tolerance", [-1, math.nan, "1", True])
 def test_a_tolerance_is_a_number_from_nought_up(tolerance: Any) -> None:
     """It is checked when the evaluator is made."""
-    with pytest.raises(EvaluatorError, match="tolerance must be a number from 0 up"):
+    with pytest.raises(EvaluatorError, match="tolerance must be a number of 0 or more"):
         within_tolerance(tolerance)
 
 

@@ -14,6 +14,7 @@ import msgspec
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bounded_regex import find_first
 from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.measurements import make_limit_check
 from proctor.evaluators.plain_values import (
     find_text_references,
     is_same_number,
@@ -26,7 +27,6 @@ from proctor.evaluators.plain_values import (
 )
 from proctor.evaluators.score_conversion import preview
 from proctor.records import codec
-from proctor.records.numbers import is_number
 from proctor.records.sample import type_name
 from proctor.records.score import Score
 
@@ -200,10 +200,7 @@ def within_tolerance(tolerance: float, relative: bool = False) -> Callable[[floa
     >>> within_tolerance(0.1, relative=True)(95, 100).passed
     True
     """
-    if not is_number(tolerance) or tolerance < 0:
-        raise EvaluatorError(
-            f"tolerance must be a number from 0 up, got {tolerance!r}", where="within_tolerance"
-        )
+    make_limit_check("within_tolerance", "tolerance")({"tolerance": tolerance})
 
     def evaluate(output: Any, expected: Any) -> Score:
         if type(output) in (int, float) and type(expected) in (int, float):

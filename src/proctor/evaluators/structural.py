@@ -143,7 +143,7 @@ def format_compliance(
         "schemes": None if schemes is None else tuple(schemes),
     }
     # Slow to import, and needed only for this evaluator.
-    from proctor.evaluators.formats.compliance import score_formats, select_formats
+    from proctor.evaluators.formats.catalogue import score_formats, select_formats
 
     formats, checked_options = select_formats(names, options)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from proctor.core import resources
+from proctor.evaluators.data_files import load_data
 from proctor.evaluators.plain_values import to_plain
 
 WordKind = Literal["function", "content", "number", "name", "speaker", "negation"]
@@ -73,9 +73,7 @@ class English(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @functools.cache
 def load_english() -> English:
     """Load the English word lists once."""
-    import yaml
-
-    data = yaml.safe_load(resources.text("evaluators", "english.yaml"))
+    data = load_data("english.yaml")
     lists = {name: value.split() if isinstance(value, str) else value for name, value in data.items()}
     return msgspec.convert(lists, English)
 

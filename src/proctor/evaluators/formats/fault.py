@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from proctor.evaluators.score_conversion import preview
-
 
 class Terms(NamedTuple):
     """The options of a format; the catalogue lists which format takes which."""
@@ -48,11 +46,6 @@ def at(text: str, position: int, what: str) -> Fault:
     """Create a fault at a position in a text."""
     start = text.rfind("\n", 0, position) + 1
     return Fault(what, text.count("\n", 0, position) + 1, position - start + 1)
-
-
-def found_at(text: str, position: int) -> str:
-    """Describe the character at a position."""
-    return preview(text[position]) if position < len(text) else "the end of the text"
 
 
 def unfenced(text: str) -> tuple[str, int]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from proctor.core import resources
+from proctor.evaluators.data_files import load_data
 from proctor.evaluators.tokenizer import Word, are_related, load_english
 
 WordPairs = list[tuple[Word, Word]]
@@ -59,9 +59,7 @@ class _Measure(NamedTuple):
 
 @functools.cache
 def _load_exclusive_words() -> _ExclusiveWords:
-    import yaml
-
-    data = yaml.safe_load(resources.text("evaluators", "grounding", "exclusive.yaml"))
+    data = load_data("grounding", "exclusive.yaml")
     groups: dict[str, tuple[frozenset[str], ...]] = {}
     for line in (*data["anywhere"], *data["beside_a_number"]):
         group = frozenset(line.split())
@@ -74,9 +72,7 @@ def _load_exclusive_words() -> _ExclusiveWords:
 
 @functools.cache
 def _load_prefixes() -> _Prefixes:
-    import yaml
-
-    data = yaml.safe_load(resources.text("evaluators", "grounding", "opposites.yaml"))
+    data = load_data("grounding", "opposites.yaml")
     bases = {prefix: frozenset(words.split()) for prefix, words in data["prefixes"].items()}
     return _Prefixes(bases, frozenset(data["exceptions"].split()))
 

@@ -79,9 +79,9 @@ _MAX_ACRONYM_LETTERS = 6
 class GroundingScorer:
     """Scores the support that a context gives to the weakest sentence of the output."""
 
-    def __init__(self, meanings: TextEmbedder, threshold: float) -> None:
-        self._embedder, self._threshold = meanings, threshold
-        self.options = meanings.options
+    def __init__(self, embedder: TextEmbedder, threshold: float) -> None:
+        self._embedder, self._threshold = embedder, threshold
+        self.options = embedder.options
 
     async def score(self, output: Any, reference: Sequence[str] = ()) -> Score:
         """Score the support of the weakest sentence; skip an output without statements."""
@@ -396,13 +396,13 @@ class _Lookup(NamedTuple):
         return {text for passage in self.passages for text in passage.content}
 
 
-async def check_grounding(text: str, context: Sequence[str], meanings: TextEmbedder) -> Grounding | None:
+async def check_grounding(text: str, context: Sequence[str], embedder: TextEmbedder) -> Grounding | None:
     """Check what a text says against a context; return None if it makes no statement."""
     size = len(text) + sum(map(len, context))
     lookups, left_out = await run_off_loop(size, _look_up_sentences, text, context)
     if all(word.kind == "function" for lookup in lookups for word in lookup.words):
         return None
-    similarity = await _embed_words(lookups, meanings, size)
+    similarity = await _embed_words(lookups, embedder, size)
     result = await run_off_loop(size, lambda: [_score_sentence(lookup, similarity) for lookup in lookups])
     overall = sum(one.supported for one in result) / sum(one.weight for one in result)
     return Grounding(result, overall, left_out)
@@ -469,17 +469,17 @@ def _compare_denials(found: Sequence[Word], passages: Sequence[Passage]) -> tupl
 
 
 async def _embed_words(
-    lookups: Sequence[_Lookup], meanings: TextEmbedder, size: int
+    lookups: Sequence[_Lookup], embedder: TextEmbedder, size: int
 ) -> VectorSimilarity | None:
     texts = {word.text for lookup in lookups for word in lookup.replaceable if lookup.candidates}
-    if meanings.method == "lexical":
+    if embedder.method == "lexical":
         # Warns if there is no embedder. Forms of words have been found already.
-        await meanings.vectors(())
+        await embedder.vectors(())
         return None
     if not texts:
         return None
     texts |= {text for lookup in lookups if lookup.replaceable for text in lookup.candidates}
-    vectors, floor = await meanings.vectors(texts), await meanings.floor(UNRELATED_WORDS)
+    vectors, floor = await embedder.vectors(texts), await embedder.floor(UNRELATED_WORDS)
     return await run_off_loop(size, VectorSimilarity, vectors, floor)
 
 

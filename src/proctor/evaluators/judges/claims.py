@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from proctor.errors import CallFailed, EvaluatorError
+from proctor.evaluators.judges.criteria import create_judge_options
 from proctor.evaluators.judges.fence import MarkedForm
 from proctor.evaluators.judges.judge import failed_score
 from proctor.evaluators.judges.opinion import (
@@ -124,7 +125,7 @@ async def grounded_claims(
     if not is_fraction(threshold):
         raise EvaluatorError(f"threshold must be from 0 to 1, got {threshold!r}")
     adapter, text = provider(model), to_text(text)
-    options = JudgeOptions(temperature, max_tokens)
+    options = create_judge_options(temperature, max_tokens)
     if not text.strip():
         return Score.skipped("there is no text to check")
     try:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
+from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.numeric.parse import (
     Decimal,
     ParsedNumber,
@@ -15,7 +16,6 @@ from proctor.evaluators.numeric.parse import (
     parse_numbers,
     parse_word_numbers,
 )
-from proctor.evaluators.pattern_file import load_patterns
 
 _PHRASES = load_patterns("numeric", "phrases.yaml")
 _UNITS = {

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.core import resources
+from proctor.evaluators.data_files import load_data
 from proctor.evaluators.safety.counterfactual import groups
 from proctor.evaluators.safety.toxicity.model import HARSH, measure_toxicity, model
 from proctor.evaluators.tokenizer import split_sentences
@@ -89,9 +90,7 @@ class Frames(NamedTuple):
 
 @functools.cache
 def _frames() -> Frames:
-    import yaml
-
-    content = yaml.safe_load(resources.text("evaluators", "safety", "frames.yaml"))
+    content = load_data("safety", "frames.yaml")
     sayings: list[tuple[str, str | None, str | None]]
     sayings = [(name, before, None) for name, texts in content.pop("before").items() for before in texts]
     sayings += [(name, None, after) for name, texts in content.pop("after").items() for after in texts]

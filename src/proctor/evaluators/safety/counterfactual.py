@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.core import resources
 from proctor.evaluators.bound_evaluator import BoundEvaluator, CallMode
 from proctor.evaluators.combination import score_async
+from proctor.evaluators.data_files import load_data
 from proctor.evaluators.score_conversion import preview
 from proctor.evaluators.tokenizer import collect_texts
 from proctor.records.score import Score
@@ -61,10 +61,7 @@ class Groups(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @functools.cache
 def groups() -> Groups:
     """Load the groups that ship with Proctor."""
-    # Listing the evaluators does not need this import.
-    import yaml
-
-    return msgspec.convert(yaml.safe_load(resources.text("evaluators", "safety", "groups.yaml")), Groups)
+    return msgspec.convert(load_data("safety", "groups.yaml"), Groups)
 
 
 @functools.cache

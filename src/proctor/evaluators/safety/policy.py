@@ -57,14 +57,14 @@ class NearestSentence(NamedTuple):
 
 
 async def find_nearest(
-    claims: Sequence[str], text: str, meanings: TextEmbedder, near: float = DEFAULT_NEAR
+    claims: Sequence[str], text: str, text_embedder: TextEmbedder, near: float = DEFAULT_NEAR
 ) -> list[NearestSentence]:
     """Find for each claim the sentence that makes it or, if there is none, the nearest one."""
     min_letters = min(_MIN_LETTERS, *map(_count_letters, claims))
     clauses = [clause for clause in _split_clauses(text) if _count_letters(clause.text) >= min_letters]
     if not clauses:
         return []
-    vectors = await meanings.vectors([*claims, *(clause.text for clause in clauses)])
+    vectors = await text_embedder.vectors([*claims, *(clause.text for clause in clauses)])
 
     def compare(claim: str, clause: Sentence) -> NearestSentence:
         similarity = cosine(vectors[claim], vectors[clause.text])
@@ -324,11 +324,11 @@ def _create_judge(
     return Judge(adapter, load_template(key), scale, texts or {}, view=View(reference=False))
 
 
-def claims_policy(claims: Sequence[str], meanings: TextEmbedder, near: float) -> Policy:
+def claims_policy(claims: Sequence[str], text_embedder: TextEmbedder, near: float) -> Policy:
     """Create a policy against claims, by their words and by similarity in meaning."""
 
     async def check(case: Case) -> Ruling:
-        nearest = await find_nearest(claims, case.text, meanings, near)
+        nearest = await find_nearest(claims, case.text, text_embedder, near)
         hidden = [*find_pii(case.text), *find_secrets(case.text)]
         data = [_describe_nearest(sentence, case.text, hidden) for sentence in nearest]
         made = [sentence for sentence in nearest if sentence.makes_claim]
@@ -341,7 +341,7 @@ def claims_policy(claims: Sequence[str], meanings: TextEmbedder, near: float) ->
         distant = [sentence.cosine for sentence in nearest if not sentence.by]
         if distant and not made:
             reason += f"; the nearest sentence has cosine {max(distant):.2f}, near is {near:g}"
-        details = {"embedder": meanings.live.name, "near": near, "nearest": data}
+        details = {"embedder": text_embedder.live.name, "near": near, "nearest": data}
         return Ruling(not made, reason, findings=findings, details=details)
 
     return check

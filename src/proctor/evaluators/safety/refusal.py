@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from proctor.evaluators import tokenizer as wording
-from proctor.evaluators.pattern_file import load_patterns
+from proctor.evaluators.data_files import load_patterns
 
 _COLON = re.compile(r"(?<=:)\s+")
 # The marker of a list item is not a sentence.

@@ -94,9 +94,9 @@ class CoherenceSigns(NamedTuple):
 class CoherenceScorer:
     """Scores how well the output holds together."""
 
-    def __init__(self, meanings: TextEmbedder, threshold: float) -> None:
-        self._embedder, self._threshold = meanings, threshold
-        self.options = meanings.options
+    def __init__(self, embedder: TextEmbedder, threshold: float) -> None:
+        self._embedder, self._threshold = embedder, threshold
+        self.options = embedder.options
 
     async def score(self, output: Any) -> Score:
         """Score the worst sign; skip texts that are not prose."""
@@ -132,15 +132,15 @@ def is_prose(text: str) -> bool:
     return sum(c.isalpha() and not c.isascii() for c in text) > MIN_NON_ASCII * len(text)
 
 
-async def find_signs(text: str, meanings: TextEmbedder) -> CoherenceSigns:
+async def find_signs(text: str, embedder: TextEmbedder) -> CoherenceSigns:
     """Find the signs of coherence in a text; the connection needs an embedder."""
     result, passages = await run_off_loop(len(text), _find_lexical_signs, text)
-    if meanings.method == "lexical" or len(passages) < 2:
+    if embedder.method == "lexical" or len(passages) < 2:
         # Warns if there is no embedder.
-        await meanings.vectors(())
+        await embedder.vectors(())
         return result
     compared = passages[:MAX_COMPARED_SENTENCES]
-    vectors, floor = await meanings.vectors(compared), await meanings.floor(UNRELATED_TEXTS)
+    vectors, floor = await embedder.vectors(compared), await embedder.floor(UNRELATED_TEXTS)
     similarity = await run_off_loop(len(text), VectorSimilarity, vectors, floor)
     neighbours = tuple(similarity(*pair) for pair in pairwise(compared))
     distinct = list(dict.fromkeys(compared))

@@ -172,11 +172,11 @@ class SimilarityScorer:
     """Compares the output with references by the cosine of their embeddings."""
 
     def __init__(
-        self, meanings: TextEmbedder, threshold: float, use_excerpts: bool | None, match: Match | None = None
+        self, embedder: TextEmbedder, threshold: float, use_excerpts: bool | None, match: Match | None = None
     ) -> None:
-        self._embedder, self._threshold, self._use_excerpts = meanings, threshold, use_excerpts
+        self._embedder, self._threshold, self._use_excerpts = embedder, threshold, use_excerpts
         self._match = match
-        self.options = meanings.options
+        self.options = embedder.options
 
     async def score(self, output: Any, reference: Any = None) -> Score:
         """Score the cosine of the nearest two texts; lists of texts are compared item by item."""
@@ -330,7 +330,7 @@ def index_texts(value: Any) -> dict[int, str]:
 async def find_nearest(
     answers: Mapping[int, str],
     references: Mapping[int, str],
-    meanings: TextEmbedder,
+    embedder: TextEmbedder,
     use_excerpts: bool | None = None,
 ) -> SimilarityMatch:
     """Compare every answer with the references that look most like it.
@@ -343,7 +343,7 @@ async def find_nearest(
         size = len(text) + sum(map(len, references.values()))
         pairs += await run_off_loop(size, _list_pairs, index, text, references, use_excerpts)
     compared = {excerpt or answers[index] for index, excerpt, _ in pairs}
-    vectors = await meanings.vectors([*compared, *(references[reference] for *_, reference in pairs)])
+    vectors = await embedder.vectors([*compared, *(references[reference] for *_, reference in pairs)])
     matches = (
         SimilarityMatch(
             cosine(vectors[excerpt or answers[index]], vectors[references[reference]]),

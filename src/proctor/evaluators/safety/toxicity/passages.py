@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from proctor.core import resources
+from proctor.evaluators.data_files import load_data
 from proctor.evaluators.safety.toxicity.folding import Word
 
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s)|\n+")
@@ -40,9 +40,7 @@ class AbuseWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @functools.cache
 def abuse_words() -> AbuseWords:
     """Load the word lists."""
-    import yaml
-
-    content = yaml.safe_load(resources.text("evaluators", "safety", "toxicity", "abuse.yaml"))
+    content = load_data("safety", "toxicity", "abuse.yaml")
     return msgspec.convert({name: words.split() for name, words in content.items()}, AbuseWords)
 
 
