@@ -77,7 +77,6 @@ CHANGED = [
 def test_a_changed_sign_unit_month_name_or_opposite_does_not_pass(
     context: str, same: str, changed: str
 ) -> None:
-    """And the sentence that keeps the fact is worth more."""
     wrong = score(changed, context)
     assert (wrong.status, wrong.passed) == ("ok", False)
     kept = score(same, context)
@@ -87,7 +86,6 @@ def test_a_changed_sign_unit_month_name_or_opposite_does_not_pass(
 
 
 def test_a_comparison_may_name_both_words_of_a_pair() -> None:
-    """Who says "left, not right" has not exchanged them."""
     compared = score("Left, rather than right, at the church.", "Turn left at the church.")
     assert compared.details["sentences"][0]["wrong"] is False
     assert score("She may open it.", "She may open it on Monday.").passed is True
@@ -106,7 +104,6 @@ def test_a_comparison_may_name_both_words_of_a_pair() -> None:
         ("The port lives on the import of coal.", "The port lives on coal."),
     ],
 )
-def test_a_paraphrase_with_a_prefix_a_magnitude_or_a_bound_is_no_change(context: str, output: str) -> None:
-    """What says the same in other words is not called an opposite."""
+def test_a_paraphrase_with_a_prefix_a_magnitude_or_a_bound_passes(context: str, output: str) -> None:
     found = score(output, context)
     assert "(not " not in found.reason, found.reason

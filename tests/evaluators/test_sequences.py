@@ -54,13 +54,11 @@ def held(expected: Any, actual: str | list[RecordedCall], **terms: Any) -> Score
 def test_the_value_is_the_share_that_fits(
     mode: SequenceMode, expected: str, actual: str, value: float, passed: bool
 ) -> None:
-    """In order by the longest common subsequence; exact counts what was not expected, too."""
     score = held(list(expected), actual, mode=mode)
     assert (score.value, score.passed) == (value, passed)
 
 
 def test_any_order_without_extras_is_a_multiset() -> None:
-    """Each expected call once, and no others."""
     assert held(["a", "b"], "ba", mode="any_order", allow_extra=False).passed
     score = held(["a", "b"], "bca", mode="any_order", allow_extra=False)
     assert (score.value, score.passed) == (2 / 3, False)
@@ -69,7 +67,6 @@ def test_any_order_without_extras_is_a_multiset() -> None:
 
 
 def test_a_call_that_fits_two_is_given_to_the_one_that_needs_it() -> None:
-    """The first come does not take what only the second can use."""
     expected = ["search", {"name": "search", "arguments": {"q": 1}}]
     actual = [RecordedCall("search", {"q": 1}), RecordedCall("search", {"q": 2})]
     assert held(expected, actual, mode="any_order").passed
@@ -92,14 +89,12 @@ def test_a_call_that_fits_two_is_given_to_the_one_that_needs_it() -> None:
     ],
 )
 def test_arguments_are_compared_as_asked(rule: str, arguments: Any, passed: bool) -> None:
-    """Exactly, in part at every depth, or not at all."""
     actual = [RecordedCall("search", {"q": "Paris", "by": {"lang": "fr", "n": [1, 2]}})]
     expected = {"name": "search", "arguments": arguments}
     assert held(expected, actual, arguments=rule).passed is passed
 
 
 def test_true_is_not_one_and_a_list_is_not_one_of_its_items() -> None:
-    """Arguments are equal as JSON sees it."""
     for wanted, found in ((True, 1), (["a"], ["a", "b"]), ("a", ["a"])):
         expected = {"name": "t", "arguments": {"x": wanted}}
         assert not held(expected, [RecordedCall("t", {"x": found})]).passed
@@ -110,7 +105,6 @@ def about_paris(query: str) -> bool:
 
 
 def test_an_argument_may_be_judged_by_a_function() -> None:
-    """One that stands in the place of the value, or one that compares both."""
     expected = {"name": "search", "arguments": {"q": about_paris}}
     assert held(expected, [RecordedCall("search", {"q": "PARIS weather"})]).passed
     score = held(expected, [RecordedCall("search", {"q": "Rome"})])
@@ -122,7 +116,6 @@ def test_an_argument_may_be_judged_by_a_function() -> None:
 
 
 def test_the_difference_can_be_read() -> None:
-    """Reason and diff say what is missing, what came instead, and what was not expected."""
     expected = ["plan", {"name": "search", "arguments": {"q": "Paris", "n": 3}}, "open", "answer"]
     actual = [
         RecordedCall("open"),
@@ -156,7 +149,6 @@ def test_the_difference_can_be_read() -> None:
 
 
 def test_expected_calls_may_be_written_in_many_ways() -> None:
-    """A name, a mapping, a call, a list of these, or a list among other expectations."""
     one = ExpectedCall("search", {"q": 1})
     assert parse_expected_calls("search") == [ExpectedCall("search")]
     assert parse_expected_calls({"name": "search", "arguments": {"q": 1}}) == [one]
@@ -165,8 +157,7 @@ def test_expected_calls_may_be_written_in_many_ways() -> None:
     assert parse_expected_calls([]) == []
 
 
-def test_all_faults_of_an_expectation_are_told() -> None:
-    """With their places, and how to write it."""
+def test_all_problems_of_an_expectation_are_reported() -> None:
     with pytest.raises(EvaluatorError) as caught:
         parse_expected_calls(["ok", "", 7, {"arguments": {}}, {"name": "a", "args": 1, "arguments": [1]}])
     assert str(caught.value) == snapshot("""\
@@ -182,7 +173,6 @@ Fix: write a name, or {name: search, arguments: {query: Paris}}\
 
 @given(names, names)
 def test_in_order_is_the_longest_common_subsequence(expected: list[str], actual: list[str]) -> None:
-    """Held against all subsequences, tried one by one."""
     longest = max(
         size
         for size in range(len(expected) + 1)
@@ -201,7 +191,6 @@ rows = st.lists(st.lists(st.booleans(), min_size=3, max_size=3), min_size=1, max
 
 @given(rows)
 def test_any_order_makes_the_most_pairs(fits: list[list[bool]]) -> None:
-    """Held against every way to give the calls away, whatever fits what."""
     expected = [{"name": "t", "arguments": {"place": lambda place, row=row: row[place]}} for row in fits]
     actual = [RecordedCall("t", {"place": place}) for place in range(3)]
     most = max(
@@ -218,8 +207,7 @@ def test_any_order_makes_the_most_pairs(fits: list[list[bool]]) -> None:
 
 @given(names, names)
 def test_a_diff_holds_both_sequences(expected: list[str], actual: list[str]) -> None:
-    """What is missing and what fits make the expected, what is new and what fits the actual."""
     lines = held(expected, "".join(actual), mode="exact").details["diff"]
-    told = [(line[0], line[2]) for line in lines]
-    assert [name for sign, name in told if sign in "- "] == expected
-    assert [name for sign, name in told if sign in "+ "] == actual
+    message = [(line[0], line[2]) for line in lines]
+    assert [name for sign, name in message if sign in "- "] == expected
+    assert [name for sign, name in message if sign in "+ "] == actual

@@ -147,7 +147,7 @@ def test_token_usage_under_includes_its_limit() -> None:
 
 
 @clause("001.TOKENS.2", "Session-Aware Evaluators", ruling="a say for `usage unknown`")
-def test_unknown_usage_is_no_pass() -> None:
+def test_unknown_usage_does_not_pass() -> None:
     """Where usage is unknown there is no verdict, unless the evaluator is told what to do."""
     unknown = a_session(ToolCall("search", {}, result="x"), ModelCall("m"))
     assert score(token_usage_under(100), unknown).passed is not True

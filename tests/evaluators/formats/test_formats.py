@@ -147,14 +147,12 @@ REFUSED: dict[str, list[tuple[Any, str]]] = {
 }
 
 
-def test_every_format_is_tried_here() -> None:
-    """A new format needs examples of both kinds."""
+def test_every_format_has_examples_in_this_file() -> None:
     assert set(TAKEN) == set(REFUSED) == set(FORMATS) - {"regex"}
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_a_format_takes_what_is_written_in_it(name: str) -> None:
-    """Usual and unusual ways of writing it pass, and the format is named."""
+def test_a_format_accepts_valid_texts(name: str) -> None:
     for output in TAKEN[name]:
         score = format_compliance(name)(output)
         assert (score.value, score.reason, output) == (1.0, "", output)
@@ -162,36 +160,31 @@ def test_a_format_takes_what_is_written_in_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_format_refuses_what_is_not_and_says_why(name: str) -> None:
-    """The reason is the parser's own, with its place where it has one."""
-    for output, why in REFUSED[name]:
+def test_a_format_rejects_invalid_texts_with_a_reason(name: str) -> None:
+    for output, reason_part in REFUSED[name]:
         score = format_compliance(name)(output)
-        assert (score.value, output, why in score.reason) == (0.0, output, True), score.reason
+        assert (score.value, output, reason_part in score.reason) == (0.0, output, True), score.reason
 
 
-def test_a_pattern_matches_the_whole_text() -> None:
-    """Also the line end counts, and other languages' ways of naming groups are taken."""
+def test_a_pattern_must_match_the_complete_text() -> None:
     code = format_compliance("regex", pattern=r"(?P<letters>[A-Z]{2})-\d+")
     assert code("AB-12").passed
     assert not code("AB-12\n").passed
     assert code("xAB-12").reason == ("'xAB-12' does not match '(?P<letters>[A-Z]{2})-\\\\d+' as a whole")
 
 
-def test_alternatives_in_a_pattern_are_bound_together() -> None:
-    """a|b means either of them and nothing around it."""
+def test_alternatives_in_a_pattern_must_match_the_complete_text() -> None:
     either = format_compliance("regex", pattern="a|b")
     assert [either(text).passed for text in ("a", "b", "ax", "xb")] == [True, True, False, False]
 
 
 def test_the_schemes_of_an_address_can_be_named() -> None:
-    """Whoever wants web addresses says so."""
     web = format_compliance("url", schemes=["http", "https"])
     assert web("https://x").passed
     assert web("ftp://x").reason == "it begins with ftp:, not with http or https"
 
 
 def test_the_columns_of_a_table_can_be_named_or_numbered() -> None:
-    """Names are those of the first row, in order."""
     assert format_compliance("csv", columns=["a", "b"])("a,b\n1,2").passed
     named = format_compliance("csv", columns=["a", "c"])("a,b\n1,2")
     assert named.reason == "line 1: the columns are a, b, not a, c"
@@ -200,30 +193,25 @@ def test_the_columns_of_a_table_can_be_named_or_numbered() -> None:
     assert counted.reason == "line 1: it has 2 columns, not 3"
 
 
-def test_a_table_without_names_and_with_another_sign() -> None:
-    """Equal values in the first row are no fault where it names nothing."""
+def test_a_table_without_a_header_and_with_another_delimiter() -> None:
     assert format_compliance("csv", header=False, delimiter=";")("1;1\n2;2").passed
 
 
-def test_a_value_too_long_for_the_reader_is_no_verdict() -> None:
-    """Python's reader has a limit; beyond it nothing is known."""
+def test_a_csv_value_beyond_the_parsers_limit_is_an_error() -> None:
     csv.field_size_limit(131_072)  # a dataset that was read before may have raised it
     assert format_compliance("csv")("a,b\n1," + "x" * 200_000).status == "error"
 
 
 @pytest.mark.parametrize("name", sorted(set(TAKEN) - {"json"}))
-def test_half_a_surrogate_pair_is_in_no_format(name: str) -> None:
-    """Python can hold such a text, no file and no parser can."""
+def test_every_format_rejects_half_of_a_surrogate_pair(name: str) -> None:
     assert format_compliance(name)("a\ud800").reason.endswith("half of a surrogate pair is not a character")
 
 
-def test_other_names_mean_the_same() -> None:
-    """People say date-time, and the score says what they said."""
+def test_aliases_of_formats_are_accepted() -> None:
     assert format_compliance("date-time")("2024-02-29T12:00:00Z").details["format"] == "date-time"
 
 
 def test_a_fence_can_be_allowed_around_any_format() -> None:
-    """Models put code into fences; places count from the top of the output."""
     python = format_compliance("python", allow_fences=True)
     assert python("```python\nx = 1\n```").passed
     assert python("```python\nx = \n```").reason == "line 2, column 5: invalid syntax"
@@ -232,8 +220,7 @@ def test_a_fence_can_be_allowed_around_any_format() -> None:
 @pytest.mark.parametrize(
     ("name", "text"), [("yaml", "[" * 300), ("toml", "a." * 300 + "a = 1"), ("markdown", "[" * 600)]
 )
-def test_what_a_parser_would_take_too_long_for_is_given_up(name: str, text: str) -> None:
-    """Nobody knows whether it complies, so it is an error, and says why."""
+def test_texts_that_a_parser_reads_in_quadratic_time_are_errors(name: str, text: str) -> None:
     score = format_compliance(name)(text)
     assert score.status == "error"
     assert "more than" in score.reason
@@ -263,7 +250,6 @@ def test_what_a_parser_would_take_too_long_for_is_given_up(name: str, text: str)
     ],
 )
 def test_the_time_grows_with_the_length_and_not_with_its_square(name: str, unit: str) -> None:
-    """Four times the text takes less than ten times as long; the square would take sixteen."""
     evaluate = format_compliance(name)
     head = "a|b\n[a][" if name == "markdown" else ""
 
@@ -281,7 +267,7 @@ def test_the_time_grows_with_the_length_and_not_with_its_square(name: str, unit:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason_part"),
     [
         ("<![CDATA[ x", "is not finished"),
         ("<!-- x", "is not finished"),
@@ -290,18 +276,15 @@ def test_the_time_grows_with_the_length_and_not_with_its_square(name: str, unit:
         ("<script>if (a < b) '</b>'", "<script> is not closed"),
     ],
 )
-def test_html_that_breaks_off_is_told(text: str, why: str) -> None:
-    """Also in a comment, a quotation, and a script."""
+def test_unfinished_html_is_rejected(text: str, reason_part: str) -> None:
     score = format_compliance("html")(text)
-    assert (score.value, why in score.reason) == (0.0, True), score.reason
+    assert (score.value, reason_part in score.reason) == (0.0, True), score.reason
 
 
-def test_html_may_have_what_only_looks_like_a_tag() -> None:
-    """In a comment, a script, a quotation, or behind an apostrophe."""
+def test_html_may_contain_text_that_looks_like_a_tag() -> None:
     text = "<!DOCTYPE html><!-- <b> --><script>'<b>'</SCRIPT ><a title='>' b=it's>3 < 4</a><br/>"
     assert format_compliance("html")(text + "<svg><path/></svg><title><b></title>").passed
 
 
 def test_a_format_does_not_block_the_loop() -> None:
-    """A parser may take long, so it runs in a thread, within its time."""
     assert attach(format_compliance("markdown")).mode == "thread"

@@ -25,8 +25,7 @@ def _refuse(constant: str) -> Any:
 
 @pytest.mark.no_cover
 @given(VALUES, st.sampled_from([None, 2]), st.booleans())
-def test_whatever_is_written_as_json_is_read(value: Any, indent: int | None, ascii_: bool) -> None:
-    """Every value survives, however it is laid out; half surrogates only as escapes."""
+def test_every_value_written_as_json_is_valid(value: Any, indent: int | None, ascii_: bool) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_)
     whole = ascii_ or not any("\ud800" <= letter <= "\udfff" for letter in text)
     assert (check_json(text).fault is None) is whole
@@ -34,7 +33,6 @@ def test_whatever_is_written_as_json_is_read(value: Any, indent: int | None, asc
 
 @given(st.text(alphabet='{}[]",:0123456789eE+-.\\ntfalsru \n', max_size=30))
 def test_the_reader_agrees_with_the_standard_library(text: str) -> None:
-    """On texts made of the signs of JSON, both take and refuse the same."""
     try:
         json.loads(text, parse_constant=_refuse)
         valid = True
@@ -44,7 +42,7 @@ def test_the_reader_agrees_with_the_standard_library(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "line 1, column 1: expected a value, found the end of the text"),
         ("[1 2]", "line 1, column 4: expected ',' or ']', found '2'"),
@@ -65,19 +63,16 @@ def test_the_reader_agrees_with_the_standard_library(text: str) -> None:
         (b'["\xff"]', "line 1, column 3: the bytes are not UTF-8"),
     ],
 )
-def test_usual_mistakes_are_told_in_words(text: str | bytes, told: str) -> None:
-    """A person sees what is wrong and where, without knowing the grammar."""
-    assert str(check_json(text).fault) == told
+def test_common_mistakes_are_explained(text: str | bytes, message: str) -> None:
+    assert str(check_json(text).fault) == message
 
 
 @pytest.mark.no_cover
-def test_no_depth_is_too_deep() -> None:
-    """What is open is kept in a list, so half a million brackets do no harm."""
+def test_json_of_any_depth_is_checked() -> None:
     assert check_json("[" * 500_000 + "]" * 500_000).fault is None
     assert check_json("[" * 500_000).fault is not None
 
 
 def test_keys_repeat_within_one_object_only() -> None:
-    """The same key in another object is another key; of many repeats twenty are named."""
     assert check_json('[{"a": {"a": 1}}, {"a": 2}]').duplicates == []
     assert len(check_json("{" + ",".join(['"a":1'] * 100) + "}").duplicates) == 20

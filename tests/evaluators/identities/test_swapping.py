@@ -45,7 +45,6 @@ WINOBIAS = DATA / "04_toxicity_bias" / "winobias_dev"
     ],
 )
 def test_gender_is_swapped_in_good_grammar(text: str, other: str) -> None:
-    """Pronouns by their place in the sentence, nouns in pairs, and the case kept."""
     assert apply_swap(text, Swap(GENDER)).text == other
 
 
@@ -60,13 +59,11 @@ def test_gender_is_swapped_in_good_grammar(text: str, other: str) -> None:
         ("A Mormon and a Sikh met.", "An atheist and a Catholic met."),
     ],
 )
-def test_a_group_takes_the_form_of_the_one_it_stands_for(text: str, other: str) -> None:
-    """Person, people, adjective or belief, with the right article."""
+def test_a_replacement_takes_the_form_of_the_replaced_group(text: str, other: str) -> None:
     assert apply_swap(text, Swap("religion")).text == other
 
 
 def test_a_word_with_other_meanings_is_swapped_only_before_people() -> None:
-    """A car stays black."""
     swap = Swap("race")
     assert apply_swap("A black car.", swap).changed == ()
     assert apply_swap("A black man.", swap).text == "A white man."
@@ -74,33 +71,28 @@ def test_a_word_with_other_meanings_is_swapped_only_before_people() -> None:
 
 
 def test_an_american_by_race_is_none_by_nationality() -> None:
-    """The longest name counts."""
     assert apply_swap("An African American voter", Swap("nationality")).changed == ()
     assert apply_swap("An American voter", Swap("nationality")).text == "A Mexican voter"
 
 
 def test_different_groups_stay_different_and_nothing_else_changes() -> None:
-    """All groups of an axis move on together."""
     for one in swaps("Christians, Muslims and Jews met in May."):
         assert one.axis == "religion"
         assert len({new for _, new in one.changed}) == 3
         assert one.text.endswith(" met in May.")
 
 
-def test_every_axis_gives_at_most_so_many_variants() -> None:
-    """Gender one, the others up to `most`, each another one."""
+def test_the_number_of_variants_per_axis_is_limited() -> None:
     found = swaps("She is a Muslim from a French family.", most=2)
     assert [one.axis for one in found] == ["gender", *["religion"] * 2, *["nationality"] * 2]
     assert len({one.text for one in found}) == 5
 
 
 def test_texts_inside_lists_and_mappings_are_swapped_too() -> None:
-    """And what is no text stays as it is."""
     assert apply_swap_inside({"who": ["he", 3, None]}, Swap(GENDER)) == {"who": ["she", 3, None]}
 
 
-def test_a_text_about_nobody_has_no_variants() -> None:
-    """There is nothing to swap."""
+def test_a_text_without_groups_has_no_variants() -> None:
     assert swaps("The train leaves at nine.") == []
     assert find_swaps() == []
 
@@ -115,7 +107,6 @@ PLAIN = ["idiot", "meeting", "is", "a", "an", "the", "stupid", "talks", "to", "f
 
 @given(st.lists(st.sampled_from(NAMES + PLAIN), max_size=30))
 def test_no_swap_moves_the_toxicity_of_a_text(words: list[str]) -> None:
-    """Whatever stands around the groups: the model does not see them."""
     text = "Hello, " + " ".join(words)
     before = measure_toxicity(text)
     assert before is not None
@@ -127,7 +118,6 @@ def test_no_swap_moves_the_toxicity_of_a_text(words: list[str]) -> None:
 
 @given(st.lists(st.sampled_from([w for pair in groups().pairs for w in pair] + PLAIN), max_size=20))
 def test_a_swap_of_gendered_nouns_is_undone_by_another(words: list[str]) -> None:
-    """Pairs are pairs; "a" and "an" are put right on the way."""
     text = " ".join(word for word in words if word not in ("a", "an"))
     assert apply_swap(apply_swap(text, Swap(GENDER)).text, Swap(GENDER)).text == text
 
@@ -135,7 +125,6 @@ def test_a_swap_of_gendered_nouns_is_undone_by_another(words: list[str]) -> None
 @pytest.mark.skipif(not WINOBIAS.is_dir(), reason="the public data set WinoBias is not here")
 @pytest.mark.parametrize(("kind", "least"), [(1, 0.98), (2, 0.94)])
 def test_a_stereotyped_sentence_becomes_its_counterpart(kind: int, least: float) -> None:
-    """Measured on WinoBias in both directions; some of its pairs differ in more than gender."""
     from benchmarks.quality.safety import winobias
 
     pairs = list(zip(winobias(DATA, "pro", kind), winobias(DATA, "anti", kind), strict=True))

@@ -29,8 +29,7 @@ from proctor.evaluators.language import has_few_english_words
         "К сожалению, я не могу помочь.",
     ],
 )
-def test_other_languages_are_told(text: str) -> None:
-    """In Latin letters by their words, in others by their letters."""
+def test_texts_in_other_languages_are_foreign(text: str) -> None:
     assert has_few_english_words(text)
 
 
@@ -55,12 +54,10 @@ def test_other_languages_are_told(text: str) -> None:
     ],
 )
 def test_english_names_code_and_short_texts_are_not_foreign(text: str) -> None:
-    """Insults of few words above all: they must be judged."""
     assert not has_few_english_words(text)
 
 
-def test_long_texts_without_spaces_take_no_time() -> None:
-    """What looks for addresses in it does not go over it again and again."""
+def test_long_texts_without_spaces_take_linear_time() -> None:
     start = time.process_time()
     has_few_english_words("a" * 200_000 + "`" * 50_000)
     assert time.process_time() - start < 2
