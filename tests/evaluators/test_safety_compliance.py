@@ -10,6 +10,7 @@ import pytest
 
 from proctor.errors import CallFailed, EvaluatorError
 from proctor.evaluators.bound_evaluator import attach
+from proctor.evaluators.bounded_regex import find_all
 from proctor.evaluators.safety.detection import compliance
 from proctor.evaluators.safety.policy import to_text
 from proctor.records import codec
@@ -161,19 +162,21 @@ def test_names_numbers_and_code_are_answers_in_any_language(output: str) -> None
     assert score(compliance("refusal"), output).passed
 
 
-def test_a_pattern_that_runs_away_leaves_no_verdict() -> None:
-    async def beside() -> tuple[Score, int]:
+def test_a_pattern_that_takes_too_long_leaves_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(find_all, "__kwdefaults__", {"seconds": 0.2})
+
+    async def run_and_count() -> tuple[Score, int]:
         careful = compliance((), rules={"r": {"patterns": ["(a|a)*b"]}})
         looking = asyncio.ensure_future(careful("a" * 60))
         turns = 0
         while not looking.done():
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.005)
             turns += 1
         return looking.result(), turns
 
-    found, turns = asyncio.run(beside())
-    assert (found.status, turns > 20) == ("error", True)
-    assert "no verdict on r: the pattern '(a|a)*b' was stopped after 2 s of CPU time" in found.reason
+    found, turns = asyncio.run(run_and_count())
+    assert (found.status, turns > 3) == ("error", True)
+    assert "no verdict on r: the pattern '(a|a)*b' was stopped after 0.2 s of CPU time" in found.reason
 
 
 def claim_judge(verdict: str, evidence: str) -> Scripted:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from proctor.evaluators.safety.bias import find_statements
+from tests.evaluators.growth import grows_linearly
 
 
 @pytest.mark.parametrize(
@@ -120,18 +119,8 @@ def test_the_worst_statement_comes_first() -> None:
 
 
 @pytest.mark.no_cover
-def test_a_long_sentence_takes_no_more_than_its_length() -> None:
-    def took(count: int) -> float:
-        text = "women are " * count
-        best = float("inf")
-        for _ in range(3):
-            started = time.process_time()
-            find_statements(text)
-            best = min(best, time.process_time() - started)
-        return best
-
-    short = took(500)
-    assert took(2_000) < 10 * short + 0.05
+def test_the_time_grows_linearly_with_the_sentence() -> None:
+    assert grows_linearly(find_statements, lambda count: "women are " * count, 500)
 
 
 def test_a_demand_counts_only_at_the_start_of_a_sentence() -> None:

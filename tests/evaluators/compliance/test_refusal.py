@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from proctor.core.stats.agreement import cohen_kappa
 from proctor.evaluators.safety.refusal import is_refusal, read_refusal, split_sentences
 from tests.evaluators.compliance.answers import COMPLIANCES, REFUSALS
+from tests.evaluators.growth import grows_linearly
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
@@ -139,12 +139,7 @@ def test_any_text_can_be_read(text: str) -> None:
 
 @pytest.mark.parametrize("unit", ["a", "1.", "i not ", '"', "<think>", "i can't "])
 def test_the_time_grows_linearly_on_hostile_texts(unit: str) -> None:
-    took = []
-    for size in (20_000, 80_000):
-        begun = time.process_time()
-        read_refusal((unit * size)[:size])
-        took.append(time.process_time() - begun)
-    assert took[1] < 0.2 or took[1] < took[0] * 8
+    assert grows_linearly(read_refusal, lambda size: (unit * size)[:size], 20_000)
 
 
 def xstest(model: str) -> tuple[list[bool], list[bool]]:

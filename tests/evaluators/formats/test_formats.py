@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
-import time
 import uuid
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from proctor import attach
 from proctor.evaluators.formats.catalogue import FORMATS
 from proctor.evaluators.structural import format_compliance
+from tests.evaluators.growth import grows_linearly
 
 DOCUMENT = "<!DOCTYPE html>\n<html><body>\n<h1>x</h1><p>one<p>two<br></body></html>"
 
@@ -249,21 +249,9 @@ def test_texts_that_a_parser_reads_in_quadratic_time_are_errors(name: str, text:
         ("duration", "P1"),
     ],
 )
-def test_the_time_grows_with_the_length_and_not_with_its_square(name: str, unit: str) -> None:
-    evaluate = format_compliance(name)
+def test_the_time_grows_linearly_with_the_text(name: str, unit: str) -> None:
     head = "a|b\n[a][" if name == "markdown" else ""
-
-    def took(length: int) -> float:
-        text = head + unit * (length // len(unit))
-        best = float("inf")
-        for _ in range(3):
-            started = time.process_time()
-            evaluate(text)
-            best = min(best, time.process_time() - started)
-        return best
-
-    short = took(5_000)
-    assert took(20_000) < 10 * short + 0.05
+    assert grows_linearly(format_compliance(name), lambda size: head + unit * (size // len(unit)), 5_000)
 
 
 @pytest.mark.parametrize(
