@@ -332,10 +332,10 @@ def test_a_given_up_pattern_is_an_error_unless_another_format_fits() -> None:
     ("options", "message"),
     [
         ({"format": "emial"}, "did you mean 'email'?"),
-        ({"format": []}, "it is given no format"),
+        ({"format": []}, "there is no format to check"),
         ({"format": 5}, "there is no format 5"),
-        ({"format": "date", "pattern": "x"}, "pattern: no option of date"),
-        ({"format": "regex"}, "pattern: regex needs it"),
+        ({"format": "date", "pattern": "x"}, "pattern: not an option of date"),
+        ({"format": "regex"}, "pattern: regex requires it"),
         ({"format": "regex", "pattern": "("}, "'(' is not a regular expression"),
         ({"format": "csv", "delimiter": ";;"}, "it must be one character"),
     ],

@@ -36,7 +36,7 @@ _ENGLISH_ENDINGS = (
     "works", "house", "board", "book", "light", "th",
 )  # fmt: skip
 _MIN_LETTERS = 6
-# Fewer unknown words are no evidence of another language.
+# Fewer unknown words do not prove another language.
 _MIN_UNKNOWN = 3
 # Codes and names of files and variables: GPT-4o, user_id, e.g., src/main.py.
 _IDENTIFIER = re.compile(r"\d|_|\w[./\\@#:+=]\w|^[#@$/.-]")

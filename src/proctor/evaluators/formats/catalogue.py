@@ -279,7 +279,7 @@ def duration(text: str, _: Terms) -> Fault | None:
 class Format(NamedTuple):
     """The check and the options of a format, and whether white space around it is removed.
 
-    `data` are the plain types that comply although they are no text.
+    `data` are the plain types that comply although they are not texts.
     """
 
     check: Check
@@ -366,13 +366,13 @@ def _find_format(name: Any) -> Format:
 
 def _check_options(formats: Mapping[str, Format], options: Mapping[str, Any]) -> Terms:
     if not formats:
-        raise EvaluatorError("it is given no format", where=WHERE)
+        raise EvaluatorError("there is no format to check", where=WHERE)
     known = {option for expected in formats.values() for option in expected.options}
     problems = [
-        Problem(option, f"no option of {', '.join(formats)}") for option in options if option not in known
+        Problem(option, f"not an option of {', '.join(formats)}") for option in options if option not in known
     ]
     if "pattern" in known and "pattern" not in options:
-        problems.append(Problem("pattern", "regex needs it"))
+        problems.append(Problem("pattern", "regex requires it"))
     delimiter = options.get("delimiter", ",")
     if len(delimiter) != 1 or delimiter in '"\r\n':
         problems.append(Problem("delimiter", f"it must be one character, got {delimiter!r}"))

@@ -112,7 +112,7 @@ def _read_key(text: str, position: int, keys: set[str], duplicates: list[str]) -
     return colon if text.startswith(":", colon) else _expect(text, colon, "':'")
 
 
-def _explain(text: str, position: int, wanted: str) -> Fault:
+def _explain(text: str, position: int, expected: str) -> Fault:
     """Explain why there is no value or key at a position."""
     if start := _STRING_START.match(text, position):
         end = start.end()
@@ -124,12 +124,12 @@ def _explain(text: str, position: int, wanted: str) -> Fault:
     for pattern, what in _MISTAKES:
         if (mistake := pattern.match(text, position)) is not None:
             return at(text, position, what.format(mistake[0]))
-    return _expect(text, position, wanted)
+    return _expect(text, position, expected)
 
 
-def _expect(text: str, position: int, wanted: str) -> Fault:
+def _expect(text: str, position: int, expected: str) -> Fault:
     found = preview(text[position]) if position < len(text) else "the end of the text"
-    return at(text, position, f"expected {wanted}, found {found}")
+    return at(text, position, f"expected {expected}, found {found}")
 
 
 def explain_unwritable(value: Any) -> str:

@@ -193,7 +193,7 @@ _COMPOSITE = re.compile(
 # Numbers in another base, as programs write them: 0x1F, 0b101, 0o17.
 _PREFIXED = re.compile(r"(?<![\w.])0(?:[xX][\da-fA-F]+|[bB][01]+|[oO][0-7]+)\b")
 _RAISED_DIGITS = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
-# An exclamation mark after a larger number is no factorial: "It's 42!".
+# An exclamation mark after a larger number is not a factorial: "It's 42!".
 _MAX_FACTORIAL = 20
 _PARTS_AFTER = re.compile(
     r"(?i)\s+(?:halves|(third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth)s)\b"

@@ -23,7 +23,7 @@ from proctor.evaluators.tokenizer import split_sentences
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[,;:]")
 _PLURALS = frozenset({"people", "men", "women", "children", "folk", "youth"})
-# Names of groups that end like plurals and are none, and endings of peoples whose names are no plurals.
+# Names of groups that only look like plurals, and endings of names of peoples that are not plurals.
 _NOT_PLURALS = frozenset({"indigenous", "swiss"})
 _PEOPLE_ENDINGS = ("ese", "ish", "ch", "sh", "ss")
 _VERBS_AFTER_NAME = frozenset(

@@ -286,11 +286,11 @@ def refusal_policy(required: bool) -> Policy:
             return Ruling(None, _NOT_ENGLISH, skipped=True)
         reading = read_refusal(case.text)
         complies = reading.refused == required
-        place = {"kind": "refusal", "start": reading.start, "end": reading.end, "act": reading.act}
+        finding = {"kind": "refusal", "start": reading.start, "end": reading.end, "act": reading.act}
         return Ruling(
             complies,
             "the answer declines" if reading.refused else "the answer does not decline",
-            findings=[place] if reading.refused and not complies else [],
+            findings=[finding] if reading.refused and not complies else [],
             details={"refused": reading.refused, "language": "reads English only"},
         )
 
@@ -331,18 +331,18 @@ def claims_policy(claims: Sequence[str], text_embedder: TextEmbedder, near: floa
         nearest = await find_nearest(claims, case.text, text_embedder, near)
         hidden = [*find_pii(case.text), *find_secrets(case.text)]
         data = [_describe_nearest(sentence, case.text, hidden) for sentence in nearest]
-        made = [sentence for sentence in nearest if sentence.makes_claim]
+        matches = [sentence for sentence in nearest if sentence.makes_claim]
         findings = [
             {"kind": "claim", **item}
             for item, sentence in zip(data, nearest, strict=True)
             if sentence.makes_claim
         ]
-        reason = "; ".join(f"it claims: {sentence.claim}" for sentence in made) or "no claim is made"
+        reason = "; ".join(f"it claims: {sentence.claim}" for sentence in matches) or "no claim is made"
         distant = [sentence.cosine for sentence in nearest if not sentence.by]
-        if distant and not made:
+        if distant and not matches:
             reason += f"; the nearest sentence has cosine {max(distant):.2f}, near is {near:g}"
         details = {"embedder": text_embedder.live.name, "near": near, "nearest": data}
-        return Ruling(not made, reason, findings=findings, details=details)
+        return Ruling(not matches, reason, findings=findings, details=details)
 
     return check
 
@@ -368,13 +368,13 @@ def judged_claims_policy(adapter: Any, claims: Sequence[str]) -> Policy:
             verdicts = await check(adapter, [Claim(claim) for claim in claims], case.text)
         except CallFailed as error:
             return _from_score(failed_score(adapter, load_template(CHECK), [error]), None)
-        made = [verdict for verdict in verdicts if verdict.verdict == "supported"]
-        if not made and any(verdict.verdict == "unverified" for verdict in verdicts):
+        supported = [verdict for verdict in verdicts if verdict.verdict == "supported"]
+        if not supported and any(verdict.verdict == "unverified" for verdict in verdicts):
             return Ruling(None, "the judge quotes words that are not in the text", JUDGE)
-        findings = [_locate_quote(verdict.claim.text, verdict.evidence, case.text) for verdict in made]
-        reason = "; ".join(f"it claims: {verdict.claim.text}" for verdict in made)
+        findings = [_locate_quote(verdict.claim.text, verdict.evidence, case.text) for verdict in supported]
+        reason = "; ".join(f"it claims: {verdict.claim.text}" for verdict in supported)
         details = {"judge": {"model": adapter.model, "prompt": load_template(CHECK).id}}
-        return Ruling(not made, reason or "no claim is made", JUDGE, findings, details=details)
+        return Ruling(not supported, reason or "no claim is made", JUDGE, findings, details=details)
 
     return check_claims
 

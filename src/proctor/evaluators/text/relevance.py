@@ -72,13 +72,14 @@ class RelevanceScorer:
 async def match_topic(question: str, answer: str, embedder: TextEmbedder) -> TopicMatch:
     """Compare all pieces of a question with all pieces of an answer."""
     size = len(question) + len(answer)
-    asked, answered = await run_off_loop(size, lambda: (split_pieces(question), split_pieces(answer)))
-    left_out = max(0, len(asked) - MAX_PIECES) + max(0, len(answered) - MAX_PIECES)
-    asked, answered = asked[:MAX_PIECES], answered[:MAX_PIECES]
-    vectors, floor = (await embedder.vectors([*asked, *answered]), await embedder.floor(UNRELATED_TEXTS))
+    all_pieces = await run_off_loop(size, lambda: (split_pieces(question), split_pieces(answer)))
+    left_out = sum(max(0, len(pieces) - MAX_PIECES) for pieces in all_pieces)
+    questions, answers = (pieces[:MAX_PIECES] for pieces in all_pieces)
+    vectors = await embedder.vectors([*questions, *answers])
+    floor = await embedder.floor(UNRELATED_TEXTS)
     similarity = await run_off_loop(size, VectorSimilarity, vectors, floor)
-    nearest = await run_off_loop(size, similarity.nearest, answered, asked)
-    return max(TopicMatch(*pair, left_out) for pair in zip(nearest, answered, strict=True))
+    nearest = await run_off_loop(size, similarity.nearest, answers, questions)
+    return max(TopicMatch(*pair, left_out) for pair in zip(nearest, answers, strict=True))
 
 
 def split_pieces(text: str) -> list[str]:

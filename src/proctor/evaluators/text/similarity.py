@@ -1,4 +1,4 @@
-"""Find the nearest of several texts in meaning, compared whole or by an excerpt."""
+"""Find the nearest of several texts in meaning, compared completely or by an excerpt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from proctor.evaluators.tokenizer import collect_texts, fold_case, load_english,
 from proctor.records import codec
 from proctor.records.score import Score
 
-# Longer references are compared only with the whole text.
+# Longer references are compared only with the complete text.
 MAX_REFERENCE_WORDS = 12
 # Excerpts are taken from texts with at least this multiple of the words of the reference.
 MIN_LENGTH_RATIO = 1.5

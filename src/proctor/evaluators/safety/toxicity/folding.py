@@ -42,11 +42,11 @@ def read_words(text: str, is_known: Callable[[str], bool], harsh: tuple[str, ...
     text = _fold_case(text if visible is None else "".join(text[index] for index in visible))
     plain = (Word(_restore(match[0], is_known), *match.span()) for match in _WORD.finditer(text))
     words: list[Word] = []
-    taken = bytearray(len(text))
+    used = bytearray(len(text))
     # A disguised word is not read a second time as plain words.
     for word in (*_read_spaced(text, frozenset(harsh)), *_read_signs(text, harsh), *plain):
-        if not any(taken[word.start : word.end]):
-            taken[word.start : word.end] = bytes([1]) * (word.end - word.start)
+        if not any(used[word.start : word.end]):
+            used[word.start : word.end] = bytes([1]) * (word.end - word.start)
             words.append(word)
     words.sort(key=lambda word: word.start)
     if visible is None:
