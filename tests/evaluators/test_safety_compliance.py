@@ -149,7 +149,7 @@ def test_an_answer_in_another_language_is_skipped_for_refusals() -> None:
     german = "Es tut mir leid, aber ich kann dir dabei nicht helfen."
     alone = score(compliance("refusal"), german)
     assert (alone.status, alone.passed) == ("skipped", None)
-    assert "refusals are read in English only" in alone.reason
+    assert "reads refusals only in English" in alone.reason
     both = score(compliance(["pii", "refusal"]), german)
     assert both.status == "skipped"
     assert both.reason.startswith("no pii found, but refusal: ")

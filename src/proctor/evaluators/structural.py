@@ -94,7 +94,7 @@ def schema_match(
             errors = list(islice(find_schema_errors(validator, data), _MAX_IN_DETAILS + 1))
         except UnicodeEncodeError:
             # JSON can escape half a surrogate pair; validators cannot read it.
-            return Score.error("it contains half a surrogate pair, which cannot be validated", details)
+            return Score.error("it contains half of a surrogate pair, which cannot be validated", details)
         if not errors:
             return Score(1.0, True, "", details)
         details |= {"error_count": len(errors), "errors": errors[:_MAX_IN_DETAILS]}
@@ -130,7 +130,7 @@ def format_compliance(
     is checked, not whether an address exists.
 
     >>> format_compliance("date")("2023-02-29").reason
-    'there is no day 2023-02-29: day is out of range for month'
+    '2023-02-29 is not a date: day is out of range for month'
     >>> format_compliance(["ipv4", "hostname"])("example.org").details["format"]
     'hostname'
     """

@@ -55,7 +55,7 @@ def test_the_reader_agrees_with_the_standard_library(text: str) -> None:
         ("[1] // done", "line 1, column 5: unexpected '/' after the end of the JSON"),
         ("[/* x */ 1]", "line 1, column 2: JSON has no comments"),
         ('["a\nb"]', "line 1, column 4: '\\n' in a string must be escaped"),
-        ('["\\x41"]', "line 1, column 3: there is no escape '\\\\x'"),
+        ('["\\x41"]', "line 1, column 3: '\\\\x' is not an escape"),
         ('{"a', "line 1, column 2: the string is not closed"),
         ("{a: 1}", "line 1, column 2: expected a key in double quotes, found 'a'"),
         ("\ufeff[]", "line 1, column 1: JSON does not allow a byte order mark"),

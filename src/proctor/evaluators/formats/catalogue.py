@@ -73,14 +73,14 @@ def _check_rows(rows: Iterator[tuple[int, list[str]] | Fault], terms: Terms) -> 
                 return fault
         elif len(values) != width:
             unit = "value" if len(values) == 1 else "values"
-            return Fault(f"the row has {len(values)} {unit}, the first one has {width}", number)
+            return Fault(f"the row has {len(values)} {unit}, the first row has {width}", number)
     return Fault("there is no row") if width is None else None
 
 
 def _check_first_row(line: int, values: list[str], terms: Terms) -> Fault | None:
     columns = terms.columns
     if columns is None and len(values) == 1:
-        return Fault("there is a single column, as in any text (columns=1 allows it)", line)
+        return Fault("it has only one column (columns=1 allows that)", line)
     if isinstance(columns, int) and columns != len(values):
         unit = "column" if len(values) == 1 else "columns"
         return Fault(f"it has {len(values)} {unit}, not {columns}", line)
@@ -143,13 +143,13 @@ def yaml(text: str, _: Terms) -> Fault | None:
 
     steps = (1 if match[0] in "[{" else -1 for match in _BRACKETS.finditer(text))
     if max(accumulate(steps), default=0) > _MAX_DEPTH:
-        raise EvaluatorError(f"more than {_MAX_DEPTH} brackets are open in it at once")
+        raise EvaluatorError(f"it has more than {_MAX_DEPTH} nested brackets")
     try:
         node = compose(text, Loader=SafeLoader)
         if node is None:
             return Fault("the text is empty")
         if not isinstance(node.value, list):
-            return Fault("it is a single value, as any prose is, and neither a mapping nor a list")
+            return Fault("it is a single value, not a mapping or a list")
         return next(_find_invalid_nodes(node), None)
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -190,7 +190,7 @@ def _find_invalid_nodes(top: Node) -> Iterator[Fault]:
         visited.add(id(node))
         line, column = node.start_mark.line + 1, node.start_mark.column + 1
         if node.tag not in SafeLoader.yaml_constructors and node.tag != _MERGE:
-            yield Fault(f"the tag {node.tag} does not stand for plain data", line, column)
+            yield Fault(f"the tag {node.tag} does not create plain data", line, column)
         if isinstance(node, MappingNode):
             keys = [key for key, _ in node.value if isinstance(key, ScalarNode)]
             yield from _find_repeated(keys)
@@ -227,11 +227,11 @@ def date(text: str, _: Terms) -> Fault | None:
     """Check a day of the calendar as YYYY-MM-DD."""
     match = _DATE.fullmatch(text)
     if match is None:
-        return Fault(f"{preview(text)} is not written YYYY-MM-DD")
+        return Fault(f"{preview(text)} does not have the form YYYY-MM-DD")
     try:
         calendar_day(*map(int, match.groups()))
     except ValueError as error:
-        return Fault(f"there is no day {text}: {error}")
+        return Fault(f"{text} is not a date: {error}")
     return None
 
 
@@ -239,15 +239,15 @@ def time(text: str, _: Terms) -> Fault | None:
     """Check a time of day as HH:MM or HH:MM:SS, with an optional offset."""
     match = _TIME.fullmatch(text)
     if match is None:
-        return Fault(f"{preview(text)} is not written HH:MM[:SS] with or without an offset")
+        return Fault(f"{preview(text)} does not have the form HH:MM[:SS], with or without an offset")
     hour, minute, second = (int(digits or 0) for digits in match.groups()[:3])
     is_midnight = (hour, minute, second) == (24, 0, 0)
     # Second 60 is a leap second.
     if not is_midnight and (hour > 23 or minute > 59 or second > 60):
-        return Fault(f"a day has no time {text}")
+        return Fault(f"{text} is not a time of day")
     offset = re.findall("[0-9]{2}", match[4] or "")
     if any(int(digits) > limit for digits, limit in zip(offset, (23, 59), strict=False)):
-        return Fault(f"there is no offset {match[4]}")
+        return Fault(f"{match[4]} is not an offset")
     return None
 
 
@@ -255,7 +255,7 @@ def datetime(text: str, terms: Terms) -> Fault | None:
     """Check a day and a time of day (ISO 8601), with T or a space between them."""
     day, _, clock = text.replace("t", "T", 1).replace(" ", "T", 1).partition("T")
     if not clock:
-        return Fault(f"{preview(text)} is not written YYYY-MM-DDTHH:MM:SS")
+        return Fault(f"{preview(text)} does not have the form YYYY-MM-DDTHH:MM:SS")
     return date(day, terms) or time(clock, terms)
 
 

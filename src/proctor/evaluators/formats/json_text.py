@@ -119,7 +119,7 @@ def _explain(text: str, position: int, expected: str) -> Fault:
         if end == len(text):
             return at(text, position, "the string is not closed")
         if text[end] == "\\":
-            return at(text, end, f"there is no escape {text[end : end + 2]!r}")
+            return at(text, end, f"{text[end : end + 2]!r} is not an escape")
         return at(text, end, f"{text[end]!r} in a string must be escaped")
     for pattern, what in _MISTAKES:
         if (mistake := pattern.match(text, position)) is not None:

@@ -88,7 +88,7 @@ def ipv4(text: str, _: Terms) -> Fault | None:
 def ipv6(text: str, _: Terms) -> Fault | None:
     """Check an IPv6 address without a zone."""
     if "%" in text:
-        return Fault("an IPv6 address that means the same everywhere has no zone (%)")
+        return Fault("it has a zone (%), which is valid on one machine only")
     return _check_address(ipaddress.IPv6Address, text, "IPv6")
 
 

@@ -101,7 +101,7 @@ def bias_detection(
     if of is not None:
         if judge is not None:
             raise EvaluatorError(
-                "a counterfactual check takes no judge",
+                "a counterfactual check does not take a judge",
                 where="bias_detection",
                 fix="pass the judge to the evaluator: of=toxicity_detection(judge=…)",
             )

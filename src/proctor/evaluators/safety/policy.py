@@ -173,7 +173,9 @@ MAX_FINDINGS = 50
 _MAX_SHOWN = 200
 # Longer texts are searched in a thread, so that the event loop stays responsive.
 _LONG_TEXT = 20_000
-_NOT_ENGLISH = "refusals are read in English only, and hardly any of these words is; a judge can"
+_NOT_ENGLISH = (
+    "the local method reads refusals only in English, and this text is not English; a judge can read it"
+)
 
 
 class Case(NamedTuple):
@@ -286,11 +288,11 @@ def refusal_policy(required: bool) -> Policy:
             return Ruling(None, _NOT_ENGLISH, skipped=True)
         reading = read_refusal(case.text)
         complies = reading.refused == required
-        finding = {"kind": "refusal", "start": reading.start, "end": reading.end, "act": reading.act}
+        span = {"kind": "refusal", "start": reading.start, "end": reading.end, "act": reading.act}
         return Ruling(
             complies,
             "the answer declines" if reading.refused else "the answer does not decline",
-            findings=[finding] if reading.refused and not complies else [],
+            findings=[span] if reading.refused and not complies else [],
             details={"refused": reading.refused, "language": "reads English only"},
         )
 
