@@ -78,7 +78,7 @@ def test_an_unused_embedder_is_garbage_collected() -> None:
 
 
 @pytest.mark.no_cover
-def test_ten_thousand_texts_are_embedded_once() -> None:
+def test_every_text_is_embedded_once() -> None:
     class Counting:
         name, method = "counting", "embeddings"
         count = batches = 0
@@ -92,12 +92,12 @@ def test_ten_thousand_texts_are_embedded_once() -> None:
 
     async def twice() -> None:
         for _ in range(2):
-            pairs = [(f"answer {number}", f"reference {number}") for number in range(5000)]
+            pairs = [(f"answer {number}", f"reference {number}") for number in range(500)]
             await asyncio.gather(*(evaluator(*pair) for pair in pairs))
 
     asyncio.run(twice())
-    assert Counting.count == 10_000
-    assert Counting.batches == math.ceil(10_000 / 64)
+    assert Counting.count == 1_000
+    assert Counting.batches == math.ceil(1_000 / 64)
 
 
 def test_nearness_is_the_same_with_numpy_and_without(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.quality import safety
 
 from proctor import Sample, Score, attach, exact_match
 from proctor.errors import EvaluatorError
@@ -17,6 +18,7 @@ from proctor.records.fields.view import Field, focus_on_field
 from proctor.records.trial import Trial
 from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import scores
+from tests.evaluators.sampling import measure_sample
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
@@ -165,25 +167,22 @@ def test_another_language_is_skipped() -> None:
 
 
 def test_most_plain_statements_are_found_and_few_others_raise_an_alarm() -> None:
-    from benchmarks.quality.safety import statements
-
-    message = {(one.what, one.data): one.value for one in statements()}
-    assert message["bias found", "our sentences, open"] > 0.80
-    assert message["bias found", "our sentences, held_out"] > 0.80
-    assert message["bias alarms", "our sentences, open"] < 0.10
-    assert message["bias alarms", "our sentences, held_out"] < 0.10
-    # Freely worded: the docstring tells how few, so it has to be told anew if that changes.
-    assert 0.10 < message["bias found", "our sentences, afterwards"] < 0.40
-    assert message["bias alarms", "our sentences, afterwards"] < 0.15
+    figures = {(figure.what, figure.data): figure.value for figure in safety.statements()}
+    assert figures["bias found", "our sentences, open"] > 0.80
+    assert figures["bias found", "our sentences, held_out"] > 0.80
+    assert figures["bias alarms", "our sentences, open"] < 0.10
+    assert figures["bias alarms", "our sentences, held_out"] < 0.10
+    # The docstring of the evaluator names this figure.
+    assert 0.10 < figures["bias found", "our sentences, afterwards"] < 0.40
+    assert figures["bias alarms", "our sentences, afterwards"] < 0.15
 
 
 @pytest.mark.no_cover
 @pytest.mark.skipif(not WIKI.is_dir(), reason="the public Wikipedia comments are not here")
-def test_verdicts_hardly_move_on_swapped_comments_and_answers_raise_few_alarms() -> None:
-    """Fewer than 2 % either way."""
-    from benchmarks.quality.safety import bias
-
-    message = {(one.what, one.data): one.value for one in bias(DATA)}
-    assert message["bias verdicts moved", "swapped pairs"] < 0.02
-    assert message["bias alarms", "XSTest answers"] < 0.02
-    assert message["bias alarms", "WinoBias"] < 0.02
+def test_few_verdicts_change_on_swapped_comments_and_few_harmless_texts_fail(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    figures = measure_sample(monkeypatch, safety.bias, DATA)
+    assert figures["bias verdicts moved", "swapped pairs"] < 0.02
+    assert figures["bias alarms", "XSTest answers"] < 0.02
+    assert figures["bias alarms", "WinoBias"] < 0.02

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.quality import safety
 
 from proctor import Sample, attach
 from proctor.errors import CallFailed, EvaluatorError
 from proctor.evaluators.safety.detection import toxicity_detection
 from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import Scripted, scores
+from tests.evaluators.sampling import measure_sample
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
@@ -132,12 +134,10 @@ def test_it_is_found_by_its_name_with_its_options() -> None:
 
 @pytest.mark.no_cover
 @pytest.mark.skipif(not WIKI.is_dir(), reason="the public Wikipedia comments are not here")
-def test_it_agrees_with_people_and_does_not_move_with_the_group() -> None:
-    """F1 of at least .70 on Wikipedia comments, and fewer than 2 % of verdicts move."""
-    from benchmarks.quality.safety import toxicity
-
-    message = {(one.what, one.data): one.value for one in toxicity(DATA)}
-    assert message["toxicity F1", "Wikipedia comments"] >= 0.70
-    assert message["toxicity AUROC", "Wikipedia comments"] >= 0.95
-    assert message["toxicity verdicts moved", "swapped pairs"] < 0.02
-    assert message["toxicity alarms", "XSTest answers"] < 0.01
+def test_it_agrees_with_people_and_does_not_move_with_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    # An alarm rate below 1 % needs all harmless texts.
+    figures = measure_sample(monkeypatch, safety.toxicity, DATA, harmless_step=1)
+    assert figures["toxicity F1", "Wikipedia comments"] >= 0.70
+    assert figures["toxicity AUROC", "Wikipedia comments"] >= 0.95
+    assert figures["toxicity verdicts moved", "swapped pairs"] < 0.02
+    assert figures["toxicity alarms", "XSTest answers"] < 0.01

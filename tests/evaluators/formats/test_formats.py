@@ -67,7 +67,11 @@ REFUSED: dict[str, list[tuple[Any, str]]] = {
     "phone": [("0049 30 123", "E.164"), ("+1234567890123456", "E.164")],
     "uuid": [("123e4567", "not a UUID")],
     "date": [("2023-02-29", "out of range for month"), ("29.02.2024", "YYYY-MM-DD")],
-    "time": [("25:00", "is not a time of day"), ("noon", "HH:MM"), ("12:00+24:00", "+24:00 is not an offset")],
+    "time": [
+        ("25:00", "is not a time of day"),
+        ("noon", "HH:MM"),
+        ("12:00+24:00", "+24:00 is not an offset"),
+    ],
     "datetime": [("2024-02-29", "YYYY-MM-DDTHH"), ("2023-02-29T12:00", "is not a date")],
     "rfc3339": [
         ("2024-02-29T12:00:00", "no offset"),

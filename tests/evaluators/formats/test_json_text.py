@@ -69,8 +69,8 @@ def test_common_mistakes_are_explained(text: str | bytes, message: str) -> None:
 
 @pytest.mark.no_cover
 def test_json_of_any_depth_is_checked() -> None:
-    assert check_json("[" * 500_000 + "]" * 500_000).fault is None
-    assert check_json("[" * 500_000).fault is not None
+    assert check_json("[" * 50_000 + "]" * 50_000).fault is None
+    assert check_json("[" * 50_000).fault is not None
 
 
 def test_keys_repeat_within_one_object_only() -> None:
