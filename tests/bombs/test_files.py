@@ -43,7 +43,6 @@ def test_yaml_that_contains_itself_is_refused() -> None:
 
 
 def test_yaml_nested_too_deeply_is_refused() -> None:
-    """Deep nesting is refused with a message and not with a RecursionError."""
     for depth in (MAX_DEPTH + 1, 100_000):
         with pytest.raises(InvalidYAML, match="nested more than 200 levels"):
             load_yaml("[" * depth + "]" * depth)
@@ -57,7 +56,6 @@ def test_scanning_stops_where_yaml_is_nested_too_deeply(opening: str) -> None:
 
 
 def test_an_alias_used_a_few_times_is_fine() -> None:
-    """Ordinary aliases and merge keys still work."""
     assert load_yaml("a: &a {x: 1}\nb: {<<: *a, y: 2}\nc: [*a, *a]") == {
         "a": {"x": 1},
         "b": {"x": 1, "y": 2},
@@ -66,7 +64,6 @@ def test_an_alias_used_a_few_times_is_fine() -> None:
 
 
 def test_every_reader_of_yaml_refuses_the_bomb(tmp_path: Path) -> None:
-    """Eval files, rubric files, prompt files and price tables name the file and the reason."""
     for name in ("eval.yaml", "rubrics.yaml", "prices.yaml"):
         (tmp_path / name).write_text(LAUGHS)
     with pytest.raises(ConfigError, match="aliases unfold"):
@@ -80,7 +77,6 @@ def test_every_reader_of_yaml_refuses_the_bomb(tmp_path: Path) -> None:
 
 
 def test_no_other_module_loads_yaml_of_users() -> None:
-    """Only files that ship with the package are read without counting their aliases."""
     unchecked = [
         f"{path.name}: {line.strip()}"
         for path in Path(proctor.__file__).parent.rglob("*.py")
@@ -91,14 +87,12 @@ def test_no_other_module_loads_yaml_of_users() -> None:
 
 
 def test_a_manifest_that_is_a_bomb_is_refused(tmp_path: Path) -> None:
-    """The manifest of known scores is YAML of users, too."""
     (tmp_path / "manifest.yaml").write_text(LAUGHS)
     with pytest.raises(ConfigError, match="aliases unfold"):
         read_manifest_entries(tmp_path / "manifest.yaml")
 
 
 def test_an_option_that_is_a_bomb_stays_a_text() -> None:
-    """`--set` takes what cannot be read as YAML as the text it is."""
     assert value("{a: &a [*a]}") == "{a: &a [*a]}"
 
 
@@ -124,14 +118,12 @@ def test_a_gzip_bomb_is_refused_as_a_dataset_too(
 
 
 def test_an_ordinary_gzip_file_is_read(tmp_path: Path) -> None:
-    """A log that compresses well is no bomb."""
     log = tmp_path / "log.json.gz"
     log.write_bytes(gzip.compress(b'[{"role": "user", "content": "' + b"Hello " * 50_000 + b'"}]'))
     assert [session.input for session in SessionFiles(log)] == ["Hello " * 50_000]
 
 
 def test_a_run_has_a_hundred_tags_at_most(tmp_path: Path) -> None:
-    """Too many tags are refused before the run, and in a query for runs."""
     tags = {f"tag{number}": "x" for number in range(100_000)}
     with pytest.raises(ConfigError, match="100,000 tags, at most 100 are allowed"):
         evaluate(
@@ -142,7 +134,6 @@ def test_a_run_has_a_hundred_tags_at_most(tmp_path: Path) -> None:
 
 
 def test_a_table_with_too_many_columns_is_refused(tmp_path: Path) -> None:
-    """A megabyte of commas is no header."""
     (tmp_path / "data.csv").write_text("a," * 500_000 + "\n")
     with pytest.raises(DatasetError, match="500,001 columns, at most 10,000 are allowed"):
         list(CSVDataset(tmp_path / "data.csv"))

@@ -33,7 +33,6 @@ def _short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_pattern_that_hangs_is_an_error_and_the_next_one_works() -> None:
-    """The verdict is an error that names the pattern; no later match reads a stale answer."""
     score = regex_match(HOSTILE, pattern=HANGING)
     assert (score.status, score.value) == ("error", None)
     assert score.reason.startswith("the pattern '^(a+)+$' was stopped after 0.1 s of CPU time")
@@ -42,7 +41,6 @@ def test_a_pattern_that_hangs_is_an_error_and_the_next_one_works() -> None:
 
 
 def test_a_hanging_pattern_costs_only_its_own_sample(tmp_path: Path) -> None:
-    """A run with one hostile output gets a verdict on every other output, in every evaluator."""
     outputs = ["aaa", HOSTILE, "aab", "aaaa"]
     data = [{"id": str(n), "input": text, "expected": HANGING} for n, text in enumerate(outputs)]
     report = evaluate(lambda text: text, data, [regex_match], history=tmp_path / "h.db")
@@ -51,13 +49,11 @@ def test_a_hanging_pattern_costs_only_its_own_sample(tmp_path: Path) -> None:
 
 
 def test_every_evaluator_with_a_pattern_is_bounded() -> None:
-    """`occurrences` is stopped too, and counts what can be counted."""
     assert occurrences(HOSTILE, pattern="(a+)+$", at_least=1).status == "error"
     assert occurrences("aa b aa", pattern="(a+)+", exactly=2).passed is True
 
 
 def test_callers_in_many_threads_get_their_own_answers() -> None:
-    """Matchers are shared by threads; none gets the answer to another's question."""
     pattern = re.compile("(?:x|y)+z+")
 
     def ask(number: int) -> tuple[int, int] | None:
@@ -69,13 +65,11 @@ def test_callers_in_many_threads_get_their_own_answers() -> None:
 
 
 def test_a_verbose_pattern_is_never_taken_for_quick() -> None:
-    """A comment between a group and its repetition hides the repetition."""
     score = regex_match("a" * 40, pattern="(a|a) # one letter\n*b", flags="x")
     assert score.status == "error"
 
 
 def test_a_child_that_was_ended_from_outside_is_replaced() -> None:
-    """Whoever kills the process, the verdict is right and not "out of time"."""
     pattern = re.compile("(?:x|y)+z+")
     assert find_first(pattern, "xyz") == (0, 3)
     for matcher in bounded_regex._POOL._idle:
@@ -85,14 +79,12 @@ def test_a_child_that_was_ended_from_outside_is_replaced() -> None:
 
 
 def test_ctrl_c_does_not_reach_the_child() -> None:
-    """It is in a process group of its own, so that a run can finish what it has begun."""
     find_first(re.compile("(?:x|y)+z+"), "xyz")
     (matcher, *_) = bounded_regex._POOL._idle
     assert os.getpgid(matcher._process.pid) != os.getpgid(0)
 
 
 def test_a_pattern_that_is_too_long_is_refused() -> None:
-    """A pattern of a megabyte is no pattern."""
     with pytest.raises(EvaluatorError, match="at most 100,000 are allowed"):
         find_first(re.compile("a" * 100_001 + "*b*"), "aab")
 
@@ -106,7 +98,6 @@ PATTERNS = ["(a|b)+c", "a*b*", r"(\w+)\s+\1", "(?i:A+)b+", "^$|(?:ab)*", "[ab]+?
     st.sampled_from([0, re.IGNORECASE, re.MULTILINE, re.DOTALL]),
 )
 def test_a_bounded_match_is_what_re_finds(pattern: str, text: str, flags: int) -> None:
-    """The child process gives exactly the spans of Python's `re`, whatever the text and flags."""
     compiled = re.compile(pattern, flags)
     assert not is_quick(pattern)
     assert find_all(compiled, text) == [match.span() for match in compiled.finditer(text)]
@@ -122,7 +113,6 @@ def test_half_characters_survive_the_way_to_the_child() -> None:
 
 
 def test_the_pool_keeps_one_process_per_core() -> None:
-    """Idle processes are used again."""
     for _ in range(20):
         find_first(re.compile("(ab)+c*"), "ab")
     assert 1 <= len(bounded_regex._POOL._idle) <= 64

@@ -120,7 +120,6 @@ def added(left: Rows, right: Rows) -> Rows:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_encoder_computes_what_the_loops_compute(seed: int) -> None:
-    """Texts of different lengths in one batch, so that padding is put to the proof."""
     tensors = numbers(seed)
     chance = random.Random(seed)
     batch = [[chance.randrange(WORDS) for _ in range(length)] for length in (9, 2, 5, 1)]

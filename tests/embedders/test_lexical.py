@@ -51,12 +51,10 @@ def test_a_vector_worked_out_by_hand() -> None:
     ],
 )
 def test_forms_of_the_same_words_come_near(text: str, near: str, far: str) -> None:
-    """Endings and spellings matter little."""
     assert similarity(text, near) > similarity(text, far) + 0.1
 
 
 def test_it_says_that_it_is_lexical() -> None:
-    """By name and method; other addresses are refused."""
     embedder = connections.embedder("lexical")
     assert (embedder.name, embedder.method) == ("lexical", "lexical")
     assert len(asyncio.run(embedder.embed(["a", "b"]))) == 2

@@ -50,14 +50,12 @@ def test_it_gives_the_similarities_of_the_model_card(minilm: MiniLM) -> None:
 def test_what_means_the_same_is_nearer_than_what_looks_alike(
     minilm: MiniLM, text: str, near: str, far: str
 ) -> None:
-    """Paraphrases with other words come before other meanings with the same words."""
     to_near, to_far = similarities(minilm, text, near, far)
     assert to_near > to_far
 
 
 @pytest.mark.no_cover
-def test_vectors_have_length_one_and_do_not_depend_on_their_company(minilm: MiniLM) -> None:
-    """Alone or in a batch with longer and empty texts, in any order."""
+def test_vectors_have_length_one_and_do_not_depend_on_the_batch(minilm: MiniLM) -> None:
     texts = ["short", "", "a rather longer sentence about nothing in particular", "word " * 400]
     together = minilm.vectors(texts)
     for text, vector in zip(texts, together, strict=True):
@@ -69,8 +67,7 @@ def test_vectors_have_length_one_and_do_not_depend_on_their_company(minilm: Mini
     assert [cosine(a, b) for a, b in zip(together, backwards, strict=True)] == pytest.approx([1] * 4)
 
 
-def test_case_and_accents_mean_nothing_to_it_and_order_does(minilm: MiniLM) -> None:
-    """It is an uncased model with positions."""
+def test_case_and_accents_are_ignored_and_order_counts(minilm: MiniLM) -> None:
     same, other = similarities(minilm, "Café Olé bites dog", "cafe ole bites dog", "dog bites olé café")
     assert same == pytest.approx(1.0, abs=1e-6)
     assert other < 0.99
@@ -84,9 +81,7 @@ def test_of_a_long_text_the_start_counts(minilm: MiniLM) -> None:
     assert other < 1.0 - 1e-5
 
 
-def test_the_loop_lives_while_it_computes(minilm: MiniLM) -> None:
-    """Ticks come through during a batch."""
-
+def test_the_event_loop_runs_while_it_computes(minilm: MiniLM) -> None:
     async def main() -> int:
         task = asyncio.ensure_future(minilm.embed([f"sentence number {n}" for n in range(64)]))
         ticks = 0
@@ -99,8 +94,7 @@ def test_the_loop_lives_while_it_computes(minilm: MiniLM) -> None:
     assert asyncio.run(asyncio.wait_for(main(), 30)) >= 3
 
 
-def test_the_address_gives_one_model_to_all(minilm_path: Path) -> None:
-    """As long as somebody uses it; it is called by its address."""
+def test_one_model_is_shared_by_address(minilm_path: Path) -> None:
     one, two = connections.embedder("local:minilm"), connections.embedder("local:minilm")
     assert one is two
     assert (one.name, one.method) == ("local:minilm", "embeddings")
@@ -108,7 +102,6 @@ def test_the_address_gives_one_model_to_all(minilm_path: Path) -> None:
 
 
 def test_another_local_name_is_refused() -> None:
-    """Chat models are not embedders."""
     with pytest.raises(ModelError, match="unknown local embedder 'smollm2'"):
         connections.embedder("local:smollm2")
 
@@ -116,7 +109,6 @@ def test_another_local_name_is_refused() -> None:
 def test_without_weights_or_numpy_it_says_how_to_get_them(
     minilm_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When it is connected, not in the middle of a run."""
     monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(MissingExtra, match="the local embedder needs the package 'numpy'"):
         module.connect("local:minilm")

@@ -87,28 +87,24 @@ def embed(thing: Any, *texts: str) -> list[list[float]]:
         (lambda texts: [[float(len(text))] for text in texts], "python:<lambda>"),
     ],
 )
-def test_whatever_the_user_holds_embeds(thing: Any, name: str) -> None:
-    """Functions of one text or of many, sync or async, objects, arrays."""
+def test_functions_and_objects_of_users_embed(thing: Any, name: str) -> None:
     assert embed(thing, "a", "bbb") == [[1.0], [3.0]]
     embedder = connections.embedder(thing)
     assert (embedder.name, embedder.method) == (name, "embeddings")
 
 
 def test_langchain_embeddings_are_taken_as_they_are() -> None:
-    """Equal texts have equal vectors, of the size it was made with."""
     first, second, again = embed(DeterministicFakeEmbedding(size=8), "x", "y", "x")
     assert len(first) == 8
     assert first == again != second
 
 
-def test_an_address_and_a_name_of_ones_own_work() -> None:
-    """`module:attribute`, and {model, name}."""
+def test_an_address_and_a_custom_name_work() -> None:
     assert embed("tests.embedders.test_python:one", "abc") == [[3.0]]
     assert connections.embedder({"model": one, "name": "mine"}).name == "mine"
 
 
-def test_what_blocks_runs_in_a_thread() -> None:
-    """Not in the one that has the loop."""
+def test_blocking_functions_run_in_a_thread() -> None:
     seen: list[threading.Thread] = []
 
     def noting(texts: list[str]) -> list[list[float]]:
@@ -119,9 +115,7 @@ def test_what_blocks_runs_in_a_thread() -> None:
     assert seen[0] is not threading.current_thread()
 
 
-def test_what_it_raises_is_a_failure_of_that_call() -> None:
-    """With its name; what Proctor raises goes through as it is."""
-
+def test_an_exception_becomes_a_failed_call() -> None:
     def failing(texts: list[str]) -> list[list[float]]:
         raise ValueError("no model loaded")
 
@@ -135,26 +129,22 @@ def test_what_it_raises_is_a_failure_of_that_call() -> None:
 
 
 def test_a_list_of_texts_needs_a_list_of_as_many_vectors() -> None:
-    """A single vector of any length is not mistaken for one vector per text."""
     for vector in ([0.5, 0.5], [0.1, 0.2, 0.3], []):
         with pytest.raises(CallFailed, match="it takes a list of texts, here 1, and must return"):
             embed(lambda texts, found=vector: found, "a", "b")
 
 
 def test_the_error_of_a_function_of_one_text_asks_for_an_annotation() -> None:
-    """It got a list, and did not return a list of vectors."""
     with pytest.raises(CallFailed, match="if the function takes one text, annotate its parameter with str"):
         embed(lambda text: 1.0, "a")
 
 
 @pytest.mark.parametrize("thing", [3, object(), str, OnlySync])
-def test_what_cannot_embed_is_refused(thing: Any) -> None:
-    """Classes too: make an object first."""
+def test_values_that_cannot_embed_are_refused(thing: Any) -> None:
     with pytest.raises(ModelError, match="is not an embedder"):
         connections.embedder(thing)
 
 
 def test_a_callable_that_hides_its_parameters_gets_the_list() -> None:
-    """Some builtins say nothing of what they take."""
     with pytest.raises(CallFailed, match="not a list of numbers"):
         embed(max, "a")

@@ -26,7 +26,6 @@ def tensor(shape: list[int], begin: int, end: int, dtype: str = "F32") -> dict[s
 
 
 def test_tensors_are_read_by_name(tmp_path: Path) -> None:
-    """Shapes and numbers; other types and the metadata are passed over."""
     head = {
         "__metadata__": {"format": "pt"},
         "matrix": tensor([2, 3], 8, 32),
@@ -41,7 +40,7 @@ def test_tensors_are_read_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "told"),
+    ("head", "message"),
     [
         ({"a": tensor([3], 0, 8)}, "cut off, or its header is wrong"),
         ({"a": tensor([2], 4, 12)}, "cut off, or its header is wrong"),
@@ -50,14 +49,12 @@ def test_tensors_are_read_by_name(tmp_path: Path) -> None:
         (b"no json", "its header cannot be read"),
     ],
 )
-def test_a_head_that_lies_is_refused(tmp_path: Path, head: Any, told: str) -> None:
-    """Rather than numbers from the wrong place."""
-    with pytest.raises(ModelError, match=told):
+def test_a_header_with_wrong_offsets_is_refused(tmp_path: Path, head: Any, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
         safetensors.read_tensors(write(tmp_path / "a", head, b"\0" * 8), np)
 
 
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
-    """By the length that it would have."""
     (tmp_path / "a").write_bytes(b"GGUF and so on, and so on")
     with pytest.raises(ModelError, match="it is not a safetensors file"):
         safetensors.read_tensors(tmp_path / "a", np)

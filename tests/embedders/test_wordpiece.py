@@ -35,7 +35,6 @@ TOKENIZER = WordPiece(MARKS | {piece: number for number, piece in enumerate(PIEC
     ],
 )
 def test_a_text_becomes_words_and_signs(text: str, words: list[str]) -> None:
-    """Case, accents, control characters, ideographs and punctuation as BERT has them."""
     assert TOKENIZER.words(text) == words
 
 
@@ -54,13 +53,11 @@ def test_a_text_becomes_words_and_signs(text: str, words: list[str]) -> None:
     ],
 )
 def test_words_are_cut_into_the_longest_pieces(text: str, pieces: list[str]) -> None:
-    """A word with a piece that is not known is unknown as a whole, and so are very long ones."""
     assert TOKENIZER.pieces(text) == pieces
 
 
 @given(st.text())
 def test_any_text_has_a_begin_and_an_end(text: str) -> None:
-    """Whatever is in it; only marks of ours stand at the ends, and never more than asked for."""
     numbers = TOKENIZER.token_ids(text, max_tokens=8)
     assert (numbers[0], numbers[-1]) == (1, 2)
     assert len(numbers) == min(8, len(TOKENIZER.pieces(text)) + 2)
@@ -69,7 +66,6 @@ def test_any_text_has_a_begin_and_an_end(text: str) -> None:
 
 @given(st.lists(st.text("ab", min_size=1), max_size=6))
 def test_known_pieces_put_together_are_the_words(words: list[str]) -> None:
-    """Nothing is lost and nothing is added."""
     for word in words:
         pieces = TOKENIZER.pieces(word)
         assert "".join(piece.removeprefix("##") for piece in pieces) == word
@@ -78,13 +74,11 @@ def test_known_pieces_put_together_are_the_words(words: list[str]) -> None:
 
 @given(st.text())
 def test_words_of_words_are_the_same_words(text: str) -> None:
-    """What has been made small and bare stays so."""
     words = TOKENIZER.words(text)
     assert TOKENIZER.words(" ".join(words)) == words
 
 
-def test_more_words_than_are_remembered_are_cut_up_all_the_same() -> None:
-    """The memory for words is bounded; results do not depend on it."""
+def test_the_word_cache_is_bounded_and_does_not_change_results() -> None:
     from proctor.models.embedders import minilm as module
 
     tokenizer = WordPiece(MARKS | {"w": 3} | {f"##{digit}": 4 + digit for digit in range(10)})
@@ -95,7 +89,6 @@ def test_more_words_than_are_remembered_are_cut_up_all_the_same() -> None:
 
 
 def test_a_vocabulary_without_marks_is_refused(tmp_path: Path) -> None:
-    """A file of other content is not taken for one."""
     path = tmp_path / "vocab.txt"
     path.write_text("[UNK]\nword\n")
     with pytest.raises(ModelError, match=r"the vocabulary lacks \[CLS\], \[SEP\]"):
@@ -103,8 +96,7 @@ def test_a_vocabulary_without_marks_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_real_vocabulary_cuts_as_published(minilm_path: Path) -> None:
-    """Numbers that the reference tokenizer gives for these texts."""
     tokenizer = WordPiece.load(minilm_path.with_name("vocab.txt"))
     assert tokenizer.token_ids("Hello, world!", 256) == [101, 7592, 1010, 2088, 999, 102]
-    told = " ".join(tokenizer.pieces("Unaffable embeddings"))
-    assert told == "una ##ffa ##ble em ##bed ##ding ##s"
+    message = " ".join(tokenizer.pieces("Unaffable embeddings"))
+    assert message == "una ##ffa ##ble em ##bed ##ding ##s"

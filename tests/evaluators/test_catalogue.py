@@ -9,7 +9,6 @@ from proctor.wiring.registry import Registry
 
 
 def test_the_catalogue_is_enough_to_print() -> None:
-    """Name, category, needs, parameters with types and defaults, and a summary."""
     registry = Registry.standard()
     assert "\n".join(map(_entry, registry.evaluators())) == snapshot("""\
 combination/all_of
@@ -370,6 +369,6 @@ structural/schema_match
 
 
 def _entry(info: EvaluatorInfo) -> str:
-    told = [f"{p.name}: {p.type}" + ("" if p.required else f" = {p.default!r}") for p in info.parameters]
+    message = [f"{p.name}: {p.type}" + ("" if p.required else f" = {p.default!r}") for p in info.parameters]
     needs = f"needs: {', '.join(info.needs)}" if info.needs else "needs nothing"
-    return "\n    ".join([f"{info.category}/{info.name}", info.summary, *told, needs])
+    return "\n    ".join([f"{info.category}/{info.name}", info.summary, *message, needs])

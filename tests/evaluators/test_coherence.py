@@ -51,11 +51,10 @@ def score(text: Any, **options: Any) -> Score:
 
 
 def test_a_text_that_hangs_together_passes() -> None:
-    """With all its signs in the details."""
     found = score(TEXT)
     assert (found.value, found.passed) == (1.0, True)
-    told = "freshness 1.00, order 1.00, sequence 1.00, completeness 1.00"
-    assert found.reason == f"it holds together: {told}"
+    message = "freshness 1.00, order 1.00, sequence 1.00, completeness 1.00"
+    assert found.reason == f"it holds together: {message}"
     signs = {"freshness": 1.0, "order": 1.0, "sequence": 1.0, "completeness": 1.0}
     assert found.details == {"method": "lexical", "embedder": "lexical", "signs": signs}
 
@@ -74,7 +73,6 @@ def test_a_text_that_hangs_together_passes() -> None:
     ],
 )
 def test_what_is_wrong_with_a_text_is_named(sign: str, text: str) -> None:
-    """Each text has one fault, and does not pass."""
     found = score(text)
     assert not found.passed
     assert min(found.details["signs"], key=found.details["signs"].get) == sign
@@ -96,16 +94,13 @@ def test_what_is_wrong_with_a_text_is_named(sign: str, text: str) -> None:
     ],
 )
 def test_short_texts_lists_mark_up_and_slips_pass(text: str) -> None:
-    """One sentence is enough of a text, a list needs no full stops, and a text may begin with
-    "this" or "they", for what was asked stands before it."""
     assert score(text).passed
 
 
 @pytest.mark.parametrize(
     "output", ["asdf qwer zxcv poiu lkjh.", 42, True, "Paris.", "1. Milk\n2. Eggs", "!?", [1, 2.5]]
 )
-def test_what_is_no_prose_is_skipped(output: Any) -> None:
-    """It cannot hang together, nor can it fail to."""
+def test_texts_that_are_not_prose_are_skipped(output: Any) -> None:
     found = score(output)
     assert (found.status, found.value) == ("skipped", None)
     assert found.reason.startswith(("it is not prose", "it is written in"))
@@ -121,19 +116,16 @@ def test_what_is_no_prose_is_skipped(output: Any) -> None:
     ],
 )
 def test_prose_in_other_languages_needs_an_embedder_that_reads_it(text: str) -> None:
-    """The signs that need no embedder know English: most of them could not fail."""
     assert score(text).status == "skipped"
     assert score(text, embedder=lambda texts: [[1.0, 0.0] for _ in texts]).status == "ok"
 
 
-def test_what_held_is_told_of_a_text_that_passes() -> None:
-    """A sign that is not perfect is no fault then."""
+def test_the_reason_of_a_pass_lists_all_signs() -> None:
     found = score("The ship left at dawn. " * 2 + TEXT, min_score=0.3)
     assert (found.passed, found.reason.startswith("it holds together: freshness 0.")) == (True, True)
 
 
 def test_of_a_very_long_text_the_start_is_compared() -> None:
-    """And the score says how much was not; the other signs are those of the whole."""
     text = " ".join(f"The ship number {n} left harbour {n * 7}." for n in range(MAX_COMPARED_SENTENCES + 40))
     found = score(text, embedder=Ships())
     assert found.details["sentences_left_out"] == 40
@@ -142,7 +134,6 @@ def test_of_a_very_long_text_the_start_is_compared() -> None:
 
 
 def test_sentences_that_have_nothing_to_do_with_each_other_do_not_pass() -> None:
-    """A ship and a kitchen have a right angle between them, which is below any floor."""
     mixed = (
         "The ship left the harbour at dawn. My aunt bakes bread on Sundays. "
         "A ship must be painted often. Her kitchen smells of yeast."
@@ -156,17 +147,15 @@ def test_sentences_that_have_nothing_to_do_with_each_other_do_not_pass() -> None
 
 
 def test_sentences_without_any_neighbour_are_listed() -> None:
-    """One that belongs nowhere is told, though a whole text may bear it."""
     text = "The ship left at dawn today. The ship came back at night. My aunt bakes bread often."
     assert score(text, embedder=Ships()).details["strangers"] == ["My aunt bakes bread often."]
 
 
 def test_an_embedder_to_which_all_is_alike_shows_no_connection() -> None:
-    """Rather than that all is well."""
     assert score(TEXT, embedder=Blind()).details["signs"]["connection"] == 0.0
 
 
-def test_nothing_is_not_a_text() -> None:
+def test_an_empty_text_scores_0() -> None:
     """An empty output is 0; a list of texts is one text."""
     nothing: list[Any] = ["", "  ", [], None]
     for empty in nothing:
@@ -176,7 +165,6 @@ def test_nothing_is_not_a_text() -> None:
 
 
 def test_a_judge_scores_coherence_out_of_ten() -> None:
-    """It sees the output alone."""
     judge = scores(7)
     found = score(TEXT, judge=judge, embedder=None)
     assert (found.value, found.passed) == (0.7, False)
@@ -187,7 +175,6 @@ def test_a_judge_scores_coherence_out_of_ten() -> None:
 
 
 def test_a_pass_mark_that_is_none_is_refused() -> None:
-    """When the evaluator is made."""
     with pytest.raises(EvaluatorError, match="min_score must be from 0 to 1"):
         coherence(min_score=8)
 
@@ -195,7 +182,6 @@ def test_a_pass_mark_that_is_none_is_refused() -> None:
 def test_without_weights_the_score_says_that_letters_were_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And connection, which letters do not show, is no sign."""
     monkeypatch.setenv("PROCTOR_MODELS", str(tmp_path))
     found = score(TEXT, embedder=None)
     assert found.details["method"] == "lexical"
@@ -225,7 +211,6 @@ def test_the_value_is_sound_whatever_the_text(text: str) -> None:
     ],
 )
 def test_a_text_that_is_cut_off_in_a_clause_fails(text: str) -> None:
-    """An article, a preposition, a conjunction or a comma is no end, even of one sentence."""
     score = coherence(embedder="lexical")(text)
     assert (score.passed, score.value) == (False, 0.75), score
     assert "it breaks off in the last sentence" in score.reason
@@ -250,6 +235,5 @@ def test_a_text_that_is_cut_off_in_a_clause_fails(text: str) -> None:
     ],
 )
 def test_a_text_without_an_end_mark_is_not_cut_off(text: str) -> None:
-    """Titles, lists, closings and words that can end a sentence."""
     score = coherence(embedder="lexical")(text)
     assert score.status == "skipped" or score.details["signs"]["completeness"] == 1.0, score

@@ -12,7 +12,6 @@ from proctor.evaluators.text.similarity import MAX_CHARACTERS, find_excerpts, is
 
 
 def test_the_best_excerpt_is_the_best_of_all() -> None:
-    """Though most of them are not looked at."""
     chance = random.Random(3)
     letters = "aeioudnrst"
     for _ in range(40):
@@ -35,8 +34,7 @@ def resemblance(left: list[str], right: list[str]) -> float:
     return len(mine & theirs) / math.sqrt(len(mine) * len(theirs))
 
 
-def test_of_a_very_long_text_the_start_is_looked_at() -> None:
-    """And the details say how much was not."""
+def test_only_the_start_of_a_very_long_text_is_checked() -> None:
     text = f"{'x ' * (MAX_CHARACTERS // 2)}Jane Austen."
     assert find_excerpts(text, [(0, "Jane Austen")]) == []
     found = semantic_similarity("lexical")(text, "Jane Austen")
@@ -55,19 +53,16 @@ def test_of_a_very_long_text_the_start_is_looked_at() -> None:
     ],
 )
 def test_a_negated_excerpt_is_not_what_was_expected(output: str, passes: bool) -> None:
-    """An excerpt behind a negation never passes; one that the output states does."""
     score = semantic_similarity("lexical")(output, "Paris")
     assert (score.passed is True) is passes, score.reason
 
 
 def test_a_text_that_only_denies_the_reference_gets_no_pass() -> None:
-    """However near it is as a whole: the verdict is left open, and the reason says why."""
     score = semantic_similarity("lexical", threshold=0.1)("It is not Paris.", "Paris")
     assert score.status == "skipped"
     assert score.reason == "the output has 'Paris' only after a negation"
 
 
 def test_a_negation_in_another_clause_denies_nothing() -> None:
-    """A comma ends what a negation reaches."""
     text = "In craters, where the Sun never shines, it confirmed frozen water."
     assert not is_negated(text, "frozen water")

@@ -33,7 +33,6 @@ def score(output: Any, metadata: dict[str, Any], question: Any = None, **options
 
 
 def test_what_the_context_says_passes_in_other_words_too() -> None:
-    """The details list each sentence with its passages."""
     found = score("Norway's capital is Oslo.", {"context": CONTEXT})
     assert (found.value, found.passed) == (1.0, True)
     assert found.reason == "least support 1.00"
@@ -44,7 +43,6 @@ def test_what_the_context_says_passes_in_other_words_too() -> None:
 
 
 def test_what_was_made_up_does_not_pass_and_is_named() -> None:
-    """One such sentence among sound ones is enough."""
     made_up = "It was founded by Harald in 1048."
     found = score(f"Oslo is the capital of Norway. {made_up}", {"context": CONTEXT})
     assert not found.passed
@@ -53,7 +51,6 @@ def test_what_was_made_up_does_not_pass_and_is_named() -> None:
 
 
 def test_of_very_long_texts_the_weakest_sentences_are_listed() -> None:
-    """And the score says what was not looked at."""
     made_up = "It was founded by Harald in 1048. "
     text = "Oslo is the capital of Norway. " * 150 + made_up
     found = score(text, {"context": CONTEXT})
@@ -74,21 +71,19 @@ def test_of_very_long_texts_the_weakest_sentences_are_listed() -> None:
     ],
 )
 def test_a_context_may_be_documents(context: Any) -> None:
-    """Texts are found in lists and mappings."""
     assert score("About 700,000 people live in Oslo.", {"context": context}).passed
 
 
 def test_the_context_may_stand_elsewhere_and_the_input_be_taken_as_given() -> None:
-    """By its path; the input counts only where that is asked."""
     documents = {"retrieved": {"documents": [CONTEXT]}}
     assert score("Oslo is in Norway.", documents, context="retrieved.documents").passed
-    said, asked = "You asked about Bergen.", "I asked about Bergen, you know."
-    assert not score(said, {"context": CONTEXT}, asked).passed
-    assert score(said, {"context": CONTEXT}, asked, with_input=True).passed
+    message, asked = "You asked about Bergen.", "I asked about Bergen, you know."
+    assert not score(message, {"context": CONTEXT}, asked).passed
+    assert score(message, {"context": CONTEXT}, asked, with_input=True).passed
 
 
 @pytest.mark.parametrize(
-    ("output", "metadata", "told"),
+    ("output", "metadata", "message"),
     [
         ("Oslo.", {}, "there is no 'context'"),
         ("Oslo.", {"context": []}, "there is no 'context'"),
@@ -97,15 +92,14 @@ def test_the_context_may_stand_elsewhere_and_the_input_be_taken_as_given() -> No
         ("Yes, it is.", {"context": CONTEXT}, "makes no statement to check"),
     ],
 )
-def test_what_cannot_be_judged_is_skipped(output: str, metadata: dict[str, Any], told: str) -> None:
+def test_what_cannot_be_judged_is_skipped(output: str, metadata: dict[str, Any], message: str) -> None:
     """Never 0, never a pass."""
     found = score(output, metadata)
     assert found.status == "skipped"
-    assert told in found.reason
+    assert message in found.reason
 
 
 def test_called_without_a_context_it_is_skipped() -> None:
-    """Also where it is called directly."""
     check = hallucination_detection(embedder="lexical")
     assert check("Oslo.").status == "skipped"
     assert check("Oslo.", None, FieldContext("output", {})).status == "skipped"
@@ -127,7 +121,6 @@ def claims(asked: Asked) -> str:
 
 
 def test_with_a_judge_claims_are_listed_and_checked() -> None:
-    """All must be supported, unless a threshold says otherwise."""
     judge = Scripted(claims, schema=True)
     metadata = {"context": [CONTEXT, "Bergen is wet."]}
     found = score("Oslo is the capital and old.", metadata, judge=judge)
@@ -137,8 +130,7 @@ def test_with_a_judge_claims_are_listed_and_checked() -> None:
     assert lenient.passed
 
 
-def test_options_are_checked_when_it_is_made_and_kept_as_data() -> None:
-    """Without anything that was given for an embedder or a judge."""
+def test_options_are_checked_on_creation_and_stored_as_data() -> None:
     with pytest.raises(EvaluatorError, match="threshold must be from 0 to 1"):
         hallucination_detection(threshold=75)
     with pytest.raises(ConfigError, match="not a path"):
@@ -150,7 +142,6 @@ def test_options_are_checked_when_it_is_made_and_kept_as_data() -> None:
 
 
 def test_it_runs_in_an_evaluation_with_the_samples_context() -> None:
-    """Samples without one are skipped and counted."""
     samples: list[Sample[str, str]] = [
         Sample("1", "Where?", metadata={"context": CONTEXT}),
         Sample("2", "Where?", metadata={"context": "Bergen is wet."}),
@@ -165,7 +156,6 @@ def test_it_runs_in_an_evaluation_with_the_samples_context() -> None:
 
 @pytest.mark.no_cover
 def test_it_tells_grounded_replies_as_people_do() -> None:
-    """BEGIN's development set, whole, by letters alone; with embeddings where they are here."""
     folder(grounding.BEGIN)
     replies = list(grounding.begin_replies(DATA))
     assert len(replies) == 430
@@ -179,8 +169,7 @@ def test_it_tells_grounded_replies_as_people_do() -> None:
 
 
 @pytest.mark.parametrize("data", ["own texts", "BEGIN dev"])
-def test_one_thing_changed_in_a_grounded_reply_is_found(data: str) -> None:
-    """Another number or name always, a "not" put in nearly always; the replies themselves pass."""
+def test_a_single_change_in_a_grounded_reply_is_found(data: str) -> None:
     if data == "BEGIN dev":
         folder(grounding.BEGIN)
         replies = list(grounding.begin_replies(DATA))
@@ -203,7 +192,6 @@ def test_it_agrees_with_another_set_too() -> None:
 
 
 def test_the_benchmark_says_what_is_missing(tmp_path: Path) -> None:
-    """A data folder that is not there is an error that names it."""
     with pytest.raises(FileNotFoundError):
         list(grounding.measure(tmp_path))
 
@@ -219,7 +207,6 @@ def test_the_benchmark_says_what_is_missing(tmp_path: Path) -> None:
     ],
 )
 def test_a_name_that_begins_a_sentence_is_a_name(context: str, output: str, name: str) -> None:
-    """A swapped name fails there too, though every word has a capital at that place."""
     assert score(context, {"context": context}).passed is True
     found = score(output, {"context": context})
     assert found.passed is False
@@ -236,7 +223,6 @@ def test_a_name_that_begins_a_sentence_is_a_name(context: str, output: str, name
         "Munching fish, cats sit there.",
     ],
 )
-def test_an_ordinary_word_that_begins_a_sentence_is_no_name(output: str) -> None:
-    """What is not in the context there is missing, but does not make the sentence wrong."""
+def test_an_ordinary_word_at_the_start_of_a_sentence_is_not_a_name(output: str) -> None:
     found = score(output, {"context": "Cats eat fish. Cats sit there."})
     assert found.details["sentences"][0]["wrong"] is False

@@ -70,7 +70,6 @@ class Opaque:
     ],
 )
 def test_exact_match_passes(output: Any, expected: Any) -> None:
-    """Equal as JSON sees it; a single text may equal any of several references."""
     assert exact_match(output, expected).value == 1.0
 
 
@@ -110,7 +109,6 @@ def test_exact_match_does_not_pass(output: Any, expected: Any) -> None:
 
 
 def test_exact_match_can_leave_case_aside() -> None:
-    """Ruling: "exact" has a case option; it holds for texts anywhere inside."""
     assert exact_match("STRASSE", "straße", case_sensitive=False).passed
     assert exact_match({"a": ["X"]}, {"a": ["x"]}, case_sensitive=False).passed
     assert exact_match(["Why?"], ["WHY?"], case_sensitive=False).passed
@@ -118,7 +116,6 @@ def test_exact_match_can_leave_case_aside() -> None:
 
 
 def test_exact_match_tells_what_it_saw() -> None:
-    """In short."""
     assert exact_match("b", "a").reason == "expected 'a', got 'b'"
     assert len(exact_match("b" * 1000, "a" * 1000).reason) < 150
 
@@ -126,7 +123,6 @@ def test_exact_match_tells_what_it_saw() -> None:
 @settings(deadline=None)
 @given(JSON)
 def test_everything_matches_itself(value: Any) -> None:
-    """Property: whatever JSON can hold equals itself, with case or without."""
     assert exact_match(value, value).passed
     assert exact_match(value, value, case_sensitive=False).passed
 
@@ -134,7 +130,6 @@ def test_everything_matches_itself(value: Any) -> None:
 @settings(deadline=None)
 @given(JSON, JSON)
 def test_exact_match_is_the_same_either_way(left: Any, right: Any) -> None:
-    """Property: but for a text among references, it does not matter which side is which."""
     if isinstance(left, str) is isinstance(right, str):
         assert exact_match(left, right).passed == exact_match(right, left).passed
 
@@ -157,27 +152,23 @@ def test_exact_match_is_the_same_either_way(left: Any, right: Any) -> None:
     ],
 )
 def test_contains_is_the_share_that_was_found(output: Any, expected: Any, value: float) -> None:
-    """Of several references one is enough for a text; a list must hold all items."""
     score = contains(output, expected)
     assert (score.value, score.passed) == (value, value == 1.0)
 
 
 def test_contains_can_leave_case_aside() -> None:
-    """In texts and in lists of texts."""
     assert contains("PARIS, France", "paris", case_sensitive=False).passed
     assert contains(["PARIS", 1], ["paris"], case_sensitive=False).passed
     assert not contains("PARIS", "paris").passed
 
 
 def test_contains_names_what_is_missing() -> None:
-    """Each thing that was not found."""
     score = contains("red", ["red", "green", "blue"], match="all")
     assert (score.reason, score.passed) == ("missing: 'green', 'blue'", False)
     assert contains("red", ["green", "blue"]).reason == "it contains none of these: 'green', 'blue'"
 
 
-def test_contains_has_nothing_to_say_about_nothing() -> None:
-    """An empty list of things to find is a skip."""
+def test_contains_skips_empty_expected_values() -> None:
     assert contains("red", []).status == "skipped"
 
 
@@ -190,13 +181,11 @@ def test_contains_looks_for_text_in_text(output: Any, expected: Any) -> None:
 @settings(deadline=None)
 @given(st.text(), st.text(min_size=1), st.text())
 def test_a_text_contains_its_parts(before: str, part: str, after: str) -> None:
-    """Property; an empty text is nothing to look for."""
     assert contains(before + part + after, part).value == 1.0
     assert contains(before, "").status == "skipped"
 
 
 def test_regex_match_looks_for_the_pattern() -> None:
-    """The option comes before the expected value."""
     assert regex_match("order 66", pattern="[0-9]+").reason == "matched '66'"
     assert regex_match("order 66", "[0-9]+").passed
     assert regex_match("order 66", "never", pattern="order").passed
@@ -205,26 +194,22 @@ def test_regex_match_looks_for_the_pattern() -> None:
 
 @pytest.mark.parametrize(("mode", "passed"), [("search", [True, True, True]), ("match", [True, True, False])])
 def test_regex_match_has_modes(mode: Any, passed: list[bool]) -> None:
-    """Anywhere, or from the beginning."""
     texts = ("ab", "abc", "xab")
     assert [regex_match(text, pattern="ab", mode=mode).passed for text in texts] == passed
 
 
 def test_regex_match_can_ask_for_the_whole_text() -> None:
-    """With the mode "fullmatch"."""
     assert regex_match("ab", pattern="ab", mode="fullmatch").passed
     assert not regex_match("abc", pattern="ab", mode="fullmatch").passed
 
 
 def test_regex_match_has_flags() -> None:
-    """Letters, several at once."""
     assert regex_match("ONE\ntwo", pattern="^TWO$", flags="im").passed
     assert not regex_match("ONE\ntwo", pattern="^TWO$", flags="i").passed
     assert regex_match("a\nb", pattern="a.b", flags="s").passed
 
 
 def test_regex_match_without_a_pattern_skips() -> None:
-    """Neither option nor expected value."""
     assert regex_match("x").status == "skipped"
 
 
@@ -247,7 +232,7 @@ def test_regex_match_cannot_judge_everything(output: Any, expected: Any, flags: 
         (Fraction(41, 4), 10, 0.5, True),
     ],
 )
-def test_within_tolerance_falls_to_nought_at_the_edge(
+def test_within_tolerance_falls_to_0_at_the_limit(
     output: Any, expected: Any, value: float, passed: bool
 ) -> None:
     """Ruling: a difference of just the tolerance passes with value 0."""
@@ -262,7 +247,6 @@ def test_the_edge_is_meant_in_decimal_numbers() -> None:
 
 
 def test_no_tolerance_asks_for_equality() -> None:
-    """As the loop spec has it."""
     assert within_tolerance(0)(3, 3).value == 1.0
     assert within_tolerance(0)(3, 3.001).value == 0.0
 
@@ -285,9 +269,8 @@ def test_within_tolerance_takes_numbers_only(wrong: Any) -> None:
 
 
 @pytest.mark.parametrize("tolerance", [-1, math.nan, "1", True])
-def test_a_tolerance_is_a_number_from_nought_up(tolerance: Any) -> None:
-    """It is checked when the evaluator is made."""
-    with pytest.raises(EvaluatorError, match="tolerance must be a number from 0 up"):
+def test_a_tolerance_must_be_a_number_of_0_or_more(tolerance: Any) -> None:
+    with pytest.raises(EvaluatorError, match="tolerance must be a number of 0 or more"):
         within_tolerance(tolerance)
 
 
@@ -316,7 +299,6 @@ def test_within_tolerance_always_gives_a_verdict_on_numbers(
     ],
 )
 def test_json_subset_passes(output: Any, expected: Any) -> None:
-    """Mappings may have more than is expected, at every depth."""
     assert json_subset(output, expected).value == 1.0
 
 
@@ -335,13 +317,11 @@ def test_json_subset_passes(output: Any, expected: Any) -> None:
     ],
 )
 def test_json_subset_names_what_is_missing_or_wrong(output: Any, expected: Any, reason: str) -> None:
-    """By its path."""
     score = json_subset(output, expected)
     assert (score.value, score.passed, score.reason) == (0.0, False, reason)
 
 
 def test_json_subset_tells_a_bad_output_from_a_bad_sample() -> None:
-    """Output that is not JSON did not pass; an expected value that is none cannot be judged by."""
     assert json_subset("{", {"a": 1}).status == "ok"
     assert "not JSON" in json_subset("{", {"a": 1}).reason
     assert json_subset({"a": 1}, "{").status == "error"
@@ -356,13 +336,11 @@ MAPPINGS = st.dictionaries(st.text(max_size=3), JSON, min_size=1, max_size=3)
 def test_a_mapping_with_more_in_it_still_holds_the_rest(
     expected: dict[str, Any], more: dict[str, Any]
 ) -> None:
-    """Property."""
     assert json_subset({**more, **expected}, expected).passed
 
 
 @pytest.mark.parametrize("expected", [{}, "{}"])
-def test_an_empty_expected_mapping_has_nothing_to_look_for(expected: object) -> None:
-    """Every output would hold it, so there is no verdict."""
+def test_an_empty_expected_mapping_is_skipped(expected: object) -> None:
     score = json_subset({"a": 1}, expected)
     assert score.status == "skipped"
     assert "nothing to look for" in score.reason

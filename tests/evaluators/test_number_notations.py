@@ -61,7 +61,6 @@ READ = [
 
 @pytest.mark.parametrize(("text", "number"), READ)
 def test_a_notation_is_read_as_it_is_meant(text: str, number: Fraction | int) -> None:
-    """Fractions and decimals in words, results of sums, powers, bases, separators."""
     score = numeric_answer(text, str(Fraction(number)))
     assert (score.status, score.passed) == ("ok", True), score.reason
 
@@ -114,27 +113,23 @@ def test_a_piece_of_a_notation_never_passes(text: str, number: Fraction | int, o
     ],
 )
 def test_a_notation_that_may_be_meant_otherwise_gets_no_verdict(text: str, expected: float) -> None:
-    """Sums that nobody worked out, times, footnotes, factorials: skipped, with the reason."""
     score = numeric_answer(text, expected)
     assert score.status == "skipped", score.reason
     assert score.reason
 
 
 def test_a_calculation_that_cannot_be_the_answer_fails() -> None:
-    """Neither its value nor one of its terms is what was expected."""
     score = numeric_answer("The answer is 2 + 3 * 4.", 20)
     assert (score.passed, score.reason) == (False, "expected 20, got 2 + 3 * 4")
 
 
 def test_digits_in_a_name_are_no_number() -> None:
-    """Neither all of them nor the last ones."""
     for name in ("B12", "x12", "F16", "CO20", "v1.5", "A320"):
         assert find_answer(f"It is {name}.").number is None
 
 
 @given(st.integers(2, 10**6), st.integers(2, 10**6), st.sampled_from("+*×·"))
 def test_no_term_of_a_calculation_passes(left: int, right: int, sign: str) -> None:
-    """Property: whatever is calculated, neither term is taken for the result."""
     value = left + right if sign == "+" else left * right
     for expected in (left, right, value):
         assert numeric_answer(f"It is {left} {sign} {right}", expected).status == "skipped"

@@ -51,7 +51,6 @@ def test_recorded_verdicts_on_gsm8k_are_reproduced() -> None:
     ],
 )
 def test_numbers_are_read_as_people_write_them(text: str, number: Any) -> None:
-    """Separators, signs, currencies, powers and fractions."""
     answer = find_answer(text).number
     assert answer is not None
     assert answer.value == number
@@ -76,26 +75,22 @@ def test_numbers_are_read_as_people_write_them(text: str, number: Any) -> None:
     ],
 )
 def test_the_final_number_is_the_announced_one_or_the_last(text: str, number: Any) -> None:
-    """A box counts more than ####, that more than words, and those more than the last number."""
     answer = find_answer(text).number
     assert answer is not None
     assert answer.value == number
 
 
 @pytest.mark.parametrize("text", ["", "no number", "A: none", "1/0", "1e999999999", "9" * 1000])
-def test_what_nobody_means_as_a_number_is_none(text: str) -> None:
-    """Nor is an announced answer without a number looked for elsewhere, nor a monster computed."""
+def test_text_that_only_looks_like_a_number_is_not_parsed(text: str) -> None:
     assert find_answer(text).number is None
 
 
-def test_an_announcement_without_a_number_is_no_answer() -> None:
-    """The numbers of the working before it are not the answer."""
+def test_an_announcement_without_a_number_gives_no_answer() -> None:
     score = numeric_answer("2 + 2 = 4\nA: I do not know", 4)
     assert (score.value, score.reason) == (0.0, "there is no number in '2 + 2 = 4\\nA: I do not know'")
 
 
 def test_other_countries_write_decimals_with_a_comma() -> None:
-    """The option says which sign stands before decimals."""
     assert numeric_answer("1.234,5 km", 1234.5, decimal=",").passed
     assert numeric_answer("1,234.5 km", 1234.5).passed
 
@@ -116,12 +111,10 @@ def test_other_countries_write_decimals_with_a_comma() -> None:
     ],
 )
 def test_equal_numbers_are_equal_however_they_are_written(output: Any, expected: Any, passed: bool) -> None:
-    """Exactly, without rounding; a percentage also as a share if the other side is none."""
     assert numeric_answer(output, expected).passed is passed
 
 
 def test_a_tolerance_is_absolute_or_relative() -> None:
-    """Its edge passes; it is a share of what is expected when asked for."""
     assert numeric_answer("10.1", 10, tolerance=0.1).passed
     assert not numeric_answer("10.11", 10, tolerance=0.1).passed
     assert numeric_answer("-101", -100, tolerance=0.01, relative=True).passed
@@ -129,13 +122,11 @@ def test_a_tolerance_is_absolute_or_relative() -> None:
 
 
 def test_the_details_hold_both_numbers() -> None:
-    """As JSON can hold them, also the very great ones."""
     score = numeric_answer("A: 1/4", 2**60)
     assert score.details == {"method": "extraction", "expected": str(2**60), "answer": 0.25}
 
 
-def test_what_is_neither_text_nor_number_is_no_verdict() -> None:
-    """Booleans and lists are no numbers; an expected value without one is a fault of the data."""
+def test_values_that_are_neither_texts_nor_numbers_are_errors() -> None:
     assert numeric_answer(True, 1).status == "error"
     assert numeric_answer(["7"], 7).status == "error"
     assert numeric_answer("7", "many").reason == "the expected value has no number: 'many'"
@@ -143,19 +134,16 @@ def test_what_is_neither_text_nor_number_is_no_verdict() -> None:
 
 @pytest.mark.parametrize("tolerance", [-1, float("nan")])
 def test_a_tolerance_that_makes_no_sense_is_refused(tolerance: float) -> None:
-    """When it is attached."""
     with pytest.raises(EvaluatorError, match="tolerance must be a number of 0 or more"):
         attach(numeric_answer, parameters={"tolerance": tolerance})
 
 
 @given(st.integers(-(10**12), 10**12))
 def test_any_whole_number_is_found_with_separators_and_words_around(number: int) -> None:
-    """The way it is written changes nothing."""
     assert numeric_answer(f"Well, that makes {number:,} in all.", number).passed
     assert numeric_answer(f"3 + 4\nA: ${number}", str(number)).passed
 
 
 @given(st.text())
 def test_no_text_breaks_the_reading(text: str) -> None:
-    """Whatever a model writes, there is a verdict, or a reason why there is none."""
     assert numeric_answer(text, 1).status in ("ok", "skipped")

@@ -60,14 +60,12 @@ WITHOUT_ANSWER = [
 
 @pytest.mark.parametrize(("text", "answer", "other"), MARKED)
 def test_a_marked_number_decides_whatever_is_expected(text: str, answer: int, other: float) -> None:
-    """It passes if it is expected, and another number of the output fails."""
     assert numeric_answer(text, answer).passed is True, numeric_answer(text, answer).reason
     assert numeric_answer(text, other).passed is False, numeric_answer(text, other).reason
 
 
 @pytest.mark.parametrize(("text", "one", "other"), OPEN)
 def test_of_several_unmarked_numbers_none_decides(text: str, one: int, other: int) -> None:
-    """Whichever is expected, the verdict is left open; a number the output lacks fails."""
     assert numeric_answer(text, one).status == "skipped"
     assert numeric_answer(text, other).status == "skipped"
     assert numeric_answer(text, 1000).passed is False
@@ -75,7 +73,6 @@ def test_of_several_unmarked_numbers_none_decides(text: str, one: int, other: in
 
 @pytest.mark.parametrize(("text", "number"), WITHOUT_ANSWER)
 def test_refusals_and_failed_requests_hold_no_answer(text: str, number: int) -> None:
-    """Their numbers are no answers, and the reason says what the output is."""
     score = numeric_answer(text, number)
     assert score.status == "skipped"
     assert "refuses" in score.reason or "failed request" in score.reason
@@ -84,8 +81,7 @@ def test_refusals_and_failed_requests_hold_no_answer(text: str, number: int) -> 
 @pytest.mark.parametrize(
     "text", ["I can't believe it: the answer is 42.", "I don't know why, but \\boxed{42}"]
 )
-def test_a_marked_answer_counts_beside_words_of_a_refusal(text: str) -> None:
-    """Who marks an answer has not refused."""
+def test_a_marked_answer_counts_even_with_words_of_a_refusal(text: str) -> None:
     assert numeric_answer(text, 42).passed is True
 
 
@@ -102,7 +98,6 @@ _SENTENCES = st.sampled_from(
 
 @given(st.lists(st.tuples(_SENTENCES, st.sampled_from("\n ")), min_size=1, max_size=4))
 def test_at_most_one_number_is_read_and_the_reading_is_one(parts: list[tuple[str, str]]) -> None:
-    """One number passes and all others fail, or none passes: never one passes, another is open."""
     places = sum(sentence.count("{}") for sentence, _ in parts)
     numbers = [13 + 10 * place for place in range(places)]
     values = iter(numbers)

@@ -92,14 +92,12 @@ def test_the_value_is_the_cosine_and_never_negative(
 
 
 def test_the_details_keep_the_cosine_itself() -> None:
-    """Also where the value hides that it is negative."""
     found = score("east", "west")
     assert found.details["cosine"] == -1.0
     assert found.reason == "cosine -1.000 with 'west'"
 
 
 def test_of_several_references_and_answers_the_nearest_count() -> None:
-    """Their places are told; empty texts are passed over."""
     found = score("east", ["north", "", "nearly east", "west"])
     assert found.value == pytest.approx(0.8)
     assert found.details["reference"] == 2
@@ -109,7 +107,6 @@ def test_of_several_references_and_answers_the_nearest_count() -> None:
 
 
 def test_of_many_references_those_are_embedded_that_look_like_the_answer() -> None:
-    """Eight at most, so that a long list of ways to say the same costs little."""
     embedded: list[str] = []
 
     def letters(text: str) -> list[float]:
@@ -123,7 +120,7 @@ def test_of_many_references_those_are_embedded_that_look_like_the_answer() -> No
     assert found.value is not None
 
 
-def test_nothing_to_compare_is_no_number() -> None:
+def test_a_missing_reference_is_skipped() -> None:
     """No expected value, or an empty one, is skipped; an empty output is 0 and asks nobody."""
     assert score("east", None).status == "skipped"
     assert score("east", []).status == "skipped"
@@ -137,7 +134,6 @@ def test_nothing_to_compare_is_no_number() -> None:
 
 
 def test_what_is_not_text_is_compared_as_json() -> None:
-    """Keys in order, so that equal things are equal."""
     one, two = {"b": 1, "a": [True]}, {"a": [True], "b": 1}
     assert score(one, two, "lexical").value == pytest.approx(1.0)
     assert score(7, "7", "lexical").value == pytest.approx(1.0)
@@ -153,8 +149,6 @@ def test_spec_003_langchain_embeddings_and_a_threshold() -> None:
 
 
 def test_a_function_is_an_embedder_too() -> None:
-    """Of one text, as its annotation says."""
-
     def place(text: str) -> list[float]:
         return PLACES[text]
 
@@ -162,7 +156,6 @@ def test_a_function_is_an_embedder_too() -> None:
 
 
 def test_what_the_embedder_raises_is_an_error_score() -> None:
-    """Never a number."""
     found = score("east", "the moon")
     assert (found.status, found.value) == ("error", None)
 
@@ -195,7 +188,6 @@ def test_lexical_scores_are_sound_whatever_the_texts(output: str, expected: str)
 def test_without_weights_letters_are_compared_and_the_score_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the details, in the reason, and in what is stored of the evaluator."""
     monkeypatch.setenv("PROCTOR_MODELS", str(tmp_path))
     attached = attach(semantic_similarity)
     assert attached.spec.parameters == {"embedder": "lexical", "threshold": 0.8}
@@ -205,7 +197,6 @@ def test_without_weights_letters_are_compared_and_the_score_says_so(
 
 
 def test_with_weights_meanings_are_compared() -> None:
-    """The local model is chosen without being named."""
     pytest.importorskip("numpy", reason="the extra `local` is not installed")
     try:
         weights.pull("minilm")
@@ -227,13 +218,11 @@ def test_with_weights_meanings_are_compared() -> None:
     ],
 )
 def test_wrong_options_raise_before_anything_runs(options: dict[str, Any], message: str) -> None:
-    """The error names the wrong option or value."""
     with pytest.raises(EvaluatorError, match=message):
         attach(semantic_similarity, parameters=options)
 
 
-def test_what_there_is_no_comparing_with_is_refused() -> None:
-    """Also where the function is called by itself."""
+def test_an_unknown_reference_option_is_refused() -> None:
     wrong: Any = "yesterday"
     with pytest.raises(EvaluatorError, match="against must be 'expected' or 'baseline'"):
         semantic_similarity("lexical", against=wrong)
@@ -242,7 +231,6 @@ def test_what_there_is_no_comparing_with_is_refused() -> None:
 def test_missing_weights_name_the_command_that_gets_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the local model was asked for by name, it is not replaced in silence."""
     monkeypatch.setenv("PROCTOR_MODELS", str(tmp_path))
     with pytest.raises(EvaluatorError) as caught:
         semantic_similarity("local:minilm")
@@ -250,7 +238,6 @@ def test_missing_weights_name_the_command_that_gets_them(
 
 
 def test_what_was_given_for_an_embedder_is_not_stored() -> None:
-    """It may hold a key: the address alone is kept, and another key is no other evaluator."""
     given = {"model": "http://127.0.0.1:9/v1#tiny", "api_key": "sk-secret"}
     spec = attach(semantic_similarity(given)).spec
     assert spec.parameters["embedder"] == "http://127.0.0.1:9/v1#tiny"
@@ -261,7 +248,6 @@ def test_what_was_given_for_an_embedder_is_not_stored() -> None:
 def test_a_run_that_compared_letters_for_want_of_a_model_warns_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the way to embeddings; who names `lexical` knows what it is."""
     monkeypatch.setenv("PROCTOR_MODELS", str(tmp_path))
     samples = [Sample(str(n), "red car", "a red car") for n in range(3)]
 
@@ -276,7 +262,6 @@ def test_a_run_that_compared_letters_for_want_of_a_model_warns_once(
 
 
 def test_it_agrees_with_people_more_than_contains_does() -> None:
-    """Recorded answers of ChatGPT to questions of TriviaQA, at the default threshold."""
     folder("01_qa_reference/evouna_tq")
     if weights.find("minilm") is None:
         pytest.skip("the weights of minilm are not here: proctor models pull minilm")
@@ -288,7 +273,6 @@ def test_it_agrees_with_people_more_than_contains_does() -> None:
 
 
 def test_it_is_registered_and_runs_in_an_evaluation() -> None:
-    """By its name, with options from a file; every text is embedded once."""
     compass = Compass()
     samples = [Sample(str(n), place, "east") for n, place in enumerate(PLACES)]
     report = evaluate(lambda text: text, samples, [semantic_similarity(compass, 0.7)], history=False)
@@ -307,7 +291,6 @@ def in_field(output: Any, expected: Any, result: dict[str, Any], **options: Any)
 
 
 def test_without_an_expected_value_the_baseline_is_the_reference() -> None:
-    """With one, it is that, unless the baseline is asked for."""
     result = {"output": "east", "baseline_output": "nearly east"}
     assert in_field("east", None, result).value == pytest.approx(0.8)
     assert in_field("east", "north", result).value == 0.0
@@ -316,7 +299,6 @@ def test_without_an_expected_value_the_baseline_is_the_reference() -> None:
 
 
 def test_the_expected_value_is_the_outputs_so_other_fields_have_their_baseline() -> None:
-    """And are skipped where there is none."""
     result = {"summary": "east", "baseline_summary": "east"}
     assert in_field("east", "north", result, field="summary").value == 1.0
     alone = in_field("east", "north", {"summary": "east"}, field="summary")
@@ -325,7 +307,6 @@ def test_the_expected_value_is_the_outputs_so_other_fields_have_their_baseline()
 
 
 def test_a_short_reference_is_found_inside_a_long_answer() -> None:
-    """By the words that look most like it; not if that is refused, nor for a long reference."""
     answer = "I am quite sure that it was written by Jane Austin in 1813."
     found = score(answer, ["Jane Austen", "Emily Bronte"], "lexical")
     assert found.details["excerpt"] == "jane austin"
@@ -340,7 +321,6 @@ def test_a_short_reference_is_found_inside_a_long_answer() -> None:
 
 
 def test_a_judge_scores_how_far_the_meaning_is_the_same() -> None:
-    """Out of ten, and it sees the reference; without one nobody is asked."""
     judge = scores(8)
     evaluator = attach(semantic_similarity(judge=judge))
     found = evaluator("He bought a car.", "He purchased an automobile.")

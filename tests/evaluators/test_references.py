@@ -44,7 +44,6 @@ TEXT_EVALUATORS: list[Callable[[Any, Any], Score]] = [
 def test_a_text_scores_as_against_the_best_of_its_references(
     evaluate: Callable[[Any, Any], Score], output: str, first: str, second: str
 ) -> None:
-    """Law: the score against [a, b] is the better one of those against a and against b."""
     both = evaluate(output, [first, second])
     single = [score for score in (evaluate(output, first), evaluate(output, second)) if score.ok]
     assert both.value == max((score.value or 0.0 for score in single), default=None)
@@ -53,7 +52,6 @@ def test_a_text_scores_as_against_the_best_of_its_references(
 
 @given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5))
 def test_numbers_score_as_against_the_best_of_their_references(number: int, first: int, second: int) -> None:
-    """Law: the same for numeric_answer and within_tolerance."""
     cases: list[tuple[Any, Any]] = [
         (numeric_answer, f"The answer is {number}."),
         (within_tolerance(1.5), number),
@@ -66,7 +64,6 @@ def test_numbers_score_as_against_the_best_of_their_references(number: int, firs
 
 
 def test_a_mapping_may_hold_any_of_several_expected_ones() -> None:
-    """json_subset: one of the expected mappings must be in the output."""
     output = '{"city": "Paris", "country": "France"}'
     assert json_subset(output, [{"city": "Rome"}, {"city": "Paris"}]).passed
     assert json_subset(output, ['{"city": "Rome"}', {"city": "Oslo"}]).passed is False
@@ -74,13 +71,11 @@ def test_a_mapping_may_hold_any_of_several_expected_ones() -> None:
 
 @given(st.lists(st.sampled_from("abc"), max_size=3), st.lists(st.sampled_from("abc"), max_size=3))
 def test_lists_are_equal_item_by_item(output: list[str], expected: list[str]) -> None:
-    """Ruling: equality is the rule for lists, order included."""
     assert exact_match(output, expected).passed is (output == expected)
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=3), st.lists(st.sampled_from("abc"), max_size=3))
 def test_any_generated_question_may_match_any_reference(output: list[str], expected: list[str]) -> None:
-    """Ruling: `match="any"` is the runner spec's exact match."""
     assert exact_match(output, expected, match="any").passed is bool(set(output) & set(expected))
 
 

@@ -52,8 +52,7 @@ def test_worse_depends_on_what_it_is(
     assert score.details["higher_is_better"] is higher_is_better(name)
 
 
-def test_a_told_direction_counts_before_the_name() -> None:
-    """`direction` decides where it is given, also for names that say otherwise or nothing."""
+def test_an_explicit_direction_overrides_the_name() -> None:
     assert no_regression(field("cost", 2, 1), direction="higher").passed
     assert not no_regression(field("warmth", 2, 1), direction="lower").passed
     renamed = FieldContext(
@@ -63,8 +62,7 @@ def test_a_told_direction_counts_before_the_name() -> None:
     assert not no_regression(renamed).passed
 
 
-def test_a_name_that_does_not_tell_is_skipped_unless_nothing_changed() -> None:
-    """A changed number of unknown direction is no verdict, and the reason says what to do."""
+def test_a_name_without_direction_is_skipped_unless_unchanged() -> None:
     changed = no_regression(field("warmth", 2, 1))
     assert changed.status == "skipped"
     assert "direction='higher'" in changed.reason
@@ -83,21 +81,18 @@ def test_a_tolerance_is_a_share_of_the_baseline() -> None:
 @pytest.mark.parametrize(
     ("now", "before"), [("Paris", "Lyon"), ([1, 2], [2, 1]), ("4", 4), (True, 1.0), (5, "5")]
 )
-def test_what_is_no_number_cannot_be_worse(now: Any, before: Any) -> None:
-    """Changed texts and lists are skipped with both values shown."""
+def test_values_that_are_not_numbers_cannot_be_worse(now: Any, before: Any) -> None:
     score = no_regression(field("score", now, before))
     assert score.status == "skipped"
     assert "only numbers can be better or worse" in score.reason
 
 
 def test_an_unchanged_text_passes() -> None:
-    """The same content is no regression, whatever the order of keys."""
     assert no_regression(field("output", "Paris", "Paris")).passed
     assert no_regression(field("output", {"a": 1, "b": 2}, {"b": 2, "a": 1})).value == 1.0
 
 
 def test_nothing_to_compare_is_skipped_and_nan_is_an_error() -> None:
-    """No baseline and no value are skips; NaN on either side is an error."""
     assert no_regression(field("score", 0.5, None)).status == "skipped"
     assert no_regression(field("score", None, 0.5)).status == "skipped"
     assert no_regression(field("score", math.nan, 0.5)).status == "error"
@@ -106,7 +101,6 @@ def test_nothing_to_compare_is_skipped_and_nan_is_an_error() -> None:
 
 @given(st.floats(0.01, 1e6), st.floats(0.01, 1e6))
 def test_of_two_different_numbers_one_way_is_a_regression(now: float, before: float) -> None:
-    """What is worse one way round is not worse the other way round."""
     there = no_regression(field("cost", now, before)).passed
     back = no_regression(field("cost", before, now)).passed
     assert (there and back) is (now == before)
@@ -141,14 +135,12 @@ def test_latency_regression_is_a_difference(now: float, before: float, passed: b
 
 
 def test_regressions_without_a_baseline_are_skipped() -> None:
-    """Neither tokens nor latency can have regressed from nothing."""
     for one in (token_regression, latency_regression):
         assert one(field("tokens", 500, None)).status == "skipped"
         assert one(field("tokens", "500", 500)).status == "error"
 
 
 def test_latency_regression_says_what_it_saw() -> None:
-    """The reason has both times, the rise and what is allowed."""
     score = latency_regression(field("latency_ms", 1234.56, 1000.25))
     assert score.reason == "latency_ms 1000.2 -> 1234.6: +234.3 ms (allowed: +200 ms)"
     assert score.details["delta"]["absolute"] == pytest.approx(234.31)
@@ -159,7 +151,6 @@ def test_latency_regression_says_what_it_saw() -> None:
     [(no_regression, "tolerance"), (token_regression, "max_pct"), (latency_regression, "max_ms")],
 )
 def test_bad_options_are_refused_when_attached(evaluator: Any, option: str) -> None:
-    """A negative limit, and a direction that is none, are refused before anything runs."""
     with pytest.raises(EvaluatorError, match=option):
         attach(evaluator, parameters={option: -1})
     with pytest.raises(EvaluatorError, match="do not fit"):
@@ -167,7 +158,6 @@ def test_bad_options_are_refused_when_attached(evaluator: Any, option: str) -> N
 
 
 def test_outside_a_field_block_each_looks_at_its_own_field() -> None:
-    """On a whole trial latency_regression reads its latency, no_regression its output."""
     sample: Sample[str, Any] = Sample(
         "1", "?", metadata={"baseline_latency_ms": 1000.0, "baseline_output": "4"}
     )
@@ -177,7 +167,6 @@ def test_outside_a_field_block_each_looks_at_its_own_field() -> None:
 
 
 def test_the_catalogue_names_category_parameters_and_defaults() -> None:
-    """Names, categories and defaults are those of the specification, with a direction beside."""
     found = {}
     for one in (no_regression, token_regression, latency_regression):
         info = get_info(one)
@@ -226,5 +215,4 @@ def test_the_catalogue_names_category_parameters_and_defaults() -> None:
     ],
 )
 def test_a_name_tells_which_way_is_better(name: str, better: bool | None) -> None:
-    """The last word that tells decides, work per time is better higher, words that turn say so."""
     assert higher_is_better(name) is better

@@ -35,7 +35,6 @@ def score(output: Any, question: Any = QUESTION, **options: Any) -> Score:
 
 
 def test_an_answer_is_near_its_question_and_another_one_is_not() -> None:
-    """The reason gives the nearness, and says if only letters were compared."""
     own, other = score(ANSWER), score(ELSEWHERE)
     assert own.passed
     assert not other.passed
@@ -51,7 +50,6 @@ def test_the_value_is_a_straight_line_below_and_above_the_mark(nearness: float, 
 
 
 def test_of_very_long_texts_the_start_is_compared() -> None:
-    """And the details say how many pieces were not."""
     answer = " ".join(f"This is sentence {n} of a very long text." for n in range(2000))
     found = score(answer)
     # Sixteen sentences of nine words make a piece, so there are 125.
@@ -81,8 +79,7 @@ def test_the_floor_of_an_embedder_is_taken_off() -> None:
     assert (own.value, own.passed) == (1.0, True)
 
 
-def test_what_is_too_short_to_tell_is_skipped_and_nothing_is_0() -> None:
-    """A bare name is near to nothing; an empty output addresses nothing."""
+def test_short_outputs_are_skipped_and_empty_ones_score_0() -> None:
     short = score("In 1566.")
     assert short.status == "skipped"
     assert short.reason == "2 words are too few to compare with the input; a judge can do it"
@@ -92,18 +89,15 @@ def test_what_is_too_short_to_tell_is_skipped_and_nothing_is_0() -> None:
 
 @pytest.mark.parametrize("question", [None, "", [], {}])
 def test_without_an_input_it_is_skipped(question: Any) -> None:
-    """Nothing was asked, or nobody tells what."""
     assert score(ANSWER, question).status == "skipped"
 
 
 def test_called_directly_it_has_no_input() -> None:
-    """And says so."""
     found: Score = attach(relevance(embedder="lexical"))(ANSWER)
     assert "there is no input" in found.reason
 
 
 def test_of_long_texts_the_nearest_pieces_count() -> None:
-    """The reason shows which; a conversation is one text."""
     long = f"{ELSEWHERE} " * 40 + "\n\n" + f"{ANSWER} " * 8
     found = score(long, [{"role": "user", "content": QUESTION}])
     assert found.passed
@@ -113,7 +107,6 @@ def test_of_long_texts_the_nearest_pieces_count() -> None:
 
 
 def test_a_judge_scores_relevance_out_of_ten() -> None:
-    """It sees input and output; short answers are no trouble to it."""
     judge = scores(9)
     found = score("In 1566.", judge=judge)
     assert (found.value, found.passed, found.details["method"]) == (0.9, True, "judge")
@@ -122,7 +115,6 @@ def test_a_judge_scores_relevance_out_of_ten() -> None:
 
 
 def test_a_pass_mark_that_is_none_is_refused() -> None:
-    """When the evaluator is made."""
     with pytest.raises(EvaluatorError, match="threshold must be from 0 to 1"):
         relevance(threshold=-1)
 
@@ -134,14 +126,12 @@ def test_the_value_is_sound_whatever_the_texts(question: str, output: str) -> No
     assert found.value is None or 0.0 <= found.value <= 1.0
 
 
-def test_what_has_no_room_above_its_floor_is_near_to_nothing() -> None:
-    """Rather than a division by nothing."""
+def test_an_embedder_with_a_floor_of_1_finds_nothing_similar() -> None:
     assert VectorSimilarity({"a": [1.0]}, 1.0)("a", "a") == 0.0
     assert TextEmbedder("lexical", "relevance").details["embedder"] == "lexical"
 
 
 def test_own_answers_pass_and_those_of_other_questions_do_not() -> None:
-    """Recorded answers to questions of TriviaQA, at the default threshold."""
     folder("01_qa_reference/evouna_tq")
     if weights.find("minilm") is None:
         pytest.skip("the weights of minilm are not here: proctor models pull minilm")

@@ -60,7 +60,6 @@ def test_the_value_is_the_share_of_matching_calls(
 
 
 def test_any_order_without_extras_is_a_multiset() -> None:
-    """Each expected call once, and no others."""
     assert held(["a", "b"], "ba", mode="any_order", allow_extra=False).passed
     score = held(["a", "b"], "bca", mode="any_order", allow_extra=False)
     assert (score.value, score.passed) == (2 / 3, False)
@@ -69,7 +68,6 @@ def test_any_order_without_extras_is_a_multiset() -> None:
 
 
 def test_a_call_that_fits_two_is_given_to_the_one_that_needs_it() -> None:
-    """The first come does not take what only the second can use."""
     expected = ["search", {"name": "search", "arguments": {"q": 1}}]
     actual = [RecordedCall("search", {"q": 1}), RecordedCall("search", {"q": 2})]
     assert held(expected, actual, mode="any_order").passed
@@ -156,7 +154,6 @@ def test_the_diff_is_readable() -> None:
 
 
 def test_expected_calls_may_be_written_in_many_ways() -> None:
-    """A name, a mapping, a call, a list of these, or a list among other expectations."""
     one = ExpectedCall("search", {"q": 1})
     assert parse_expected_calls("search") == [ExpectedCall("search")]
     assert parse_expected_calls({"name": "search", "arguments": {"q": 1}}) == [one]

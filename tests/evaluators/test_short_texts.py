@@ -7,7 +7,7 @@ import pytest
 from proctor.evaluators.language import explain_unreadable
 from proctor.evaluators.safety.detection import bias_detection, toxicity_detection
 from proctor.evaluators.text.quality import coherence, hallucination_detection, relevance, semantic_similarity
-from tests.evaluators.test_unreadable_texts import READER, asked
+from tests.evaluators.test_unreadable_texts import READER, score_with
 
 FOREIGN = [
     "Guten Tag",
@@ -107,16 +107,15 @@ ENGLISH = [
 
 @pytest.mark.parametrize("text", FOREIGN)
 def test_a_short_text_in_another_language_gets_no_verdict(text: str) -> None:
-    """No local method pretends to have read it."""
     english = "The bridge was built in spring and is still in use."
     for score in (
-        asked(toxicity_detection(), text),
-        asked(bias_detection(), text),
-        asked(semantic_similarity(READER), text, english),
-        asked(semantic_similarity(READER), english, text),
-        asked(coherence(embedder="lexical"), text),
-        asked(relevance(embedder="lexical"), text, input=english),
-        asked(hallucination_detection(embedder="lexical"), text, context=english),
+        score_with(toxicity_detection(), text),
+        score_with(bias_detection(), text),
+        score_with(semantic_similarity(READER), text, english),
+        score_with(semantic_similarity(READER), english, text),
+        score_with(coherence(embedder="lexical"), text),
+        score_with(relevance(embedder="lexical"), text, input=english),
+        score_with(hallucination_detection(embedder="lexical"), text, context=english),
     ):
         assert (score.status, score.value) == ("skipped", None), score
         assert score.reason
@@ -124,12 +123,57 @@ def test_a_short_text_in_another_language_gets_no_verdict(text: str) -> None:
 
 @pytest.mark.parametrize("text", ENGLISH)
 def test_a_short_english_answer_a_name_or_a_code_is_read(text: str) -> None:
-    """Names may be of any language, codes of none."""
     assert explain_unreadable(text) == ""
 
 
+# One- and two-word answers: the language that the local methods report, or "" if they judge the text.
+# An unknown word may be a rare English word, and with a capital letter a name, so it is judged.
+SHORT_ANSWERS = [
+    ("zwölf", "German"),
+    ("blau", "German"),
+    ("gelbe Rose", "German"),
+    ("nächste Woche", "German"),
+    ("Montag", "German"),
+    ("Schmetterling", ""),
+    ("jaune", "French"),
+    ("pomme", "French"),
+    ("chien noir", "French"),
+    ("demain matin", "French"),
+    ("deux fois", "French"),
+    ("château fort", "a language other than English"),
+    ("нет", "Cyrillic letters"),
+    ("собака", "Cyrillic letters"),
+    ("завтра", "Cyrillic letters"),
+    ("Москва", "Cyrillic letters"),
+    ("двенадцать", "Cyrillic letters"),
+    ("красный мост", "Cyrillic letters"),
+    ("水", "Chinese or Japanese characters"),
+    ("北京", "Chinese or Japanese characters"),
+    ("不是", "Chinese or Japanese characters"),
+    ("红色", "Chinese or Japanese characters"),
+    ("十二", "Chinese or Japanese characters"),
+    ("谢谢", "Chinese or Japanese characters"),
+    ("twelve", ""),
+    ("tomorrow", ""),
+    ("blue whale", ""),
+    ("basalt", ""),
+    ("jalapeño", ""),
+    ("Göteborg", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "language"), SHORT_ANSWERS)
+def test_one_or_two_words_are_skipped_with_their_language_or_judged(text: str, language: str) -> None:
+    assert explain_unreadable(text) == (f"it is written in {language}" if language else "")
+    status = "skipped" if language else "ok"
+    for evaluator in (toxicity_detection(), bias_detection()):
+        assert score_with(evaluator, text).status == status
+    assert score_with(semantic_similarity(READER), text, "The bridge was built.").status == status
+    grounded = score_with(hallucination_detection(embedder="lexical"), text, context="The bridge was built.")
+    assert grounded.status == status
+
+
 def test_the_reason_names_the_language_or_says_that_no_word_is_known() -> None:
-    """A user sees what made the evaluator refuse."""
     assert explain_unreadable("Guten Tag") == "it is written in German"
     assert (
         explain_unreadable("qualcosa bellissima davvero")
@@ -139,8 +183,7 @@ def test_the_reason_names_the_language_or_says_that_no_word_is_known() -> None:
 
 @pytest.mark.parametrize("text", ["you idiot", "fuuuuck youuu", "stupid asshole", "b1tch"])
 def test_short_english_abuse_is_still_found(text: str) -> None:
-    """Spelt as people spell it."""
-    assert asked(toxicity_detection(), text).passed is False
+    assert score_with(toxicity_detection(), text).passed is False
 
 
 SENTENCES = [
@@ -155,7 +198,6 @@ SENTENCES = [
 
 @pytest.mark.parametrize("text", SENTENCES)
 def test_short_sentences_of_other_languages_are_not_taken_for_names(text: str) -> None:
-    """Nouns with capitals and words that English has too do not make them readable."""
     assert explain_unreadable(text)
     assert coherence(embedder="lexical")(text).status == "skipped"
 
@@ -175,7 +217,6 @@ def test_short_sentences_of_other_languages_are_not_taken_for_names(text: str) -
     ],
 )
 def test_names_and_english_words_that_other_languages_have_are_readable(text: str) -> None:
-    """Particles in names and single words that look foreign do not make a text foreign."""
     assert explain_unreadable(text) == ""
 
 
@@ -190,13 +231,11 @@ def test_names_and_english_words_that_other_languages_have_are_readable(text: st
     ],
 )
 def test_abuse_in_another_language_is_never_called_harmless(text: str) -> None:
-    """Neither in that language nor inside English: skipped, unless it fails."""
     score = toxicity_detection()(text)
     assert score.passed is not True
     assert score.reason
 
 
 @pytest.mark.parametrize("word", ["basalt", "neap", "ammonia", "walnut", "sevenfold", "coma"])
-def test_a_rare_english_word_is_no_other_language(word: str) -> None:
-    """A word that no list has is no evidence: short answers are often rare words."""
+def test_a_rare_english_word_is_readable(word: str) -> None:
     assert explain_unreadable(word) == ""

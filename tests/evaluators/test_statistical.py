@@ -58,7 +58,7 @@ def test_consistency_of_numbers_is_their_standard_deviation(values: list[float])
         ([0.1, 0.1, 0.1], 0.0, "standard deviation"),
     ],
 )
-def test_what_is_no_number_is_compared_pair_by_pair(values: list[Any], varied: float, method: str) -> None:
+def test_other_values_are_compared_pair_by_pair(values: list[Any], varied: float, method: str) -> None:
     """Booleans are 0 and 1; texts, lists and mixtures are the same or not; the details say so."""
     score = consistency(epochs(values))
     assert score.details["varied"] == pytest.approx(varied)
@@ -66,8 +66,7 @@ def test_what_is_no_number_is_compared_pair_by_pair(values: list[Any], varied: f
     assert score.passed is (varied <= 0.1)
 
 
-def test_consistency_of_one_value_cannot_be_told() -> None:
-    """One epoch, one number or nothing measured is skipped, and nulls are left out and counted."""
+def test_consistency_of_a_single_value_is_skipped() -> None:
     assert consistency(epochs([0.5])).status == "skipped"
     assert consistency(FieldContext("score", {"score": 0.5})).status == "skipped"
     assert consistency(epochs([None, None, None])).status == "skipped"
@@ -76,13 +75,11 @@ def test_consistency_of_one_value_cannot_be_told() -> None:
 
 
 def test_consistency_looks_into_a_list_of_a_single_epoch_only() -> None:
-    """A list is a list of values in one epoch, and one value among several epochs."""
     assert consistency(lists([0.1, 0.9])).details["n"] == 2
     assert consistency(epochs([[0.1, 0.9], [0.1, 0.9], [0.1, 0.9]])).value == 1.0
 
 
 def test_nan_is_an_error_everywhere() -> None:
-    """NaN is never a measure of anything."""
     assert consistency(epochs([0.1, math.nan])).status == "error"
     assert consistency(epochs(["a", math.inf])).status == "error"
     assert statistical_significance(epochs(UP, [math.nan, 0.1])).status == "error"
@@ -104,7 +101,6 @@ def test_significance_is_welchs_where_there_are_enough_values() -> None:
 
 
 def test_significance_of_some_values_draws_rearrangements() -> None:
-    """Eight against nine: near scipy's p, its interval, and the same for the same seed."""
     low = [*DOWN[1:], 0.85]
     score = statistical_significance(epochs(UP, low))
     theirs = stats.ttest_ind(UP, low, equal_var=False)
@@ -168,7 +164,6 @@ def test_a_direction_halves_or_refutes() -> None:
 
 
 def test_pairs_are_compared_as_pairs() -> None:
-    """Each rose a little: the pairs show it, the two groups do not; nulls drop their pair."""
     before = [1.0, 5.0, 9.0, 13.0, 17.0, 21.0, 25.0, 29.0]
     after = [value + 0.5 + 0.1 * (place % 3) for place, value in enumerate(before)]
     assert not statistical_significance(epochs(after, before)).passed
@@ -183,7 +178,6 @@ def test_pairs_are_compared_as_pairs() -> None:
 
 
 def test_an_epoch_that_failed_drops_its_pair_and_no_other() -> None:
-    """The second epoch failed here and the fourth there: the places of the others still fit."""
     mine = [1.0, None, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
     theirs = [0.5, 1.0, 2.0, None, 3.0, 3.5, 4.0, 4.5, 5.0]
     score = statistical_significance(epochs(mine, theirs), paired=True)
@@ -193,7 +187,6 @@ def test_an_epoch_that_failed_drops_its_pair_and_no_other() -> None:
 
 
 def test_lists_and_recorded_baselines_work_without_epochs() -> None:
-    """A field that is a list is compared with the recorded list, or with one recorded number."""
     score = statistical_significance(lists(UP, DOWN))
     assert score.details["n"] == [8, 9]
     single = statistical_significance(lists(list(range(1, 20)), 60))
@@ -211,7 +204,6 @@ def test_booleans_are_0_and_1_and_texts_an_error() -> None:
 
 
 def test_what_was_not_measured_is_left_out() -> None:
-    """Nulls on one side are left out and counted; nothing left is too few."""
     score = statistical_significance(epochs([*UP, None], DOWN))
     assert (score.details["n"], score.details["missing"]) == ([8, 9], 1)
     assert statistical_significance(epochs([None, None], DOWN)).status == "skipped"
@@ -230,7 +222,6 @@ def test_effect_size_is_hedges_g() -> None:
 
 
 def test_a_small_effect_does_not_pass() -> None:
-    """The value of an effect below the limit is the share of it that was reached."""
     score = effect_size(epochs([1, 2, 3, 4], [1, 2, 3, 5]), cohen_d=0.8)
     assert not score.passed
     assert score.value == pytest.approx(abs(score.details["g"]) / 0.8)
@@ -246,7 +237,6 @@ def test_an_effect_has_a_direction() -> None:
 
 
 def test_an_effect_without_spread() -> None:
-    """Equal constants have no effect and do not pass; different ones are skipped with a word."""
     same = effect_size(epochs([1, 1, 1], [1, 1, 1]))
     assert (same.status, same.passed, same.value) == ("ok", False, 0.0)
     apart = effect_size(epochs([1, 1, 1], [0, 0, 0]))
@@ -277,14 +267,12 @@ def test_a_paired_effect_is_measured_by_the_differences() -> None:
     ],
 )
 def test_bad_options_are_refused_when_attached(evaluator: Any, options: dict[str, Any]) -> None:
-    """What cannot be a limit, a probability or a method is refused before anything runs."""
     with pytest.raises(EvaluatorError):
         attach(evaluator, parameters=options)
     assert attach(evaluator).needs >= {"epochs"}
 
 
 def test_the_catalogue_names_category_needs_and_defaults() -> None:
-    """All need epochs, and the specification's parameters have its defaults."""
     found = {}
     for one in (consistency, statistical_significance, effect_size):
         info = get_info(one)

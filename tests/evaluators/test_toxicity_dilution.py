@@ -35,14 +35,13 @@ safe = toxicity_detection()
 
 def around(abuse: str, before: int, after: int) -> str:
     """Abuse between so many neutral sentences."""
-    told = [NEUTRAL[place % len(NEUTRAL)] for place in range(before + after)]
-    return " ".join([*told[:before], abuse, *told[before:]])
+    message = [NEUTRAL[place % len(NEUTRAL)] for place in range(before + after)]
+    return " ".join([*message[:before], abuse, *message[before:]])
 
 
 @pytest.mark.parametrize("abuse", ABUSE)
 @pytest.mark.parametrize("sentences", [1, 2, 4, 8, 20, 50, 200])
 def test_abuse_between_neutral_sentences_does_not_pass(abuse: str, sentences: int) -> None:
-    """From ten words to two thousand, at the beginning, in the middle and at the end."""
     for before in (0, sentences // 2, sentences):
         score = safe(around(abuse, before, sentences - before))
         assert (score.status, score.passed) == ("ok", False)
@@ -50,14 +49,12 @@ def test_abuse_between_neutral_sentences_does_not_pass(abuse: str, sentences: in
 
 @given(st.sampled_from(ABUSE), st.integers(0, 40), st.integers(0, 40))
 def test_neutral_sentences_never_raise_the_score(abuse: str, before: int, after: int) -> None:
-    """Property: nothing that is added makes abuse better than it is by itself."""
     alone, together = safe(abuse), safe(around(abuse, before, after))
     assert together.value <= alone.value + 1e-9
 
 
 @pytest.mark.parametrize("sentences", [1, 2, 4, 8, 20, 50, 200])
 def test_neutral_text_passes_at_every_length(sentences: int) -> None:
-    """There is nothing in it to be found."""
     assert safe(around("", sentences, 0)).passed is True
 
 
@@ -73,12 +70,10 @@ def test_neutral_text_passes_at_every_length(sentences: int) -> None:
     ],
 )
 def test_strong_words_in_harmless_use_do_not_spoil_a_text(sentence: str) -> None:
-    """A sentence is looked at by itself only if it has abuse in it."""
     assert safe(around(sentence, 6, 6)).passed is True
 
 
 def test_the_passage_that_decided_is_named() -> None:
-    """The details say where it stands."""
     text = around("You are a worthless idiot.", 20, 20)
     start, end = safe(text).details["passage"]
     assert "idiot" in text[start:end]
@@ -86,7 +81,6 @@ def test_the_passage_that_decided_is_named() -> None:
 
 
 def test_abuse_in_english_is_found_in_a_text_of_another_language() -> None:
-    """What can be read decides; the rest would have been skipped."""
     german = "Das Wetter ist heute sehr schön. Wir gehen in den Park. "
     assert safe(german * 5).status == "skipped"
     assert safe(german * 5 + "You are a fucking idiot. " + german * 5).passed is False
@@ -94,7 +88,6 @@ def test_abuse_in_english_is_found_in_a_text_of_another_language() -> None:
 
 @pytest.mark.parametrize("sentences", [1, 4, 20, 200])
 def test_a_biased_statement_is_found_at_every_length(sentences: int) -> None:
-    """bias_detection judges sentence by sentence too."""
     fair = bias_detection()
     alone = fair("Women are bad at chess.")
     together = fair(around("Women are bad at chess.", sentences // 2, sentences))

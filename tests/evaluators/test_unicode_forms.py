@@ -36,14 +36,12 @@ CHECKS: dict[str, Callable[[str, str], Any]] = {
 
 @pytest.mark.parametrize("name", CHECKS)
 def test_the_spelling_of_an_accent_changes_no_verdict(name: str) -> None:
-    """Whichever side is composed, and when both are not."""
     for output in (COMPOSED, APART):
         for expected in (COMPOSED, APART):
             assert CHECKS[name](output, expected).passed is True, (output, expected)
 
 
 def test_a_letter_is_not_in_the_accented_letter() -> None:
-    """Though its decomposed spelling begins with it."""
     assert contains(APART, "Cafe").passed is False
     assert contains(COMPOSED, "Cafe").passed is False
     assert exact_match(APART, "Cafe Zoe").passed is False
@@ -51,7 +49,6 @@ def test_a_letter_is_not_in_the_accented_letter() -> None:
 
 @given(st.text(), st.text())
 def test_both_forms_of_any_texts_get_the_same_verdict(one: str, other: str) -> None:
-    """Property: equality and containment do not depend on the form."""
     left, right = (unicodedata.normalize("NFD", text) for text in (one, other))
     assert exact_match(one, other).passed == exact_match(left, right).passed
     assert contains(one + other, other).passed == contains(left + right, right).passed

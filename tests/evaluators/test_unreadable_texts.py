@@ -43,7 +43,7 @@ READER = EnglishOnly()
 UNREADABLE = [(name, texts) for name, texts in FOREIGN.items()]
 
 
-def asked(evaluator: Any, output: Any, expected: Any = None, **result: Any) -> Score:
+def score_with(evaluator: Any, output: Any, expected: Any = None, **result: Any) -> Score:
     """The score of an evaluator, with what it finds beside the output."""
     context = FieldContext("output", {"output": output, "expected": expected, **result})
     needs = len(inspect.signature(evaluator).parameters)
@@ -53,18 +53,17 @@ def asked(evaluator: Any, output: Any, expected: Any = None, **result: Any) -> S
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_no_local_method_gives_a_verdict_in_a_language_it_cannot_read(name: str) -> None:
-    """Property: whatever the texts say, the score is skipped, with what to do instead."""
     for one, other in permutations(FOREIGN[name], 2):
         for score in (
-            asked(semantic_similarity(READER), one, other),
-            asked(relevance(embedder=READER), one, input=other),
-            asked(relevance(embedder="lexical"), f"{one} {one}", input=other),
-            asked(coherence(embedder=READER), f"{one} {other}"),
-            asked(coherence(embedder="lexical"), f"{one} {other}"),
-            asked(hallucination_detection(embedder="lexical"), one, context=other),
-            asked(hallucination_detection(embedder=READER), one, context=other),
-            asked(toxicity_detection(), one),
-            asked(bias_detection(), one),
+            score_with(semantic_similarity(READER), one, other),
+            score_with(relevance(embedder=READER), one, input=other),
+            score_with(relevance(embedder="lexical"), f"{one} {one}", input=other),
+            score_with(coherence(embedder=READER), f"{one} {other}"),
+            score_with(coherence(embedder="lexical"), f"{one} {other}"),
+            score_with(hallucination_detection(embedder="lexical"), one, context=other),
+            score_with(hallucination_detection(embedder=READER), one, context=other),
+            score_with(toxicity_detection(), one),
+            score_with(bias_detection(), one),
         ):
             assert (score.status, score.value) == ("skipped", None), (name, score)
             assert score.reason
@@ -72,31 +71,28 @@ def test_no_local_method_gives_a_verdict_in_a_language_it_cannot_read(name: str)
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_english_against_another_language_gets_no_verdict(name: str) -> None:
-    """One side that cannot be read is enough."""
     for text in FOREIGN[name]:
         english = "The bridge was built in spring and is still in use."
-        assert asked(semantic_similarity(READER), english, text).status == "skipped"
-        assert asked(relevance(embedder=READER), english, input=text).status == "skipped"
-        context = asked(hallucination_detection(embedder="lexical"), english, context=text)
+        assert score_with(semantic_similarity(READER), english, text).status == "skipped"
+        assert score_with(relevance(embedder=READER), english, input=text).status == "skipped"
+        context = score_with(hallucination_detection(embedder="lexical"), english, context=text)
         assert context.status == "skipped"
 
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_refusal_in_another_language_is_not_looked_for(name: str) -> None:
-    """compliance: the policy is skipped, not kept."""
-    score = asked(compliance((), refusal="required"), FOREIGN[name][0])
+    score = score_with(compliance((), refusal="required"), FOREIGN[name][0])
     assert score.passed is not True
     assert score.status == "skipped", score
 
 
 @pytest.mark.parametrize("text", [*CODE, *SYMBOLS])
 def test_program_code_and_emoji_get_no_verdict(text: str) -> None:
-    """Neither can be read by an embedder of English words."""
     other = next(one for one in (*CODE, *SYMBOLS) if one != text)
-    assert asked(semantic_similarity(READER), text, other).status == "skipped"
-    assert asked(semantic_similarity(READER), text, "It passed.").status == "skipped"
-    assert asked(coherence(embedder=READER), text).status == "skipped"
-    score = asked(relevance(embedder=READER), text, input="How do I print the folder in Python?")
+    assert score_with(semantic_similarity(READER), text, other).status == "skipped"
+    assert score_with(semantic_similarity(READER), text, "It passed.").status == "skipped"
+    assert score_with(coherence(embedder=READER), text).status == "skipped"
+    score = score_with(relevance(embedder=READER), text, input="How do I print the folder in Python?")
     assert score.status == "skipped"
 
 
@@ -105,61 +101,52 @@ def test_program_code_and_emoji_get_no_verdict(text: str) -> None:
     [("✅", "❌"), ("Status: ✅", "Status: ❌"), ("The tests passed ✅", "The tests passed ❌")],
 )
 def test_texts_that_differ_in_what_is_not_read_are_not_the_same(one: str, other: str) -> None:
-    """Also among letters, which emoji are not."""
-    assert asked(semantic_similarity(READER), one, other).status == "skipped"
-    assert asked(semantic_similarity("lexical", 0.5), one, other).passed is not True
+    assert score_with(semantic_similarity(READER), one, other).status == "skipped"
+    assert score_with(semantic_similarity("lexical", 0.5), one, other).passed is not True
 
 
 @pytest.mark.parametrize("text", ["这座桥建于春天", "สะพานถูกสร้างขึ้น", "✅", CODE[0], "{}", "¡Hola!"])
 def test_identical_texts_are_the_same_in_every_language(text: str) -> None:
-    """That needs no reading."""
-    assert asked(semantic_similarity(READER), text, text).value == 1.0
-    assert asked(semantic_similarity(READER), text, ["something else", text]).value == 1.0
+    assert score_with(semantic_similarity(READER), text, text).value == 1.0
+    assert score_with(semantic_similarity(READER), text, ["something else", text]).value == 1.0
 
 
 def test_lists_with_texts_that_cannot_be_read_are_open_unless_one_item_failed() -> None:
-    """A failed item decides; else there is no verdict."""
     one, other, _ = FOREIGN["Chinese"]
     same = "The bridge was built in spring."
-    assert asked(semantic_similarity(READER), [one, one], [other, other]).status == "skipped"
-    assert asked(semantic_similarity(READER), [same, one], [same, other]).status == "skipped"
+    assert score_with(semantic_similarity(READER), [one, one], [other, other]).status == "skipped"
+    assert score_with(semantic_similarity(READER), [same, one], [same, other]).status == "skipped"
     cats = "A cat ate a fish. The cat slept on fish, cat and fish."
-    assert asked(semantic_similarity(READER), [cats, one], [same, other]).passed is False
+    assert score_with(semantic_similarity(READER), [cats, one], [same, other]).passed is False
 
 
 def test_different_texts_with_one_vector_get_no_verdict() -> None:
-    """Any embedder that cannot tell two texts apart does not compare them."""
-
     def constant(texts: list[str]) -> list[list[float]]:
         return [[1.0, 0.0] for _ in texts]
 
-    score = asked(semantic_similarity(constant), "The cat sleeps.", "Das Haus brennt.")
+    score = score_with(semantic_similarity(constant), "The cat sleeps.", "Das Haus brennt.")
     assert score.status == "skipped"
     assert "the same vector" in score.reason
-    assert asked(semantic_similarity(constant), "The Cat sleeps!", "the cat sleeps").passed is True
+    assert score_with(semantic_similarity(constant), "The Cat sleeps!", "the cat sleeps").passed is True
 
 
 def test_an_embedder_that_reads_more_is_trusted() -> None:
-    """One that is named and does not say that it reads English only."""
-
     def letters(texts: list[str]) -> list[list[float]]:
         return [[float(text.count(letter)) for letter in "aeiou"] for text in texts]
 
     for texts in (FOREIGN["German"], FOREIGN["Spanish"]):
-        assert asked(semantic_similarity(letters), texts[0], texts[1]).ok
-        assert asked(coherence(embedder=letters), " ".join(texts)).ok
+        assert score_with(semantic_similarity(letters), texts[0], texts[1]).ok
+        assert score_with(coherence(embedder=letters), " ".join(texts)).ok
 
 
 @pytest.mark.parametrize("text", ENGLISH)
 def test_ordinary_english_is_read(text: str) -> None:
-    """Names, typos, numbers, slang, one foreign word, a little code: all that is English."""
     assert explain_unreadable(text) == ""
 
 
 @pytest.mark.parametrize("name", FOREIGN)
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_other_languages_are_told_from_english(name: str, place: int) -> None:
-    """By script or by little words; a sentence of it in an English text does no harm."""
+def test_other_languages_are_recognized(name: str, place: int) -> None:
     text = FOREIGN[name][place]
     assert explain_foreign(text)
     english = "The sign at the old bridge says this, and nobody in our group could read it. "
@@ -167,8 +154,7 @@ def test_other_languages_are_told_from_english(name: str, place: int) -> None:
     assert explain_foreign(" ".join(FOREIGN[name]) + " " + english)
 
 
-def test_code_is_told_from_prose() -> None:
-    """Prose about code is prose; a fence with hardly a word around it is code."""
+def test_code_is_distinguished_from_prose() -> None:
     assert is_code("x = 1\ny = 2\nprint(x + y)")
     assert is_code("Here:\n```\nls -l\n```")
     assert not is_code("Here is how you list the files:\n```\nls -l\n```")
@@ -177,7 +163,6 @@ def test_code_is_told_from_prose() -> None:
 
 
 def test_words_cannot_be_counted_where_they_are_not_parted() -> None:
-    """Chinese, Japanese and Thai are written without spaces."""
     for name in ("Chinese", "Japanese", "Thai"):
         text = FOREIGN[name][0]
         assert is_unspaced(text)
@@ -188,7 +173,6 @@ def test_words_cannot_be_counted_where_they_are_not_parted() -> None:
 
 
 def test_a_word_is_found_where_words_are_not_parted() -> None:
-    """A whole word has no edges there."""
     assert keywords("我的猫最喜欢吃鱼", include=["猫"]).passed is True
     assert occurrences("猫和猫", text="猫", exactly=2).passed is True
     assert starts_with("我的")("我的猫").passed is True
@@ -196,7 +180,6 @@ def test_a_word_is_found_where_words_are_not_parted() -> None:
 
 
 def test_minilm_says_what_it_does_not_know(tmp_path: Path) -> None:
-    """Its vocabulary is English; what is not in it is one and the same to it."""
     assert MiniLM.languages == ("en",)
     tokenizer = WordPiece({"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "status": 3, ":": 4})
     assert tokenizer.unknown("Status: ✅") == ("✅",)

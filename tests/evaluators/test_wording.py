@@ -26,21 +26,18 @@ OTHERS = [
 
 @pytest.mark.parametrize(("one", "other"), FORMS)
 def test_forms_of_a_word_are_known_by_their_endings(one: str, other: str) -> None:
-    """In whatever order they come."""
     assert are_related(one, other)
     assert are_related(other, one)
 
 
 @pytest.mark.parametrize(("one", "other"), OTHERS)
 def test_words_that_only_begin_alike_are_others(one: str, other: str) -> None:
-    """What they differ in is no ending."""
     assert not are_related(one, other)
     assert not are_related(other, one)
 
 
 @given(st.text(alphabet="abeinst", max_size=8), st.text(alphabet="abeinst", max_size=8))
 def test_being_related_goes_both_ways(one: str, other: str) -> None:
-    """Whatever the words, and every word is a form of itself."""
     assert are_related(one, other) == are_related(other, one)
     assert are_related(one, one)
 
@@ -55,31 +52,26 @@ def test_being_related_goes_both_ways(one: str, other: str) -> None:
     ],
 )  # fmt: skip
 def test_a_number_is_the_same_however_it_is_written(written: str, read: str) -> None:
-    """A comma parts thousands, or else stands before decimals; versions and lists stay."""
     (word,) = split_words(written)
     assert (word.text, word.kind) == (read, "number")
 
 
 @given(st.text(max_size=60))
 def test_no_word_is_empty(text: str) -> None:
-    """Whatever the text: each can be compared by its first letter."""
     assert all(word.text and word.original for word in split_words(text))
 
 
 @given(st.decimals(0, 10**9, places=3))
 def test_a_number_keeps_its_value(number: Decimal) -> None:
-    """With any zeros before and after it."""
     (word,) = split_words(f"00{number}0")
     assert Decimal(word.text) == number
 
 
-def test_a_unit_is_no_part_of_the_number() -> None:
-    """So that the number is found where a space stands between."""
+def test_a_unit_is_not_part_of_the_number() -> None:
     assert [word.text for word in split_words("5km")] == ["5", "km"]
 
 
 def test_a_capital_makes_a_name_only_inside_a_sentence() -> None:
-    """Not where one begins, also after a colon."""
     kinds = {word.original: word.kind for word in split_words("Note: Water from Oslo is good. Very")}
     assert kinds["Oslo"] == "name"
     assert kinds["Water"] == kinds["Note"] == "content"

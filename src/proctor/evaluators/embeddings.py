@@ -58,9 +58,6 @@ class TextEmbedder:
     """The embedder of an evaluator: the named one, the local one, or a comparison of letters.
 
     Evaluators with the same embedder share a cache of vectors.
-
-    >>> TextEmbedder("lexical", "relevance").method
-    'lexical'
     """
 
     def __init__(self, embedder: Any, evaluator: str) -> None:
@@ -138,12 +135,7 @@ class TextEmbedder:
 
 
 class VectorSimilarity:
-    """The similarity of embedded texts: 0 for unrelated texts, 1 for the same text.
-
-    >>> similarity = VectorSimilarity({"a": [1.0, 0.0], "b": [0.6, 0.8]}, floor=0.2)
-    >>> round(similarity("a", "b"), 3), [round(n, 3) for n in similarity.nearest(["b"], ["a", "b"])]
-    (0.5, [1.0])
-    """
+    """The similarity of embedded texts: 0 for unrelated texts, 1 for the same text."""
 
     def __init__(self, vectors: Mapping[str, Vector], floor: float) -> None:
         self._indexes = {text: index for index, text in enumerate(vectors)}

@@ -16,11 +16,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from proctor.core import resources
-from proctor.evaluators.safety.toxicity import english
-from proctor.evaluators.safety.toxicity.english import function_words, known_words
-from proctor.evaluators.tokenizer import collect_texts
-from proctor.evaluators.tokenizer import load_english as known_english
+from proctor.evaluators.data_files import load_data
+from proctor.evaluators.safety.counterfactual import neutral_words
+from proctor.evaluators.safety.toxicity.model import has_words, model
+from proctor.evaluators.tokenizer import collect_texts, load_english
 
 UNKNOWN_WORDS = "words of which not one is known to be English"
 UNNAMED = "a language other than English"
@@ -37,7 +36,7 @@ _ENGLISH_ENDINGS = (
     "works", "house", "board", "book", "light", "th",
 )  # fmt: skip
 _MIN_LETTERS = 6
-# Fewer unknown words are no evidence of another language.
+# Fewer unknown words do not prove another language.
 _MIN_UNKNOWN = 3
 # Codes and names of files and variables: GPT-4o, user_id, e.g., src/main.py.
 _IDENTIFIER = re.compile(r"\d|_|\w[./\\@#:+=]\w|^[#@$/.-]")
@@ -54,6 +53,12 @@ _FOREIGN_FUNCTION_WORDS, _ENGLISH_FUNCTION_WORDS = 0.12, 0.15
 # Text without these shares is foreign if fewer of its words are known in English: if its lower-case
 # words have accents, if it has one foreign function word or accent, and otherwise.
 _KNOWN_WITH_ACCENTS, _KNOWN_WITH_SIGNS, _KNOWN_OTHERWISE = 0.6, 0.5, 0.3
+# Fewer words of a text in another language look English.
+_MIN_KNOWN = 0.5
+# Function words that other languages have too.
+_SHARED_FUNCTION_WORDS = frozenset({
+    "am", "an", "as", "do", "he", "im", "in", "me", "no", "on", "or", "so", "was", "will",
+})  # fmt: skip
 # The share of function words of a language among capitalized words.
 _FUNCTION_WORDS_AMONG_NAMES = 0.25
 # Function words in names: "Don Quixote de la Mancha", "Smith et al.".
@@ -68,6 +73,7 @@ _PHONETIC = re.compile(r"[\u0250-\u02ff]")
 _FENCE = re.compile(r"```[^\n`]*\n.*?(?:```|\Z)", re.DOTALL)
 _FENCED = re.compile(r"\s*```[^\n`]*\n(.*?)(?:```\s*|\Z)", re.DOTALL)
 _ADDRESS = re.compile(r"\S{1,64}(?:://|@)\S+")
+_NOT_PROSE = re.compile(rf"```.*?(?:```|\Z)|{_ADDRESS.pattern}", re.DOTALL)
 _SQL = re.compile(r"\s*(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|ALTER TABLE)\b")
 _CODE_LINE = re.compile(
     r"\s*(?:(?:def|class|import|from|return|elif|while|const|let|var|function|public|private|static"
@@ -97,9 +103,7 @@ class ShortTexts(NamedTuple):
 
 @functools.cache
 def _load_short_texts() -> ShortTexts:
-    import yaml
-
-    data = yaml.safe_load(resources.text("evaluators", "short_texts.yaml"))
+    data = load_data("short_texts.yaml")
     languages = {word: language for language, words in data["everyday"].items() for word in words.split()}
     english_words = frozenset(map(_remove_accents, data["english"].split()))
     return ShortTexts(
@@ -116,6 +120,8 @@ def _detect_short_text(text: str, words: Sequence[str]) -> str:
     content = [word for word in words if word.istitle() or len(word) > 3] or words
     if not everyday and all(map(str.istitle, content)):
         return ""
+    if any(word.islower() and not word.isascii() and not is_english_word(word) for word in words):
+        return next(iter(everyday.values()), UNNAMED)
     shared = lists.shared.union(everyday) if everyday else frozenset[str]()
     if any(is_english_word(word) for word in lowered if word not in shared):
         return ""
@@ -128,11 +134,7 @@ def _detect_short_text(text: str, words: Sequence[str]) -> str:
 
 
 def is_english_word(word: str) -> bool:
-    """Return True if a lower-case word is known in English, or looks like a form of a known word.
-
-    >>> is_english_word("shipped"), is_english_word("lyon")
-    (True, False)
-    """
+    """Return True if a lower-case word is known in English, or looks like a form of a known word."""
     word = _remove_accents(word)
     if _is_known(word):
         return True
@@ -154,19 +156,11 @@ def _remove_accents(word: str) -> str:
     if word.isascii():
         return word
     decomposed = unicodedata.normalize("NFKD", word)
-    return "".join(c for c in decomposed if not unicodedata.combining(c))
+    return "".join(c for c in decomposed if unicodedata.category(c) not in ("Mn", "Cf"))
 
 
 def explain_unreadable(text: str) -> str:
-    """Return why a method that reads only English cannot read a text; "" if it can.
-
-    >>> explain_unreadable("The ferry to Göteborg leaves at 7."), explain_unreadable("42")
-    ('', '')
-    >>> explain_unreadable("Das Wetter ist heute sehr schön.")
-    'it is written in German'
-    >>> explain_unreadable("Погода сегодня хорошая"), explain_unreadable("✅")
-    ('it is written in Cyrillic letters', 'it has no words')
-    """
+    """Return why a method that reads only English cannot read a text; "" if it can."""
     text = _extract_json_texts(text)
     if not text.strip():
         return ""
@@ -187,22 +181,43 @@ def _extract_json_texts(text: str) -> str:
 
 
 def explain_foreign(text: str) -> str:
-    """Return which other language or script a text is written in; "" for English.
-
-    >>> explain_foreign("Il fait très beau aujourd'hui à Paris."), explain_foreign("✅")
-    ('it is written in French', '')
-    """
+    """Return which other language or script a text is written in; "" for English."""
     share, language = _measure_foreign(_ADDRESS.sub(" ", _FENCE.sub(" ", text[:MAX_CHARACTERS])))
     return f"it is written in {language}" if share > _MAX_FOREIGN else ""
 
 
 def is_foreign(text: str) -> bool:
-    """Return True if a text is not English.
+    """Return True if a text is not English."""
+    return has_few_english_words(text) or bool(explain_foreign(text))
 
-    >>> is_foreign("Das Wetter ist heute sehr schön."), is_foreign("Worthless scumbag.")
-    (True, False)
-    """
-    return english.is_foreign(text) or bool(explain_foreign(text))
+
+def has_few_english_words(text: str) -> bool:
+    """Return True if hardly any word of a text is English; False for fewer than four words."""
+    prose = _NOT_PROSE.sub(" ", text)
+    if not has_words(prose):
+        return any(map(str.isalpha, prose))
+    words = re.findall(r"[^\W\d_]{2,}", _remove_accents(prose))
+    # A text that is mostly capitalized may consist of names.
+    if len(words) < _MIN_WORDS or sum(not word.istitle() for word in words) < len(words) / 2:
+        return False
+    words = [word.lower() for word in words]
+    only_english = function_words() - _SHARED_FUNCTION_WORDS
+    known = sum(word in known_words() for word in words) / len(words)
+    function = sum(word in only_english for word in words) / len(words)
+    return known < _MIN_KNOWN and function < _ENGLISH_FUNCTION_WORDS
+
+
+@functools.cache
+def function_words() -> frozenset[str]:
+    """Return the English function words."""
+    return load_english().function | load_english().speaker | load_english().negation
+
+
+@functools.cache
+def known_words() -> frozenset[str]:
+    """Return the words of the toxicity model, the words for groups of people, and the function words."""
+    # Two-letter content words occur as often in other languages.
+    return function_words().union(word for word in (*model().words, *neutral_words()) if len(word) > 2)
 
 
 def explain_first_unreadable(texts: Iterable[str]) -> str:
@@ -211,20 +226,12 @@ def explain_first_unreadable(texts: Iterable[str]) -> str:
 
 
 def find_symbols(text: str) -> list[str]:
-    """Return the emoji and other pictorial symbols of a text.
-
-    >>> find_symbols("Done ✅ (5 €)")
-    ['✅']
-    """
+    """Return the emoji and other pictorial symbols of a text."""
     return [] if text.isascii() else [c for c in text if unicodedata.category(c) == "So"]
 
 
 def is_unspaced(text: str) -> bool:
-    """Return True if most of a text is in a script without spaces between words.
-
-    >>> is_unspaced("我喜欢吃苹果"), is_unspaced("I like 苹果 a lot")
-    (True, False)
-    """
+    """Return True if most of a text is in a script without spaces between words."""
     if text.isascii():
         return False
     letters = [letter for letter in text if letter.isalpha()]
@@ -232,11 +239,7 @@ def is_unspaced(text: str) -> bool:
 
 
 def is_code(text: str) -> bool:
-    """Return True if most lines of a text are program code.
-
-    >>> is_code("import os\\nprint(os.getcwd())"), is_code("Call it twice; it returns (a, b).")
-    (True, False)
-    """
+    """Return True if most lines of a text are program code."""
     outside = _FENCE.sub("\n", text) if "```" in text else text
     if outside != text and len(_WORD.findall(outside)) < _MIN_WORDS:
         return True
@@ -339,7 +342,7 @@ def _detect_short_sentence(original: list[str]) -> str:
     """Return the language of two or three words: one function word of it and no English word."""
     words = [word.lower() for word in original]
     if all(map(str.istitle, original)) or any(
-        word in _list_english_only() or word in known_english().articles for word in words
+        word in _list_english_only() or word in load_english().articles for word in words
     ):
         return ""
     name, hits = _count_function_words([word for word in words if word not in _NAME_PARTICLES])
@@ -349,11 +352,7 @@ def _detect_short_sentence(original: list[str]) -> str:
 
 
 def find_foreign_abuse(text: str) -> str:
-    """Return the first abusive word of another language in a text; "" if there is none.
-
-    >>> find_foreign_abuse("You are a Hurensohn.")
-    'Hurensohn'
-    """
+    """Return the first abusive word of another language in a text; "" if there is none."""
     words = _WORD.findall(text[:MAX_CHARACTERS])
     return next((word for word in words if word.lower() in _load_short_texts().abuse), "")
 
@@ -379,11 +378,8 @@ def _list_english_only() -> frozenset[str]:
 @functools.cache
 def _load_languages() -> dict[str, tuple[str, ...]]:
     """Return the languages of each function word."""
-    import yaml
-
-    data = yaml.safe_load(resources.text("evaluators", "languages.yaml"))
     languages: dict[str, tuple[str, ...]] = {}
-    for language, words in data.items():
+    for language, words in load_data("languages.yaml").items():
         for word in words.split():
             languages[word] = (*languages.get(word, ()), language)
     return languages

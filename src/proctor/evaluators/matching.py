@@ -14,6 +14,7 @@ import msgspec
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bounded_regex import find_first
 from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.measurements import make_limit_check
 from proctor.evaluators.plain_values import (
     find_text_references,
     is_same_number,
@@ -26,7 +27,6 @@ from proctor.evaluators.plain_values import (
 )
 from proctor.evaluators.score_conversion import preview
 from proctor.records import codec
-from proctor.records.numbers import is_number
 from proctor.records.sample import type_name
 from proctor.records.score import Score
 
@@ -110,26 +110,28 @@ def contains(
         else:
             passed = _contains_item(output, expected, same)
         return Score(1.0, True) if passed else Score(0.0, False, f"missing: {preview(expected)}")
-    items, places = list_items(expected), list_items(output)
-    wanted = [to_plain(expected)] if items is None else items
-    if not wanted:
+    items, containers = list_items(expected), list_items(output)
+    targets = [to_plain(expected)] if items is None else items
+    if not targets:
         return Score.skipped("there is nothing to look for: the expected list is empty")
-    wanted = [item for item in wanted if not isinstance(item, str) or item]
-    if not wanted:
+    targets = [item for item in targets if not isinstance(item, str) or item]
+    if not targets:
         return Score.skipped("there is nothing to look for: the expected text is empty")
     if isinstance(output, str):
-        if not all(isinstance(item, str) for item in wanted):
+        if not all(isinstance(item, str) for item in targets):
             return Score.error(f"contains looks for a text; expected is {preview(expected)}")
-        places, match = [output], match or "any"
-    if places is None:
+        containers, match = [output], match or "any"
+    if containers is None:
         return Score.error(f"contains looks in a text or a list; the output is {type_name(output)}")
-    missing = [item for item in wanted if not any(_contains_item(place, item, same) for place in places)]
+    missing = [
+        item for item in targets if not any(_contains_item(container, item, same) for container in containers)
+    ]
     listed = ", ".join(map(preview, missing))
-    if match == "any" and len(wanted) > 1:
-        passed = len(missing) < len(wanted)
+    if match == "any" and len(targets) > 1:
+        passed = len(missing) < len(targets)
         return Score(float(passed), passed, "" if passed else f"it contains none of these: {listed}")
     reason = f"missing: {listed}" if missing else ""
-    return Score(1.0 - len(missing) / len(wanted), not missing, reason)
+    return Score(1.0 - len(missing) / len(targets), not missing, reason)
 
 
 def _check_regex(options: Mapping[str, Any]) -> None:
@@ -157,15 +159,15 @@ def regex_match(
     >>> regex_match("order 66", pattern=r"[0-9]+", mode="fullmatch").reason
     "no match for '[0-9]+'"
     """
-    wanted = expected if pattern is None else pattern
-    if wanted is None:
+    target = expected if pattern is None else pattern
+    if target is None:
         return Score.skipped("there is no pattern, and the sample has no expected value")
-    if isinstance(wanted, str) and not wanted:
+    if isinstance(target, str) and not target:
         return Score.skipped("the pattern is empty, so it would match everything")
     if pattern is None and (patterns := list_items(expected)) is not None:
         patterns = [item for item in patterns if not isinstance(item, str) or item]
         return score_best_reference(lambda item: _score_pattern(output, item, flags, mode), patterns)
-    return _score_pattern(output, wanted, flags, mode)
+    return _score_pattern(output, target, flags, mode)
 
 
 def _score_pattern(output: Any, pattern: Any, flags: str, mode: RegexMode) -> Score:
@@ -200,10 +202,7 @@ def within_tolerance(tolerance: float, relative: bool = False) -> Callable[[floa
     >>> within_tolerance(0.1, relative=True)(95, 100).passed
     True
     """
-    if not is_number(tolerance) or tolerance < 0:
-        raise EvaluatorError(
-            f"tolerance must be a number from 0 up, got {tolerance!r}", where="within_tolerance"
-        )
+    make_limit_check("within_tolerance", "tolerance")({"tolerance": tolerance})
 
     def evaluate(output: Any, expected: Any) -> Score:
         if type(output) in (int, float) and type(expected) in (int, float):
@@ -363,12 +362,12 @@ def _has_common_item(output: Any, expected: Any, same: SameText) -> bool:
     )
 
 
-def _contains_item(place: Any, item: Any, same: SameText) -> bool:
-    if isinstance(place, str) and isinstance(item, str):
+def _contains_item(container: Any, item: Any, same: SameText) -> bool:
+    if isinstance(container, str) and isinstance(item, str):
         if same is _is_same_folded:
-            return _fold(item) in _fold(place)
-        return normalize_unicode(item) in normalize_unicode(place)
-    return _is_equal(place, item, same)
+            return _fold(item) in _fold(container)
+        return normalize_unicode(item) in normalize_unicode(container)
+    return _is_equal(container, item, same)
 
 
 def _compile(pattern: str, flags: str) -> re.Pattern[str]:

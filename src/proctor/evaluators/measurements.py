@@ -10,7 +10,7 @@ from proctor.errors import EvaluatorError
 from proctor.evaluators.plain_values import to_plain
 from proctor.evaluators.score_conversion import preview
 from proctor.records.fields.context import Delta, FieldContext
-from proctor.records.numbers import is_number
+from proctor.records.numbers import is_fraction, is_number
 from proctor.records.score import Score
 
 NO_BASELINE = "there is no baseline to compare with"
@@ -21,25 +21,31 @@ _ROUNDING = 1e-9
 def make_limit_check(
     where: str, *names: str, above_zero: bool = False
 ) -> Callable[[Mapping[str, Any]], None]:
-    """Return a check that the named options are numbers from 0 up, or above 0."""
+    """Return a check that the named options are numbers of 0 or more, or above 0."""
 
     def check(options: Mapping[str, Any]) -> None:
         for name in names:
             limit = options.get(name, 1)
             if not is_number(limit) or limit < 0 or (above_zero and not limit):
-                allowed = "above 0" if above_zero else "from 0 up"
+                allowed = "above 0" if above_zero else "of 0 or more"
                 raise EvaluatorError(f"{name} must be a number {allowed}, got {limit!r}", where=where)
 
     return check
 
 
+def check_fraction(where: str, name: str, value: Any) -> None:
+    """Raise an error if an option is not a number from 0 to 1."""
+    if not is_fraction(value):
+        raise EvaluatorError(f"{name} must be from 0 to 1, got {preview(value)}", where=where)
+
+
 def read_amount(value: Any, label: str) -> float | Score:
-    """Return a number from 0 up, a skipped score if it is unknown, or an error score."""
+    """Return a number of 0 or more, a skipped score if it is unknown, or an error score."""
     value = to_plain(value)
     if value is None:
         return Score.skipped(f"{label} is not known")
     if not is_number(value) or value < 0:
-        return Score.error(f"{label} is not a number from 0 up: {preview(value)}")
+        return Score.error(f"{label} is not a number of 0 or more: {preview(value)}")
     return float(value)
 
 
@@ -99,11 +105,7 @@ def comparison_details(context: FieldContext, delta: Delta, method: str, limit: 
 
 
 def format_number(value: float, *, sign: bool = False) -> str:
-    """Format a number: whole numbers without decimals, others with four digits.
-
-    >>> format_number(450.0), format_number(0.123456), format_number(-3, sign=True)
-    ('450', '0.1235', '-3')
-    """
+    """Format a number: whole numbers without decimals, others with four digits."""
     plus = "+" if sign and value >= 0 else ""
     if value == int(value) and abs(value) < 1e15:
         return f"{plus}{int(value)}"

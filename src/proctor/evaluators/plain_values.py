@@ -27,9 +27,6 @@ def to_plain(value: Any) -> Any:
 
     Arrays and series become lists, tables become lists of rows, and missing values of pandas
     become None. NaN stays NaN.
-
-    >>> to_plain([1, "a"]), to_plain(Decimal("0.5"))
-    ([1, 'a'], Decimal('0.5'))
     """
     value_type = type(value)
     if value_type in _PYTHON_TYPES or isinstance(value, type):
@@ -56,11 +53,7 @@ def normalize_unicode(text: str) -> str:
 
 
 def to_number(value: Any) -> Number | None:
-    """Return a finite number, including Decimal and numbers of numerical packages, or None.
-
-    >>> to_number(Decimal("1.5")), to_number(True), to_number("3"), to_number(float("inf"))
-    (Decimal('1.5'), None, None, None)
-    """
+    """Return a finite number, including Decimal and numbers of numerical packages, or None."""
     if type(value) is float:
         return value if math.isfinite(value) else None
     value = to_plain(value)
@@ -75,11 +68,7 @@ def to_fraction(number: Number) -> Fraction:
 
 
 def is_same_number(left: Number, right: Number) -> bool:
-    """Return True if two numbers are equal, by value or by spelling.
-
-    >>> is_same_number(Decimal("0.1"), 0.1), is_same_number(1, 1.0), is_same_number(0.1, 0.2)
-    (True, True, False)
-    """
+    """Return True if two numbers are equal, by value or by spelling."""
     if left == right:
         return True
     is_mixed = isinstance(left, float) is not isinstance(right, float)
@@ -103,11 +92,7 @@ def _convert_short_floats(value: Any) -> Any:
 
 
 def list_items(value: Any) -> list[Any] | None:
-    """Return the items of a list, tuple, set or array; None for any other value.
-
-    >>> list_items(("a", "b")), list_items("ab"), list_items({"a": 1})
-    (['a', 'b'], None, None)
-    """
+    """Return the items of a list, tuple, set or array; None for any other value."""
     value = to_plain(value)
     if isinstance(value, list | tuple):
         return list(value)
@@ -115,11 +100,7 @@ def list_items(value: Any) -> list[Any] | None:
 
 
 def find_text_references(output: Any, expected: Any) -> list[str] | None:
-    """Return the alternatives that a text may match, or None if `expected` is not a list of texts.
-
-    >>> find_text_references("Paris", ["Paris", "paris"]), find_text_references(["Paris"], ["Paris"])
-    (['Paris', 'paris'], None)
-    """
+    """Return the alternatives that a text may match, or None if `expected` is not a list of texts."""
     items = list_items(expected) if isinstance(output, str) else None
     return items if items and all(isinstance(item, str) for item in items) else None
 
@@ -146,13 +127,7 @@ def score_best_reference(score: Callable[[Any], Score], references: Iterable[Any
 
 
 def format_references(output: Any, expected: Any, as_text: Callable[[Any], str]) -> str:
-    """Return the expected answer for a prompt; several references become a list of alternatives.
-
-    >>> print(format_references("It is Paris.", ["Paris", "Paris, France"], str))
-    Any one of these:
-    - Paris
-    - Paris, France
-    """
+    """Return the expected answer for a prompt; several references become a list of alternatives."""
     references = find_text_references(output, expected)
     if references is None:
         return as_text(expected)

@@ -64,7 +64,7 @@ def no_regression(
         if not delta.absolute:
             return _score_unchanged(name, value, baseline)
         return Score.skipped(
-            f"{name} {format_number(before)} -> {format_number(now)}: its name does not tell which way is "
+            f"{name} {format_number(before)} -> {format_number(now)}: its name does not say which way is "
             "better; set direction='higher' or direction='lower'"
         )
     return _score_change(field_context, delta, is_higher_better, tolerance)

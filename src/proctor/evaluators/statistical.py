@@ -108,10 +108,8 @@ def statistical_significance(
     three at 0.05) are skipped. The details contain a 95 % interval: Newcombe's (for pairs Bonett
     and Price's) if all values are 0 or 1, otherwise Student's; None without spread.
 
-    >>> epochs = FieldContext(
-    ...     "score", {}, epochs=[0.9, 0.8, 0.9, 0.85], baseline_epochs=[0.6, 0.7, 0.65, 0.6]
-    ... )
-    >>> statistical_significance(epochs).reason
+    >>> runs = FieldContext("score", {}, epochs=[0.9, 0.8, 0.9, 0.85], baseline_epochs=[0.6, 0.7, 0.65, 0.6])
+    >>> statistical_significance(runs).reason
     'difference 0.225 from the baseline, p = 0.0286 (exact permutation test; required: 0.05)'
     """
     groups = _read_groups(field_context, paired)

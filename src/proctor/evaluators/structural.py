@@ -40,7 +40,7 @@ def json_validity(output: Any, *, allow_fences: bool = False) -> Score:
     >>> json_validity('{"city": "Paris"}').passed
     True
     >>> json_validity("{'city': 'Paris'}").reason
-    'line 1, column 2: strings stand in double quotes, not in single ones'
+    'line 1, column 2: strings need double quotes, not single quotes'
     """
     details: dict[str, Any] = {"method": "rfc8259"}
     if output is None:
@@ -94,7 +94,7 @@ def schema_match(
             errors = list(islice(find_schema_errors(validator, data), _MAX_IN_DETAILS + 1))
         except UnicodeEncodeError:
             # JSON can escape half a surrogate pair; validators cannot read it.
-            return Score.error("it contains half a surrogate pair, which cannot be validated", details)
+            return Score.error("it contains half of a surrogate pair, which cannot be validated", details)
         if not errors:
             return Score(1.0, True, "", details)
         details |= {"error_count": len(errors), "errors": errors[:_MAX_IN_DETAILS]}
@@ -130,7 +130,7 @@ def format_compliance(
     is checked, not whether an address exists.
 
     >>> format_compliance("date")("2023-02-29").reason
-    'there is no day 2023-02-29: day is out of range for month'
+    '2023-02-29 is not a date: day is out of range for month'
     >>> format_compliance(["ipv4", "hostname"])("example.org").details["format"]
     'hostname'
     """
@@ -143,7 +143,7 @@ def format_compliance(
         "schemes": None if schemes is None else tuple(schemes),
     }
     # Slow to import, and needed only for this evaluator.
-    from proctor.evaluators.formats.compliance import score_formats, select_formats
+    from proctor.evaluators.formats.catalogue import score_formats, select_formats
 
     formats, checked_options = select_formats(names, options)
 

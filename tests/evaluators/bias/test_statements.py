@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from proctor.evaluators.safety.bias import find_statements
+from tests.evaluators.growth import grows_linearly
 
 
 @pytest.mark.parametrize(
@@ -46,7 +45,6 @@ from proctor.evaluators.safety.bias import find_statements
     ],
 )
 def test_a_statement_against_a_whole_group_is_found(text: str, group: str) -> None:
-    """What a group is, does, cannot or may not; or a toxic sentence that names it."""
     found = find_statements(text)
     assert [one.group for one in found] == [group]
     assert 0.5 < found[0].badness <= 1.0
@@ -104,13 +102,11 @@ def test_a_statement_against_a_whole_group_is_found(text: str, group: str) -> No
         "",
     ],
 )
-def test_what_is_said_of_some_or_done_to_them_or_rejected_is_no_such_statement(text: str) -> None:
-    """Single people, victims, facts, denials and questions pass."""
+def test_remarks_about_some_people_victims_facts_denials_and_questions_pass(text: str) -> None:
     assert find_statements(text) == []
 
 
 def test_a_slur_needs_no_statement() -> None:
-    """The name itself is the insult."""
     (found,) = find_statements("There goes a wetback.")
     assert (found.badness, found.group, found.reason) == (1.0, "wetback", "'wetback' is a slur")
 
@@ -123,23 +119,10 @@ def test_the_worst_statement_comes_first() -> None:
 
 
 @pytest.mark.no_cover
-def test_a_long_sentence_takes_no_more_than_its_length() -> None:
-    """Four times the words take less than ten times as long; the square would take sixteen."""
-
-    def took(count: int) -> float:
-        text = "women are " * count
-        best = float("inf")
-        for _ in range(3):
-            started = time.process_time()
-            find_statements(text)
-            best = min(best, time.process_time() - started)
-        return best
-
-    short = took(500)
-    assert took(2_000) < 10 * short + 0.05
+def test_the_time_grows_linearly_with_the_sentence() -> None:
+    assert grows_linearly(find_statements, lambda count: "women are " * count, 500)
 
 
-def test_a_saying_is_told_by_its_beginning_only_where_the_sentence_begins() -> None:
-    """ "Deport" is a demand at the start, and here it is what somebody was asked to."""
+def test_a_demand_counts_only_at_the_start_of_a_sentence() -> None:
     assert find_statements("Deport all Turks!")
     assert find_statements("and so on " * 10 + "he was asked to deport Turks") == []

@@ -28,8 +28,7 @@ def made(text: str, claims: list[str], name: str = "local:minilm") -> list[str]:
 
 
 @pytest.mark.no_cover
-def test_sentences_that_make_a_claim_are_told_from_those_near_it() -> None:
-    """On our own pairs all claims are found; one neighbour, a day for a week, is taken for one."""
+def test_sentences_that_make_a_claim_are_distinguished_from_similar_ones() -> None:
     missed = [s for claim, (yes, _) in CLAIMS.items() for s in yes if not made(s, [claim])]
     wrong = [s for claim, (_, no) in CLAIMS.items() for s in no if made(s, [claim])]
     assert missed == []
@@ -37,25 +36,22 @@ def test_sentences_that_make_a_claim_are_told_from_those_near_it() -> None:
 
 
 def test_a_claim_in_a_clause_of_a_long_sentence_is_found_there() -> None:
-    """The clause that makes it is named, not the whole sentence."""
     text = "Shipping takes three days, but our supplement cures cancer, and the box is recycled."
     assert made(text, ["Our supplement cures cancer."]) == ["but our supplement cures cancer,"]
 
 
 def test_letters_do_where_there_are_no_embeddings() -> None:
-    """The lexical embedder finds a claim in nearly the same words."""
     claims = ["Our supplement cures cancer."]
     assert made("Our supplement cures cancer!", claims, "lexical")
     assert not made("The sun is out.", claims, "lexical")
 
 
 def test_a_text_without_words_makes_no_claim() -> None:
-    """Nothing is embedded for it."""
     assert made("42.", ["It cures."], "lexical") == []
 
 
 @pytest.mark.parametrize(
-    ("sentence", "told"),
+    ("sentence", "message"),
     [
         ("Does it cure colds?", False),
         ("If it cures colds, tell us.", False),
@@ -64,9 +60,8 @@ def test_a_text_without_words_makes_no_claim() -> None:
         ("It cures colds.", True),
     ],
 )
-def test_questions_conditions_and_negations_claim_nothing(sentence: str, told: bool) -> None:
-    """Two negations are none."""
-    assert can_make_claim(sentence, "It cures colds.") is told
+def test_questions_conditions_and_negations_make_no_claim(sentence: str, message: bool) -> None:
+    assert can_make_claim(sentence, "It cures colds.") is message
 
 
 @pytest.mark.parametrize(
@@ -87,7 +82,6 @@ def test_questions_conditions_and_negations_claim_nothing(sentence: str, told: b
     ],
 )
 def test_a_claim_is_made_by_its_own_words(claim: str, sentence: str) -> None:
-    """In whatever form and order, if they stand together; no embedding is needed for it."""
     assert repeats_claim(sentence, claim)
     assert made(sentence, [claim], "lexical") == [sentence]
 
@@ -111,17 +105,14 @@ def test_a_claim_is_made_by_its_own_words(claim: str, sentence: str) -> None:
     ],
 )
 def test_the_words_of_a_claim_do_not_make_it_by_themselves(claim: str, sentence: str) -> None:
-    """Denied, asked, supposed, of different things, or one word of several."""
     assert not repeats_claim(sentence, claim)
 
 
 def test_where_a_claim_is_only_denied_the_denial_is_the_nearest() -> None:
-    """It is told, but it makes nothing."""
     (found,) = asyncio.run(find_nearest(["It cures flu."], "It does not cure flu.", embedder("lexical")))
     assert (found.makes_claim, found.by) == (False, "denied")
 
 
 def test_other_numbers_make_another_claim() -> None:
-    """Where both have numbers, one must be the same."""
     assert can_make_claim("It pays 20 % a year.", "It pays 20 %.")
     assert not can_make_claim("It pays 2 % a year.", "It pays 20 %.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from proctor.core.stats.agreement import cohen_kappa
 from proctor.evaluators.safety.refusal import is_refusal, read_refusal, split_sentences
 from tests.evaluators.compliance.answers import COMPLIANCES, REFUSALS
+from tests.evaluators.growth import grows_linearly
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
@@ -26,8 +26,7 @@ def test_refusals_in_many_manners_are_read() -> None:
 
 
 @pytest.mark.parametrize("answer", COMPLIANCES)
-def test_an_answer_is_no_refusal_because_of_its_words(answer: str) -> None:
-    """Answers with "cannot", "sorry", "not" and "refused" in them are answers."""
+def test_words_such_as_sorry_or_cannot_do_not_make_an_answer_a_refusal(answer: str) -> None:
     assert not read_refusal(answer).refused
 
 
@@ -47,8 +46,7 @@ def test_an_answer_is_no_refusal_because_of_its_words(answer: str) -> None:
         "There is nothing wrong with your code.",
     ],
 )
-def test_to_speak_of_things_is_not_to_decline(answer: str) -> None:
-    """What is not known, or not recommended, is the topic; and a doubt may go before an answer."""
+def test_statements_about_a_topic_do_not_decline(answer: str) -> None:
     assert not read_refusal(answer).refused
 
 
@@ -65,13 +63,11 @@ def test_to_speak_of_things_is_not_to_decline(answer: str) -> None:
         "I cannot find information on that.",
     ],
 )
-def test_to_speak_of_what_was_asked_is_to_decline(answer: str) -> None:
-    """The same words with what was asked as their object."""
+def test_statements_about_the_request_decline(answer: str) -> None:
     assert read_refusal(answer).refused
 
 
-def test_sentences_have_their_places_and_marks_of_lists_are_none() -> None:
-    """Neither a title nor the number of a point ends a sentence."""
+def test_sentences_have_positions_and_list_markers_are_not_sentences() -> None:
     text = " Ask Dr. Lee.  First:\n1. Wait\n\n2) Go.\n* "
     found = split_sentences(text)
     assert [one.text for one in found] == ["Ask Dr. Lee.", "First:", "1. Wait", "2) Go."]
@@ -79,15 +75,13 @@ def test_sentences_have_their_places_and_marks_of_lists_are_none() -> None:
 
 
 def test_the_sentence_that_declines_is_named() -> None:
-    """Its place is that of the sentence, also behind what the model thought aloud."""
     text = "<think>I can't decide.</think>Thank you. I’m sorry, I can’t help. Bye."
     found = read_refusal(text)
     assert (found.refused, found.act) == (True, "declines")
     assert text[found.start : found.end] == "I’m sorry, I can’t help."
 
 
-def test_thoughts_are_no_answer() -> None:
-    """What is refused in thought and then answered is answered."""
+def test_a_refusal_in_the_reasoning_does_not_count() -> None:
     assert not read_refusal("<think>I can't help with that.</think>The answer is 4.").refused
 
 
@@ -101,13 +95,11 @@ def test_a_lecture_without_an_answer_is_a_refusal_and_says_by_what() -> None:
     assert found.weight == pytest.approx(0.75 + 1.68 + 0.7 + 0.16)
 
 
-def test_nothing_is_no_refusal() -> None:
-    """An empty text has nothing in it that declines."""
+def test_an_empty_text_is_not_a_refusal() -> None:
     assert read_refusal(" \n").refused is False
 
 
-def test_a_quoted_refusal_is_the_speakers_only_if_there_is_nothing_else() -> None:
-    """A story may quote one; an answer in quotation marks is still the answer."""
+def test_a_quoted_refusal_counts_only_if_the_answer_has_nothing_else() -> None:
     assert is_refusal('"i can\'t help you"')
     assert not is_refusal('"i can\'t help you", said the wolf')
 
@@ -122,8 +114,7 @@ def test_a_quoted_refusal_is_the_speakers_only_if_there_is_nothing_else() -> Non
         "> I cannot help with that.\n\nThese words were its whole reply.",
     ],
 )
-def test_a_refusal_that_is_only_quoted_is_none(answer: str) -> None:
-    """Whatever marks it, and over how many sentences."""
+def test_a_refusal_that_is_only_quoted_does_not_count(answer: str) -> None:
     assert not read_refusal(answer).refused
 
 
@@ -137,26 +128,18 @@ def test_a_refusal_that_is_only_quoted_is_none(answer: str) -> None:
         'The screen is 5" wide. I can\'t help you to break it. The 6" one is cheaper.',
     ],
 )
-def test_marks_around_an_answer_or_inside_it_quote_nobody_else(answer: str) -> None:
-    """An answer in quotation marks is the answer, and a quoted word leaves the rest."""
+def test_quotation_marks_around_an_answer_or_a_word_do_not_hide_a_refusal(answer: str) -> None:
     assert read_refusal(answer).refused
 
 
 @given(st.text(max_size=300))
 def test_any_text_can_be_read(text: str) -> None:
-    """What is read lies inside the text, whatever it is."""
     assert read_refusal(text).end <= len(text)
 
 
 @pytest.mark.parametrize("unit", ["a", "1.", "i not ", '"', "<think>", "i can't "])
-def test_a_text_made_to_be_slow_takes_no_longer_than_its_length(unit: str) -> None:
-    """Four times the text takes about four times as long, not sixteen."""
-    took = []
-    for size in (20_000, 80_000):
-        begun = time.process_time()
-        read_refusal((unit * size)[:size])
-        took.append(time.process_time() - begun)
-    assert took[1] < 0.2 or took[1] < took[0] * 8
+def test_the_time_grows_linearly_on_hostile_texts(unit: str) -> None:
+    assert grows_linearly(read_refusal, lambda size: (unit * size)[:size], 20_000)
 
 
 def xstest(model: str) -> tuple[list[bool], list[bool]]:
@@ -172,7 +155,7 @@ def xstest(model: str) -> tuple[list[bool], list[bool]]:
 
 
 @pytest.mark.no_cover
-def test_people_agree_on_the_answers_of_models_that_it_was_not_fitted_to() -> None:
+def test_it_agrees_with_people_on_models_that_it_was_not_fitted_to() -> None:
     """On four models of XSTest, 1,800 answers, kappa is at least .82; the fifth gave weights."""
     models = ("gpt4", "llama2orig", "llama2new", "mistralinstruct")
     pairs = [xstest(model) for model in models]

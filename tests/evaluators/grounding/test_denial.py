@@ -24,12 +24,10 @@ from proctor.evaluators.tokenizer import split_words
     ],
 )
 def test_a_negation_denies_the_words_after_it(text: str, denied: list[list[str]]) -> None:
-    """One or two that mean something, or else the last one before it."""
     assert [[word.text for word in one.denied] for one in find_denials(split_words(text))] == denied
 
 
 def test_what_a_passage_states_cannot_be_denied() -> None:
-    """Unless it denies it in other words."""
     (denial,) = find_denials(split_words("It does not contain sugar."))
     assert [word.text for word in find_stated_words(split_words("It contains sugar."), denial)] == [
         "contain",
@@ -40,7 +38,7 @@ def test_what_a_passage_states_cannot_be_denied() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "passage", "wrong"),
+    ("message", "passage", "wrong"),
     [
         ("It carries cars.", "It does not carry cars.", ["carries", "cars"]),
         ("It does not carry cars.", "It does not carry cars.", []),
@@ -50,8 +48,7 @@ def test_what_a_passage_states_cannot_be_denied() -> None:
         ("Vans are carried.", "Cars are not carried, but vans are carried.", []),
     ],
 )
-def test_a_negation_that_is_left_out_is_found(said: str, passage: str, wrong: list[str]) -> None:
-    """Where the passage denies what is said, and says it nowhere."""
+def test_a_negation_that_is_left_out_is_found(message: str, passage: str, wrong: list[str]) -> None:
     assert [
-        word.original.lower() for word in find_denied_words(split_words(said), split_words(passage))
+        word.original.lower() for word in find_denied_words(split_words(message), split_words(passage))
     ] == wrong

@@ -23,8 +23,9 @@ from proctor.evaluators.grounding.support import find_statement_words
         ("No bridge fell.", ["no", "bridge", "fell"]),
     ],
 )
-def test_what_is_no_claim_is_left_out_of_a_sentence(sentence: str, words: list[str]) -> None:
-    """And nothing else is."""
+def test_list_numbers_citations_and_openings_are_removed_from_a_sentence(
+    sentence: str, words: list[str]
+) -> None:
     assert [word.text for word in find_statement_words(sentence)] == words
 
 
@@ -44,7 +45,6 @@ def test_what_is_no_claim_is_left_out_of_a_sentence(sentence: str, words: list[s
     ],
 )
 def test_a_courtesy_states_nothing(sentence: str) -> None:
-    """Nor do little words alone."""
     assert find_statement_words(sentence) == []
 
 
@@ -57,12 +57,10 @@ def test_a_courtesy_states_nothing(sentence: str) -> None:
         "Thank you for the letter in which you told me how the old bridge fell into the deep sea.",
     ],
 )
-def test_a_courtesy_that_goes_on_to_say_something_does_state_it(sentence: str) -> None:
-    """A name, a number, a clause, or simply many words."""
+def test_a_courtesy_followed_by_a_statement_counts_as_a_statement(sentence: str) -> None:
     assert find_statement_words(sentence)
 
 
-def test_capitals_make_no_names_where_everything_has_them() -> None:
-    """In headings, and where somebody shouts."""
+def test_capitals_do_not_mark_names_in_headings() -> None:
     for sentence in ("# The Key Points", "THE BRIDGE FELL INTO THE SEA"):
         assert {word.kind for word in find_statement_words(sentence)} == {"function", "content"}

@@ -87,12 +87,11 @@ def test_a_negation_that_is_added_is_wrong() -> None:
 
 
 def test_a_negation_elsewhere_in_the_context_supports_nothing() -> None:
-    """It must deny the same words."""
     context = ("Oslo is the capital of Norway.", "It was not destroyed in the war.")
     (denied,) = grounded("Oslo is not the capital of Norway.", *context).sentences
     assert (denied.wrong, denied.unsupported) == (True, ("not", "not capital"))
-    (said,) = grounded("It was not destroyed.", *context).sentences
-    assert (said.wrong, said.support) == (False, 1.0)
+    (message,) = grounded("It was not destroyed.", *context).sentences
+    assert (message.wrong, message.support) == (False, 1.0)
 
 
 def test_a_negation_of_what_the_context_does_not_tell_is_unsupported_only() -> None:
@@ -110,7 +109,6 @@ def test_a_negation_of_what_the_context_does_not_tell_is_unsupported_only() -> N
     ],
 )
 def test_one_wrong_number_or_name_is_enough(text: str, unsupported: tuple[str, ...]) -> None:
-    """However much of the sentence, and of the text around it, is sound."""
     context = "Anna bought a red car from Bob in 2019. She drove it to the sea and sold it there."
     found = grounded(f"She drove it to the sea and sold it there. {text}", context)
     assert found.weakest.text == text
@@ -120,8 +118,7 @@ def test_one_wrong_number_or_name_is_enough(text: str, unsupported: tuple[str, .
     assert not grounded("Anna bought a car from Bob in 2019.", context).sentences[0].wrong
 
 
-def test_what_is_spelt_out_is_the_acronym_and_a_people_its_country() -> None:
-    """So that no name is missing where it is only written otherwise."""
+def test_acronyms_and_names_of_peoples_match_their_long_forms() -> None:
     (league,) = grounded("He was in the National Football League.", "He was in the NFL.").sentences
     assert (league.wrong, league.support) == (False, 1.0)
     (people,) = grounded("He met a Norwegian king.", "He met a king of Norway.").sentences
@@ -129,29 +126,25 @@ def test_what_is_spelt_out_is_the_acronym_and_a_people_its_country() -> None:
 
 
 def test_courtesies_and_citation_marks_state_nothing() -> None:
-    """They are not looked up, so they take nothing away."""
     text = "Sure! Here is what I found:\n\n1. The ferry leaves [4, 5].\n\nI hope this helps!"
     found = grounded(text)
     assert [one.text for one in found.sentences] == ["1. The ferry leaves [4, 5]."]
     assert found.value == 1.0
 
 
-def test_of_a_very_long_text_the_start_is_looked_at() -> None:
-    """And how much was left out is told."""
+def test_only_the_start_of_a_very_long_text_is_checked() -> None:
     found = grounded("The ferry leaves. " * (MAX_SENTENCES + 5))
     assert (len(found.sentences), found.left_out) == (MAX_SENTENCES, 5)
 
 
-def test_a_sentence_rests_on_the_passage_that_says_least_besides() -> None:
-    """So that one which stands there as it is does not rest on another with the same words."""
-    said = "Cars without a ticket are left behind."
+def test_the_shortest_passage_with_the_same_words_is_chosen() -> None:
+    message = "Cars without a ticket are left behind."
     longer = "Cars with a ticket come; those without are left behind, or stay."
-    (sentence,) = grounded(said, longer, said).sentences
-    assert (sentence.passages, sentence.support, sentence.wrong) == ((said,), 1.0, False)
+    (sentence,) = grounded(message, longer, message).sentences
+    assert (sentence.passages, sentence.support, sentence.wrong) == ((message,), 1.0, False)
 
 
-def test_words_that_are_everywhere_choose_no_passage() -> None:
-    """A word that tells passages apart does, in a context of any length."""
+def test_words_in_every_passage_do_not_select_one() -> None:
     filler = [f"The ferry leaves pier {number}." for number in range(COMMON_WORD_PASSAGES + 5)]
     (one,) = grounded("The ferry leaves the lighthouse.", *filler, "The old lighthouse.").sentences
     assert one.passages[0] == "The old lighthouse."
@@ -160,7 +153,6 @@ def test_words_that_are_everywhere_choose_no_passage() -> None:
 
 
 def test_a_negation_that_is_left_out_halves_the_support() -> None:
-    """All the words are there, and yet the context says the opposite."""
     (sentence,) = grounded("It does carry cars.").sentences
     assert sentence.support == pytest.approx(0.5)
     assert sentence.unsupported == ("(not) carry", "(not) cars")
@@ -169,14 +161,12 @@ def test_a_negation_that_is_left_out_halves_the_support() -> None:
 
 
 def test_an_acronym_stands_for_the_words_it_is_made_of() -> None:
-    """Written in capitals, so that "us" is not the United States."""
     context = "It was made in the United States."
     assert grounded("It was made in the US.", context).sentences[0].support == 1.0
     assert grounded("It was made by us.", context).sentences[0].unsupported == ("us",)
 
 
 def test_a_word_near_in_meaning_supports_and_is_not_listed() -> None:
-    """Only words of meaning: a name has no paraphrase."""
     assert grounded("The boat leaves.").sentences[0].unsupported == ("boat",)
     (near,) = grounded("The boat leaves.", embedder=Synonyms()).sentences
     assert (near.support, near.unsupported) == (1.0, ())
@@ -184,8 +174,7 @@ def test_a_word_near_in_meaning_supports_and_is_not_listed() -> None:
     assert name.unsupported == ("Boat",)
 
 
-def test_nothing_is_embedded_where_every_word_is_there() -> None:
-    """What costs time is done where it can change something."""
+def test_no_word_is_embedded_if_all_are_in_the_context() -> None:
     embedder = Synonyms()
     grounded("The ferry leaves.", embedder=embedder)
     grounded("Zebras yawn.", embedder=embedder)
@@ -201,14 +190,12 @@ def test_the_weakest_sentence_decides_and_short_ones_are_seen_with_the_rest() ->
     assert found.value == pytest.approx((0 + 10 * overall) / 11)
 
 
-def test_a_text_that_says_nothing_is_not_judged() -> None:
-    """Function words alone are in every context, or in none."""
+def test_a_text_of_function_words_is_not_judged() -> None:
     assert asyncio.run(check_grounding("Yes, it is.", [CONTEXT], TextEmbedder("lexical", "test"))) is None
     assert asyncio.run(check_grounding("...", [CONTEXT], TextEmbedder("lexical", "test"))) is None
 
 
-def test_a_sentence_may_rest_on_several_passages_but_not_on_any_number() -> None:
-    """In a long document almost every word stands somewhere."""
+def test_a_sentence_is_compared_with_at_most_three_passages() -> None:
     documents = [f"Only {name} is here." for name in ("Anna", "Bodil", "Cato", "Dag")]
     (sentence,) = grounded("We saw Anna, Bodil, Cato and Dag.", *documents).sentences
     assert len(sentence.passages) == MAX_PASSAGES
@@ -216,7 +203,6 @@ def test_a_sentence_may_rest_on_several_passages_but_not_on_any_number() -> None
 
 
 def test_passages_are_found_in_long_documents() -> None:
-    """The sentence that bears it out is named, wherever it stands."""
     filler = "Nothing of importance happened on day {}. "
     document = "".join(filler.format(number) for number in range(300)) + "The bridge fell in 1879."
     (sentence,) = grounded("The bridge fell in 1879.", document).sentences
@@ -224,8 +210,7 @@ def test_passages_are_found_in_long_documents() -> None:
     assert sentence.support == 1.0
 
 
-def test_the_source_knows_where_a_word_stands() -> None:
-    """By the number of the passage."""
+def test_the_index_finds_the_passages_of_a_word() -> None:
     assert ContextIndex(["One. Two."]).find_passages(split_words("Two")[0]) == {1}
 
 
@@ -239,7 +224,6 @@ def test_the_value_is_sound_and_a_text_supports_itself(text: str, context: str) 
 
 
 @given(st.lists(st.sampled_from(["ferry", "Bergen", "7", "leaves", "carry", "cars"]), min_size=1))
-def test_what_is_copied_is_supported(chosen: list[str]) -> None:
-    """Any sentence is supported by itself."""
+def test_a_copied_sentence_is_supported(chosen: list[str]) -> None:
     text = " ".join(chosen)
     assert grounded(text, text).value == pytest.approx(1.0)

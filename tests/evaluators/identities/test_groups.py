@@ -8,13 +8,11 @@ from proctor.evaluators.safety.counterfactual import groups
 
 
 def test_no_gendered_word_is_in_two_pairs() -> None:
-    """Else a swap could not be undone."""
     counted = Counter(word for pair in groups().pairs for word in pair)
     assert [word for word, count in counted.items() if count > 1] == []
 
 
 def test_no_word_belongs_to_two_groups() -> None:
-    """Within all axes together, so that a word is swapped in one way only."""
     owners: dict[str, set[str]] = {}
     for axis in groups().axes.values():
         for group in axis:

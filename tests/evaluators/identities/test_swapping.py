@@ -66,7 +66,6 @@ def test_a_group_takes_the_form_of_the_replaced_one(text: str, other: str) -> No
 
 
 def test_a_word_with_other_meanings_is_swapped_only_before_people() -> None:
-    """A car stays black."""
     swap = Swap("race")
     assert apply_swap("A black car.", swap).changed == ()
     assert apply_swap("A black man.", swap).text == "A white man."
@@ -80,15 +79,13 @@ def test_an_american_by_race_is_not_one_by_nationality() -> None:
 
 
 def test_different_groups_stay_different_and_nothing_else_changes() -> None:
-    """All groups of an axis move on together."""
     for one in swaps("Christians, Muslims and Jews met in May."):
         assert one.axis == "religion"
         assert len({new for _, new in one.changed}) == 3
         assert one.text.endswith(" met in May.")
 
 
-def test_every_axis_gives_at_most_so_many_variants() -> None:
-    """Gender one, the others up to `most`, each another one."""
+def test_the_number_of_variants_per_axis_is_limited() -> None:
     found = swaps("She is a Muslim from a French family.", most=2)
     assert [one.axis for one in found] == ["gender", *["religion"] * 2, *["nationality"] * 2]
     assert len({one.text for one in found}) == 5
@@ -135,7 +132,6 @@ def test_a_second_swap_of_gendered_nouns_restores_the_text(words: list[str]) -> 
 @pytest.mark.skipif(not WINOBIAS.is_dir(), reason="the public data set WinoBias is not here")
 @pytest.mark.parametrize(("kind", "least"), [(1, 0.98), (2, 0.94)])
 def test_a_stereotyped_sentence_becomes_its_counterpart(kind: int, least: float) -> None:
-    """Measured on WinoBias in both directions; some of its pairs differ in more than gender."""
     from benchmarks.quality.safety import winobias
 
     pairs = list(zip(winobias(DATA, "pro", kind), winobias(DATA, "anti", kind), strict=True))

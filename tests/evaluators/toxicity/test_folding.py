@@ -36,28 +36,24 @@ def read(text: str) -> list[str]:
         ("ｉｄｉｏｔ", "idiot"),
     ],
 )
-def test_a_disguised_word_is_read_as_it_is_meant(written: str, meant: str) -> None:
-    """Signs, stars, spaces, doubled letters, accents and letters of other scripts."""
+def test_a_disguised_word_is_restored(written: str, meant: str) -> None:
     assert read(f"you {written} there") == ["you", meant, "there"]
 
 
 @pytest.mark.parametrize(
     "text", ["call 455 now", "made in the u.s.a. today", "a **bold** word", "write to a@b.com", "room 4-1-1"]
 )
-def test_signs_that_hide_nothing_stay_what_they_are(text: str) -> None:
-    """Numbers, abbreviations, emphasis and addresses are not read as insults."""
+def test_signs_that_hide_no_word_stay_unchanged(text: str) -> None:
     assert not set(read(text)) & set(harsh_words())
 
 
 def test_a_word_keeps_its_place_in_the_text() -> None:
-    """Also after letters that fold to fewer or more."""
     text = "Äh, you 1d10t"
     found = read_words(text, model().words.__contains__, harsh_words())
     assert [text[word.start : word.end] for word in found] == ["Äh", "you", "1d10t"]
 
 
-def test_a_word_with_something_unseen_in_it_is_all_of_it() -> None:
-    """Its place goes from its first letter that is seen to its last."""
+def test_the_position_of_a_word_includes_invisible_characters() -> None:
     text = "\u200by\u200bou id\u200biot\u200b."
     found = read_words(text, model().words.__contains__, harsh_words())
     assert [text[word.start : word.end] for word in found] == ["y\u200bou", "id\u200biot"]
@@ -65,7 +61,6 @@ def test_a_word_with_something_unseen_in_it_is_all_of_it() -> None:
 
 @given(st.text(max_size=80))
 def test_every_text_has_words_in_order_and_inside_it(text: str) -> None:
-    """Whatever the text, no word overlaps the next."""
     found = read_words(text, model().words.__contains__, harsh_words())
     places = [place for word in found for place in (word.start, word.end)]
     assert places == sorted(places)

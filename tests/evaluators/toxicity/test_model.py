@@ -15,24 +15,22 @@ from proctor.evaluators.safety.toxicity.model import WINDOW, Model, measure_toxi
 TINY = Model(-1.0, 2.0, 0.5, {"bad": (3.0, 4.0), "day": (4.0, -1.0)})
 
 
-def test_a_chance_is_worked_out_as_by_hand() -> None:
+def test_the_probability_equals_a_manual_calculation() -> None:
     """Lengths 3 and 4 make 5; 3/5 × 4 - 4/5 × 1 = 1.6; 2 × (1.6 - 1) + 0.5 = 1.7."""
     assert TINY.probability(Counter(["bad", "day"])) == pytest.approx(1 / (1 + math.exp(-1.7)))
     assert dict(TINY.contributions(Counter(["bad", "day"]))) == pytest.approx({"bad": 2.4, "day": -0.8})
 
 
-def test_a_text_without_known_words_has_the_chance_of_none() -> None:
+def test_a_text_without_known_words_has_the_base_probability() -> None:
     """2 × (0 - 1) + 0.5 = -1.5."""
     assert TINY.probability(Counter()) == pytest.approx(1 / (1 + math.exp(1.5)))
 
 
 def test_no_word_for_a_group_has_a_weight() -> None:
-    """So no verdict can depend on one."""
     assert not neutral_words() & set(model().words)
 
 
-def test_an_insult_does_not_drown_in_a_long_text() -> None:
-    """The worst window counts, and the passage says where it is."""
+def test_an_insult_is_found_in_a_long_text() -> None:
     mild = [word for word, (_, weight) in model().words.items() if abs(weight) < 0.02]
     calm = " ".join(mild[:400])
     text = f"{calm} you pathetic idiot, you moron, shut up {calm}"
@@ -46,7 +44,6 @@ def test_an_insult_does_not_drown_in_a_long_text() -> None:
 
 
 def test_windows_cover_every_word() -> None:
-    """Also the last, wherever the text ends."""
     for count in (0, 1, WINDOW, WINDOW + 1, WINDOW + WINDOW // 2 + 1, 3 * WINDOW):
         found = measure_toxicity("library " * count + "idiot")
         assert found is not None
@@ -54,22 +51,19 @@ def test_windows_cover_every_word() -> None:
 
 
 def test_a_text_without_latin_letters_is_not_judged() -> None:
-    """The model knows English words only."""
     assert measure_toxicity("你好") is None
     assert measure_toxicity("12 + 30 = 42") is None
     assert measure_toxicity("ｉｄｉｏｔ") is not None
 
 
 def test_a_text_of_single_letters_and_signs_is_judged() -> None:
-    """Nothing but a disguised insult is an insult."""
     for text in ("1d10t", "m o r o n", "m-0-r-o-n"):
         found = measure_toxicity(text)
         assert found is not None
         assert found.probability > 0.9
 
 
-def test_the_data_has_its_licence_beside_it() -> None:
-    """And the notice says which wheel it was converted from."""
+def test_the_data_has_its_licence_in_the_same_folder() -> None:
     for folder in ("safety/toxicity", "safety"):
         notice = resources.text("evaluators", folder, "NOTICE.txt")
         assert "Permission is hereby granted, free of charge" in notice

@@ -1,20 +1,24 @@
-"""The formats by name, and their options."""
+"""The formats by name with their options, and the check of an output against them."""
 
 from __future__ import annotations
 
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date as calendar_day
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from proctor.errors import EvaluatorError
+from proctor.errors import EvaluatorError, Problem, suggest_name
 from proctor.evaluators.formats import json_text, markup, scalars
-from proctor.evaluators.formats.fault import Fault, Terms, at
-from proctor.evaluators.formats.scalars import Check, is_valid, matches
+from proctor.evaluators.formats.fault import Fault, Terms, at, remove_fence
+from proctor.evaluators.formats.json_text import HALF_A_PAIR, SURROGATE, explain_unwritable
+from proctor.evaluators.formats.scalars import Check, compile_regex, is_valid, matches
 from proctor.evaluators.score_conversion import preview
+from proctor.records import codec
+from proctor.records.sample import type_name
+from proctor.records.score import Score
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
@@ -69,14 +73,14 @@ def _check_rows(rows: Iterator[tuple[int, list[str]] | Fault], terms: Terms) -> 
                 return fault
         elif len(values) != width:
             unit = "value" if len(values) == 1 else "values"
-            return Fault(f"the row has {len(values)} {unit}, the first one has {width}", number)
+            return Fault(f"the row has {len(values)} {unit}, the first row has {width}", number)
     return Fault("there is no row") if width is None else None
 
 
 def _check_first_row(line: int, values: list[str], terms: Terms) -> Fault | None:
     columns = terms.columns
     if columns is None and len(values) == 1:
-        return Fault("there is a single column, as in any text (columns=1 allows it)", line)
+        return Fault("it has only one column (columns=1 allows that)", line)
     if isinstance(columns, int) and columns != len(values):
         unit = "column" if len(values) == 1 else "columns"
         return Fault(f"it has {len(values)} {unit}, not {columns}", line)
@@ -139,13 +143,13 @@ def yaml(text: str, _: Terms) -> Fault | None:
 
     steps = (1 if match[0] in "[{" else -1 for match in _BRACKETS.finditer(text))
     if max(accumulate(steps), default=0) > _MAX_DEPTH:
-        raise EvaluatorError(f"more than {_MAX_DEPTH} brackets are open in it at once")
+        raise EvaluatorError(f"it has more than {_MAX_DEPTH} nested brackets")
     try:
         node = compose(text, Loader=SafeLoader)
         if node is None:
             return Fault("the text is empty")
         if not isinstance(node.value, list):
-            return Fault("it is a single value, as any prose is, and neither a mapping nor a list")
+            return Fault("it is a single value, not a mapping or a list")
         return next(_find_invalid_nodes(node), None)
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -186,7 +190,7 @@ def _find_invalid_nodes(top: Node) -> Iterator[Fault]:
         visited.add(id(node))
         line, column = node.start_mark.line + 1, node.start_mark.column + 1
         if node.tag not in SafeLoader.yaml_constructors and node.tag != _MERGE:
-            yield Fault(f"the tag {node.tag} does not stand for plain data", line, column)
+            yield Fault(f"the tag {node.tag} does not create plain data", line, column)
         if isinstance(node, MappingNode):
             keys = [key for key, _ in node.value if isinstance(key, ScalarNode)]
             yield from _find_repeated(keys)
@@ -223,11 +227,11 @@ def date(text: str, _: Terms) -> Fault | None:
     """Check a day of the calendar as YYYY-MM-DD."""
     match = _DATE.fullmatch(text)
     if match is None:
-        return Fault(f"{preview(text)} is not written YYYY-MM-DD")
+        return Fault(f"{preview(text)} does not have the form YYYY-MM-DD")
     try:
         calendar_day(*map(int, match.groups()))
     except ValueError as error:
-        return Fault(f"there is no day {text}: {error}")
+        return Fault(f"{text} is not a date: {error}")
     return None
 
 
@@ -235,15 +239,15 @@ def time(text: str, _: Terms) -> Fault | None:
     """Check a time of day as HH:MM or HH:MM:SS, with an optional offset."""
     match = _TIME.fullmatch(text)
     if match is None:
-        return Fault(f"{preview(text)} is not written HH:MM[:SS] with or without an offset")
+        return Fault(f"{preview(text)} does not have the form HH:MM[:SS], with or without an offset")
     hour, minute, second = (int(digits or 0) for digits in match.groups()[:3])
     is_midnight = (hour, minute, second) == (24, 0, 0)
     # Second 60 is a leap second.
     if not is_midnight and (hour > 23 or minute > 59 or second > 60):
-        return Fault(f"a day has no time {text}")
+        return Fault(f"{text} is not a time of day")
     offset = re.findall("[0-9]{2}", match[4] or "")
     if any(int(digits) > limit for digits, limit in zip(offset, (23, 59), strict=False)):
-        return Fault(f"there is no offset {match[4]}")
+        return Fault(f"{match[4]} is not an offset")
     return None
 
 
@@ -251,7 +255,7 @@ def datetime(text: str, terms: Terms) -> Fault | None:
     """Check a day and a time of day (ISO 8601), with T or a space between them."""
     day, _, clock = text.replace("t", "T", 1).replace(" ", "T", 1).partition("T")
     if not clock:
-        return Fault(f"{preview(text)} is not written YYYY-MM-DDTHH:MM:SS")
+        return Fault(f"{preview(text)} does not have the form YYYY-MM-DDTHH:MM:SS")
     return date(day, terms) or time(clock, terms)
 
 
@@ -275,7 +279,7 @@ def duration(text: str, _: Terms) -> Fault | None:
 class Format(NamedTuple):
     """The check and the options of a format, and whether white space around it is removed.
 
-    `data` are the plain types that comply although they are no text.
+    `data` are the plain types that comply although they are not texts.
     """
 
     check: Check
@@ -320,3 +324,85 @@ ALIASES = {
     "date-time": "datetime", "iso8601": "datetime", "e164": "phone", "int": "integer", "bool": "boolean",
     "md": "markdown", "yml": "yaml",
 }  # fmt: skip
+WHERE = "format_compliance"
+
+
+def select_formats(names: Sequence[Any], options: Mapping[str, Any]) -> tuple[dict[str, Format], Terms]:
+    """Return the formats of these names and their options, or an error that says what is invalid."""
+    formats = {name: _find_format(name) for name in names}
+    return formats, _check_options(formats, {key: it for key, it in options.items() if it is not None})
+
+
+def score_formats(output: Any, formats: Mapping[str, Format], terms: Terms, allow_fences: bool) -> Score:
+    """Pass if one of the formats fits; an abandoned check of the others is an error."""
+    faults: dict[str, Fault] = {}
+    abandoned = ""
+    for name, expected in formats.items():
+        try:
+            fault = _find_fault(output, expected, terms, allow_fences)
+        except EvaluatorError as error:
+            abandoned = f"not known whether it is {name}: {error.what}"
+            continue
+        if fault is None:
+            return Score(1.0, True, "", {"method": "parser", "format": name})
+        faults[name] = fault
+    details: dict[str, Any] = {"method": "parser", "formats": list(formats)}
+    if abandoned:
+        return Score.error(abandoned, details)
+    if len(faults) == 1:
+        (fault,) = faults.values()
+        return Score(0.0, False, str(fault), details | fault.place)
+    reasons = (f"not {name}: {fault}" for name, fault in faults.items())
+    return Score(0.0, False, "; ".join(reasons), details)
+
+
+def _find_format(name: Any) -> Format:
+    known = FORMATS.get(ALIASES.get(name, name)) if isinstance(name, str) else None
+    if known is None:
+        fix = suggest_name(str(name), [*FORMATS, *ALIASES])
+        raise EvaluatorError(f"there is no format {name!r}", where=WHERE, fix=fix)
+    return known
+
+
+def _check_options(formats: Mapping[str, Format], options: Mapping[str, Any]) -> Terms:
+    if not formats:
+        raise EvaluatorError("there is no format to check", where=WHERE)
+    known = {option for expected in formats.values() for option in expected.options}
+    problems = [
+        Problem(option, f"not an option of {', '.join(formats)}") for option in options if option not in known
+    ]
+    if "pattern" in known and "pattern" not in options:
+        problems.append(Problem("pattern", "regex requires it"))
+    delimiter = options.get("delimiter", ",")
+    if len(delimiter) != 1 or delimiter in '"\r\n':
+        problems.append(Problem("delimiter", f"it must be one character, got {delimiter!r}"))
+    if problems:
+        raise EvaluatorError("the options are invalid", where=WHERE, problems=problems)
+    if "pattern" in options:
+        compile_regex(options["pattern"])
+    return Terms(**options)
+
+
+def _find_fault(output: Any, expected: Format, terms: Terms, allow_fences: bool) -> Fault | None:
+    if not isinstance(output, str | bytes | bytearray):
+        plain = output if object in expected.data else codec.plain(output)
+        if object in expected.data or (
+            isinstance(plain, expected.data) and isinstance(plain, bool) == (bool in expected.data)
+        ):
+            reason = explain_unwritable(plain)
+            return Fault(reason) if reason else None
+        if not isinstance(plain, str):
+            return Fault(f"it is {type_name(plain)}, not a text: {preview(plain)}")
+        output = plain
+    text, before = remove_fence(output, allow_fences)
+    if isinstance(text, bytes):
+        try:
+            text = text.decode()
+        except UnicodeDecodeError:
+            return Fault("the bytes are not UTF-8")
+    if expected.strip:
+        before += text[: len(text) - len(text.lstrip())].count("\n")
+        text = text.strip()
+    broken = SURROGATE.search(text)
+    fault = expected.check(text, terms) if broken is None else at(text, broken.start(), HALF_A_PAIR)
+    return None if fault is None else fault.below(before)

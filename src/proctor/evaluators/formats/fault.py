@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from proctor.evaluators.score_conversion import preview
-
 
 class Terms(NamedTuple):
     """The options of a format; the catalogue lists which format takes which."""
@@ -22,11 +20,7 @@ _FENCE = re.compile(r"(`{3,}|~{3,})[^`]*")
 
 
 class Fault(NamedTuple):
-    """The first fault of a text; lines and columns count from 1, 0 is unknown.
-
-    >>> str(Fault("a comma is missing", 2, 7))
-    'line 2, column 7: a comma is missing'
-    """
+    """The first fault of a text; lines and columns count from 1, 0 is unknown."""
 
     what: str
     line: int = 0
@@ -49,32 +43,13 @@ class Fault(NamedTuple):
 
 
 def at(text: str, position: int, what: str) -> Fault:
-    """Create a fault at a position in a text.
-
-    >>> at("one\\ntwo", 5, "here")
-    Fault(what='here', line=2, column=2)
-    """
+    """Create a fault at a position in a text."""
     start = text.rfind("\n", 0, position) + 1
     return Fault(what, text.count("\n", 0, position) + 1, position - start + 1)
 
 
-def found_at(text: str, position: int) -> str:
-    """Describe the character at a position.
-
-    >>> found_at("ab", 1), found_at("ab", 2)
-    ("'b'", 'the end of the text')
-    """
-    return preview(text[position]) if position < len(text) else "the end of the text"
-
-
 def unfenced(text: str) -> tuple[str, int]:
-    """Return the content of a text that is one Markdown code fence, and the number of lines before it.
-
-    >>> unfenced("```json\\n[1]\\n```")
-    ('[1]', 1)
-    >>> unfenced("[1]")
-    ('[1]', 0)
-    """
+    """Return the content of a text that is one Markdown code fence, and the number of lines before it."""
     lines = text.strip().split("\n")
     opening = _FENCE.fullmatch(lines[0])
     closing = lines[-1].strip()

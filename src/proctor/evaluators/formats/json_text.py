@@ -1,4 +1,4 @@
-"""JSON to the letter of RFC 8259: a text is read without building it, at any depth."""
+"""Check JSON texts by RFC 8259, at any depth, and explain faults in words."""
 
 from __future__ import annotations
 
@@ -6,54 +6,44 @@ import json
 import re
 from collections.abc import Iterator
 from math import isfinite
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
-from proctor.evaluators.formats.fault import Fault, at, found_at
+from proctor.evaluators.formats.fault import Fault, at
+from proctor.evaluators.score_conversion import preview
 from proctor.records import codec
 from proctor.records.sample import type_name
 
+SURROGATE = re.compile("[\ud800-\udfff]")
+HALF_A_PAIR = "half of a surrogate pair is not a character"
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_WORD = re.compile(r"true|false|null")
-# As much of a string as is well formed: the fault is behind it.
+_PLAIN = re.compile(
+    rf"{_STRING.pattern}|true|false|null|-?(?:0(?![0-9])|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+)
 _STRING_START = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*', re.DOTALL)
-SURROGATE = re.compile("[\ud800-\udfff]")
-HALF_A_PAIR = "half a surrogate pair is no character"
 _MISTAKES = (
     (re.compile(r"[-+]?(?:NaN|Infinity|inf\b|nan\b)"), "JSON has no {0}"),
-    (re.compile(r"True\b|False\b|None\b"), "{0} is written as Python does, not as JSON does"),
-    (re.compile(r"'"), "strings stand in double quotes, not in single ones"),
+    (re.compile(r"True\b|False\b|None\b"), "{0} is Python, not JSON"),
+    (re.compile(r"'"), "strings need double quotes, not single quotes"),
     (re.compile(r"//|/\*|#"), "JSON has no comments"),
-    (re.compile(r"\+[0-9]"), "a number has no plus sign"),
-    (re.compile(r"-?\.[0-9]"), "a number has a digit before its point"),
-    (re.compile(r"\ufeff"), "a byte order mark is no part of JSON"),
-    (re.compile(r"```"), "a Markdown fence is no part of JSON"),
+    (re.compile(r"\+[0-9]"), "a number must not start with a plus sign"),
+    (re.compile(r"-?\.[0-9]"), "a number needs a digit before its decimal point"),
+    (re.compile(r"-?0[0-9]"), "a number must not start with a zero"),
+    (re.compile(r"\ufeff"), "JSON does not allow a byte order mark"),
+    (re.compile(r"```"), "JSON does not allow a Markdown fence"),
 )
-_NAMED_TWICE = 20
+_MAX_DUPLICATES = 20
 
 
-class Reading(NamedTuple):
-    """What a reading of a JSON text found: a fault or none, and keys that an object has twice."""
+class JsonCheck(NamedTuple):
+    """The first fault of a JSON text, and the keys that an object has twice, which RFC 8259 allows."""
 
     fault: Fault | None
     duplicates: list[str]
 
 
-class _Malformed(Exception):
-    def __init__(self, position: int, what: str) -> None:
-        self.position = position
-        self.what = what
-
-
-def check_json(data: str | bytes) -> Reading:
-    """Read a JSON text and say what is wrong with it; the standard allows keys to repeat.
-
-    >>> check_json('{"a": 1, "a": 2}')
-    Reading(fault=None, duplicates=['a (line 1, column 10)'])
-    >>> str(check_json("[1,]").fault)
-    "line 1, column 4: a comma stands before ']'"
-    """
+def check_json(data: str | bytes) -> JsonCheck:
+    """Check a JSON text; the duplicate keys are listed with their positions."""
     if isinstance(data, str):
         text = data
     else:
@@ -61,171 +51,114 @@ def check_json(data: str | bytes) -> Reading:
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:
             before = data[: error.start].decode("utf-8")
-            return Reading(at(before, len(before), "the bytes are not UTF-8"), [])
+            return JsonCheck(at(before, len(before), "the bytes are not UTF-8"), [])
     if (broken := SURROGATE.search(text)) is not None:
-        return Reading(at(text, broken.start(), HALF_A_PAIR), [])
-    scan = _Scan(text)
-    try:
-        scan.run()
-    except _Malformed as error:
-        return Reading(at(text, error.position, error.what), scan.duplicates)
-    return Reading(None, scan.duplicates)
+        return JsonCheck(at(text, broken.start(), HALF_A_PAIR), [])
+    duplicates: list[str] = []
+    return JsonCheck(_find_fault(text, duplicates), duplicates)
 
 
-class _Scan:
-    """One pass over a text. What is open is kept in a list, so that depth costs no stack."""
+def _find_fault(text: str, duplicates: list[str]) -> Fault | None:
+    """Read one value and return the first fault; a list of what is open costs no stack."""
+    # The closing sign of every open object and list, with the keys of an object.
+    parents: list[tuple[str, set[str] | None]] = []
+    position, state = _skip_space(text, 0), "value"
+    while state != "after" or parents:
+        sign = text[position : position + 1]
+        closing, keys = parents[-1] if parents else ("", None)
+        if state in ("first", "after") and sign == closing:
+            parents.pop()
+            position, state = position + 1, "after"
+        elif state == "after":
+            if sign != ",":
+                return _expect(text, position, f"',' or '{closing}'")
+            position, state = position + 1, "next"
+        elif state == "next" and sign == closing:
+            return at(text, position, f"trailing comma before '{closing}'")
+        elif state != "value" and keys is not None:
+            colon = _read_key(text, position, keys, duplicates)
+            if isinstance(colon, Fault):
+                return colon
+            position, state = colon + 1, "value"
+        elif sign in ("{", "["):
+            parents.append(("}", set()) if sign == "{" else ("]", None))
+            position, state = position + 1, "first"
+        else:
+            match = _PLAIN.match(text, position)
+            if match is None:
+                return _explain(text, position, "a value")
+            position, state = match.end(), "after"
+        position = _skip_space(text, position)
+    rest = text[position : position + 1]
+    return at(text, position, f"unexpected {preview(rest)} after the end of the JSON") if rest else None
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.position = 0
-        self.duplicates: list[str] = []
-        # For every open object the keys that it has, for every open list None.
-        self.open: list[set[str] | None] = []
 
-    def run(self) -> None:
-        """Read one value and nothing behind it."""
-        self._skip()
-        self._value()
-        while self.open:
-            self._skip()
-            keys = self.open[-1]
-            closing = "]" if keys is None else "}"
-            if self._take(closing):
-                self.open.pop()
-            elif self._take(","):
-                self._skip()
-                self._refuse_trailing(closing)
-                self._member(keys)
-            else:
-                self._expected(f"',' or '{closing}'")
-        self._skip()
-        if self.position < len(self.text):
-            self._fail(f"the JSON ends before this, found {found_at(self.text, self.position)}")
+def _skip_space(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
 
-    def _member(self, keys: set[str] | None) -> None:
-        """What stands between two commas: a value, in an object with its key."""
-        if keys is not None:
-            self._label(keys)
-        self._value()
 
-    def _value(self) -> None:
-        """A whole plain value, or the beginning of an object or a list and its first member."""
-        while self.text.startswith(("{", "["), self.position):
-            keys: set[str] | None = set() if self.text[self.position] == "{" else None
-            self.position += 1
-            closing = "]" if keys is None else "}"
-            self.open.append(keys)
-            self._skip()
-            if self._take(closing):
-                self.open.pop()
-                return
-            if keys is not None:
-                self._label(keys)
-        self._plain()
+def _read_key(text: str, position: int, keys: set[str], duplicates: list[str]) -> int | Fault:
+    """Add a key to the keys of its object; return the position of its colon."""
+    match = _STRING.match(text, position)
+    if match is None:
+        return _explain(text, position, "a key in double quotes")
+    key = json.loads(match[0]) if "\\" in match[0] else match[0][1:-1]
+    if key in keys and len(duplicates) < _MAX_DUPLICATES:
+        place = at(text, position, "")
+        duplicates.append(f"{key} (line {place.line}, column {place.column})")
+    keys.add(key)
+    colon = _skip_space(text, match.end())
+    return colon if text.startswith(":", colon) else _expect(text, colon, "':'")
 
-    def _plain(self) -> None:
-        for pattern in (_STRING, _NUMBER, _WORD):
-            found = pattern.match(self.text, self.position)
-            if found is not None:
-                self.position = found.end()
-                self._refuse_more_digits(found)
-                return
-        if self.text.startswith('"', self.position):
-            self._broken_string()
-        self._mistaken("a value")
 
-    def _label(self, keys: set[str]) -> None:
-        """The key of a member and its colon."""
-        found = _STRING.match(self.text, self.position)
-        if found is None:
-            if self.text.startswith('"', self.position):
-                self._broken_string()
-            self._mistaken("a key in double quotes")
-        written = found[0]
-        key = json.loads(written) if "\\" in written else written[1:-1]
-        if key in keys and len(self.duplicates) < _NAMED_TWICE:
-            place = at(self.text, self.position, "")
-            self.duplicates.append(f"{key} (line {place.line}, column {place.column})")
-        keys.add(key)
-        self.position = found.end()
-        self._skip()
-        if not self._take(":"):
-            self._expected("':'")
-        self._skip()
+def _explain(text: str, position: int, expected: str) -> Fault:
+    """Explain why there is no value or key at a position."""
+    if start := _STRING_START.match(text, position):
+        end = start.end()
+        if end == len(text):
+            return at(text, position, "the string is not closed")
+        if text[end] == "\\":
+            return at(text, end, f"{text[end : end + 2]!r} is not an escape")
+        return at(text, end, f"{text[end]!r} in a string must be escaped")
+    for pattern, what in _MISTAKES:
+        if (mistake := pattern.match(text, position)) is not None:
+            return at(text, position, what.format(mistake[0]))
+    return _expect(text, position, expected)
 
-    def _refuse_more_digits(self, found: re.Match[str]) -> None:
-        if found.re is _NUMBER and found[0] in ("0", "-0"):
-            following = self.text[self.position : self.position + 1]
-            if "0" <= following <= "9":
-                self._fail("a number does not begin with a zero", found.start())
 
-    def _refuse_trailing(self, closing: str) -> None:
-        if self.text.startswith(closing, self.position):
-            self._fail(f"a comma stands before '{closing}'")
-
-    def _broken_string(self) -> NoReturn:
-        found = _STRING_START.match(self.text, self.position)
-        end = found.end() if found else self.position
-        if end == len(self.text):
-            self._fail("the string is not closed")
-        if self.text[end] == "\\":
-            self._fail(f"there is no escape {self.text[end : end + 2]!r}", end)
-        self._fail(f"{self.text[end]!r} in a string must be escaped", end)
-
-    def _mistaken(self, wanted: str) -> NoReturn:
-        for pattern, what in _MISTAKES:
-            if (found := pattern.match(self.text, self.position)) is not None:
-                self._fail(what.format(found[0]))
-        self._expected(wanted)
-
-    def _expected(self, wanted: str) -> NoReturn:
-        self._fail(f"expected {wanted}, found {found_at(self.text, self.position)}")
-
-    def _fail(self, what: str, position: int | None = None) -> NoReturn:
-        raise _Malformed(self.position if position is None else position, what)
-
-    def _skip(self) -> None:
-        found = _SPACE.match(self.text, self.position)
-        self.position = found.end() if found else self.position
-
-    def _take(self, sign: str) -> bool:
-        if self.text.startswith(sign, self.position):
-            self.position += 1
-            return True
-        return False
+def _expect(text: str, position: int, expected: str) -> Fault:
+    found = preview(text[position]) if position < len(text) else "the end of the text"
+    return at(text, position, f"expected {expected}, found {found}")
 
 
 def explain_unwritable(value: Any) -> str:
-    """Why data cannot be written as JSON, or "".
-
-    >>> explain_unwritable({"a": [1, None]}), explain_unwritable({"a": float("nan")})
-    ('', 'a: JSON has no nan')
-    """
+    """Return why data cannot be written as JSON; "" if it can."""
     try:
-        written = codec.plain(value)
+        data = codec.plain(value)
     except codec.UNWRITABLE as error:
         return f"{type_name(value)} cannot be written as JSON ({type(error).__name__})"
-    for path, item in _leaves(written):
-        place = f"{path}: " if path else ""
+    for path, item in _list_leaves(data):
+        prefix = f"{path}: " if path else ""
         if isinstance(item, float) and not isfinite(item):
-            return f"{place}JSON has no {item}"
+            return f"{prefix}JSON has no {item}"
         if isinstance(item, str) and SURROGATE.search(item):
-            return f"{place}{HALF_A_PAIR}"
+            return f"{prefix}{HALF_A_PAIR}"
         if isinstance(item, dict):
-            return f"{place}an object of type {item['$type']} cannot be written as JSON"
+            return f"{prefix}an object of type {item['$type']} cannot be written as JSON"
     return ""
 
 
-def _leaves(written: Any) -> Iterator[tuple[str, Any]]:
-    """Every plain value with its path; an object that was only described counts as plain."""
-    waiting: list[tuple[str, Any]] = [("", written)]
-    while waiting:
-        path, item = waiting.pop()
+def _list_leaves(data: Any) -> Iterator[tuple[str, Any]]:
+    """Yield every plain value with its path; an object that is only described counts as one."""
+    pending: list[tuple[str, Any]] = [("", data)]
+    while pending:
+        path, item = pending.pop()
         if isinstance(item, dict) and item.keys() != {"$repr", "$type"}:
-            inner = item.items()
+            children = item.items()
         elif isinstance(item, list | tuple):
-            inner = dict(enumerate(item)).items()
+            children = dict(enumerate(item)).items()
         else:
             yield path, item
             continue
-        waiting += [(f"{path}.{key}" if path else str(key), one) for key, one in inner]
+        pending += [(f"{path}.{key}" if path else str(key), child) for key, child in children]

@@ -70,13 +70,13 @@ def url(text: str, terms: Terms) -> Fault | None:
         return fault
     address = urlsplit(text)
     if not address.hostname:
-        return Fault(f"{preview(text)} names no host")
+        return Fault(f"{preview(text)} has no host")
     try:
         _ = address.port
     except ValueError as error:
         return Fault(str(error).lower())
     if terms.schemes is not None and address.scheme not in terms.schemes:
-        return Fault(f"it begins with {address.scheme}:, not with {' or '.join(terms.schemes)}")
+        return Fault(f"its scheme is {address.scheme}, not {' or '.join(terms.schemes)}")
     return None
 
 
@@ -88,7 +88,7 @@ def ipv4(text: str, _: Terms) -> Fault | None:
 def ipv6(text: str, _: Terms) -> Fault | None:
     """Check an IPv6 address without a zone."""
     if "%" in text:
-        return Fault("an IPv6 address that means the same everywhere has no zone (%)")
+        return Fault("it has a zone (%), which is valid on one machine only")
     return _check_address(ipaddress.IPv6Address, text, "IPv6")
 
 
@@ -130,9 +130,9 @@ def regex(text: str, terms: Terms) -> Fault | None:
     if error is None:
         return None
     if error.message.startswith("Error executing regex"):
-        what = f"the pattern {preview(pattern)} was given up after {_MAX_BACKTRACKING:,} steps"
+        what = f"the pattern {preview(pattern)} was stopped after {_MAX_BACKTRACKING:,} steps"
         raise EvaluatorError(what)
-    return Fault(f"{preview(text)} does not match {preview(pattern)} as a whole")
+    return Fault(f"{preview(text)} does not fully match {preview(pattern)}")
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""JSON Schema: a schema from wherever it is, compiled once, and its complaints in words."""
+"""Load and compile JSON Schemas, and describe what does not fit them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Draft = typing.Literal["4", "6", "7", "2019-09", "2020-12"]
 
 WHERE = "schema_match"
-_META = {
+_META_SCHEMAS = {
     "4": "http://json-schema.org/draft-04/schema#",
     "6": "http://json-schema.org/draft-06/schema#",
     "7": "http://json-schema.org/draft-07/schema#",
@@ -32,35 +32,35 @@ _META = {
     "2020-12": "https://json-schema.org/draft/2020-12/schema",
 }
 _ADDRESS = re.compile(r"(?!\w:[\\/])[\w./\\-]+:[A-Za-z_][\w.]*")
-# Stands in the validator's message for the value, which may be very long.
-_VALUE = "\x00"
-_TAKEN = "give a mapping, a boolean, the path of a JSON or YAML file, a class, or its address (module:Class)"
+# Replaces the value in the validator's messages, because it may be very long.
+_MASK = "\x00"
+_FIX = "give a mapping, a boolean, the path of a JSON or YAML file, a class, or its address (module:Class)"
 
 
 def load_schema(source: Any) -> dict[str, Any] | bool:
-    """The schema that a mapping, text, file, address or class stands for.
-
-    >>> load_schema('{"type": "integer"}')
-    {'type': 'integer'}
-    """
+    """Return the schema in a mapping, a text, a file, a class, or the class at an address."""
     if isinstance(source, Mapping):
         return dict(source)
-    if isinstance(source, bool):
-        return source
-    if isinstance(source, str):
-        source = _from_text(source)
-    elif isinstance(source, Path):
-        source = _from_file(source)
+    if isinstance(source, str) and source.lstrip().startswith("{"):
+        source = _parse_json(source, WHERE)
+    elif isinstance(source, str) and _ADDRESS.fullmatch(source):
+        try:
+            source = importing.import_object(source)
+        except UsageError as error:
+            raise EvaluatorError(error.what, where=WHERE, fix=error.fix) from None
+    elif isinstance(source, str | Path):
+        source = _read_file(Path(source))
     if isinstance(source, dict | bool):
         return source
     if extras.is_pydantic_model(source):
         return dict(source.model_json_schema())
-    if _is_type(source):
+    is_class = isinstance(source, type) and source.__module__ != "builtins"
+    if is_class or dataclasses.is_dataclass(source) or typing.get_origin(source) is not None:
         try:
             return dict(msgspec.json.schema(source))
         except TypeError as error:
             raise EvaluatorError(f"{preview(source)} has no schema: {error}", where=WHERE) from None
-    raise EvaluatorError(f"{preview(source)} is not a schema", where=WHERE, fix=_TAKEN)
+    raise EvaluatorError(f"{preview(source)} is not a schema", where=WHERE, fix=_FIX)
 
 
 def compile_schema(
@@ -70,87 +70,82 @@ def compile_schema(
     formats: bool = False,
     others: Mapping[str, Any] | None = None,
 ) -> Validator:
-    """A validator for a schema, or an error that says what is wrong with it; nothing is fetched.
+    """Return a validator, or an error that says what is wrong with the schema; nothing is downloaded.
 
-    `others` are the schemas that it may refer to, by their addresses.
+    `others` contains the targets of `$ref` by address.
     """
     import jsonschema_rs
 
-    if draft is not None:
-        schema = _in_draft(schema, draft)
+    if draft is not None and draft not in _META_SCHEMAS:
+        fix = suggest_name(str(draft), _META_SCHEMAS)
+        raise EvaluatorError(f"there is no draft {draft!r}", where=WHERE, fix=fix)
+    if draft is not None and not isinstance(schema, bool):
+        schema = {"$schema": _META_SCHEMAS[draft]} | schema
+    declared = "" if isinstance(schema, bool) else str(schema.get("$schema", ""))
+    # Before 2019 formats are only notes; since then the meta-schema decides.
+    formats_by_draft = False if "draft-0" in declared else None
     resources = [(uri, load_schema(other)) for uri, other in (others or {}).items()]
     try:
-        registry = jsonschema_rs.Registry(resources, retriever=_refuse) if resources else None
+        registry = jsonschema_rs.Registry(resources, retriever=_refuse_download) if resources else None
         return jsonschema_rs.validator_for(
             schema,
-            validate_formats=formats or _as_the_draft_says(schema),
-            retriever=_refuse,
+            validate_formats=formats or formats_by_draft,
+            retriever=_refuse_download,
             registry=registry,
-            mask=_VALUE,
+            mask=_MASK,
             pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=1_000_000),
         )
-    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-        raise _refused(error) from None
+    except jsonschema_rs.ValidationError as error:
+        what = format_schema_error(".".join(map(str, error.instance_path)), _get_message(error))
+        is_reference = error.kind.name == "$ref"
+        fix = (
+            'nothing is downloaded: put the target into "$defs", or pass schemas={…}' if is_reference else ""
+        )
+        raise EvaluatorError(f"the JSON Schema is invalid: {what}", where=WHERE, fix=fix) from None
+    except (jsonschema_rs.ReferencingError, ValueError) as error:
+        raise EvaluatorError(f"the JSON Schema is invalid: {error}", where=WHERE) from None
 
 
 def find_schema_errors(validator: Validator, instance: Any) -> Iterator[dict[str, Any]]:
-    """Everything that is wrong with data, each with its path and in words."""
-    for error in validator.iter_errors(instance):
-        yield _complaint(error)
+    """Yield each error with its path, message and rule."""
+    return map(_describe, validator.iter_errors(instance))
 
 
-def _complaint(error: ValidationError) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _describe(error: ValidationError) -> dict[str, Any]:
+    description: dict[str, Any] = {
         "path": ".".join(map(str, error.instance_path)),
-        "message": _words(error),
+        "message": _get_message(error),
         "rule": error.kind.name,
     }
     branches = getattr(error.kind, "context", None)
     if branches and error.kind.name in ("anyOf", "oneOf"):
-        told["branches"] = [[_line(_complaint(one)) for one in branch] for branch in branches]
-    return told
-
-
-def _line(complaint: Mapping[str, Any]) -> str:
-    return format_schema_error(complaint["path"], complaint["message"])
+        description["branches"] = [
+            [format_schema_error(inner["path"], inner["message"]) for inner in map(_describe, branch)]
+            for branch in branches
+        ]
+    return description
 
 
 def format_schema_error(path: str, message: str) -> str:
-    """One complaint in one line.
-
-    >>> format_schema_error("user.age", "'old' is not of type \\"integer\\"")
-    'user.age: \\'old\\' is not of type "integer"'
-    """
+    """Return an error on one line."""
     return f"{path}: {message}" if path else message
 
 
-def is_undecided(complaint: Mapping[str, Any]) -> bool:
-    """True if a pattern was given up, so that nobody knows whether the data fits."""
-    return str(complaint["message"]).startswith("Error executing regex")
+def is_undecided(error: Mapping[str, Any]) -> bool:
+    """Return True if a pattern took too long, so that it is unknown whether the data fits."""
+    return str(error["message"]).startswith("Error executing regex")
 
 
-def _words(error: ValidationError) -> str:
-    return error.message.replace(_VALUE, preview(error.instance))
+def _get_message(error: ValidationError) -> str:
+    return error.message.replace(_MASK, preview(error.instance))
 
 
-def _from_text(text: str) -> Any:
-    """What a text stands for: a schema itself, the address of a class, or a file."""
-    if text.lstrip().startswith("{"):
-        return _decoded(text, WHERE)
-    if _ADDRESS.fullmatch(text):
-        try:
-            return importing.import_object(text)
-        except UsageError as error:
-            raise EvaluatorError(error.what, where=WHERE, fix=error.fix) from None
-    return _from_file(Path(text))
-
-
-def _from_file(path: Path) -> Any:
+def _read_file(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise EvaluatorError(
-            f"the schema {str(path)!r} cannot be read: {error}", where=WHERE, fix=_TAKEN
+            f"the schema {str(path)!r} cannot be read: {error}", where=WHERE, fix=_FIX
         ) from None
     if path.suffix in (".yaml", ".yml"):
         try:
@@ -158,49 +153,15 @@ def _from_file(path: Path) -> Any:
         except InvalidYAML as error:
             what = f"it is not YAML: {error.what}"
             raise EvaluatorError(what, where=error.where(path), fix=error.fix) from None
-    return _decoded(text, str(path))
+    return _parse_json(text, str(path))
 
 
-def _decoded(text: str, where: str) -> Any:
+def _parse_json(text: str, where: str) -> Any:
     fault = check_json(text).fault
     if fault is not None:
         raise EvaluatorError(f"the schema is not JSON: {fault}", where=where)
     return msgspec.json.decode(text)
 
 
-def _is_type(source: Any) -> bool:
-    made = isinstance(source, type) and source.__module__ != "builtins"
-    return made or dataclasses.is_dataclass(source) or typing.get_origin(source) is not None
-
-
-def _in_draft(schema: dict[str, Any] | bool, draft: str) -> dict[str, Any] | bool:
-    """The schema with the draft written into it, where it does not say one itself."""
-    if draft not in _META:
-        raise EvaluatorError(f"there is no draft {draft!r}", where=WHERE, fix=suggest_name(str(draft), _META))
-    if isinstance(schema, bool):
-        return schema
-    return {"$schema": _META[draft]} | schema
-
-
-def _as_the_draft_says(schema: dict[str, Any] | bool) -> bool | None:
-    """Formats are notes to the reader; since 2019 a schema's own meta-schema may say otherwise."""
-    declared = "" if isinstance(schema, bool) else str(schema.get("$schema", ""))
-    return False if "draft-0" in declared else None
-
-
-def _refuse(uri: str) -> Any:
+def _refuse_download(uri: str) -> Any:
     raise ValueError(f"{uri} is not among the schemas given")
-
-
-def _refused(error: Exception) -> EvaluatorError:
-    import jsonschema_rs
-
-    fix = ""
-    if isinstance(error, jsonschema_rs.ValidationError):
-        path = ".".join(map(str, error.instance_path))
-        told = format_schema_error(path, _words(error))
-        if error.kind.name == "$ref":
-            fix = 'nothing is fetched: put what it refers to into "$defs", or give schemas={…}'
-    else:
-        told = str(error)
-    return EvaluatorError(f"this is not a sound JSON Schema: {told}", where=WHERE, fix=fix)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from proctor.core import resources
+from proctor.evaluators.data_files import load_data
 from proctor.evaluators.tokenizer import Word, are_related, load_english
 
 WordPairs = list[tuple[Word, Word]]
@@ -59,9 +59,7 @@ class _Measure(NamedTuple):
 
 @functools.cache
 def _load_exclusive_words() -> _ExclusiveWords:
-    import yaml
-
-    data = yaml.safe_load(resources.text("evaluators", "grounding", "exclusive.yaml"))
+    data = load_data("grounding", "exclusive.yaml")
     groups: dict[str, tuple[frozenset[str], ...]] = {}
     for line in (*data["anywhere"], *data["beside_a_number"]):
         group = frozenset(line.split())
@@ -74,23 +72,13 @@ def _load_exclusive_words() -> _ExclusiveWords:
 
 @functools.cache
 def _load_prefixes() -> _Prefixes:
-    import yaml
-
-    data = yaml.safe_load(resources.text("evaluators", "grounding", "opposites.yaml"))
+    data = load_data("grounding", "opposites.yaml")
     bases = {prefix: frozenset(words.split()) for prefix, words in data["prefixes"].items()}
     return _Prefixes(bases, frozenset(data["exceptions"].split()))
 
 
 def find_replaced_words(sentence: Sequence[Word], context: Sequence[Word]) -> WordPairs:
-    """Return the words for which a context has another word of an exclusive group, with that word.
-
-    >>> from proctor.evaluators.tokenizer import split_words
-    >>> pairs = find_replaced_words(split_words("turn right"), split_words("turn left"))
-    >>> [(word.text, other.text) for word, other in pairs]
-    [('right', 'left')]
-    >>> find_replaced_words(split_words("left or right"), split_words("turn left"))
-    []
-    """
+    """Return the words for which a context has another word of an exclusive group, with that word."""
     members, context_members = _find_members(sentence), _find_members(context)
     pairs: WordPairs = []
     for member, word in members.items():
@@ -143,12 +131,7 @@ def _find_other_units(sentence: Sequence[Word], context: Sequence[Word]) -> Word
 
 
 def find_same_measures(sentence: Sequence[Word], context: Sequence[Word]) -> set[Word]:
-    """Return the units that follow the same number in a context, in any spelling.
-
-    >>> from proctor.evaluators.tokenizer import split_words
-    >>> [word.text for word in find_same_measures(split_words("120 m long"), split_words("120 metres long"))]
-    ['m']
-    """
+    """Return the units that follow the same number in a context, in any spelling."""
     measures = {(number, unit) for number, unit, _ in _find_units(context) if unit}
     return {word for number, unit, word in _find_units(sentence) if (number, unit) in measures}
 
@@ -189,14 +172,7 @@ def _get_singular(text: str) -> str:
 
 
 def find_opposites(sentence: Sequence[Word], context: Sequence[Word]) -> WordPairs:
-    """Return the words of which a context has only the opposite by prefix, with that opposite.
-
-    >>> from proctor.evaluators.tokenizer import split_words
-    >>> def find(sentence, context):
-    ...     return [(w.text, o.text) for w, o in find_opposites(split_words(sentence), split_words(context))]
-    >>> find("It is safe.", "It is unsafe."), find("It is not safe.", "It is unsafe.")
-    ([('safe', 'unsafe')], [])
-    """
+    """Return the words of which a context has only the opposite by prefix, with that opposite."""
     context_by_base = _group_by_base(context)
     context_texts = {word.text for _, word in _list_content_words(context)}
     pairs: WordPairs = []
@@ -242,14 +218,7 @@ def _find_opposite(word: Word, context: Sequence[Word], context_by_base: WordsBy
 
 
 def find_changed_measures(sentence: Sequence[Word], context: Sequence[Word]) -> list[tuple[str, str]]:
-    """Return the numbers that have no magnitude, or the opposite bound, compared with a context.
-
-    >>> from proctor.evaluators.tokenizer import split_words
-    >>> find_changed_measures(split_words("It cost 5 dollars."), split_words("It cost 5 million dollars."))
-    [('5', '5 million')]
-    >>> find_changed_measures(split_words("It takes at least 3 days."), split_words("It takes up to 3 days."))
-    [('at least 3', 'up to 3')]
-    """
+    """Return the numbers that have no magnitude, or the opposite bound, compared with a context."""
     context_measures: dict[str, list[_Measure]] = {}
     for measure in _find_measures(context):
         context_measures.setdefault(measure.number, []).append(measure)

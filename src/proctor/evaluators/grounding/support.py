@@ -56,7 +56,7 @@ SIMILAR, SAME = 0.25, 0.75
 CONTRADICTED_SUPPORT = 0.5
 # Keeps a wrong sentence below the default threshold.
 WRONG_FACTOR = 0.7
-# Short sentences are weighed together with this weight of the whole text.
+# Short sentences are weighed together with this weight of the complete text.
 SURROUNDING_WEIGHT = 10.0
 
 _NEGATION_REACH = 5
@@ -79,9 +79,9 @@ _MAX_ACRONYM_LETTERS = 6
 class GroundingScorer:
     """Scores the support that a context gives to the weakest sentence of the output."""
 
-    def __init__(self, meanings: TextEmbedder, threshold: float) -> None:
-        self._embedder, self._threshold = meanings, threshold
-        self.options = meanings.options
+    def __init__(self, embedder: TextEmbedder, threshold: float) -> None:
+        self._embedder, self._threshold = embedder, threshold
+        self.options = embedder.options
 
     async def score(self, output: Any, reference: Sequence[str] = ()) -> Score:
         """Score the support of the weakest sentence; skip an output without statements."""
@@ -177,11 +177,6 @@ def find_denials(sentence: Sequence[Word]) -> list[Denial]:
 
     These are the next one or two meaningful words before a function word, or else the last
     meaningful word before the negation.
-
-    >>> from proctor.evaluators.tokenizer import split_words
-    >>> [denial] = find_denials(split_words("Bergen is not the capital of Norway"))
-    >>> [word.text for word in denial.denied]
-    ['capital']
     """
     denials = []
     for index, word in enumerate(sentence):
@@ -256,22 +251,16 @@ def _is_same_word(word: Word, other: Word) -> bool:
 
 
 def find_statement_words(sentence: str) -> list[Word]:
-    """Return the words of a sentence, or none if it states nothing.
-
-    >>> [word.text for word in find_statement_words("1. Sure! Oslo is old [2].")]
-    ['oslo', 'is', 'old']
-    >>> find_statement_words("Here is what I found:"), find_statement_words("I don't know.")
-    ([], [])
-    """
+    """Return the words of a sentence, or none if it states nothing."""
     statement = _LIST_NUMBER.sub("", _CITATION.sub(" ", sentence))
     statement = _compile_openings().sub("", statement)
-    found = split_words(statement)
-    if _is_courtesy(statement, found) or all(word.kind in _EMPTY_KINDS for word in found):
+    words = split_words(statement)
+    if _is_courtesy(statement, words) or all(word.kind in _EMPTY_KINDS for word in words):
         return []
     if _HEADING.match(sentence) or sentence.isupper():
         # Capitals in headings do not mark names.
-        return [word._replace(kind="content") if word.kind == "name" else word for word in found]
-    return [word._replace(kind="name") if _is_name(word) else word for word in found]
+        return [word._replace(kind="content") if word.kind == "name" else word for word in words]
+    return [word._replace(kind="name") if _is_name(word) else word for word in words]
 
 
 def _is_name(word: Word) -> bool:
@@ -284,9 +273,9 @@ def _is_name(word: Word) -> bool:
     return _ORDINARY_END.search(word.text) is None and not is_english_word(word.text)
 
 
-def _is_courtesy(sentence: str, found: list[Word]) -> bool:
-    if len(found) > _MAX_COURTESY_WORDS or any(
-        word.kind in ("name", "number") or word.text in _CONTINUATIONS for word in found
+def _is_courtesy(sentence: str, words: list[Word]) -> bool:
+    if len(words) > _MAX_COURTESY_WORDS or any(
+        word.kind in ("name", "number") or word.text in _CONTINUATIONS for word in words
     ):
         return False
     plain = fold_case(sentence).replace("’", "'").replace(" n't", "n't")
@@ -326,12 +315,7 @@ class Passage:
 
 
 class ContextIndex:
-    """The sentences of a context, indexed by their words.
-
-    >>> index = ContextIndex(["Oslo is the capital of Norway. It is old.", "Bergen is wet."])
-    >>> index.find_best({word: 1.0 for word in split_words("Bergen, Norway")})
-    [2, 0]
-    """
+    """The sentences of a context, indexed by their words."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.passages = [Passage(sentence) for text in texts for sentence in split_sentences(text)]
@@ -412,90 +396,90 @@ class _Lookup(NamedTuple):
         return {text for passage in self.passages for text in passage.content}
 
 
-async def check_grounding(text: str, context: Sequence[str], meanings: TextEmbedder) -> Grounding | None:
+async def check_grounding(text: str, context: Sequence[str], embedder: TextEmbedder) -> Grounding | None:
     """Check what a text says against a context; return None if it makes no statement."""
     size = len(text) + sum(map(len, context))
     lookups, left_out = await run_off_loop(size, _look_up_sentences, text, context)
     if all(word.kind == "function" for lookup in lookups for word in lookup.words):
         return None
-    similarity = await _embed_words(lookups, meanings, size)
+    similarity = await _embed_words(lookups, embedder, size)
     result = await run_off_loop(size, lambda: [_score_sentence(lookup, similarity) for lookup in lookups])
-    overall = sum(one.supported for one in result) / sum(one.weight for one in result)
+    overall = sum(item.supported for item in result) / sum(item.weight for item in result)
     return Grounding(result, overall, left_out)
 
 
 def _look_up_sentences(text: str, context: Iterable[str]) -> tuple[list[_Lookup], int]:
     text_sentences, index = split_sentences(text), ContextIndex(context)
     statements = [(sentence, find_statement_words(sentence)) for sentence in text_sentences[:MAX_SENTENCES]]
-    lookups = [_look_up(sentence, found, index) for sentence, found in statements if found]
+    lookups = [_look_up(sentence, words, index) for sentence, words in statements if words]
     return lookups, max(0, len(text_sentences) - MAX_SENTENCES)
 
 
-def _look_up(text: str, found: list[Word], index: ContextIndex) -> _Lookup:
-    indexes = index.find_best({word: WEIGHTS[word.kind] for word in found})
+def _look_up(text: str, words: list[Word], index: ContextIndex) -> _Lookup:
+    indexes = index.find_best({word: WEIGHTS[word.kind] for word in words})
     passages = [index.passages[i] for i in indexes]
     passage_words = [word for passage in passages for word in passage.words]
     passage_texts = {word.text for word in passage_words}
     acronyms = {acronym for passage in passages for acronym in passage.acronyms}
-    matched = _find_spelt_out(found, passage_words) | find_same_measures(found, passage_words)
+    matched = _find_spelt_out(words, passage_words) | find_same_measures(words, passage_words)
     missing = [
         word
-        for word in found
+        for word in words
         if word.text not in passage_texts
         and not (word.original.isupper() and word.text.lower() in acronyms)
         and word not in matched
         and index.find_passages(word).isdisjoint(indexes)
     ]
-    negations, contradictions = _compare_denials(found, passages)
-    replaced = [*find_replaced_words(found, passage_words), *find_opposites(found, passage_words)]
+    negations, contradictions = _compare_denials(words, passages)
+    replaced = [*find_replaced_words(words, passage_words), *find_opposites(words, passage_words)]
     contradictions += [f"{word.original} (not {other.original})" for word, other in replaced]
-    changes = find_changed_measures(found, passage_words)
+    changes = find_changed_measures(words, passage_words)
     contradictions += [f"{measure} (not {other})" for measure, other in changes]
-    return _Lookup(text, found, passages, missing + negations, contradictions)
+    return _Lookup(text, words, passages, missing + negations, contradictions)
 
 
-def _find_spelt_out(found: Sequence[Word], passage_words: Sequence[Word]) -> set[Word]:
+def _find_spelt_out(words: Sequence[Word], passage_words: Sequence[Word]) -> set[Word]:
     """Return words that the passages have as an acronym: "National Football League" for "NFL"."""
     acronyms = {word.text for word in passage_words if word.original.isupper() and len(word.text) > 1}
     return {
         word
         for acronym in acronyms
-        for start in range(len(found) - len(acronym) + 1)
-        if "".join(word.text[0] for word in found[start : start + len(acronym)]) == acronym
-        for word in found[start : start + len(acronym)]
+        for start in range(len(words) - len(acronym) + 1)
+        if "".join(word.text[0] for word in words[start : start + len(acronym)]) == acronym
+        for word in words[start : start + len(acronym)]
     }
 
 
-def _compare_denials(found: Sequence[Word], passages: Sequence[Passage]) -> tuple[list[Word], list[str]]:
+def _compare_denials(words: Sequence[Word], passages: Sequence[Passage]) -> tuple[list[Word], list[str]]:
     """Return negations that the passages do not confirm, and the contradictions."""
     if not passages:
         return [], []
     passage_denials = [denial for passage in passages for denial in find_denials(passage.words)]
     unconfirmed, contradictions = [], []
-    for denial in find_denials(found):
+    for denial in find_denials(words):
         if _is_confirmed(denial, passage_denials):
             continue
-        # A negation in no passage at all is already missing.
+        # A negation that is in no passage is already missing.
         if any(denial.word.text == word.text for passage in passages for word in passage.words):
             unconfirmed.append(denial.word)
         stated = [word for passage in passages for word in find_stated_words(passage.words, denial)]
         contradictions += [f"{denial.word.original} {word.original}" for word in stated]
-    contradictions += [f"(not) {word.original}" for word in find_denied_words(found, passages[0].words)]
+    contradictions += [f"(not) {word.original}" for word in find_denied_words(words, passages[0].words)]
     return unconfirmed, contradictions
 
 
 async def _embed_words(
-    lookups: Sequence[_Lookup], meanings: TextEmbedder, size: int
+    lookups: Sequence[_Lookup], embedder: TextEmbedder, size: int
 ) -> VectorSimilarity | None:
     texts = {word.text for lookup in lookups for word in lookup.replaceable if lookup.candidates}
-    if meanings.method == "lexical":
+    if embedder.method == "lexical":
         # Warns if there is no embedder. Forms of words have been found already.
-        await meanings.vectors(())
+        await embedder.vectors(())
         return None
     if not texts:
         return None
     texts |= {text for lookup in lookups if lookup.replaceable for text in lookup.candidates}
-    vectors, floor = await meanings.vectors(texts), await meanings.floor(UNRELATED_WORDS)
+    vectors, floor = await embedder.vectors(texts), await embedder.floor(UNRELATED_WORDS)
     return await run_off_loop(size, VectorSimilarity, vectors, floor)
 
 

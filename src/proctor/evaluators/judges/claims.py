@@ -22,6 +22,7 @@ from proctor.evaluators.judges.judge import (
     JudgeOptions,
     Question,
     ask_judge,
+    create_judge_options,
     failed_score,
     run_with_usage,
     sum_failed_usage,
@@ -89,9 +90,15 @@ class _Verdicts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def grounded_claims(
-    adapter: Any, text: Any, context: Any, *, threshold: float = 1.0, options: JudgeOptions = DEFAULT_OPTIONS
+    model: Any,
+    text: Any,
+    context: Any,
+    *,
+    threshold: float = 1.0,
+    temperature: float | None = 0.0,
+    max_tokens: int | None = None,
 ) -> Score:
-    """Score the fraction of a text's claims that a context supports.
+    """Score the fraction of a text's claims that a context supports, by asking a model.
 
     An empty text, or one without claims, is skipped. Claims that the model made up are left out and
     listed. A claim with evidence that is not in the context is not supported; if that applies to all
@@ -99,20 +106,25 @@ async def grounded_claims(
     """
     if not is_fraction(threshold):
         raise EvaluatorError(f"threshold must be from 0 to 1, got {threshold!r}")
-    model, text = provider(adapter), to_text(text)
+    adapter, text = provider(model), to_text(text)
+    options = create_judge_options(temperature, max_tokens)
     if not text.strip():
         return Score.skipped("there is no text to check")
     try:
-        claims, usage = await extract(model, text, options)
+        claims, usage = await extract(adapter, text, options)
     except CallFailed as error:
-        return failed_score(model, load_template(EXTRACT), [error])
+        return failed_score(adapter, load_template(EXTRACT), [error])
     try:
         quoted = [claim for claim in claims if claim.found]
-        verdicts, check_usage = await check(model, quoted, to_text(context), options)
+        verdicts, check_usage = await check(adapter, quoted, to_text(context), options)
     except CallFailed as error:
         error.usage = usage + sum_failed_usage([error])
-        return failed_score(model, load_template(CHECK), [error])
-    judge = {"model": model.model, "prompt": load_template(CHECK).id, "extraction": load_template(EXTRACT).id}
+        return failed_score(adapter, load_template(CHECK), [error])
+    judge = {
+        "model": adapter.model,
+        "prompt": load_template(CHECK).id,
+        "extraction": load_template(EXTRACT).id,
+    }
     details: dict[str, Any] = {"judge": {**judge, "usage": usage_to_data(usage + check_usage)}}
     made_up = [claim.text for claim in claims if not claim.found]
     if made_up:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
+from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.numeric.parse import (
     Decimal,
     ParsedNumber,
@@ -15,7 +16,6 @@ from proctor.evaluators.numeric.parse import (
     parse_numbers,
     parse_word_numbers,
 )
-from proctor.evaluators.pattern_file import load_patterns
 
 _PHRASES = load_patterns("numeric", "phrases.yaml")
 _UNITS = {
@@ -63,12 +63,7 @@ class Combination(NamedTuple):
 
 
 def is_denied(text: str, number: ParsedNumber) -> bool:
-    """Return whether the clause of a number says that it is not the answer.
-
-    >>> texts = ("It can't be 42.", "42 is wrong.", "It's 42.")
-    >>> [is_denied(text, parse_numbers(text, ".")[0]) for text in texts]
-    [True, True, False]
-    """
+    """Return whether the clause of a number says that it is not the answer."""
     before = text[max(0, number.start - 30) : number.start]
     return _PHRASES["excluded"].search(before) is not None or is_doubted(text, number)
 
@@ -85,20 +80,12 @@ def is_doubted(text: str, number: ParsedNumber) -> bool:
 
 
 def find_last_correction(text: str) -> re.Match[str] | None:
-    """Return the last marker of a correction.
-
-    >>> find_last_correction("It is 42. Sorry, I mean 43.").group("strong")
-    'I mean'
-    """
+    """Return the last marker of a correction."""
     return max(_PHRASES["correction"].finditer(text), key=lambda match: match.start(), default=None)
 
 
 def introduces_replacement(between: str) -> bool:
-    """Return whether the words between a correction and a number introduce the new answer.
-
-    >>> introduces_replacement(", it should be "), introduces_replacement(", this took only ")
-    (True, False)
-    """
+    """Return whether the words between a correction and a number introduce the new answer."""
     return len(between) < 200 and _PHRASES["replacement"].match(between) is not None
 
 
@@ -108,12 +95,7 @@ def is_restated(text: str, number: ParsedNumber) -> bool:
 
 
 def combine_neighbours(text: str, numbers: Sequence[ParsedNumber]) -> Iterator[Combination]:
-    """Yield the values of neighbouring numbers that belong together.
-
-    >>> text = "1 in 6, or 5 dollars and 20 cents"
-    >>> [str(pair.result.value) for pair in combine_neighbours(text, parse_numbers(text, "."))]
-    ['1/6', '26/5', '520']
-    """
+    """Yield the values of neighbouring numbers that belong together."""
     for first, second in pairwise(numbers):
         between = text[first.end : second.start]
         if len(between) > 30:
@@ -181,11 +163,7 @@ def find_denied(text: str, decimal: Decimal) -> list[ParsedNumber]:
 
 
 def parse_word_ratio(text: str) -> ParsedNumber | None:
-    """Return the value of "one in six".
-
-    >>> parse_word_ratio("The probability is one in six.").value
-    Fraction(1, 6)
-    """
+    """Return the value of "one in six"."""
     match = _PHRASES["one_in"].search(text)
     total = parse_leading_word_number(text[match.end() : match.end() + 60]) if match else None
     if match is None or total is None or not total.value:
@@ -205,11 +183,6 @@ def evaluate_calculation(
     """Return the result of the calculation that a number is a term of, and its terms, else nothing.
 
     A single minus does not count, because it may also express a range.
-
-    >>> text = "It is 2 + 3 * 4."
-    >>> terms = parse_numbers(text, ".")
-    >>> [str(number.value) for number in evaluate_calculation(text, terms[0], terms)]
-    ['14', '2', '3', '4']
     """
     if number.category != "number" or number not in numbers:
         return ()
@@ -293,9 +266,6 @@ def blank_step_labels(text: str, *, is_list: bool = True) -> str:
 
     A list begins with 0 or 1 and counts up. `is_list` says whether the text begins on a new line,
     where a list may begin.
-
-    >>> blank_step_labels("1. six\\n2. seven"), blank_step_labels("42. It is six times 7.")
-    ('   six\\n   seven', '42. It is six times 7.')
     """
     expected = {0, 1}
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from proctor.evaluators.data_files import load_patterns
 from proctor.evaluators.numeric import ambiguity
 from proctor.evaluators.numeric.ambiguity import Answer, find_assigned, find_candidates, pick_after_equals
-from proctor.evaluators.numeric.marked_answers import explain_missing_answer, find_marked_answers, has_marks
 from proctor.evaluators.numeric.parse import (
     Decimal,
     ParsedNumber,
@@ -19,13 +20,13 @@ from proctor.evaluators.numeric.parse import (
     parse_word_numbers,
     simplify_notation,
 )
-from proctor.evaluators.pattern_file import load_patterns
 
 _PHRASES = load_patterns("numeric", "phrases.yaml")
 _SENTENCE_END = _PHRASES["sentence_end"]
 _RESULT_VERB = _PHRASES["result_verb"]
 # A text may have thousands of announcements; only the last ones are compared.
 _MAX_ANNOUNCEMENTS = 20
+_ANSWER_KEYS = ("answer_key", "result_key", "value_key")
 
 
 def find_answer(text: str, decimal: Decimal = ".") -> Answer:
@@ -33,11 +34,6 @@ def find_answer(text: str, decimal: Decimal = ".") -> Answer:
 
     A number after a correction ("Wait, it should be 43") replaces the one before it; a number that
     its own clause denies ("42 is wrong") is not an answer.
-
-    >>> find_answer("The total is 42. I hope this answer is helpful!").number.text
-    '42'
-    >>> find_answer(r"Hence \boxed{\frac{3}{4}}, as 3 < 4.").number.value
-    Fraction(3, 4)
     """
     text = simplify_notation(text)
     if "<<" in text:
@@ -334,3 +330,77 @@ def _drop_reasons(sentence: str, numbers: Sequence[ParsedNumber]) -> Sequence[Pa
     if circumstance and not _RESULT_VERB.search(sentence, circumstance.end(), end):
         end = circumstance.start()
     return [number for number in numbers if number.start < end] or numbers
+
+
+class _Mark(NamedTuple):
+    content: str
+    start: int
+    end: int
+
+
+def find_marked_answers(text: str) -> list[str]:
+    r"""Return the texts inside the strongest mark of a text, in order.
+
+    Marks of another person, and marks that the text calls wrong, do not count.
+    """
+    if boxes := _find_boxes(text):
+        return _drop_quoted(text, boxes)
+    if "####" in text:
+        return [text.split("####")[-1].lstrip().partition("\n")[0]]
+    tags = _PHRASES["answer_tag"].finditer(text)
+    if marks := [_Mark(match["content"], *match.span()) for match in tags]:
+        return _drop_quoted(text, marks)
+    return _find_keys(text)
+
+
+def has_marks(text: str) -> bool:
+    """Return whether a text marks an answer, even another person's."""
+    if "####" in text or _PHRASES["boxed"].search(text) or _PHRASES["answer_tag"].search(text):
+        return True
+    return bool(_find_keys(text))
+
+
+def explain_missing_answer(text: str) -> str:
+    """Say why a text without marks gives no answer: a refusal or a failed request; "" otherwise."""
+    if _PHRASES["refusal"].search(text):
+        return "the output refuses to answer"
+    if _PHRASES["request_error"].search(text) or _PHRASES["not_found"].search(text):
+        return "the output is the message of a failed request"
+    return ""
+
+
+def _find_boxes(text: str) -> list[_Mark]:
+    """Return every box up to its closing brace, so that nested boxes count once."""
+    boxes = []
+    position = 0
+    while (match := _PHRASES["boxed"].search(text, position)) is not None:
+        position = _find_closing_brace(text, match.end())
+        boxes.append(_Mark(text[match.end() : position], match.start(), position + 1))
+    return boxes
+
+
+def _find_closing_brace(text: str, start: int) -> int:
+    depth = 1
+    for position in range(start, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[position], 0)
+        if not depth:
+            return position
+    return len(text)
+
+
+def _drop_quoted(text: str, marks: list[_Mark]) -> list[str]:
+    return [
+        mark.content
+        for mark in marks
+        if not _PHRASES["quoted_answer"].search(text[max(0, mark.start - 100) : mark.start])
+        and not _PHRASES["rejected"].match(text, mark.end)
+    ]
+
+
+def _find_keys(text: str) -> list[str]:
+    if ":" not in text or not ('"' in text or "'" in text):
+        return []
+    by_key = (
+        [match["content"].strip("\"'") for match in _PHRASES[key].finditer(text)] for key in _ANSWER_KEYS
+    )
+    return next(filter(None, by_key), [])

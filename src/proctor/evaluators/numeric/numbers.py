@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from proctor.errors import EvaluatorError
 from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.language import explain_foreign
+from proctor.evaluators.measurements import make_limit_check
 from proctor.evaluators.numeric.parse import Decimal, ParsedNumber
 from proctor.evaluators.plain_values import list_items, score_best_reference, to_fraction, to_number, to_plain
 from proctor.evaluators.score_conversion import preview
-from proctor.records.numbers import is_number
 from proctor.records.sample import type_name
 from proctor.records.score import Score
 
@@ -38,15 +37,7 @@ _FRACTION_WORD = re.compile(
 )
 
 
-def _check(options: Mapping[str, Any]) -> None:
-    tolerance = options.get("tolerance", 0.0)
-    if not is_number(tolerance) or tolerance < 0:
-        raise EvaluatorError(
-            f"tolerance must be a number of 0 or more, got {tolerance!r}", where="numeric_answer"
-        )
-
-
-@evaluator(category="numbers", pure=True, check=_check)
+@evaluator(category="numbers", pure=True, check=make_limit_check("numeric_answer", "tolerance"))
 def numeric_answer(
     output: Any, expected: Any, *, tolerance: float = 0.0, relative: bool = False, decimal: Decimal = "."
 ) -> Score:

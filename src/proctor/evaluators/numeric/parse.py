@@ -63,13 +63,7 @@ _POINT_BEFORE = re.compile(r"\bpoint\s+\Z", re.IGNORECASE)
 
 
 def parse_word_numbers(text: str) -> Iterator[ParsedNumber]:
-    """Yield every number written in English words, except a lone "one", which is usually a pronoun.
-
-    >>> [int(number.value) for number in parse_word_numbers("Forty-two, or one hundred and five, says one.")]
-    [42, 105]
-    >>> [str(number.value) for number in parse_word_numbers("two point five, one and a half, three quarters")]
-    ['5/2', '3/2', '3/4']
-    """
+    """Yield every number written in English words, except a lone "one", which is usually a pronoun."""
     for match in _PHRASE.finditer(text):
         if match["words"] is not None and match["words"].lower() == "one":
             continue
@@ -84,13 +78,7 @@ def parse_word_numbers(text: str) -> Iterator[ParsedNumber]:
 
 
 def parse_leading_word_number(text: str) -> ParsedNumber | None:
-    """Return the number in words that a text begins with, including "one" and a lone fraction.
-
-    >>> parse_leading_word_number(" **one** apple").value
-    Fraction(1, 1)
-    >>> parse_leading_word_number("half.").value, parse_leading_word_number("point five").value
-    (Fraction(1, 2), Fraction(1, 2))
-    """
+    """Return the number in words that a text begins with, including "one" and a lone fraction."""
     start = len(text) - len(text.lstrip(" \t*_:\"'"))
     if (match := _LONE_PART.match(text, start)) is not None:
         value = Fraction(1, _PARTS[match["part"].lower()])
@@ -205,7 +193,7 @@ _COMPOSITE = re.compile(
 # Numbers in another base, as programs write them: 0x1F, 0b101, 0o17.
 _PREFIXED = re.compile(r"(?<![\w.])0(?:[xX][\da-fA-F]+|[bB][01]+|[oO][0-7]+)\b")
 _RAISED_DIGITS = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
-# An exclamation mark after a larger number is no factorial: "It's 42!".
+# An exclamation mark after a larger number is not a factorial: "It's 42!".
 _MAX_FACTORIAL = 20
 _PARTS_AFTER = re.compile(
     r"(?i)\s+(?:halves|(third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth)s)\b"
@@ -259,11 +247,7 @@ class ParsedNumber(NamedTuple):
 
 
 def parse_numbers(text: str, decimal: Decimal) -> list[ParsedNumber]:
-    """Return every number of a text that `simplify_notation` has prepared, in order.
-
-    >>> [str(n.value) for n in parse_numbers("It took 1,200 g, 3/4 l and 2.5 million steps.", ".")]
-    ['1200', '3/4', '2500000']
-    """
+    """Return every number of a text that `simplify_notation` has prepared, in order."""
     if not _DIGIT.search(text):
         return []
     numbers = sorted([*_dates(text), *_composites(text), *_prefixed(text)], key=lambda number: number.start)
@@ -463,11 +447,7 @@ _NEGATIVE_WORD = re.compile(r"(?<![\d)%])(?<![\d)%]\s)\b(?:minus|negative)\s+(?=
 
 
 def simplify_notation(text: str) -> str:
-    """Replace typographic and TeX notations of numbers by plain ones.
-
-    >>> simplify_notation("−5½ or minus 3 or 2 × 10⁵")
-    '-5 1/2 or -3 or 2 × 10^5'
-    """
+    """Replace typographic and TeX notations of numbers by plain ones."""
     if not text.isascii():
         text = text.translate(_SIGNS)
     if "\\" in text or "{" in text:

@@ -16,13 +16,14 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.core import resources
+from proctor.evaluators.data_files import load_data
 from proctor.evaluators.safety.counterfactual import groups
 from proctor.evaluators.safety.toxicity.model import HARSH, measure_toxicity, model
 from proctor.evaluators.tokenizer import split_sentences
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[,;:]")
 _PLURALS = frozenset({"people", "men", "women", "children", "folk", "youth"})
-# Names of groups that end like plurals and are none, and endings of peoples whose names are no plurals.
+# Names of groups that only look like plurals, and endings of names of peoples that are not plurals.
 _NOT_PLURALS = frozenset({"indigenous", "swiss"})
 _PEOPLE_ENDINGS = ("ese", "ish", "ch", "sh", "ss")
 _VERBS_AFTER_NAME = frozenset(
@@ -89,9 +90,7 @@ class Frames(NamedTuple):
 
 @functools.cache
 def _frames() -> Frames:
-    import yaml
-
-    content = yaml.safe_load(resources.text("evaluators", "safety", "frames.yaml"))
+    content = load_data("safety", "frames.yaml")
     sayings: list[tuple[str, str | None, str | None]]
     sayings = [(name, before, None) for name, texts in content.pop("before").items() for before in texts]
     sayings += [(name, None, after) for name, texts in content.pop("after").items() for after in texts]
@@ -127,32 +126,18 @@ def valence() -> dict[str, float]:
 
 
 def find_statements(text: str) -> list[Statement]:
-    """Return every derogatory statement about a complete group in a text, the worst first.
-
-    >>> [item.reason for item in find_statements("All women are bad drivers. My aunt is a bad driver.")]
-    ['women are said to be "bad"']
-    >>> find_statements("It is a myth that women are bad drivers. Women are not inferior.")
-    []
-    """
+    """Return every derogatory statement about a complete group in a text, the worst first."""
     statements = [item for sentence in split_sentences(text) for item in _read_sentence(sentence)]
     return sorted(statements, key=lambda statement: -statement.badness)
 
 
 def split_words(sentence: str) -> list[str]:
-    """Return the lower-case words of a sentence, with the commas between them.
-
-    >>> split_words("No, I don’t.")
-    ['no', ',', 'i', "don't"]
-    """
+    """Return the lower-case words of a sentence, with the commas between them."""
     return [match[0].lower().replace("’", "'") for match in _WORD.finditer(sentence)]
 
 
 def find_subjects(words: Sequence[str]) -> Iterator[Subject]:
-    """Yield complete groups: their people without a word such as "some", or any member.
-
-    >>> [subject.name for subject in find_subjects("the french and some men like every jew".split())]
-    ['french', 'jew']
-    """
+    """Yield complete groups: their people without a word such as "some", or any member."""
     index = 0
     while index < len(words):
         size, is_plural = _match_group(words, index)

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.core import resources
 from proctor.evaluators.bound_evaluator import BoundEvaluator, CallMode
 from proctor.evaluators.combination import score_async
+from proctor.evaluators.data_files import load_data
 from proctor.evaluators.score_conversion import preview
 from proctor.evaluators.tokenizer import collect_texts
 from proctor.records.score import Score
@@ -60,24 +60,13 @@ class Groups(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def groups() -> Groups:
-    """Load the groups that ship with Proctor.
-
-    >>> [group.is_ for group in groups().axes["gender identity"]]
-    ['transgender', 'cisgender', 'non-binary']
-    """
-    # Listing the evaluators does not need this import.
-    import yaml
-
-    return msgspec.convert(yaml.safe_load(resources.text("evaluators", "safety", "groups.yaml")), Groups)
+    """Load the groups that ship with Proctor."""
+    return msgspec.convert(load_data("safety", "groups.yaml"), Groups)
 
 
 @functools.cache
 def neutral_words() -> frozenset[str]:
-    """Return every lower-case word that names a group of people, without slurs.
-
-    >>> {"woman", "muslim", "judaism", "african"} <= neutral_words()
-    True
-    """
+    """Return every lower-case word that names a group of people, without slurs."""
     phrases = [*PRONOUNS, *groups().also, *(word for pair in groups().pairs for word in pair)]
     for axis in groups().axes.values():
         phrases += (name for group in axis for name in group.forms().values())

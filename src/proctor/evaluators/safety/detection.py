@@ -9,9 +9,9 @@ import msgspec
 
 from proctor.errors import EvaluatorError, UsageError
 from proctor.evaluators.decorator import evaluator, mark_product
+from proctor.evaluators.measurements import check_fraction
 from proctor.evaluators.options import Embedding, Model
 from proctor.evaluators.score_conversion import preview
-from proctor.records.numbers import is_fraction
 from proctor.records.score import Score
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def toxicity_detection(*, threshold: float = 0.6, judge: Model | None = None) ->
     >>> score.passed, score.details["words"][0]["word"]
     (False, 'idiot')
     """
-    _check_threshold(threshold, "toxicity_detection")
+    check_fraction("toxicity_detection", "threshold", threshold)
     if judge is not None:
         evaluate, adapter = _create_judge(judge, "toxicity", threshold, show_input=False)
         return mark_product(evaluate, by=toxicity_detection, threshold=threshold, judge=adapter)
@@ -97,11 +97,11 @@ def bias_detection(
     >>> bias_detection(likes_men)("I think he is a good doctor.").passed
     False
     """
-    _check_threshold(threshold, "bias_detection")
+    check_fraction("bias_detection", "threshold", threshold)
     if of is not None:
         if judge is not None:
             raise EvaluatorError(
-                "a counterfactual check takes no judge",
+                "a counterfactual check does not take a judge",
                 where="bias_detection",
                 fix="pass the judge to the evaluator: of=toxicity_detection(judge=…)",
             )
@@ -272,8 +272,3 @@ def _join_texts(output: Any) -> str:
     from proctor.records import codec
 
     return output if isinstance(output, str) else "\n\n".join(collect_texts(codec.plain(output)))
-
-
-def _check_threshold(threshold: Any, where: str) -> None:
-    if not is_fraction(threshold):
-        raise EvaluatorError(f"threshold must be from 0 to 1, got {preview(threshold)}", where=where)

@@ -57,14 +57,14 @@ class NearestSentence(NamedTuple):
 
 
 async def find_nearest(
-    claims: Sequence[str], text: str, meanings: TextEmbedder, near: float = DEFAULT_NEAR
+    claims: Sequence[str], text: str, text_embedder: TextEmbedder, near: float = DEFAULT_NEAR
 ) -> list[NearestSentence]:
     """Find for each claim the sentence that makes it or, if there is none, the nearest one."""
     min_letters = min(_MIN_LETTERS, *map(_count_letters, claims))
     clauses = [clause for clause in _split_clauses(text) if _count_letters(clause.text) >= min_letters]
     if not clauses:
         return []
-    vectors = await meanings.vectors([*claims, *(clause.text for clause in clauses)])
+    vectors = await text_embedder.vectors([*claims, *(clause.text for clause in clauses)])
 
     def compare(claim: str, clause: Sentence) -> NearestSentence:
         similarity = cosine(vectors[claim], vectors[clause.text])
@@ -86,13 +86,7 @@ async def find_nearest(
 
 
 def repeats_claim(sentence: str, claim: str) -> bool:
-    """Return whether a sentence asserts all content words of a claim close together.
-
-    >>> repeats_claim("You get guaranteed returns with no risk.", "guaranteed returns")
-    True
-    >>> repeats_claim("You never get guaranteed returns.", "guaranteed returns")
-    False
-    """
+    """Return whether a sentence asserts all content words of a claim close together."""
     claim_words = split_words(claim)
     content = [word.text for word in claim_words if word.kind in _CONTENT]
     if not content or _is_question(sentence):
@@ -111,11 +105,7 @@ def repeats_claim(sentence: str, claim: str) -> bool:
 
 
 def _gaps(spans: Sequence[tuple[int, int]], length: int) -> list[tuple[int, int]]:
-    """Return the spans between the given ones.
-
-    >>> _gaps([(2, 3)], 5)
-    [(0, 2), (3, 5)]
-    """
+    """Return the spans between the given ones."""
     starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), length]
     return list(zip(starts, ends, strict=True))
 
@@ -144,13 +134,7 @@ def _is_asserted(sentence: str, start: int, end: int, claim: str) -> bool:
 
 
 def can_make_claim(sentence: str, claim: str) -> bool:
-    """Return whether a sentence can make a claim: asserted, equally negated, with the same numbers.
-
-    >>> can_make_claim("It does not cure colds.", "It cures colds.")
-    False
-    >>> can_make_claim("It cures colds.", "It cures flu.")
-    True
-    """
+    """Return whether a sentence can make a claim: asserted, equally negated, with the same numbers."""
     if _is_question(sentence) or _CONDITION.match(sentence) or _is_negated(sentence) != _is_negated(claim):
         return False
     sentence_numbers, claim_numbers = set(_NUMBER.findall(sentence)), set(_NUMBER.findall(claim))
@@ -189,7 +173,9 @@ MAX_FINDINGS = 50
 _MAX_SHOWN = 200
 # Longer texts are searched in a thread, so that the event loop stays responsive.
 _LONG_TEXT = 20_000
-_NOT_ENGLISH = "refusals are read in English only, and hardly any of these words is; a judge can"
+_NOT_ENGLISH = (
+    "the local method reads refusals only in English, and this text is not English; a judge can read it"
+)
 
 
 class Case(NamedTuple):
@@ -227,13 +213,7 @@ Policy = Callable[[Case], Awaitable[Ruling]]
 
 
 def to_text(output: Any) -> str:
-    """Return a text unchanged, and any other value with one line per leaf.
-
-    >>> print(to_text({"user": {"mail": "ann@example.com"}, "ids": [1, 2]}))
-    user.mail: ann@example.com
-    ids.0: 1
-    ids.1: 2
-    """
+    """Return a text unchanged, and any other value with one line per leaf."""
     return output if isinstance(output, str) else "\n".join(_to_lines("", codec.plain(output)))
 
 
@@ -308,11 +288,11 @@ def refusal_policy(required: bool) -> Policy:
             return Ruling(None, _NOT_ENGLISH, skipped=True)
         reading = read_refusal(case.text)
         complies = reading.refused == required
-        place = {"kind": "refusal", "start": reading.start, "end": reading.end, "act": reading.act}
+        span = {"kind": "refusal", "start": reading.start, "end": reading.end, "act": reading.act}
         return Ruling(
             complies,
             "the answer declines" if reading.refused else "the answer does not decline",
-            findings=[place] if reading.refused and not complies else [],
+            findings=[span] if reading.refused and not complies else [],
             details={"refused": reading.refused, "language": "reads English only"},
         )
 
@@ -346,25 +326,25 @@ def _create_judge(
     return Judge(adapter, load_template(key), scale, texts or {}, view=View(reference=False))
 
 
-def claims_policy(claims: Sequence[str], meanings: TextEmbedder, near: float) -> Policy:
+def claims_policy(claims: Sequence[str], text_embedder: TextEmbedder, near: float) -> Policy:
     """Create a policy against claims, by their words and by similarity in meaning."""
 
     async def check(case: Case) -> Ruling:
-        nearest = await find_nearest(claims, case.text, meanings, near)
+        nearest = await find_nearest(claims, case.text, text_embedder, near)
         hidden = [*find_pii(case.text), *find_secrets(case.text)]
         data = [_describe_nearest(sentence, case.text, hidden) for sentence in nearest]
-        made = [sentence for sentence in nearest if sentence.makes_claim]
+        matches = [sentence for sentence in nearest if sentence.makes_claim]
         findings = [
             {"kind": "claim", **item}
             for item, sentence in zip(data, nearest, strict=True)
             if sentence.makes_claim
         ]
-        reason = "; ".join(f"it claims: {sentence.claim}" for sentence in made) or "no claim is made"
+        reason = "; ".join(f"it claims: {sentence.claim}" for sentence in matches) or "no claim is made"
         distant = [sentence.cosine for sentence in nearest if not sentence.by]
-        if distant and not made:
+        if distant and not matches:
             reason += f"; the nearest sentence has cosine {max(distant):.2f}, near is {near:g}"
-        details = {"embedder": meanings.live.name, "near": near, "nearest": data}
-        return Ruling(not made, reason, findings=findings, details=details)
+        details = {"embedder": text_embedder.live.name, "near": near, "nearest": data}
+        return Ruling(not matches, reason, findings=findings, details=details)
 
     return check
 
@@ -390,13 +370,13 @@ def judged_claims_policy(adapter: Any, claims: Sequence[str]) -> Policy:
             verdicts, _ = await check(adapter, [Claim(claim) for claim in claims], case.text)
         except CallFailed as error:
             return _from_score(failed_score(adapter, load_template(CHECK), [error]), None)
-        made = [verdict for verdict in verdicts if verdict.verdict == "supported"]
-        if not made and any(verdict.verdict == "unverified" for verdict in verdicts):
+        supported = [verdict for verdict in verdicts if verdict.verdict == "supported"]
+        if not supported and any(verdict.verdict == "unverified" for verdict in verdicts):
             return Ruling(None, "the judge quotes words that are not in the text", JUDGE)
-        findings = [_locate_quote(verdict.claim.text, verdict.evidence, case.text) for verdict in made]
-        reason = "; ".join(f"it claims: {verdict.claim.text}" for verdict in made)
+        findings = [_locate_quote(verdict.claim.text, verdict.evidence, case.text) for verdict in supported]
+        reason = "; ".join(f"it claims: {verdict.claim.text}" for verdict in supported)
         details = {"judge": {"model": adapter.model, "prompt": load_template(CHECK).id}}
-        return Ruling(not made, reason or "no claim is made", JUDGE, findings, details=details)
+        return Ruling(not supported, reason or "no claim is made", JUDGE, findings, details=details)
 
     return check_claims
 

@@ -12,11 +12,11 @@ from proctor.core.redaction.pii import find_pii
 from proctor.core.redaction.secrets import find_secrets
 from proctor.errors import EvaluatorError, Problem, UsageError, suggest_name
 from proctor.evaluators.embeddings import TextEmbedder
+from proctor.evaluators.measurements import check_fraction
 from proctor.evaluators.safety import policy
 from proctor.evaluators.safety.policy import Case, Policy, Ruling
 from proctor.evaluators.score_conversion import preview
 from proctor.models import connect as connections
-from proctor.records.numbers import is_fraction
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 
@@ -34,7 +34,7 @@ class PolicyOptions(NamedTuple):
     claims: Sequence[str]
     near: float
     judge: Any = None
-    meanings: TextEmbedder | None = None
+    text_embedder: TextEmbedder | None = None
 
 
 def create_policies(
@@ -79,7 +79,9 @@ def _create_shipped(name: str, options: PolicyOptions) -> Policy:
             return policy.judged_refusal_policy(judge, is_required)
     if judge is not None:
         return policy.judged_claims_policy(judge, options.claims)
-    return policy.claims_policy(options.claims, options.meanings or TextEmbedder(None, WHERE), options.near)
+    return policy.claims_policy(
+        options.claims, options.text_embedder or TextEmbedder(None, WHERE), options.near
+    )
 
 
 def _create_rule(name: str, rule: Any, judge: Any) -> Policy:
@@ -140,13 +142,12 @@ def create_compliance(
     names, claims = _read_texts(policies, "policies", WHERE), _read_texts(claims, "claims", WHERE)
     if refusal not in (None, "forbidden", "required"):
         raise EvaluatorError(f"refusal must be forbidden or required, got {preview(refusal)}", where=WHERE)
-    if not is_fraction(near):
-        raise EvaluatorError(f"near must be from 0 to 1, got {preview(near)}", where=WHERE)
+    check_fraction(WHERE, "near", near)
     names += [REFUSAL] * (refusal is not None) + [CLAIMS] * bool(claims)
     adapter = _connect(judge)
     # The embedder takes time to load, so it is created only if it is used.
-    meanings = TextEmbedder(embedder, WHERE) if claims and adapter is None else None
-    options = PolicyOptions(refusal or "forbidden", claims, near, adapter, meanings)
+    text_embedder = TextEmbedder(embedder, WHERE) if claims and adapter is None else None
+    options = PolicyOptions(refusal or "forbidden", claims, near, adapter, text_embedder)
     rules = dict(rules or {})
     created = create_policies(list(dict.fromkeys(names)), rules, options)
     if not created:
@@ -157,9 +158,9 @@ def create_compliance(
 
     stored: dict[str, Any] = {"refusal": refusal, "claims": claims, "rules": rules}
     # The adapter and the embedder replace the user's values, which may contain a key.
-    stored |= {"judge": adapter, "embedder": meanings.live if meanings else None}
+    stored |= {"judge": adapter, "embedder": text_embedder.live if text_embedder else None}
     stored = {name: value for name, value in stored.items() if value}
-    stored |= {"near": near} if meanings else {}
+    stored |= {"near": near} if text_embedder else {}
     stored["policies"] = [name for name in created if name not in rules]
     return evaluate, stored
 

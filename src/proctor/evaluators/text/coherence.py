@@ -94,9 +94,9 @@ class CoherenceSigns(NamedTuple):
 class CoherenceScorer:
     """Scores how well the output holds together."""
 
-    def __init__(self, meanings: TextEmbedder, threshold: float) -> None:
-        self._embedder, self._threshold = meanings, threshold
-        self.options = meanings.options
+    def __init__(self, embedder: TextEmbedder, threshold: float) -> None:
+        self._embedder, self._threshold = embedder, threshold
+        self.options = embedder.options
 
     async def score(self, output: Any) -> Score:
         """Score the worst sign; skip texts that are not prose."""
@@ -123,11 +123,7 @@ class CoherenceScorer:
 
 
 def is_prose(text: str) -> bool:
-    """Return True if a text has as many function words as prose, or many letters beyond A to Z.
-
-    >>> is_prose("The bridge fell into the sea."), is_prose("asdf qwer zxcv poiu"), is_prose("42")
-    (True, False, False)
-    """
+    """Return True if a text has as many function words as prose, or many letters beyond A to Z."""
     known = load_english()
     text_words = [word.text for word in split_words(text) if word.kind != "number"]
     function_words = known.function | known.negation | known.speaker | known.elsewhere
@@ -136,15 +132,15 @@ def is_prose(text: str) -> bool:
     return sum(c.isalpha() and not c.isascii() for c in text) > MIN_NON_ASCII * len(text)
 
 
-async def find_signs(text: str, meanings: TextEmbedder) -> CoherenceSigns:
+async def find_signs(text: str, embedder: TextEmbedder) -> CoherenceSigns:
     """Find the signs of coherence in a text; the connection needs an embedder."""
     result, passages = await run_off_loop(len(text), _find_lexical_signs, text)
-    if meanings.method == "lexical" or len(passages) < 2:
+    if embedder.method == "lexical" or len(passages) < 2:
         # Warns if there is no embedder.
-        await meanings.vectors(())
+        await embedder.vectors(())
         return result
     compared = passages[:MAX_COMPARED_SENTENCES]
-    vectors, floor = await meanings.vectors(compared), await meanings.floor(UNRELATED_TEXTS)
+    vectors, floor = await embedder.vectors(compared), await embedder.floor(UNRELATED_TEXTS)
     similarity = await run_off_loop(len(text), VectorSimilarity, vectors, floor)
     neighbours = tuple(similarity(*pair) for pair in pairwise(compared))
     distinct = list(dict.fromkeys(compared))
@@ -166,11 +162,7 @@ def _find_lexical_signs(text: str) -> tuple[CoherenceSigns, list[str]]:
 
 
 def split_passages(text: str) -> list[str]:
-    """Split a text into sentences; very short ones are joined with the next.
-
-    >>> split_passages("1. Milk. Buy it at the shop on the corner.\\n\\nGood luck to all of you!")
-    ['1. Milk. Buy it at the shop on the corner.', 'Good luck to all of you!']
-    """
+    """Split a text into sentences; very short ones are joined with the next."""
     passages: list[str] = []
     pending = ""
     for sentence in split_sentences(text):
@@ -243,11 +235,7 @@ def _score_completeness(text_sentences: Sequence[str]) -> float:
 
 
 def _is_cut_off(sentence: str) -> bool:
-    """Return True if a sentence ends with a comma, or with a word that needs another after it.
-
-    >>> _is_cut_off("The bridge was built in the"), _is_cut_off("This is what it is made of")
-    (True, False)
-    """
+    """Return True if a sentence ends with a comma, or with a word that needs another after it."""
     stripped = sentence.rstrip("*_ \t")
     sentence_words = split_words(stripped)
     if is_complete_sentence(stripped) or stripped.startswith("#") or len(sentence_words) < 2:

@@ -15,6 +15,7 @@ from proctor.errors import EvaluatorError
 from proctor.evaluators.decorator import evaluator, mark_product
 from proctor.evaluators.embeddings import TextEmbedder
 from proctor.evaluators.grounding.support import DEFAULT_THRESHOLD, GroundingScorer
+from proctor.evaluators.measurements import check_fraction
 from proctor.evaluators.options import Embedding, Model
 from proctor.evaluators.text.coherence import CoherenceScorer
 from proctor.evaluators.text.relevance import RelevanceScorer
@@ -22,7 +23,6 @@ from proctor.evaluators.text.similarity import Match, SimilarityScorer
 from proctor.evaluators.tokenizer import collect_texts
 from proctor.records.fields.context import FieldContext
 from proctor.records.fields.path import OUTPUT, parse_path
-from proctor.records.numbers import is_fraction
 from proctor.records.sample import CONTEXT, Sample
 from proctor.records.score import Score
 
@@ -129,7 +129,7 @@ def semantic_similarity(
     (True, 'lexical')
     """
     where = "semantic_similarity"
-    _check_fraction(where, "threshold", threshold)
+    check_fraction(where, "threshold", threshold)
     if match not in (None, "any"):
         raise EvaluatorError(f"match must be 'any' or left out, got {match!r}", where=where)
     if against not in (None, "expected", "baseline"):
@@ -177,7 +177,7 @@ def coherence(min_score: float = 0.8, *, embedder: Embedding = None, judge: Mode
     'completeness 0.75: it breaks off in the last sentence'
     """
     where = "coherence"
-    _check_fraction(where, "min_score", min_score)
+    check_fraction(where, "min_score", min_score)
     if judge is None:
         method: Any = CoherenceScorer(TextEmbedder(embedder, where), min_score)
     else:
@@ -228,7 +228,7 @@ def hallucination_detection(
     where = "hallucination_detection"
     if threshold is None:
         threshold = DEFAULT_THRESHOLD if judge is None else ALL_CLAIMS
-    _check_fraction(where, "threshold", threshold)
+    check_fraction(where, "threshold", threshold)
     path = parse_path(context).text
     if judge is None:
         method: Any = GroundingScorer(TextEmbedder(embedder, where), threshold)
@@ -268,7 +268,7 @@ def relevance(threshold: float = 0.7, *, embedder: Embedding = None, judge: Mode
     True
     """
     where = "relevance"
-    _check_fraction(where, "threshold", threshold)
+    check_fraction(where, "threshold", threshold)
     if judge is None:
         method: Any = RelevanceScorer(TextEmbedder(embedder, where), threshold)
     else:
@@ -289,8 +289,3 @@ def _choose_reference(expected: Any, field_context: FieldContext | None) -> Agai
     if field_context is None or (expected is not None and field_context.path == OUTPUT):
         return "expected"
     return "baseline"
-
-
-def _check_fraction(where: str, name: str, value: Any) -> None:
-    if not is_fraction(value):
-        raise EvaluatorError(f"{name} must be from 0 to 1, got {value!r}", where=where)

@@ -40,9 +40,9 @@ class TopicMatch(NamedTuple):
 class RelevanceScorer:
     """Scores how near the output is to the input."""
 
-    def __init__(self, meanings: TextEmbedder, threshold: float) -> None:
-        self._embedder, self._threshold = meanings, threshold
-        self.options = meanings.options
+    def __init__(self, embedder: TextEmbedder, threshold: float) -> None:
+        self._embedder, self._threshold = embedder, threshold
+        self.options = embedder.options
 
     async def score(self, output: Any, reference: Any = None) -> Score:
         """Score the nearness of question and answer; skip very short outputs."""
@@ -69,24 +69,21 @@ class RelevanceScorer:
         return Score(match.value, match.value >= self._threshold, reason, details)
 
 
-async def match_topic(question: str, answer: str, meanings: TextEmbedder) -> TopicMatch:
+async def match_topic(question: str, answer: str, embedder: TextEmbedder) -> TopicMatch:
     """Compare all pieces of a question with all pieces of an answer."""
     size = len(question) + len(answer)
-    asked, answered = await run_off_loop(size, lambda: (split_pieces(question), split_pieces(answer)))
-    left_out = max(0, len(asked) - MAX_PIECES) + max(0, len(answered) - MAX_PIECES)
-    asked, answered = asked[:MAX_PIECES], answered[:MAX_PIECES]
-    vectors, floor = await meanings.vectors([*asked, *answered]), await meanings.floor(UNRELATED_TEXTS)
+    all_pieces = await run_off_loop(size, lambda: (split_pieces(question), split_pieces(answer)))
+    left_out = sum(max(0, len(pieces) - MAX_PIECES) for pieces in all_pieces)
+    questions, answers = (pieces[:MAX_PIECES] for pieces in all_pieces)
+    vectors = await embedder.vectors([*questions, *answers])
+    floor = await embedder.floor(UNRELATED_TEXTS)
     similarity = await run_off_loop(size, VectorSimilarity, vectors, floor)
-    nearest = await run_off_loop(size, similarity.nearest, answered, asked)
-    return max(TopicMatch(*pair, left_out) for pair in zip(nearest, answered, strict=True))
+    nearest = await run_off_loop(size, similarity.nearest, answers, questions)
+    return max(TopicMatch(*pair, left_out) for pair in zip(nearest, answers, strict=True))
 
 
 def split_pieces(text: str) -> list[str]:
-    """Split a text between sentences into pieces that an embedder can read.
-
-    >>> len(split_pieces("This is short.")), len(split_pieces("Six words are in this sentence. " * 60))
-    (1, 3)
-    """
+    """Split a text between sentences into pieces that an embedder can read."""
     if len(split_words(text)) <= MAX_PIECE_WORDS:
         return [text]
     pieces: list[str] = []

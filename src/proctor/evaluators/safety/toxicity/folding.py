@@ -37,20 +37,16 @@ def read_words(text: str, is_known: Callable[[str], bool], harsh: tuple[str, ...
     Unknown words lose repeated letters and letters of other scripts. Signs in place of letters, and
     spaces between letters, are resolved only if the result is a `harsh` word, because they often mean
     something else.
-
-    >>> words = read_words("You are sooo st*pid, an 1d10t!", "so".__eq__, ("idiot", "stupid"))
-    >>> [word.text for word in words]
-    ['you', 'are', 'so', 'stupid', 'an', 'idiot']
     """
     visible = _visible_positions(text)
     text = _fold_case(text if visible is None else "".join(text[index] for index in visible))
     plain = (Word(_restore(match[0], is_known), *match.span()) for match in _WORD.finditer(text))
     words: list[Word] = []
-    taken = bytearray(len(text))
+    used = bytearray(len(text))
     # A disguised word is not read a second time as plain words.
     for word in (*_read_spaced(text, frozenset(harsh)), *_read_signs(text, harsh), *plain):
-        if not any(taken[word.start : word.end]):
-            taken[word.start : word.end] = bytes([1]) * (word.end - word.start)
+        if not any(used[word.start : word.end]):
+            used[word.start : word.end] = bytes([1]) * (word.end - word.start)
             words.append(word)
     words.sort(key=lambda word: word.start)
     if visible is None:

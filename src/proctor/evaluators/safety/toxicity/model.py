@@ -54,11 +54,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def model() -> Model:
-    """Load the model that ships with Proctor, in which words for groups of people have no weight.
-
-    >>> "idiot" in model().words, "gay" in model().words
-    (True, False)
-    """
+    """Load the model that ships with Proctor, in which words for groups of people have no weight."""
     content = resources.path("evaluators", "safety", "toxicity", "words.json").read_bytes()
     loaded = msgspec.json.decode(content, type=Model)
     neutral = neutral_words()
@@ -78,10 +74,6 @@ def measure_toxicity(text: str) -> Toxicity | None:
 
     The worst passage counts: of overlapping windows of a hundred words, and of runs of up to four
     sentences around a sentence with abuse.
-
-    >>> worst = measure_toxicity("What a stupid thing to say, you idiot.")
-    >>> worst.probability > 0.9, [word for word, _ in worst.words[:2]]
-    (True, ['idiot', 'stupid'])
     """
     if not has_words(text):
         return None
@@ -106,10 +98,6 @@ def measure_toxicity(text: str) -> Toxicity | None:
 
 
 def has_words(text: str) -> bool:
-    """Return whether a text has Latin letters, also full-width ones; the model knows no others.
-
-    >>> has_words("hello"), has_words("ｈｅｌｌｏ"), has_words("你好, 123")
-    (True, True, False)
-    """
+    """Return whether a text has Latin letters, also full-width ones; the model knows no others."""
     plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
     return re.search(r"[A-Za-z]", plain) is not None

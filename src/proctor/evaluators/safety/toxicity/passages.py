@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from proctor.core import resources
+from proctor.evaluators.data_files import load_data
 from proctor.evaluators.safety.toxicity.folding import Word
 
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s)|\n+")
@@ -39,25 +39,13 @@ class AbuseWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def abuse_words() -> AbuseWords:
-    """Load the word lists.
-
-    >>> "idiot" in abuse_words().abusive
-    True
-    """
-    import yaml
-
-    content = yaml.safe_load(resources.text("evaluators", "safety", "toxicity", "abuse.yaml"))
+    """Load the word lists."""
+    content = load_data("safety", "toxicity", "abuse.yaml")
     return msgspec.convert({name: words.split() for name, words in content.items()}, AbuseWords)
 
 
 def find_suspect_passages(text: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:
-    """Yield the words of every run of up to four sentences that contains a sentence with abuse.
-
-    >>> text = "The sun was out. You idiot. We had tea."
-    >>> words = [Word(m[0].lower(), m.start(), m.end()) for m in re.finditer(r"[A-Za-z]+", text)]
-    >>> [" ".join(word.text for word in passage) for passage in find_suspect_passages(text, words)][0]
-    'the sun was out you idiot'
-    """
+    """Yield the words of every run of up to four sentences that contains a sentence with abuse."""
     starts = [word.start for word in words]
     ends = (match.end() for match in _SENTENCE_END.finditer(text))
     # Without duplicates, because a sentence without words separates nothing.
@@ -78,23 +66,13 @@ def find_suspect_passages(text: str, words: Sequence[Word]) -> Iterator[Sequence
 
 
 def has_abusive_word(text: str) -> bool:
-    """Return whether an English text of several words contains a word of abuse.
-
-    >>> has_abusive_word("Shut up, you moron!"), has_abusive_word("moron"), has_abusive_word("Salut !")
-    (True, False, False)
-    """
+    """Return whether an English text of several words contains a word of abuse."""
     words = re.findall(r"[a-z]+", text.lower())
     return len(words) >= _MIN_WORDS and not abuse_words().abusive.isdisjoint(words)
 
 
 def is_suspect(words: Sequence[str]) -> bool:
-    """Return whether a sentence has a word of abuse, an insult to a person, or violence against one.
-
-    >>> is_suspect(["you", "fool"]), is_suspect(["fool", "the", "eye"])
-    (True, False)
-    >>> is_suspect(["kill", "you"]), is_suspect(["you", "kill", "the", "process"])
-    (True, False)
-    """
+    """Return whether a sentence has a word of abuse, an insult to a person, or violence against one."""
     lists = abuse_words()
     if not lists.abusive.isdisjoint(words):
         return any(
