@@ -12,7 +12,7 @@ __all__ = ["SCHEME", "Identity", "address_in", "examine", "identity_of", "is_oth
 
 # Increase it when the same code would get another digest: runs stored before are then reported as
 # "cannot be compared" instead of "has changed".
-SCHEME = 4
+SCHEME = 5
 _PREFIXED = re.compile(r"(\d+):[0-9a-f]{16}")
 _FIRST_SCHEME = re.compile(r"[0-9a-f]{16}")
 
