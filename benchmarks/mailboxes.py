@@ -338,7 +338,8 @@ def show_samples(size: Size) -> None:
 
 def with_redis(do: Callable[[str], Figures]) -> Figures:
     """Do something with a Redis of its own."""
-    from proctor.testing import RedisServer
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tests.servers import RedisServer
 
     with RedisServer() as server:
         return do(server.url)

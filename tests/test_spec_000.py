@@ -39,7 +39,8 @@ from proctor import (
     llm_judge,
     submit_dataset,
 )
-from proctor.testing import ModelServer, RecordedRequest, RedisServer
+from proctor.testing import ModelServer, RecordedRequest
+from tests.servers import RedisServer
 
 ANSWERS = {
     "What is the capital of France?": "Paris",

@@ -45,9 +45,9 @@ from proctor.mailboxes.redis import RedisMailbox
 from proctor.records.mail import EvalRequest
 from proctor.records.report import EvalReport
 from proctor.records.trial import EvalResult
-from proctor.testing import RedisServer
 from tests.fleet.chaos.crew import WorkerCrew
 from tests.fleet.chaos.exam import DEADLY, LOG, CallLog
+from tests.servers import RedisServer
 
 EXAM = Path(__file__).parent / "chaos" / "exam.py"
 NAME = "exam"
@@ -140,7 +140,7 @@ class Scene:
         return True
 
     def _restart(self) -> bool:
-        self.server.restart(hard=self.storm.hard, away=self.chance.uniform(0.0, 0.3))
+        self.server.restart(hard=self.storm.hard, pause=self.chance.uniform(0.0, 0.3))
         self.happened.append("Redis was restarted")
         return True
 

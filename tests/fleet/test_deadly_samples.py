@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from proctor import SQLiteHistory
-from proctor.testing import RedisServer
 from tests.fleet.chaos.crew import WorkerCrew
 from tests.fleet.chaos.exam import DEADLY, LOG, CallLog
 from tests.fleet.test_chaos import EXAM, NAME, start_run, with_requests
+from tests.servers import RedisServer
 
 SAMPLES = 40
 DEADLY_ONES = {5, 18}

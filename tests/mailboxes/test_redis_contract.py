@@ -11,8 +11,10 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from proctor.mailboxes.redis import RedisMailbox, connect
-from proctor.testing import MailboxContract, MailboxStateMachine, RedisServer
+from proctor.testing import MailboxContract
 from proctor.testing.mailbox_concurrency import MailboxConcurrencyContract
+from tests.mailboxes.mailbox_state_machine import MailboxStateMachine
+from tests.servers import RedisServer
 
 names = itertools.count()
 
