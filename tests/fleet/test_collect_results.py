@@ -22,7 +22,7 @@ from proctor import (
 )
 from proctor.errors import ConfigError, MailboxError
 from proctor.records.trial import Delivery, Failure
-from proctor.wiring.loops import Submission
+from proctor.wiring.dispatch import Submission
 from tests.fleet.surroundings import LONG, Timed, Troubled, boxes, loop_for, results_in, within
 from tests.surroundings import ManualClock, samples, shout
 

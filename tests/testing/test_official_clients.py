@@ -171,7 +171,7 @@ def test_openai_knows_the_errors(server: ModelServer, gpt: openai.OpenAI) -> Non
     }
     for code, kind in kinds.items():
         server.faults.append(Fault.status(code))
-        with pytest.raises(kind, match="a fault was asked for"):
+        with pytest.raises(kind, match="an injected fault"):
             gpt.chat.completions.create(model="m", messages=[{"role": "user", "content": "?"}])
 
 
@@ -255,7 +255,7 @@ def test_claude_knows_the_errors(server: ModelServer, claude: anthropic.Anthropi
     }
     for code, kind in kinds.items():
         server.faults.append(Fault.status(code))
-        with pytest.raises(kind, match="a fault was asked for"):
+        with pytest.raises(kind, match="an injected fault"):
             claude.messages.create(model="m", max_tokens=5, messages=[{"role": "user", "content": "?"}])
 
 
