@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from proctor import ProgressEvent, attach, configuration, define
 from proctor.errors import ConfigError, RunStopped
-from proctor.wiring.definition.definition import order_by_configuration
+from proctor.wiring.definition.definition import OrderedEvents
 
 Told = list[tuple[str, str | None, str | None]]
 
@@ -322,7 +322,7 @@ def test_events_told_in_turn_are_neither_lost_nor_doubled(order: list[str], fail
         if event.kind == "evaluator_end" and next(fails_at, False):
             raise RuntimeError("now and then")
 
-    tell = order_by_configuration(callback, ["a", "b", "c"])
+    tell = OrderedEvents(callback, ["a", "b", "c"])
 
     def say(kind: Any, name: str | None) -> None:
         try:

@@ -39,8 +39,10 @@ class DeliveryCounts:
         dead = f"delivered too often, or rejected ({join_labels(self._dead)})"
         lost = f"no readable result ({join_labels(self._lost)})"
         later = "came from a later delivery: an earlier one was lost or returned"
-        # The count, and the texts for one and for several.
-        counts = (
+        again, vanished = "came a second time and", "had vanished from the mailbox and"
+        unread = "could not be read and"
+        texts = describe_counts(
+            "workers",
             (self.redelivered, f"result {later}", f"results {later}"),
             (
                 len(self._dead),
@@ -50,14 +52,10 @@ class DeliveryCounts:
             (len(self._lost), f"request has {lost}", f"requests have {lost}"),
             (
                 self.repeated,
-                "result came a second time and was not counted again",
-                "results came a second time and were not counted again",
+                f"result {again} was not counted again",
+                f"results {again} were not counted again",
             ),
-            (
-                self.resent,
-                "request had vanished from the mailbox and was sent again",
-                "requests had vanished from the mailbox and were sent again",
-            ),
+            (self.resent, f"request {vanished} was sent again", f"requests {vanished} were sent again"),
             (
                 self.strangers,
                 "result belonged to another run or sample and was ignored",
@@ -65,28 +63,22 @@ class DeliveryCounts:
             ),
             (
                 self.unreadable,
-                "message in the mailbox could not be read and was set aside",
-                "messages in the mailbox could not be read and were set aside",
+                f"message in the mailbox {unread} was set aside",
+                f"messages in the mailbox {unread} were set aside",
             ),
-            (
-                self.unreadable_results,
-                "result could not be read and was set aside",
-                "results could not be read and were set aside",
-            ),
+            (self.unreadable_results, f"result {unread} was set aside", f"results {unread} were set aside"),
         )
-        texts = [
-            f"workers: {count} {single if count == 1 else plural}"
-            for count, single, plural in counts
-            if count
-        ]
         return [*texts, *self.workers.warnings()]
 
 
-def join_labels(labels: list[str]) -> str:
-    """Join labels; shorten a long list.
+def describe_counts(prefix: str, *counts: tuple[int, str, str]) -> list[str]:
+    """Describe each count above 0 by its text for one or for several."""
+    return [
+        f"{prefix}: {count} {single if count == 1 else plural}" for count, single, plural in counts if count
+    ]
 
-    >>> join_labels([str(number) for number in range(22)])
-    '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, … and 2 more'
-    """
+
+def join_labels(labels: list[str]) -> str:
+    """Join labels; shorten a long list."""
     more = len(labels) - MAX_ITEMS
     return ", ".join(labels[:MAX_ITEMS]) + (f", … and {more} more" if more > 0 else "")

@@ -22,6 +22,7 @@ import msgspec
 from proctor.core import optional as extras
 from proctor.core.clock import Clock, SystemClock
 from proctor.distributed.check_requests import describe_changes
+from proctor.distributed.delivery_counts import describe_counts
 from proctor.distributed.expected_results import (
     describe_difference,
     describe_setup,
@@ -30,7 +31,7 @@ from proctor.distributed.expected_results import (
     restore_sample,
 )
 from proctor.distributed.ray_actor import ActorInfo, TrialActor, TrialResponse
-from proctor.distributed.remote_runner import request_id
+from proctor.distributed.remote_runner import create_request
 from proctor.engine.plan import Plan, Setup
 from proctor.engine.progress import Progress
 from proctor.engine.timeouts import WorkerSlot
@@ -323,6 +324,7 @@ class RayBackend:
     async def runner(
         self, plan: Plan, run: RunMetadata, progress: Progress, spending: Spending | None
     ) -> AsyncIterator[Runner]:
+        """Start the actors of a run, and stop them after it."""
         refuse_cache(run)
         ray = import_ray()
         with connect_ray(ray, self.address):
@@ -390,32 +392,21 @@ class RayRunner:
         assert slot.job is not None
         if self._spending is not None:
             self._spending.check()
-        request: EvalRequest[Any, Any] = EvalRequest(
-            sample,
-            request_id=request_id(self._run_id, slot.job[0]),
-            created_at=self._clock.now(),
-            run_id=self._run_id,
-            configuration=configuration,
-            epoch=epoch,
-        )
+        job = (slot.job[0], sample, configuration, epoch)
+        request = create_request(job, self._run_id, self._clock.now())
         return restore_sample(await self._request_result(slot, request), sample, self._progress)
 
     def warnings(self) -> list[str]:
         """Describe everything unusual for the report."""
         died = f"failed because {MAX_DEATHS} actors died while running"
-        # The count, and the texts for one and for several.
-        counts = (
+        rerun = "trial was run again because its actor had died"
+        reruns = "trials were run again because their actors had died"
+        return describe_counts(
+            "ray",
             (self._pool.deaths, "actor died and was replaced", "actors died and were replaced"),
-            (
-                self._repeated,
-                "trial was run again because its actor had died",
-                "trials were run again because their actors had died",
-            ),
+            (self._repeated, rerun, reruns),
             (self._failed, f"trial {died} it", f"trials {died} each"),
         )
-        return [
-            f"ray: {count} {single if count == 1 else plural}" for count, single, plural in counts if count
-        ]
 
     async def _request_result(self, slot: WorkerSlot, request: EvalRequest[Any, Any]) -> EvalResult:
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -65,12 +67,15 @@ def load_eval_file(path: Path) -> LoadedEvalFile:
     return _build(file, path)
 
 
-def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return the mapping in a file, and the line of each top-level key."""
+@contextlib.contextmanager
+def explaining_read_errors(path: Path) -> Iterator[None]:
+    """Turn the errors of reading and parsing a YAML or JSON file into one that names the line."""
     import yaml
 
     try:
-        data, node = parse_yaml(path.read_text(encoding="utf-8-sig"))
+        yield
+    except OSError as error:
+        raise ConfigError(f"cannot read the file: {error.strerror}", where=str(path)) from None
     except UnicodeDecodeError as error:
         fix = how_to_convert(file=str(path))
         raise ConfigError(describe_error(error), where=str(path), fix=fix) from None
@@ -82,8 +87,15 @@ def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
         ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = str(error).partition("\n")[0]
-        raise ConfigError(f"this is not valid YAML: {reason}", where=str(path)) from None
-    if not isinstance(data, dict) or not isinstance(node, yaml.MappingNode):
+        language = "JSON" if isinstance(error, json.JSONDecodeError) else "YAML"
+        raise ConfigError(f"this is not valid {language}: {reason}", where=str(path)) from None
+
+
+def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return the mapping in a file, and the line of each top-level key."""
+    with explaining_read_errors(path):
+        data, node = parse_yaml(path.read_text(encoding="utf-8-sig"))
+    if node is None or not isinstance(data, dict):
         raise ConfigError(
             "an eval file is a mapping with dataset, target and evaluators",
             where=str(path),
@@ -97,13 +109,7 @@ def _refuse_repeated_keys(node: Any, path: Path) -> None:
     """Reject repeated keys: YAML would silently use the last one."""
     problems: list[Problem] = []
 
-    def visit(node: Any, ancestors: tuple[int, ...] = ()) -> None:
-        if id(node) in ancestors:
-            raise ConfigError(
-                "an alias (*name) refers to a value that contains it",
-                where=str(path),
-                fix="replace the alias with the value itself",
-            )
+    def visit(node: Any) -> None:
         seen: set[str] = set()
         for child in node.value if isinstance(node.value, list) else ():
             key, value = child if isinstance(child, tuple) else (None, child)
@@ -112,7 +118,7 @@ def _refuse_repeated_keys(node: Any, path: Path) -> None:
                     line = key.start_mark.line + 1
                     problems.append(Problem(f"{path}:{line}", f"the key {key.value!r} is repeated"))
                 seen.add(key.value)
-            visit(value, (*ancestors, id(node)))
+            visit(value)
 
     visit(node)
     if problems:

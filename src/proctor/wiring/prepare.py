@@ -238,11 +238,7 @@ def find_option_problems(options: Mapping[str, Any]) -> Iterator[tuple[str, str]
 
 
 def explain(error: msgspec.ValidationError) -> str:
-    """Rewrite a message of msgspec in plain words.
-
-    >>> explain(msgspec.ValidationError("Expected `int | null`, got `str` - at `$.epochs`"))
-    'expected a whole number, found text (at epochs)'
-    """
+    """Rewrite a message of msgspec in plain words."""
     text, _, path = str(error).partition(" - at ")
     place = path.replace("`", "").replace("$.", "").replace("$", "")
     message = TYPE_EXPRESSION.sub(_describe_types, text).replace("`", "")

@@ -60,13 +60,7 @@ class Settings:
 def collect_settings(
     configure: Callable[[Any], object], evaluator: Any, registry: Registry
 ) -> dict[str, Any]:
-    """Return the parameters that a function sets.
-
-    >>> def strict(config):
-    ...     config.case_sensitive = True
-    >>> collect_settings(strict, "contains", Registry.standard())
-    {'case_sensitive': True}
-    """
+    """Return the parameters that a function sets."""
     info = registry.describe(evaluator) if isinstance(evaluator, str) else describe_evaluator(evaluator)
     settings = Settings(info.name, tuple(parameter.name for parameter in info.parameters))
     configure(settings)
@@ -77,24 +71,12 @@ def collect_settings(
 Callback = Callable[[ProgressEvent], object]
 
 
-def order_by_configuration(callback: Callback, configurations: Sequence[str]) -> Callback:
-    """Return a callback that receives all events of one configuration before those of the next.
+class OrderedEvents:
+    """A callback that passes on all events of one configuration before those of the next.
 
     Events of the other configurations are delayed; the percentage never falls.
-
-    >>> from datetime import UTC, datetime
-    >>> start = datetime(2026, 1, 1, tzinfo=UTC)
-    >>> events = []
-    >>> send = order_by_configuration(events.append, ["a", "b"])
-    >>> for kind, name in [("config_start", "b"), ("config_start", "a"), ("config_end", "a")]:
-    ...     send(ProgressEvent(kind, "running", 0.0, start, "r", name))
-    >>> [(event.kind, event.configuration) for event in events]
-    [('config_start', 'a'), ('config_end', 'a'), ('config_start', 'b')]
     """
-    return _OrderedEvents(callback, configurations)
 
-
-class _OrderedEvents:
     def __init__(self, callback: Callback, configurations: Sequence[str]) -> None:
         self._callback = callback
         self._delayed: dict[str, list[ProgressEvent]] = {name: [] for name in configurations}
@@ -483,4 +465,4 @@ class Definition:
             return list(self._callbacks)
         names = [each.name for each in configurations] or [Configuration().name]
         ordered = sorted(names, key=lambda name: name != self._baseline)
-        return [order_by_configuration(callback, ordered) for callback in self._callbacks]
+        return [OrderedEvents(callback, ordered) for callback in self._callbacks]

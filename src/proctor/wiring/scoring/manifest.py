@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proctor.core.names import UniqueNames
-from proctor.core.resources import describe_error, how_to_convert
-from proctor.core.yaml_text import describe_yaml_error, load_yaml
+from proctor.core.yaml_text import load_yaml
 from proctor.datasets.sessions import SessionDataset
 from proctor.errors import ConfigError, Problem, UsageError, suggest_name
 from proctor.evaluators.rubric_files import SourceLines
@@ -21,6 +20,7 @@ from proctor.records.rubric import RUBRICS_VERSION, Columns, RubricSet, read_col
 from proctor.records.run import Redact
 from proctor.records.sample import Sample
 from proctor.targets.recorded import RecordedTarget
+from proctor.wiring.config import explaining_read_errors
 from proctor.wiring.prepare import Evaluation
 
 ENTRY_KEYS = ("path", "score", "id", "recorded", "format")
@@ -74,28 +74,9 @@ def read_manifest(path: Path) -> list[ScoredSession]:
 
 def _read_entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
     """Return the entries of a manifest, and the keys that lead to them."""
-    import yaml
-
-    try:
+    with explaining_read_errors(path):
         text = path.read_text(encoding="utf-8-sig")
         data = json.loads(text) if path.suffix.lower() == ".json" else load_yaml(text)
-    except OSError as error:
-        raise ConfigError(f"cannot read the file: {error.strerror}", where=str(path)) from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            describe_error(error), where=str(path), fix=how_to_convert(file=str(path))
-        ) from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        described = describe_yaml_error(error)
-        raise ConfigError(
-            f"this is not valid YAML: {described.what}",
-            where=f"{path}:{mark.line + 1}" if mark else str(path),
-            fix=described.fix,
-        ) from None
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ConfigError(f"cannot parse the file: {reason}", where=str(path)) from None
     keys = ("sessions",) if isinstance(data, Mapping) else ()
     entries = data.get("sessions") if isinstance(data, Mapping) else data
     if not isinstance(entries, list) or not entries:
