@@ -62,7 +62,7 @@ def expected(configurations: list[str], steps: dict[str, list[str]]) -> Told:
     return [*found, ("end", None, None)]
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     fields=st.lists(st.lists(st.sampled_from(EVALUATORS), min_size=1, max_size=3), min_size=1, max_size=3),
     temperatures=st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=4),
@@ -106,7 +106,7 @@ def test_the_events_of_a_span_come_in_the_ruled_order(
     assert all(0.0 <= event.progress <= 100.0 for event in events)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.integers(1, 5), st.integers(1, 3), st.integers(1, 4), st.integers(1, 2))
 def test_of_a_dataset_the_order_holds_in_each_configuration(
     count: int, configurations: int, concurrency: int, epochs: int
@@ -306,6 +306,7 @@ def test_an_evaluator_of_a_field_has_its_time() -> None:
     assert not found.passed
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.sampled_from(["a", "b", "c"]), max_size=12), st.lists(st.booleans(), min_size=12, max_size=12)
 )

@@ -29,9 +29,7 @@ def test_an_async_target_is_cancelled_in_time() -> None:
                 cancelled.append(text)
         return text.upper()
 
-    began = time.monotonic()
     report = evaluate(target, samples(5), exact_match, timeout=0.2, history=False)
-    assert 0.2 <= time.monotonic() - began < 20
     assert cancelled == ["word 1"]
     assert [r.outcome for r in report.results] == ["passed", "error", "passed", "passed", "passed"]
     assert report.results[1].error == "TimeoutError: the target took longer than 0.2 s"
@@ -96,9 +94,7 @@ def test_a_target_that_ignores_its_cancellation_is_given_up(monkeypatch: pytest.
                 pass
         return text.upper()
 
-    began = time.monotonic()
     report = evaluate(target, samples(4), exact_match, timeout=0.2, concurrency=1, history=False)
-    assert time.monotonic() - began < 20
     assert [r.outcome for r in report.results] == ["error", "passed", "passed", "passed"]
     assert "it kept running after it was cancelled" in (report.results[0].error or "")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise, permutations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor import (
@@ -97,10 +96,10 @@ def test_when_the_time_is_up_what_is_there_is_still_taken() -> None:
 
 def test_a_long_poll_ends_with_the_last_result() -> None:
     """Nothing is waited for once all are there."""
-    began = time.monotonic()
-    report = collect_results(mailbox_with(*map(result, range(3))), 3, timeout_seconds=60)
+    report = within(
+        LONG, lambda: collect_results(mailbox_with(*map(result, range(3))), 3, timeout_seconds=600)
+    )
     assert report.total == 3
-    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("order", list(permutations(["error", "success", "success again"])))
@@ -118,6 +117,7 @@ def test_a_success_wins_over_an_error_in_every_order(order: tuple[str, ...]) -> 
     assert box.approximate_count() == 0
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=25))
 def test_each_request_is_counted_once_whatever_comes(told: list[tuple[int, bool]]) -> None:
     """As many results as requests; one is an error only if no success came for it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -178,8 +177,7 @@ def test_an_acknowledgement_that_fails_never_ends_the_worker(caplog: pytest.LogC
 def test_a_closed_mailbox_ends_the_loop(at: str) -> None:
     """The one it takes from or the one it sends to, at once, whatever was to be waited for."""
     requests, results = boxes()
-    loop = loop_for(shout, requests, results, wait_seconds=60)
-    began = time.monotonic()
+    loop = loop_for(shout, requests, results, wait_seconds=600)
     thread = threading.Thread(target=loop.run, daemon=True)
     thread.start()
     if at == "receive":
@@ -189,7 +187,6 @@ def test_a_closed_mailbox_ends_the_loop(at: str) -> None:
         requests.send(request(0))
     thread.join(LONG)
     assert not thread.is_alive()
-    assert time.monotonic() - began < 10
 
 
 def test_requests_that_cannot_be_received_are_tried_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -238,15 +235,13 @@ def test_a_second_stop_drops_what_is_being_run() -> None:
 
     async def endless(text: str) -> str:
         entered.set()
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
         return text
 
     loop = loop_for(endless, requests, results, timeout=None)
-    began = time.monotonic()
     with at_work(loop):
         entered.wait(LONG)
         loop.stop()
-    assert time.monotonic() - began < 30
     [message] = requests.receive()
     assert message.body.sample.id == "s0"
     assert results.approximate_count() == 0

@@ -188,9 +188,16 @@ def test_a_mailbox_that_is_full_or_away_is_waited_for(tmp_path: Path) -> None:
 def test_a_mailbox_that_is_closed_ends_the_run(tmp_path: Path) -> None:
     """No answer can come any more, so nothing is waited for."""
     requests, _ = boxes()
-    threading.Timer(0.2, requests.close).start()
+
+    def close_once_used() -> None:
+        eventually(lambda: requests.approximate_count() == 2)
+        requests.close()
+
+    closing = threading.Thread(target=close_once_used)
+    closing.start()
     with pytest.raises(RunStopped, match="the mailbox was closed"):
         errand(loud, 2, MailboxBackend(requests), SQLiteHistory(tmp_path / "h.db"))
+    closing.join()
 
 
 def test_the_cache_is_refused(tmp_path: Path) -> None:

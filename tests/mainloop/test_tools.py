@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor import ToolCall
@@ -345,6 +345,7 @@ def test_parameters_that_are_no_record_are_refused() -> None:
         Tool("search", "", lambda query: query, list[int])
 
 
+@settings(max_examples=40)
 @given(
     st.dictionaries(
         st.sampled_from(["query", "limit", "scale", "other"]),
