@@ -218,3 +218,14 @@ Fix: correct the lines above; docs/eval-files.md lists every key
 fields: a field has no key 'evaluaters'
 Fix: did you mean 'evaluators'?\
 """)
+
+
+def test_a_python_eval_file_has_the_same_keys_as_yaml(tmp_path: Path) -> None:
+    """`canary` included, which a module once lost."""
+    module = tmp_path / "canary_eval.py"
+    module.write_text(
+        'dataset = [{"id": "1", "input": "a", "expected": "A"}]\ntarget = str.upper\n'
+        'evaluators = ["exact_match"]\ncanary = 7\ntags = {"a": "b"}\nbaseline = "x"\n'
+    )
+    evaluation = load_eval_file(module).evaluation
+    assert (evaluation.canary, evaluation.tags, evaluation.baseline) == (7, {"a": "b"}, "x")

@@ -118,8 +118,8 @@ class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
                     f"{box!r} is not a mailbox", where=where, fix="pass a mailbox, such as RedisMailbox(…)"
                 )
         setup = prepare_setup(loop, evaluator, options, registry or Registry.standard())
-        post = WorkerConfig(requests, results, lease_seconds, name, trouble=_log.warning)
-        self._worker = Worker(setup, post)
+        config = WorkerConfig(requests, results, lease_seconds, name, trouble=_log.warning)
+        self._worker = Worker(setup, config)
         self._until = StopCondition(wait=wait_seconds, batch=batch_size)
 
     async def arun(self, *, max_iterations: int | None = None, until_empty: bool = False) -> WorkerSummary:

@@ -240,12 +240,12 @@ def find_option_problems(options: Mapping[str, Any]) -> Iterator[tuple[str, str]
 def explain(error: msgspec.ValidationError) -> str:
     """Rewrite a message of msgspec in plain words."""
     text, _, path = str(error).partition(" - at ")
-    place = path.replace("`", "").replace("$.", "").replace("$", "")
+    location = path.replace("`", "").replace("$.", "").replace("$", "")
     message = TYPE_EXPRESSION.sub(_describe_types, text).replace("`", "")
     message = message.replace("Expected", "expected").replace(", got ", ", found ")
     message = message.replace("Object contains unknown field", "unknown key")
     message = message.replace("Object missing required field", "missing key")
-    return f"{message} (at {place})" if place else message
+    return f"{message} (at {location})" if location else message
 
 
 def _describe_types(expression: re.Match[str]) -> str:

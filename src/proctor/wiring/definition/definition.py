@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self, Unpack
 
 import msgspec
@@ -212,10 +213,17 @@ class Definition:
             raise fault
         self._faults.append(fault)
 
+    @contextlib.contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except UsageError as fault:
+            self.note(fault)
+
     def select(self, path: str, as_: str | None = None) -> Self:
         """Select a field by its path, and optionally give it a name."""
         name = as_ or path
-        try:
+        with self._noting():
             parse_path(path)
             if as_ is not None:
                 check_alias(as_, path)
@@ -227,10 +235,7 @@ class Definition:
                     where=path,
                     fix="choose another name, or write this select before evaluate_field",
                 )
-        except UsageError as fault:
-            self.note(fault)
-            return self
-        self._selected[name] = path
+            self._selected[name] = path
         return self
 
     def evaluate_field(self, field: str, *evaluators: Any, combine_with: Combination | None = None) -> Self:
@@ -257,38 +262,30 @@ class Definition:
 
         `configure` is a function that sets parameters as attributes of its argument.
         """
-        block = self._current
-        try:
-            if block is None:
+        with self._noting():
+            if self._current is None:
                 raise no_field(f"evaluate_with({describe_object(evaluator)})")
             check_evaluator(evaluator, configure)
-            block.evaluators.append(self._build(evaluator, configure, parameters))
-        except UsageError as fault:
-            self.note(fault)
+            self._current.evaluators.append(self._build(evaluator, configure, parameters))
         return self
 
     use_evaluator = evaluate_with
 
-    def combine_with(self, how: Combination, *, skipped: Skipped = "skip") -> Self:
+    def combine_with(self, rule: Combination, *, skipped: Skipped = "skip") -> Self:
         """Set when the field passes: "and" (all), "or" (any), or a function of the scores.
 
         With `skipped="ignore"`, evaluators that skip are ignored; by default they skip the field.
         """
-        block = self._current
-        try:
-            if block is None:
-                raise no_field(f"combine_with({how!r})")
-            block.combine_with(how, skipped)
-        except UsageError as fault:
-            self.note(fault)
+        with self._noting():
+            if self._current is None:
+                raise no_field(f"combine_with({rule!r})")
+            self._current.combine_with(rule, skipped)
         return self
 
     def register_evaluator(self, evaluator: Any, name: str | None = None) -> Self:
         """Register an evaluator by name for this definition."""
-        try:
+        with self._noting():
             self._registry.register(evaluator, name)
-        except UsageError as fault:
-            self.note(fault)
         return self
 
     def on_progress(
@@ -300,14 +297,10 @@ class Definition:
         configurations: Collection[str] | None = None,
     ) -> Self:
         """Call a function for every progress event, or for some: by kind, status or configuration."""
-        try:
+        with self._noting():
             check_listener(callback, kinds or (), statuses or ())
-        except UsageError as fault:
-            self.note(fault)
-            return self
-        self._callbacks.append(
-            only_events(callback, kinds=kinds, statuses=statuses, configurations=configurations)
-        )
+            listener = only_events(callback, kinds=kinds, statuses=statuses, configurations=configurations)
+            self._callbacks.append(listener)
         return self
 
     def configuration(self, name: str, /, **options: Any) -> Self:
@@ -315,10 +308,8 @@ class Definition:
         if name in self._configurations:
             fix = "give each configuration its own name"
             self.note(ConfigError(f"there are two configurations {name!r}", fix=fix))
-        try:
+        with self._noting():
             self._configurations[name] = configuration(name, **options)
-        except UsageError as fault:
-            self.note(fault)
         return self
 
     def baseline(self, configuration: str) -> Self:
@@ -352,7 +343,7 @@ class Definition:
         target: Any = None,
         configurations: Configurations | None = None,
         recorded: Mapping[str, Any] | None = None,
-        **how: Unpack[api.RunKwargs],
+        **options: Unpack[api.RunKwargs],
     ) -> FieldReport:
         """Evaluate a span, or a dataset of spans, in every configuration.
 
@@ -362,13 +353,13 @@ class Definition:
         arguments (`epochs`, `concurrency`, `resume`, `metrics` …) are those of `evaluate`.
         """
         self.check()
-        check_parameters(how)
+        check_parameters(options)
         if target is not None and recorded is not None:
             raise ConfigError(
                 "evaluate received a target and recorded results",
                 fix="leave out recorded=… to run the target, or target=… to evaluate the results",
             )
-        if how.get("resume") and not self.history.auto_save:
+        if options.get("resume") and not self.history.auto_save:
             raise ConfigError(
                 "only a stored run can be resumed, and this definition stores none",
                 where="resume",
@@ -392,7 +383,7 @@ class Definition:
             tags=self.history.tags,
             history=self.history.opened(),
             on_progress=self._build_callbacks(spans, selected),
-            **(defaults | how),
+            **(defaults | options),
         )
         if self.history.auto_save:
             self.history.prune()
@@ -410,17 +401,16 @@ class Definition:
 
     def _block_of(self, field: str) -> Block:
         """Return the block of a field, given by its name or path; create it if necessary."""
-        try:
+        block = Block(field)
+        with self._noting():
             parse_path(field)
             by_path = {path: name for name, path in self._selected.items()}
             name = field if field in self._selected else by_path.get(field, field)
             if name not in self._blocks:
                 self._refuse_typo(field)
                 self._blocks[name] = Block(self._selected.get(name, field))
-            return self._blocks[name]
-        except UsageError as fault:
-            self.note(fault)
-            return Block(field)
+            block = self._blocks[name]
+        return block
 
     def _refuse_typo(self, field: str) -> None:
         """Reject a name that resembles a selected field: it is a typo rather than a path."""
