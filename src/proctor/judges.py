@@ -17,29 +17,6 @@ EXPORTS = {
     "records.rubric": ("ChatSession", "Rubric", "RubricSet"),
 }
 
-__all__ = [
-    "ChatSession",
-    "EvaluationConfig",
-    "JudgeOutput",
-    "PASSING_RATINGS",
-    "RATING_VALUES",
-    "Rating",
-    "Rubric",
-    "RubricScorer",
-    "RubricSet",
-    "grounded_claims",
-    "llm_judge",
-    "load_rubrics",
-    "panel",
-    "panel_agreement",
-    "position_bias",
-    "prefer",
-    "preferences_in",
-    "quality_score",
-    "rubric",
-    "rubric_evaluation",
-    "rubric_evaluators",
-    "with_canary",
-]
+__all__ = [name for names in EXPORTS.values() for name in names]
 
 __getattr__, __dir__ = lazy_names("proctor.judges", EXPORTS)

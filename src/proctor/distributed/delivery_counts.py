@@ -14,14 +14,10 @@ UNREADABLE_RESULT = "UnreadableResult"
 class DeliveryCounts:
     """Delivery counts for the report of a run with remote workers."""
 
+    redelivered = repeated = strangers = resent = unreadable = unreadable_results = 0
+
     def __init__(self) -> None:
         self.workers = WorkerRegistry()
-        self.redelivered = 0
-        self.repeated = 0
-        self.strangers = 0
-        self.resent = 0
-        self.unreadable = 0
-        self.unreadable_results = 0
         self._dead: list[str] = []
         self._lost: list[str] = []
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -56,15 +56,15 @@ CLOSE_SECONDS = 5.0
 CAUSE_LENGTH = 400
 
 
+@dataclass(eq=False)
 class ActorSlot:
     """A ready actor, the number of its trials, and whether it is reserved for a single one."""
 
-    def __init__(self, actor: Any, name: str) -> None:
-        self.actor = actor
-        self.name = name
-        self.busy = 0
-        self.is_reserved = False
-        self.is_dead = False
+    actor: Any
+    name: str
+    busy: int = 0
+    is_reserved: bool = False
+    is_dead: bool = False
 
 
 @dataclass(frozen=True)
@@ -331,7 +331,7 @@ class RayBackend:
             config = self._configure(ray, plan, progress)
             notice = functools.partial(setattr, progress, "notice")
             pool = ActorPool(ray, config, self._actor_factory(ray, config), notice, self.clock)
-            trials = RayRunner(ray, pool, run, progress, spending, self.clock)
+            trials = RayRunner(ray, pool, run.run_id, progress, spending, self.clock)
             try:
                 async with pool:
                     yield trials
@@ -364,27 +364,19 @@ class RayBackend:
         return lambda: actor.remote(address, self.recipe)
 
 
+@dataclass
 class RayRunner:
     """Runs each job on an actor, and on another one if the first dies."""
 
-    max_concurrency = None
-
-    def __init__(
-        self,
-        ray: ModuleType,
-        pool: ActorPool,
-        run: RunMetadata,
-        progress: Progress,
-        spending: Spending | None,
-        clock: Clock,
-    ) -> None:
-        self._ray = ray
-        self._pool = pool
-        self._run_id = run.run_id
-        self._progress = progress
-        self._spending = spending
-        self._clock = clock
-        self._repeated = self._failed = 0
+    _ray: ModuleType
+    _pool: ActorPool
+    _run_id: str
+    _progress: Progress
+    _spending: Spending | None
+    _clock: Clock
+    _repeated: int = 0
+    _failed: int = 0
+    max_concurrency: ClassVar[None] = None
 
     async def run(
         self, slot: WorkerSlot, sample: Sample[Any, Any], configuration: Configuration, epoch: int

@@ -14,15 +14,6 @@ EXPORTS = {
     "testing.wire_format": ("RecordedRequest", "ScriptedReply"),
 }
 
-__all__ = [
-    "RecordedRequest",
-    "EndpointContract",
-    "Fault",
-    "HistoryContract",
-    "MailboxContract",
-    "ModelServer",
-    "ProviderContract",
-    "ScriptedReply",
-]
+__all__ = [name for names in EXPORTS.values() for name in names]
 
 __getattr__, __dir__ = lazy_names("proctor.testing", EXPORTS)

@@ -8,16 +8,9 @@ import msgspec
 
 from proctor.records.model import ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
+from proctor.testing import wire_format as wire
 from proctor.testing.schema_instance import iter_subschemas
-from proctor.testing.wire_format import (
-    RecordedRequest,
-    ScriptedReply,
-    WireFormat,
-    drop_unset,
-    join_text,
-    number_calls,
-    reject_if,
-)
+from proctor.testing.wire_format import RecordedRequest, ScriptedReply, WireFormat
 
 _ERROR_TYPES = {
     401: "authentication_error",
@@ -86,7 +79,7 @@ def _convert_request(request: _MessagesRequest, recorded: RecordedRequest) -> Re
     schema = None if output_format is None else output_format.schema
     _check(request, schema, recorded.headers)
     tools = tuple(ToolSpec(tool.name, tool.description, tool.input_schema) for tool in request.tools)
-    system = join_text(request.system)
+    system = wire.join_text(request.system)
     messages = [Message("system", system)] if system else []
     for message in request.messages:
         messages += _convert_message(message)
@@ -99,30 +92,30 @@ def _convert_request(request: _MessagesRequest, recorded: RecordedRequest) -> Re
         schema=schema,
         tools=tools,
         must_call=choice.name if choice.type == "tool" else any_tool,
-        settings=drop_unset(temperature=request.temperature, max_tokens=request.max_tokens),
+        settings=wire.drop_unset(temperature=request.temperature, max_tokens=request.max_tokens),
     )
 
 
 def _check(request: _MessagesRequest, schema: dict[str, Any] | None, headers: dict[str, str]) -> None:
     messages, temperature = request.messages, request.temperature
-    reject_if("anthropic-version" not in headers, "anthropic-version: header is required")
+    wire.reject_if("anthropic-version" not in headers, "anthropic-version: header is required")
     starts_with_user = messages and messages[0].role == "user"
-    reject_if(not starts_with_user, "messages: first message must use the 'user' role")
-    reject_if(request.max_tokens < 1, "max_tokens: must be greater than or equal to 1")
-    reject_if(request.stream, "this server does not stream")
+    wire.reject_if(not starts_with_user, "messages: first message must use the 'user' role")
+    wire.reject_if(request.max_tokens < 1, "max_tokens: must be greater than or equal to 1")
+    wire.reject_if(request.stream, "this server does not stream")
     is_out_of_range = temperature is not None and not 0 <= temperature <= 1
-    reject_if(is_out_of_range, "temperature: must be between 0 and 1")
+    wire.reject_if(is_out_of_range, "temperature: must be between 0 and 1")
     pending: set[str] = set()
     for message in messages:
         answered = {block.get("tool_use_id") for block in _blocks(message, "tool_result")}
-        reject_if(answered != pending, "tool_use blocks and the tool_result blocks after them differ")
+        wire.reject_if(answered != pending, "tool_use blocks and the tool_result blocks after them differ")
         pending = {str(block.get("id")) for block in _blocks(message, "tool_use")}
     path = "output_config.format.schema"
     for inner in iter_subschemas(schema):
         unsupported = sorted(_UNSUPPORTED & set(inner))
-        reject_if(unsupported, f"{path}: {unsupported} not supported")
+        wire.reject_if(unsupported, f"{path}: {unsupported} not supported")
         is_open = inner.get("type") == "object" and inner.get("additionalProperties") is not False
-        reject_if(is_open, f"{path}: 'additionalProperties' must be set to false")
+        wire.reject_if(is_open, f"{path}: 'additionalProperties' must be set to false")
 
 
 def _blocks(message: _Message, block_type: str) -> list[dict[str, Any]]:
@@ -136,7 +129,7 @@ def _convert_message(message: _Message) -> list[Message]:
     if isinstance(message.content, str):
         return [Message(message.role, message.content)]
     messages = [
-        Message("tool", join_text(block.get("content", "")), call_id=block["tool_use_id"])
+        Message("tool", wire.join_text(block.get("content", "")), call_id=block["tool_use_id"])
         for block in _blocks(message, "tool_result")
     ]
     calls = tuple(
@@ -144,7 +137,7 @@ def _convert_message(message: _Message) -> list[Message]:
     )
     rest = [block for block in message.content if block.get("type") not in ("tool_result", "tool_use")]
     if rest or calls:
-        messages.append(Message(message.role, join_text(rest), tool_calls=calls))
+        messages.append(Message(message.role, wire.join_text(rest), tool_calls=calls))
     return messages
 
 
@@ -154,7 +147,7 @@ def _render_message(request: RecordedRequest, reply: ScriptedReply, finish_reaso
         content.append({"type": "text", "text": reply.text, "citations": None})
     content += [
         {"type": "tool_use", "id": call_id, "name": call.name, "input": call.arguments}
-        for call_id, call in number_calls(reply.tool_calls, f"toolu_{request.number}_")
+        for call_id, call in wire.number_calls(reply.tool_calls, f"toolu_{request.number}_")
     ]
     refusal = {"type": "refusal", "category": None, "explanation": reply.refusal}
     return {

@@ -9,16 +9,8 @@ import msgspec
 
 from proctor.records.model import TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
-from proctor.testing.wire_format import (
-    RecordedRequest,
-    ScriptedReply,
-    WireFormat,
-    drop_unset,
-    join_text,
-    number_calls,
-    reject_if,
-    top_alternatives,
-)
+from proctor.testing import wire_format as wire
+from proctor.testing.wire_format import RecordedRequest, ScriptedReply, WireFormat
 
 METHOD = ":generateContent"
 _STATUS = {
@@ -96,7 +88,7 @@ def _convert_request(request: _GenerateRequest, recorded: RecordedRequest) -> Re
     )
     messages = []
     if request.system_instruction is not None:
-        messages.append(Message("system", join_text(request.system_instruction.parts)))
+        messages.append(Message("system", wire.join_text(request.system_instruction.parts)))
     for content in request.contents:
         messages += _convert_content(content)
     calling = request.tool_config.function_calling_config
@@ -108,7 +100,7 @@ def _convert_request(request: _GenerateRequest, recorded: RecordedRequest) -> Re
         schema=schema,
         tools=tools,
         must_call=(calling.allowed_function_names or [tools[0].name])[0] if must_call else None,
-        settings=drop_unset(
+        settings=wire.drop_unset(
             temperature=config.temperature,
             max_tokens=config.max_output_tokens,
             seed=config.seed,
@@ -120,16 +112,16 @@ def _convert_request(request: _GenerateRequest, recorded: RecordedRequest) -> Re
 def _check(request: _GenerateRequest, schema: dict[str, Any] | None) -> None:
     config, path = request.generation_config, "* GenerateContentRequest.contents"
     temperature, logprobs = config.temperature, config.logprobs
-    reject_if(not request.contents, f"{path}: contents is not specified")
-    reject_if(not all(content.parts for content in request.contents), f"{path}: parts must not be empty")
+    wire.reject_if(not request.contents, f"{path}: contents is not specified")
+    wire.reject_if(not all(content.parts for content in request.contents), f"{path}: parts must not be empty")
     is_out_of_range = temperature is not None and not 0 <= temperature <= 2
-    reject_if(is_out_of_range, "* temperature must be in the range [0.0, 2.0]")
+    wire.reject_if(is_out_of_range, "* temperature must be in the range [0.0, 2.0]")
     has_two_schemas = config.response_schema is not None and config.response_json_schema is not None
-    reject_if(has_two_schemas, "responseSchema and responseJsonSchema exclude each other")
+    wire.reject_if(has_two_schemas, "responseSchema and responseJsonSchema exclude each other")
     is_text = schema is not None and config.response_mime_type != "application/json"
-    reject_if(is_text, "a response schema needs the response MIME type application/json")
+    wire.reject_if(is_text, "a response schema needs the response MIME type application/json")
     has_bad_logprobs = logprobs is not None and not (config.response_logprobs and logprobs <= 20)
-    reject_if(has_bad_logprobs, "logprobs must be at most 20 and needs responseLogprobs")
+    wire.reject_if(has_bad_logprobs, "logprobs must be at most 20 and needs responseLogprobs")
 
 
 def _convert_content(content: _Content) -> list[Message]:
@@ -150,7 +142,7 @@ def _convert_content(content: _Content) -> list[Message]:
     rest = [part for part in content.parts if not {"functionResponse", "functionCall"} & set(part)]
     if rest or calls:
         role: Literal["user", "assistant"] = "assistant" if content.role == "model" else "user"
-        messages.append(Message(role, join_text(rest), tool_calls=calls))
+        messages.append(Message(role, wire.join_text(rest), tool_calls=calls))
     return messages
 
 
@@ -162,7 +154,7 @@ def _render_message(request: RecordedRequest, reply: ScriptedReply, finish_reaso
     parts: list[dict[str, Any]] = [{"text": reply.text}] if reply.text else []
     parts += [
         {"functionCall": {"id": call_id, "name": call.name, "args": call.arguments}}
-        for call_id, call in number_calls(reply.tool_calls, f"{request.number}_")
+        for call_id, call in wire.number_calls(reply.tool_calls, f"{request.number}_")
     ]
     candidate: dict[str, Any] = {
         "content": {"parts": parts, "role": "model"} if parts else {"role": "model"},
@@ -176,7 +168,7 @@ def _render_message(request: RecordedRequest, reply: ScriptedReply, finish_reaso
 def _logprobs(request: RecordedRequest, chances: tuple[TokenLogprobs, ...]) -> dict[str, Any]:
     if "top_logprobs" not in request.settings or not chances:
         return {}
-    ranked = [top_alternatives(request, chance) for chance in chances]
+    ranked = [wire.top_alternatives(request, chance) for chance in chances]
     top = [{"candidates": [_token(*alternative) for alternative in each]} for each in ranked]
     chosen = [_token(chance.token, chance.logprob) for chance in chances]
     average = sum(chance.logprob for chance in chances) / len(chances)

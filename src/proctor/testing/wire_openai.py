@@ -13,18 +13,9 @@ import msgspec
 
 from proctor.records.model import TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
+from proctor.testing import wire_format as wire
 from proctor.testing.schema_instance import iter_subschemas
-from proctor.testing.wire_format import (
-    HttpError,
-    RecordedRequest,
-    ScriptedReply,
-    WireFormat,
-    drop_unset,
-    join_text,
-    number_calls,
-    reject_if,
-    top_alternatives,
-)
+from proctor.testing.wire_format import HttpError, RecordedRequest, ScriptedReply, WireFormat
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ERROR_TYPES = {403: "permission_error", 429: "rate_limit_error"}
@@ -118,7 +109,7 @@ def _convert_chat(chat: _ChatRequest, recorded: RecordedRequest) -> RecordedRequ
         schema=None if schema is None else schema.schema,
         tools=tools,
         must_call=_required_tool(chat.tool_choice, tools),
-        settings=drop_unset(
+        settings=wire.drop_unset(
             temperature=chat.temperature,
             max_tokens=chat.max_completion_tokens or chat.max_tokens,
             seed=chat.seed,
@@ -130,29 +121,29 @@ def _convert_chat(chat: _ChatRequest, recorded: RecordedRequest) -> RecordedRequ
 def _convert_embeddings(request: _EmbeddingsRequest, recorded: RecordedRequest) -> RecordedRequest:
     texts = (request.input,) if isinstance(request.input, str) else tuple(request.input)
     is_empty = not texts or "" in texts
-    reject_if(is_empty, "'$.input' is invalid: neither it nor a text in it may be empty")
-    settings = drop_unset(dimensions=request.dimensions)
+    wire.reject_if(is_empty, "'$.input' is invalid: neither it nor a text in it may be empty")
+    settings = wire.drop_unset(dimensions=request.dimensions)
     return msgspec.structs.replace(recorded, model=request.model, settings=settings, texts=texts)
 
 
 def _check(chat: _ChatRequest) -> None:
     temperature, top_logprobs, response_format = chat.temperature, chat.top_logprobs, chat.response_format
-    reject_if(not chat.messages, "[] is too short - 'messages'")
-    reject_if(chat.stream or (chat.n or 1) > 1, "this server neither streams nor gives several choices")
+    wire.reject_if(not chat.messages, "[] is too short - 'messages'")
+    wire.reject_if(chat.stream or (chat.n or 1) > 1, "this server neither streams nor gives several choices")
     is_out_of_range = temperature is not None and not 0 <= temperature <= 2
-    reject_if(is_out_of_range, "'temperature' must be between 0 and 2")
+    wire.reject_if(is_out_of_range, "'temperature' must be between 0 and 2")
     has_two_limits = chat.max_tokens is not None and chat.max_completion_tokens is not None
-    reject_if(has_two_limits, "'max_tokens' and 'max_completion_tokens' exclude each other")
+    wire.reject_if(has_two_limits, "'max_tokens' and 'max_completion_tokens' exclude each other")
     has_bad_logprobs = top_logprobs is not None and not (chat.logprobs and 0 <= top_logprobs <= 20)
-    reject_if(has_bad_logprobs, "'top_logprobs' must be 0 to 20 and needs 'logprobs'")
+    wire.reject_if(has_bad_logprobs, "'top_logprobs' must be 0 to 20 and needs 'logprobs'")
     pending: set[str | None] = set()
     for message in chat.messages:
         if message.role == "tool":
             is_unknown = message.tool_call_id not in pending
-            reject_if(is_unknown, "a message with role 'tool' must answer a preceding tool call")
+            wire.reject_if(is_unknown, "a message with role 'tool' must answer a preceding tool call")
             pending.discard(message.tool_call_id)
         else:
-            reject_if(pending, f"tool calls were not answered: {', '.join(sorted(map(str, pending)))}")
+            wire.reject_if(pending, f"tool calls were not answered: {', '.join(sorted(map(str, pending)))}")
         pending |= {call.id for call in message.tool_calls or ()}
     if response_format is not None and response_format.type == "json_schema":
         _check_schema(response_format.json_schema)
@@ -164,15 +155,15 @@ def _check_schema(schema: _Schema | None) -> None:
     for inner in iter_subschemas(schema.schema) if schema.strict else ():
         if inner.get("type") == "object" or "properties" in inner:
             is_open = inner.get("additionalProperties") is not False
-            reject_if(is_open, "Invalid schema: 'additionalProperties' must be false")
+            wire.reject_if(is_open, "Invalid schema: 'additionalProperties' must be false")
             is_partial = set(inner.get("required", ())) != set(inner.get("properties", {}))
-            reject_if(is_partial, "Invalid schema: 'required' must name every key in properties")
+            wire.reject_if(is_partial, "Invalid schema: 'required' must name every key in properties")
 
 
 def _convert_message(message: _Message) -> Message:
     return Message(
         "system" if message.role == "developer" else message.role,
-        join_text(message.content) if message.content is not None else "",
+        wire.join_text(message.content) if message.content is not None else "",
         name=message.name,
         tool_calls=tuple(_convert_call(call) for call in message.tool_calls or ()),
         call_id=message.tool_call_id,
@@ -207,7 +198,7 @@ def _render_message(request: RecordedRequest, reply: ScriptedReply, finish_reaso
                 "type": "function",
                 "function": {"name": call.name, "arguments": msgspec.json.encode(call.arguments).decode()},
             }
-            for call_id, call in number_calls(reply.tool_calls, f"call_{request.number}_")
+            for call_id, call in wire.number_calls(reply.tool_calls, f"call_{request.number}_")
         ]
     choice = {
         "index": 0,
@@ -229,7 +220,7 @@ def _logprobs(request: RecordedRequest, chances: tuple[TokenLogprobs, ...]) -> d
         return None
     tokens = []
     for chance in chances:
-        alternatives = [_token(*alternative) for alternative in top_alternatives(request, chance)]
+        alternatives = [_token(*alternative) for alternative in wire.top_alternatives(request, chance)]
         tokens.append({**_token(chance.token, chance.logprob), "top_logprobs": alternatives})
     return {"content": tokens, "refusal": None}
 

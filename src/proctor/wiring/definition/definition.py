@@ -401,16 +401,17 @@ class Definition:
 
     def _block_of(self, field: str) -> Block:
         """Return the block of a field, given by its name or path; create it if necessary."""
-        block = Block(field)
-        with self._noting():
+        try:
             parse_path(field)
             by_path = {path: name for name, path in self._selected.items()}
             name = field if field in self._selected else by_path.get(field, field)
             if name not in self._blocks:
                 self._refuse_typo(field)
                 self._blocks[name] = Block(self._selected.get(name, field))
-            block = self._blocks[name]
-        return block
+            return self._blocks[name]
+        except UsageError as fault:
+            self.note(fault)
+            return Block(field)
 
     def _refuse_typo(self, field: str) -> None:
         """Reject a name that resembles a selected field: it is a typo rather than a path."""
