@@ -23,8 +23,8 @@ from proctor import (
 from proctor.distributed.remote_runner import results_name
 from proctor.errors import ConfigError, DatasetError, MailboxError, RunStopped, UsageError
 from proctor.records.trial import Delivery, Failure
-from proctor.wiring.backends import open_backend
 from proctor.wiring.dispatch import collect, submit
+from proctor.wiring.evaluate import open_backend
 from proctor.wiring.prepare import Evaluation, prepare
 from proctor.wiring.registry import Registry
 from tests.fleet.surroundings import LONG, Troubled, boxes, loop_for, within

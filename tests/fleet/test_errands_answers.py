@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from proctor import EvalResult, InMemoryMailbox, Sample, SQLiteHistory, Trial, exact_match
-from proctor.distributed.dead_letters import DeadLetterPoller
+from proctor.distributed.delivery_counts import DeadLetterPoller
 from proctor.distributed.remote_runner import MailboxBackend, parse_position
 from proctor.distributed.result_collector import ResultReceiver
 from proctor.engine.start import RunControls

@@ -14,8 +14,12 @@ from typing import Any
 from proctor.core.clock import Clock, SystemClock
 from proctor.distributed.batches import BATCH_SIZE, Backoff, SupervisedThread
 from proctor.distributed.check_requests import check_arrival
-from proctor.distributed.dead_letters import DeadLetterPoller, UnreadableResultPoller
-from proctor.distributed.delivery_counts import UNREADABLE_RESULT, DeliveryCounts
+from proctor.distributed.delivery_counts import (
+    UNREADABLE_RESULT,
+    DeadLetterPoller,
+    DeliveryCounts,
+    UnreadableResultPoller,
+)
 from proctor.distributed.expected_results import (
     describe_setup,
     failed_result,

@@ -11,8 +11,7 @@ from typing import Any
 
 from proctor.core.clock import Clock
 from proctor.distributed.batches import WAKE_SECONDS, Backoff, SupervisedThread, decode_body
-from proctor.distributed.dead_letters import DeadLetterPoller, UnreadableResultPoller
-from proctor.distributed.delivery_counts import DeliveryCounts
+from proctor.distributed.delivery_counts import DeadLetterPoller, DeliveryCounts, UnreadableResultPoller
 from proctor.errors import MailboxClosed, MailboxError
 from proctor.mailboxes.limits import MAX_MESSAGES
 from proctor.ports import Mailbox, Message

@@ -15,8 +15,7 @@ from proctor.core.clock import Clock, SystemClock
 from proctor.datasets.source import make_source
 from proctor.distributed.batches import split_batches
 from proctor.distributed.check_requests import check_arrival, check_dataset
-from proctor.distributed.dead_letters import DeadLetterPoller
-from proctor.distributed.delivery_counts import join_labels, trial_label
+from proctor.distributed.delivery_counts import DeadLetterPoller, join_labels, trial_label
 from proctor.distributed.expected_results import describe_setup, refuse_cache, remove_mailbox
 from proctor.distributed.notices import read_notice
 from proctor.distributed.remote_runner import create_request, parse_position, request_id, results_name
