@@ -7,7 +7,9 @@ values ("billion laughs"): parsing them is quick, and the first loop over the re
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from proctor.errors import Problem
 
 if TYPE_CHECKING:
     from yaml import SafeLoader
@@ -20,14 +22,7 @@ MAX_CHARACTERS = 10_000_000
 _TOO_DEEP = f"the document is nested more than {MAX_DEPTH} levels deep"
 
 
-class YAMLFault(NamedTuple):
-    """What is wrong with a YAML document, and how to fix it."""
-
-    what: str
-    fix: str
-
-
-def describe_yaml_error(error: MarkedYAMLError) -> YAMLFault:
+def describe_yaml_error(error: MarkedYAMLError) -> Problem:
     """Explain a parser's error in words that help.
 
     >>> import yaml
@@ -44,8 +39,8 @@ def describe_yaml_error(error: MarkedYAMLError) -> YAMLFault:
         if mark is not None and mark.buffer is not None:
             before = mark.buffer[: mark.pointer].rpartition("\n")[2]
         where = "there is a tab" if before.strip() else "the line is indented with a tab"
-        return YAMLFault(where, "replace tabs with spaces: YAML allows no tabs in indentation")
-    return YAMLFault(problem, "put texts that contain : ? # , [ or { in quotes")
+        return Problem("", where, "replace tabs with spaces: YAML allows no tabs in indentation")
+    return Problem("", problem, "put texts that contain : ? # , [ or { in quotes")
 
 
 class YAMLRefused(ValueError):

@@ -29,7 +29,7 @@ def find_unknown_keys(value: Any, converted: Any, kind: Any, where: str) -> Iter
 
     >>> In = dataclasses.make_dataclass("In", [("km", float), ("unit", str, "km")])
     >>> [fault] = find_unknown_keys({"km": 3, "unti": "mi"}, In(3.0), In, "input")
-    >>> fault.field, fault.what
+    >>> fault.where, fault.what
     ('input.unti', "is not known; did you mean 'unit'?")
     """
     if isinstance(value, list | tuple) and isinstance(converted, list | tuple):

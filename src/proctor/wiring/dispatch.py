@@ -155,11 +155,9 @@ def collect(
         run = add_redaction_counts(run, redaction)
         report = finish(history, run, metrics)
     # Not stored: a later collection may find the missing results.
-    warnings = list(run.warnings)
-    if missing:
-        labels = [_label_trial(run, position) for position in missing]
-        warnings.append(f"{_describe_missing(labels, total)}; they can be collected later")
-    run = msgspec.structs.replace(run, warnings=tuple(warnings), planned_samples=())
+    labels = [_label_trial(run, position) for position in missing]
+    later = (f"{_describe_missing(labels, total)}; they can be collected later",) if missing else ()
+    run = msgspec.structs.replace(run, warnings=(*run.warnings, *later), planned_samples=())
     return EvalReport(report.results, run, report.metrics, report.by_configuration)
 
 

@@ -192,7 +192,7 @@ def _parse_front_matter(text: str, where: str) -> Mapping[str, Any]:
         head = load_yaml(text)
     except (yaml.YAMLError, ValueError) as error:
         if isinstance(error, yaml.MarkedYAMLError):
-            what, fix = describe_yaml_error(error)
+            _, what, fix = describe_yaml_error(error)
         else:
             what, fix = str(error).partition("\n")[0], ""
         raise ModelError(f"its front matter is not YAML: {what}", where=where, fix=fix) from None
