@@ -123,11 +123,10 @@ def collect(
         done = {position for position, *_ in history.done(run.run_id)}
         progress = Progress(run.run_id, clock, total=run.total, already_done=len(done))
         display = contextlib.nullcontext() if watch is None else watch(progress)
-        results_writer = history.writer(run.run_id)
         # Write at once: an acknowledged result must be durable.
         with (
             display,
-            results_writer as writer,
+            history.writer(run.run_id) as writer,
             redacting_writer(writer, redaction, at_once=True) as guarded_writer,
         ):
             gathering = ResultCollector(
