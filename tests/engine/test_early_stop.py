@@ -19,8 +19,8 @@ from proctor.records.report import EvalReport
 from proctor.reports.console import render_report
 from proctor.reports.markdown import MarkdownReporter
 from proctor.wiring.open_history import run_to_resume
-from tests.fleet.away import QUIET, workers
-from tests.fleet.surroundings import LONG, eventually, within
+from tests.fleet.failing_mailboxes import LONG, eventually, with_timeout
+from tests.fleet.worker_runs import QUIET, workers
 from tests.surroundings import proctor, samples, shout, start
 
 BASELINE = {f"s{i}": 1.0 for i in range(1_000)}
@@ -228,7 +228,7 @@ def test_workers_behind_a_mailbox_are_asked_for_no_more(tmp_path: Path) -> None:
     """Only as many requests are out as samples may run at once; all that were sent are kept."""
     gate = EarlyGate(BASELINE)
     with workers(plain_worse, count=2) as requests:
-        report = within(
+        report = with_timeout(
             LONG,
             lambda: evaluate(
                 plain_worse, samples(1_000), exact_match, workers=requests, shuffle=7,

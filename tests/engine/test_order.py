@@ -14,8 +14,8 @@ from proctor.reports.json import JSONReporter
 from proctor.reports.markdown import MarkdownReporter
 from proctor.wiring.dispatch import collect, submit
 from proctor.wiring.prepare import Evaluation
-from tests.fleet.away import QUIET, told, workers
-from tests.fleet.surroundings import LONG, within
+from tests.fleet.failing_mailboxes import LONG, with_timeout
+from tests.fleet.worker_runs import QUIET, comparable_report, workers
 from tests.surroundings import proctor, samples
 
 CALLS: list[str] = []
@@ -68,7 +68,7 @@ def test_results_and_reports_are_those_of_the_dataset_s_order(tmp_path: Path) ->
     plain = evaluate(target, samples(6), exact_match, history=tmp_path / "1.db", name="x", **how)
     mixed = evaluate(target, samples(6), exact_match, history=tmp_path / "2.db", name="x", shuffle=7, **how)
     assert ids(mixed) == ids(plain)
-    first, second = told(plain, tmp_path), told(mixed, tmp_path)
+    first, second = comparable_report(plain, tmp_path), comparable_report(mixed, tmp_path)
     assert second["metadata"]["options"].pop("shuffle") == 7
     assert first["metadata"].get("options", {}) == second["metadata"]["options"]
     for one in (first, second):
@@ -136,7 +136,7 @@ def test_a_generator_can_be_shuffled() -> None:
 def test_workers_take_any_order(tmp_path: Path) -> None:
     """Answers are known by their place, also where a later one was asked for earlier."""
     with workers(target, count=2) as requests:
-        report = within(
+        report = with_timeout(
             LONG,
             lambda: evaluate(
                 target, samples(40), exact_match, workers=requests, shuffle=7,

@@ -1,4 +1,4 @@
-"""Who hears of a run's results hears them as they are stored, one by one."""
+"""Callbacks receive the results of a run one by one, as they are stored."""
 
 from __future__ import annotations
 
