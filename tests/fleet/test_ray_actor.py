@@ -1,6 +1,6 @@
-"""What lives in a Ray actor, looked at in this process: trials within their time, JSON in and out.
+"""The Ray actor, tested in this process: timeouts, and JSON messages.
 
-How it does inside Ray stands in `test_on_ray`.
+`test_on_ray` tests it inside Ray.
 """
 
 from __future__ import annotations
