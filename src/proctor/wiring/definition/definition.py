@@ -32,7 +32,7 @@ from proctor.wiring.definition.block import (
     is_series,
     no_field,
 )
-from proctor.wiring.definition.keeping import DefinitionHistory
+from proctor.wiring.definition.definition_history import DefinitionHistory
 from proctor.wiring.definition.spans import Spans, convert_spans, refuse_unrecorded
 from proctor.wiring.prepare import Configurations, build_configurations, combine_faults
 from proctor.wiring.registry import Registry
