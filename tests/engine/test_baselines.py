@@ -1,4 +1,4 @@
-"""Runs with a baseline configuration: compared in place, whatever fails, stops or is resumed."""
+"""Runs with a baseline configuration: other configurations are compared with it, despite errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A budget for a whole run: target and judges together, over all its sittings."""
+"""The budget of a run covers target and judges, and resumed runs."""
 
 from __future__ import annotations
 

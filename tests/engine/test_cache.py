@@ -1,4 +1,4 @@
-"""The output cache and rescoring: what was paid for once is not paid for again."""
+"""The output cache and rescoring: no output is paid for twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An evaluator that changes what it is given changes nothing but its own copy."""
+"""An evaluator that changes its arguments changes only its own copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents that return their messages: the session, the answer and the verdicts, for every target."""
+"""Agents that return their messages: session, answer and scores, for every kind of target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that ends as soon as it is settled: what is in flight is kept, and the rest can be run."""
+"""A run that stops early: running trials are stored, and the rest can be run later."""
 
 from __future__ import annotations
 

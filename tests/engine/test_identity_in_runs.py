@@ -1,4 +1,4 @@
-"""Cache, resume, workers and comparisons notice what a target and its evaluators are made of."""
+"""Cache, resume, workers and comparisons use the identity of targets and evaluators."""
 
 from __future__ import annotations
 

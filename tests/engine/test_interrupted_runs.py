@@ -1,4 +1,4 @@
-"""Ctrl-C: what is finished is kept, what is in flight is finished, the run can be resumed."""
+"""Ctrl-C: running trials finish, results are stored, and the run can be resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGKILL while a judge is at work: no verdict that is kept is paid for again."""
+"""SIGKILL while a judge runs: no stored score is paid for again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order in which samples are run: drawn by a seed from their ids, and nothing else changes."""
+"""The order of samples is drawn from their ids by a seed, and changes nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trials of one sample side by side: who waits for whom, who is given up, and what is kept."""
+"""Trials of one sample that wait for each other: timeouts, errors and memory."""
 
 from __future__ import annotations
 

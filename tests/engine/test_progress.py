@@ -1,4 +1,4 @@
-"""Progress events: the ruled order, a percentage that never falls, callbacks that may fail."""
+"""Progress events: the specified order, a percentage that never falls, failing callbacks."""
 
 from __future__ import annotations
 

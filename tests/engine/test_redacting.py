@@ -1,4 +1,4 @@
-"""Secrets on their way to the history: evaluators see them, nobody finds them afterwards."""
+"""Redaction: evaluators see secrets, but no secret is stored."""
 
 from __future__ import annotations
 

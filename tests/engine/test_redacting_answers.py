@@ -1,4 +1,4 @@
-"""Answers of judges that are kept for reuse: found again, without the secrets of the question."""
+"""Cached answers of judges are found again, without the secrets of the prompt."""
 
 from __future__ import annotations
 

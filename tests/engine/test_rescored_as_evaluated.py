@@ -1,4 +1,4 @@
-"""What is scored again is what was scored first: a stored value comes back as it was."""
+"""Rescoring sees the same values as the first scoring."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run is completed only if every planned trial has a result; else it says what is missing."""
+"""A run is completed only if every planned trial has a result; otherwise it names the missing ones."""
 
 from __future__ import annotations
 

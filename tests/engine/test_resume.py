@@ -1,4 +1,4 @@
-"""Resume: only what is missing is run, and a run that is not the same any more is refused."""
+"""Resume runs only the missing trials, and refuses a run that has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs with a baseline that were interrupted, killed, resumed, or are scored again."""
+"""Runs with a baseline that are interrupted, killed, resumed or rescored."""
 
 from __future__ import annotations
 

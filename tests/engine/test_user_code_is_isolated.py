@@ -1,4 +1,4 @@
-"""What a target or an evaluator does to its task and its context stays there."""
+"""Targets and evaluators cannot change the engine's task and context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time-outs are real: for async targets, for blocking ones, and for those that will not stop."""
+"""Timeouts of async targets, blocking targets, and targets that ignore cancellation."""
 
 from __future__ import annotations
 
