@@ -37,8 +37,8 @@ def calls(folder: Path, at_least: int = 0) -> list[str]:
     raise AssertionError("the target was not called often enough")
 
 
-def test_ctrl_c_keeps_what_was_finished_and_resume_goes_on(tmp_path: Path) -> None:
-    """One SIGINT: the four in flight are finished, the run is interrupted, nothing runs twice."""
+def test_ctrl_c_stores_finished_trials_and_resume_continues(tmp_path: Path) -> None:
+    """The four running trials finish, and nothing runs twice."""
     process = start(SCRIPT, 0.05, cwd=tmp_path)
     calls(tmp_path, at_least=10)
     process.send_signal(signal.SIGINT)
@@ -58,8 +58,8 @@ def test_ctrl_c_keeps_what_was_finished_and_resume_goes_on(tmp_path: Path) -> No
     assert SQLiteHistory(tmp_path / "h.db").report("exam").total == 200
 
 
-def test_a_second_ctrl_c_drops_what_is_in_flight(tmp_path: Path) -> None:
-    """Two SIGINTs end a run whose samples take for ever."""
+def test_a_second_ctrl_c_drops_running_trials(tmp_path: Path) -> None:
+    """Even if they never end."""
     process = start(SCRIPT, 1000, cwd=tmp_path)
     calls(tmp_path, at_least=4)
     process.send_signal(signal.SIGINT)
@@ -96,8 +96,8 @@ def test_a_run_without_a_history_does_not_say_how_to_resume(tmp_path: Path) -> N
     assert "resume with" not in err
 
 
-def test_sigterm_says_that_it_drops_what_is_in_flight(tmp_path: Path) -> None:
-    """The progress display says what happens: samples in flight are not finished."""
+def test_sigterm_drops_running_trials(tmp_path: Path) -> None:
+    """The progress display says so."""
     (tmp_path / "app.py").write_text(
         "import asyncio\nasync def slow(text):\n    open('calls.log', 'a').write('x\\n')\n"
         "    await asyncio.sleep(600)\n"

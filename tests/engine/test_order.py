@@ -113,8 +113,8 @@ def test_other_samples_are_not_taken_for_the_rest_of_a_limited_run(tmp_path: Pat
     assert ids(whole) == [f"s{i}" for i in range(10)]
 
 
-def test_a_stopped_run_goes_on_in_its_order(tmp_path: Path) -> None:
-    """What is finished is known by its place in the dataset, not by its turn."""
+def test_a_stopped_run_continues_in_its_order(tmp_path: Path) -> None:
+    """Finished trials are known by their position in the dataset."""
     how: Any = {"history": tmp_path / "h.db", "name": "exam", "shuffle": 7, **ONE_BY_ONE}
     BROKEN.add(in_order(7)[4])
     with pytest.raises(RunStopped):
@@ -148,8 +148,8 @@ def test_workers_take_any_order(tmp_path: Path) -> None:
         assert report.metadata.warnings == ()
 
 
-def test_a_shuffled_run_is_submitted_whole(tmp_path: Path) -> None:
-    """In its order, and collected as ever; a random part of a dataset is refused."""
+def test_a_shuffled_run_is_submitted_completely(tmp_path: Path) -> None:
+    """In its order; a random subset is refused."""
     history = SQLiteHistory(tmp_path / "h.db")
     exam = Evaluation(target, samples(6), exact_match, name="exam", options={"shuffle": 7})
     with workers(target) as requests:
@@ -193,8 +193,8 @@ def test_the_command_line_and_the_eval_file_say_it(tmp_path: Path, words: list[s
     assert done.stdout.split() == sorted("abcd", key=lambda name: shuffle_key(seed, name))
 
 
-def test_what_is_no_seed_is_refused(tmp_path: Path) -> None:
-    """A seed is a whole number, and the message names the option."""
+def test_an_invalid_seed_is_refused(tmp_path: Path) -> None:
+    """The message names the option."""
     (tmp_path / "app.py").write_text("def say(text):\n    return text\n")
     (tmp_path / "eval.yaml").write_text(EVAL)
     done = proctor("run", "eval.yaml", "--shuffle", "often", cwd=tmp_path)

@@ -79,8 +79,8 @@ def test_a_failing_callback_is_reported_and_does_not_stop_the_run() -> None:
     assert report.metadata.warnings == ("a progress callback failed: RuntimeError: display is off",)
 
 
-def test_an_unknown_length_is_said() -> None:
-    """A stream without a length has no total; it still ends at 100."""
+def test_a_stream_without_a_length_has_no_total() -> None:
+    """It still ends at 100."""
     events: list[ProgressEvent] = []
     evaluate(shout, iter(samples(3)), exact_match, history=False, on_progress=events.append)
     assert events[0].total is None
@@ -88,8 +88,8 @@ def test_an_unknown_length_is_said() -> None:
     assert events[-1].progress == 100.0
 
 
-def test_a_failed_evaluator_is_told() -> None:
-    """Its event has the status failed and the error score."""
+def test_a_failed_evaluator_has_an_event() -> None:
+    """With the status failed and the error score."""
     events: list[ProgressEvent] = []
 
     def broken(output: str) -> bool:

@@ -111,8 +111,8 @@ def test_another_baseline_is_another_run(tmp_path: Path) -> None:
         run(history=history, name="exam", baseline="up", resume=run_id)
 
 
-def test_rescoring_compares_what_is_stored(tmp_path: Path) -> None:
-    """The stored run's baseline and epochs are seen as when it ran; no target is called."""
+def test_rescoring_uses_stored_baselines(tmp_path: Path) -> None:
+    """No target is called."""
     history = SQLiteHistory(tmp_path / "h.db")
     first = run(target, compared, repeats, history=history, name="exam", epochs=2)
     again = rescore(first.run_id, [compared, repeats], history=history)
@@ -130,8 +130,8 @@ async def second_fails(number: int, *, shift: int) -> int:
     return number + shift
 
 
-def test_what_failed_stays_so_when_it_is_scored_again(tmp_path: Path) -> None:
-    """A failed baseline is none in a rescoring either; evaluators without a context need none."""
+def test_a_failed_baseline_stays_failed_when_rescored(tmp_path: Path) -> None:
+    """Evaluators that do not compare need none."""
     history = SQLiteHistory(tmp_path / "h.db")
     first = run(second_fails, history=history, name="exam")
     again = rescore(first.run_id, [compared], history=history)

@@ -36,8 +36,8 @@ def test_an_async_target_is_cancelled_in_time() -> None:
     assert (report.results[1].latency_ms or 0) >= 190
 
 
-def test_a_worker_goes_on_after_a_time_out() -> None:
-    """With one worker every sample still gets its turn, and each time-out is counted once."""
+def test_a_worker_continues_after_a_timeout() -> None:
+    """Every sample runs, and each timeout is counted once."""
 
     async def target(text: str) -> str:
         if int(text.split()[1]) % 2:
@@ -81,8 +81,8 @@ print(report.errors)
     assert (done.stdout, done.returncode) == ("1\n", 0)
 
 
-def test_a_target_that_ignores_its_cancellation_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An async target that swallows the cancellation and goes on cannot hang the run."""
+def test_a_target_that_ignores_its_cancellation_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot hang the run."""
     monkeypatch.setattr(limits, "GRACE_SECONDS", 0.1)
 
     async def target(text: str) -> str:
