@@ -85,7 +85,7 @@ def storms() -> list[Storm]:
     if os.environ.get("PROCTOR_CHAOS") == "full":
         return [Storm(seed, 2_500, 25, 6, hard=hard) for seed, hard in ((7, False), (11, True))]
     seed = int(os.environ.get("PROCTOR_CHAOS_SEED", "20260401"))
-    return [Storm(seed, 100, 2, 1, hard=bool(seed % 2))]
+    return [Storm(seed, 200, 2, 1, hard=bool(seed % 2))]
 
 
 @dataclass
