@@ -173,7 +173,7 @@ def by_redis(way: str, url: str, count: int) -> Figures:
     from proctor.mailboxes.redis import RedisMailbox
     from proctor.records.mail import EvalRequest
     from proctor.records.trial import EvalResult
-    from proctor.wiring.loops import collect_results, submit_dataset
+    from proctor.wiring.dispatch import collect_results, submit_dataset
 
     data = Dataset.of(rows(count))
     requests: Any = RedisMailbox("bench", url=url, body_type=EvalRequest)
@@ -192,7 +192,7 @@ def by_redis(way: str, url: str, count: int) -> Figures:
 def by_memory(count: int) -> Figures:
     """Submitter, worker and mailboxes in one process."""
     from proctor import Dataset, EvalLoop, InMemoryMailbox, exact_match
-    from proctor.wiring.loops import collect_results, submit_dataset
+    from proctor.wiring.dispatch import collect_results, submit_dataset
 
     data = Dataset.of(rows(count))
     requests: Any = InMemoryMailbox("requests")
@@ -338,7 +338,8 @@ def show_samples(size: Size) -> None:
 
 def with_redis(do: Callable[[str], Figures]) -> Figures:
     """Do something with a Redis of its own."""
-    from proctor.testing import RedisServer
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tests.servers import RedisServer
 
     with RedisServer() as server:
         return do(server.url)

@@ -131,7 +131,7 @@ def test_every_way_to_write_an_evaluator(registry: Registry, spec: Any, output: 
     assert registry.build(spec)(output, expected).passed is True
 
 
-def test_a_use_can_have_a_name_of_its_own(registry: Registry) -> None:
+def test_an_entry_can_have_a_name(registry: Registry) -> None:
     """Even if a parameter is called `name` too, under `parameters`."""
     attached = registry.build({"uses": "not-contains", "name": "clean", "case_sensitive": False})
     assert attached.spec.name == "clean"
@@ -147,8 +147,8 @@ def test_a_use_can_have_a_name_of_its_own(registry: Registry) -> None:
     )
 
 
-def test_a_threshold_is_the_pass_mark_where_it_is_no_parameter(registry: Registry) -> None:
-    """For evaluators that return numbers."""
+def test_a_threshold_sets_the_pass_mark(registry: Registry) -> None:
+    """For evaluators that return numbers and have no such parameter."""
     attached = registry.build({"uses": f"{HERE}:share", "threshold": 0.9})
     assert attached(0.8).passed is False
     assert registry.build(f"{HERE}:share")(0.8).passed is True
@@ -167,16 +167,16 @@ def test_a_threshold_is_the_pass_mark_where_it_is_no_parameter(registry: Registr
         {f"{HERE}:Relevance": {"keywords": ["loan"]}},
     ],
 )
-def test_what_was_written_down_can_be_built_again(registry: Registry, spec: Any) -> None:
-    """Property of every spec: stored as JSON and read back it makes the same evaluator."""
+def test_a_stored_spec_builds_the_same_evaluator(registry: Registry, spec: Any) -> None:
+    """Property: every spec survives JSON."""
     built = registry.build(spec).spec
     stored = codec.decode(codec.encode(built), EvaluatorSpec)
     assert registry.build(stored).spec == built
     assert registry.build(codec.plain(built)).spec == built
 
 
-def test_faults_are_told_with_what_was_meant(registry: Registry) -> None:
-    """Unknown names and parameters come with the nearest known; types and gaps are named."""
+def test_faults_have_suggestions(registry: Registry) -> None:
+    """For unknown names and parameters; wrong types and missing values are named."""
     faults: list[Any] = [
         "exact_macth",
         "not-exact_macth",
@@ -236,8 +236,8 @@ def test_faults_are_told_with_what_was_meant(registry: Registry) -> None:
     )
 
 
-def test_several_are_built_in_order(registry: Registry) -> None:
-    """From a list, from names, or one alone."""
+def test_evaluators_are_built_in_order(registry: Registry) -> None:
+    """From a list, by name, or one alone."""
     both = registry.build_all(["contains", {"exact_match": None}])
     assert _names(both) == ["contains", "exact_match"]
     assert _names(registry.build_all({"a": "contains", "b": "contains"})) == ["a", "b"]
@@ -249,8 +249,8 @@ def _names(attached: tuple[BoundEvaluator, ...]) -> list[str]:
     return [one.spec.name for one in attached]
 
 
-def test_all_problems_are_told_at_once(registry: Registry) -> None:
-    """Each with its place, clashing names among them."""
+def test_all_problems_are_reported_at_once(registry: Registry) -> None:
+    """Each with its place, including clashing names."""
     with pytest.raises(EvaluatorError) as caught:
         registry.build_all(
             [
@@ -281,14 +281,14 @@ def test_all_problems_are_told_at_once(registry: Registry) -> None:
     )
 
 
-def test_no_evaluator_at_all_is_refused(registry: Registry) -> None:
-    """A run without evaluators would say nothing."""
+def test_an_empty_list_of_evaluators_is_refused(registry: Registry) -> None:
+    """A run without evaluators has no result."""
     with pytest.raises(EvaluatorError, match="no evaluator was given"):
         registry.build_all([])
 
 
-def test_anything_that_evaluates_can_be_registered() -> None:
-    """Functions, factories, objects, classes and combinations, under their names or others."""
+def test_all_kinds_of_evaluators_can_be_registered() -> None:
+    """Functions, factories, objects, classes and combinations, with their own or other names."""
     mine = Registry()
     assert mine.register(shouts) == ("shouts",)
     assert mine.register(shouts) == ("shouts",)
@@ -312,14 +312,14 @@ def test_anything_that_evaluates_can_be_registered() -> None:
 
 
 @pytest.mark.parametrize("name", ["a:b", "not-this", " "])
-def test_names_that_mean_something_else_are_refused(name: str) -> None:
+def test_reserved_names_are_refused(name: str) -> None:
     """A colon is an address, `not-` a negation."""
     with pytest.raises(EvaluatorError, match="cannot be the name of an evaluator"):
         Registry().register(shouts, name=name)
 
 
-def test_a_name_is_given_once() -> None:
-    """Another evaluator of the same name is refused."""
+def test_names_are_unique() -> None:
+    """Another evaluator with the same name is refused."""
     mine = Registry()
     mine.register(shouts)
     with pytest.raises(EvaluatorError, match="there is an evaluator 'shouts' already"):
@@ -327,14 +327,14 @@ def test_a_name_is_given_once() -> None:
 
 
 @pytest.mark.parametrize("thing", [Speechless, Speechless(), 3])
-def test_what_evaluates_nothing_is_refused(thing: Any) -> None:
-    """When it is registered, not when it is used."""
+def test_an_object_that_is_not_an_evaluator_is_refused(thing: Any) -> None:
+    """When it is registered."""
     with pytest.raises(EvaluatorError, match="callable and ha"):
         Registry().register(thing)
 
 
-def test_plugins_come_by_import_path() -> None:
-    """A function, a class, or every marked function of a module."""
+def test_plugins_are_loaded_by_import_path() -> None:
+    """A function, a class, or all marked functions of a module."""
     mine = Registry()
     assert mine.load_plugin(f"{HERE}:shouts") == ("shouts",)
     assert mine.load_plugin(f"{HERE}:Relevance") == ("relevance",)
@@ -342,8 +342,8 @@ def test_plugins_come_by_import_path() -> None:
     assert mine.build({"relevance": {"keywords": ["loan"]}})("a loan").passed is True
 
 
-def test_plugins_that_cannot_be_loaded_are_told(tmp_path: Path) -> None:
-    """Whatever goes wrong in them is an error about this plugin."""
+def test_plugins_that_cannot_be_loaded_are_errors(tmp_path: Path) -> None:
+    """Every failure is an error about this plugin."""
     broken = tmp_path / "broken_plugin.py"
     broken.write_text("raise RuntimeError('half written')")
     empty = types.ModuleType("plugin_without_evaluators")
@@ -362,8 +362,8 @@ def test_plugins_that_cannot_be_loaded_are_told(tmp_path: Path) -> None:
         sys.path[:] = [place for place in sys.path if place != str(tmp_path)]
 
 
-def test_a_failing_entry_point_is_a_warning_and_harms_no_other() -> None:
-    """Unmarked things go by the name of their entry point; marked ones by their own."""
+def test_a_failing_entry_point_is_a_warning() -> None:
+    """The others are loaded; unmarked objects get the name of their entry point."""
     group = "proctor.evaluators"
     found = Registry.from_entry_points(
         [

@@ -16,7 +16,7 @@ import pytest
 
 from proctor import Definition, ProgressEvent, Reply, Usage, configuration, define, register_evaluator
 from proctor.wiring import registry as registry_module
-from proctor.wiring.definition.keeping import DefinitionHistory
+from proctor.wiring.definition.definition_history import DefinitionHistory
 from tests.definition.custom import CitationGrounding, SmartQuality, TokenEfficiency
 
 KNOWLEDGE = {"1", "2"}

@@ -95,8 +95,9 @@ EXPORTS = {
     "targets.recorded": ("RecordedTarget",),
     "wiring.compare_runs": ("compare",),
     "wiring.definition.definition": ("Definition", "configuration", "define"),
+    "wiring.dispatch": ("Submission", "collect_results", "submit_dataset"),
     "wiring.evaluate": ("aevaluate", "arescore", "evaluate", "rescore"),
-    "wiring.loops": ("EvalLoop", "EvalRunner", "Submission", "collect_results", "submit_dataset"),
+    "wiring.loops": ("EvalLoop", "EvalRunner"),
     "wiring.registry": ("register_evaluator",),
 }
 

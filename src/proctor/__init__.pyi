@@ -142,15 +142,15 @@ from proctor.wiring.compare_runs import compare as compare
 from proctor.wiring.definition.definition import Definition as Definition
 from proctor.wiring.definition.definition import configuration as configuration
 from proctor.wiring.definition.definition import define as define
+from proctor.wiring.dispatch import Submission as Submission
+from proctor.wiring.dispatch import collect_results as collect_results
+from proctor.wiring.dispatch import submit_dataset as submit_dataset
 from proctor.wiring.evaluate import aevaluate as aevaluate
 from proctor.wiring.evaluate import arescore as arescore
 from proctor.wiring.evaluate import evaluate as evaluate
 from proctor.wiring.evaluate import rescore as rescore
 from proctor.wiring.loops import EvalLoop as EvalLoop
 from proctor.wiring.loops import EvalRunner as EvalRunner
-from proctor.wiring.loops import Submission as Submission
-from proctor.wiring.loops import collect_results as collect_results
-from proctor.wiring.loops import submit_dataset as submit_dataset
 from proctor.wiring.registry import register_evaluator as register_evaluator
 
 __all__: list[str]

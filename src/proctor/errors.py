@@ -41,10 +41,11 @@ MIN_PREFIX, MAX_COMPLETIONS = 3, 3
 
 
 class Problem(NamedTuple):
-    """A fault in a file or a definition: where it is, and what is wrong."""
+    """A fault in a file, a sample or a definition: where it is, what is wrong, and how to fix it."""
 
     where: str
     what: str
+    fix: str = ""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}" if self.where else self.what
@@ -78,7 +79,7 @@ class ProctorError(Exception):
 
 
 class UsageError(ProctorError):
-    """An error that the caller can fix."""
+    """An error that the caller can fix; the command line exits with 2."""
 
 
 class DatasetError(UsageError):

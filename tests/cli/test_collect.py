@@ -7,9 +7,9 @@ import pytest
 from proctor import EvalRequest, EvalResult
 from proctor.models.connect import mailbox
 from proctor.reports.json import load
-from proctor.testing import RedisServer
 from tests.cli.project import EVAL, Project
 from tests.cli.workers import server, worker
+from tests.servers import RedisServer
 from tests.surroundings import proctor
 
 __all__ = ["server"]

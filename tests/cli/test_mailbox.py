@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from proctor import RedisMailbox
-from proctor.testing import RedisServer
 from tests.cli.project import Project
+from tests.servers import RedisServer
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import pytest
 
 from proctor import EvalRequest
 from proctor.models.connect import mailbox
-from proctor.testing import RedisServer
 from tests.cli.project import EVAL, Project
 from tests.cli.workers import server
+from tests.servers import RedisServer
 
 __all__ = ["server"]
 

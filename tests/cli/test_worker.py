@@ -16,9 +16,9 @@ import pytest
 from proctor import EvalRequest, EvalResult, Sample
 from proctor.distributed import remote_runner
 from proctor.models.connect import mailbox
-from proctor.testing import RedisServer
 from tests.cli.project import Project
 from tests.cli.workers import LONG, server, wait_until, worker
+from tests.servers import RedisServer
 from tests.surroundings import proctor
 
 __all__ = ["server"]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from proctor.testing import RedisServer
+from tests.servers import RedisServer
 
 LONG = 120.0
 

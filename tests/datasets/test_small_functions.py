@@ -108,4 +108,4 @@ def test_cells_are_read_by_their_field() -> None:
 def test_an_unknown_key_is_reported_with_a_suggestion() -> None:
     kind = dataclasses.make_dataclass("kind", [("km", float), ("unit", str, "km")])
     (fault,) = find_unknown_keys({"km": 3, "unti": "mi"}, kind(3.0), kind, "input")
-    assert (fault.field, fault.what) == ("input.unti", "is not known; did you mean 'unit'?")
+    assert (fault.where, fault.what) == ("input.unti", "is not known; did you mean 'unit'?")

@@ -1,4 +1,4 @@
-"""The field spec's examples of custom evaluators, in our words."""
+"""The custom evaluators of the field specification's examples."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CitationGrounding:
 
 
 class TokenEfficiency:
-    """Passes if the tokens grew by no more than so many percent."""
+    """Passes if the tokens grew by at most a given percentage."""
 
     evaluator_name = "own_token_efficiency"
 
@@ -59,7 +59,7 @@ class TokenEfficiency:
 
 
 class SmartQuality:
-    """One field judged by what other fields say."""
+    """Judges one field by the values of other fields."""
 
     evaluator_name = "smart_quality"
 

@@ -1,4 +1,4 @@
-"""The advice of every error about definitions, fields and spans is true: following it works."""
+"""The advice in every error about definitions, fields and spans works."""
 
 # ruff: noqa: E501 - a case is one line: the advice, the mistake, and the advice followed
 
@@ -161,15 +161,15 @@ def _own_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_advice_can_be_followed(case: Case) -> None:
-    """The mistake is refused with this advice, and the call that follows the advice works."""
+    """The mistake is refused with this advice, and the corrected call works."""
     with pytest.raises(UsageError) as caught:
         case.wrong()
     assert case.advice in str(caught.value)
     case.right()
 
 
-def test_a_field_that_was_not_evaluated_comes_with_the_nearest_one() -> None:
-    """Reading `field_results` by a misspelt name says which one was probably meant."""
+def test_an_unknown_field_result_has_a_suggestion() -> None:
+    """Reading `field_results` with a misspelled name."""
     found = run().field_results
     with pytest.raises(KeyError, match="did you mean 'output'"):
         found["outptu"]

@@ -47,8 +47,8 @@ def few(tokens: int) -> bool:
     return tokens < 100
 
 
-def test_a_chain_and_a_block_are_one_thing() -> None:
-    """The same fields, evaluators and verdicts, whichever way it is written."""
+def test_a_chain_and_a_block_are_equivalent() -> None:
+    """The same fields, evaluators and results."""
     chain = (
         define("greetings")
         .select("usage.total_tokens", as_="tokens")
@@ -72,7 +72,7 @@ def test_a_chain_and_a_block_are_one_thing() -> None:
 
 
 def test_blocks_of_one_field_merge_in_order() -> None:
-    """Also where one names the field and the other its path; a combination may be said twice."""
+    """Also by name and by path; the same combination may be set twice."""
     checks = (
         define()
         .select("usage.total_tokens", as_="tokens")
@@ -86,7 +86,7 @@ def test_blocks_of_one_field_merge_in_order() -> None:
 
 
 def test_one_evaluator_twice_has_two_names() -> None:
-    """With other parameters it is another opinion."""
+    """With other parameters it is another evaluator."""
     checks = define().evaluate_field("output").evaluate_with(short).evaluate_with(short, limit=3)
     assert {name: one.passed for name, one in result(checks).evaluators.items()} == {
         "short": True, "short_2": False,
@@ -98,7 +98,7 @@ def result(checks: Any, span: Any = SPAN, field: str = "output") -> Any:
 
 
 def test_parameters_may_be_set_by_a_function() -> None:
-    """Beside those given by name; what it has set it can read again."""
+    """In addition to keyword arguments; it can read what it has set."""
 
     def strict(config: Any) -> None:
         config.limit = 5
@@ -116,7 +116,7 @@ def test_parameters_may_be_set_by_a_function() -> None:
 
 
 def test_evaluators_may_be_written_as_in_an_eval_file() -> None:
-    """A mapping, with its parameters inside it and nowhere else."""
+    """As a mapping that contains its parameters."""
     checks = define().evaluate_field("output", {"contains": {"case_sensitive": False}})
     assert result(checks, {**SPAN, "output": "HELLO"}).passed
 
@@ -128,8 +128,8 @@ class Polite:
         return {"passed": options.get("word", "please") in field_context.value}
 
 
-def test_an_evaluator_registered_here_is_known_here_alone() -> None:
-    """By its own name or another, in this definition and in no other."""
+def test_an_evaluator_can_be_registered_for_one_definition() -> None:
+    """By its own name or another."""
     checks = define().register_evaluator(Polite).register_evaluator(short, "brief")
     checks.evaluate_field("output").evaluate_with("polite_here", word="Ada").evaluate_with("brief")
     assert result(checks).passed
@@ -137,8 +137,8 @@ def test_an_evaluator_registered_here_is_known_here_alone() -> None:
         define().evaluate_field("output").evaluate_with("polite_here")
 
 
-def test_an_evaluator_registered_for_all_is_known_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In every definition and registry made afterwards; said again, the new one holds."""
+def test_an_evaluator_can_be_registered_for_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every later definition and registry; a second registration replaces it."""
     from proctor.wiring import registry
 
     monkeypatch.setattr(registry, "_process_evaluators", {})
@@ -200,21 +200,21 @@ def test_a_span_is_anything_with_fields(span: Any) -> None:
     assert define().evaluate_field("output", "contains").evaluate(span).passed
 
 
-def test_objects_inside_a_span_are_walked_through() -> None:
-    """Their properties too, though what is kept of them has none."""
+def test_paths_lead_through_objects_in_a_span() -> None:
+    """Including their properties, which are not stored."""
     checks = define().evaluate_field("output.words", lambda words: words == 2)
     assert checks.evaluate({"output": Span("Hello Ada")}).passed
 
 
 @pytest.mark.parametrize("thing", [3, object(), {"outputs": "x"}, {}])
-def test_what_is_no_span_is_refused(thing: Any) -> None:
-    """What has no fields, or no output to look at, cannot be evaluated as it was recorded."""
+def test_an_invalid_span_is_refused(thing: Any) -> None:
+    """Without fields, or without an output."""
     with pytest.raises((ConfigError, FieldMissing)):
         define().evaluate_field("output", short).evaluate(thing)
 
 
 def test_many_spans_are_a_dataset(tmp_path: Path) -> None:
-    """A list of them or a file; each has an id of its own."""
+    """A list or a file; each span has its own id."""
     checks = define().evaluate_field("output", "contains")
     spans = [SPAN, {"output": "x", "expected": "y"}, Span("Hello")]
     report = checks.evaluate(spans)
@@ -226,8 +226,8 @@ def test_many_spans_are_a_dataset(tmp_path: Path) -> None:
     assert checks.evaluate(str(path)).total == 2
 
 
-def test_metadata_of_any_kind_is_kept() -> None:
-    """A mapping's keys are fields at the top; anything else is a field itself."""
+def test_metadata_of_a_span_becomes_fields() -> None:
+    """The keys of a mapping are fields; anything else is one field."""
     here = define().evaluate_field("topic", lambda topic: topic == "sums")
     assert here.evaluate({"output": 1, "metadata": {"topic": "sums"}}).passed
     odd = define().evaluate_field("metadata.metadata", lambda told: told == "free text")
@@ -235,7 +235,7 @@ def test_metadata_of_any_kind_is_kept() -> None:
 
 
 def test_a_missing_field_raises_for_one_span_and_not_for_many() -> None:
-    """One span: at once, naming the path; a dataset: an error of that trial alone."""
+    """For one span an error names the path; in a dataset only that trial fails."""
     checks = define().select("usage.total_tokens", as_="tokens").evaluate_field("output", short)
     with pytest.raises(FieldMissing, match=r"usage\.total_tokens: the result has no field 'usage'"):
         checks.evaluate({"output": "x"})
@@ -255,8 +255,8 @@ def target(text: str, *, temperature: float = 0.0) -> Reply:
     return Reply(f"{text} at {temperature}", Usage(10, int(100 * temperature)))
 
 
-def test_the_target_is_run_anew_for_every_configuration() -> None:
-    """With its options; what the span recorded is what all are compared with."""
+def test_the_target_runs_for_every_configuration() -> None:
+    """With its options; the recorded result is the baseline."""
     checks = (
         define()
         .select("usage.total_tokens", as_="tokens")
@@ -277,8 +277,8 @@ def test_the_target_is_run_anew_for_every_configuration() -> None:
     assert as_mapping.passed
 
 
-def test_recorded_results_stand_for_configurations() -> None:
-    """By name for one span, inside the spans for many; the rest of each is there too."""
+def test_recorded_results_by_configuration() -> None:
+    """By name for one span, inside the spans of a dataset."""
     checks = define().evaluate_field("output", short).evaluate_field("judge", lambda j: j > 2)
     recorded = {"a": {"output": "x", "judge": 3}, "b": {"output": "y", "judge": 1}}
     one = checks.evaluate({"input": "q"}, recorded=recorded)
@@ -295,7 +295,7 @@ def test_recorded_results_stand_for_configurations() -> None:
     [("x", "is a str, not a mapping"), ({"error": "gone"}, "gone"), ({}, "no output recorded")],
 )
 def test_a_recording_without_an_output_is_an_error(recorded: Any, words: str) -> None:
-    """Of its trial, saying why."""
+    """Of its trial, with the reason."""
     checks = define().evaluate_field("output", short)
     report = checks.evaluate([{"recorded": {"a": recorded}}], configurations={"a": {}})
     assert words in (report.results[0].error or "")
@@ -316,7 +316,7 @@ def test_a_single_recording_is_rejected_for_several_configurations() -> None:
 
 
 def test_configurations_of_the_definition_and_of_the_call() -> None:
-    """Those of the call are meant where both are given; the baseline is the definition's."""
+    """Those of the call have priority; the baseline is the definition's."""
     heard: list[Any] = []
 
     def beside(field_context: FieldContext) -> Score:
@@ -338,8 +338,8 @@ def test_configurations_of_the_definition_and_of_the_call() -> None:
         checks.evaluate(SPAN, target=target, configurations={"other": {}})
 
 
-def test_inside_a_loop_it_is_awaited() -> None:
-    """`aevaluate` is the same without a bridge."""
+def test_aevaluate_works_in_an_event_loop() -> None:
+    """With the same result."""
     checks = define().evaluate_field("output", exact_match)
     assert asyncio.run(checks.aevaluate(Span("Hello"))).passed
 
@@ -354,10 +354,8 @@ def test_inside_a_loop_it_is_awaited() -> None:
         ({"session": {"turns": 3}}, "session.turns", 3),
     ],
 )
-def test_what_does_not_fit_our_records_is_still_a_field(
-    recorded: dict[str, Any], path: str, value: Any
-) -> None:
-    """Spans of other makes are looked at as they are."""
+def test_fields_of_other_types_are_available(recorded: dict[str, Any], path: str, value: Any) -> None:
+    """Spans of other tools are used unchanged."""
     seen: list[Any] = []
 
     def look(found: Any) -> bool:

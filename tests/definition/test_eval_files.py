@@ -77,7 +77,7 @@ def report(project: Project) -> Any:
 
 
 def test_fields_with_a_baseline(project: Project) -> None:
-    """Configurations beside their baseline, fields by path, a combination of the file's own."""
+    """Configurations with deltas, fields by path, and a custom combination."""
     ready(project)
     told = project.proctor("run", "eval.yaml", "--output", "out")
     assert told.code == 0, told.err
@@ -90,8 +90,8 @@ def test_fields_with_a_baseline(project: Project) -> None:
     assert tables["high"]["field.text.contains"]["value"] == 1.0
 
 
-def test_a_gate_knows_the_numbers_of_fields(project: Project) -> None:
-    """`--fail-under` takes a field's mean and its pass rate; a misspelt one is refused first."""
+def test_fail_under_accepts_fields(project: Project) -> None:
+    """The mean and the pass rate of a field; a misspelled field is refused before the run."""
     ready(project)
     fine = project.proctor("run", "eval.yaml", "--fail-under", "field.tokens=10")
     assert fine.code == 0, fine.err
@@ -103,7 +103,7 @@ def test_a_gate_knows_the_numbers_of_fields(project: Project) -> None:
 
 
 def test_recorded_spans_need_no_target(project: Project) -> None:
-    """The samples hold what was recorded, by configuration too; what is missing is an error."""
+    """The samples contain the results, also by configuration; a missing one is an error."""
     spans = [
         {"id": "a", "input": "x", "output": "yes", "usage": {"total_tokens": 5}, "latency_ms": 3},
         {"id": "b", "input": "x", "output": "yes!"},
@@ -134,8 +134,8 @@ def test_recorded_spans_need_no_target(project: Project) -> None:
     assert found["p"]["field.output"]["value"] == 1.0
 
 
-def test_a_module_may_hold_the_same(project: Project) -> None:
-    """Fields, baseline and all as Python names."""
+def test_a_module_can_be_an_eval_file(project: Project) -> None:
+    """With fields, baseline and the rest as Python names."""
     ready(project)
     project.write(
         "exam.py",
@@ -150,8 +150,8 @@ def test_a_module_may_hold_the_same(project: Project) -> None:
     assert report(project)["by_configuration"]["low"]["field.cost"]["value"] == 10.0
 
 
-def test_an_eval_file_says_all_at_once(tmp_path: Path) -> None:
-    """The same faults, written in a file: evaluators, parameters, paths, combination, baseline."""
+def test_an_eval_file_reports_all_faults(tmp_path: Path) -> None:
+    """Evaluators, parameters, paths, combination and baseline."""
     path = tmp_path / "eval.yaml"
     path.write_text(
         """
@@ -187,8 +187,8 @@ the evaluation has 4 faults
 """)  # noqa: E501
 
 
-def test_an_eval_file_whose_entries_are_no_entries(tmp_path: Path) -> None:
-    """Wrong keys and kinds are named with their line; so is a file that evaluates nothing."""
+def test_invalid_entries_of_an_eval_file(tmp_path: Path) -> None:
+    """Wrong keys and types are reported with their lines, as is a file without evaluators."""
     path = tmp_path / "eval.yaml"
     path.write_text("dataset: []\nfields:\n  output: {evaluaters: [contains]}\nbaseline: 3\nfeilds: {}\n")
     told = fault(lambda: load_eval_file(path))
@@ -218,3 +218,14 @@ Fix: correct the lines above; docs/eval-files.md lists every key
 fields: a field has no key 'evaluaters'
 Fix: did you mean 'evaluators'?\
 """)
+
+
+def test_a_python_eval_file_has_the_same_keys_as_yaml(tmp_path: Path) -> None:
+    """`canary` included, which a module once lost."""
+    module = tmp_path / "canary_eval.py"
+    module.write_text(
+        'dataset = [{"id": "1", "input": "a", "expected": "A"}]\ntarget = str.upper\n'
+        'evaluators = ["exact_match"]\ncanary = 7\ntags = {"a": "b"}\nbaseline = "x"\n'
+    )
+    evaluation = load_eval_file(module).evaluation
+    assert (evaluation.canary, evaluation.tags, evaluation.baseline) == (7, {"a": "b"}, "x")

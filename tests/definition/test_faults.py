@@ -1,4 +1,4 @@
-"""What is wrong with a definition is said when it is defined, with the nearest correct name."""
+"""Faults of a definition are reported when it is defined, with suggestions."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def output() -> Any:
     return define().evaluate_field("output")
 
 
-def test_a_misspelt_evaluator() -> None:
-    """Comes with the nearest one."""
+def test_a_misspelled_evaluator() -> None:
+    """The error suggests the most similar name."""
     assert fault(lambda: output().evaluate_with("semantic_similarty")) == snapshot("""\
 there is no evaluator 'semantic_similarty'
 Fix: did you mean 'semantic_similarity'?\
 """)
 
 
-def test_a_misspelt_parameter() -> None:
-    """Comes with the nearest one, and with all there are."""
+def test_a_misspelled_parameter() -> None:
+    """The error suggests the most similar one, or lists all."""
     assert fault(lambda: output().evaluate_with("contains", case_sensitiv=False)) == snapshot("""\
 contains: its parameters do not fit
   - case_sensitiv: there is no such parameter: did you mean 'case_sensitive'?
@@ -45,7 +45,7 @@ Fix: it takes case_sensitive: bool = True, match: 'any' | 'all' | None = None\
 
 
 def test_a_parameter_of_the_wrong_type() -> None:
-    """Says what was expected and what was given."""
+    """The error names the expected type and the value."""
     assert fault(lambda: output().evaluate_with(short, limit="long")) == snapshot("""\
 short: its parameters do not fit
   - limit: expected int, got 'long'
@@ -53,8 +53,8 @@ Fix: it takes limit: int = 20\
 """)
 
 
-def test_a_misspelt_alias() -> None:
-    """A name close to a selected one is a slip, not a field of its own."""
+def test_a_misspelled_alias() -> None:
+    """A name similar to a selected one is a typo."""
     checks = define().select("usage.total_tokens", as_="tokens")
     assert fault(lambda: checks.evaluate_field("tokns")) == snapshot("""\
 no field 'tokns' was selected
@@ -62,8 +62,8 @@ Fix: did you mean 'tokens'? If not, select it first: .select('tokns')\
 """)
 
 
-def test_a_bad_path() -> None:
-    """In a selection as in an evaluation."""
+def test_an_invalid_path() -> None:
+    """In `select` and in `evaluate_field`."""
     assert fault(lambda: define().select("usage..total_tokens")) == snapshot("""\
 'usage..total_tokens' is not a path to a field: it has an empty key: a dot too many
 Fix: write keys with dots between them, such as usage.total_tokens or items.*.name\
@@ -74,7 +74,7 @@ Fix: write keys with dots between them, such as usage.total_tokens or items.*.na
 """)
 
 
-def test_a_bad_alias() -> None:
+def test_an_invalid_alias() -> None:
     """A name has no dots and is not empty."""
     assert fault(lambda: define().select("usage", as_="us.age")) == snapshot("""\
 'us.age' cannot be the name of a field
@@ -82,8 +82,8 @@ Fix: use a word without dots and spaces around it\
 """)
 
 
-def test_an_alias_that_is_taken() -> None:
-    """By another field, selected or evaluated before."""
+def test_an_alias_in_use() -> None:
+    """By another selected or evaluated field."""
     checks = define().select("usage.total_tokens", as_="tokens")
     assert fault(lambda: checks.select("usage.input_tokens", as_="tokens")) == snapshot(
         """\
@@ -113,8 +113,8 @@ Fix: keep one of the two combine_with calls\
 """)
 
 
-def test_a_misspelt_combination() -> None:
-    """Comes with the nearest one."""
+def test_a_misspelled_combination() -> None:
+    """The error suggests the most similar one."""
     assert fault(lambda: output().combine_with("adn")) == snapshot("""\
 output: evaluators cannot be combined with 'adn'
 Fix: choose "and" (all pass), "or" (one passes), or a function of the scores\
@@ -122,7 +122,7 @@ Fix: choose "and" (all pass), "or" (one passes), or a function of the scores\
 
 
 def test_evaluators_before_a_field() -> None:
-    """They belong to none."""
+    """They belong to no field."""
     assert fault(lambda: define().evaluate_with("contains")) == snapshot("""\
 evaluate_with('contains') has no field
 Fix: call .evaluate_field("output") first\
@@ -146,7 +146,7 @@ the definition is not complete
 
 
 def test_a_field_without_evaluators() -> None:
-    """It is selected, not evaluated."""
+    """It is only selected."""
     assert fault(lambda: output().evaluate({"output": "x"})) == snapshot("""\
 the definition is not complete
   - output: it has no evaluator: .evaluate_with(…)\
@@ -154,7 +154,7 @@ the definition is not complete
 
 
 def test_a_history_without_a_name() -> None:
-    """Runs are kept under one."""
+    """Runs are stored under the name."""
     checks = output().evaluate_with(short).history()
     assert fault(lambda: checks.evaluate({"output": "x"})) == snapshot("""\
 the definition is not complete
@@ -167,7 +167,7 @@ Fix: write define("name")\
 
 
 def test_limits_and_tags_of_a_history() -> None:
-    """All that is wrong with them at once."""
+    """All faults at once."""
     wrong: Any = {"retention_days": -1, "retention_count": True, "tags": {"n": 3}}
     assert fault(lambda: define("x").history(**wrong)) == snapshot("""\
 the history settings are invalid
@@ -178,7 +178,7 @@ the history settings are invalid
 
 
 def test_a_date_without_a_zone() -> None:
-    """Nobody knows when that was."""
+    """It is ambiguous."""
     checks = define("x")
     ranged = (datetime(2026, 1, 1), None)  # noqa: DTZ001 - that is the point
     assert fault(lambda: checks.history.query(date_range=ranged)) == snapshot("""\
@@ -188,7 +188,7 @@ Fix: add the zone: datetime(…, tzinfo=UTC)\
 
 
 def test_an_unknown_baseline() -> None:
-    """Comes with the nearest configuration."""
+    """The error suggests the most similar configuration."""
     checks = output().evaluate_with(short).configuration("low").configuration("high").baseline("lwo")
     assert fault(lambda: checks.evaluate({"input": "x"}, target=len)) == snapshot("""\
 the definition is not complete
@@ -197,7 +197,7 @@ the definition is not complete
 
 
 def test_two_configurations_of_one_name() -> None:
-    """Only one could be meant."""
+    """Names must be unique."""
     assert fault(lambda: define().configuration("low").configuration("low")) == snapshot(
         """\
 there are two configurations 'low'
@@ -220,8 +220,8 @@ Fix: in a dataset, add results to every span: {'recorded': {configuration: resul
 """)
 
 
-def test_names_that_are_none() -> None:
-    """Of a definition, and of what is registered."""
+def test_invalid_names() -> None:
+    """Of a definition and of registered evaluators."""
     assert fault(lambda: define(" ")) == snapshot("""\
 the name of a definition must be a text, found ' '
 Fix: write define("name")\
@@ -232,8 +232,8 @@ Fix: choose a name with no colon that does not start with 'not-'\
 """)
 
 
-def test_an_evaluator_called_like_a_number_of_its_field() -> None:
-    """Found before anything runs, not when the report is made."""
+def test_an_evaluator_name_that_clashes_with_a_metric() -> None:
+    """It is refused before the run."""
 
     def score(output: Any) -> bool:
         return True
@@ -246,15 +246,15 @@ Fix: choose another name: attach(…, name=…), or `name:` in an eval file\
 
 
 def test_parameters_given_twice() -> None:
-    """Only one of them could be meant."""
+    """In a mapping and as keyword arguments."""
     assert fault(lambda: output().evaluate_with({"contains": {}}, case_sensitive=False)) == snapshot("""\
 parameters are given twice: in {'contains': {}} and as keyword arguments
 Fix: write evaluate_with(name, parameter=value)\
 """)
 
 
-def test_a_listener_that_cannot_listen() -> None:
-    """Filters that let nothing through, and what is no function."""
+def test_an_invalid_progress_callback() -> None:
+    """Filters that match nothing, and values that are not functions."""
     wrong: Any = {"kinds": ["evaluater_end"], "statuses": ["done"]}
     assert fault(lambda: define().on_progress(print, **wrong)) == snapshot("""\
 the callback waits for events that do not exist
@@ -270,8 +270,8 @@ Fix: pass a function of one event\
     )
 
 
-def test_a_block_says_all_at_once() -> None:
-    """Every fault of the block, at its end; what was right before them still stands."""
+def test_a_block_reports_all_faults_at_its_end() -> None:
+    """The valid parts stay."""
 
     def write() -> None:
         with define("many") as checks:
@@ -318,8 +318,8 @@ running\
 """)
 
 
-def test_a_block_with_one_fault_says_just_that() -> None:
-    """And a block that fails otherwise is not talked over."""
+def test_a_block_with_one_fault() -> None:
+    """The error is that fault; other exceptions are not replaced."""
 
     def one() -> None:
         with define() as checks:
@@ -336,7 +336,7 @@ def test_a_block_with_one_fault_says_just_that() -> None:
         otherwise()
 
 
-def test_a_block_that_is_not_complete_says_so_at_its_end() -> None:
+def test_an_incomplete_block_is_an_error_at_its_end() -> None:
     """Not only when it is used."""
 
     def unfinished() -> None:

@@ -1,4 +1,4 @@
-"""What a definition tells while it evaluates: complete, in order, never falling, to everyone."""
+"""The progress events of a definition: complete, in order, and never falling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from proctor import ProgressEvent, attach, configuration, define
 from proctor.errors import ConfigError, RunStopped
-from proctor.wiring.definition.definition import order_by_configuration
+from proctor.wiring.definition.definition import OrderedEvents
 
 Told = list[tuple[str, str | None, str | None]]
 
@@ -52,7 +52,7 @@ def shape(events: list[ProgressEvent]) -> Told:
 
 
 def expected(configurations: list[str], steps: dict[str, list[str]]) -> Told:
-    """The ruled order: start, each configuration from its start to its end, end."""
+    """The specified order: start, each configuration from start to end, end."""
     found: Told = [("start", None, None)]
     for name in configurations:
         found.append(("config_start", name, None))
@@ -62,17 +62,17 @@ def expected(configurations: list[str], steps: dict[str, list[str]]) -> Told:
     return [*found, ("end", None, None)]
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     fields=st.lists(st.lists(st.sampled_from(EVALUATORS), min_size=1, max_size=3), min_size=1, max_size=3),
     temperatures=st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=4),
     concurrency=st.integers(1, 5),
     has_baseline=st.booleans(),
 )
-def test_the_events_of_a_span_come_in_the_ruled_order(
+def test_the_events_of_a_span_come_in_the_specified_order(
     fields: list[list[Any]], temperatures: list[float], concurrency: int, has_baseline: bool
 ) -> None:
-    """Whatever fails, waits or runs side by side: complete, in order, and up to 100."""
+    """Property: complete, in order and up to 100, despite errors and concurrency."""
     events: list[ProgressEvent] = []
     checks = define().on_progress(events.append)
     steps = []
@@ -106,12 +106,12 @@ def test_the_events_of_a_span_come_in_the_ruled_order(
     assert all(0.0 <= event.progress <= 100.0 for event in events)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.integers(1, 5), st.integers(1, 3), st.integers(1, 4), st.integers(1, 2))
-def test_of_a_dataset_the_order_holds_in_each_configuration(
+def test_events_of_a_dataset_are_ordered_within_a_configuration(
     count: int, configurations: int, concurrency: int, epochs: int
 ) -> None:
-    """Configurations run side by side, but each is told from its start to its end."""
+    """Configurations run concurrently."""
     events: list[ProgressEvent] = []
     checks = define().on_progress(events.append).evaluate_field("output", quick, waits, fails)
     names = [f"c{number}" for number in range(configurations)]
@@ -142,8 +142,8 @@ def test_of_a_dataset_the_order_holds_in_each_configuration(
         assert list(trials.values()) == [each] * (count * epochs)
 
 
-def test_an_event_tells_the_field_its_values_and_how_far_they_moved() -> None:
-    """Selected fields of this trial, their deltas from the baseline, and the score's value."""
+def test_an_event_has_field_values_and_deltas() -> None:
+    """Selected fields, their deltas from the baseline, and the score."""
     events: list[ProgressEvent] = []
     span = {
         "input": "x", "output": "hello", "usage": {"total_tokens": 450},
@@ -169,7 +169,7 @@ def test_an_event_tells_the_field_its_values_and_how_far_they_moved() -> None:
 
 
 def test_without_a_baseline_there_are_no_deltas() -> None:
-    """None, not an empty mapping that would print as if something had been compared."""
+    """None rather than an empty mapping."""
     events: list[ProgressEvent] = []
     define().evaluate_field("output", quick).on_progress(events.append).evaluate({"output": 1})
     assert {event.deltas for event in events} == {None}
@@ -196,8 +196,8 @@ def run(*callbacks: Any, **filters: Any) -> Any:
         ({"kinds": []}, []),
     ],
 )
-def test_who_wants_only_some_events_is_told_of_those(filters: dict[str, Any], kinds: list[str]) -> None:
-    """By kind, by status, by configuration, and by several of them together."""
+def test_events_can_be_filtered(filters: dict[str, Any], kinds: list[str]) -> None:
+    """By kind, status and configuration."""
     events: list[ProgressEvent] = []
     run(events.append, **filters)
     assert [event.kind for event in events] == kinds
@@ -208,8 +208,8 @@ def test_who_wants_only_some_events_is_told_of_those(filters: dict[str, Any], ki
 @pytest.mark.parametrize(
     "wrong", [{"kinds": ["evaluater_end"]}, {"statuses": ["complete"]}, {"callback": waits}]
 )
-def test_a_filter_that_lets_nothing_through_is_refused(wrong: dict[str, Any]) -> None:
-    """So is a callback that would have to be awaited; when it is defined, not when it is silent."""
+def test_a_filter_that_matches_nothing_is_refused(wrong: dict[str, Any]) -> None:
+    """As is an async callback, when it is added."""
     callback = wrong.pop("callback", print)
     with pytest.raises(ConfigError, match=r"did you mean 'evaluator_end'|'completed'|plain function"):
         define().on_progress(callback, **wrong)
@@ -217,7 +217,7 @@ def test_a_filter_that_lets_nothing_through_is_refused(wrong: dict[str, Any]) ->
 
 @pytest.mark.parametrize("failing", ["start", "config_start", "evaluator_end", "config_end", "end"])
 def test_a_failing_callback_stops_nothing(failing: str) -> None:
-    """It is told of everything else, others are told of all, and the report says that it failed."""
+    """It receives the other events, and the report has a warning."""
     heard: list[ProgressEvent] = []
     others: list[ProgressEvent] = []
 
@@ -234,8 +234,8 @@ def test_a_failing_callback_stops_nothing(failing: str) -> None:
     assert len(warned) == (failing != "end")
 
 
-def test_a_stopped_run_still_tells_what_it_held_back() -> None:
-    """Events of a configuration whose turn never came are told before the end."""
+def test_a_stopped_run_sends_delayed_events() -> None:
+    """Before the end event."""
     events: list[ProgressEvent] = []
 
     async def stops(text: str, *, temperature: float) -> str:
@@ -265,8 +265,8 @@ async def limited(text: str) -> str:
     return text
 
 
-def test_a_resumed_run_begins_where_it_stood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was finished counts in full, also where a field has several evaluators."""
+def test_the_progress_of_a_resumed_run_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finished trials count in full."""
     monkeypatch.setitem(ALLOWED, "calls", 2)
     checks = define("exam").history(where=tmp_path / "h.db")
     checks.evaluate_field("output", quick, waits)
@@ -282,8 +282,8 @@ def test_a_resumed_run_begins_where_it_stood(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("evaluators", [(quick, fails), EVALUATORS])
-def test_listening_changes_no_score(evaluators: tuple[Any, ...]) -> None:
-    """Quick evaluators take another way when nobody listens; what they say is the same."""
+def test_callbacks_do_not_change_scores(evaluators: tuple[Any, ...]) -> None:
+    """Evaluators take another code path without callbacks."""
 
     def scores(checks: Any) -> Any:
         found = checks.evaluate_field("output", *evaluators).evaluate({"output": "x"})
@@ -292,8 +292,8 @@ def test_listening_changes_no_score(evaluators: tuple[Any, ...]) -> None:
     assert scores(define()) == scores(define().on_progress(lambda event: None))
 
 
-def test_an_evaluator_of_a_field_has_its_time() -> None:
-    """One that takes too long is an error, and the others of the field are heard."""
+def test_an_evaluator_of_a_field_has_a_timeout() -> None:
+    """It is an error, and the others of the field run."""
 
     async def hangs(output: Any) -> bool:
         await asyncio.sleep(60)
@@ -306,11 +306,12 @@ def test_an_evaluator_of_a_field_has_its_time() -> None:
     assert not found.passed
 
 
+@settings(max_examples=40)
 @given(
     st.lists(st.sampled_from(["a", "b", "c"]), max_size=12), st.lists(st.booleans(), min_size=12, max_size=12)
 )
-def test_events_told_in_turn_are_neither_lost_nor_doubled(order: list[str], failing: list[bool]) -> None:
-    """Any interleaving of three configurations, with a callback that fails now and then."""
+def test_ordered_events_are_complete(order: list[str], failing: list[bool]) -> None:
+    """Property: any interleaving of three configurations, with a callback that sometimes fails."""
     from datetime import UTC, datetime
 
     moment = datetime(2026, 1, 1, tzinfo=UTC)
@@ -322,7 +323,7 @@ def test_events_told_in_turn_are_neither_lost_nor_doubled(order: list[str], fail
         if event.kind == "evaluator_end" and next(fails_at, False):
             raise RuntimeError("now and then")
 
-    tell = order_by_configuration(callback, ["a", "b", "c"])
+    tell = OrderedEvents(callback, ["a", "b", "c"])
 
     def say(kind: Any, name: str | None) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Recorded spans: their configuration, fields that are missing, results per configuration."""
+"""Recorded spans: their configuration, missing fields, and results by configuration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def passes(output: Any) -> bool:
 
 
 def by_model(field_context: FieldContext) -> dict[str, Any]:
-    """The spec's example: the verdict depends on the model that the configuration names."""
+    """The specification's example: the result depends on the model of the configuration."""
     model = field_context["configuration"]["model"]
     return {"passed": model == "gpt-4o", "message": model}
 
@@ -29,7 +29,7 @@ RECORDED = {"output": "hello", "configuration": {"model": "gpt-4o", "temperature
 
 
 def test_a_recorded_span_keeps_its_configuration() -> None:
-    """Evaluators of one span, of many, and of results by configuration read the model in it."""
+    """Evaluators can read the model in it."""
     checks = define().evaluate_field("output", by_model)
     reports = [
         checks.evaluate(RECORDED),
@@ -43,7 +43,7 @@ def test_a_recorded_span_keeps_its_configuration() -> None:
 
 
 def test_a_recorded_configuration_is_a_field_of_the_report() -> None:
-    """It can be selected, ranked by, and read from the rows; the name is the recorded one."""
+    """It can be selected, ranked by and read from the rows."""
     checks = define().select("configuration.temperature", as_="warmth")
     checks.select("configuration.name", as_="named").evaluate_field("output", passes)
     report = checks.evaluate({**RECORDED, "configuration": {"name": "prod", "temperature": 0.2}})
@@ -51,8 +51,8 @@ def test_a_recorded_configuration_is_a_field_of_the_report() -> None:
     assert report.metrics["field.warmth"].value == 0.2
 
 
-def test_a_configuration_recorded_as_a_name_is_its_name() -> None:
-    """A text says what the configuration is called."""
+def test_a_configuration_can_be_recorded_by_name() -> None:
+    """As a text."""
     seen: list[Any] = []
 
     def look(field_context: FieldContext) -> bool:
@@ -63,8 +63,8 @@ def test_a_configuration_recorded_as_a_name_is_its_name() -> None:
     assert seen == [{"name": "low_temp"}]
 
 
-def test_options_of_the_call_come_before_recorded_ones() -> None:
-    """The configuration that the caller names keeps its name and its options."""
+def test_options_of_the_call_override_recorded_ones() -> None:
+    """The configuration keeps its name."""
     seen: list[Any] = []
 
     def look(field_context: FieldContext) -> bool:
@@ -77,8 +77,8 @@ def test_options_of_the_call_come_before_recorded_ones() -> None:
     assert seen == [{"name": "cold", "model": "gpt-4o", "temperature": 0.0}]
 
 
-def test_a_span_that_is_run_again_does_not_keep_its_old_configuration() -> None:
-    """The target was not called with it: it belongs to the baseline, and so does the usage."""
+def test_a_rerun_span_has_its_new_configuration() -> None:
+    """The recorded one, and its usage, belong to the baseline."""
     seen: list[Any] = []
 
     def look(field_context: FieldContext) -> bool:
@@ -90,8 +90,8 @@ def test_a_span_that_is_run_again_does_not_keep_its_old_configuration() -> None:
 
 
 @pytest.mark.parametrize("latency", [{}, {"latency_ms": 3.0}])
-def test_metadata_of_a_sample_does_not_replace_what_the_target_used(latency: Any) -> None:
-    """Tokens and configuration in a sample's metadata are not those of the call."""
+def test_metadata_does_not_replace_the_usage_of_the_target(latency: Any) -> None:
+    """Nor its configuration."""
     seen: list[Any] = []
 
     def look(field_context: FieldContext) -> bool:
@@ -112,7 +112,7 @@ def test_metadata_of_a_sample_does_not_replace_what_the_target_used(latency: Any
 
 
 def test_a_selected_field_that_no_result_has_is_reported() -> None:
-    """A dataset without the field gets a warning with path and keys, and does not pass."""
+    """With a warning that names path and keys; the report does not pass."""
     checks = define().select("usage.totl_tokens", as_="tokens").evaluate_field("output", passes)
     spans = [{"output": "x", "usage": {"total_tokens": n}} for n in (1, 2)]
     report = checks.evaluate(spans)
@@ -137,8 +137,8 @@ def test_an_evaluated_field_that_no_result_has_is_an_error_of_every_sample() -> 
     assert not report.passed
 
 
-def test_a_selected_field_that_some_results_have_is_no_warning() -> None:
-    """Null is a value; a field that one result has is there."""
+def test_a_field_of_some_results_causes_no_warning() -> None:
+    """Null is a value."""
     checks = define().select("note").evaluate_field("output", passes)
     for spans in ([{"output": 1, "note": None}, {"output": 2}], [{"output": 1}, {"note": 1, "output": 2}]):
         report = checks.evaluate(spans)
@@ -147,8 +147,8 @@ def test_a_selected_field_that_some_results_have_is_no_warning() -> None:
         assert report.passed
 
 
-def test_a_run_whose_target_always_failed_says_nothing_of_fields() -> None:
-    """Results that failed have no fields; that they failed is what matters."""
+def test_failed_results_cause_no_warning_about_fields() -> None:
+    """They have none."""
 
     def broken(text: str) -> str:
         raise ValueError("down")
@@ -160,8 +160,8 @@ def test_a_run_whose_target_always_failed_says_nothing_of_fields() -> None:
     assert not report.passed
 
 
-def test_a_missing_field_is_reported_again_from_the_history(tmp_path: Path) -> None:
-    """A stored run does not pass later either."""
+def test_a_stored_report_has_the_warning_about_fields(tmp_path: Path) -> None:
+    """It does not pass either."""
     checks = define("exam").select("usage").evaluate_field("output", passes)
     checks.history(where=tmp_path / "h.db").evaluate([{"output": 1}, {"output": 2}])
     (stored,) = checks.history.last()
@@ -177,8 +177,8 @@ RESULTS = {"a": {"output": "x"}, "b": {"output": "y"}}
 
 
 @pytest.mark.parametrize("kind", ["span", "list", "file", "sample"])
-def test_spans_with_recorded_results_name_their_configurations(kind: str, tmp_path: Path) -> None:
-    """One span, a list, a file: every configuration that was recorded is evaluated."""
+def test_configurations_are_read_from_recorded_results(kind: str, tmp_path: Path) -> None:
+    """Of one span, a list or a file."""
     span: Any = {"id": "1", "input": "q", "recorded": RESULTS}
     path = tmp_path / "spans.jsonl"
     path.write_bytes(msgspec.json.encode(span))
@@ -190,7 +190,7 @@ def test_spans_with_recorded_results_name_their_configurations(kind: str, tmp_pa
 
 
 def test_a_configuration_that_one_span_lacks_is_an_error_of_that_trial() -> None:
-    """The configurations of all spans count, in the order in which they come up."""
+    """The configurations of all spans are evaluated, in order of appearance."""
     spans = [
         {"input": "q", "recorded": {"b": {"output": 1}}},
         {"input": "r", "recorded": {"a": {"output": 2}, "b": {"output": 3}}},
@@ -205,8 +205,8 @@ def test_a_configuration_that_one_span_lacks_is_an_error_of_that_trial() -> None
     assert not report.passed
 
 
-def test_a_stream_of_recorded_results_names_the_way_out() -> None:
-    """A stream is read once, so its configurations must be given; the error says how."""
+def test_a_stream_of_recorded_results_needs_configurations() -> None:
+    """It can be read only once; the error says what to pass."""
     stream = iter([{"id": "1", "input": "q", "metadata": {"recorded": RESULTS}}])
     report = define().evaluate_field("output", passes).evaluate(stream)
     assert 'configurations=["a", "b"]' in (report.results[0].error or "")
@@ -215,8 +215,8 @@ def test_a_stream_of_recorded_results_names_the_way_out() -> None:
     assert report.passed
 
 
-def test_a_span_that_records_nothing_usable_is_refused() -> None:
-    """`recorded` is a mapping of configurations to results, with at least one."""
+def test_invalid_recorded_results_are_refused() -> None:
+    """They must be a mapping with at least one configuration."""
     checks = define().evaluate_field("output", passes)
     refused: list[Any] = [{}, [], "x"]
     for wrong in refused:
@@ -227,7 +227,7 @@ def test_a_span_that_records_nothing_usable_is_refused() -> None:
 
 
 def test_the_baseline_may_be_a_recorded_configuration() -> None:
-    """Its name is known from the spans; a name that nothing was recorded for is refused."""
+    """An unknown name is refused."""
     seen: dict[str, Any] = {}
 
     def look(field_context: FieldContext) -> bool:
@@ -249,7 +249,7 @@ def long_enough(output: str) -> Score:
 
 
 def test_a_field_result_of_several_configurations_has_its_evaluators() -> None:
-    """Each evaluator passed if it passed everywhere; its value is the mean, the parts say where."""
+    """An evaluator passes if it passes everywhere; its value is the mean."""
     report = (
         define()
         .evaluate_field("output", passes, long_enough)
@@ -270,8 +270,8 @@ def test_a_field_result_of_several_configurations_has_its_evaluators() -> None:
     assert output.by_configuration["b"].evaluators["long_enough"].value == 0.8
 
 
-def test_many_trials_are_told_apart_and_their_reasons_are_few() -> None:
-    """Parts are named by configuration, sample and epoch; the reason names the first five."""
+def test_a_field_result_names_few_trials() -> None:
+    """Parts are named by configuration, sample and epoch; the reason names five."""
     spans = [{"id": str(n), "output": "x"} for n in range(8)]
     score = define().evaluate_field("output", long_enough).evaluate(spans).field_results["output"]
     assert list(score.score.details["parts"])[:2] == ["default, sample 0", "default, sample 1"]
@@ -296,8 +296,8 @@ def fails_on_b(text: str, *, broken: bool = False) -> str:
     return text
 
 
-def test_a_configuration_in_which_the_target_failed_ends_as_failed() -> None:
-    """One failed trial is enough for the configuration; the run failed if nothing succeeded."""
+def test_a_configuration_with_a_failed_trial_ends_as_failed() -> None:
+    """The run fails if nothing succeeded."""
     both = {"fine": {}, "broken": {"broken": True}}
     assert statuses(fails_on_b, {"input": "a"}) == [("config_end", "completed", 0), ("end", "completed", 0)]
     assert statuses(fails_on_b, {"input": "b"}) == [("config_end", "failed", 1), ("end", "failed", 1)]
@@ -312,8 +312,8 @@ def test_a_configuration_in_which_the_target_failed_ends_as_failed() -> None:
 # -- the spec's form of a custom combination ---------------------------------------------------
 
 
-def test_a_combination_reads_scores_as_the_spec_writes_them() -> None:
-    """`results[name]["passed"]`, "score", "details" and "message" read the score's parts."""
+def test_a_combination_reads_scores_by_key() -> None:
+    """`results[name]["passed"]`, "score", "details" and "message"."""
     seen: list[Any] = []
 
     def combined(results: Any) -> dict[str, Any]:
@@ -328,7 +328,7 @@ def test_a_combination_reads_scores_as_the_spec_writes_them() -> None:
 
 
 def test_a_score_has_no_other_keys() -> None:
-    """A misspelt key is a KeyError that lists the keys; our own names are keys too."""
+    """A misspelled key is a KeyError that lists the keys."""
     score = Score(0.5, True, "why")
     assert (score["value"], score["reason"], score["status"]) == (0.5, "why", "ok")
     for wrong in ("pased", 0, None):

@@ -1,4 +1,4 @@
-"""Reports of definitions: field by field, configuration beside configuration, and in rows."""
+"""Reports of definitions: by field, by configuration, and as rows."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def run(*texts: str, **options: Any) -> FieldReport:
     return report
 
 
-def test_one_trial_has_one_score_a_field() -> None:
-    """The combined score, what each evaluator said, and whether it passed."""
+def test_a_trial_has_one_score_per_field() -> None:
+    """The combined score, the score of each evaluator, and whether it passed."""
     report = checks().evaluate({"input": "x"}, target=target, configurations={"low": {"temperature": 0.3}})
     assert report.passed
     assert list(report.field_results) == ["output", "tokens"]
@@ -59,8 +59,8 @@ def test_one_trial_has_one_score_a_field() -> None:
     assert report.configurations == ("low",)
 
 
-def test_several_trials_are_kept_apart() -> None:
-    """The field's score is that of all trials; each configuration has its own."""
+def test_trials_have_separate_scores() -> None:
+    """The score of the field covers all trials; each configuration has its own."""
     report = run("x")
     tokens = report.field_results["tokens"]
     assert [(one.configuration, one.passed) for one in tokens.scores] == [
@@ -76,8 +76,8 @@ def test_several_trials_are_kept_apart() -> None:
         tokens.of("hihg")
 
 
-def test_a_failed_trial_is_no_pass_of_any_field() -> None:
-    """The field says that it failed, and the report did not pass."""
+def test_a_failed_trial_fails_every_field() -> None:
+    """And the report does not pass."""
     report = run("fails")
     failed = report.field_results["output"].of("high").score
     assert failed.status == "error"
@@ -86,8 +86,8 @@ def test_a_failed_trial_is_no_pass_of_any_field() -> None:
     assert not report.passed
 
 
-def test_what_is_skipped_is_no_failure_and_no_pass() -> None:
-    """A field has passed if it passed in every trial; on request, in every trial with a verdict."""
+def test_a_skipped_score_neither_passes_nor_fails() -> None:
+    """A field passes if every trial passes, or every trial with a result."""
     skipping = define().evaluate_field("output", some)
     assert not skipping.evaluate({"output": "nothing"}).passed
     assert not skipping.evaluate({"output": "nothing"}).field_results["output"].passed
@@ -99,7 +99,7 @@ def test_what_is_skipped_is_no_failure_and_no_pass() -> None:
 
 
 def test_comparing_two_configurations() -> None:
-    """Fields with numbers and scores, a minus b, in percent of b."""
+    """Numbers and scores of fields: a minus b, in percent of b."""
     report = run("x")
     compared = report.compare("low", "high")
     assert compared.deltas == {
@@ -119,8 +119,8 @@ def test_comparing_two_configurations() -> None:
     assert caught.value.fix == "did you mean 'low'?"
 
 
-def test_intervals_come_with_enough_samples() -> None:
-    """Ten equal differences are decided by their signs, without a spread; one alone is not."""
+def test_intervals_need_enough_samples() -> None:
+    """Ten equal differences are decided by their signs; one is not."""
     many, one = run(*"abcdefghij").compare("low", "high"), run("x").compare("low", "high")
     assert many.fields["tokens"].interval is None
     assert many.fields["tokens"].decided
@@ -144,31 +144,31 @@ def test_intervals_come_with_enough_samples() -> None:
         ("output.some", "desc", "high", "mid"),
     ],
 )
-def test_ranking_by_anything(field: str, order: str, best: str, worst: str) -> None:
-    """By a selected field, any path, an evaluator's score; in either order."""
+def test_ranking(field: str, order: str, best: str, worst: str) -> None:
+    """By a selected field, a path or a score, in either order."""
     ranking = run("x").rank_by(field, order)
     assert (ranking.best, ranking.worst) == (best, worst)
     assert ranking.data[0]["rank"] == 1
 
 
 def test_the_options_of_a_configuration_are_fields() -> None:
-    """Selected like any other; they are known of what was stored, too."""
+    """Also in stored runs."""
     selected = define().select("configuration.temperature", as_="heat")
     selected.evaluate_field("output", some)
     report = selected.evaluate({"input": "x"}, target=target, configurations={"low": {"temperature": 0.3}})
     assert report.rows()[0]["heat"] == 0.3
 
 
-def test_what_failed_is_ranked_last() -> None:
-    """Without a number there is no place among those that have one."""
+def test_failed_configurations_are_ranked_last() -> None:
+    """They have no number."""
     ranking = run("fails").rank_by("tokens", "desc")
     assert [one.configuration for one in ranking.places] == ["mid", "low", "high"]
     assert (ranking.best, ranking.worst) == ("mid", "low")
     assert ranking.places[-1].value is None
 
 
-def test_what_cannot_be_ranked_by() -> None:
-    """Unknown fields, fields without numbers, unknown orders: each with what to write instead."""
+def test_invalid_rankings() -> None:
+    """Unknown fields, fields without numbers and unknown orders, each with a fix."""
     report = run("x")
     with pytest.raises(FieldMissing, match="has no field 'tokns'"):
         report.rank_by("tokns")
@@ -181,7 +181,7 @@ def test_what_cannot_be_ranked_by() -> None:
 
 
 def test_rows_for_a_table() -> None:
-    """One plain mapping for each trial, failed ones too."""
+    """One mapping for each trial, including failed ones."""
     rows = run("fails").rows()
     assert [row["configuration"] for row in rows] == ["low", "mid", "high"]
     assert rows[0]["outcome"] == "passed"
@@ -193,8 +193,8 @@ def test_rows_for_a_table() -> None:
     assert set(rows[0]) >= {"sample_id", "epoch", "output.score", "all"}
 
 
-def test_a_stored_report_says_the_same(tmp_path: Path) -> None:
-    """Read from the history, parts and numbers are what they were."""
+def test_a_stored_report_is_equal(tmp_path: Path) -> None:
+    """With the same parts and numbers."""
     definition = checks().history(where=tmp_path / "h.db")
     configurations = [configuration(name, temperature=t) for name, t in TEMPERATURES.items()]
     first = definition.evaluate({"input": "x"}, target=target, configurations=configurations)
@@ -207,15 +207,15 @@ def test_a_stored_report_says_the_same(tmp_path: Path) -> None:
 
 
 def test_epochs_are_averaged_by_sample() -> None:
-    """Each configuration has one place, resting on its samples and not on their repeats."""
+    """A configuration is ranked by its samples, not by their repetitions."""
     ranking = run("x", "y", epochs=3).rank_by("tokens")
     assert [(one.configuration, one.n) for one in ranking.places] == [
         ("low", 2), ("mid", 2), ("high", 2),
     ]  # fmt: skip
 
 
-def test_details_of_the_users_own_do_not_disturb() -> None:
-    """An evaluator may call something `parts` as it likes."""
+def test_custom_details_are_allowed() -> None:
+    """An evaluator may use the name `parts`."""
 
     def odd(output: Any) -> dict[str, Any]:
         return {"passed": True, "details": {"parts": {"a": 1}}}

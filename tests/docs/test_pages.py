@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 import proctor
-from proctor.testing import RedisServer
 from proctor.wiring.eval_file import EvalFile
 from proctor.wiring.registry import Registry
 from tests.docs.blocks import PAGES, ROOT, Block, blocks_of
 from tests.docs.performance import Performance
+from tests.servers import RedisServer
 
 FIELDS = {field.name: field.type for field in msgspec.structs.fields(EvalFile)}
 

@@ -1,4 +1,4 @@
-"""A budget for a whole run: target and judges together, over all its sittings."""
+"""The budget of a run covers target and judges, and resumed runs."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_a_run_stops_when_its_budget_is_spent(tmp_path: Path, budget: dict[str, 
     assert report.metadata.status == "failed"
 
 
-def test_a_resumed_run_goes_on_and_counts_what_was_spent(tmp_path: Path) -> None:
-    """Five calls, three more, then the six of the trials that are left; none is counted twice."""
+def test_a_resumed_run_continues_its_budget(tmp_path: Path) -> None:
+    """No call is counted twice."""
     history = SQLiteHistory(tmp_path / "h.db")
     with pytest.raises(RunStopped):
         run(history, {"calls": 5})
@@ -85,8 +85,8 @@ def test_a_resumed_run_goes_on_and_counts_what_was_spent(tmp_path: Path) -> None
     assert (report.total, report.pass_rate, calls()) == (6, 1.0, 14)
 
 
-def test_what_failed_was_paid_for_too(tmp_path: Path) -> None:
-    """Running failed samples again does not win their calls back."""
+def test_failed_samples_count_toward_the_budget(tmp_path: Path) -> None:
+    """Running them again does not refund their calls."""
     history = SQLiteHistory(tmp_path / "h.db")
 
     async def asks_and_fails(text: str) -> str:
@@ -119,8 +119,8 @@ def test_many_workers_never_make_more_calls_than_allowed(tmp_path: Path) -> None
     assert calls() == 7
 
 
-def test_a_price_that_is_not_known_ends_a_run_with_a_budget_in_money(tmp_path: Path) -> None:
-    """It names the model, and what could be limited instead; nothing is guessed."""
+def test_an_unknown_price_ends_a_run_with_a_cost_budget(tmp_path: Path) -> None:
+    """The error names the model and what could be limited instead."""
     unpriced = Scripted(lambda request: ModelResponse("X", usage=Usage(1, 1)), model="test:new")
 
     async def asks(text: str) -> str:
@@ -131,8 +131,8 @@ def test_a_price_that_is_not_known_ends_a_run_with_a_budget_in_money(tmp_path: P
     assert "in tokens or calls" in str(caught.value)
 
 
-def test_what_the_cache_gives_costs_nothing(tmp_path: Path) -> None:
-    """A second run of the same with `cache` needs no budget but one."""
+def test_cached_outputs_cost_nothing(tmp_path: Path) -> None:
+    """A second run with `cache` needs no budget."""
     history = SQLiteHistory(tmp_path / "h.db")
     run(history, None, cache=True)
     assert calls() == 12
@@ -170,7 +170,7 @@ def test_a_rescoring_has_the_budget_of_its_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("budget", [{"calls": 0}, {"cals": 3}, 7])
-def test_a_budget_that_is_none_is_refused(budget: Any) -> None:
+def test_an_invalid_budget_is_refused(budget: Any) -> None:
     """Before anything runs."""
     with pytest.raises(ConfigError, match="budget"):
         run(False, budget)

@@ -1,4 +1,4 @@
-"""The output cache and rescoring: what was paid for once is not paid for again."""
+"""The output cache and rescoring: no output is paid for twice."""
 
 from __future__ import annotations
 
@@ -111,14 +111,14 @@ def test_rescore_calls_nothing_and_keeps_the_old_run(history: SQLiteHistory) -> 
     assert list(history.report(old.run_id).results[0].scores) == ["exact_match"]
 
 
-def test_rescoring_what_is_not_there(history: SQLiteHistory) -> None:
-    """An unknown run is named."""
+def test_rescoring_an_unknown_run(history: SQLiteHistory) -> None:
+    """The error names it."""
     with pytest.raises(RunNotFound):
         rescore("nothing", exact_match, history=history)
 
 
-def test_an_output_that_json_cannot_hold_is_not_cached(history: SQLiteHistory) -> None:
-    """An object that would come back as something else is asked for again."""
+def test_an_output_that_json_would_change_is_not_cached(history: SQLiteHistory) -> None:
+    """The target is called again."""
 
     async def odd(text: str) -> object:
         CALLS.append(text)
@@ -240,8 +240,8 @@ def test_a_cached_run_judges_as_an_uncached_one(agent: Any, first: str, history:
         assert with_cache == _judged_without_cache(agent, expected)
 
 
-def test_a_conversation_in_the_cache_is_found_whatever_is_expected(history: SQLiteHistory) -> None:
-    """The second run, with another `expected`, calls nothing."""
+def test_the_cache_ignores_the_expected_output(history: SQLiteHistory) -> None:
+    """A second run with another `expected` calls nothing."""
     for expected, is_cached in (("Hello!", False), ({"category": "refund"}, True), (None, True)):
         dataset = [{"id": "0", "input": "word 0", "expected": expected}]
         (result,) = evaluate(_state, dataset, contains, history=history, cache=True).results

@@ -1,4 +1,4 @@
-"""An evaluator that changes what it is given changes nothing but its own copy."""
+"""An evaluator that changes its arguments changes only its own copy."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_objects_are_copied_as_well() -> None:
     assert report.results[0].trial.output == {"items": [1]}
 
 
-def test_what_cannot_be_copied_is_a_warning() -> None:
+def test_a_value_that_cannot_be_copied_is_a_warning() -> None:
     def makes(_: Any) -> Any:
         return {"lock": threading.Lock()}
 

@@ -1,4 +1,4 @@
-"""Agents that return their messages: the session, the answer and the verdicts, for every target."""
+"""Agents that return their messages: session, answer and scores, for every kind of target."""
 
 from __future__ import annotations
 
@@ -100,24 +100,24 @@ TARGETS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("kind", TARGETS)
-def test_an_unmodified_agent_is_judged_by_what_it_did(kind: str) -> None:
-    """Whatever the target is: the calls are seen, and the output is the last answer."""
+def test_an_unmodified_agent_is_scored_by_its_calls(kind: str) -> None:
+    """For every kind of target; the output is the last answer."""
     (result,) = evaluate(TARGETS[kind](), SAMPLES, CHECKS, history=None).results
     assert (result.error, result.output) == (None, ANSWER)
     assert verdicts(result) == VERDICTS
     assert result.trial.usage == Usage(30, 8)
 
 
-def test_a_program_is_judged_by_what_it_did(tmp_path: Path) -> None:
-    """Messages in the JSON that a program prints are read as those of a function are."""
+def test_a_program_is_scored_by_its_calls(tmp_path: Path) -> None:
+    """Messages in its JSON output are read."""
     (tmp_path / "answer.json").write_text(json.dumps({"output": chat()}))
     target = CommandTarget(["sh", "-c", f"cat > /dev/null; cat {tmp_path}/answer.json"])
     (result,) = evaluate(target, SAMPLES, CHECKS, history=None).results
     assert (result.error, result.output, verdicts(result)) == (None, ANSWER, VERDICTS)
 
 
-def test_an_endpoint_is_judged_by_what_it_did() -> None:
-    """Messages in the JSON of an answer are read as those of a function are."""
+def test_an_endpoint_is_scored_by_its_calls() -> None:
+    """Messages in its JSON response are read."""
     server = HTTPServer(("127.0.0.1", 0), Endpoint)
     thread = Thread(target=server.serve_forever)
     thread.start()
@@ -174,8 +174,8 @@ def test_the_cache_and_the_history_give_the_same_verdicts(shape: str, tmp_path: 
     assert runs[2].results[0].trial.cached
 
 
-def test_what_the_target_returned_stays_reachable(tmp_path: Path) -> None:
-    """In the trial, after the history too; and paths below `output` look into it."""
+def test_the_returned_value_is_stored(tmp_path: Path) -> None:
+    """In the trial and the history; paths below `output` lead into it."""
     history = SQLiteHistory(tmp_path / "h.db")
 
     def target(question: str) -> Any:
@@ -258,8 +258,8 @@ def test_a_reply_with_a_session_is_left_alone() -> None:
         assert result.trial.session == session
 
 
-def test_what_the_target_recorded_is_not_there_twice() -> None:
-    """A tool that records itself, and an agent that returns its messages, tell of one call."""
+def test_a_recorded_call_is_not_duplicated() -> None:
+    """By an agent that also returns its messages."""
 
     def target(question: str) -> Any:
         record(ToolCall("search", {"q": "France"}, result="live"))

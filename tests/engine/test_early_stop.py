@@ -1,4 +1,4 @@
-"""A run that ends as soon as it is settled: what is in flight is kept, and the rest can be run."""
+"""A run that stops early: running trials are stored, and the rest can be run later."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from proctor.records.report import EvalReport
 from proctor.reports.console import render_report
 from proctor.reports.markdown import MarkdownReporter
 from proctor.wiring.open_history import run_to_resume
-from tests.fleet.away import QUIET, workers
-from tests.fleet.surroundings import LONG, eventually, within
+from tests.fleet.failing_mailboxes import LONG, eventually, with_timeout
+from tests.fleet.worker_runs import QUIET, workers
 from tests.surroundings import proctor, samples, shout, start
 
 BASELINE = {f"s{i}": 1.0 for i in range(1_000)}
@@ -100,8 +100,8 @@ def test_the_same_seed_gives_the_same_verdict_at_any_concurrency(tmp_path: Path)
     }
 
 
-def test_epochs_and_configurations_are_heard_each_in_its_place(tmp_path: Path) -> None:
-    """The judged configuration decides, by the means of its epochs, and the other one does not."""
+def test_a_stop_rule_sees_epochs_and_configurations(tmp_path: Path) -> None:
+    """The judged configuration decides, by the means of its epochs."""
 
     async def either(text: str, *, good: bool) -> str:
         return text.upper() if good else await worse(text)
@@ -128,8 +128,8 @@ def test_the_rest_can_be_run_later(tmp_path: Path) -> None:
     assert described(whole).status == "completed"
 
 
-def test_what_is_settled_is_not_run_on(tmp_path: Path) -> None:
-    """Resumed with the same gate, it hears what is stored, is settled, and calls nothing."""
+def test_a_decided_run_is_not_continued(tmp_path: Path) -> None:
+    """Resumed with the same gate, it calls nothing."""
     history = SQLiteHistory(tmp_path / "h.db")
     before = early(history, EarlyGate(BASELINE))
     CALLS.clear()
@@ -183,8 +183,8 @@ def test_it_must_be_shuffled(tmp_path: Path) -> None:
         ({"allow_changes": True, "epochs": 2}, "something has changed"),
     ],
 )
-def test_it_goes_on_only_as_it_was_begun(tmp_path: Path, change: dict[str, Any], said: str) -> None:
-    """Another order, or other things mixed in, would be another question."""
+def test_a_stopped_run_resumes_only_unchanged(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    """Another order would be another question."""
     history = SQLiteHistory(tmp_path / "h.db")
     before = early(history, EarlyGate(BASELINE))
     with pytest.raises(ResumeRefused, match=said):
@@ -228,7 +228,7 @@ def test_workers_behind_a_mailbox_are_asked_for_no_more(tmp_path: Path) -> None:
     """Only as many requests are out as samples may run at once; all that were sent are kept."""
     gate = EarlyGate(BASELINE)
     with workers(plain_worse, count=2) as requests:
-        report = within(
+        report = with_timeout(
             LONG,
             lambda: evaluate(
                 plain_worse, samples(1_000), exact_match, workers=requests, shuffle=7,
@@ -254,8 +254,8 @@ def test_a_run_that_stopped_early_becomes_a_baseline_only_with_force(tmp_path: P
     assert taken.returncode == 0
 
 
-def test_a_rescoring_of_it_says_that_it_was_not_the_whole(tmp_path: Path) -> None:
-    """The scores are of what was run; that it once stopped early is no fact of the new run."""
+def test_rescoring_a_stopped_run_is_marked_as_partial(tmp_path: Path) -> None:
+    """The new run itself did not stop early."""
     history = SQLiteHistory(tmp_path / "h.db")
     before = early(history, EarlyGate(BASELINE))
     again = described(rescore(before.run_id, exact_match, history=history, progress=False))

@@ -368,7 +368,7 @@ RUNS = st.fixed_dictionaries(
         "epochs": st.sampled_from([1, 2]),
     }
 )
-OFTEN = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+OFTEN = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.mark.filterwarnings("ignore")

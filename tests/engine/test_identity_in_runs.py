@@ -1,4 +1,4 @@
-"""Cache, resume, workers and comparisons notice what a target and its evaluators are made of."""
+"""Cache, resume, workers and comparisons use the identity of targets and evaluators."""
 
 from __future__ import annotations
 
@@ -143,8 +143,8 @@ def test_a_gate_says_how_many_outputs_are_from_the_cache(
     assert result.notes == ("3 of 3 outputs from the cache",)
 
 
-def test_what_is_not_covered_is_a_warning_of_the_run(history: SQLiteHistory) -> None:
-    """The run says of what a change would go unnoticed, for target and evaluators."""
+def test_code_outside_the_identity_is_a_warning(history: SQLiteHistory) -> None:
+    """For target and evaluators."""
     names: dict[str, Any] = {"__name__": "a_program"}
     exec(
         "import os\n"

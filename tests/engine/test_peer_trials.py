@@ -1,4 +1,4 @@
-"""Trials of one sample side by side: who waits for whom, who is given up, and what is kept."""
+"""Trials of one sample that wait for each other: timeouts, errors and memory."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def plan(*evaluators: Any, baseline: str | None = None, epochs: int = 1, names: 
     )
 
 
-def test_only_who_looks_beside_a_trial_costs_anything() -> None:
-    """Plain evaluators need nothing, a context the configuration, a baseline or repeats others."""
+def test_only_evaluators_that_need_peers_wait_for_them() -> None:
+    """Plain evaluators need nothing."""
     assert configuration_only([attach(exact_match)]) is None
     assert configuration_only([attach(in_context)]) is not None
     assert shared_peers(plan(exact_match)) is None
@@ -81,8 +81,8 @@ def test_alone_a_trial_knows_its_configuration() -> None:
 
 
 @given(st.permutations(["a", "b", "c"]), st.sampled_from("abc"), st.integers(1, 3))
-def test_whatever_a_trial_waits_for_was_begun_before(names: list[str], baseline: str, epochs: int) -> None:
-    """In the order of the plan every trial stands behind all that it is seen with: no deadlock."""
+def test_a_trial_waits_only_for_earlier_trials(names: list[str], baseline: str, epochs: int) -> None:
+    """In the order of the plan, so there is no deadlock."""
     company = PeerSelection(baseline, epochs)
     begun: set[tuple[str, str, int]] = set()
     for _, sample, configuration, epoch in plan_jobs(
@@ -171,8 +171,8 @@ def test_a_baseline_that_was_dropped_takes_the_others_along() -> None:
     run(main)
 
 
-def test_a_failed_trial_waits_for_nobody_and_is_told_to_the_others() -> None:
-    """It is not scored, so it need not be seen with anything."""
+def test_a_failed_trial_does_not_wait() -> None:
+    """It is not scored."""
 
     async def main() -> None:
         beside = room()
@@ -186,8 +186,8 @@ def test_a_failed_trial_waits_for_nobody_and_is_told_to_the_others() -> None:
     run(main)
 
 
-def test_what_an_earlier_sitting_finished_is_known() -> None:
-    """The baseline is not run again; the sample is forgotten after what was left of it."""
+def test_trials_from_before_a_resume_are_known() -> None:
+    """The baseline does not run again."""
 
     async def main() -> None:
         beside = room(load_finished=lambda sample_id: [left("a", output=sample_id)])

@@ -1,4 +1,4 @@
-"""Secrets on their way to the history: evaluators see them, nobody finds them afterwards."""
+"""Redaction: evaluators see secrets, but no secret is stored."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def leaks(output: Any) -> Score:
     return Score(float(seen), seen, f"found {output}", {"quote": [f"it is {output}"]})
 
 
-def test_a_secret_is_seen_by_evaluators_and_nowhere_in_what_is_kept(tmp_path: Path) -> None:
-    """Input, expected, metadata, output, session, error, traceback, reason, details, tags: all."""
+def test_evaluators_see_secrets_that_are_not_stored(tmp_path: Path) -> None:
+    """In input, expected, metadata, output, session, error, traceback, reason, details and tags."""
 
     def target(question: str) -> str:
         record(ToolCall("look_up", {"with": [KEY]}, result=f"got {KEY}"))
@@ -117,8 +117,8 @@ def test_a_run_without_secrets_says_nothing_of_it(tmp_path: Path) -> None:
     ("redact", "output"),
     [("secrets", f"{MAIL} {MARK}"), ("personal", f"[personal: email] {MARK}"), ("nothing", f"{MAIL} {KEY}")],
 )
-def test_what_is_taken_out_is_the_users_choice(redact: Any, output: str) -> None:
-    """Secrets by default, personal data as well, or nothing; the choice is kept with the run."""
+def test_redaction_can_be_chosen(redact: Any, output: str) -> None:
+    """Secrets by default, personal data too, or nothing; the choice is stored with the run."""
     report = evaluate(
         lambda _: f"{MAIL} {KEY}",
         [{"id": "1", "input": 1}],
@@ -132,8 +132,8 @@ def test_what_is_taken_out_is_the_users_choice(redact: Any, output: str) -> None
     assert report.metadata.options.redact == redact
 
 
-def test_a_choice_that_there_is_not_is_refused() -> None:
-    """With the words that there are."""
+def test_an_unknown_redaction_is_refused() -> None:
+    """The error lists the choices."""
     with pytest.raises(ConfigError, match="expected one of secrets, personal, nothing"):
         evaluate(str, [{"id": "1", "input": 1}], leaks, redact="all", history=False)  # type: ignore[arg-type]
 
@@ -176,8 +176,8 @@ def test_options_reach_the_target_but_not_the_history(tmp_path: Path) -> None:
     assert OWN.encode() not in saved(tmp_path)
 
 
-def test_ids_and_names_stay_for_by_them_results_are_told_apart() -> None:
-    """An id and a configuration may look like anything."""
+def test_ids_and_names_are_not_redacted() -> None:
+    """They identify results."""
     report = evaluate(
         lambda _: KEY,
         [{"id": KEY, "input": "x"}],
@@ -190,8 +190,8 @@ def test_ids_and_names_stay_for_by_them_results_are_told_apart() -> None:
     assert (result.sample_id, result.trial.configuration, result.output) == (KEY, KEY, MARK)
 
 
-def test_an_output_with_a_secret_is_not_kept_for_reuse(tmp_path: Path) -> None:
-    """It would be scored without it the next time; others are kept."""
+def test_an_output_with_a_secret_is_not_cached(tmp_path: Path) -> None:
+    """It would be scored without it the next time."""
 
     def target(question: str) -> str:
         CALLS.append(question)
@@ -211,8 +211,8 @@ def test_an_output_with_a_secret_is_not_kept_for_reuse(tmp_path: Path) -> None:
     assert KEY.encode() not in saved(tmp_path)
 
 
-def test_a_rescoring_sees_what_was_stored_and_says_so(tmp_path: Path) -> None:
-    """What was taken out is not there any more."""
+def test_rescoring_sees_redacted_outputs_and_says_so(tmp_path: Path) -> None:
+    """The secrets are not stored."""
     where = tmp_path / "h.db"
     first = evaluate(lambda _: KEY, [{"id": "1", "input": "x"}], leaks, history=where, progress=False)
     again = rescore(first.run_id, leaks, history=where, progress=False)
@@ -301,8 +301,8 @@ LONG = "\n".join(
 )
 
 
-def test_while_a_large_output_is_looked_through_the_loop_goes_on(tmp_path: Path) -> None:
-    """It is never held up for as long as that takes; each is stored, without its secret."""
+def test_redacting_a_large_output_does_not_block_the_loop(tmp_path: Path) -> None:
+    """Each output is stored without its secret."""
     begun = time.perf_counter()
     Redaction(personal=True).text(LONG)
     whole = time.perf_counter() - begun
@@ -340,8 +340,8 @@ def test_while_a_large_output_is_looked_through_the_loop_goes_on(tmp_path: Path)
     assert KEY.encode() not in saved(tmp_path)
 
 
-def test_a_large_output_times_nobody_out() -> None:
-    """Thirty of them, with little time for each: to look through all takes longer than that."""
+def test_redacting_large_outputs_causes_no_timeouts() -> None:
+    """Although redacting all of them takes longer than a timeout."""
 
     async def target(_: str) -> str:
         await asyncio.sleep(0.05)
@@ -430,8 +430,8 @@ def test_without_a_redaction_the_writer_is_the_historys_own() -> None:
         assert isinstance(kept, RedactingWriter)
 
 
-def test_what_cannot_be_written_at_all_is_left_to_the_history() -> None:
-    """It refuses such a run with words of its own."""
+def test_a_value_that_cannot_be_stored_is_refused_by_the_history() -> None:
+    """With its own error."""
     options = {"n": "\ud800"}
     run = RunMetadata("1", "n", datetime.now(UTC), configurations=(Configuration("c", options),))
     assert redact_metadata(run) is run

@@ -1,4 +1,4 @@
-"""Answers of judges that are kept for reuse: found again, without the secrets of the question."""
+"""Cached answers of judges are found again, without the secrets of the prompt."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ def test_the_answer_is_found_though_its_question_holds_a_secret(request_: ModelR
         ModelResponse("", tool_calls=(ToolCall("show", {"it": KEY}),)),
     ],
 )
-def test_an_answer_that_holds_a_secret_is_not_kept(answer: ModelResponse) -> None:
-    """Another one would be given in its place; that it is not kept is told."""
+def test_an_answer_with_a_secret_is_not_cached(answer: ModelResponse) -> None:
+    """A warning says so."""
     found, store = remembered(asked(f"The key is {KEY}."), answer)
     assert (found, store.kept) == (None, {})
     (warning,) = store.warnings

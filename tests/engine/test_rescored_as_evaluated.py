@@ -1,4 +1,4 @@
-"""What is scored again is what was scored first: a stored value comes back as it was."""
+"""Rescoring sees the same values as the first scoring."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def test_a_value_comes_back_as_it_was(value: Any) -> None:
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
     max_leaves=8,
 ))  # fmt: skip
-def test_what_json_can_hold_is_written_as_it_is(value: Any) -> None:
-    """Nothing is tagged, nor even copied, where JSON gives back the same."""
+def test_values_that_json_supports_are_stored_unchanged(value: Any) -> None:
+    """Without tags or copies."""
     if "$py" not in str(value) and str(value).isprintable():
         assert tag_value(value) is value
 
@@ -182,8 +182,8 @@ def test_rescoring_gives_the_scores_of_the_evaluation(output: Any, cache: bool, 
         assert found[0][0]["shape"].value == shape(output)
 
 
-def test_a_fraction_of_very_long_integers_is_kept() -> None:
-    """Python refuses to spell them out in decimals."""
+def test_a_fraction_of_very_long_integers_is_stored() -> None:
+    """Python refuses to write them in decimal."""
     number = Fraction(10**6000 + 1, 3**9000)
     assert restore_value(stored([number])) == [number]
 
@@ -200,8 +200,8 @@ def test_a_null_is_not_nan(tmp_path: Path) -> None:
     assert (first.pass_rate, again.pass_rate) == (1.0, 1.0)
 
 
-def test_what_a_tool_returned_comes_back_too(tmp_path: Path) -> None:
-    """Evaluators of sessions see the same session again."""
+def test_tool_results_are_restored(tmp_path: Path) -> None:
+    """Session evaluators see the same session again."""
     history = SQLiteHistory(tmp_path / "h.db")
 
     def target(text: str) -> str:
@@ -263,8 +263,8 @@ class Odd:
 
 
 @pytest.mark.parametrize("output", [Odd(), {"a": [Odd()]}, (1, Odd())], ids=["bare", "list", "tuple"])
-def test_an_object_that_cannot_be_stored_is_not_judged_again(output: Any, tmp_path: Path) -> None:
-    """Its description is not it: rescoring says so instead of a verdict."""
+def test_an_object_that_cannot_be_stored_is_not_rescored(output: Any, tmp_path: Path) -> None:
+    """Its description is not the object."""
     history = SQLiteHistory(tmp_path / "h.db")
     first = evaluate(lambda _: output, [Sample("1", 1, output)], exact_match, history=history)
     assert first.pass_rate == 1.0

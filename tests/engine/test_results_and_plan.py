@@ -1,4 +1,4 @@
-"""A run is completed only if every planned trial has a result; else it says what is missing."""
+"""A run is completed only if every planned trial has a result; otherwise it names the missing ones."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_a_job_without_a_result_is_named() -> None:
     assert ledger.describe_missing(1) == ("2 of 3 planned trials have no result: s1 (small, epoch 2), s2")
 
 
-def test_what_was_not_handed_out_is_named_too() -> None:
-    """At most twenty: the rest is an ellipsis."""
+def test_trials_that_never_started_are_named() -> None:
+    """At most twenty."""
     ledger = Ledger(iter([job(n) for n in range(30)]), 30)
     position, *_ = next(iter(ledger))
     ledger.open.pop(position)
@@ -302,8 +302,8 @@ main(["run", "--dataset", "data.jsonl", "--target", "app.py:answer", "-e", "exac
 """
 
 
-def test_sigterm_keeps_what_was_finished_and_says_how_to_resume(tmp_path: Path) -> None:
-    """As Ctrl-C does; what is being run is dropped at once."""
+def test_sigterm_stores_finished_trials_and_says_how_to_resume(tmp_path: Path) -> None:
+    """Running trials are dropped."""
     (tmp_path / "app.py").write_text(
         "import asyncio, pathlib\n"
         "async def answer(text):\n"

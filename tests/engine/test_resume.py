@@ -1,4 +1,4 @@
-"""Resume: only what is missing is run, and a run that is not the same any more is refused."""
+"""Resume runs only the missing trials, and refuses a run that has changed."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def stopped_run(path: Path, **options: Any) -> SQLiteHistory:
     return history
 
 
-def test_only_what_is_missing_is_run(tmp_path: Path) -> None:
-    """Five samples were finished; resuming runs the other five and gives one whole report."""
+def test_a_resume_runs_only_missing_trials(tmp_path: Path) -> None:
+    """Five of ten; the report is complete."""
     history = stopped_run(tmp_path)
     report = evaluate(target, samples(10), exact_match, history=history, name="exam", resume=True)
     assert sorted(CALLS) == [f"word {i}" for i in range(5, 10)]
@@ -158,8 +158,8 @@ def test_a_run_is_worked_on_by_one_process_at_a_time(tmp_path: Path) -> None:
         evaluate(target, samples(10), exact_match, history=history, resume="exam")
 
 
-def test_finished_trials_are_told_by_position_or_by_name() -> None:
-    """Both ways of telling agree on a plan that has not moved."""
+def test_finished_trials_are_identified_by_position_or_name() -> None:
+    """Both agree if the plan has not changed."""
     finished = [(0, "a", "x", 0), (9, "b", "x", 1), (40_000, "c", "y", 0)]
     by_position = done_by_position(finished)
     by_name, free = done_by_name(finished)
@@ -172,8 +172,8 @@ def test_finished_trials_are_told_by_position_or_by_name() -> None:
         assert not by_name(position, "z", "x", 0)
 
 
-def test_a_lower_limit_does_not_pass_for_the_whole(tmp_path: Path) -> None:
-    """A run that planned ten samples is not completed by resuming it with a limit of six."""
+def test_a_lower_limit_does_not_complete_a_run(tmp_path: Path) -> None:
+    """That planned more samples."""
     history = stopped_run(tmp_path)
     with pytest.raises(ResumeRefused, match="limit: 10 trials were planned, 6 are now"):
         evaluate(target, samples(10), exact_match, history=history, limit=6, resume="exam")

@@ -253,8 +253,8 @@ def test_evaluators_that_want_the_session_get_it() -> None:
     assert evaluate(target, samples(3), searched, history=False).pass_rate == 1.0
 
 
-def test_on_error_raise_stops_and_keeps_what_was_finished(tmp_path: Path) -> None:
-    """on_error="raise" names the sample, ends the run, and the finished results stay."""
+def test_on_error_raise_stops_the_run(tmp_path: Path) -> None:
+    """It names the sample, and finished results are stored."""
 
     async def target(text: str) -> str:
         if text == "word 3":
@@ -315,8 +315,8 @@ def test_ruling_1_no_expected_value_is_skipped_not_zero() -> None:
     assert (mean.value, mean.n, mean.skipped) == (1.0, 1, 1)
 
 
-def test_everything_wrong_is_said_before_anything_runs(tmp_path: Path) -> None:
-    """Faults of target, dataset, evaluators, options and configurations come together."""
+def test_all_faults_are_reported_before_the_run(tmp_path: Path) -> None:
+    """Of target, dataset, evaluators, options and configurations."""
     ran = []
     with pytest.raises(ConfigError) as error:
         evaluate(
@@ -351,8 +351,8 @@ def test_evaluate_works_inside_a_running_loop_and_in_threads() -> None:
     assert [report.pass_rate for report in reports] == [1.0, 1.0, 1.0]
 
 
-def test_a_cancelled_aevaluate_keeps_what_was_finished(tmp_path: Path) -> None:
-    """Cancelling the task interrupts the run; it can be resumed."""
+def test_a_cancelled_aevaluate_stores_finished_trials(tmp_path: Path) -> None:
+    """The run can be resumed."""
 
     async def target(text: str) -> str:
         if text == "word 5":
@@ -388,8 +388,8 @@ def test_the_runner_is_the_spec_s_face_of_the_same() -> None:
         EvalRunner(lambda _: 1 / 0, exact_match, continue_on_error=False).run(samples(1), history=False)
 
 
-def test_one_failed_verdict_decides_whatever_the_others_say() -> None:
-    """A result with a failed verdict is failed, also if another evaluator had an error."""
+def test_one_failed_score_fails_the_result() -> None:
+    """Even if another evaluator had an error."""
 
     def broken(output: str) -> bool:
         raise RuntimeError("not today")
@@ -514,7 +514,7 @@ def test_an_async_progress_callback_is_refused() -> None:
         evaluate(shout, samples(1), exact_match, history=False, on_progress=tell)
 
 
-def test_a_report_says_what_it_is() -> None:
-    """In a notebook the bare report tells the essentials."""
+def test_a_report_has_a_readable_repr() -> None:
+    """For notebooks."""
     report = evaluate(shout, samples(3), exact_match, history=False)
     assert repr(report).endswith(": 3 passed, 0 failed, 0 errors, 0 skipped>")

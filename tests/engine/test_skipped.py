@@ -1,4 +1,4 @@
-"""A check that could not judge has not passed: results, warnings, thresholds and gates say so."""
+"""A skipped check has not passed: results, warnings, thresholds and gates say so."""
 
 from __future__ import annotations
 

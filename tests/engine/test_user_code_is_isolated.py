@@ -1,4 +1,4 @@
-"""What a target or an evaluator does to its task and its context stays there."""
+"""Targets and evaluators cannot change the engine's task and context."""
 
 from __future__ import annotations
 
@@ -231,10 +231,10 @@ def test_the_caller_s_context_reaches_targets_and_evaluators() -> None:
         USER.reset(token)
 
 
-def test_an_async_evaluator_that_ignores_its_cancellation_is_given_up(
+def test_an_async_evaluator_that_ignores_its_cancellation_is_abandoned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It cannot hang the run: after the grace time its score is an error."""
+    """After the grace time its score is an error."""
     monkeypatch.setattr("proctor.engine.timeouts.GRACE_SECONDS", 0.05)
 
     async def stubborn(output: str) -> bool:

@@ -1,4 +1,4 @@
-"""A worthless judge is noticed: one score for everything, no verdicts, or a bad answer passed."""
+"""Warnings about worthless judges: one score for everything, no scores, or a passed canary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that JSON cannot hold: a worker receives what was sent, or sending is refused."""
+"""Values that JSON does not support: a worker receives what was sent, or sending is refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from proctor.distributed.check_requests import find_change
 from proctor.errors import MessageRefused
 from proctor.wiring.dispatch import submit
 from proctor.wiring.prepare import Evaluation
-from tests.fleet.surroundings import LONG, at_work, boxes, loop_for, within
+from tests.fleet.failing_mailboxes import LONG, boxes, loop_for, running, with_timeout
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def box(kind: Any = EvalRequest) -> InMemoryMailbox[Any]:
 
 @pytest.mark.parametrize(("value", "said"), CHANGED, ids=[said for _, said in CHANGED])
 def test_a_value_that_would_change_is_refused_with_its_path(value: Any, said: str) -> None:
-    """The sample, the place in it, what is there and what would arrive; nothing is sent."""
+    """The error names the sample, the path, the value and what would arrive; nothing is sent."""
     requests = box()
     good: Sample[Any, Any] = Sample("good", "a")
     with pytest.raises(MessageRefused) as caught:
@@ -95,8 +95,8 @@ def test_a_value_that_would_change_is_refused_with_its_path(value: Any, said: st
 
 
 @pytest.mark.parametrize("value", SAME, ids=repr)
-def test_a_value_that_json_can_hold_arrives(value: Any) -> None:
-    """Equal, and in the same kind."""
+def test_a_value_that_json_supports_arrives(value: Any) -> None:
+    """The received value is equal and has the same type."""
     requests = box()
     submit_dataset([Sample("1", value)], requests)
     [message] = requests.receive()
@@ -104,8 +104,8 @@ def test_a_value_that_json_can_hold_arrives(value: Any) -> None:
 
 
 @pytest.mark.parametrize("part", ["expected", "metadata"])
-def test_every_part_of_a_sample_is_looked_at(part: str) -> None:
-    """What is expected decides the verdict, so it must not change either."""
+def test_every_part_of_a_sample_is_checked(part: str) -> None:
+    """Input, expected output and metadata must all arrive unchanged."""
     value: Any = (1, 2) if part == "expected" else {"places": (1, 2)}
     plain: Sample[Any, Any] = Sample("1", "a")
     sample = msgspec.structs.replace(plain, **{part: value})
@@ -113,14 +113,14 @@ def test_every_part_of_a_sample_is_looked_at(part: str) -> None:
         submit_dataset([sample], box())
 
 
-def test_options_of_a_configuration_are_looked_at() -> None:
-    """They reach the target as keyword arguments."""
+def test_the_options_of_a_configuration_are_checked() -> None:
+    """The target receives them as keyword arguments."""
     with pytest.raises(MessageRefused, match=r"configuration\.when: a datetime arrives as a str"):
         submit_dataset([Sample("1", "a")], box(), configurations={"c": {"when": NOW}})
 
 
-def test_a_mailbox_that_knows_the_types_takes_them() -> None:
-    """Dataclasses, tuples and times arrive as what they are."""
+def test_a_typed_mailbox_accepts_its_types() -> None:
+    """Dataclasses, tuples and times keep their types."""
     sample = Sample("1", Point(1.0, math.pi), (1, NOW))
     requests = box(EvalRequest[Point, tuple[int, datetime]])
     submit_dataset([sample], requests)
@@ -128,16 +128,16 @@ def test_a_mailbox_that_knows_the_types_takes_them() -> None:
     assert message.body.sample == sample
 
 
-def test_a_mailbox_that_hands_objects_over_takes_anything() -> None:
-    """Nothing is written there, so nothing changes."""
+def test_a_mailbox_that_passes_objects_accepts_anything() -> None:
+    """Nothing is encoded, so nothing changes."""
     requests: InMemoryMailbox[Any] = InMemoryMailbox("requests")
     submit_dataset([Sample("1", {1, 2})], requests)
     [message] = requests.receive()
     assert message.body.sample.input == {1, 2}
 
 
-def test_a_submitted_run_is_refused_before_it_is_opened(tmp_path: Path) -> None:
-    """Neither the history nor the mailbox has anything of it."""
+def test_a_run_is_refused_before_it_is_stored(tmp_path: Path) -> None:
+    """Neither the history nor the mailbox contains anything of it."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     samples: list[Sample[Any, Any]] = [Sample(str(number), "a") for number in range(150)]
@@ -148,8 +148,8 @@ def test_a_submitted_run_is_refused_before_it_is_opened(tmp_path: Path) -> None:
     assert requests.approximate_count() == 0
 
 
-def test_a_stream_is_looked_at_as_it_is_sent() -> None:
-    """It can be read only once: the batch with the bad sample is not sent."""
+def test_a_stream_is_checked_while_it_is_sent() -> None:
+    """It can be read only once; the batch with the invalid sample is not sent."""
     requests = box()
     values: list[Any] = [*["a"] * 120, (1, 2)]
     stream: Iterator[Sample[Any, Any]] = (Sample(str(number), value) for number, value in enumerate(values))
@@ -159,11 +159,11 @@ def test_a_stream_is_looked_at_as_it_is_sent() -> None:
 
 
 def test_in_a_run_only_the_samples_that_would_change_are_errors() -> None:
-    """The others are run; the error says what would have changed."""
+    """The other samples run; the error says what would have changed."""
     requests, _ = boxes()
     data = [Sample("good", "a", "a"), Sample("bad", (1, 2), (1, 2))]
-    with at_work(loop_for(same, requests)):
-        report = within(
+    with running(loop_for(same, requests)):
+        report = with_timeout(
             LONG, lambda: evaluate(same, data, exact_match, workers=requests, history=False, progress=False)
         )
     errors = {result.sample_id: result.error for result in report.results}
@@ -189,8 +189,8 @@ def test_in_a_run_only_the_samples_that_would_change_are_errors() -> None:
         max_leaves=6,
     )
 )  # fmt: skip
-def test_whatever_is_not_refused_arrives_unchanged(value: Any) -> None:
-    """For any value: it arrives equal and in the same kinds, or it is refused."""
+def test_a_value_arrives_unchanged_or_is_refused(value: Any) -> None:
+    """Property: every value arrives equal and with the same types, or is refused."""
     requests = box()
     request: EvalRequest[Any, Any] = EvalRequest(Sample("1", value))
     if find_change(requests, request):

@@ -1,4 +1,4 @@
-"""A run in two steps: submitted now, collected whenever its results are there."""
+"""A run in two steps: submitted now, collected later."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from proctor import (
 from proctor.distributed.remote_runner import results_name
 from proctor.errors import ConfigError, DatasetError, MailboxError, RunStopped, UsageError
 from proctor.records.trial import Delivery, Failure
-from proctor.wiring.backends import open_backend
 from proctor.wiring.dispatch import collect, submit
+from proctor.wiring.evaluate import open_backend
 from proctor.wiring.prepare import Evaluation, prepare
 from proctor.wiring.registry import Registry
-from tests.fleet.surroundings import LONG, Troubled, boxes, loop_for, within
+from tests.fleet.failing_mailboxes import LONG, FailingMailbox, boxes, loop_for, with_timeout
 from tests.surroundings import samples
 
 
@@ -43,11 +43,11 @@ def exam(count: int = 5, **fields: Any) -> Evaluation:
 
 def work(requests: Any, **options: Any) -> None:
     loop = loop_for(loud, requests, **options)
-    within(LONG, lambda: loop.run(max_iterations=1))
+    with_timeout(LONG, lambda: loop.run(max_iterations=1))
 
 
-def test_a_submitted_run_is_completed_by_its_collection(tmp_path: Path) -> None:
-    """All results are in the history, counted once, and their mailbox is gone."""
+def test_collecting_completes_a_submitted_run(tmp_path: Path) -> None:
+    """All results are in the history once, and their mailbox is removed."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     run = submit(exam(), requests, history)
@@ -65,8 +65,8 @@ def test_a_submitted_run_is_completed_by_its_collection(tmp_path: Path) -> None:
         collect("exam", requests, history)
 
 
-def test_it_can_be_collected_in_parts(tmp_path: Path) -> None:
-    """What was taken the first time is not waited for the second time."""
+def test_a_run_can_be_collected_in_parts(tmp_path: Path) -> None:
+    """The second collection does not wait for results of the first."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     submit(exam(), requests, history)
@@ -81,7 +81,7 @@ def test_it_can_be_collected_in_parts(tmp_path: Path) -> None:
 
 
 def test_missing_trials_are_named_by_sample_configuration_and_epoch(tmp_path: Path) -> None:
-    """In the order of the plan, in which the baseline comes first."""
+    """In the order of the plan, which starts with the baseline."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     both: dict[str, Any] = {"a": {}, "b": {}}
@@ -98,8 +98,8 @@ def test_missing_trials_are_named_by_sample_configuration_and_epoch(tmp_path: Pa
     assert history.find("exam").planned_samples == ("s0", "s1")
 
 
-def test_a_run_of_a_version_that_kept_no_ids_has_its_missing_trials_numbered(tmp_path: Path) -> None:
-    """Old histories can be collected."""
+def test_missing_trials_of_an_old_run_are_numbered(tmp_path: Path) -> None:
+    """Older versions did not store the sample ids."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     run = submit(exam(2), requests, history)
@@ -112,7 +112,7 @@ def test_a_run_of_a_version_that_kept_no_ids_has_its_missing_trials_numbered(tmp
 
 
 def test_a_later_collection_keeps_the_warnings_of_an_earlier_one(tmp_path: Path) -> None:
-    """A sample that was lost is named in the complete report too."""
+    """The complete report still names the sample that was lost."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     submit(exam(3), requests, history)
@@ -128,8 +128,8 @@ def test_a_later_collection_keeps_the_warnings_of_an_earlier_one(tmp_path: Path)
     assert history.find("exam").warnings == (said,)
 
 
-def test_of_many_missing_ones_some_are_named(tmp_path: Path) -> None:
-    """Twenty names are enough to see which part it is."""
+def test_many_missing_trials_are_shortened(tmp_path: Path) -> None:
+    """Twenty names are shown."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     submit(exam(25), requests, history)
@@ -140,8 +140,8 @@ def test_of_many_missing_ones_some_are_named(tmp_path: Path) -> None:
     assert said.endswith("s18, s19, … and 5 more; they can be collected later")
 
 
-def test_duplicates_and_errors_are_settled_like_everywhere(tmp_path: Path) -> None:
-    """A success wins over an error, and the report says how many came twice."""
+def test_a_success_replaces_an_error_and_duplicates_are_counted(tmp_path: Path) -> None:
+    """The report says how many results came twice."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     run = submit(exam(2), requests, history)
@@ -159,15 +159,15 @@ def test_duplicates_and_errors_are_settled_like_everywhere(tmp_path: Path) -> No
     )
 
 
-def test_nothing_is_acknowledged_before_it_is_on_disk(tmp_path: Path) -> None:
-    """Whoever collects may be killed at any time: what is not on disk is in the mailbox."""
+def test_results_are_acknowledged_after_they_are_stored(tmp_path: Path) -> None:
+    """A collector that is killed loses nothing: results are on disk or in the mailbox."""
     history = SQLiteHistory(tmp_path / "h.db")
     inner, _ = boxes()
     run = submit(exam(), inner, history)
     work(inner)
     seen: list[int] = []
 
-    class Looking(Troubled):
+    class Looking(FailingMailbox):
         def open_mailbox(self, name: str, body_type: Any) -> Any:
             return Looking(inner.open_mailbox(name, body_type))
 
@@ -183,15 +183,15 @@ def test_nothing_is_acknowledged_before_it_is_on_disk(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_collection_loses_nothing(tmp_path: Path) -> None:
-    """Ctrl-C in the middle: successes and errors are collected the next time."""
+    """After Ctrl-C, successes and errors are collected the next time."""
     history = SQLiteHistory(tmp_path / "h.db")
     inner, _ = boxes()
     submit(exam(), inner, history)
     work(inner, batch_size=4)
 
-    class Interrupted(Troubled):
+    class Interrupted(FailingMailbox):
         def open_mailbox(self, name: str, body_type: Any) -> Any:
-            return Troubled(inner.open_mailbox(name, body_type), receive=[None, KeyboardInterrupt()])
+            return FailingMailbox(inner.open_mailbox(name, body_type), receive=[None, KeyboardInterrupt()])
 
     requests: Any = Interrupted(inner)
     with pytest.raises(KeyboardInterrupt):
@@ -202,11 +202,11 @@ def test_an_interrupted_collection_loses_nothing(tmp_path: Path) -> None:
     assert (report.total, report.errors) == (5, 1)
 
 
-def test_a_run_that_could_not_be_sent_is_failed(tmp_path: Path) -> None:
-    """With as many trials as were sent, so that those can still be collected."""
+def test_a_run_that_cannot_be_sent_fails(tmp_path: Path) -> None:
+    """It stores the number of sent trials, which can still be collected."""
     history = SQLiteHistory(tmp_path / "h.db")
     inner, _ = boxes()
-    requests: Any = Troubled(inner, send_all=[None, MailboxError("the server is away")])
+    requests: Any = FailingMailbox(inner, send_all=[None, MailboxError("the server is away")])
     with pytest.raises(MailboxError):
         submit(exam(150), requests, history)
     run = history.find("exam")
@@ -230,7 +230,7 @@ def test_a_run_that_could_not_be_sent_is_failed(tmp_path: Path) -> None:
 
 
 def test_an_empty_dataset_is_refused(tmp_path: Path) -> None:
-    """Nothing is opened and nothing sent."""
+    """No run is stored and nothing is sent."""
     requests, _ = boxes()
     history = SQLiteHistory(tmp_path / "h.db")
     with pytest.raises(DatasetError, match="the dataset has no samples"):
@@ -238,8 +238,8 @@ def test_an_empty_dataset_is_refused(tmp_path: Path) -> None:
     assert history.runs() == []
 
 
-def test_progress_is_watched(tmp_path: Path) -> None:
-    """A display sees how many are there already, and how many come."""
+def test_a_display_shows_the_progress_of_a_collection(tmp_path: Path) -> None:
+    """It starts with the results of earlier collections."""
     from collections.abc import Iterator
 
     history = SQLiteHistory(tmp_path / "h.db")
@@ -260,8 +260,8 @@ def test_progress_is_watched(tmp_path: Path) -> None:
     assert told == [(2, 5), (5, 5)]
 
 
-def test_a_place_is_here_unless_another_is_named() -> None:
-    """By address, by object, on a cluster; not both, and no cluster that is not known."""
+def test_the_backend_is_this_process_by_default() -> None:
+    """Workers by address or object, or a cluster; not both, and no unknown cluster."""
     evaluation = exam()
     with open_backend(evaluation) as place:
         assert place is None
@@ -284,8 +284,8 @@ def test_a_place_is_here_unless_another_is_named() -> None:
         pass
 
 
-def test_two_collectors_of_one_run_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """The second is refused while the first is at it."""
+def test_a_run_has_one_collector_at_a_time(tmp_path: Path) -> None:
+    """The second is refused while the first is running."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     submit(exam(), requests, history)
@@ -302,8 +302,8 @@ def test_two_collectors_of_one_run_do_not_disturb_each_other(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("options", "status"), [({}, "completed"), ({"on_error": "raise"}, "failed")])
-def test_only_what_was_submitted_is_collected(options: dict[str, Any], status: str, tmp_path: Path) -> None:
-    """A run of this machine stays as it is, also if it failed half-way."""
+def test_only_submitted_runs_can_be_collected(options: dict[str, Any], status: str, tmp_path: Path) -> None:
+    """A local run stays unchanged, even if it failed."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     how: Any = {"history": history, "name": "exam", "progress": False, **options}
@@ -317,7 +317,7 @@ def test_only_what_was_submitted_is_collected(options: dict[str, Any], status: s
 
 
 def test_the_cache_is_refused(tmp_path: Path) -> None:
-    """Before a run is opened: workers do not cache outputs."""
+    """Workers do not cache outputs."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     with pytest.raises(ConfigError, match="workers do not cache outputs"):
@@ -326,8 +326,8 @@ def test_the_cache_is_refused(tmp_path: Path) -> None:
     assert requests.approximate_count() == 0
 
 
-def test_metrics_of_the_users_own_are_computed(tmp_path: Path) -> None:
-    """Over all results, beside the standard ones, and kept."""
+def test_custom_metrics_are_computed(tmp_path: Path) -> None:
+    """Over all results, in addition to the standard metrics, and stored."""
 
     def longest(results: Any) -> float:
         return float(max(len(str(one.output)) for one in results))
@@ -343,16 +343,16 @@ def test_metrics_of_the_users_own_are_computed(tmp_path: Path) -> None:
 
 
 def test_a_mailbox_that_cannot_be_removed_is_a_warning(tmp_path: Path) -> None:
-    """All is collected and on disk: the run is complete, and the mailbox is closed."""
+    """The run is complete, and the mailbox is closed."""
     history = SQLiteHistory(tmp_path / "h.db")
     inner, _ = boxes()
     submit(exam(2), inner, history)
     work(inner)
     opened: list[Any] = []
 
-    class Stuck(Troubled):
+    class Stuck(FailingMailbox):
         def open_mailbox(self, name: str, body_type: Any) -> Any:
-            opened.append(Troubled(inner.open_mailbox(name, body_type), remove=[MailboxError("away")]))
+            opened.append(FailingMailbox(inner.open_mailbox(name, body_type), remove=[MailboxError("away")]))
             return opened[-1]
 
     requests: Any = Stuck(inner)
@@ -364,8 +364,8 @@ def test_a_mailbox_that_cannot_be_removed_is_a_warning(tmp_path: Path) -> None:
     assert opened[0].closed
 
 
-def test_a_result_with_a_place_that_is_none_is_left_alone(tmp_path: Path) -> None:
-    """Whatever somebody sent to the run's mailbox, its own results are collected."""
+def test_a_result_with_an_invalid_position_is_ignored(tmp_path: Path) -> None:
+    """The other results are collected."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     run = submit(exam(2), requests, history)

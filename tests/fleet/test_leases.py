@@ -1,4 +1,4 @@
-"""Heartbeats: what a worker holds stays its own while it works, and what it loses is another's."""
+"""Leases: a worker extends them while it works, and loses requests whose lease expires."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import pytest
 from proctor import EvalRequest, collect_results, submit_dataset
 from proctor.distributed.leased_messages import LeasedMessage, LeasedMessages
 from proctor.errors import MailboxError
-from tests.fleet.surroundings import (
+from tests.fleet.failing_mailboxes import (
     LONG,
-    Troubled,
-    at_work,
+    FailingMailbox,
     boxes,
     eventually,
     loop_for,
     request,
-    results_in,
-    within,
+    running,
+    take_results,
+    with_timeout,
 )
 from tests.surroundings import samples, shout
 
 
 def test_a_sample_longer_than_three_leases_is_delivered_once() -> None:
-    """Two workers look for work all the time; the one that has it keeps it."""
+    """The worker extends its lease, so another worker does not receive the request."""
     requests, results = boxes()
     submission = submit_dataset(samples(1), requests)
     calls: list[str] = []
@@ -37,7 +37,7 @@ def test_a_sample_longer_than_three_leases_is_delivered_once() -> None:
         return text.upper()
 
     loops = [loop_for(slow, requests, results, lease_seconds=0.8, name=f"w{n}") for n in range(2)]
-    with at_work(*loops):
+    with running(*loops):
         report = collect_results(results, submission, timeout_seconds=LONG)
         eventually(lambda: requests.approximate_count() == 0)
     assert calls == ["word 0"]
@@ -46,8 +46,8 @@ def test_a_sample_longer_than_three_leases_is_delivered_once() -> None:
     assert found.delivery.count == 1
 
 
-class Deaf(Troubled):
-    """A mailbox whose leases cannot be extended: they run out."""
+class LeaseLosingMailbox(FailingMailbox):
+    """A mailbox whose leases cannot be extended and expire."""
 
     def stumble(self, name: str) -> None:
         if name == "extend_visibility":
@@ -55,9 +55,9 @@ class Deaf(Troubled):
 
 
 def test_a_worker_that_lost_its_lease_sends_its_success() -> None:
-    """It has the answer: whoever collects counts it once, whoever gives it."""
+    """Collectors count the request once."""
     inner, results = boxes()
-    requests: Any = Deaf(inner)
+    requests: Any = LeaseLosingMailbox(inner)
     submission = submit_dataset(samples(1), inner)
     entered, lost = threading.Event(), threading.Event()
 
@@ -67,7 +67,7 @@ def test_a_worker_that_lost_its_lease_sends_its_success() -> None:
         return text.upper()
 
     loop = loop_for(slow, requests, results, lease_seconds=0.1, concurrency=1, timeout=None)
-    with at_work(loop):
+    with running(loop):
         entered.wait(LONG)
         [taken] = inner.open_mailbox("requests", EvalRequest).receive(wait_time_seconds=10)
         assert taken.delivery_count == 2
@@ -77,7 +77,7 @@ def test_a_worker_that_lost_its_lease_sends_its_success() -> None:
 
 
 def test_a_worker_that_lost_its_lease_sends_no_error() -> None:
-    """Another has the request, and its answer may be a better one: only that one is there."""
+    """Another worker has the request, and its result may be better."""
     requests, results = boxes()
     submission = submit_dataset(samples(1), requests)
     entered, stolen, done = threading.Event(), threading.Event(), threading.Event()
@@ -103,30 +103,30 @@ def test_a_worker_that_lost_its_lease_sends_no_error() -> None:
     stolen.set()
     done.wait(LONG)
     assert (outcome[0].sent, outcome[0].outdated) == (0, 1)
-    assert results_in(results) == []
-    within(LONG, lambda: loop_for(shout, requests, results).run(max_iterations=1))
+    assert take_results(results) == []
+    with_timeout(LONG, lambda: loop_for(shout, requests, results).run(max_iterations=1))
     report = collect_results(results, submission, timeout_seconds=0)
     assert [found.success for found in report.results] == [True]
 
 
-def test_leases_that_cannot_be_extended_are_told(caplog: pytest.LogCaptureFixture) -> None:
-    """Once a beat, however many there are."""
+def test_leases_that_cannot_be_extended_cause_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    """One for each round, however many leases there are."""
     inner, results = boxes()
     inner.send_all([request(n) for n in range(3)])
-    requests: Any = Deaf(inner)
+    requests: Any = LeaseLosingMailbox(inner)
 
     def slow(text: str) -> str:
         time.sleep(0.25)
         return text.upper()
 
     loop = loop_for(slow, requests, results, lease_seconds=0.3)
-    within(LONG, lambda: loop.run(max_iterations=1))
+    with_timeout(LONG, lambda: loop.run(max_iterations=1))
     told = caplog.text.count("a lease could not be extended: the server is away")
     assert 1 <= told <= 3
 
 
-def test_what_was_settled_between_look_and_beat_is_not_lost() -> None:
-    """A beat that comes too late for what was acknowledged says nothing of it."""
+def test_an_acknowledged_message_is_not_marked_as_lost() -> None:
+    """Even if its lease is extended too late."""
     requests, _ = boxes()
     requests.send(request(0))
     [message] = requests.receive()
@@ -138,8 +138,8 @@ def test_what_was_settled_between_look_and_beat_is_not_lost() -> None:
     assert not held.is_lost(7)
 
 
-def test_requests_that_were_lost_again_and_again_are_run_alone() -> None:
-    """They may be what ends their workers: from the third delivery nothing else is in hand."""
+def test_requests_that_were_lost_repeatedly_run_alone() -> None:
+    """They may kill their workers: from the third delivery on, nothing else runs."""
     requests, results = boxes()
     requests.send_all([request(n) for n in range(4)])
     for _ in range(2):
@@ -161,14 +161,14 @@ def test_requests_that_were_lost_again_and_again_are_run_alone() -> None:
             inside.discard(text)
         return text.upper()
 
-    within(LONG, lambda: loop_for(target, requests, results).run(until_empty=True))
-    assert len(results_in(results)) == 8
+    with_timeout(LONG, lambda: loop_for(target, requests, results).run(until_empty=True))
+    assert len(take_results(results)) == 8
     assert {together[f"word {n}"] for n in range(4)} == {1}
     assert max(together.values()) > 1
 
 
-def test_a_worker_that_stops_gives_a_suspect_back_that_waits_for_its_turn() -> None:
-    """It was to be run alone when the others are done; then it is another's at once."""
+def test_a_stopping_worker_returns_a_request_that_waits_to_run_alone() -> None:
+    """Another worker can take it at once."""
     requests, results = boxes()
     requests.send(request(1))
     for _ in range(2):
@@ -185,7 +185,7 @@ def test_a_worker_that_stops_gives_a_suspect_back_that_waits_for_its_turn() -> N
     suspect.nack(0.2)
     requests.send(request(0))
     loop = loop_for(slow, requests, results, timeout=None, wait_seconds=5)
-    with at_work(loop):
+    with running(loop):
         entered.wait(LONG)
         time.sleep(0.3)
         loop.stop()
@@ -194,4 +194,4 @@ def test_a_worker_that_stops_gives_a_suspect_back_that_waits_for_its_turn() -> N
         assert message.body.sample.id == "s1"
         release.set()
         eventually(lambda: results.approximate_count() == 1)
-    assert [found.sample_id for found in results_in(results)] == ["s0"]
+    assert [found.sample_id for found in take_results(results)] == ["s0"]

@@ -1,4 +1,4 @@
-"""Workers that run other code than the waiting run: the run is told at once, and does not wait."""
+"""Workers that run other code than the run: the run gets a notice and does not wait for them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from proctor.records.trial import Delivery
 from proctor.wiring.dispatch import collect, submit
 from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
-from tests.fleet.away import loud, ticking, warnings, workers
-from tests.fleet.surroundings import LONG, at_work, eventually, loop_for, within
+from tests.fleet.failing_mailboxes import LONG, eventually, loop_for, running, with_timeout
+from tests.fleet.worker_runs import fast_clock, loud, warnings, workers
 from tests.surroundings import ManualClock, samples
 
 WAY = [
@@ -54,7 +54,7 @@ WAY = [
 
 @pytest.mark.parametrize(("wanted", "runs", "said"), WAY)
 def test_the_part_that_differs_is_named(wanted: str, runs: str, said: str) -> None:
-    """Target, version, evaluators: whoever reads it knows where to look."""
+    """The target, its version or an evaluator."""
     assert describe_difference(wanted, runs) == said
 
 
@@ -64,8 +64,8 @@ def other(text: str) -> str:
 
 
 @contextlib.contextmanager
-def watched(seen: list[str]) -> Iterator[Any]:
-    """A display that takes note of what it is told."""
+def recording_display(seen: list[str]) -> Iterator[Any]:
+    """A display that records notices."""
 
     @contextlib.contextmanager
     def watch(view: Any) -> Iterator[None]:
@@ -85,16 +85,16 @@ def watched(seen: list[str]) -> Iterator[Any]:
     yield watch
 
 
-def test_a_run_with_no_worker_but_others_stops_and_says_which_part_differs(tmp_path: Path) -> None:
-    """Not after the hour of its patience, but after a minute; and it can be resumed."""
+def test_a_run_stops_if_all_workers_run_other_code(tmp_path: Path) -> None:
+    """After a minute, not after its patience; it names the difference and can be resumed."""
     clock = ManualClock()
     seen: list[str] = []
     history = SQLiteHistory(tmp_path / "h.db")
     evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
-    with workers(other, [exact_match, contains]) as requests, watched(seen) as watch:
+    with workers(other, [exact_match, contains]) as requests, recording_display(seen) as watch:
         how = RunControls(place=MailboxBackend(requests, clock=clock), watch=watch)
-        with ticking(clock, 5.0), pytest.raises(RunStopped) as caught:
-            within(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
+        with fast_clock(clock, 5.0), pytest.raises(RunStopped) as caught:
+            with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
     difference = "w0: its target is 'other', not 'loud'; its evaluator 'contains' is not one of the run's"
     assert f"all workers run other code than this run: {difference}" in caught.value.what
     assert "then resume the run" in caught.value.fix
@@ -105,8 +105,8 @@ def test_a_run_with_no_worker_but_others_stops_and_says_which_part_differs(tmp_p
                for one in run.warnings)  # fmt: skip
 
 
-def test_a_worker_that_fits_is_waited_for_although_others_do_not(tmp_path: Path) -> None:
-    """It said so when it took its first request: a slow sample is no reason to stop."""
+def test_a_run_waits_for_a_worker_with_the_right_code(tmp_path: Path) -> None:
+    """It sent a notice with its first request, so a slow sample does not stop the run."""
     clock = ManualClock()
     may_go_on = threading.Event()
 
@@ -126,9 +126,9 @@ def test_a_worker_that_fits_is_waited_for_although_others_do_not(tmp_path: Path)
         may_go_on.set()
 
     helper = threading.Thread(target=let_time_pass, daemon=True)
-    with at_work(right, wrong), ticking(clock, 20.0):
+    with running(right, wrong), fast_clock(clock, 20.0):
         helper.start()
-        report = within(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
+        report = with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
     assert (report.total, report.pass_rate) == (2, 1.0)
     assert warnings(report) == (
         "workers: wrong took no requests of this run, because its target is 'other', not 'slow'",
@@ -136,11 +136,11 @@ def test_a_worker_that_fits_is_waited_for_although_others_do_not(tmp_path: Path)
 
 
 def test_another_version_of_proctor_is_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The worker's code is the same, what surrounds it is not: the report names both versions."""
+    """The report names both versions."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest)
     run = submit(Evaluation(loud, samples(1), exact_match, name="exam"), requests, history)
-    within(LONG, lambda: loop_for(loud, requests).run(max_iterations=1))
+    with_timeout(LONG, lambda: loop_for(loud, requests).run(max_iterations=1))
     monkeypatch.setattr(notices, "VERSION", "99.0")
     report = collect(run.run_id, requests, history, timeout=5)
     [said] = warnings(report)
@@ -149,11 +149,11 @@ def test_another_version_of_proctor_is_a_warning(monkeypatch: pytest.MonkeyPatch
 
 
 def test_collect_says_that_workers_run_other_code(tmp_path: Path) -> None:
-    """Whoever collects learns why nothing is there."""
+    """It explains why results are missing."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest)
     submit(Evaluation(loud, samples(1), exact_match, name="exam"), requests, history)
-    within(LONG, lambda: loop_for(other, requests).run(max_iterations=1))
+    with_timeout(LONG, lambda: loop_for(other, requests).run(max_iterations=1))
     report = collect("exam", requests, history, timeout=0)
     assert report.metadata is not None
     assert report.metadata.status == "submitted"
@@ -163,26 +163,26 @@ def test_collect_says_that_workers_run_other_code(tmp_path: Path) -> None:
     )
 
 
-def test_a_run_is_sent_one_notice_and_another_when_it_is_resumed() -> None:
-    """A thousand requests do not fill the run's mailbox with notices."""
+def test_a_run_gets_one_notice_per_start() -> None:
+    """A thousand requests do not fill the mailbox of the run with notices."""
     requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest)
     sample: Sample[Any, Any] = Sample("1", "a")
     first = EvalRequest(sample, request_id="r-0", run_id="r", expects="t@00000001")
     later = msgspec.structs.replace(first, created_at=first.created_at + notices.REPEAT_AFTER * 2)
     requests.send_all([first] * 50, reply_to="answers")
     loop = loop_for(other, requests)
-    within(LONG, lambda: loop.run(max_iterations=1))
+    with_timeout(LONG, lambda: loop.run(max_iterations=1))
     answers = requests.open_mailbox("answers", EvalResult)
     assert answers.approximate_count() == 1
     requests.purge()
     requests.send_all([later] * 2, reply_to="answers")
-    within(LONG, lambda: loop.run(max_iterations=1))
+    with_timeout(LONG, lambda: loop.run(max_iterations=1))
     # A loop that is run again is a new worker: one notice for its start, none for the second.
     assert answers.approximate_count() == 2
 
 
 def test_a_result_that_cannot_be_read_is_an_error_of_its_sample(tmp_path: Path) -> None:
-    """A worker of another version may answer in words that this one does not know: no hang."""
+    """A worker of another version may send an unknown format; the run does not hang."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest)
 
@@ -197,7 +197,7 @@ def test_a_result_that_cannot_be_read_is_an_error_of_its_sample(tmp_path: Path) 
     helper.start()
     evaluation = Evaluation(loud, samples(1), exact_match, name="exam")
     how = RunControls(place=MailboxBackend(requests))
-    report = within(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
+    report = with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
     helper.join(LONG)
     [result] = report.results
     assert result.error is not None
@@ -205,8 +205,8 @@ def test_a_result_that_cannot_be_read_is_an_error_of_its_sample(tmp_path: Path) 
     assert "workers: 1 request has no readable result (s0)" in warnings(report)
 
 
-def test_results_that_cannot_be_read_are_counted_by_collect(tmp_path: Path) -> None:
-    """What is missing may be among them."""
+def test_collect_counts_unreadable_results(tmp_path: Path) -> None:
+    """Missing results may be among them."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest)
     run = submit(Evaluation(loud, samples(1), exact_match, name="exam"), requests, history)
@@ -219,8 +219,8 @@ def test_results_that_cannot_be_read_are_counted_by_collect(tmp_path: Path) -> N
     )
 
 
-def test_a_notice_is_never_taken_for_a_result() -> None:
-    """Not even by a collector that was told nothing but a number."""
+def test_a_notice_is_not_a_result() -> None:
+    """Not even for a collector that only knows a number."""
     from proctor import collect_results
 
     results: InMemoryMailbox[Any] = InMemoryMailbox("results", EvalResult)

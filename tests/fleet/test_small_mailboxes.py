@@ -1,4 +1,4 @@
-"""Mailboxes smaller than a batch: work goes on, or ends with an error that says so."""
+"""Mailboxes smaller than a batch: work continues, or ends with an error that explains it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ from proctor import (
 )
 from proctor.distributed import worker
 from proctor.errors import MailboxFull
-from tests.fleet.surroundings import LONG, Troubled, at_work, boxes, eventually, loop_for, within
+from tests.fleet.failing_mailboxes import (
+    LONG,
+    FailingMailbox,
+    boxes,
+    eventually,
+    loop_for,
+    running,
+    with_timeout,
+)
 from tests.surroundings import samples
 
 
@@ -33,13 +41,13 @@ def broken(text: str) -> str:
 
 @pytest.mark.parametrize("capacity", [1, 2, 5])
 @pytest.mark.parametrize("target", [loud, broken])
-def test_a_results_mailbox_smaller_than_a_batch_lets_all_results_through(target: Any, capacity: int) -> None:
-    """Whether they are successes or errors, each arrives once, in as many parts as it takes."""
+def test_results_pass_through_a_small_mailbox(target: Any, capacity: int) -> None:
+    """Successes and errors arrive once, in as many parts as necessary."""
     requests, _ = boxes()
     results = InMemoryMailbox("results", EvalResult, capacity=capacity)
     submission = submit_dataset(samples(30), requests)
-    with at_work(loop_for(target, requests, results, batch_size=10)):
-        report = within(LONG, lambda: collect_results(results, submission, timeout_seconds=LONG))
+    with running(loop_for(target, requests, results, batch_size=10)):
+        report = with_timeout(LONG, lambda: collect_results(results, submission, timeout_seconds=LONG))
         eventually(lambda: requests.approximate_count() == 0)
     assert [result.sample_id for result in report.results] == [f"s{n}" for n in range(30)]
     assert report.errors == (30 if target is broken else 0)
@@ -47,19 +55,19 @@ def test_a_results_mailbox_smaller_than_a_batch_lets_all_results_through(target:
     assert (report.metadata.status, report.metadata.warnings) == ("completed", ())
 
 
-def test_a_requests_mailbox_smaller_than_a_batch_lets_a_run_through() -> None:
-    """The run sends as many requests as there is room for."""
+def test_requests_pass_through_a_small_mailbox() -> None:
+    """The run sends as many requests as fit."""
     requests = InMemoryMailbox("evals", EvalRequest, capacity=3)
-    with at_work(loop_for(loud, requests)):
-        report = within(
+    with running(loop_for(loud, requests)):
+        report = with_timeout(
             LONG,
             lambda: evaluate(loud, samples(30), exact_match, workers=requests, history=False, progress=False),
         )
     assert (report.total, report.pass_rate) == (30, 1.0)
 
 
-def test_a_batch_that_was_sent_in_part_is_acknowledged_in_part() -> None:
-    """What was sent is not sent again when the rest cannot be."""
+def test_a_partly_sent_batch_is_acknowledged_in_part() -> None:
+    """Sent results are not sent again."""
     requests, _ = boxes()
     results = InMemoryMailbox("results", EvalResult, capacity=5)
     submit_dataset(samples(10), requests)
@@ -74,15 +82,15 @@ def test_a_batch_that_was_sent_in_part_is_acknowledged_in_part() -> None:
     assert (results.approximate_count(), requests.approximate_count()) == (5, 5)
 
 
-def test_a_loop_until_empty_fails_if_nobody_collects(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would never be empty: the error names the mailbox, what was sent, and what to do."""
+def test_until_empty_fails_if_results_are_not_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the mailbox, the sent results and the fix."""
     monkeypatch.setattr(worker, "FULL_SECONDS", 0.2)
     requests, _ = boxes()
     results = InMemoryMailbox("results", EvalResult, capacity=5)
     submission = submit_dataset(samples(10), requests)
     loop = loop_for(loud, requests, results, lease_seconds=0.5)
     with pytest.raises(MailboxFull, match="5 results were sent, 5 requests returned") as caught:
-        within(LONG, lambda: loop.run(until_empty=True))
+        with_timeout(LONG, lambda: loop.run(until_empty=True))
     assert caught.value.where == "results"
     assert "larger capacity" in caught.value.fix
     report = collect_results(results, submission, timeout_seconds=0)
@@ -90,17 +98,17 @@ def test_a_loop_until_empty_fails_if_nobody_collects(monkeypatch: pytest.MonkeyP
 
 
 def test_a_full_mailbox_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
-    """The log of the worker says why nothing happens."""
+    """The log of the worker explains why it waits."""
     requests, inner = boxes()
-    results: Any = Troubled(inner, send_all=itertools.repeat(MailboxFull("full"), 3))
+    results: Any = FailingMailbox(inner, send_all=itertools.repeat(MailboxFull("full"), 3))
     submit_dataset(samples(1), requests)
-    within(LONG, lambda: loop_for(loud, requests, results).run(max_iterations=1))
+    with_timeout(LONG, lambda: loop_for(loud, requests, results).run(max_iterations=1))
     said = [record.message for record in caplog.records]
     assert said == ["the mailbox 'results' is full: results wait until it has room"]
 
 
-def test_submitting_more_than_there_is_room_for_says_what_was_sent() -> None:
-    """The run can be submitted again under the same id: what is sent twice is counted once."""
+def test_submitting_to_a_full_mailbox_reports_what_was_sent() -> None:
+    """The run can be submitted again with the same id."""
     requests = InMemoryMailbox("requests", EvalRequest, capacity=150)
     with pytest.raises(MailboxFull, match="100 requests of run 'r1' were sent") as caught:
         submit_dataset(samples(200), requests, run_id="r1")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from proctor.testing import PostgresServer
+from tests.servers import PostgresServer
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,9 @@ from proctor.errors import HistoryError, MissingExtra
 from proctor.history.database import migrations
 from proctor.history.postgres import PostgresDatabase, PostgresHistory
 from proctor.history.sqlite import SQLiteHistory
-from proctor.testing import PostgresServer
 from proctor.wiring.open_history import open_history
 from tests.records.examples import run_of, scored
+from tests.servers import PostgresServer
 from tests.surroundings import proctor
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from proctor.errors import MissingExtra, UsageError
-from proctor.testing import PostgresServer, postgres_server
-from tests.surroundings import start
+from tests.servers import PostgresServer, postgres_server
+from tests.surroundings import ROOT, start
 
 LEAVER = """
 import os
-from proctor.testing import PostgresServer
+from tests.servers import PostgresServer
 server = PostgresServer().start()
 held = server._running
 print(held._process.pid, held.folder, flush=True)
@@ -63,10 +63,10 @@ def test_a_server_that_does_not_run_says_so() -> None:
     server.stop()
 
 
-def test_it_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
-    """Even if that process is killed, neither process nor folder remains."""
-    leaver = start(LEAVER, cwd=tmp_path)
-    said, errors = leaver.communicate(timeout=120)
+def test_it_ends_with_the_process_that_started_it() -> None:
+    """Even if that dies without a word, neither process nor folder stays."""
+    leaver = start(LEAVER, cwd=ROOT)
+    said, errors = leaver.communicate(timeout=60)
     assert leaver.returncode == 1, errors
     pid, folder = said.split()
     limit = time.monotonic() + 60
@@ -100,7 +100,7 @@ def test_a_server_that_cannot_start_shows_its_log(monkeypatch: pytest.MonkeyPatc
 def test_a_server_that_does_not_answer_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waiting has an end, and then nothing is left running."""
     monkeypatch.setattr(PostgresServer, "START_UP", 0.2)
-    monkeypatch.setattr(PostgresServer, "_answers", lambda self: False)
+    monkeypatch.setattr(PostgresServer, "_is_ready", lambda self: False)
     server = PostgresServer()
     with pytest.raises(UsageError, match=r"it does not answer after 0\.2 s"):
         server.start()

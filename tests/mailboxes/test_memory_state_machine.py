@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import settings
 
 from proctor.mailboxes.memory import InMemoryMailbox
-from proctor.testing import MailboxStateMachine
+from tests.mailboxes.mailbox_state_machine import MailboxStateMachine
 from tests.surroundings import ManualClock
 
 

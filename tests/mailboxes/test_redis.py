@@ -19,7 +19,7 @@ from proctor.mailboxes.redis_scripts import read_address
 from proctor.models import connect as connections
 from proctor.records.mail import EvalRequest
 from proctor.records.sample import Sample
-from proctor.testing import RedisServer
+from tests.servers import RedisServer
 
 names = itertools.count()
 

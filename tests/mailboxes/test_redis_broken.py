@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from proctor.errors import MailboxError
 from proctor.mailboxes.redis import RedisMailbox
-from proctor.testing import RedisServer
+from tests.servers import RedisServer
 
 names = itertools.count()
 

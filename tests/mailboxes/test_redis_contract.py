@@ -11,8 +11,10 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from proctor.mailboxes.redis import RedisMailbox, connect
-from proctor.testing import MailboxContract, MailboxStateMachine, RedisServer
+from proctor.testing import MailboxContract
 from proctor.testing.mailbox_concurrency import MailboxConcurrencyContract
+from tests.mailboxes.mailbox_state_machine import MailboxStateMachine
+from tests.servers import RedisServer
 
 names = itertools.count()
 
@@ -32,7 +34,6 @@ def cluster() -> Iterator[RedisServer]:
 class TestOnAServer(MailboxContract):
     """Over a client that the user holds."""
 
-    SLACK = 1.5
     SHORT = 0.1
     client: Any
 
@@ -59,7 +60,6 @@ class TestOnACluster(TestOnAServer):
 class TestByAnAddress(MailboxConcurrencyContract):
     """Over a client of its own, which many threads share."""
 
-    SLACK = 1.5
     SHORT = 0.1
     MESSAGE_COUNT = 800
     url: str

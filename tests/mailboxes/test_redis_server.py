@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from proctor.errors import MissingExtra, UsageError
-from proctor.testing import RedisServer
+from tests.servers import RedisServer
 
 ORPHAN = """
 import time
-from proctor.testing import RedisServer
+from tests.servers import RedisServer
 server = RedisServer().start()
 print(server.client().info("server")["process_id"], server._running.folder, flush=True)
 time.sleep(60)

@@ -21,7 +21,7 @@ import redis
 from proctor.errors import MailboxClosed, MailboxError, ReceiptExpired
 from proctor.mailboxes import redis_scripts
 from proctor.mailboxes.redis import RedisMailbox, connect
-from proctor.testing import RedisServer
+from tests.servers import RedisServer
 
 PATIENCE = 20.0
 MOVED = b"-MOVED 3999 127.0.0.1:1\r\n"
@@ -131,7 +131,7 @@ def test_a_long_poll_outlasts_a_restart(server: RedisServer, client: Any) -> Non
         with ThreadPoolExecutor() as pool:
             waiting = pool.submit(box.receive, wait_time_seconds=PATIENCE)
             _until(lambda: client.info("clients")["blocked_clients"] == 1)
-            server.restart(hard=True, away=0.3)
+            server.restart(hard=True, pause=0.3)
             box.send(7)
             [message] = waiting.result(PATIENCE)
         assert message.body == 7

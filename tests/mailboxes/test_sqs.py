@@ -16,7 +16,7 @@ from proctor.mailboxes.sqs import SQSMailbox
 from proctor.models import connect as connections
 from proctor.records.mail import EvalRequest
 from proctor.records.sample import Sample
-from proctor.testing import SQSServer
+from tests.servers import SQSServer
 
 MIB = 1024 * 1024
 Make = Callable[..., SQSMailbox[Any]]

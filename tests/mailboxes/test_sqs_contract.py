@@ -9,7 +9,8 @@ from uuid import uuid4
 import pytest
 
 from proctor.mailboxes.sqs import SQSMailbox
-from proctor.testing import MailboxContract, SQSServer
+from proctor.testing import MailboxContract
+from tests.servers import SQSServer
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from proctor.errors import UsageError
-from proctor.testing import SQSServer
+from tests.servers import SQSServer
 
 
 def test_each_server_has_its_own_queues() -> None:
@@ -43,7 +43,7 @@ def test_stopping_ends_waits_and_threads() -> None:
 def test_without_moto_it_says_what_to_install() -> None:
     """In a process where moto cannot be imported."""
     code = (
-        "import sys; sys.modules['moto'] = None\nfrom proctor.testing import SQSServer\nSQSServer().start()\n"
+        "import sys; sys.modules['moto'] = None\nfrom tests.servers import SQSServer\nSQSServer().start()\n"
     )
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False

@@ -14,8 +14,8 @@ import pytest
 from proctor.errors import ConfigError, MailboxError, ReceiptExpired
 from proctor.mailboxes import sqs_queue as sqs_errors
 from proctor.mailboxes.sqs import SQSMailbox, WakeSignal
-from proctor.testing import SQSServer
-from proctor.testing.sqs_server import Answer, Forward
+from tests.servers import SQSServer
+from tests.servers.sqs_server import Answer, Forward
 from tests.surroundings import ManualClock
 
 NOBODY = {

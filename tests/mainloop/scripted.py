@@ -1,4 +1,4 @@
-"""A model that follows a script over the real wires, and a loop that asks it."""
+"""A model server with scripted replies, and a main loop that calls it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WIRES: dict[str, Callable[[ModelServer], Any]] = {
 
 
 class QALoop(MainLoop[str, str]):
-    """Asks what it is given, in plain text."""
+    """Sends its request as plain text."""
 
     template = PromptTemplate[str]("qa", "answer", [QUESTION])
 
@@ -39,23 +39,23 @@ class QALoop(MainLoop[str, str]):
 
 
 def calls(*wanted: ToolCall, text: str = "") -> ScriptedReply:
-    """An answer that calls tools, for 10 tokens and 2."""
+    """A reply that calls tools, with a usage of 10 and 2 tokens."""
     return ScriptedReply(text, tool_calls=wanted, usage=Usage(10, 2))
 
 
 def says(text: str) -> ScriptedReply:
-    """An answer in words, for 10 tokens and 2."""
+    """A text reply, with a usage of 10 and 2 tokens."""
     return ScriptedReply(text, usage=Usage(10, 2))
 
 
 def script(*turns: ScriptedReply) -> Callable[[RecordedRequest], ScriptedReply]:
-    """The first answer first, whatever is asked; the last one is repeated."""
+    """Return the replies in order, whatever the request; repeat the last one."""
     left = list(turns)
     return lambda _: left.pop(0) if len(left) > 1 else left[0]
 
 
 def by_rounds(*turns: ScriptedReply) -> Callable[[RecordedRequest], ScriptedReply]:
-    """The answer for as many rounds of tools as the conversation has, for loops side by side."""
+    """Select the reply by the number of tool rounds in the conversation, for concurrent loops."""
     return lambda asked: turns[sum(1 for each in asked.messages if each.tool_calls)]
 
 
@@ -65,6 +65,6 @@ def told(asked: RecordedRequest) -> list[Any]:
 
 
 def kinds(session: Session) -> Sequence[str]:
-    """The session in short: who spoke, and what was called."""
+    """Summarize a session: roles and called tools."""
     names = [getattr(event, "role", None) or getattr(event, "name", None) for event in session]
     return [name or type(event).__name__ for name, event in zip(names, session, strict=True)]

@@ -1,4 +1,4 @@
-"""A main loop as a target: in a run, with evaluators of sessions, in threads, from the history."""
+"""A main loop as a target: runs, session evaluators, threads, the cache."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def add(a: int, b: int) -> int:
 
 
 def arithmetic(asked: RecordedRequest) -> ScriptedReply:
-    """Calls `add` for "What is 2 + 3?", then answers with the result it was told."""
+    """Call `add` for "What is 2 + 3?", then answer with its result."""
     results = [each.content for each in asked.messages if each.role == "tool"]
     if results:
         found = results[-1]
@@ -68,8 +68,8 @@ def server() -> Iterator[ModelServer]:
 
 
 @pytest.mark.parametrize("wire", list(WIRES))
-def test_a_loop_is_evaluated_with_what_it_did_on_the_way(wire: str, server: ModelServer) -> None:
-    """Answer, tools and tokens: 24 tokens each, every event once, usage counted once."""
+def test_evaluators_see_tools_and_usage_of_a_loop(wire: str, server: ModelServer) -> None:
+    """24 tokens each; every event and all usage are counted once."""
     loop = QALoop(adapter=WIRES[wire](server), tools=[add])
     checks = {
         "right": exact_match,
@@ -90,8 +90,8 @@ def test_a_loop_is_evaluated_with_what_it_did_on_the_way(wire: str, server: Mode
         assert result.trial.usage == Usage(20, 4)
 
 
-def test_the_engine_runs_it_without_a_thread(server: ModelServer) -> None:
-    """`aexecute` is preferred, its options are those of a configuration."""
+def test_the_engine_runs_a_loop_without_a_thread(server: ModelServer) -> None:
+    """It calls `aexecute` with the options of the configuration."""
     target = as_target(QALoop(adapter=WIRES["openai"](server), tools=[add]))
     assert not target.blocking
     assert target.spec.kind == "execute"
@@ -100,7 +100,7 @@ def test_the_engine_runs_it_without_a_thread(server: ModelServer) -> None:
 
 
 def test_configurations_set_budget_and_deadline(server: ModelServer) -> None:
-    """A budget of one call ends each trial with an error of its own, and not the run."""
+    """A budget of one call is an error of each trial and does not stop the run."""
     loop = QALoop(adapter=WIRES["openai"](server), tools=[add])
     report = evaluate(
         loop,
@@ -120,8 +120,8 @@ def test_configurations_set_budget_and_deadline(server: ModelServer) -> None:
         assert each.trial.usage == Usage(10, 2)
 
 
-def test_a_failed_attempt_is_paid_for_too(server: ModelServer) -> None:
-    """Usage counts the attempt that failed after its first turn; the session does not."""
+def test_usage_includes_failed_attempts(server: ModelServer) -> None:
+    """The session contains only the last attempt."""
     server.faults.extend([None, Fault.status(503)])
     adapter = WIRES["openai"](server)
     adapter = type(adapter)("m", base_url=f"{server.url}/v1", api_key="k", retries=0)
@@ -135,8 +135,8 @@ def test_a_failed_attempt_is_paid_for_too(server: ModelServer) -> None:
     assert len(trial.session[ModelCall]) == 2
 
 
-def test_a_trial_that_ran_out_of_time_shows_how_far_it_came(server: ModelServer) -> None:
-    """The engine's own time-out leaves the events up to then in the trial."""
+def test_a_trial_with_a_timeout_has_its_events(server: ModelServer) -> None:
+    """Up to the timeout."""
 
     async def add(a: int, b: int) -> int:
         await asyncio.sleep(5)
@@ -151,8 +151,8 @@ def test_a_trial_that_ran_out_of_time_shows_how_far_it_came(server: ModelServer)
     assert [call.error for call in trial.session[ToolCall]] == ["cancelled before it answered"]
 
 
-def test_threads_use_one_loop_at_the_same_time(server: ModelServer) -> None:
-    """Eight threads, each its own session and answer; the bus hears of all of them."""
+def test_threads_can_share_a_loop(server: ModelServer) -> None:
+    """Eight threads each have their own session and answer; the bus receives all events."""
     bus = EventBus()
     ended: list[LoopEnded] = []
     invoked: list[ToolInvoked] = []
@@ -175,8 +175,8 @@ def test_threads_use_one_loop_at_the_same_time(server: ModelServer) -> None:
     assert len({id(event.session) for event in ended}) == 8
 
 
-def test_a_kept_answer_is_scored_like_the_first(server: ModelServer, tmp_path: Path) -> None:
-    """With the cache on, a second run asks nothing and sees the same session."""
+def test_a_cached_answer_is_scored_like_the_first(server: ModelServer, tmp_path: Path) -> None:
+    """A second run with the cache calls nothing and sees the same session."""
     for _ in range(2):
         report = evaluate(
             QALoop(adapter=WIRES["openai"](server), tools=[add]),
@@ -216,8 +216,8 @@ NotingOtherwise.__qualname__, NotingOtherwise.__module__ = "Noting", Noting.__mo
 NotingOtherwise.tone.fget.__qualname__ = "Noting.tone"  # type: ignore[attr-defined]
 
 
-def test_loops_are_told_apart_by_what_they_ask() -> None:
-    """Prompt, tools, model, settings and code are the identity; who listens is not."""
+def test_the_identity_of_a_loop() -> None:
+    """Prompt, tools, model, settings and code belong to it; subscribers do not."""
 
     def model(prompt: str) -> str:
         return "x"
@@ -241,16 +241,16 @@ def test_loops_are_told_apart_by_what_they_ask() -> None:
     assert len({plain, *map(identity, others)}) == 8
 
 
-def test_an_execute_that_was_written_anew_is_the_one_that_runs() -> None:
-    """A subclass that changes only `execute` is not run by the `aexecute` it inherited."""
+def test_an_overridden_execute_is_called() -> None:
+    """Not the inherited `aexecute`."""
     target = as_target(Overriding(adapter=lambda prompt: "x"))
     assert target.blocking
     report = evaluate(target, [Sample("1", "?", "<x>")], exact_match)
     assert report.pass_rate == 1.0
 
 
-def test_an_execute_of_the_object_itself_counts() -> None:
-    """Without a `__dict__`, and with an `aexecute` that is not async, `execute` is what runs."""
+def test_execute_of_an_instance_is_called() -> None:
+    """Without a `__dict__`, and with an `aexecute` that is not async."""
 
     class Slotted:
         __slots__ = ()
@@ -274,7 +274,7 @@ class QAParams:
 
 
 class SpecLoop(MainLoop[str, str]):
-    """The question-and-answer loop of the loop specification, in our words."""
+    """The question-and-answer loop of the specification."""
 
     def __init__(self, *, adapter: Any, bus: EventBus) -> None:
         super().__init__(adapter=adapter, bus=bus)
@@ -292,7 +292,7 @@ class SpecLoop(MainLoop[str, str]):
 
 
 def test_the_basic_example_of_the_specification_runs() -> None:
-    """A typed section, a bus, a session: pass rate, mean score and failures as it prints them."""
+    """A typed section, a bus and a session; pass rate, mean score and failures as printed there."""
     with ModelServer(lambda asked: "Paris" if "France" in asked.text else "London") as server:
         loop = SpecLoop(adapter=WIRES["openai"](server), bus=EventBus())
         dataset = [
@@ -306,8 +306,8 @@ def test_the_basic_example_of_the_specification_runs() -> None:
         assert f"# Question\n\nAnswer concisely: {dataset[0].input}" in asked
 
 
-def test_the_runs_own_budget_still_ends_the_run(server: ModelServer) -> None:
-    """A loop has no way around what the whole run may use."""
+def test_the_budget_of_the_run_ends_the_run(server: ModelServer) -> None:
+    """A loop cannot bypass it."""
     with pytest.raises(RunStopped, match="the budget is spent: 2 of 2 calls"):
         evaluate(
             QALoop(adapter=WIRES["openai"](server), tools=[add]),

@@ -23,8 +23,8 @@ class Ended(Began):
     pass
 
 
-def test_a_handler_hears_of_its_type_and_of_types_derived_from_it() -> None:
-    """Began hears both, Ended only its own, and strangers nothing."""
+def test_a_handler_receives_its_type_and_subtypes() -> None:
+    """And no other events."""
     bus = EventBus()
     began: list[Began] = []
     ended: list[Ended] = []
@@ -36,8 +36,8 @@ def test_a_handler_hears_of_its_type_and_of_types_derived_from_it() -> None:
     assert ended == [Ended(2)]
 
 
-def test_who_left_hears_no_more_and_may_leave_twice() -> None:
-    """Leaving ends one subscription, also where the same handler has another."""
+def test_an_unsubscribed_handler_receives_nothing() -> None:
+    """Unsubscribing twice is allowed; another subscription of the same handler stays."""
     bus = EventBus()
     heard: list[int] = []
     leave = bus.subscribe(int, heard.append)
@@ -48,8 +48,8 @@ def test_who_left_hears_no_more_and_may_leave_twice() -> None:
     assert heard == [1]
 
 
-def test_what_a_handler_publishes_comes_after_what_it_was_told() -> None:
-    """All handlers see the events in one order."""
+def test_an_event_published_by_a_handler_comes_next() -> None:
+    """All handlers see the events in the same order."""
     bus = EventBus()
     seen: list[int] = []
     bus.subscribe(int, lambda number: bus.publish(number + 1) if number < 3 else None)
@@ -58,8 +58,8 @@ def test_what_a_handler_publishes_comes_after_what_it_was_told() -> None:
     assert seen == [1, 2, 3]
 
 
-def test_a_handler_that_fails_is_warned_of_and_stops_nobody() -> None:
-    """The second handler is told, then Python's warning says what went wrong."""
+def test_a_failing_handler_causes_a_warning() -> None:
+    """The other handlers receive the event."""
     bus = EventBus()
     heard: list[int] = []
     bus.subscribe(int, lambda number: 1 // number)
@@ -69,8 +69,8 @@ def test_a_handler_that_fails_is_warned_of_and_stops_nobody() -> None:
     assert heard == [0]
 
 
-def test_inside_a_run_the_warning_goes_into_its_report() -> None:
-    """Where a run collects warnings, they go there, each once."""
+def test_a_warning_inside_a_run_is_in_its_report() -> None:
+    """Once each."""
     bus = EventBus()
     bus.subscribe(int, lambda number: 1 // number)
     collected: list[str] = []
@@ -84,8 +84,8 @@ def test_inside_a_run_the_warning_goes_into_its_report() -> None:
     assert collected[0].startswith("a handler of int failed: ZeroDivisionError")
 
 
-def test_an_interrupt_in_a_handler_goes_through_and_leaves_the_bus_usable() -> None:
-    """Ctrl-C is not swallowed, and the next event is delivered."""
+def test_ctrl_c_in_a_handler_is_raised() -> None:
+    """The next event is delivered."""
     bus = EventBus()
     heard: list[int] = []
 
@@ -102,7 +102,7 @@ def test_an_interrupt_in_a_handler_goes_through_and_leaves_the_bus_usable() -> N
 
 
 def test_an_async_handler_is_refused() -> None:
-    """It would never be awaited, so it is said at once."""
+    """It would never be awaited."""
 
     async def later(_: Any) -> None: ...
 
@@ -110,8 +110,8 @@ def test_an_async_handler_is_refused() -> None:
         EventBus().subscribe(int, later)
 
 
-def test_threads_lose_nothing_and_all_handlers_agree_on_the_order() -> None:
-    """Four threads, 4 × 250 events: both handlers have all of them in the same order."""
+def test_threads_can_share_a_bus() -> None:
+    """Both handlers receive all events of four threads in the same order."""
     bus = EventBus()
     first: list[tuple[int, int]] = []
     second: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""The main loop over the real wires: turns, tools, structured answers, sessions, events."""
+"""The main loop with every wire format: turns, tools, typed answers, sessions, events."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ async def lookup(city: str) -> dict[str, Any]:
     return {"city": city, "people": len(city)}
 
 
-def test_a_loop_without_tools_asks_once(wire: str, server: ModelServer) -> None:
-    """The prompt is asked as it is, and the answer is the output."""
+def test_a_loop_without_tools_makes_one_call(wire: str, server: ModelServer) -> None:
+    """The prompt is sent unchanged, and the reply is the output."""
     server.answer = script(says("Paris"))
     response, session = QALoop(adapter=WIRES[wire](server)).execute("capital of France?")
     assert response == Response("Paris", "Paris", Usage(10, 2), 1)
@@ -69,7 +69,7 @@ def test_a_loop_without_tools_asks_once(wire: str, server: ModelServer) -> None:
 
 
 def test_tools_are_called_until_the_model_answers(wire: str, server: ModelServer) -> None:
-    """Three turns: each result is told to the model, and everything is in the session once."""
+    """Three turns: the model sees each result, and the session has everything once."""
     server.answer = script(
         calls(ToolCall("add", {"a": 1, "b": 2}, call_id="c1")),
         calls(ToolCall("add", {"a": 3, "b": 4}, call_id="c2")),
@@ -89,8 +89,8 @@ def test_tools_are_called_until_the_model_answers(wire: str, server: ModelServer
     assert session.usage == Usage(30, 6)
 
 
-def test_several_tools_run_side_by_side_and_answer_in_order(wire: str, server: ModelServer) -> None:
-    """Two tools that wait for each other both end; the slower one was asked first."""
+def test_tools_run_concurrently_and_results_keep_their_order(wire: str, server: ModelServer) -> None:
+    """Two tools that wait for each other both end."""
     server.answer = by_rounds(
         calls(ToolCall("slow", {}, call_id="c1"), ToolCall("quick", {}, call_id="c2")), says("done")
     )
@@ -110,8 +110,8 @@ def test_several_tools_run_side_by_side_and_answer_in_order(wire: str, server: M
     assert len(told(server.calls[1])) == 2
 
 
-def test_what_goes_wrong_is_told_and_mended(wire: str, server: ModelServer) -> None:
-    """A wrong name, wrong arguments and a tool that fails: the model hears of each and goes on."""
+def test_the_model_sees_tool_errors(wire: str, server: ModelServer) -> None:
+    """A wrong name, wrong arguments and a failing tool; then it continues."""
     server.answer = script(
         calls(
             ToolCall("lokup", {"city": "Rome"}, call_id="c1"),
@@ -141,14 +141,14 @@ class City(msgspec.Struct):
 
 
 class CityLoop(MainLoop[str, City]):
-    """Its prompt says nothing of a type, so that of the loop counts."""
+    """Its prompt has no type, so the type of the loop is used."""
 
     def initialize(self, request: str) -> tuple[Prompt[City], Session]:
         return Prompt(PromptTemplate("qa", "city", [QUESTION])).bind(question=request), Session()
 
 
-def test_the_answer_is_read_into_the_type_of_the_loop(wire: str, server: ModelServer) -> None:
-    """Without tools, the model is held to a schema."""
+def test_the_answer_has_the_type_of_the_loop(wire: str, server: ModelServer) -> None:
+    """Without tools, the model gets a schema."""
     server.answer = script(says('{"name": "Rome", "people": 4}'))
     response, _ = CityLoop(adapter=WIRES[wire](server)).execute("?")
     assert response.output == City("Rome", 4)
@@ -156,8 +156,8 @@ def test_the_answer_is_read_into_the_type_of_the_loop(wire: str, server: ModelSe
     assert server.calls[0].schema is not None
 
 
-def test_with_tools_the_form_is_told_in_words_with_the_question(wire: str, server: ModelServer) -> None:
-    """No provider is asked for a schema beside tools; the instructions stay in one place."""
+def test_with_tools_the_format_is_described_in_the_prompt(wire: str, server: ModelServer) -> None:
+    """Providers do not combine a schema with tools."""
     server.answer = script(
         calls(ToolCall("lookup", {"city": "Rome"}, call_id="c1")),
         says('Here it is:\n```json\n{"name": "Rome", "people": 4}\n```'),
@@ -171,8 +171,8 @@ def test_with_tools_the_form_is_told_in_words_with_the_question(wire: str, serve
     assert kinds(session).count("user") == 1
 
 
-def test_an_answer_that_cannot_be_read_is_asked_for_once_more(wire: str, server: ModelServer) -> None:
-    """One reminder, in which the model may also call a tool; then it is an error."""
+def test_an_unreadable_answer_is_requested_again_once(wire: str, server: ModelServer) -> None:
+    """The model may also call a tool; then it is an error."""
     server.answer = script(
         says("Rome has 4."),
         calls(ToolCall("lookup", {"city": "Rome"}, call_id="c1")),
@@ -188,8 +188,8 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more(wire: str, server:
         loop.execute("?")
 
 
-def test_the_type_of_the_prompt_comes_first() -> None:
-    """`PromptTemplate[Output]` is nearer to the question than the loop."""
+def test_the_type_of_the_prompt_has_priority() -> None:
+    """`PromptTemplate[Output]` overrides the type of the loop."""
 
     @dataclass
     class Count:
@@ -203,8 +203,8 @@ def test_the_type_of_the_prompt_comes_first() -> None:
     assert output == Count(3)
 
 
-def test_a_loop_that_names_no_type_gives_text() -> None:
-    """Neither brackets nor Any ask for more than text."""
+def test_a_loop_without_a_type_returns_text() -> None:
+    """Also with `Any`."""
 
     class Plain(MainLoop):  # type: ignore[type-arg]
         def initialize(self, request: str) -> Any:
@@ -217,8 +217,8 @@ def test_a_loop_that_names_no_type_gives_text() -> None:
         assert loop.execute("?")[0].output == "7"
 
 
-def test_what_a_model_refused_to_say_is_its_output(wire: str, server: ModelServer) -> None:
-    """In plain text, a refusal is an answer; for a typed one it is an error."""
+def test_a_refusal_is_the_output(wire: str, server: ModelServer) -> None:
+    """For a typed output it is an error."""
     server.answer = script(ScriptedReply(refusal="I will not."))
     assert QALoop(adapter=WIRES[wire](server)).execute("?")[0].output
     with pytest.raises(Unreadable, match="refused"):
@@ -226,7 +226,7 @@ def test_what_a_model_refused_to_say_is_its_output(wire: str, server: ModelServe
 
 
 def test_settings_reach_the_model(server: ModelServer) -> None:
-    """Temperature, tokens and seed are those of the loop, in every turn."""
+    """Temperature, tokens and seed of the loop, in every turn."""
     server.answer = script(calls(ToolCall("add", {"a": 1, "b": 2}, call_id="c")), says("3"))
     adapter = WIRES["openai"](server)
     QALoop(adapter=adapter, tools=[add], temperature=0.5, max_tokens=99, seed=7).execute("?")
@@ -234,8 +234,8 @@ def test_settings_reach_the_model(server: ModelServer) -> None:
         assert asked.settings == {"temperature": 0.5, "max_tokens": 99, "seed": 7}
 
 
-def test_a_list_is_told_as_text_and_never_as_a_providers_parts(wire: str, server: ModelServer) -> None:
-    """A tool's list of dicts with a `type` looks like parts of a message; it is sent as JSON."""
+def test_a_list_result_is_sent_as_json(wire: str, server: ModelServer) -> None:
+    """Although a list of dicts with a `type` looks like the parts of a message."""
 
     def shelves() -> list[dict[str, str]]:
         return [{"type": "book"}]
@@ -251,8 +251,8 @@ def test_a_list_is_told_as_text_and_never_as_a_providers_parts(wire: str, server
     assert session[ToolCall][0].result == [{"type": "book"}]
 
 
-def test_the_bus_tells_what_happens_in_order(server: ModelServer) -> None:
-    """Rendered, answered, invoked, answered, ended: each with the session of the execution."""
+def test_the_bus_publishes_events_in_order(server: ModelServer) -> None:
+    """Rendered, answered, invoked, answered, ended, each with its session."""
     server.answer = script(calls(ToolCall("add", {"a": 1, "b": 2}, call_id="c")), says("3"))
     bus = EventBus()
     heard: list[Any] = []
@@ -272,8 +272,8 @@ def test_the_bus_tells_what_happens_in_order(server: ModelServer) -> None:
     assert all(event.session is session for event in heard)
 
 
-def test_the_bus_tells_of_a_bad_end(server: ModelServer) -> None:
-    """An error is in the last event, in a word, and is raised as it was."""
+def test_the_bus_publishes_an_error(server: ModelServer) -> None:
+    """In the last event; it is raised unchanged."""
     bus = EventBus()
     ended: list[LoopEnded] = []
     bus.subscribe(LoopEnded, ended.append)
@@ -287,8 +287,8 @@ def test_the_bus_tells_of_a_bad_end(server: ModelServer) -> None:
     assert (ended[0].turns, ended[0].usage) == (0, Usage())
 
 
-def test_what_tools_ask_and_record_is_in_the_session_of_the_loop(server: ModelServer) -> None:
-    """A tool that asks a model itself, in a thread or not, adds to the same session and usage."""
+def test_tools_record_in_the_session_of_the_loop(server: ModelServer) -> None:
+    """Their model calls too, in threads or not."""
     server.answer = lambda asked: (
         says("helped")
         if "help" in asked.text
@@ -306,8 +306,8 @@ def test_what_tools_ask_and_record_is_in_the_session_of_the_loop(server: ModelSe
     assert response.usage == session.usage == Usage(30, 6)
 
 
-def test_a_loop_inside_a_loop_is_heard_in_both(server: ModelServer) -> None:
-    """What an agent that is a tool used counts for the one that called it."""
+def test_a_nested_loop_records_in_both_sessions(server: ModelServer) -> None:
+    """Its usage counts for the outer loop."""
     server.answer = by_rounds(calls(ToolCall("expert", {"question": "x"}, call_id="c")), says("4"))
     inner = QALoop(adapter=lambda messages: ModelResponse("inner", usage=Usage(1, 1)))
 
@@ -321,8 +321,8 @@ def test_a_loop_inside_a_loop_is_heard_in_both(server: ModelServer) -> None:
     assert response.usage == Usage(21, 5)
 
 
-def test_a_session_that_is_handed_in_is_gone_on_with() -> None:
-    """Old events stay; usage is that of this execution; the trial around hears what is new."""
+def test_a_given_session_is_continued() -> None:
+    """Old events stay; usage covers this execution only."""
     kept = Session([ModelCall("before", Usage(100, 100))])
 
     class Going(QALoop):
@@ -346,8 +346,8 @@ def test_a_session_that_is_handed_in_is_gone_on_with() -> None:
     assert around.events == session.events[1:]
 
 
-def test_the_current_session_may_be_the_one() -> None:
-    """`initialize` may give the session it finds, inside a trial and outside of one."""
+def test_initialize_may_return_the_current_session() -> None:
+    """Inside and outside of a trial."""
 
     class Here(QALoop):
         def initialize(self, request: str) -> Any:
@@ -357,8 +357,8 @@ def test_the_current_session_may_be_the_one() -> None:
     assert kinds(session) == ["user", "assistant", "ModelCall"]
 
 
-def test_the_session_around_itself_is_not_told_twice() -> None:
-    """A loop that keeps one session for all, the one around it, has every event once."""
+def test_a_shared_session_has_every_event_once() -> None:
+    """A loop that uses the surrounding session does not record twice."""
     around = Session()
 
     class Shared(QALoop):
@@ -374,7 +374,7 @@ def test_the_session_around_itself_is_not_told_twice() -> None:
 
 
 def test_initialize_may_be_async() -> None:
-    """It can look something up first."""
+    """For example to look something up."""
 
     class Waiting(QALoop):
         async def initialize(self, request: str) -> Any:  # type: ignore[override]
@@ -384,8 +384,8 @@ def test_initialize_may_be_async() -> None:
     assert Waiting(adapter=lambda prompt: prompt).execute("a")[0].output == "Answer: a"
 
 
-def test_a_context_goes_through_to_the_tools(server: ModelServer) -> None:
-    """Context variables of the caller are there in async and in plain tools."""
+def test_tools_see_context_variables(server: ModelServer) -> None:
+    """In async and sync tools."""
     who: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="nobody")
 
     def plain() -> str:
@@ -402,14 +402,14 @@ def test_a_context_goes_through_to_the_tools(server: ModelServer) -> None:
     assert [call.result for call in session[ToolCall]] == ["me", "me"]
 
 
-def test_a_loop_without_initialize_says_what_is_missing() -> None:
-    """The base class alone asks nothing."""
+def test_a_loop_without_initialize_is_an_error() -> None:
+    """The base class cannot run."""
     with pytest.raises(NotImplementedError, match="MainLoop has no initialize"):
         MainLoop[str, str](adapter=lambda prompt: "x").execute("?")
 
 
-def test_what_initialize_must_give_is_said() -> None:
-    """A text is no prompt, and a list no session."""
+def test_an_invalid_result_of_initialize_is_an_error() -> None:
+    """A text is not a prompt, and a list is not a session."""
 
     class Wrong(MainLoop[str, str]):
         def initialize(self, request: str) -> Any:
@@ -420,7 +420,7 @@ def test_what_initialize_must_give_is_said() -> None:
 
 
 @pytest.mark.parametrize("turns", [0, True, 2.5])
-def test_turns_are_counted_from_one(turns: Any) -> None:
-    """A loop that may never ask is refused when it is made."""
+def test_max_turns_must_be_positive(turns: Any) -> None:
+    """The loop is refused when it is created."""
     with pytest.raises(TargetError, match="max_turns must be 1 or more"):
         QALoop(adapter=lambda prompt: "x", max_turns=turns)

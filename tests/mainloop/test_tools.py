@@ -1,4 +1,4 @@
-"""Tools: what is told to a model, how its arguments are read, and what becomes of failures."""
+"""Tools: their description for the model, their arguments, and their errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor import ToolCall
@@ -25,7 +25,7 @@ from tests.surroundings import ManualClock
 
 
 def answered(tool: Tool, /, **arguments: Any) -> ToolCall:
-    """What comes of a call with these arguments."""
+    """Call a tool with these arguments."""
     return asyncio.run(tool.answer(ToolCall(tool.name, arguments, call_id="c1"), SystemClock()))
 
 
@@ -39,8 +39,8 @@ def search(query: str, limit: int = 3, *, scale: float = 1.0) -> list[str]:
     return [query] * limit if scale == 1.0 else [query]
 
 
-def test_a_function_tells_its_name_its_purpose_and_its_parameters() -> None:
-    """The docstring's first paragraph is the description, the signature is the schema."""
+def test_a_tool_is_described_by_its_function() -> None:
+    """The first paragraph of the docstring is the description, the signature is the schema."""
     spec = search.spec
     assert (spec.name, spec.description) == ("search", "Search the library.")
     assert spec.parameters["type"] == "object"
@@ -53,14 +53,14 @@ def test_a_function_tells_its_name_its_purpose_and_its_parameters() -> None:
     }
 
 
-def test_a_tool_is_still_the_function_it_was() -> None:
-    """People call it as before."""
+def test_a_tool_can_be_called_as_a_function() -> None:
+    """As before."""
     assert search("a", limit=1) == ["a"]
     assert repr(search) == "Tool('search')"
 
 
-def test_arguments_come_in_their_types_and_the_result_as_data() -> None:
-    """An int is taken for a float; the call has its result and how long it took."""
+def test_arguments_are_converted_to_their_types() -> None:
+    """The call has its result and its duration."""
     call = answered(search, query="b", limit=2, scale=1)
     assert (call.result, call.error, call.call_id) == (["b", "b"], None, "c1")
     assert call.arguments == {"query": "b", "limit": 2, "scale": 1}
@@ -77,8 +77,8 @@ def test_arguments_come_in_their_types_and_the_result_as_data() -> None:
         ({}, "query is missing"),
     ],
 )
-def test_arguments_that_do_not_fit_are_told_all_at_once(arguments: dict[str, Any], error: str) -> None:
-    """The error is for the model to mend: what is wrong, by name; nothing is raised or run."""
+def test_invalid_arguments_are_reported_at_once(arguments: dict[str, Any], error: str) -> None:
+    """The model can correct them; the tool does not run."""
     call = answered(search, **arguments)
     assert call.result is None
     assert call.error is not None
@@ -94,7 +94,7 @@ class Place(pydantic.BaseModel):
     inside: Place | None = None
 
 
-def test_rich_types_are_read_as_themselves() -> None:
+def test_rich_types_are_converted() -> None:
     """Dates, enums, literals, lists, mappings, unions and nested pydantic models."""
 
     def plan(
@@ -142,8 +142,8 @@ class ModelQuery(pydantic.BaseModel):
 
 
 @pytest.mark.parametrize("kind", [Query, StrictQuery, ModelQuery])
-def test_one_record_is_the_parameters(kind: Any) -> None:
-    """The fields of a dataclass, struct or pydantic model are what the model is asked for."""
+def test_a_record_defines_the_parameters(kind: Any) -> None:
+    """A dataclass, a struct or a pydantic model."""
     made = Tool("search", "Search.", lambda query: [query.text] * query.limit, kind)
     assert made.spec.parameters["type"] == "object"
     assert set(made.spec.parameters["properties"]) == {"text", "limit"}
@@ -154,7 +154,7 @@ def test_one_record_is_the_parameters(kind: Any) -> None:
 
 
 def test_a_function_whose_only_parameter_is_a_record_takes_its_fields() -> None:
-    """The model is not asked for an object inside an object."""
+    """The model does not have to nest an object."""
 
     def find(query: Query) -> str:
         return query.text
@@ -163,8 +163,8 @@ def test_a_function_whose_only_parameter_is_a_record_takes_its_fields() -> None:
     assert set(tool(find).spec.parameters["properties"]) == {"text", "limit"}
 
 
-def test_a_model_that_takes_anything_is_given_anything() -> None:
-    """Where a pydantic model allows extra fields, none is unknown."""
+def test_extra_fields_are_passed_if_allowed() -> None:
+    """By the pydantic model."""
 
     class Loose(pydantic.BaseModel):
         model_config = pydantic.ConfigDict(extra="allow")
@@ -175,7 +175,7 @@ def test_a_model_that_takes_anything_is_given_anything() -> None:
 
 
 def test_a_tool_without_parameters_takes_none() -> None:
-    """An empty object is asked for, and anything else is told."""
+    """Its schema is an empty object, and arguments are an error."""
 
     def now() -> str:
         return "noon"
@@ -187,7 +187,7 @@ def test_a_tool_without_parameters_takes_none() -> None:
 
 
 def test_async_handlers_objects_and_partials_are_tools() -> None:
-    """Whatever can be called; what gives something to await is awaited."""
+    """Awaitable results are awaited."""
 
     async def later(text: str) -> str:
         """Wait for it."""
@@ -208,8 +208,8 @@ def test_async_handlers_objects_and_partials_are_tools() -> None:
     assert answered(bound, text="b").result == "b"
 
 
-def test_a_plain_handler_runs_in_a_thread_of_its_own() -> None:
-    """It may block without holding up the event loop."""
+def test_a_sync_tool_runs_in_a_thread() -> None:
+    """It does not block the event loop."""
 
     def where() -> str:
         return threading.current_thread().name
@@ -232,8 +232,8 @@ class Unspeakable(Exception):
         (SystemExit(0), "SystemExit: 0"),
     ],
 )
-def test_what_a_handler_raises_is_the_error_of_the_call(failure: BaseException, error: str) -> None:
-    """The model is told, and how long it took is known."""
+def test_an_exception_is_the_error_of_the_call(failure: BaseException, error: str) -> None:
+    """With its duration."""
 
     async def fails() -> None:
         raise failure
@@ -244,8 +244,8 @@ def test_what_a_handler_raises_is_the_error_of_the_call(failure: BaseException, 
     assert not call.success
 
 
-def test_the_end_of_the_run_is_no_failure_of_a_tool() -> None:
-    """A run's budget that is spent inside a tool ends the run."""
+def test_stop_run_is_not_a_tool_error() -> None:
+    """A spent budget ends the run."""
 
     async def spends() -> None:
         raise StopRun("the budget is spent")
@@ -255,8 +255,8 @@ def test_the_end_of_the_run_is_no_failure_of_a_tool() -> None:
 
 
 @pytest.mark.parametrize("waits", [True, False])
-def test_a_tool_has_its_own_time(waits: bool) -> None:
-    """After `timeout` seconds the model is told that no answer came."""
+def test_a_tool_has_its_own_timeout(waits: bool) -> None:
+    """The model sees an error after it."""
 
     over = threading.Event()
 
@@ -271,8 +271,8 @@ def test_a_tool_has_its_own_time(waits: bool) -> None:
     over.set()
 
 
-def test_a_result_that_cannot_be_written_is_an_error() -> None:
-    """A list that holds itself has no end."""
+def test_a_result_that_cannot_be_encoded_is_an_error() -> None:
+    """Such as a list that contains itself."""
 
     def endless() -> list[Any]:
         found: list[Any] = []
@@ -282,15 +282,15 @@ def test_a_result_that_cannot_be_written_is_an_error() -> None:
     assert "its result cannot be written as JSON" in str(answered(tool(endless)).error)
 
 
-def test_arguments_that_were_no_json_are_told_back() -> None:
-    """What the wire found wrong with a call is the error, and the tool is not run."""
+def test_arguments_that_are_not_json_are_an_error() -> None:
+    """The tool does not run."""
     broken = ToolCall("search", error="the model's arguments are not a JSON object: '{q'")
     found = asyncio.run(search.answer(broken, ManualClock()))
     assert found == msgspec.structs.replace(broken, duration_ms=0.0)
 
 
-def test_an_unknown_tool_is_told_with_the_nearest_name() -> None:
-    """The model can mend it."""
+def test_an_unknown_tool_is_an_error_with_a_suggestion() -> None:
+    """The model can correct the name."""
     found = asyncio.run(Toolbox([search]).answer(ToolCall("serach"), ManualClock()))
     assert found.error == "there is no tool 'serach': did you mean 'search'?"
 
@@ -312,16 +312,16 @@ def of_no_schema_either(a: Callable[[], int]) -> None: ...
         (of_no_schema_either, "a schema cannot describe its parameters"),
     ],
 )
-def test_a_function_that_cannot_be_a_tool_is_refused_when_it_is_made(function: Any, why: str) -> None:
-    """The error names the tool and each parameter that cannot be told."""
+def test_a_function_that_cannot_be_a_tool_is_refused(function: Any, why: str) -> None:
+    """The error names the tool and each parameter without a schema."""
     with pytest.raises(TargetError) as caught:
         tool(function)
     assert why in str(caught.value)
     assert caught.value.where == function.__name__
 
 
-def test_a_type_that_cannot_be_found_is_told() -> None:
-    """Annotations are texts here; one that names nothing is an error of the definition."""
+def test_an_unknown_annotation_is_an_error() -> None:
+    """When the tool is defined."""
 
     def broken(a: Nowhere) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
@@ -329,8 +329,8 @@ def test_a_type_that_cannot_be_found_is_told() -> None:
         tool(broken)
 
 
-def test_names_are_such_that_every_provider_takes_them() -> None:
-    """Spaces, and a lambda's name, are refused; two tools of one name too."""
+def test_tool_names_are_valid_for_every_provider() -> None:
+    """No spaces, no lambdas, no duplicates."""
     with pytest.raises(TargetError, match="'my tool' is not a valid tool name"):
         Tool("my tool", "", lambda: None)
     with pytest.raises(TargetError, match="is not a valid tool name"):
@@ -339,20 +339,21 @@ def test_names_are_such_that_every_provider_takes_them() -> None:
         Toolbox([search, search.handler])
 
 
-def test_parameters_that_are_no_record_are_refused() -> None:
+def test_parameters_must_be_a_record() -> None:
     """A list has no fields."""
     with pytest.raises(TargetError, match="cannot have the type"):
         Tool("search", "", lambda query: query, list[int])
 
 
+@settings(max_examples=40)
 @given(
     st.dictionaries(
         st.sampled_from(["query", "limit", "scale", "other"]),
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     )
 )
-def test_whatever_a_model_sends_there_is_a_result_or_an_error(arguments: dict[str, Any]) -> None:
-    """No arguments make a tool raise; what is run was of the declared types."""
+def test_every_call_has_a_result_or_an_error(arguments: dict[str, Any]) -> None:
+    """Property: no arguments make a tool raise, and it only gets the declared types."""
     seen: list[Any] = []
 
     async def looked(query: str, limit: int = 3, *, scale: float = 1.0) -> str:

@@ -31,7 +31,7 @@ from proctor import (
 )
 from proctor.errors import ConfigError, MailboxClosed, MailboxError, MailboxFull, ReceiptExpired
 from proctor.records.trial import Delivery, Failure
-from proctor.testing import RedisServer
+from tests.servers import RedisServer
 from tests.spec.clauses import clause
 
 # Long enough for anything that must come, on a busy machine.

@@ -104,8 +104,8 @@ def test_all_bad_lines_are_reported_with_their_numbers(tmp_path: Path) -> None:
     )
     with pytest.raises(TargetError) as caught:
         RecordedTarget(path)
-    values = [(where.rpartition("/")[2], what) for where, what in caught.value.problems]
-    assert values == [
+    told = [(where.rpartition("/")[2], what) for where, what, _ in caught.value.problems]
+    assert told == [
         ("outputs.jsonl:3", "Expected `object`, got `array`"),
         ("outputs.jsonl:4", "the id '1' is recorded already"),
         ("outputs.jsonl:5", "there is neither an output nor an error"),
@@ -118,7 +118,7 @@ def test_bad_recordings_in_memory_are_reported_by_number() -> None:
     """Recordings in a list follow the same rules as lines of a file."""
     with pytest.raises(TargetError) as caught:
         RecordedTarget([{"id": "1", "output": 1}, {"output": 2}, {"id": "1", "output": 3}])
-    assert [where for where, _ in caught.value.problems] == ["recording 2", "recording 3"]
+    assert [problem.where for problem in caught.value.problems] == ["recording 2", "recording 3"]
 
 
 def test_a_file_that_starts_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:

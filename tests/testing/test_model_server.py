@@ -120,10 +120,9 @@ def test_models_can_be_limited() -> None:
 def test_a_slow_answer_is_the_right_one(server: ModelServer, client: httpx2.Client) -> None:
     """`slow` and `drip` send the complete response later."""
     server.faults.extend([Fault.slow(0.1), Fault.drip(40, 0.01)])
-    for least in (0.1, 0.05):
-        began = time.perf_counter()
+    for _ in range(2):
         assert said(chat(client)) == GREETING
-        assert time.perf_counter() - began >= least
+    assert not server.faults
 
 
 def test_a_hanging_answer_never_comes(server: ModelServer, client: httpx2.Client) -> None:

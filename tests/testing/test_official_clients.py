@@ -1,4 +1,4 @@
-"""The official clients talk to the model server: what it speaks is the real wire format."""
+"""The official clients work with the model server, so it speaks the real wire formats."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def claude(server: ModelServer) -> Iterator[anthropic.Anthropic]:
 
 
 def calls_weather(asked: RecordedRequest) -> str | ScriptedReply:
-    """A model that asks for the weather and then tells it."""
+    """A model that calls the weather tool and then reports its result."""
     if asked.messages[-1].role == "tool":
         return f"It is {asked.messages[-1].content}."
     return ScriptedReply(tool_calls=(ToolCall("weather", {"city": "Paris"}, call_id="c1"),))
@@ -78,7 +78,7 @@ def test_openai_chats(server: ModelServer, gpt: openai.OpenAI) -> None:
 
 
 def test_openai_chats_asynchronously(server: ModelServer) -> None:
-    """Many calls of the asynchronous client are answered, each with its own answer."""
+    """Each of many concurrent calls gets its own reply."""
     server.answer = lambda asked: asked.text.upper()
 
     async def main() -> list[str | None]:
@@ -97,7 +97,7 @@ def test_openai_chats_asynchronously(server: ModelServer) -> None:
 
 
 def test_openai_parses_into_a_type(gpt: openai.OpenAI) -> None:
-    """`parse` sends a strict schema, and what comes back without a script fits it."""
+    """`parse` sends a strict schema, and the default reply is valid for it."""
     told = gpt.chat.completions.parse(
         model="m", messages=[{"role": "user", "content": "A city?"}], response_format=City
     )
@@ -105,7 +105,7 @@ def test_openai_parses_into_a_type(gpt: openai.OpenAI) -> None:
 
 
 def test_openai_reads_a_refusal(server: ModelServer, gpt: openai.OpenAI) -> None:
-    """A refusal stands in its own field, without content."""
+    """A refusal has its own field and no content."""
     server.answer = lambda _: ScriptedReply(refusal="No.")
     told = gpt.chat.completions.create(model="m", messages=[{"role": "user", "content": "?"}])
     assert told.choices[0].message.refusal == "No."
@@ -113,7 +113,7 @@ def test_openai_reads_a_refusal(server: ModelServer, gpt: openai.OpenAI) -> None
 
 
 def test_openai_calls_tools(server: ModelServer, gpt: openai.OpenAI) -> None:
-    """A call is read, its result sent, and the answer tells the result."""
+    """The client reads the call, sends its result and gets an answer."""
     server.answer = calls_weather
     tools: Any = [{"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}]
     talk: list[Any] = [{"role": "user", "content": "Weather in Paris?"}]
@@ -126,8 +126,8 @@ def test_openai_calls_tools(server: ModelServer, gpt: openai.OpenAI) -> None:
     assert server.calls[1].messages[1].tool_calls[0].arguments == {"city": "Paris"}
 
 
-def test_openai_reads_chances_of_tokens(server: ModelServer, gpt: openai.OpenAI) -> None:
-    """The likeliest tokens come first, and no more than were asked for."""
+def test_openai_reads_logprobs(server: ModelServer, gpt: openai.OpenAI) -> None:
+    """The most likely tokens come first, as many as requested."""
     others = {"No": -1.5, "Yes": -0.25, "Maybe": -4.0}
     server.answer = lambda _: ScriptedReply("Yes", logprobs=(TokenLogprobs("Yes", -0.25, others),))
     told = gpt.chat.completions.create(
@@ -143,7 +143,7 @@ def test_openai_reads_chances_of_tokens(server: ModelServer, gpt: openai.OpenAI)
 
 @pytest.mark.parametrize("encoding", ["float", "base64", None])
 def test_openai_embeds(server: ModelServer, gpt: openai.OpenAI, encoding: Any) -> None:
-    """Embeddings come as numbers, and packed as the client asks for them by itself."""
+    """As numbers, and in base64 as the client requests by default."""
     server.embed = lambda text: [float(len(text)), 0.5]
     options = {} if encoding is None else {"encoding_format": encoding}
     told = gpt.embeddings.create(model="e", input=["a", "abc"], **options)
@@ -160,8 +160,8 @@ def test_openai_lists_models(gpt: openai.OpenAI) -> None:
     assert [model.id for model in gpt.models.list()] == ["loopback"]
 
 
-def test_openai_knows_the_errors(server: ModelServer, gpt: openai.OpenAI) -> None:
-    """Each status is the error that the client has for it, with the message."""
+def test_openai_raises_its_errors(server: ModelServer, gpt: openai.OpenAI) -> None:
+    """Each status is the client's error for it, with the message."""
     kinds: dict[int, type[openai.APIStatusError]] = {
         400: openai.BadRequestError,
         401: openai.AuthenticationError,
@@ -171,7 +171,7 @@ def test_openai_knows_the_errors(server: ModelServer, gpt: openai.OpenAI) -> Non
     }
     for code, kind in kinds.items():
         server.faults.append(Fault.status(code))
-        with pytest.raises(kind, match="a fault was asked for"):
+        with pytest.raises(kind, match="an injected fault"):
             gpt.chat.completions.create(model="m", messages=[{"role": "user", "content": "?"}])
 
 
@@ -195,7 +195,7 @@ def test_claude_chats(server: ModelServer, claude: anthropic.Anthropic) -> None:
 
 
 def test_claude_chats_asynchronously(server: ModelServer) -> None:
-    """The asynchronous client is answered as well."""
+    """The asynchronous client works too."""
 
     async def main() -> str:
         async with anthropic.AsyncAnthropic(base_url=server.url, api_key=KEY) as client:
@@ -209,7 +209,7 @@ def test_claude_chats_asynchronously(server: ModelServer) -> None:
 
 
 def test_claude_parses_into_a_type(claude: anthropic.Anthropic) -> None:
-    """`parse` sends the schema as the structured outputs want it, and reads what fits it."""
+    """`parse` sends the schema for structured outputs and reads the reply."""
     told = claude.messages.parse(
         model="m", max_tokens=50, messages=[{"role": "user", "content": "A city?"}], output_format=City
     )
@@ -217,7 +217,7 @@ def test_claude_parses_into_a_type(claude: anthropic.Anthropic) -> None:
 
 
 def test_claude_calls_tools(server: ModelServer, claude: anthropic.Anthropic) -> None:
-    """A call is read, its result sent, and the answer tells the result."""
+    """The client reads the call, sends its result and gets an answer."""
     server.answer = calls_weather
     tools: Any = [{"name": "weather", "input_schema": PARAMETERS}]
     talk: list[Any] = [{"role": "user", "content": "Weather in Paris?"}]
@@ -242,12 +242,12 @@ def test_claude_reads_a_refusal(server: ModelServer, claude: anthropic.Anthropic
 
 
 def test_claude_lists_models(claude: anthropic.Anthropic) -> None:
-    """Models are listed in Anthropic's own way at the same path."""
+    """In Anthropic's format, at the same path."""
     assert [model.id for model in claude.models.list()] == ["loopback"]
 
 
-def test_claude_knows_the_errors(server: ModelServer, claude: anthropic.Anthropic) -> None:
-    """Each status is the error that the client has for it."""
+def test_claude_raises_its_errors(server: ModelServer, claude: anthropic.Anthropic) -> None:
+    """Each status is the client's error for it."""
     kinds: dict[int, type[anthropic.APIStatusError]] = {
         401: anthropic.AuthenticationError,
         429: anthropic.RateLimitError,
@@ -255,12 +255,12 @@ def test_claude_knows_the_errors(server: ModelServer, claude: anthropic.Anthropi
     }
     for code, kind in kinds.items():
         server.faults.append(Fault.status(code))
-        with pytest.raises(kind, match="a fault was asked for"):
+        with pytest.raises(kind, match="an injected fault"):
             claude.messages.create(model="m", max_tokens=5, messages=[{"role": "user", "content": "?"}])
 
 
 def test_another_key_is_refused(server: ModelServer) -> None:
-    """With a key of its own the server lets nobody else in, and nothing counts as asked."""
+    """The request is not recorded."""
     with (
         openai.OpenAI(base_url=f"{server.url}/v1", api_key="wrong", max_retries=0) as client,
         pytest.raises(openai.AuthenticationError),

@@ -1,4 +1,4 @@
-"""The smallest value that fits a schema."""
+"""The smallest value that is valid for a schema."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ KINDS = st.recursive(
 
 
 @given(st.lists(KINDS, min_size=1, max_size=4))
-def test_it_fits_every_schema_of_a_type(kinds: list[Any]) -> None:
-    """Whatever record is asked for, the value made from its schema is such a record."""
+def test_the_instance_is_valid_for_every_type(kinds: list[Any]) -> None:
+    """Property: it can be converted to the record type."""
     fields = [(f"field_{place}", kind) for place, kind in enumerate(kinds)]
     record = msgspec.defstruct("Record", fields)
     msgspec.convert(minimal_instance(msgspec.json.schema(record)), record)
@@ -78,13 +78,13 @@ def test_it_fits_every_schema_of_a_type(kinds: list[Any]) -> None:
         ),
     ],
 )
-def test_it_is_the_smallest(schema: dict[str, Any], value: Any) -> None:
-    """Limits are kept, only what is required is there, and circles are left."""
+def test_the_instance_is_minimal(schema: dict[str, Any], value: Any) -> None:
+    """It respects limits and contains only required fields."""
     assert minimal_instance(schema) == value
 
 
-def test_a_schema_that_nothing_fits_is_refused() -> None:
-    """A record that must hold itself has no finite value."""
+def test_a_schema_without_a_finite_value_is_refused() -> None:
+    """A record that must contain itself."""
     circle = {"type": "object", "properties": {"again": {"$ref": "#"}}, "required": ["again"]}
     with pytest.raises(ValueError, match="no finite value"):
         minimal_instance(circle)
@@ -92,8 +92,8 @@ def test_a_schema_that_nothing_fits_is_refused() -> None:
         minimal_instance({"anyOf": [{"$ref": "#"}]})
 
 
-def test_every_schema_within_a_schema_is_found() -> None:
-    """Properties called like a keyword are looked into; constants are not."""
+def test_subschemas_are_found() -> None:
+    """Also below properties that are named like keywords; not in constants."""
     schema = {
         "type": "object",
         "properties": {"enum": {"type": "string"}, "list": {"items": [{"type": "null"}]}},

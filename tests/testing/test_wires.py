@@ -1,4 +1,4 @@
-"""Requests that the real servers refuse are refused; Gemini's wire is read and written."""
+"""Requests that the real servers reject are rejected; Gemini's format is read and rendered."""
 
 from __future__ import annotations
 
@@ -127,10 +127,10 @@ TOOL_USE = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
         ("gemini", {"generationConfig": {"logprobs": 3}}, "needs responseLogprobs"),
     ],
 )
-def test_what_the_real_server_refuses_is_refused(
+def test_requests_that_the_real_server_rejects_are_rejected(
     server: ModelServer, wire: str, fields: dict[str, Any], why: str
 ) -> None:
-    """A request that is wrong is a 400 that says why, and does not count as asked."""
+    """With status 400 and the reason; they are not recorded."""
     before = len(server.calls)
     response = post(server, wire, **fields)
     assert response.status_code == 400
@@ -138,8 +138,8 @@ def test_what_the_real_server_refuses_is_refused(
     assert len(server.calls) == before
 
 
-def test_a_version_and_texts_are_needed(server: ModelServer) -> None:
-    """Anthropic wants to be told a version, and embeddings something to embed."""
+def test_a_version_and_texts_are_required(server: ModelServer) -> None:
+    """Anthropic requires a version header, and embeddings a text."""
     url = server.url + PATHS["anthropic"]
     response = httpx2.post(url, json=ASK["anthropic"], trust_env=False)
     assert "header is required" in response.json()["error"]["message"]
@@ -152,7 +152,7 @@ def test_a_version_and_texts_are_needed(server: ModelServer) -> None:
 
 
 def test_one_text_can_be_embedded(server: ModelServer) -> None:
-    """A text alone is embedded like a list of one."""
+    """Like a list of one."""
     asked = {"model": "m", "input": "ab"}
     response = httpx2.post(f"{server.url}/v1/embeddings", json=asked, trust_env=False)
     assert len(response.json()["data"]) == 1
@@ -181,10 +181,10 @@ def test_one_text_can_be_embedded(server: ModelServer) -> None:
         ),
     ],
 )
-def test_without_a_script_the_answer_fits_the_schema(
+def test_the_default_reply_is_valid_for_the_schema(
     server: ModelServer, wire: str, fields: dict[str, Any]
 ) -> None:
-    """Whoever asks for JSON gets the smallest that fits."""
+    """It is the smallest valid JSON."""
     told = post(server, wire, **fields).json()
     text = {
         "openai": lambda: told["choices"][0]["message"]["content"],
@@ -224,8 +224,10 @@ TOOL = {"name": "f", "description": "d"}
         for allowed in ({}, {"allowedFunctionNames": ["f"]})
     ],
 )
-def test_a_tool_that_must_be_called_is_called(server: ModelServer, wire: str, fields: dict[str, Any]) -> None:
-    """Without a script the tool is called with the smallest arguments that fit."""
+def test_the_default_reply_calls_a_required_tool(
+    server: ModelServer, wire: str, fields: dict[str, Any]
+) -> None:
+    """With the smallest valid arguments."""
     told = post(server, wire, **fields).json()
     assert server.calls[-1].must_call == "f"
     assert server.calls[-1].tools == (ToolSpec("f", "d", OBJECT),)
@@ -241,14 +243,14 @@ def test_a_tool_that_must_be_called_is_called(server: ModelServer, wire: str, fi
 
 
 def gemini(answer: Any, **fields: Any) -> tuple[RecordedRequest, dict[str, Any]]:
-    """One exchange over Gemini's wire."""
+    """Send one request in Gemini's format."""
     with ModelServer(answer) as server:
         told = post(server, "gemini", **fields).json()
         return server.calls[0], told
 
 
-def test_gemini_is_read() -> None:
-    """System instruction, roles, calls, results and settings of Gemini's wire."""
+def test_gemini_requests_are_read() -> None:
+    """System instruction, roles, calls, results and settings."""
     fields: dict[str, Any] = {
         "systemInstruction": {"parts": [{"text": "Be "}, {"text": "brief."}]},
         "contents": [
@@ -281,8 +283,8 @@ def test_gemini_is_read() -> None:
     assert asked.text == ""
 
 
-def test_gemini_is_written() -> None:
-    """Text, finish reason, usage and chances of tokens as Gemini writes them."""
+def test_gemini_replies_are_rendered() -> None:
+    """Text, finish reason, usage and logprobs."""
     chances = (TokenLogprobs("Yes", -0.5, {"No": -1.0, "Yes": -0.5, "Oh": -3.0}),)
     said = ScriptedReply("Yes", usage=Usage(9, 1, 4), logprobs=chances, finish_reason="length")
     wanted = {"generationConfig": {"responseLogprobs": True, "logprobs": 2}}
@@ -310,8 +312,8 @@ def test_gemini_is_written() -> None:
     assert candidate["avgLogprobs"] == -0.5
 
 
-def test_gemini_says_nothing() -> None:
-    """An empty answer has no parts, a refusal no candidates, and usage can be left out."""
+def test_empty_gemini_replies() -> None:
+    """An empty reply has no parts, a refusal no candidates; usage can be omitted."""
     _, empty = gemini(lambda _: ScriptedReply(usage=Usage()))
     assert empty["candidates"][0]["content"] == {"role": "model"}
     assert "usageMetadata" not in empty
@@ -321,14 +323,14 @@ def test_gemini_says_nothing() -> None:
 
 
 @pytest.mark.parametrize("wire", ["openai", "anthropic"])
-def test_usage_can_be_left_out(wire: str) -> None:
-    """A server may not tell what was used."""
+def test_usage_can_be_omitted(wire: str) -> None:
+    """By `Usage()`."""
     with ModelServer(lambda _: ScriptedReply("x", usage=Usage())) as server:
         assert "usage" not in post(server, wire).json()
 
 
-def test_anthropic_is_read() -> None:
-    """System blocks and results made of blocks are read as text."""
+def test_anthropic_requests_are_read() -> None:
+    """System blocks and tool results in blocks become text."""
     with ModelServer(lambda _: "well") as server:
         result = {"type": "tool_result", "tool_use_id": "t1"}
         content = [{"type": "text", "text": "18"}]
@@ -351,7 +353,7 @@ def test_anthropic_is_read() -> None:
         )
 
 
-def test_errors_are_worded_as_each_provider_does(server: ModelServer) -> None:
+def test_errors_have_the_format_of_each_provider(server: ModelServer) -> None:
     """The same status has three bodies."""
     server.faults.extend([Fault.status(429)] * 3)
     assert post(server, "openai").json()["error"]["code"] == "rate_limit_exceeded"
@@ -369,7 +371,7 @@ def test_errors_are_worded_as_each_provider_does(server: ModelServer) -> None:
     ],
 )
 def test_each_provider_has_its_own_header_for_the_key(wire: str, headers: dict[str, str]) -> None:
-    """With its key a request is answered, without it it is a 401."""
+    """Without the key, the status is 401."""
     with ModelServer(key="k") as server:
         for sent, code in ((headers, 200), ({}, 401)):
             response = httpx2.post(
@@ -381,8 +383,8 @@ def test_each_provider_has_its_own_header_for_the_key(wire: str, headers: dict[s
             assert response.status_code == code
 
 
-def test_no_models_can_be_listed_as_none() -> None:
-    """A server without models lists none, in Anthropic's way too."""
+def test_an_empty_list_of_models_is_rendered() -> None:
+    """In Anthropic's format too."""
     with ModelServer(models=[]) as server:
         told = httpx2.get(f"{server.url}/v1/models", headers={"anthropic-version": "x"}, trust_env=False)
         assert told.json()["data"] == []

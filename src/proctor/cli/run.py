@@ -110,18 +110,18 @@ def _show_detected_format(dataset: Any, report: Any) -> None:
 
 
 def _open_backend(loaded: Any, file: Path | None, options: dict[str, Any]) -> Any:
-    from proctor.wiring import backends
+    from proctor.wiring.evaluate import PATIENCE_SECONDS, open_backend
 
     if options["workers"]:
         refuse_memory(options["workers"])
         ignored = [f"--{name}" for name in ("timeout", "concurrency", "retries") if options[name] is not None]
         if ignored:
             cli.complain(f"ignored with --workers: {', '.join(ignored)}; set them on `proctor worker`")
-    return backends.open_backend(
+    return open_backend(
         loaded.evaluation,
         workers=options["workers"],
         on=options["on"],
-        patience=options["patience"] or backends.PATIENCE_SECONDS,
+        patience=options["patience"] or PATIENCE_SECONDS,
         plugins=[*loaded.plugins, *options["plugin"]],
         modules=[file.parent] if file else [],
     )

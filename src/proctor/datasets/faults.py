@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from proctor.errors import DatasetError, Problem
 from proctor.records.sample import Sample, type_name
@@ -14,19 +14,8 @@ FIXES_SHOWN = 3
 WHOLE_DATASET = -1
 
 
-class Fault(NamedTuple):
-    """One fault of one sample: the field, what is wrong, and how to fix it.
-
-    >>> str(Fault("input", "is missing"))
-    'input: is missing'
-    """
-
-    field: str
-    what: str
-    fix: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.what}" if self.field else self.what
+# A problem of one sample; `where` is the field.
+Fault = Problem
 
 
 class InvalidRecord(ValueError):
@@ -62,8 +51,7 @@ def sample_error(where: str, faults: Sequence[Fault]) -> DatasetError:
     """Return the error for one sample with all its faults."""
     if len(faults) == 1:
         return DatasetError(str(faults[0]), where=where, fix=_join_fixes(faults))
-    problems = [Problem(fault.field, fault.what) for fault in faults]
-    return DatasetError("not a valid sample", where=where, problems=problems, fix=_join_fixes(faults))
+    return DatasetError("not a valid sample", where=where, problems=faults, fix=_join_fixes(faults))
 
 
 def dataset_error(name: str, faults: Sequence[tuple[str, Fault]], *, stopped: bool = False) -> DatasetError:

@@ -13,6 +13,7 @@ from proctor.datasets.faults import Fault, InvalidRecord, ReportFaults, describe
 from proctor.datasets.files import MAX_LINE_BYTES, decode_line, long_line_fault, numbered_lines, open_data
 from proctor.datasets.iterator import FileDataset
 from proctor.datasets.mapping import MappedKeys
+from proctor.errors import Problem
 from proctor.records.sample import CLUSTER, LABELS, TAGS, Sample, find_metadata_problems
 
 CHECKED_KEYS = frozenset((LABELS, TAGS, CLUSTER))
@@ -162,7 +163,7 @@ def read_record(line: bytes, fix: str = OBJECT_PER_LINE) -> Mapping[str, Any]:
 def _explain_invalid_json(line: bytes) -> Fault:
     """Explain why a line is not JSON; the standard library names the position best."""
     text = decode_line(line)
-    if isinstance(text, Fault):
+    if isinstance(text, Problem):
         return text
     text = text.rstrip(" \t\r\n")
     try:

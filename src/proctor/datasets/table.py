@@ -17,7 +17,7 @@ from proctor.datasets.jsonl import EMPTY_FILE
 from proctor.datasets.mapping import FieldPath, find_missing_keys, missing_key_fault
 from proctor.datasets.record import GIVE_IDS, Rules
 from proctor.datasets.typed import Reader, field_type, make_reader
-from proctor.errors import DatasetError
+from proctor.errors import DatasetError, Problem
 from proctor.records.sample import LABELS, TAGS, Sample
 
 MAX_COLUMNS = 10_000
@@ -249,7 +249,7 @@ class _TextLines:
         for number, line in self._lines:
             self.first_line = self.first_line or number
             text = long_line_fault() if line is None else decode_line(line)
-            if isinstance(text, Fault):
+            if isinstance(text, Problem):
                 self.has_unreadable_line = True
                 self._report(number, [text])
                 # An empty line ends a row or is part of a quoted cell, so the next rows stay intact.

@@ -68,7 +68,7 @@ def _walk(kind: Any, value: Any, where: str) -> Iterator[Fault]:
         return
     except InvalidRecord as invalid:
         # A pydantic model inside another type reports all its faults.
-        yield from (Fault(where + fault.field, fault.what, fault.fix) for fault in invalid.faults)
+        yield from (Fault(where + fault.where, fault.what, fault.fix) for fault in invalid.faults)
         return
     except msgspec.ValidationError as error:
         failure = error
@@ -87,7 +87,7 @@ def _inner_faults(kind: Any, value: Any, where: str) -> list[Fault]:
         members = [member for member in typing.get_args(kind) if member is not types.NoneType]
         if len(members) == 1 and value is not None:
             faults = list(_walk(members[0], value, where))
-            is_inside = any(fault.field != where for fault in faults)
+            is_inside = any(fault.where != where for fault in faults)
             return faults if is_inside or _choices(members[0]) else []
         return _union_faults(members, value, where)
     if isinstance(value, Mapping):
@@ -215,7 +215,7 @@ def explain_error(error: msgspec.ValidationError, value: Any, field: str) -> lis
         # msgspec does not name the key, so there is no value to show.
         where, steps = f"a key of {where}", "[...]"
     if isinstance(error.__cause__, InvalidRecord):
-        return [Fault(where + fault.field, fault.what) for fault in error.__cause__.faults]
+        return [Fault(where + fault.where, fault.what) for fault in error.__cause__.faults]
     if match := FIELD.match(message):
         is_missing = match["how"] == "missing required"
         return [Fault(f"{where}.{match['name']}", "is missing" if is_missing else "is not known")]

@@ -19,11 +19,7 @@ T = TypeVar("T")
 
 
 def split_batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Split into lists of a hundred.
-
-    >>> [len(batch) for batch in split_batches(range(250))]
-    [100, 100, 50]
-    """
+    """Split into lists of a hundred."""
     rest = iter(items)
     while batch := list(islice(rest, BATCH_SIZE)):
         yield batch
@@ -47,7 +43,6 @@ class Backoff:
         self._next = min(2 * self._next, LONGEST_SECONDS)
 
     def reset(self) -> None:
-        """Start with a short pause again, after a success."""
         self._next = FIRST_SECONDS
 
 
@@ -55,12 +50,7 @@ BodyT = TypeVar("BodyT")
 
 
 def decode_body(body: Any, body_type: type[BodyT]) -> BodyT:
-    """Convert a message body to its type; raise a ValueError that says what does not fit.
-
-    >>> from proctor.records.mail import EvalRequest
-    >>> decode_body({"sample": {"id": "1", "input": "2 + 2"}}, EvalRequest).sample.input
-    '2 + 2'
-    """
+    """Convert a message body to its type; raise a ValueError that says what does not fit."""
     if isinstance(body, body_type):
         return body
     try:

@@ -85,11 +85,7 @@ def describe_changes(request: EvalRequest[Any, Any], received: EvalRequest[Any, 
 
 
 def _changes(sent: Any, got: Any, path: str) -> Iterator[str]:
-    """List the paths at which two values differ; types count, and NaN equals NaN.
-
-    >>> list(_changes({"a": [1, (2, 3)]}, {"a": [1, [2, 3]]}, "input"))
-    ['input.a.1: a tuple arrives as a list']
-    """
+    """List the paths at which two values differ; types count, and NaN equals NaN."""
     if isinstance(sent, Mapping) and isinstance(got, Mapping):
         yield from _changes_in_mapping(sent, got, path)
     elif isinstance(sent, list) and isinstance(got, list) and len(sent) == len(got):

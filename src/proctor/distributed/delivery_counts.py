@@ -1,11 +1,20 @@
-"""Count what happened to requests and results on the way between a run and its workers."""
+"""Count the deliveries of a run, and turn its dead letters into errors of their samples."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proctor.distributed.expected_results import failed_result
 from proctor.distributed.notices import WorkerRegistry
 from proctor.engine.ledger import trial_label as trial_label
-from proctor.errors import MAX_ITEMS
-from proctor.records.trial import EvalResult
+from proctor.errors import MAX_ITEMS, MailboxError
+from proctor.ports import Mailbox
+from proctor.records.mail import DeadLetter, EvalRequest, decode_body
+from proctor.records.trial import Delivery, EvalResult, Failure
 
 DEAD_LETTER = "DeadLetter"
 UNREADABLE_RESULT = "UnreadableResult"
@@ -14,14 +23,10 @@ UNREADABLE_RESULT = "UnreadableResult"
 class DeliveryCounts:
     """Delivery counts for the report of a run with remote workers."""
 
+    redelivered = repeated = strangers = resent = unreadable = unreadable_results = 0
+
     def __init__(self) -> None:
         self.workers = WorkerRegistry()
-        self.redelivered = 0
-        self.repeated = 0
-        self.strangers = 0
-        self.resent = 0
-        self.unreadable = 0
-        self.unreadable_results = 0
         self._dead: list[str] = []
         self._lost: list[str] = []
 
@@ -39,8 +44,10 @@ class DeliveryCounts:
         dead = f"delivered too often, or rejected ({join_labels(self._dead)})"
         lost = f"no readable result ({join_labels(self._lost)})"
         later = "came from a later delivery: an earlier one was lost or returned"
-        # The count, and the texts for one and for several.
-        counts = (
+        again, vanished = "came a second time and", "had vanished from the mailbox and"
+        unread = "could not be read and"
+        texts = describe_counts(
+            "workers",
             (self.redelivered, f"result {later}", f"results {later}"),
             (
                 len(self._dead),
@@ -50,14 +57,10 @@ class DeliveryCounts:
             (len(self._lost), f"request has {lost}", f"requests have {lost}"),
             (
                 self.repeated,
-                "result came a second time and was not counted again",
-                "results came a second time and were not counted again",
+                f"result {again} was not counted again",
+                f"results {again} were not counted again",
             ),
-            (
-                self.resent,
-                "request had vanished from the mailbox and was sent again",
-                "requests had vanished from the mailbox and were sent again",
-            ),
+            (self.resent, f"request {vanished} was sent again", f"requests {vanished} were sent again"),
             (
                 self.strangers,
                 "result belonged to another run or sample and was ignored",
@@ -65,28 +68,111 @@ class DeliveryCounts:
             ),
             (
                 self.unreadable,
-                "message in the mailbox could not be read and was set aside",
-                "messages in the mailbox could not be read and were set aside",
+                f"message in the mailbox {unread} was set aside",
+                f"messages in the mailbox {unread} were set aside",
             ),
-            (
-                self.unreadable_results,
-                "result could not be read and was set aside",
-                "results could not be read and were set aside",
-            ),
+            (self.unreadable_results, f"result {unread} was set aside", f"results {unread} were set aside"),
         )
-        texts = [
-            f"workers: {count} {single if count == 1 else plural}"
-            for count, single, plural in counts
-            if count
-        ]
         return [*texts, *self.workers.warnings()]
 
 
-def join_labels(labels: list[str]) -> str:
-    """Join labels; shorten a long list.
+def describe_counts(prefix: str, *counts: tuple[int, str, str]) -> list[str]:
+    """Describe each count above 0 by its text for one or for several."""
+    return [
+        f"{prefix}: {count} {single if count == 1 else plural}" for count, single, plural in counts if count
+    ]
 
-    >>> join_labels([str(number) for number in range(22)])
-    '0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, … and 2 more'
-    """
+
+def join_labels(labels: list[str]) -> str:
+    """Join labels; shorten a long list."""
     more = len(labels) - MAX_ITEMS
     return ", ".join(labels[:MAX_ITEMS]) + (f", … and {more} more" if more > 0 else "")
+
+
+FIRST_LIMIT, MAX_LIMIT = 100, 10_000
+
+
+class UnreadableResult(NamedTuple):
+    """A result that cannot be read: its run and request, as far as they are known."""
+
+    run_id: str
+    request_id: str
+    reason: str
+
+
+class UnreadableResultPoller:
+    """Finds results that cannot be read, such as those of another version."""
+
+    def __init__(self, results: Mailbox[EvalResult]) -> None:
+        self._results = results
+        self._seen: set[str] = set()
+
+    def poll(self) -> list[UnreadableResult]:
+        """Return the new ones since the last poll."""
+        try:
+            letters = self._results.dead_letters(FIRST_LIMIT)
+        except MailboxError:
+            return []
+        new = [letter for letter in letters if letter.id not in self._seen]
+        self._seen.update(letter.id for letter in new)
+        return [_read_unreadable(letter) for letter in new]
+
+
+class _Addressed(msgspec.Struct):
+    """The address of a result, without the rest."""
+
+    delivery: Delivery
+
+
+def _read_unreadable(letter: DeadLetter) -> UnreadableResult:
+    result = decode_body(letter, _Addressed)
+    if result is None:
+        return UnreadableResult("", "", letter.reason)
+    return UnreadableResult(result.delivery.run_id, result.delivery.request_id, letter.reason)
+
+
+class DeadLetterPoller:
+    """Polls for dead letters of the requests that `is_own` accepts.
+
+    A poll returns the letters that the previous poll found: the last worker may be about to send a
+    result, and a result is better than an error.
+    """
+
+    def __init__(self, requests: Mailbox[Any], is_own: Callable[[EvalRequest[Any, Any]], bool]) -> None:
+        self._requests = requests
+        self._is_own = is_own
+        self._since = datetime.now(UTC)
+        self._seen: set[str] = set()
+        self._pending: list[EvalResult] = []
+        self.unreadable = 0
+
+    @property
+    def has_pending(self) -> bool:
+        """True if the next poll will return results."""
+        return bool(self._pending)
+
+    def poll(self) -> list[EvalResult]:
+        """Return error results for the letters that the previous poll found."""
+        results, self._pending = self._pending, []
+        for letter in self._read_new():
+            request = decode_body(letter, EvalRequest)
+            if request is None:
+                self.unreadable += letter.died_at >= self._since
+            elif self._is_own(request):
+                failure = Failure(DEAD_LETTER, "; ".join([letter.reason, *letter.history]))
+                self._pending.append(failed_result(request, failure, letter.delivery_count))
+        return results
+
+    def _read_new(self) -> list[DeadLetter]:
+        """Read unseen letters, and more of them as long as all are new."""
+        limit = FIRST_LIMIT
+        while True:
+            try:
+                letters = self._requests.dead_letters(limit)
+            except MailboxError:
+                return []
+            new = [letter for letter in letters if letter.id not in self._seen]
+            if len(new) < limit or limit >= MAX_LIMIT:
+                self._seen.update(letter.id for letter in new)
+                return new
+            limit = min(10 * limit, MAX_LIMIT)

@@ -37,11 +37,7 @@ def describe_setup(setup: Setup) -> str:
 
 
 def describe_difference(expected: str, runs: str) -> str:
-    """Describe how the code of a worker differs from the code that a run expects.
-
-    >>> describe_difference("answer@00000001 exact_match@00000002", "answer@0000000f")
-    "its target 'answer' is another version; it lacks the evaluator 'exact_match'"
-    """
+    """Describe how the code of a worker differs from the code that a run expects."""
     theirs, ours = _PART.findall(runs), _PART.findall(expected)
     if not (theirs and ours):
         return f"it runs {runs!r}, not {expected!r}"
@@ -73,21 +69,10 @@ def refuse_cache(run: RunMetadata) -> None:
 
 
 def failed_result(request: EvalRequest[Any, Any], error: Failure, count: int = 1) -> EvalResult:
-    """Create the error result of a request that no worker answers.
-
-    >>> failed_result(EvalRequest(Sample("1", "2 + 2")), Failure("DeadLetter", "no memory")).error
-    'DeadLetter: no memory'
-    """
-    return EvalResult(
-        Trial(
-            request.sample,
-            error=error,
-            latency_ms=None,
-            configuration=request.configuration.name,
-            epoch=request.epoch,
-        ),
-        delivery=Delivery(request.run_id, request.request_id, count=count),
-    )
+    """Create the error result of a request that no worker answers."""
+    name, epoch = request.configuration.name, request.epoch
+    trial = Trial(request.sample, error=error, latency_ms=None, configuration=name, epoch=epoch)
+    return EvalResult(trial, delivery=Delivery(request.run_id, request.request_id, count=count))
 
 
 def matches_request(result: EvalResult, request: EvalRequest[Any, Any]) -> bool:
@@ -95,12 +80,8 @@ def matches_request(result: EvalResult, request: EvalRequest[Any, Any]) -> bool:
 
     After a resume with changes, the same request id may belong to another trial.
     """
-    trial = result.trial
-    return (trial.sample.id, trial.configuration, trial.epoch) == (
-        request.sample.id,
-        request.configuration.name,
-        request.epoch,
-    )
+    trial, expected = result.trial, (request.sample.id, request.configuration.name, request.epoch)
+    return (trial.sample.id, trial.configuration, trial.epoch) == expected
 
 
 def remove_mailbox(results: Mailbox[EvalResult]) -> Iterator[str]:

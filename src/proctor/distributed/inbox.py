@@ -67,7 +67,7 @@ class Inbox:
     def __init__(
         self,
         requests: Mailbox[EvalRequest[Any, Any]],
-        held: LeasedMessages,
+        leased: LeasedMessages,
         until: StopCondition,
         expects: str,
         warn: Warn,
@@ -80,7 +80,7 @@ class Inbox:
         # At the start too: it may replace a worker that the next request has killed.
         self._is_careful = True
         self._requests = requests
-        self._held = held
+        self._leased = leased
         self._until = until
         self._expects = expects
         self._warn = warn
@@ -188,7 +188,7 @@ class Inbox:
             wait = min(wait, EMPTY_SECONDS)
         return self._requests.receive(
             max_messages=1 if self._is_careful else min(slots, self._until.batch - self._received),
-            visibility_timeout=self._held.lease,
+            visibility_timeout=self._leased.lease,
             wait_time_seconds=wait,
             provisional=True,
         )
@@ -221,14 +221,14 @@ class Inbox:
             if self._notices is not None:
                 self._notices.send(message, request)
             number = next(self._numbers)
-            self._held.add(number, LeasedMessage(message, request))
+            self._leased.add(number, LeasedMessage(message, request))
             if self._over.is_set():
-                self._held.give_back(number, reason=WORKER_STOPPED, counts=False)
+                self._leased.give_back(number, reason=WORKER_STOPPED, counts=False)
             elif request.expects and request.expects != self._expects:
                 self._has_mismatch = True
                 reason = self._describe_mismatch(request.expects)
                 delay = 0.0 if self._until.polls is None else MISMATCH_SECONDS
-                self._held.give_back(number, delay, reason, counts=_is_old(message))
+                self._leased.give_back(number, delay, reason, counts=_is_old(message))
             else:
                 group = suspects if message.delivery_count >= self._isolate_from else jobs
                 group.append((number, request.sample, request.configuration, request.epoch))
@@ -242,9 +242,9 @@ class Inbox:
         job = suspects.pop(self._rng.randrange(len(suspects)))
         for number, *_ in suspects:
             delay = self._rng.uniform(0, SPREAD_SECONDS)
-            self._held.give_back(number, delay, "it waits to run alone", counts=False)
+            self._leased.give_back(number, delay, "it waits to run alone", counts=False)
         if not (self._wait_until_leased(1) and self._confirm(job[0])):
-            self._held.give_back(job[0], reason=WORKER_STOPPED, counts=False)
+            self._leased.give_back(job[0], reason=WORKER_STOPPED, counts=False)
             return 0
         self._call_in_loop(self._add_jobs, [job])
         self._wait_until_leased(0)
@@ -253,7 +253,7 @@ class Inbox:
     def _confirm(self, number: int) -> bool:
         """Count the delivery, because no other job can be the cause; False if it is already lost."""
         try:
-            self._held.get(number).message.confirm_delivery()
+            self._leased.get(number).message.confirm_delivery()
         except MailboxError as error:
             self._warn(f"a request could not be started and is returned: {error.what}")
             return False
@@ -261,7 +261,7 @@ class Inbox:
 
     def _wait_until_leased(self, count: int) -> bool:
         """Wait until at most this many messages are leased; False if the worker stops before."""
-        while len(self._held) > count:
+        while len(self._leased) > count:
             if self._over.wait(ISOLATION_POLL_SECONDS):
                 return False
         return True
@@ -305,7 +305,7 @@ class Inbox:
         self._has_ended = True
         while self._ready and self._over.is_set():
             # No worker will start it any more.
-            self._held.give_back(self._ready.popleft()[0], reason=WORKER_STOPPED)
+            self._leased.give_back(self._ready.popleft()[0], reason=WORKER_STOPPED)
         while self._waiting:
             self._wake_one()
 

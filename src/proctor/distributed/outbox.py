@@ -63,7 +63,7 @@ class Outbox:
         self,
         requests: Mailbox[Any],
         results: Mailbox[EvalResult] | None,
-        held: LeasedMessages,
+        leased: LeasedMessages,
         worker: str,
         warn: Warn,
         end: Callable[[], object] = lambda: None,
@@ -73,7 +73,7 @@ class Outbox:
     ) -> None:
         self._requests = requests
         self._results = results
-        self._held = held
+        self._leased = leased
         self._worker = worker
         self._warn = warn
         self._end = end
@@ -134,12 +134,12 @@ class Outbox:
         by_mailbox: dict[str | None, list[tuple[int, EvalResult]]] = {}
         for number, result in batch:
             if result is None:
-                self.tally.returned += self._held.give_back(number, reason=WORKER_STOPPED, counts=False)
+                self.tally.returned += self._leased.give_back(number, reason=WORKER_STOPPED, counts=False)
                 continue
-            item = self._held.get(number)
-            if self._held.is_lost(number) and not result.success:
+            item = self._leased.get(number)
+            if self._leased.is_lost(number) and not result.success:
                 # Another worker has the request, and its result may be better.
-                self._held.remove(number)
+                self._leased.remove(number)
                 self.tally.outdated += 1
                 continue
             name = None if self._results is not None else item.message.reply_to
@@ -181,19 +181,19 @@ class Outbox:
         self.tally.errors += sum(not result.success for _, result in items)
 
     def _acknowledge(self, numbers: list[int]) -> None:
-        messages = [self._held.get(number).message for number in numbers]
+        messages = [self._leased.get(number).message for number in numbers]
         try:
             self._requests.acknowledge_all(messages)
         except MailboxError as error:
             self._warn(f"requests could not be acknowledged and will come again: {error.what}")
         for number in numbers:
-            self._held.remove(number)
+            self._leased.remove(number)
 
     def _send(self, name: str | None, results: list[EvalResult]) -> None:
         """Send results; retry while the mailbox is full or its server is down."""
         mailbox = self._get_mailbox(name)
         backoff = Backoff(self._ending)
-        began = time.monotonic()
+        started = time.monotonic()
         while True:
             try:
                 mailbox.send_all(results)
@@ -205,27 +205,27 @@ class Outbox:
                 if len(results) > 1:
                     raise _BatchTooLarge from None
                 self._report_full(mailbox)
-                if self._is_blocked(began, error):
+                if self._is_blocked(started, error):
                     raise
             except MailboxError:
-                if self._is_too_late(began):
+                if self._is_too_late(started):
                     raise
             if self._ending.is_set():
                 time.sleep(LAST_PAUSE_SECONDS)
             else:
                 backoff.pause()
 
-    def _is_too_late(self, began: float) -> bool:
-        deadline = began + self._held.lease
+    def _is_too_late(self, started: float) -> bool:
+        deadline = started + self._leased.lease
         if self._ending.is_set():
             deadline = min(deadline, self._deadline)
         return time.monotonic() > deadline
 
-    def _is_blocked(self, began: float, error: MailboxFull) -> bool:
+    def _is_blocked(self, started: float, error: MailboxFull) -> bool:
         """True if a full mailbox made no progress for too long; a slow collector is tolerated."""
         if self._ending.is_set():
-            return self._is_too_late(began)
-        if self._full_seconds is None or time.monotonic() < began + self._full_seconds:
+            return self._is_too_late(started)
+        if self._full_seconds is None or time.monotonic() < started + self._full_seconds:
             return False
         self.blocked = error
         self._end()
@@ -255,17 +255,17 @@ class Outbox:
                 self._deliver_to(name, [item])
             return
         ((number, _),) = items
-        message = self._held.get(number).message
-        self._held.remove(number)
+        message = self._leased.get(number).message
+        self._leased.remove(number)
         try:
             message.reject(f"its result cannot be sent: {error.what}")
         except MailboxError as rejection_error:
             self._warn(f"a request could not be rejected: {rejection_error.what}")
 
     def _return(self, number: int, error: MailboxError) -> None:
-        count = self._held.get(number).message.delivery_count
+        count = self._leased.get(number).message.delivery_count
         delay = min(RETURN_SECONDS * count, MAX_RETURN_SECONDS)
         reason = f"its result could not be sent: {error.what}"
         # The message does not cause a full mailbox, and only a stopping worker gives up on it.
         counts = not isinstance(error, MailboxFull)
-        self.tally.returned += self._held.give_back(number, delay, reason, counts=counts)
+        self.tally.returned += self._leased.give_back(number, delay, reason, counts=counts)

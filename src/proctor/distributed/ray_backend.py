@@ -14,7 +14,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -22,6 +22,7 @@ import msgspec
 from proctor.core import optional as extras
 from proctor.core.clock import Clock, SystemClock
 from proctor.distributed.check_requests import describe_changes
+from proctor.distributed.delivery_counts import describe_counts
 from proctor.distributed.expected_results import (
     describe_difference,
     describe_setup,
@@ -30,7 +31,7 @@ from proctor.distributed.expected_results import (
     restore_sample,
 )
 from proctor.distributed.ray_actor import ActorInfo, TrialActor, TrialResponse
-from proctor.distributed.remote_runner import request_id
+from proctor.distributed.remote_runner import create_request
 from proctor.engine.plan import Plan, Setup
 from proctor.engine.progress import Progress
 from proctor.engine.timeouts import WorkerSlot
@@ -55,15 +56,15 @@ CLOSE_SECONDS = 5.0
 CAUSE_LENGTH = 400
 
 
+@dataclass(eq=False)
 class ActorSlot:
     """A ready actor, the number of its trials, and whether it is reserved for a single one."""
 
-    def __init__(self, actor: Any, name: str) -> None:
-        self.actor = actor
-        self.name = name
-        self.busy = 0
-        self.is_reserved = False
-        self.is_dead = False
+    actor: Any
+    name: str
+    busy: int = 0
+    is_reserved: bool = False
+    is_dead: bool = False
 
 
 @dataclass(frozen=True)
@@ -323,13 +324,14 @@ class RayBackend:
     async def runner(
         self, plan: Plan, run: RunMetadata, progress: Progress, spending: Spending | None
     ) -> AsyncIterator[Runner]:
+        """Start the actors of a run, and stop them after it."""
         refuse_cache(run)
         ray = import_ray()
         with connect_ray(ray, self.address):
             config = self._configure(ray, plan, progress)
             notice = functools.partial(setattr, progress, "notice")
             pool = ActorPool(ray, config, self._actor_factory(ray, config), notice, self.clock)
-            trials = RayRunner(ray, pool, run, progress, spending, self.clock)
+            trials = RayRunner(ray, pool, run.run_id, progress, spending, self.clock)
             try:
                 async with pool:
                     yield trials
@@ -362,27 +364,19 @@ class RayBackend:
         return lambda: actor.remote(address, self.recipe)
 
 
+@dataclass
 class RayRunner:
     """Runs each job on an actor, and on another one if the first dies."""
 
-    max_concurrency = None
-
-    def __init__(
-        self,
-        ray: ModuleType,
-        pool: ActorPool,
-        run: RunMetadata,
-        progress: Progress,
-        spending: Spending | None,
-        clock: Clock,
-    ) -> None:
-        self._ray = ray
-        self._pool = pool
-        self._run_id = run.run_id
-        self._progress = progress
-        self._spending = spending
-        self._clock = clock
-        self._repeated = self._failed = 0
+    _ray: ModuleType
+    _pool: ActorPool
+    _run_id: str
+    _progress: Progress
+    _spending: Spending | None
+    _clock: Clock
+    _repeated: int = 0
+    _failed: int = 0
+    max_concurrency: ClassVar[None] = None
 
     async def run(
         self, slot: WorkerSlot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
@@ -390,32 +384,21 @@ class RayRunner:
         assert slot.job is not None
         if self._spending is not None:
             self._spending.check()
-        request: EvalRequest[Any, Any] = EvalRequest(
-            sample,
-            request_id=request_id(self._run_id, slot.job[0]),
-            created_at=self._clock.now(),
-            run_id=self._run_id,
-            configuration=configuration,
-            epoch=epoch,
-        )
+        job = (slot.job[0], sample, configuration, epoch)
+        request = create_request(job, self._run_id, self._clock.now())
         return restore_sample(await self._request_result(slot, request), sample, self._progress)
 
     def warnings(self) -> list[str]:
         """Describe everything unusual for the report."""
         died = f"failed because {MAX_DEATHS} actors died while running"
-        # The count, and the texts for one and for several.
-        counts = (
+        rerun = "trial was run again because its actor had died"
+        reruns = "trials were run again because their actors had died"
+        return describe_counts(
+            "ray",
             (self._pool.deaths, "actor died and was replaced", "actors died and were replaced"),
-            (
-                self._repeated,
-                "trial was run again because its actor had died",
-                "trials were run again because their actors had died",
-            ),
+            (self._repeated, rerun, reruns),
             (self._failed, f"trial {died} it", f"trials {died} each"),
         )
-        return [
-            f"ray: {count} {single if count == 1 else plural}" for count, single, plural in counts if count
-        ]
 
     async def _request_result(self, slot: WorkerSlot, request: EvalRequest[Any, Any]) -> EvalResult:
         try:

@@ -14,8 +14,12 @@ from typing import Any
 from proctor.core.clock import Clock, SystemClock
 from proctor.distributed.batches import BATCH_SIZE, Backoff, SupervisedThread
 from proctor.distributed.check_requests import check_arrival
-from proctor.distributed.dead_letters import DeadLetterPoller, UnreadableResultPoller
-from proctor.distributed.delivery_counts import UNREADABLE_RESULT, DeliveryCounts
+from proctor.distributed.delivery_counts import (
+    UNREADABLE_RESULT,
+    DeadLetterPoller,
+    DeliveryCounts,
+    UnreadableResultPoller,
+)
 from proctor.distributed.expected_results import (
     describe_setup,
     failed_result,
@@ -149,11 +153,7 @@ def request_id(run_id: str, position: int) -> str:
 
 
 def parse_position(run_id: str, delivery: Delivery | None) -> int | None:
-    """The position of a result in the plan of a run; None for a result of another run.
-
-    >>> parse_position("r1", Delivery("r1", "r1-7")), parse_position("r2", Delivery("r1", "r1-7"))
-    (7, None)
-    """
+    """The position of a result in the plan of a run; None for a result of another run."""
     if delivery is None or delivery.run_id != run_id:
         return None
     prefix, _, number = delivery.request_id.rpartition("-")
@@ -361,7 +361,7 @@ class RemoteRunner:
             self._notice(f"workers run other code than this run: {mismatches}")
 
     def _keep_early(self, key: str, result: EvalResult) -> None:
-        """Keep one result for each request, a success before an error."""
+        """Store one result for each request, a success before an error."""
         earlier = self._early.get(key)
         self.account.repeated += earlier is not None
         if earlier is None or not earlier.success:
@@ -373,8 +373,8 @@ class RemoteRunner:
         _, request = self._awaited.get(result.delivery.request_id, (None, None))
         if request is not None and not matches_request(result, request):
             self.account.strangers += 1
-        elif not self._resolve(result):
-            self.account.repeated += 1
+        else:
+            self.account.repeated += not self._resolve(result)
 
     def _resolve(self, result: EvalResult) -> bool:
         assert result.delivery is not None

@@ -11,8 +11,7 @@ from typing import Any
 
 from proctor.core.clock import Clock
 from proctor.distributed.batches import WAKE_SECONDS, Backoff, SupervisedThread, decode_body
-from proctor.distributed.dead_letters import DeadLetterPoller, UnreadableResultPoller
-from proctor.distributed.delivery_counts import DeliveryCounts
+from proctor.distributed.delivery_counts import DeadLetterPoller, DeliveryCounts, UnreadableResultPoller
 from proctor.errors import MailboxClosed, MailboxError
 from proctor.mailboxes.core import MAX_MESSAGES
 from proctor.ports import Mailbox, Message
@@ -143,9 +142,9 @@ class ResultCollector:
         self._expected = expected
         self._run_id = run_id
         self._clock = clock
-        self._own = is_own
+        self._is_own = is_own
         self._letters = dead_letters
-        self._told = on_result
+        self._on_result = on_result
         self._secure = secure
         self._known = set(known_ids)
         self._successes: set[Any] = set()
@@ -210,7 +209,7 @@ class ResultCollector:
     def _read(self, message: Message[Any]) -> EvalResult | None:
         """Read the result in a message; return a result of another run to the mailbox."""
         result = read_result(message)
-        if result is None or self._own(result):
+        if result is None or self._is_own(result):
             return result
         if self._is_notice(result):
             self._yielded.append(message)
@@ -262,7 +261,7 @@ class ResultCollector:
         earlier_error = self._errors.pop(key, None)
         self.account.repeated += earlier_error is not None
         if earlier_error is None:
-            self._told(result)
+            self._on_result(result)
         if not result.success:
             self._errors[key] = result
             return False

@@ -221,9 +221,7 @@ class _ReturningRunner:
     max_concurrency = None
 
     def __init__(self, runner: Runner, outbox: Outbox, leased: LeasedMessages) -> None:
-        self._run = runner.run
-        self._outbox = outbox
-        self._leased = leased
+        self._run, self._outbox, self._leased = runner.run, outbox, leased
 
     async def run(
         self, slot: WorkerSlot, sample: Sample[Any, Any], configuration: Configuration, epoch: int

@@ -55,14 +55,13 @@ class RedisMailbox(StoredMailbox[BodyT]):
     message that returns after `max_deliveries` becomes a dead letter; the newest 10,000 dead letters are
     kept. Messages do not expire.
 
-    >>> from proctor.testing import RedisServer
-    >>> with RedisServer() as server:
-    ...     requests = RedisMailbox(name="eval-requests", client=server.client())
-    ...     _ = requests.send({"question": "2 + 2"})
-    ...     [message] = requests.receive(wait_time_seconds=1)
-    ...     message.acknowledge()
-    >>> message.body
-    {'question': '2 + 2'}
+    Example:
+
+        requests = RedisMailbox(name="eval-requests", url="redis://localhost:6379/0")
+        requests.send({"question": "2 + 2"})
+        for message in requests.receive(wait_time_seconds=1):
+            print(message.body)
+            message.acknowledge()
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Tools for your tests: loopback servers, and contract tests for providers, mailboxes and histories."""
+"""Tools for your tests: a loopback model server, and contracts of providers, mailboxes and histories."""
 
 from __future__ import annotations
 
@@ -9,28 +9,11 @@ EXPORTS = {
     "testing.faults": ("Fault",),
     "testing.history_contract": ("HistoryContract",),
     "testing.mailbox_contract": ("MailboxContract",),
-    "testing.mailbox_state_machine": ("MailboxStateMachine",),
     "testing.model_server": ("ModelServer",),
-    "testing.postgres_server": ("PostgresServer",),
     "testing.provider_contract": ("EndpointContract", "ProviderContract"),
-    "testing.redis_server": ("RedisServer",),
-    "testing.sqs_server": ("SQSServer",),
     "testing.wire_format": ("RecordedRequest", "ScriptedReply"),
 }
 
-__all__ = [
-    "RecordedRequest",
-    "EndpointContract",
-    "Fault",
-    "HistoryContract",
-    "MailboxContract",
-    "MailboxStateMachine",
-    "ModelServer",
-    "PostgresServer",
-    "ProviderContract",
-    "RedisServer",
-    "SQSServer",
-    "ScriptedReply",
-]
+__all__ = [name for names in EXPORTS.values() for name in names]
 
 __getattr__, __dir__ = lazy_names("proctor.testing", EXPORTS)

@@ -2,13 +2,9 @@
 from proctor.testing.faults import Fault as Fault
 from proctor.testing.history_contract import HistoryContract as HistoryContract
 from proctor.testing.mailbox_contract import MailboxContract as MailboxContract
-from proctor.testing.mailbox_state_machine import MailboxStateMachine as MailboxStateMachine
 from proctor.testing.model_server import ModelServer as ModelServer
-from proctor.testing.postgres_server import PostgresServer as PostgresServer
 from proctor.testing.provider_contract import EndpointContract as EndpointContract
 from proctor.testing.provider_contract import ProviderContract as ProviderContract
-from proctor.testing.redis_server import RedisServer as RedisServer
-from proctor.testing.sqs_server import SQSServer as SQSServer
 from proctor.testing.wire_format import RecordedRequest as RecordedRequest
 from proctor.testing.wire_format import ScriptedReply as ScriptedReply
 

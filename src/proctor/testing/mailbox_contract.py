@@ -14,9 +14,9 @@ from proctor.ports import Mailbox, Message
 from proctor.records.mail import EvalRequest
 from proctor.records.sample import Sample
 from proctor.testing.assertions import assert_raises
-from proctor.testing.mailbox_concurrency import MailboxConcurrencyContract
-from proctor.testing.mailbox_hooks import (
+from proctor.testing.mailbox_concurrency import (
     LONG,
+    MailboxConcurrencyContract,
     bodies_of,
     receive_many,
     receive_one,

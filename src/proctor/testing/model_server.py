@@ -20,17 +20,12 @@ import msgspec
 
 from proctor.errors import UsageError
 from proctor.records.session import ToolCall
-from proctor.testing import wire_anthropic, wire_gemini, wire_openai
 from proctor.testing.faults import Fault
 from proctor.testing.schema_instance import minimal_instance
-from proctor.testing.wire_format import (
-    HttpError,
-    HttpRequest,
-    RecordedRequest,
-    ScriptedReply,
-    WireFormat,
-    WireName,
-)
+from proctor.testing.wire_anthropic import ANTHROPIC
+from proctor.testing.wire_format import HttpError, HttpRequest, RecordedRequest, ScriptedReply, WireFormat
+from proctor.testing.wire_gemini import GEMINI, METHOD
+from proctor.testing.wire_openai import EMBEDDINGS, OPENAI, render_embeddings
 
 Answer = Callable[[RecordedRequest], str | ScriptedReply]
 Embed = Callable[[str], Sequence[float]]
@@ -39,22 +34,13 @@ Misbehave = Callable[[RecordedRequest], Fault | None]
 GREETING = "This is the loopback model."
 DIMENSIONS = 16
 MAX_HEAD_BYTES = 64 * 1024
-_WIRES: dict[WireName, WireFormat] = {
-    "openai": wire_openai,
-    "anthropic": wire_anthropic,
-    "gemini": wire_gemini,
-}
 _STATUS_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 # SO_LINGER with a timeout of 0 makes close() send a reset.
 _LINGER_RESET = struct.pack("ii", 1, 0)
 
 
 def default_answer(request: RecordedRequest) -> str | ScriptedReply:
-    """Return the smallest valid reply: a call of the required tool, JSON for a schema, or a greeting.
-
-    >>> default_answer(RecordedRequest("openai", "/", schema={"type": "array"}))
-    '[]'
-    """
+    """Return the smallest valid reply: a call of the required tool, JSON for a schema, or a greeting."""
     if request.must_call is not None:
         schema = next((tool.parameters for tool in request.tools if tool.name == request.must_call), {})
         arguments = minimal_instance(schema) if schema.get("type") == "object" else {}
@@ -65,11 +51,7 @@ def default_answer(request: RecordedRequest) -> str | ScriptedReply:
 
 
 def default_embed(text: str) -> list[float]:
-    """Return a vector of length 1 that counts the letters of a text.
-
-    >>> default_embed("ab") == default_embed("ba")
-    True
-    """
+    """Return a vector of length 1 that counts the letters of a text."""
     counts = [0.0] * DIMENSIONS
     for letter in text:
         counts[ord(letter) % DIMENSIONS] += 1.0
@@ -201,21 +183,15 @@ class ModelServer:
 
     def _respond(self, http: HttpRequest) -> tuple[_HttpResponse, Fault | None]:
         self._count += 1
-        name = _find_wire(http)
-        if name is None:
+        wire = _find_wire(http)
+        if wire is None:
             return _HttpResponse(404, b'{"error":{"message":"no such path"}}', {}), None
-        wire = _WIRES[name]
         try:
             if self._key is not None and wire.read_api_key(http.headers) != self._key:
                 raise HttpError(401, "Incorrect API key provided")
-            request = RecordedRequest(name, http.path, headers=http.headers, number=http.number)
+            request = RecordedRequest(wire.name, http.path, headers=http.headers, number=http.number)
             if http.method == "POST":
-                request = msgspec.structs.replace(
-                    wire.read_request(http),
-                    headers=http.headers,
-                    body=msgspec.json.decode(http.body),
-                    number=http.number,
-                )
+                request = wire.read_request(http)
             if self._models is not None and request.model not in (*self._models, ""):
                 raise HttpError(404, f"The model `{request.model}` does not exist")
         except HttpError as error:
@@ -236,7 +212,7 @@ class ModelServer:
         if fault.content is not None:
             return _HttpResponse(code, fault.content, fault.headers)
         if code >= 400:
-            return _encode(code, wire.render_error(code, f"a fault was asked for: {code}"), fault.headers)
+            return _encode(code, wire.render_error(code, f"an injected fault: {code}"), fault.headers)
         try:
             body = self._reply(wire, request)
         except Exception as error:
@@ -251,23 +227,25 @@ class ModelServer:
         if request.path.endswith("/models"):
             return wire.render_models(("loopback",) if self._models is None else self._models)
         if request.texts:
-            return wire_openai.render_embeddings(request, [self.embed(text) for text in request.texts])
+            return render_embeddings(request, [self.embed(text) for text in request.texts])
         reply = self.answer(request)
         return wire.render_reply(request, ScriptedReply(reply) if isinstance(reply, str) else reply)
 
 
-def _find_wire(http: HttpRequest) -> WireName | None:
+def _find_wire(http: HttpRequest) -> WireFormat | None:
     match http.method, http.path:
         case "GET", "/v1beta/models":
-            return "gemini"
+            return GEMINI
         case "GET", "/v1/models":
-            return "anthropic" if "anthropic-version" in http.headers else "openai"
-        case "POST", "/v1/chat/completions" | "/v1/embeddings":
-            return "openai"
+            return ANTHROPIC if "anthropic-version" in http.headers else OPENAI
+        case "POST", "/v1/chat/completions":
+            return OPENAI
+        case "POST", "/v1/embeddings":
+            return EMBEDDINGS
         case "POST", "/v1/messages":
-            return "anthropic"
-        case "POST", path if path.startswith("/v1beta/models/") and path.endswith(wire_gemini.METHOD):
-            return "gemini"
+            return ANTHROPIC
+        case "POST", path if path.startswith("/v1beta/models/") and path.endswith(METHOD):
+            return GEMINI
     return None
 
 

@@ -7,20 +7,11 @@ from typing import Any, Literal
 import msgspec
 
 from proctor.records.model import ToolSpec
-from proctor.records.session import Message, ToolCall
+from proctor.records.session import Message, ToolCall, Usage
+from proctor.testing import wire_format as wire
 from proctor.testing.schema_instance import iter_subschemas
-from proctor.testing.wire_format import (
-    HttpRequest,
-    RecordedRequest,
-    ScriptedReply,
-    count_usage,
-    drop_unset,
-    join_text,
-    parse_body,
-    reject_if,
-)
+from proctor.testing.wire_format import RecordedRequest, ScriptedReply, WireFormat
 
-_FINISH = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 _ERROR_TYPES = {
     401: "authentication_error",
     403: "permission_error",
@@ -83,56 +74,48 @@ _IGNORED = frozenset(
 )
 
 
-def read_api_key(headers: dict[str, str]) -> str:
-    """Return the API key of a request, or an empty string."""
-    return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
-
-
-def read_request(http: HttpRequest) -> RecordedRequest:
-    """Parse a request for a message."""
-    request = parse_body(http, _MessagesRequest, _IGNORED)
+def _convert_request(request: _MessagesRequest, recorded: RecordedRequest) -> RecordedRequest:
     output_format = (request.output_config or _Output()).format or request.output_format
     schema = None if output_format is None else output_format.schema
-    _check(request, schema, http.headers)
+    _check(request, schema, recorded.headers)
     tools = tuple(ToolSpec(tool.name, tool.description, tool.input_schema) for tool in request.tools)
-    system = join_text(request.system)
+    system = wire.join_text(request.system)
     messages = [Message("system", system)] if system else []
     for message in request.messages:
         messages += _convert_message(message)
     choice = request.tool_choice
     any_tool = tools[0].name if choice.type == "any" and tools else None
-    return RecordedRequest(
-        wire="anthropic",
-        path=http.path,
+    return msgspec.structs.replace(
+        recorded,
         model=request.model,
         messages=tuple(messages),
         schema=schema,
         tools=tools,
         must_call=choice.name if choice.type == "tool" else any_tool,
-        settings=drop_unset(temperature=request.temperature, max_tokens=request.max_tokens),
+        settings=wire.drop_unset(temperature=request.temperature, max_tokens=request.max_tokens),
     )
 
 
 def _check(request: _MessagesRequest, schema: dict[str, Any] | None, headers: dict[str, str]) -> None:
     messages, temperature = request.messages, request.temperature
-    reject_if("anthropic-version" not in headers, "anthropic-version: header is required")
+    wire.reject_if("anthropic-version" not in headers, "anthropic-version: header is required")
     starts_with_user = messages and messages[0].role == "user"
-    reject_if(not starts_with_user, "messages: first message must use the 'user' role")
-    reject_if(request.max_tokens < 1, "max_tokens: must be greater than or equal to 1")
-    reject_if(request.stream, "this server does not stream")
+    wire.reject_if(not starts_with_user, "messages: first message must use the 'user' role")
+    wire.reject_if(request.max_tokens < 1, "max_tokens: must be greater than or equal to 1")
+    wire.reject_if(request.stream, "this server does not stream")
     is_out_of_range = temperature is not None and not 0 <= temperature <= 1
-    reject_if(is_out_of_range, "temperature: must be between 0 and 1")
+    wire.reject_if(is_out_of_range, "temperature: must be between 0 and 1")
     pending: set[str] = set()
     for message in messages:
         answered = {block.get("tool_use_id") for block in _blocks(message, "tool_result")}
-        reject_if(answered != pending, "tool_use blocks and the tool_result blocks after them differ")
+        wire.reject_if(answered != pending, "tool_use blocks and the tool_result blocks after them differ")
         pending = {str(block.get("id")) for block in _blocks(message, "tool_use")}
-    place = "output_config.format.schema"
+    path = "output_config.format.schema"
     for inner in iter_subschemas(schema):
         unsupported = sorted(_UNSUPPORTED & set(inner))
-        reject_if(unsupported, f"{place}: {unsupported} not supported")
+        wire.reject_if(unsupported, f"{path}: {unsupported} not supported")
         is_open = inner.get("type") == "object" and inner.get("additionalProperties") is not False
-        reject_if(is_open, f"{place}: 'additionalProperties' must be set to false")
+        wire.reject_if(is_open, f"{path}: 'additionalProperties' must be set to false")
 
 
 def _blocks(message: _Message, block_type: str) -> list[dict[str, Any]]:
@@ -146,7 +129,7 @@ def _convert_message(message: _Message) -> list[Message]:
     if isinstance(message.content, str):
         return [Message(message.role, message.content)]
     messages = [
-        Message("tool", join_text(block.get("content", "")), call_id=block["tool_use_id"])
+        Message("tool", wire.join_text(block.get("content", "")), call_id=block["tool_use_id"])
         for block in _blocks(message, "tool_result")
     ]
     calls = tuple(
@@ -154,23 +137,17 @@ def _convert_message(message: _Message) -> list[Message]:
     )
     rest = [block for block in message.content if block.get("type") not in ("tool_result", "tool_use")]
     if rest or calls:
-        messages.append(Message(message.role, join_text(rest), tool_calls=calls))
+        messages.append(Message(message.role, wire.join_text(rest), tool_calls=calls))
     return messages
 
 
-def render_reply(request: RecordedRequest, reply: ScriptedReply) -> dict[str, Any]:
-    """Render an assistant message."""
+def _render_message(request: RecordedRequest, reply: ScriptedReply, finish_reason: str) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
     if reply.text and reply.refusal is None:
         content.append({"type": "text", "text": reply.text, "citations": None})
     content += [
-        {
-            "type": "tool_use",
-            "id": call.call_id or f"toolu_{request.number}_{index}",
-            "name": call.name,
-            "input": call.arguments,
-        }
-        for index, call in enumerate(reply.tool_calls)
+        {"type": "tool_use", "id": call_id, "name": call.name, "input": call.arguments}
+        for call_id, call in wire.number_calls(reply.tool_calls, f"toolu_{request.number}_")
     ]
     refusal = {"type": "refusal", "category": None, "explanation": reply.refusal}
     return {
@@ -179,17 +156,13 @@ def render_reply(request: RecordedRequest, reply: ScriptedReply) -> dict[str, An
         "role": "assistant",
         "model": request.model,
         "content": content,
-        "stop_reason": _FINISH.get(reply.reason, reply.reason),
+        "stop_reason": finish_reason,
         "stop_sequence": None,
         "stop_details": None if reply.refusal is None else refusal,
-        **_usage(request, reply),
     }
 
 
-def _usage(request: RecordedRequest, reply: ScriptedReply) -> dict[str, Any]:
-    usage = count_usage(request, reply)
-    if usage.total_tokens is None:
-        return {}
+def _render_usage(usage: Usage) -> dict[str, Any]:
     cached = usage.cached_tokens or 0
     return {
         "usage": {
@@ -202,8 +175,7 @@ def _usage(request: RecordedRequest, reply: ScriptedReply) -> dict[str, Any]:
     }
 
 
-def render_models(names: tuple[str, ...]) -> dict[str, Any]:
-    """Render the list of models."""
+def _render_models(names: tuple[str, ...]) -> dict[str, Any]:
     models = [
         {
             "id": name,
@@ -218,7 +190,20 @@ def render_models(names: tuple[str, ...]) -> dict[str, Any]:
     return {"data": models, "has_more": False, "first_id": None, "last_id": None, **ends}
 
 
-def render_error(code: int, message: str) -> dict[str, Any]:
-    """Render an error in the format of the real server."""
+def _render_error(code: int, message: str) -> dict[str, Any]:
     error_type = _ERROR_TYPES.get(code, "api_error" if code >= 500 else "invalid_request_error")
     return {"type": "error", "error": {"type": error_type, "message": message}, "request_id": "req_loopback"}
+
+
+ANTHROPIC = WireFormat(
+    "anthropic",
+    _MessagesRequest,
+    _IGNORED,
+    "x-api-key",
+    {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"},
+    _convert_request,
+    _render_message,
+    _render_usage,
+    _render_models,
+    _render_error,
+)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from proctor.records.model import TokenLogprobs, ToolSpec
 from proctor.records.session import Message, ToolCall, Usage
 
-T = TypeVar("T")
 WireName = Literal["openai", "anthropic", "gemini"]
 
 
@@ -90,29 +91,44 @@ class HttpError(Exception):
         self.message = message
 
 
-class WireFormat(Protocol):
-    """Reads requests and renders replies, model lists and errors in a provider's format."""
+@dataclass(frozen=True)
+class WireFormat:
+    """A provider's format: how requests are read, and replies, model lists and errors rendered.
 
-    def read_request(self, request: HttpRequest) -> RecordedRequest:
-        """Parse a request; raise `HttpError` if the real server would reject it."""
-        ...
+    `convert` checks a parsed request and completes the recorded one; it raises `HttpError` if the real
+    server would reject the request. `finish_reasons` maps Proctor's names to the provider's.
+    """
 
-    def read_api_key(self, headers: dict[str, str]) -> str: ...
+    name: WireName
+    request_type: type[Any]
+    ignored: frozenset[str]
+    key_header: str
+    finish_reasons: Mapping[str, str]
+    convert: Callable[[Any, RecordedRequest], RecordedRequest]
+    render_message: Callable[[RecordedRequest, ScriptedReply, str], dict[str, Any]]
+    render_usage: Callable[[Usage], dict[str, Any]]
+    render_models: Callable[[tuple[str, ...]], dict[str, Any]]
+    render_error: Callable[[int, str], dict[str, Any]]
 
-    def render_reply(self, request: RecordedRequest, reply: ScriptedReply) -> dict[str, Any]: ...
+    def read_request(self, http: HttpRequest) -> RecordedRequest:
+        try:
+            body = msgspec.json.decode(http.body, type=dict[str, Any])
+            fields = {name: value for name, value in body.items() if name not in self.ignored}
+            request = msgspec.convert(fields, self.request_type)
+        except msgspec.DecodeError as error:
+            raise HttpError(400, f"the request cannot be read: {error}") from None
+        recorded = RecordedRequest(self.name, http.path, headers=http.headers, body=body, number=http.number)
+        return self.convert(request, recorded)
 
-    def render_models(self, names: tuple[str, ...]) -> dict[str, Any]: ...
+    def read_api_key(self, headers: dict[str, str]) -> str:
+        key = headers.get(self.key_header) or headers.get("authorization", "")
+        return key.removeprefix("Bearer ")
 
-    def render_error(self, code: int, message: str) -> dict[str, Any]: ...
-
-
-def parse_body(request: HttpRequest, record_type: type[T], ignored: frozenset[str] = frozenset()) -> T:
-    """Convert the JSON body to a record, without the `ignored` fields; reject it if it does not fit."""
-    try:
-        body = msgspec.json.decode(request.body, type=dict[str, Any])
-        return msgspec.convert({k: v for k, v in body.items() if k not in ignored}, record_type)
-    except msgspec.DecodeError as error:
-        raise HttpError(400, f"the request cannot be read: {error}") from None
+    def render_reply(self, request: RecordedRequest, reply: ScriptedReply) -> dict[str, Any]:
+        usage = count_usage(request, reply)
+        finish_reason = self.finish_reasons.get(reply.reason, reply.reason)
+        message = self.render_message(request, reply, finish_reason)
+        return message if usage.total_tokens is None else message | self.render_usage(usage)
 
 
 def reject_if(is_invalid: object, message: str) -> None:
@@ -122,12 +138,18 @@ def reject_if(is_invalid: object, message: str) -> None:
 
 
 def drop_unset(**settings: Any) -> dict[str, Any]:
-    """Return the settings that are not None.
-
-    >>> drop_unset(temperature=0.0, seed=None)
-    {'temperature': 0.0}
-    """
     return {name: value for name, value in settings.items() if value is not None}
+
+
+def number_calls(calls: Iterable[ToolCall], prefix: str) -> list[tuple[str, ToolCall]]:
+    """Return each tool call with its id, or with an id made of the prefix and its number."""
+    return [(call.call_id or f"{prefix}{index}", call) for index, call in enumerate(calls)]
+
+
+def top_alternatives(request: RecordedRequest, token: TokenLogprobs) -> list[tuple[str, float]]:
+    """Return as many of the most likely alternatives as the request asks for."""
+    ranked = sorted(token.others.items(), key=lambda pair: -pair[1])
+    return ranked[: request.settings["top_logprobs"]]
 
 
 def count_usage(request: RecordedRequest, reply: ScriptedReply) -> Usage:
@@ -139,11 +161,7 @@ def count_usage(request: RecordedRequest, reply: ScriptedReply) -> Usage:
 
 
 def join_text(parts: Any) -> Any:
-    """Join the parts of a message if all of them are text; return anything else unchanged.
-
-    >>> join_text([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}])
-    'onetwo'
-    """
+    """Join the parts of a message if all of them are text; return anything else unchanged."""
     if isinstance(parts, list) and all(isinstance(part.get("text"), str) for part in parts):
         return "".join(part["text"] for part in parts)
     return parts

@@ -8,20 +8,11 @@ from urllib.parse import unquote
 import msgspec
 
 from proctor.records.model import TokenLogprobs, ToolSpec
-from proctor.records.session import Message, ToolCall
-from proctor.testing.wire_format import (
-    HttpRequest,
-    RecordedRequest,
-    ScriptedReply,
-    count_usage,
-    drop_unset,
-    join_text,
-    parse_body,
-    reject_if,
-)
+from proctor.records.session import Message, ToolCall, Usage
+from proctor.testing import wire_format as wire
+from proctor.testing.wire_format import RecordedRequest, ScriptedReply, WireFormat
 
 METHOD = ":generateContent"
-_FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "tool_calls": "STOP", "refusal": "SAFETY"}
 _STATUS = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
@@ -86,14 +77,7 @@ class _GenerateRequest(msgspec.Struct, forbid_unknown_fields=True, rename="camel
 _IGNORED = frozenset({"safetySettings", "cachedContent"})
 
 
-def read_api_key(headers: dict[str, str]) -> str:
-    """Return the API key of a request, or an empty string."""
-    return headers.get("x-goog-api-key", "")
-
-
-def read_request(http: HttpRequest) -> RecordedRequest:
-    """Parse a request to generate content."""
-    request = parse_body(http, _GenerateRequest, _IGNORED)
+def _convert_request(request: _GenerateRequest, recorded: RecordedRequest) -> RecordedRequest:
     config = request.generation_config
     schema = config.response_json_schema if config.response_schema is None else config.response_schema
     _check(request, schema)
@@ -104,20 +88,19 @@ def read_request(http: HttpRequest) -> RecordedRequest:
     )
     messages = []
     if request.system_instruction is not None:
-        messages.append(Message("system", join_text(request.system_instruction.parts)))
+        messages.append(Message("system", wire.join_text(request.system_instruction.parts)))
     for content in request.contents:
         messages += _convert_content(content)
     calling = request.tool_config.function_calling_config
     must_call = calling.mode == "ANY" and bool(tools)
-    return RecordedRequest(
-        wire="gemini",
-        path=http.path,
-        model=unquote(http.path.rpartition("/")[2].removesuffix(METHOD)),
+    return msgspec.structs.replace(
+        recorded,
+        model=unquote(recorded.path.rpartition("/")[2].removesuffix(METHOD)),
         messages=tuple(messages),
         schema=schema,
         tools=tools,
         must_call=(calling.allowed_function_names or [tools[0].name])[0] if must_call else None,
-        settings=drop_unset(
+        settings=wire.drop_unset(
             temperature=config.temperature,
             max_tokens=config.max_output_tokens,
             seed=config.seed,
@@ -127,18 +110,18 @@ def read_request(http: HttpRequest) -> RecordedRequest:
 
 
 def _check(request: _GenerateRequest, schema: dict[str, Any] | None) -> None:
-    config, place = request.generation_config, "* GenerateContentRequest.contents"
+    config, path = request.generation_config, "* GenerateContentRequest.contents"
     temperature, logprobs = config.temperature, config.logprobs
-    reject_if(not request.contents, f"{place}: contents is not specified")
-    reject_if(not all(content.parts for content in request.contents), f"{place}: parts must not be empty")
+    wire.reject_if(not request.contents, f"{path}: contents is not specified")
+    wire.reject_if(not all(content.parts for content in request.contents), f"{path}: parts must not be empty")
     is_out_of_range = temperature is not None and not 0 <= temperature <= 2
-    reject_if(is_out_of_range, "* temperature must be in the range [0.0, 2.0]")
+    wire.reject_if(is_out_of_range, "* temperature must be in the range [0.0, 2.0]")
     has_two_schemas = config.response_schema is not None and config.response_json_schema is not None
-    reject_if(has_two_schemas, "responseSchema and responseJsonSchema exclude each other")
+    wire.reject_if(has_two_schemas, "responseSchema and responseJsonSchema exclude each other")
     is_text = schema is not None and config.response_mime_type != "application/json"
-    reject_if(is_text, "a response schema needs the response MIME type application/json")
+    wire.reject_if(is_text, "a response schema needs the response MIME type application/json")
     has_bad_logprobs = logprobs is not None and not (config.response_logprobs and logprobs <= 20)
-    reject_if(has_bad_logprobs, "logprobs must be at most 20 and needs responseLogprobs")
+    wire.reject_if(has_bad_logprobs, "logprobs must be at most 20 and needs responseLogprobs")
 
 
 def _convert_content(content: _Content) -> list[Message]:
@@ -159,55 +142,47 @@ def _convert_content(content: _Content) -> list[Message]:
     rest = [part for part in content.parts if not {"functionResponse", "functionCall"} & set(part)]
     if rest or calls:
         role: Literal["user", "assistant"] = "assistant" if content.role == "model" else "user"
-        messages.append(Message(role, join_text(rest), tool_calls=calls))
+        messages.append(Message(role, wire.join_text(rest), tool_calls=calls))
     return messages
 
 
-def render_reply(request: RecordedRequest, reply: ScriptedReply) -> dict[str, Any]:
+def _render_message(request: RecordedRequest, reply: ScriptedReply, finish_reason: str) -> dict[str, Any]:
     """Render candidates; a refusal becomes feedback on the prompt without a candidate."""
     response: dict[str, Any] = {"modelVersion": request.model, "responseId": str(request.number)}
     if reply.refusal is not None:
-        response["promptFeedback"] = {"blockReason": "SAFETY"}
-        return {**response, **_usage(request, reply)}
+        return response | {"promptFeedback": {"blockReason": "SAFETY"}}
     parts: list[dict[str, Any]] = [{"text": reply.text}] if reply.text else []
     parts += [
-        {
-            "functionCall": {
-                "id": call.call_id or f"{request.number}_{index}",
-                "name": call.name,
-                "args": call.arguments,
-            }
-        }
-        for index, call in enumerate(reply.tool_calls)
+        {"functionCall": {"id": call_id, "name": call.name, "args": call.arguments}}
+        for call_id, call in wire.number_calls(reply.tool_calls, f"{request.number}_")
     ]
     candidate: dict[str, Any] = {
         "content": {"parts": parts, "role": "model"} if parts else {"role": "model"},
-        "finishReason": _FINISH.get(reply.reason, reply.reason),
+        "finishReason": finish_reason,
         "index": 0,
         **_logprobs(request, reply.logprobs),
     }
-    return {"candidates": [candidate], **response, **_usage(request, reply)}
+    return {"candidates": [candidate], **response}
 
 
 def _logprobs(request: RecordedRequest, chances: tuple[TokenLogprobs, ...]) -> dict[str, Any]:
-    limit = request.settings.get("top_logprobs")
-    if limit is None or not chances:
+    if "top_logprobs" not in request.settings or not chances:
         return {}
-    ranked = [sorted(chance.others.items(), key=lambda pair: -pair[1])[:limit] for chance in chances]
-    top = [
-        {"candidates": [{"token": token, "logProbability": logprob} for token, logprob in alternatives]}
-        for alternatives in ranked
-    ]
-    chosen = [{"token": chance.token, "logProbability": chance.logprob} for chance in chances]
+    ranked = [wire.top_alternatives(request, chance) for chance in chances]
+    top = [{"candidates": [_token(*alternative) for alternative in each]} for each in ranked]
+    chosen = [_token(chance.token, chance.logprob) for chance in chances]
     average = sum(chance.logprob for chance in chances) / len(chances)
-    result = {"chosenCandidates": chosen, **({"topCandidates": top} if limit else {})}
+    result = {"chosenCandidates": chosen}
+    if request.settings["top_logprobs"]:
+        result["topCandidates"] = top
     return {"logprobsResult": result, "avgLogprobs": average}
 
 
-def _usage(request: RecordedRequest, reply: ScriptedReply) -> dict[str, Any]:
-    usage = count_usage(request, reply)
-    if usage.total_tokens is None:
-        return {}
+def _token(token: str, logprob: float) -> dict[str, Any]:
+    return {"token": token, "logProbability": logprob}
+
+
+def _render_usage(usage: Usage) -> dict[str, Any]:
     return {
         "usageMetadata": {
             "promptTokenCount": usage.input_tokens or 0,
@@ -218,8 +193,7 @@ def _usage(request: RecordedRequest, reply: ScriptedReply) -> dict[str, Any]:
     }
 
 
-def render_models(names: tuple[str, ...]) -> dict[str, Any]:
-    """Render the list of models."""
+def _render_models(names: tuple[str, ...]) -> dict[str, Any]:
     models = [
         {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": ["generateContent"]}
         for name in names
@@ -227,6 +201,19 @@ def render_models(names: tuple[str, ...]) -> dict[str, Any]:
     return {"models": models}
 
 
-def render_error(code: int, message: str) -> dict[str, Any]:
-    """Render an error in the format of the real server."""
+def _render_error(code: int, message: str) -> dict[str, Any]:
     return {"error": {"code": code, "message": message, "status": _STATUS.get(code, "UNKNOWN")}}
+
+
+GEMINI = WireFormat(
+    "gemini",
+    _GenerateRequest,
+    _IGNORED,
+    "x-goog-api-key",
+    {"stop": "STOP", "length": "MAX_TOKENS", "tool_calls": "STOP", "refusal": "SAFETY"},
+    _convert_request,
+    _render_message,
+    _render_usage,
+    _render_models,
+    _render_error,
+)

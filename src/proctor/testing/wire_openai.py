@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import re
 from array import array
 from collections.abc import Sequence
@@ -11,23 +12,12 @@ from typing import Any, Literal
 import msgspec
 
 from proctor.records.model import TokenLogprobs, ToolSpec
-from proctor.records.session import Message, ToolCall
+from proctor.records.session import Message, ToolCall, Usage
+from proctor.testing import wire_format as wire
 from proctor.testing.schema_instance import iter_subschemas
-from proctor.testing.wire_format import (
-    HttpError,
-    HttpRequest,
-    RecordedRequest,
-    ScriptedReply,
-    count_usage,
-    drop_unset,
-    join_text,
-    parse_body,
-    reject_if,
-)
+from proctor.testing.wire_format import HttpError, RecordedRequest, ScriptedReply, WireFormat
 
-EMBEDDINGS = "/embeddings"
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_FINISH = {"refusal": "stop"}
 _ERROR_TYPES = {403: "permission_error", 429: "rate_limit_error"}
 _ERROR_CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
 
@@ -107,31 +97,19 @@ class _EmbeddingsRequest(msgspec.Struct, forbid_unknown_fields=True):
     user: str | None = None
 
 
-def read_api_key(headers: dict[str, str]) -> str:
-    """Return the API key of a request, or an empty string."""
-    return headers.get("authorization", "").removeprefix("Bearer ")
-
-
-def read_request(http: HttpRequest) -> RecordedRequest:
-    """Parse a request for a chat completion or for embeddings."""
-    if http.path.endswith(EMBEDDINGS):
-        return _read_embeddings(http)
-    chat = parse_body(http, _ChatRequest, _IGNORED)
+def _convert_chat(chat: _ChatRequest, recorded: RecordedRequest) -> RecordedRequest:
     _check(chat)
     schema = chat.response_format.json_schema if chat.response_format is not None else None
     functions = [tool.function for tool in chat.tools]
-    tools = tuple(
-        ToolSpec(function.name, function.description, function.parameters) for function in functions
-    )
-    return RecordedRequest(
-        wire="openai",
-        path=http.path,
+    tools = tuple(ToolSpec(each.name, each.description, each.parameters) for each in functions)
+    return msgspec.structs.replace(
+        recorded,
         model=chat.model,
         messages=tuple(_convert_message(message) for message in chat.messages),
         schema=None if schema is None else schema.schema,
         tools=tools,
         must_call=_required_tool(chat.tool_choice, tools),
-        settings=drop_unset(
+        settings=wire.drop_unset(
             temperature=chat.temperature,
             max_tokens=chat.max_completion_tokens or chat.max_tokens,
             seed=chat.seed,
@@ -140,33 +118,32 @@ def read_request(http: HttpRequest) -> RecordedRequest:
     )
 
 
-def _read_embeddings(http: HttpRequest) -> RecordedRequest:
-    request = parse_body(http, _EmbeddingsRequest)
+def _convert_embeddings(request: _EmbeddingsRequest, recorded: RecordedRequest) -> RecordedRequest:
     texts = (request.input,) if isinstance(request.input, str) else tuple(request.input)
     is_empty = not texts or "" in texts
-    reject_if(is_empty, "'$.input' is invalid: neither it nor a text in it may be empty")
-    settings = drop_unset(dimensions=request.dimensions)
-    return RecordedRequest("openai", http.path, request.model, settings=settings, texts=texts)
+    wire.reject_if(is_empty, "'$.input' is invalid: neither it nor a text in it may be empty")
+    settings = wire.drop_unset(dimensions=request.dimensions)
+    return msgspec.structs.replace(recorded, model=request.model, settings=settings, texts=texts)
 
 
 def _check(chat: _ChatRequest) -> None:
     temperature, top_logprobs, response_format = chat.temperature, chat.top_logprobs, chat.response_format
-    reject_if(not chat.messages, "[] is too short - 'messages'")
-    reject_if(chat.stream or (chat.n or 1) > 1, "this server neither streams nor gives several choices")
+    wire.reject_if(not chat.messages, "[] is too short - 'messages'")
+    wire.reject_if(chat.stream or (chat.n or 1) > 1, "this server neither streams nor gives several choices")
     is_out_of_range = temperature is not None and not 0 <= temperature <= 2
-    reject_if(is_out_of_range, "'temperature' must be between 0 and 2")
+    wire.reject_if(is_out_of_range, "'temperature' must be between 0 and 2")
     has_two_limits = chat.max_tokens is not None and chat.max_completion_tokens is not None
-    reject_if(has_two_limits, "'max_tokens' and 'max_completion_tokens' exclude each other")
+    wire.reject_if(has_two_limits, "'max_tokens' and 'max_completion_tokens' exclude each other")
     has_bad_logprobs = top_logprobs is not None and not (chat.logprobs and 0 <= top_logprobs <= 20)
-    reject_if(has_bad_logprobs, "'top_logprobs' must be 0 to 20 and needs 'logprobs'")
+    wire.reject_if(has_bad_logprobs, "'top_logprobs' must be 0 to 20 and needs 'logprobs'")
     pending: set[str | None] = set()
     for message in chat.messages:
         if message.role == "tool":
             is_unknown = message.tool_call_id not in pending
-            reject_if(is_unknown, "a message with role 'tool' must answer a preceding tool call")
+            wire.reject_if(is_unknown, "a message with role 'tool' must answer a preceding tool call")
             pending.discard(message.tool_call_id)
         else:
-            reject_if(pending, f"tool calls were not answered: {', '.join(sorted(map(str, pending)))}")
+            wire.reject_if(pending, f"tool calls were not answered: {', '.join(sorted(map(str, pending)))}")
         pending |= {call.id for call in message.tool_calls or ()}
     if response_format is not None and response_format.type == "json_schema":
         _check_schema(response_format.json_schema)
@@ -178,15 +155,15 @@ def _check_schema(schema: _Schema | None) -> None:
     for inner in iter_subschemas(schema.schema) if schema.strict else ():
         if inner.get("type") == "object" or "properties" in inner:
             is_open = inner.get("additionalProperties") is not False
-            reject_if(is_open, "Invalid schema: 'additionalProperties' must be false")
+            wire.reject_if(is_open, "Invalid schema: 'additionalProperties' must be false")
             is_partial = set(inner.get("required", ())) != set(inner.get("properties", {}))
-            reject_if(is_partial, "Invalid schema: 'required' must name every key in properties")
+            wire.reject_if(is_partial, "Invalid schema: 'required' must name every key in properties")
 
 
 def _convert_message(message: _Message) -> Message:
     return Message(
         "system" if message.role == "developer" else message.role,
-        join_text(message.content) if message.content is not None else "",
+        wire.join_text(message.content) if message.content is not None else "",
         name=message.name,
         tool_calls=tuple(_convert_call(call) for call in message.tool_calls or ()),
         call_id=message.tool_call_id,
@@ -207,8 +184,7 @@ def _required_tool(choice: str | dict[str, Any], tools: tuple[ToolSpec, ...]) ->
     return tools[0].name if choice == "required" and tools else None
 
 
-def render_reply(request: RecordedRequest, reply: ScriptedReply) -> dict[str, Any]:
-    """Render a chat completion."""
+def _render_message(request: RecordedRequest, reply: ScriptedReply, finish_reason: str) -> dict[str, Any]:
     has_no_text = reply.refusal is not None or (reply.tool_calls and not reply.text)
     message: dict[str, Any] = {
         "role": "assistant",
@@ -218,17 +194,17 @@ def render_reply(request: RecordedRequest, reply: ScriptedReply) -> dict[str, An
     if reply.tool_calls:
         message["tool_calls"] = [
             {
-                "id": call.call_id or f"call_{request.number}_{index}",
+                "id": call_id,
                 "type": "function",
                 "function": {"name": call.name, "arguments": msgspec.json.encode(call.arguments).decode()},
             }
-            for index, call in enumerate(reply.tool_calls)
+            for call_id, call in wire.number_calls(reply.tool_calls, f"call_{request.number}_")
         ]
     choice = {
         "index": 0,
         "message": message,
         "logprobs": _logprobs(request, reply.logprobs),
-        "finish_reason": _FINISH.get(reply.reason, reply.reason),
+        "finish_reason": finish_reason,
     }
     return {
         "id": f"chatcmpl-{request.number}",
@@ -236,18 +212,15 @@ def render_reply(request: RecordedRequest, reply: ScriptedReply) -> dict[str, An
         "created": 0,
         "model": request.model,
         "choices": [choice],
-        **_usage(request, reply),
     }
 
 
 def _logprobs(request: RecordedRequest, chances: tuple[TokenLogprobs, ...]) -> dict[str, Any] | None:
-    limit = request.settings.get("top_logprobs")
-    if limit is None or not chances:
+    if "top_logprobs" not in request.settings or not chances:
         return None
     tokens = []
     for chance in chances:
-        ranked = sorted(chance.others.items(), key=lambda pair: -pair[1])[:limit]
-        alternatives = [_token(*alternative) for alternative in ranked]
+        alternatives = [_token(*alternative) for alternative in wire.top_alternatives(request, chance)]
         tokens.append({**_token(chance.token, chance.logprob), "top_logprobs": alternatives})
     return {"content": tokens, "refusal": None}
 
@@ -256,10 +229,7 @@ def _token(token: str, logprob: float) -> dict[str, Any]:
     return {"token": token, "logprob": logprob, "bytes": list(token.encode())}
 
 
-def _usage(request: RecordedRequest, reply: ScriptedReply) -> dict[str, Any]:
-    usage = count_usage(request, reply)
-    if usage.total_tokens is None:
-        return {}
+def _render_usage(usage: Usage) -> dict[str, Any]:
     return {
         "usage": {
             "prompt_tokens": usage.input_tokens or 0,
@@ -289,13 +259,28 @@ def _to_base64(vector: Sequence[float]) -> str:
     return base64.b64encode(array("f", vector).tobytes()).decode()
 
 
-def render_models(names: tuple[str, ...]) -> dict[str, Any]:
-    """Render the list of models."""
+def _render_models(names: tuple[str, ...]) -> dict[str, Any]:
     models = [{"id": name, "object": "model", "created": 0, "owned_by": "loopback"} for name in names]
     return {"object": "list", "data": models}
 
 
-def render_error(code: int, message: str) -> dict[str, Any]:
-    """Render an error in the format of the real server."""
+def _render_error(code: int, message: str) -> dict[str, Any]:
     error_type = _ERROR_TYPES.get(code, "server_error" if code >= 500 else "invalid_request_error")
     return {"error": {"message": message, "type": error_type, "param": None, "code": _ERROR_CODES.get(code)}}
+
+
+OPENAI = WireFormat(
+    "openai",
+    _ChatRequest,
+    _IGNORED,
+    "authorization",
+    {"refusal": "stop"},
+    _convert_chat,
+    _render_message,
+    _render_usage,
+    _render_models,
+    _render_error,
+)
+EMBEDDINGS = dataclasses.replace(
+    OPENAI, request_type=_EmbeddingsRequest, ignored=frozenset(), convert=_convert_embeddings
+)

@@ -219,11 +219,7 @@ def _describe_coverage(opened: Sequence[OpenedRun]) -> Iterator[str]:
 
 
 def default_order(metric: str) -> str:
-    """Return the order that lists the best value first, judging by the metric's name.
-
-    >>> default_order("pass_rate"), default_order("latency_ms.mean"), default_order("exact_match")
-    ('desc', 'asc', 'desc')
-    """
+    """Return the order that lists the best value first, judging by the metric's name."""
     is_lower_better = any(name in LOWER_IS_BETTER for name in list_aliases(metric))
     return "asc" if is_lower_better or higher_is_better(metric) is False else "desc"
 

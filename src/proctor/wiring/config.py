@@ -265,19 +265,17 @@ def _load_module(path: Path) -> LoadedEvalFile:
     evaluators = values.get("evaluators", [])
     if more := field_evaluators(fields):
         evaluators = [*(evaluators if isinstance(evaluators, list | tuple) else [evaluators]), *more]
+    shared = ("configurations", "metrics", "tags", "baseline", "canary")
     evaluation = Evaluation(
-        target=values.get("target"),
-        dataset=path.parent / dataset if isinstance(dataset, str) else dataset,
-        evaluators=evaluators,
-        configurations=values.get("configurations"),
-        metrics=values.get("metrics", ()),
+        values.get("target"),
+        path.parent / dataset if isinstance(dataset, str) else dataset,
+        evaluators,
         name=values.get("name") or path.stem,
-        tags=values.get("tags", {}),
         options=msgspec.to_builtins(values.get("run", {})),
         fail_under=read_thresholds(values.get("fail_under", {}), "fail_under"),
-        baseline=values.get("baseline"),
         fields=field_paths(fields),
         retention=_read_retention(values.get("history"), path),
+        **{name: values[name] for name in shared if name in values},
     )
     return LoadedEvalFile(evaluation, tuple(values.get("plugins", ())))
 

@@ -1,37 +1,54 @@
-"""Submit a run to workers, and collect its results later, even in another process.
+"""Submit samples to workers, and collect the results later, even in another process.
 
-The history connects the two steps.
+`submit` and `collect` store the run in a history; `submit_dataset` and `collect_results` need none.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from proctor.core.clock import Clock, SystemClock
+from proctor.datasets.source import make_source
 from proctor.distributed.batches import split_batches
 from proctor.distributed.check_requests import check_arrival, check_dataset
-from proctor.distributed.dead_letters import DeadLetterPoller
-from proctor.distributed.delivery_counts import join_labels, trial_label
+from proctor.distributed.delivery_counts import DeadLetterPoller, join_labels, trial_label
 from proctor.distributed.expected_results import describe_setup, refuse_cache, remove_mailbox
+from proctor.distributed.notices import read_notice
 from proctor.distributed.remote_runner import create_request, parse_position, request_id, results_name
 from proctor.distributed.result_collector import ResultCollector
-from proctor.engine.finish import finish
+from proctor.engine.finish import aggregate, finish
 from proctor.engine.progress import Progress
 from proctor.engine.redaction import add_redaction_counts, create_redaction, redacting_writer
 from proctor.engine.run import OpenDisplay
-from proctor.engine.start import RunControls, begin_run
-from proctor.errors import ConfigError, DatasetError, UsageError
-from proctor.ports import History, Mailbox, Metric
+from proctor.engine.start import RunControls, begin_run, new_run_id
+from proctor.errors import ConfigError, DatasetError, MailboxFull, UsageError
+from proctor.ports import History, Mailbox, Metric, ProgressCallback
 from proctor.records.mail import EvalRequest
 from proctor.records.report import EvalReport
-from proctor.records.run import RunMetadata
-from proctor.records.trial import EvalResult
-from proctor.wiring.prepare import Evaluation, prepare
+from proctor.records.results import ResultList
+from proctor.records.run import EvaluatorSpec, RunMetadata
+from proctor.records.trial import Configuration, EvalResult
+from proctor.wiring.prepare import Configurations, Evaluation, build_configurations, prepare
 from proctor.wiring.registry import Registry
+
+
+def _send_requests(
+    requests: Mailbox[EvalRequest[Any, Any]],
+    built: Iterable[EvalRequest[Any, Any]],
+    reply_to: str | Mailbox[Any] | None,
+    *,
+    is_checked: bool,
+) -> Iterator[int]:
+    """Send requests in batches, and yield the size of each batch that was sent."""
+    for batch in split_batches(built):
+        if not is_checked:
+            check_arrival(requests, batch)
+        requests.send_all(batch, reply_to=reply_to)
+        yield len(batch)
 
 
 def submit(
@@ -70,11 +87,8 @@ def submit(
             yield create_request(job, run.run_id, clock.now(), expects)
 
     try:
-        for batch in split_batches(build_requests()):
-            if not is_checked:
-                check_arrival(requests, batch)
-            requests.send_all(batch, reply_to=reply_to)
-            sent += len(batch)
+        for count in _send_requests(requests, build_requests(), reply_to, is_checked=is_checked):
+            sent += count
     except BaseException:
         history.update(msgspec.structs.replace(run, status="failed", total=sent))
         raise
@@ -109,11 +123,10 @@ def collect(
         done = {position for position, *_ in history.done(run.run_id)}
         progress = Progress(run.run_id, clock, total=run.total, already_done=len(done))
         display = contextlib.nullcontext() if watch is None else watch(progress)
-        results_writer = history.writer(run.run_id)
         # Write at once: an acknowledged result must be durable.
         with (
             display,
-            results_writer as writer,
+            history.writer(run.run_id) as writer,
             redacting_writer(writer, redaction, at_once=True) as guarded_writer,
         ):
             gathering = ResultCollector(
@@ -141,8 +154,9 @@ def collect(
         run = add_redaction_counts(run, redaction)
         report = finish(history, run, metrics)
     # Not stored: a later collection may find the missing results.
-    shown_warnings = (*run.warnings, *_describe_missing(run, missing))
-    run = msgspec.structs.replace(run, warnings=shown_warnings, planned_samples=())
+    labels = [_label_trial(run, position) for position in missing]
+    later = (f"{_describe_missing(labels, total)}; they can be collected later",) if missing else ()
+    run = msgspec.structs.replace(run, warnings=(*run.warnings, *later), planned_samples=())
     return EvalReport(report.results, run, report.metrics, report.by_configuration)
 
 
@@ -195,10 +209,8 @@ def _describe_unsent(run: RunMetadata) -> Iterator[str]:
         )
 
 
-def _describe_missing(run: RunMetadata, missing: list[int]) -> Iterator[str]:
-    if missing:
-        labels = join_labels([_label_trial(run, position) for position in missing])
-        yield f"{len(missing)} of {run.total} results are missing: {labels}; they can be collected later"
+def _describe_missing(labels: list[str], total: int) -> str:
+    return f"{len(labels)} of {total} results are missing: {join_labels(labels)}"
 
 
 def _label_trial(run: RunMetadata, position: int) -> str:
@@ -210,3 +222,172 @@ def _label_trial(run: RunMetadata, position: int) -> str:
     ordered = sorted(run.configurations, key=lambda each: each.name != run.baseline)
     index, epoch = divmod(offset, run.options.epochs)
     return trial_label(run.planned_samples[number], ordered[index].name, epoch)
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """The requests of a run: the sample of each request id.
+
+    `labels` names the trial of each request: its sample, and its configuration and epoch if they
+    are not the default.
+    """
+
+    run_id: str
+    samples: Mapping[str, str]
+    labels: Mapping[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+
+def submit_dataset(
+    dataset: Any,
+    requests: Mailbox[EvalRequest[Any, Any]],
+    *,
+    configurations: Configurations | None = None,
+    epochs: int = 1,
+    run_id: str | None = None,
+    reply_to: str | Mailbox[Any] | None = None,
+    clock: Clock | None = None,
+) -> Submission:
+    """Send every sample of a dataset to workers, in every configuration and epoch.
+
+    Requests that are sent again with the same `run_id` have the same ids, so that duplicate
+    results are recognized.
+    """
+    clock = clock or SystemClock()
+    run_id = run_id or new_run_id(clock.now())
+    source = make_source(dataset)
+    source.inspect()
+    expanded = build_configurations(configurations)
+    is_checked = check_dataset(requests, source, expanded)
+    sent: dict[str, str] = {}
+    labels: dict[str, str] = {}
+
+    def build_requests() -> Iterator[EvalRequest[Any, Any]]:
+        trials = ((sample, each, n) for sample in source for each in expanded for n in range(epochs))
+        for sample, configuration, epoch in trials:
+            request = create_request((len(sent), sample, configuration, epoch), run_id, clock.now())
+            sent[request.request_id] = sample.id
+            labels[request.request_id] = trial_label(sample.id, configuration.name, epoch)
+            yield request
+
+    done = 0
+    try:
+        for count in _send_requests(requests, build_requests(), reply_to, is_checked=is_checked):
+            done += count
+    except MailboxFull as error:
+        raise MailboxFull(
+            f"{error.what}; {done} requests of run {run_id!r} were sent",
+            where=error.where,
+            fix=f"submit again with run_id={run_id!r} when there is room (duplicates count once), "
+            "or give the mailbox a larger capacity",
+        ) from None
+    return Submission(run_id, sent, labels)
+
+
+def collect_results(
+    results: Mailbox[EvalResult],
+    expected_count: int | Submission,
+    *,
+    timeout_seconds: float = 300.0,
+    run_id: str | None = None,
+    requests: Mailbox[Any] | None = None,
+    on_progress: ProgressCallback | Sequence[ProgressCallback] = (),
+    clock: Clock | None = None,
+) -> EvalReport:
+    """Collect results into a report: one for each request, a success in preference to an error.
+
+    When the time is up, the report has the results so far and its warnings name the missing ones.
+    Pass the `Submission` of `submit_dataset` to ignore results of other runs and to name missing
+    samples. Pass `requests` to report requests that became dead letters.
+    """
+    clock = clock or SystemClock()
+    submission = None if isinstance(expected_count, int) else expected_count
+    expected = expected_count if isinstance(expected_count, int) else len(expected_count)
+    run_id = run_id if submission is None else submission.run_id
+    letters = None if requests is None else _watch_letters(requests, run_id)
+    started = clock.now()
+    callbacks = (on_progress,) if callable(on_progress) else tuple(on_progress)
+    progress = Progress(run_id or "", clock, total=expected, callbacks=callbacks)
+    progress.start()
+    gathering = ResultCollector(
+        results,
+        expected,
+        clock,
+        run_id=run_id,
+        is_own=lambda result: _is_own(result, run_id, submission),
+        dead_letters=letters,
+        on_result=lambda result: _report_progress(progress, result),
+    )
+    collected = list(gathering.take(timeout_seconds))
+    progress.end(failed=len(collected) < expected)
+    if submission is not None:
+        order = {request_id: position for position, request_id in enumerate(submission.samples)}
+        collected.sort(key=lambda result: order.get(_request_id(result), len(order)))
+    names = dict.fromkeys(name for result in collected for name in result.scores)
+    configurations = dict.fromkeys(result.trial.configuration for result in collected)
+    missing = _find_missing(collected, expected, submission)
+    run = RunMetadata(
+        run_id or "",
+        name=results.name,
+        started_at=started,
+        status="completed" if len(collected) >= expected else "interrupted",
+        finished_at=clock.now(),
+        duration_seconds=progress.seconds,
+        total=expected,
+        configurations=tuple(map(Configuration, configurations)) or (Configuration(),),
+        evaluators=tuple(EvaluatorSpec(name, name) for name in names),
+        warnings=(*progress.warnings, *gathering.account.warnings(), *missing),
+    )
+    result_list = ResultList(collected)
+    return EvalReport(result_list, run, *aggregate(result_list, run))
+
+
+def _watch_letters(requests: Mailbox[Any], run_id: str | None) -> DeadLetterPoller:
+    if run_id is None:
+        raise ConfigError(
+            "requests= needs to know the run whose dead letters to report",
+            where="collect_results",
+            fix="pass the Submission of submit_dataset instead of a number, or run_id=…",
+        )
+    return DeadLetterPoller(requests, lambda request: request.run_id == run_id)
+
+
+def _find_missing(
+    collected: Sequence[EvalResult], expected: int, submission: Submission | None
+) -> Iterator[str]:
+    count = expected - len(collected)
+    if count <= 0:
+        return
+    if submission is None:
+        yield f"{count} of {expected} results are missing"
+        return
+    received = set(map(_request_id, collected))
+    labels = {**submission.samples, **submission.labels}
+    yield _describe_missing([labels[each] for each in labels if each not in received], expected)
+
+
+def _is_own(result: EvalResult, run_id: str | None, submission: Submission | None) -> bool:
+    """True for a result of this run; false for notices of workers."""
+    if submission is not None:
+        return _run_id(result) == run_id and _request_id(result) in submission.samples
+    return read_notice(result) is None and (run_id is None or _run_id(result) == run_id)
+
+
+def _run_id(result: EvalResult) -> str | None:
+    return None if result.delivery is None else result.delivery.run_id
+
+
+def _request_id(result: EvalResult) -> str:
+    return "" if result.delivery is None else result.delivery.request_id
+
+
+def _report_progress(progress: Progress, result: EvalResult) -> None:
+    progress.count(result.outcome)
+    if progress.has_listeners:
+        progress.expect(len(result.scores))
+        progress.trial_start(result.trial.configuration)
+        for name, score in result.scores.items():
+            progress.evaluator_start(result.trial, name)
+            progress.evaluator_end(result.trial, name, score)
+        progress.trial_end(result.trial)

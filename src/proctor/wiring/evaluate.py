@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from proctor.comparison.report import FieldReport
 from proctor.core import bridge
 from proctor.core.clock import Clock, SystemClock
+from proctor.distributed.remote_runner import MailboxBackend
 from proctor.engine.early_stop import StopRule
+from proctor.engine.peer_trials import LOCAL_RUN_FIX, NEEDS_LOCAL_RUN
 from proctor.engine.rescore import RescorePlan
-from proctor.engine.start import RunControls, begin_run, resume_run
+from proctor.engine.start import Backend, RunControls, begin_run, resume_run
 from proctor.engine.start import rescore_run as begin_rescoring
-from proctor.errors import ConfigError, DatasetError
+from proctor.errors import ConfigError, DatasetError, suggest_name
+from proctor.models.connect import mailbox
 from proctor.ports import History, Mailbox, ProgressCallback
+from proctor.records.mail import EvalRequest
 from proctor.records.run import Budget, OnError, Redact, Retention
 from proctor.records.sample import check_tags
 from proctor.records.score import Skipped
 from proctor.reports.live import live_display
-from proctor.wiring import backends
 from proctor.wiring.open_history import open_history, run_to_resume
 from proctor.wiring.prepare import (
     Configurations,
     Evaluation,
     Metrics,
+    build_recipe,
+    build_setup,
     check_run_options,
     check_thresholds,
     load_metrics,
     prepare,
 )
 from proctor.wiring.registry import Registry
+
+RAY = "ray"
+PATIENCE_SECONDS = 3_600.0
 
 
 class RunOptionsKwargs(TypedDict, total=False):
@@ -85,7 +94,7 @@ async def aevaluate(
     allow_changes: bool = False,
     retry_errors: bool = False,
     workers: str | Mailbox[Any] | None = None,
-    patience: float | None = backends.PATIENCE_SECONDS,
+    patience: float | None = PATIENCE_SECONDS,
     on: str | None = None,
     decide: StopRule | None = None,
     **options: Unpack[RunOptionsKwargs],
@@ -113,7 +122,7 @@ async def aevaluate(
             where="on_progress",
             fix="write it with def, not async def",
         )
-    with backends.open_backend(evaluation, workers=workers, on=on, patience=patience) as backend:
+    with open_backend(evaluation, workers=workers, on=on, patience=patience) as backend:
         controls = RunControls(
             callbacks, live_display(progress), allow_changes, retry_errors, backend, decide
         )
@@ -121,6 +130,49 @@ async def aevaluate(
 
 
 evaluate = bridge.synchronous(aevaluate)
+
+
+@contextlib.contextmanager
+def open_backend(
+    evaluation: Evaluation,
+    *,
+    workers: str | Mailbox[Any] | None = None,
+    on: str | None = None,
+    patience: float | None = PATIENCE_SECONDS,
+    plugins: Sequence[str] = (),
+    modules: Sequence[Path] = (),
+) -> Iterator[Backend | None]:
+    """Open the backend of a run, None for this process, and close it afterwards."""
+    if workers is None and on is None:
+        yield None
+        return
+    if workers is not None and on is not None:
+        raise ConfigError(
+            "a run uses either workers or a cluster, not both",
+            fix="leave out workers (--workers) or on (--on)",
+        )
+    if evaluation.options.get("cache"):
+        raise ConfigError("cache works only for runs on this machine", where="cache", fix="leave it out")
+    if evaluation.baseline is not None:
+        raise ConfigError(NEEDS_LOCAL_RUN, where="baseline", fix=LOCAL_RUN_FIX)
+    if on is not None:
+        yield _open_cluster(on, build_recipe(evaluation, plugins, modules))
+    elif isinstance(workers, str):
+        with contextlib.closing(mailbox(workers, EvalRequest)) as requests:
+            # Fails here if the server does not answer, before the run is stored.
+            requests.approximate_count()
+            yield MailboxBackend(requests, patience=patience)
+    elif workers is not None:
+        yield MailboxBackend(workers, patience=patience)
+
+
+def _open_cluster(on: str, recipe: bytes) -> Backend:
+    from proctor.distributed.ray_backend import RayBackend, import_ray
+
+    if on != RAY and not on.startswith(f"{RAY}://"):
+        raise ConfigError(f"there is no cluster {on!r}", fix=suggest_name(on, [RAY, f"{RAY}://HOST"]))
+    import_ray()
+    return RayBackend(recipe, build_setup, None if on == RAY else on)
 
 
 async def execute(

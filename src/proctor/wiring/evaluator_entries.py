@@ -127,8 +127,8 @@ def apply_settings(
         try:
             slot = _find_slot(setting.evaluator, slots, describe)
         except UsageError as error:
-            place = f"{setting.evaluator}.{setting.parameter}"
-            problems.append(Problem(place, f"{error.what}; {error.fix}"))
+            where = f"{setting.evaluator}.{setting.parameter}"
+            problems.append(Problem(where, f"{error.what}; {error.fix}"))
             continue
         is_text = _is_text_parameter(slot.entry, setting.parameter, describe)
         value = setting.text if is_text else read_value(setting.text)

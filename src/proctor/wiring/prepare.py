@@ -238,18 +238,14 @@ def find_option_problems(options: Mapping[str, Any]) -> Iterator[tuple[str, str]
 
 
 def explain(error: msgspec.ValidationError) -> str:
-    """Rewrite a message of msgspec in plain words.
-
-    >>> explain(msgspec.ValidationError("Expected `int | null`, got `str` - at `$.epochs`"))
-    'expected a whole number, found text (at epochs)'
-    """
+    """Rewrite a message of msgspec in plain words."""
     text, _, path = str(error).partition(" - at ")
-    place = path.replace("`", "").replace("$.", "").replace("$", "")
+    location = path.replace("`", "").replace("$.", "").replace("$", "")
     message = TYPE_EXPRESSION.sub(_describe_types, text).replace("`", "")
     message = message.replace("Expected", "expected").replace(", got ", ", found ")
     message = message.replace("Object contains unknown field", "unknown key")
     message = message.replace("Object missing required field", "missing key")
-    return f"{message} (at {place})" if place else message
+    return f"{message} (at {location})" if location else message
 
 
 def _describe_types(expression: re.Match[str]) -> str:

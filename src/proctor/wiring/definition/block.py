@@ -128,13 +128,13 @@ def check_listener(callback: Any, kinds: Collection[str], statuses: Collection[s
         raise ConfigError("the callback waits for events that do not exist", problems=problems)
 
 
-def is_series(one: str, other: str) -> bool:
+def is_series(name: str, other_name: str) -> bool:
     """Return whether names differ only in their ending (output_1, output_2): then neither is a typo.
 
     >>> is_series("output_1", "output_2"), is_series("tokns", "tokens")
     (True, False)
     """
-    stems = {re.sub(r"(?:[0-9]+|[_-][A-Za-z]|s)$", "", name) for name in (one, other)}
+    stems = {re.sub(r"(?:[0-9]+|[_-][A-Za-z]|s)$", "", each) for each in (name, other_name)}
     return len(stems) == 1
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self, Unpack
 
 import msgspec
@@ -31,7 +32,7 @@ from proctor.wiring.definition.block import (
     is_series,
     no_field,
 )
-from proctor.wiring.definition.keeping import DefinitionHistory
+from proctor.wiring.definition.definition_history import DefinitionHistory
 from proctor.wiring.definition.spans import Spans, convert_spans, refuse_unrecorded
 from proctor.wiring.prepare import Configurations, build_configurations, combine_faults
 from proctor.wiring.registry import Registry
@@ -60,13 +61,7 @@ class Settings:
 def collect_settings(
     configure: Callable[[Any], object], evaluator: Any, registry: Registry
 ) -> dict[str, Any]:
-    """Return the parameters that a function sets.
-
-    >>> def strict(config):
-    ...     config.case_sensitive = True
-    >>> collect_settings(strict, "contains", Registry.standard())
-    {'case_sensitive': True}
-    """
+    """Return the parameters that a function sets."""
     info = registry.describe(evaluator) if isinstance(evaluator, str) else describe_evaluator(evaluator)
     settings = Settings(info.name, tuple(parameter.name for parameter in info.parameters))
     configure(settings)
@@ -77,24 +72,12 @@ def collect_settings(
 Callback = Callable[[ProgressEvent], object]
 
 
-def order_by_configuration(callback: Callback, configurations: Sequence[str]) -> Callback:
-    """Return a callback that receives all events of one configuration before those of the next.
+class OrderedEvents:
+    """A callback that passes on all events of one configuration before those of the next.
 
     Events of the other configurations are delayed; the percentage never falls.
-
-    >>> from datetime import UTC, datetime
-    >>> start = datetime(2026, 1, 1, tzinfo=UTC)
-    >>> events = []
-    >>> send = order_by_configuration(events.append, ["a", "b"])
-    >>> for kind, name in [("config_start", "b"), ("config_start", "a"), ("config_end", "a")]:
-    ...     send(ProgressEvent(kind, "running", 0.0, start, "r", name))
-    >>> [(event.kind, event.configuration) for event in events]
-    [('config_start', 'a'), ('config_end', 'a'), ('config_start', 'b')]
     """
-    return _OrderedEvents(callback, configurations)
 
-
-class _OrderedEvents:
     def __init__(self, callback: Callback, configurations: Sequence[str]) -> None:
         self._callback = callback
         self._delayed: dict[str, list[ProgressEvent]] = {name: [] for name in configurations}
@@ -230,10 +213,17 @@ class Definition:
             raise fault
         self._faults.append(fault)
 
+    @contextlib.contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except UsageError as fault:
+            self.note(fault)
+
     def select(self, path: str, as_: str | None = None) -> Self:
         """Select a field by its path, and optionally give it a name."""
         name = as_ or path
-        try:
+        with self._noting():
             parse_path(path)
             if as_ is not None:
                 check_alias(as_, path)
@@ -245,10 +235,7 @@ class Definition:
                     where=path,
                     fix="choose another name, or write this select before evaluate_field",
                 )
-        except UsageError as fault:
-            self.note(fault)
-            return self
-        self._selected[name] = path
+            self._selected[name] = path
         return self
 
     def evaluate_field(self, field: str, *evaluators: Any, combine_with: Combination | None = None) -> Self:
@@ -275,14 +262,11 @@ class Definition:
 
         `configure` is a function that sets parameters as attributes of its argument.
         """
-        block = self._current
-        try:
-            if block is None:
+        with self._noting():
+            if self._current is None:
                 raise no_field(f"evaluate_with({describe_object(evaluator)})")
             check_evaluator(evaluator, configure)
-            block.evaluators.append(self._build(evaluator, configure, parameters))
-        except UsageError as fault:
-            self.note(fault)
+            self._current.evaluators.append(self._build(evaluator, configure, parameters))
         return self
 
     use_evaluator = evaluate_with
@@ -292,21 +276,16 @@ class Definition:
 
         With `skipped="ignore"`, evaluators that skip are ignored; by default they skip the field.
         """
-        block = self._current
-        try:
-            if block is None:
+        with self._noting():
+            if self._current is None:
                 raise no_field(f"combine_with({rule!r})")
-            block.combine_with(rule, skipped)
-        except UsageError as fault:
-            self.note(fault)
+            self._current.combine_with(rule, skipped)
         return self
 
     def register_evaluator(self, evaluator: Any, name: str | None = None) -> Self:
         """Register an evaluator by name for this definition."""
-        try:
+        with self._noting():
             self._registry.register(evaluator, name)
-        except UsageError as fault:
-            self.note(fault)
         return self
 
     def on_progress(
@@ -318,14 +297,10 @@ class Definition:
         configurations: Collection[str] | None = None,
     ) -> Self:
         """Call a function for every progress event, or for some: by kind, status or configuration."""
-        try:
+        with self._noting():
             check_listener(callback, kinds or (), statuses or ())
-        except UsageError as fault:
-            self.note(fault)
-            return self
-        self._callbacks.append(
-            filter_events(callback, kinds=kinds, statuses=statuses, configurations=configurations)
-        )
+            listener = filter_events(callback, kinds=kinds, statuses=statuses, configurations=configurations)
+            self._callbacks.append(listener)
         return self
 
     def configuration(self, name: str, /, **options: Any) -> Self:
@@ -333,10 +308,8 @@ class Definition:
         if name in self._configurations:
             fix = "give each configuration its own name"
             self.note(ConfigError(f"there are two configurations {name!r}", fix=fix))
-        try:
+        with self._noting():
             self._configurations[name] = configuration(name, **options)
-        except UsageError as fault:
-            self.note(fault)
         return self
 
     def baseline(self, configuration: str) -> Self:
@@ -370,7 +343,7 @@ class Definition:
         target: Any = None,
         configurations: Configurations | None = None,
         recorded: Mapping[str, Any] | None = None,
-        **how: Unpack[api.RunKwargs],
+        **options: Unpack[api.RunKwargs],
     ) -> FieldReport:
         """Evaluate a span, or a dataset of spans, in every configuration.
 
@@ -380,13 +353,13 @@ class Definition:
         arguments (`epochs`, `concurrency`, `resume`, `metrics` …) are those of `evaluate`.
         """
         self.check()
-        check_parameters(how)
+        check_parameters(options)
         if target is not None and recorded is not None:
             raise ConfigError(
                 "evaluate received a target and recorded results",
                 fix="leave out recorded=… to run the target, or target=… to evaluate the results",
             )
-        if how.get("resume") and not self.history.auto_save:
+        if options.get("resume") and not self.history.auto_save:
             raise ConfigError(
                 "only a stored run can be resumed, and this definition stores none",
                 where="resume",
@@ -410,7 +383,7 @@ class Definition:
             tags=self.history.tags,
             history=self.history.opened(),
             on_progress=self._build_callbacks(spans, selected),
-            **(defaults | how),
+            **(defaults | options),
         )
         if self.history.auto_save:
             self.history.prune()
@@ -483,4 +456,4 @@ class Definition:
             return list(self._callbacks)
         names = [each.name for each in configurations] or [Configuration().name]
         ordered = sorted(names, key=lambda name: name != self._baseline)
-        return [order_by_configuration(callback, ordered) for callback in self._callbacks]
+        return [OrderedEvents(callback, ordered) for callback in self._callbacks]

@@ -79,11 +79,7 @@ def _check_recorded(recorded: Any) -> None:
 def convert_span(
     span: Any, recorded: Mapping[str, Any] | None = None, *, number: int | None = None
 ) -> Sample[Any, Any]:
-    """Convert a span to a sample: everything except id, input and expected becomes metadata.
-
-    >>> convert_span({"id": "7", "input": "2 + 2?", "output": "4"}).metadata
-    {'output': '4'}
-    """
+    """Convert a span to a sample: everything except id, input and expected becomes metadata."""
     if isinstance(span, Sample):
         sample = span
     else:

@@ -249,10 +249,10 @@ def _explain_no_check(
     return [f"no session is held out: sessions of one cluster stay together, and {few}"]
 
 
-async def _run_check(check: Evaluation, history: History, how: RunControls, spent: Spent) -> EvalReport:
+async def _run_check(check: Evaluation, history: History, controls: RunControls, spent: Spent) -> EvalReport:
     """Score the held-out sessions; an error about the budget mentions what the proposals spent."""
     try:
-        return await execute(check, history, how)
+        return await execute(check, history, controls)
     except RunStopped as stopped:
         if spent.calls and check.options["budget"] is not None:
             calls = format_count(spent.calls, "call")
@@ -265,8 +265,8 @@ def _subtract_spent(scoring: Scoring, spent: Spent) -> Scoring:
     if scoring.budget is None:
         return scoring
     limits = codec.plain(parse_budget(scoring.budget))
-    left = {name: limit - getattr(spent, name) for name, limit in limits.items()}
-    return msgspec.structs.replace(scoring, budget=left)
+    remaining = {name: limit - getattr(spent, name) for name, limit in limits.items()}
+    return msgspec.structs.replace(scoring, budget=remaining)
 
 
 def _summarize(

@@ -55,11 +55,6 @@ class MailboxStateMachine(RuleBasedStateMachine):
 
     Set `EXACT` if the clock of the mailbox moves only in `advance`. Otherwise a short lease may end
     earlier, and the machine accepts both outcomes.
-
-    >>> class MyMachine(MailboxStateMachine):
-    ...     def make(self, max_deliveries): return my_mailbox(int, max_deliveries)
-    ...     def advance(self): time.sleep(2 * self.SECONDS["short"])
-    >>> TestMyMailbox = MyMachine.TestCase
     """
 
     EXACT = False

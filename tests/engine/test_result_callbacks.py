@@ -1,4 +1,4 @@
-"""Who hears of a run's results hears them as they are stored, one by one."""
+"""Callbacks receive the results of a run one by one, as they are stored."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from proctor.wiring.prepare import Evaluation
 KEY = "sk-proj-" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5z"
 
 
-def test_results_are_heard_without_what_must_not_be_stored() -> None:
-    """A secret in an output is heard by nobody; every result is heard once, as it is stored."""
+def test_callbacks_receive_redacted_results() -> None:
+    """Each once, as it is stored."""
     heard: list[EvalResult] = []
     data = [{"id": str(n), "input": str(n), "expected": str(n)} for n in range(200)]
 
@@ -29,8 +29,8 @@ def test_results_are_heard_without_what_must_not_be_stored() -> None:
     assert not any(KEY in str(one.output) for one in heard)
 
 
-def test_who_fails_to_hear_costs_no_result() -> None:
-    """Everything is stored all the same, and the run warns once."""
+def test_a_failing_callback_loses_no_result() -> None:
+    """Everything is stored, and the run has one warning."""
 
     def deaf(_: EvalResult) -> None:
         raise OSError("no space left")

@@ -1,4 +1,4 @@
-"""A run by workers counts each trial once, whatever happens on the way."""
+"""A run by workers counts each trial once, despite faults of mailboxes and workers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,21 @@ from proctor.errors import ConfigError, MailboxError, MailboxFull, MessageTooLar
 from proctor.records.trial import Delivery, Trial
 from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
-from tests.fleet.away import errand, loud, warnings, workers
-from tests.fleet.surroundings import LONG, Troubled, at_work, boxes, eventually, loop_for, within
+from tests.fleet.failing_mailboxes import (
+    LONG,
+    FailingMailbox,
+    boxes,
+    eventually,
+    loop_for,
+    running,
+    with_timeout,
+)
+from tests.fleet.worker_runs import loud, run_by_workers, warnings, workers
 from tests.surroundings import ManualClock, samples
 
 
 def test_requests_that_vanished_are_sent_again(tmp_path: Path) -> None:
-    """Somebody purged the mailbox in the middle of the run: nothing hangs, and it is said."""
+    """After the mailbox was purged during the run, with a warning."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     clock = ManualClock()
@@ -40,14 +48,14 @@ def test_requests_that_vanished_are_sent_again(tmp_path: Path) -> None:
 
     helper = threading.Thread(target=purge, daemon=True)
     helper.start()
-    report = errand(loud, 4, MailboxBackend(requests, clock=clock), history)
+    report = run_by_workers(loud, 4, MailboxBackend(requests, clock=clock), history)
     helper.join(LONG)
     assert (report.total, report.errors) == (4, 1)
     assert warnings(report) == ("workers: 4 requests had vanished from the mailbox and were sent again",)
 
 
 def test_dead_letters_become_errors_of_their_samples(tmp_path: Path) -> None:
-    """One request kills whoever takes it: the run ends, and says which and why."""
+    """One request kills every worker; the run ends and names it."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes(max_deliveries=2)
 
@@ -58,14 +66,14 @@ def test_dead_letters_become_errors_of_their_samples(tmp_path: Path) -> None:
             doomed.nack(reason="the worker died")
             [doomed] = requests.receive() or [doomed]
         innocent.nack()
-        with at_work(loop_for(loud, requests)):
+        with running(loop_for(loud, requests)):
             over.wait(LONG)
 
     over = threading.Event()
     helper = threading.Thread(target=die, daemon=True)
     helper.start()
     requests.send("garbage")  # type: ignore[arg-type]
-    report = errand(loud, 2, MailboxBackend(requests), history)
+    report = run_by_workers(loud, 2, MailboxBackend(requests), history)
     over.set()
     helper.join(LONG)
     results = {result.sample_id: result for result in report.results}
@@ -80,8 +88,8 @@ def test_dead_letters_become_errors_of_their_samples(tmp_path: Path) -> None:
     assert "workers: 1 message in the mailbox could not be read and was set aside" in warnings(report)
 
 
-def test_a_dead_letter_of_an_earlier_sitting_does_not_answer_a_new_request(tmp_path: Path) -> None:
-    """Failed samples are run again: what died before has another chance."""
+def test_an_old_dead_letter_does_not_answer_a_new_request(tmp_path: Path) -> None:
+    """Failed samples run again after a resume."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes(max_deliveries=1)
 
@@ -91,7 +99,7 @@ def test_a_dead_letter_of_an_earlier_sitting_does_not_answer_a_new_request(tmp_p
 
     helper = threading.Thread(target=reject, daemon=True)
     helper.start()
-    assert errand(loud, 1, MailboxBackend(requests), history).errors == 1
+    assert run_by_workers(loud, 1, MailboxBackend(requests), history).errors == 1
     helper.join(LONG)
     evaluation = Evaluation(loud, samples(1), exact_match, name="exam")
     run_id = history.find("exam").run_id
@@ -104,13 +112,13 @@ def test_a_dead_letter_of_an_earlier_sitting_does_not_answer_a_new_request(tmp_p
 
     late = threading.Thread(target=later, daemon=True)
     late.start()
-    report = within(LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=run_id)))
+    report = with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=run_id)))
     late.join(LONG)
     assert report.errors == 0
 
 
-def test_duplicates_are_counted_once_and_said(tmp_path: Path) -> None:
-    """A worker that could not acknowledge has answered twice; the report says so."""
+def test_duplicates_are_counted_once_and_reported(tmp_path: Path) -> None:
+    """A worker that could not acknowledge answers twice."""
     requests, _ = boxes()
 
     def answer() -> None:
@@ -125,16 +133,16 @@ def test_duplicates_are_counted_once_and_said(tmp_path: Path) -> None:
     helper = threading.Thread(target=answer, daemon=True)
     helper.start()
     history = SQLiteHistory(tmp_path / "h.db")
-    report = errand(loud, 2, MailboxBackend(requests, window=1), history)
+    report = run_by_workers(loud, 2, MailboxBackend(requests, window=1), history)
     helper.join(LONG)
     assert report.total == 2
     assert warnings(report) == ("workers: 1 result came a second time and was not counted again",)
 
 
 def test_requests_that_cannot_be_sent_are_errors_of_their_samples() -> None:
-    """One that is too large, alone: the others of its batch are run."""
+    """Only the one that is too large; the rest of its batch runs."""
 
-    class Narrow(Troubled):
+    class Narrow(FailingMailbox):
         def send_all(self, bodies: Any, **how: Any) -> Any:
             if any(body.sample.id == "s2" for body in bodies):
                 raise MessageTooLarge("the body has 900 bytes, and 800 are taken")
@@ -142,21 +150,23 @@ def test_requests_that_cannot_be_sent_are_errors_of_their_samples() -> None:
 
     with workers() as requests:
         narrow: Any = Narrow(requests)
-        report = errand(loud, 5, MailboxBackend(narrow), SQLiteHistory.temporary())
+        report = run_by_workers(loud, 5, MailboxBackend(narrow), SQLiteHistory.temporary())
     results = {result.sample_id: result for result in report.results}
     assert results["s1"].passed
     assert results["s2"].error == "MessageTooLarge: the body has 900 bytes, and 800 are taken"
     assert report.total == 5
 
 
-def test_a_mailbox_that_is_full_or_away_is_waited_for(tmp_path: Path) -> None:
-    """On the way there and on the way back; the notice says which, and is gone at the end."""
+def test_a_run_waits_for_a_full_or_unreachable_mailbox(tmp_path: Path) -> None:
+    """For requests and for results; the notice says which, and disappears."""
     notices: list[str] = []
     inner, _ = boxes()
 
-    class Flaky(Troubled):
+    class Flaky(FailingMailbox):
         def open_mailbox(self, name: str, body_type: Any) -> Any:
-            return Troubled(inner.open_mailbox(name, body_type), receive=[None, *[MailboxError("away")] * 2])
+            return FailingMailbox(
+                inner.open_mailbox(name, body_type), receive=[None, *[MailboxError("away")] * 2]
+            )
 
     requests: Any = Flaky(inner, send_all=[*[MailboxFull("full")] * 2, MailboxError("away"), None])
 
@@ -178,30 +188,39 @@ def test_a_mailbox_that_is_full_or_away_is_waited_for(tmp_path: Path) -> None:
 
     evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
     how = RunControls(place=MailboxBackend(requests), watch=watch)
-    with at_work(loop_for(loud, inner)):
-        report = within(LONG, lambda: asyncio.run(execute(evaluation, SQLiteHistory(tmp_path / "h.db"), how)))
+    with running(loop_for(loud, inner)):
+        report = with_timeout(
+            LONG, lambda: asyncio.run(execute(evaluation, SQLiteHistory(tmp_path / "h.db"), how))
+        )
     assert report.total == 3
     assert "the mailbox is full: waiting for workers to make room" in notices
     assert {"requests cannot be sent: away", "results cannot be received: away"} & set(notices)
 
 
-def test_a_mailbox_that_is_closed_ends_the_run(tmp_path: Path) -> None:
-    """No answer can come any more, so nothing is waited for."""
+def test_a_closed_mailbox_ends_the_run(tmp_path: Path) -> None:
+    """No result can arrive any more."""
     requests, _ = boxes()
-    threading.Timer(0.2, requests.close).start()
+
+    def close_once_used() -> None:
+        eventually(lambda: requests.approximate_count() == 2)
+        requests.close()
+
+    closing = threading.Thread(target=close_once_used)
+    closing.start()
     with pytest.raises(RunStopped, match="the mailbox was closed"):
-        errand(loud, 2, MailboxBackend(requests), SQLiteHistory(tmp_path / "h.db"))
+        run_by_workers(loud, 2, MailboxBackend(requests), SQLiteHistory(tmp_path / "h.db"))
+    closing.join()
 
 
 def test_the_cache_is_refused(tmp_path: Path) -> None:
-    """Outputs are kept where the history is."""
+    """Workers do not cache outputs."""
     requests, _ = boxes()
     with pytest.raises(ConfigError, match="workers do not cache outputs"):
-        errand(loud, 2, MailboxBackend(requests), SQLiteHistory(tmp_path / "h.db"), cache=True)
+        run_by_workers(loud, 2, MailboxBackend(requests), SQLiteHistory(tmp_path / "h.db"), cache=True)
 
 
-def test_a_result_that_is_none_is_set_aside() -> None:
-    """Whatever is sent to a run's mailbox, the run goes on."""
+def test_an_invalid_result_is_rejected() -> None:
+    """Whatever is sent to the mailbox of a run, the run continues."""
     requests: InMemoryMailbox[Any] = InMemoryMailbox("requests")
     history = SQLiteHistory.temporary()
 
@@ -215,7 +234,7 @@ def test_a_result_that_is_none_is_set_aside() -> None:
 
     helper = threading.Thread(target=disturb, daemon=True)
     helper.start()
-    report = errand(loud, 1, MailboxBackend(requests), history)
+    report = run_by_workers(loud, 1, MailboxBackend(requests), history)
     helper.join(LONG)
     assert report.total == 1
     assert warnings(report) == (
@@ -224,8 +243,8 @@ def test_a_result_that_is_none_is_set_aside() -> None:
     )
 
 
-def test_an_account_tells_only_what_happened() -> None:
-    """Nothing if all went straight; one sentence for each kind of trouble."""
+def test_delivery_warnings_name_only_what_happened() -> None:
+    """None for a normal run, otherwise one sentence for each kind."""
     account = DeliveryCounts()
     trial = Trial(Sample("1", "in"), "out")
     account.add(EvalResult(trial, delivery=Delivery("r", "r-0", "w1", 1)))
@@ -237,11 +256,11 @@ def test_an_account_tells_only_what_happened() -> None:
     ]
 
 
-def test_a_request_in_hand_elsewhere_is_not_taken_for_lost() -> None:
-    """Only what is nowhere is sent again: a long sample is no reason."""
+def test_a_leased_request_is_not_sent_again() -> None:
+    """A long-running sample has not vanished."""
     requests, _ = boxes()
     clock = ManualClock()
-    sent: Any = Troubled(requests)
+    sent: Any = FailingMailbox(requests)
 
     def work() -> None:
         [message] = requests.receive(wait_time_seconds=10)
@@ -252,19 +271,19 @@ def test_a_request_in_hand_elsewhere_is_not_taken_for_lost() -> None:
 
     helper = threading.Thread(target=work, daemon=True)
     helper.start()
-    report = errand(loud, 1, MailboxBackend(sent, clock=clock), SQLiteHistory.temporary())
+    report = run_by_workers(loud, 1, MailboxBackend(sent, clock=clock), SQLiteHistory.temporary())
     helper.join(LONG)
     assert sent.calls.count("send_all") == 1
     assert report.total == 1
 
 
-def test_a_mailbox_that_cannot_be_counted_is_not_taken_for_empty(tmp_path: Path) -> None:
-    """Nothing is sent again on a guess; and a results' mailbox that is closed ends the run."""
+def test_a_mailbox_that_cannot_be_counted_is_not_empty(tmp_path: Path) -> None:
+    """Nothing is sent again; a closed mailbox of results ends the run."""
     inner, _ = boxes()
     clock = ManualClock()
     opened: list[Any] = []
 
-    class Uncounted(Troubled):
+    class Uncounted(FailingMailbox):
         def open_mailbox(self, name: str, body_type: Any) -> Any:
             opened.append(inner.open_mailbox(name, body_type))
             return opened[-1]
@@ -282,6 +301,6 @@ def test_a_mailbox_that_cannot_be_counted_is_not_taken_for_empty(tmp_path: Path)
     helper = threading.Thread(target=close, daemon=True)
     helper.start()
     with pytest.raises(RunStopped, match="the mailbox was closed"):
-        errand(loud, 2, MailboxBackend(requests, clock=clock), SQLiteHistory(tmp_path / "h.db"))
+        run_by_workers(loud, 2, MailboxBackend(requests, clock=clock), SQLiteHistory(tmp_path / "h.db"))
     helper.join(LONG)
     assert requests.calls.count("send_all") == 1

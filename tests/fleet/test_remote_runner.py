@@ -1,4 +1,4 @@
-"""A run whose trials workers carry out: the same run, kept, resumed and stopped like any other."""
+"""A run by workers is stored, resumed and stopped like a local one."""
 
 from __future__ import annotations
 
@@ -35,13 +35,29 @@ from proctor.errors import RunInterrupted, RunStopped
 from proctor.records.trial import Delivery, Trial
 from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
-from tests.fleet.away import QUIET, errand, loud, ticking, told, warnings, workers
-from tests.fleet.surroundings import LONG, Troubled, at_work, boxes, eventually, loop_for, within
+from tests.fleet.failing_mailboxes import (
+    LONG,
+    FailingMailbox,
+    boxes,
+    eventually,
+    loop_for,
+    running,
+    with_timeout,
+)
+from tests.fleet.worker_runs import (
+    QUIET,
+    comparable_report,
+    fast_clock,
+    loud,
+    run_by_workers,
+    warnings,
+    workers,
+)
 from tests.surroundings import ManualClock, samples
 
 
-def test_a_run_by_workers_ends_like_a_local_one(tmp_path: Path) -> None:
-    """Same history, same figures, same report: results, metrics, configurations, errors."""
+def test_a_run_by_workers_equals_a_local_run(tmp_path: Path) -> None:
+    """The same history, metrics, configurations, errors and report."""
     how: Any = {
         "configurations": {"plain": {}, "loud": {"suffix": "!"}},
         "epochs": 2,
@@ -52,17 +68,17 @@ def test_a_run_by_workers_ends_like_a_local_one(tmp_path: Path) -> None:
     evaluators = [exact_match, contains]
     local = evaluate(loud, samples(6), evaluators, history=tmp_path / "local.db", **how)
     with workers(loud, evaluators, count=3) as requests:
-        away = within(
+        away = with_timeout(
             LONG,
             lambda: evaluate(
                 loud, samples(6), evaluators, history=tmp_path / "away.db", workers=requests, **how
             ),
         )
         eventually(lambda: requests.approximate_count() == 0)
-    assert told(away, tmp_path) == told(local, tmp_path)
+    assert comparable_report(away, tmp_path) == comparable_report(local, tmp_path)
     assert (away.total, away.errors) == (24, 4)
     stored = SQLiteHistory(tmp_path / "away.db").report("exam")
-    assert told(stored, tmp_path) == told(local, tmp_path)
+    assert comparable_report(stored, tmp_path) == comparable_report(local, tmp_path)
     assert {r.delivery.worker for r in stored.results if r.delivery} <= {"w0", "w1", "w2"}
     assert warnings(away) == ()
 
@@ -81,28 +97,28 @@ def add(problem: Problem) -> int:
     return problem.a + problem.b
 
 
-def test_typed_samples_come_back_in_their_own_types(tmp_path: Path) -> None:
-    """A mailbox that was told their types: targets get objects, and the report is a local one's."""
+def test_typed_samples_keep_their_types(tmp_path: Path) -> None:
+    """With a typed mailbox, targets receive objects, and the report equals that of a local run."""
     data = [Sample("1", Problem(3, 4), 7), Sample("2", Problem(1, 1), 3)]
     kind: Any = EvalRequest[Problem, int]
     requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", kind)
     heard: list[ProgressEvent] = []
     how: Any = {"history": False, "name": "sums", **QUIET}
     local = evaluate(add, data, exact_match, **how)
-    with at_work(loop_for(add, requests)):
-        away = within(
+    with running(loop_for(add, requests)):
+        away = with_timeout(
             LONG, lambda: evaluate(add, data, exact_match, workers=requests, on_progress=heard.append, **how)
         )
-    assert told(away, tmp_path) == told(local, tmp_path)
+    assert comparable_report(away, tmp_path) == comparable_report(local, tmp_path)
     assert [result.passed for result in away.results] == [True, False]
     assert away.results[0].trial.sample == local.results[0].trial.sample
 
 
-def test_progress_is_that_of_a_local_run() -> None:
-    """The same events as here: percentages never fall and end at 100."""
+def test_progress_equals_that_of_a_local_run() -> None:
+    """The same events; percentages never fall and end at 100."""
     events: list[ProgressEvent] = []
     with workers(loud, [exact_match, contains]) as requests:
-        within(
+        with_timeout(
             LONG,
             lambda: evaluate(
                 loud, samples(4), [exact_match, contains], history=False, workers=requests,
@@ -119,25 +135,25 @@ def test_progress_is_that_of_a_local_run() -> None:
     assert shares[-1] == 100.0
 
 
-def test_a_resumed_run_collects_what_was_finished_and_asks_only_for_the_rest(tmp_path: Path) -> None:
-    """Two of five had been answered while nobody listened: three requests are sent."""
+def test_a_resumed_run_requests_only_the_missing_trials(tmp_path: Path) -> None:
+    """Two of five were answered before the resume, so three requests are sent."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     clock = ManualClock()
     place = MailboxBackend(requests, patience=1.0, clock=clock)
-    impatient = ticking(clock, 4.0)
+    impatient = fast_clock(clock, 4.0)
     with impatient, pytest.raises(RunStopped, match="no worker has answered"):
-        errand(loud, 5, place, history)
+        run_by_workers(loud, 5, place, history)
     run = history.find("exam")
     loop = loop_for(loud, requests, batch_size=2)
-    assert within(LONG, lambda: loop.run(max_iterations=1)).sent == 2
+    assert with_timeout(LONG, lambda: loop.run(max_iterations=1)).sent == 2
     # A copy of one of them, as an error: the success counts.
     results = requests.open_mailbox(results_name("requests", run.run_id), EvalResult)
     results.send(EvalResult(Trial(Sample("s0", "")), delivery=Delivery("other", "other-0")))
     requests.purge()
-    sent = Troubled(requests)
-    with at_work(loop_for(loud, requests)):
-        report = errand(loud, 5, MailboxBackend(sent), history, resume=True)
+    sent = FailingMailbox(requests)
+    with running(loop_for(loud, requests)):
+        report = run_by_workers(loud, 5, MailboxBackend(sent), history, resume=True)
     assert (report.total, report.errors) == (5, 1)
     assert sent.calls.count("send_all") >= 1
     counts = [r.delivery.count for r in report.results if r.delivery]
@@ -145,13 +161,13 @@ def test_a_resumed_run_collects_what_was_finished_and_asks_only_for_the_rest(tmp
     assert "workers: 1 result belonged to another run or sample and was ignored" in warnings(report)
 
 
-def test_early_results_are_kept_once_and_a_success_wins(tmp_path: Path) -> None:
-    """What lies in the mailbox at a resume may hold a request twice, in either order."""
+def test_a_resume_uses_one_early_result_per_request(tmp_path: Path) -> None:
+    """The mailbox may contain two for a request; a success is preferred."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     clock = ManualClock()
-    with ticking(clock, 4.0), pytest.raises(RunStopped):
-        errand(loud, 2, MailboxBackend(requests, patience=1.0, clock=clock), history)
+    with fast_clock(clock, 4.0), pytest.raises(RunStopped):
+        run_by_workers(loud, 2, MailboxBackend(requests, patience=1.0, clock=clock), history)
     requests.purge()
     run_id = history.find("exam").run_id
     results = requests.open_mailbox(results_name("requests", run_id), EvalResult)
@@ -160,7 +176,7 @@ def test_early_results_are_kept_once_and_a_success_wins(tmp_path: Path) -> None:
     for number, good in ((0, False), (0, True), (1, True), (1, False)):
         trial = Trial(Sample(f"s{number}", ""), "out" if good else None, None if good else Failure("E", "no"))
         results.send(EvalResult(trial, delivery=Delivery(run_id, f"{run_id}-{number}", "w")))
-    report = errand(loud, 2, MailboxBackend(requests), history, resume=True)
+    report = run_by_workers(loud, 2, MailboxBackend(requests), history, resume=True)
     assert [result.success for result in report.results] == [True, True]
     assert warnings(report)[-1] == "workers: 2 results came a second time and were not counted again"
     # Nothing was asked for, and the results' mailbox is gone.
@@ -168,8 +184,8 @@ def test_early_results_are_kept_once_and_a_success_wins(tmp_path: Path) -> None:
     assert results.approximate_count() == 0
 
 
-def test_ctrl_c_drops_what_waits_and_the_run_can_be_resumed(tmp_path: Path) -> None:
-    """Nobody answers: the interrupt need not be waited for."""
+def test_ctrl_c_does_not_wait_for_workers(tmp_path: Path) -> None:
+    """The run can be resumed."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
@@ -186,8 +202,8 @@ def test_ctrl_c_drops_what_waits_and_the_run_can_be_resumed(tmp_path: Path) -> N
     assert history.find("exam").status == "interrupted"
     assert interrupted.value.run_id == history.find("exam").run_id
     assert requests.approximate_count() == 3
-    with at_work(loop_for(loud, requests)):
-        report = errand(loud, 3, MailboxBackend(requests), history, resume=True)
+    with running(loop_for(loud, requests)):
+        report = run_by_workers(loud, 3, MailboxBackend(requests), history, resume=True)
     assert report.total == 3
 
 
@@ -198,10 +214,10 @@ def test_ctrl_c_drops_what_waits_and_the_run_can_be_resumed(tmp_path: Path) -> N
         ({"on_error": "raise"}, "failed: ValueError: no"),
     ],
 )
-def test_errors_stop_a_run_without_waiting_for_the_window(
+def test_max_errors_stops_a_run_with_open_requests(
     options: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
-    """Hundreds of requests are out; the run ends with the error that was one too many."""
+    """It does not wait for hundreds of open requests."""
 
     def broken(text: str) -> str:
         if text in ("word 0", "word 1", "word 2"):
@@ -213,27 +229,27 @@ def test_errors_stop_a_run_without_waiting_for_the_window(
     history = SQLiteHistory(tmp_path / "h.db")
     with workers(broken, concurrency=4, timeout=None) as requests:
         with pytest.raises(RunStopped, match=said):
-            errand(broken, 300, MailboxBackend(requests), history, **options)
+            run_by_workers(broken, 300, MailboxBackend(requests), history, **options)
         never.set()
     assert history.find("exam").status == "failed"
 
 
 def test_the_budget_is_counted_from_results(tmp_path: Path) -> None:
-    """Each trial tells one call: after three no further request is sent, and resuming goes on."""
+    """Each result reports one call: after three, no request is sent; a resume continues."""
     history = SQLiteHistory(tmp_path / "h.db")
     with workers() as requests:
         place = MailboxBackend(requests, window=1)
         with pytest.raises(RunStopped, match="the budget is spent: 3 of 3 calls"):
-            errand(loud, 9, place, history, budget=Budget(calls=3))
+            run_by_workers(loud, 9, place, history, budget=Budget(calls=3))
         run = history.find("exam")
         assert run.spent is not None
         assert (run.spent.calls, run.spent.tokens, run.spent.cost) == (3, 12, 1.5)
-        report = errand(loud, 9, place, history, resume=True, budget=Budget(calls=20))
+        report = run_by_workers(loud, 9, place, history, resume=True, budget=Budget(calls=20))
         assert report.total == 9
 
 
-def test_patience_ends_a_run_that_nobody_answers(tmp_path: Path) -> None:
-    """In words that say what to do; what waits is noticed before."""
+def test_a_run_without_workers_ends_after_its_patience(tmp_path: Path) -> None:
+    """The error says what to do, and a notice appears before."""
     notices: set[str] = set()
 
     @contextlib.contextmanager
@@ -256,8 +272,8 @@ def test_patience_ends_a_run_that_nobody_answers(tmp_path: Path) -> None:
     history = SQLiteHistory(tmp_path / "h.db")
     evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
     how = RunControls(place=place, watch=watch)
-    with ticking(clock, 0.5), pytest.raises(RunStopped) as stopped:
-        within(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
+    with fast_clock(clock, 0.5), pytest.raises(RunStopped) as stopped:
+        with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how)))
     assert stopped.value.what.startswith("no worker has answered for ")
     assert "start workers on 'requests' and resume the run" in stopped.value.fix
     assert any(
@@ -266,8 +282,8 @@ def test_patience_ends_a_run_that_nobody_answers(tmp_path: Path) -> None:
     )
 
 
-def test_what_copying_and_reading_leave_on_a_class_is_no_part_of_an_identity() -> None:
-    """`copy` and msgspec keep notes in the classes of samples; the target is the same after."""
+def test_caches_on_a_class_do_not_change_an_identity() -> None:
+    """`copy` and msgspec cache data on the classes of samples."""
 
     @dataclass(frozen=True)
     class Fresh:

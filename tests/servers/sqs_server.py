@@ -1,4 +1,4 @@
-"""A server on this machine that speaks SQS over HTTP; moto keeps its queues."""
+"""A server on this machine that speaks SQS over HTTP, with the queues of moto."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from proctor.core import optional as extras
 from proctor.errors import MissingExtra, UsageError
 
 REGION = "us-east-1"
-# Leases and delays run out without a request, so those who wait look again after so many seconds.
-_LOOK_AGAIN = 0.05
+# Leases and delays end without a request, so long polls check again after this many seconds.
+_POLL_SECONDS = 0.05
 
 Answer = tuple[int, dict[str, Any]]
 Forward = Callable[[dict[str, Any]], Answer]
@@ -25,15 +25,14 @@ Between = Callable[[str, dict[str, Any], Forward], Answer]
 
 
 class SQSServer:
-    """An SQS of one's own on 127.0.0.1, with no queue in it at first.
+    """An SQS server on 127.0.0.1, without queues at first.
 
-    `between` may stand between the callers and the queues: it gets the action ("SendMessage"), what
-    is asked and a function that asks the queues, and gives the status and the answer. What was
-    asked stands in `calls`, by action.
+    `between` receives the action ("SendMessage"), the request and a function that forwards a request
+    to the queues; it returns the status and the response. `calls` lists the actions so far.
 
     >>> with SQSServer() as server:
-    ...     made = server.client().create_queue(QueueName="letters")
-    ...     made["QueueUrl"].startswith(server.url)
+    ...     queue = server.client().create_queue(QueueName="letters")
+    ...     queue["QueueUrl"].startswith(server.url)
     True
     """
 
@@ -46,31 +45,31 @@ class SQSServer:
 
     @property
     def url(self) -> str:
-        """Where it listens, such as "http://127.0.0.1:40123"."""
+        """The address of the server, such as "http://127.0.0.1:40123"."""
         if self._server is None:
             raise UsageError("the server is not running", fix="use it in `with SQSServer() as …`")
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def client(self, **options: Any) -> Any:
-        """A client of boto3 for this server, with credentials that mean nothing."""
+        """Return a boto3 client for this server, with fake credentials."""
         boto3 = extras.require("boto3", extra="sqs", why="a client of SQS")
-        given = {"region_name": REGION, **_NOBODY, **options}
-        return boto3.session.Session().client("sqs", endpoint_url=self.url, **given)
+        options = {"region_name": REGION, **_CREDENTIALS, **options}
+        return boto3.session.Session().client("sqs", endpoint_url=self.url, **options)
 
     def start(self) -> Self:
-        """Listen, and return as soon as it does."""
+        """Start to listen."""
         app = _moto("moto.moto_server.werkzeug_app")
         serving = _moto("werkzeug.serving")
 
-        class Quiet(app.MotoRequestHandler):  # type: ignore[name-defined,misc]
+        class QuietHandler(app.MotoRequestHandler):  # type: ignore[name-defined,misc]
             def log(self, *_: Any) -> None:
-                """What is asked is not printed."""
+                """Print nothing."""
 
         self._queues = _Queues(app.DomainDispatcherApplication(app.create_backend_app))
         self._server = serving.make_server(
-            "127.0.0.1", 0, self._answered, threaded=True, request_handler=Quiet
+            "127.0.0.1", 0, self._respond, threaded=True, request_handler=QuietHandler
         )
-        # So that closing waits for the requests that are being answered.
+        # Closing then waits for running requests.
         self._server.daemon_threads = False
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.02,), name="proctor-sqs-server", daemon=True
@@ -79,14 +78,14 @@ class SQSServer:
         return self
 
     def stop(self) -> None:
-        """Let those who wait go, and listen no more; the queues are gone."""
+        """End long polls, stop listening and delete the queues."""
         if self._server is None or self._thread is None or self._queues is None:
             return
         self._queues.stop()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
-        self._queues.forget()
+        self._queues.delete()
         self._server = None
 
     def __enter__(self) -> Self:
@@ -95,49 +94,49 @@ class SQSServer:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _answered(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    def _respond(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         action = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
         length = int(environ.get("CONTENT_LENGTH") or 0)
-        asked = json.loads(environ["wsgi.input"].read(length) or b"{}")
+        request = json.loads(environ["wsgi.input"].read(length) or b"{}")
         self.calls.append(action)
         queues = self._queues
         assert queues is not None
 
-        def forward(changed: dict[str, Any]) -> Answer:
-            return queues.ask(environ, changed)
+        def forward(request: dict[str, Any]) -> Answer:
+            return queues.send(environ, request)
 
         between = self.between
-        code, answer = forward(asked) if between is None else between(action, asked, forward)
-        kind = [("Content-Type", "application/x-amz-json-1.0")]
-        start_response(f"{code} {'OK' if code < 400 else 'Refused'}", kind)
+        code, answer = forward(request) if between is None else between(action, request, forward)
+        headers = [("Content-Type", "application/x-amz-json-1.0")]
+        start_response(f"{code} {'OK' if code < 400 else 'Refused'}", headers)
         return [json.dumps(answer).encode()]
 
 
 class _Queues:
-    """Moto's queues, asked by one at a time, for moto itself loses messages when two ask at once.
+    """Moto's queues, one request at a time: moto loses messages of concurrent requests.
 
-    A long poll is therefore asked again and again without a wait.
+    So a long poll becomes repeated polls without a wait.
     """
 
     def __init__(self, app: Any) -> None:
         self._app = app
         self._changed = threading.Condition()
         self._stopped = False
-        # Moto keeps queues for the whole process, by account: each server has its own.
+        # Moto has one set of queues per account and process, so each server has its own account.
         self._account = str(random.SystemRandom().randrange(10**11, 10**12))
 
-    def ask(self, environ: dict[str, Any], asked: dict[str, Any]) -> Answer:
-        until = time.monotonic() + asked.get("WaitTimeSeconds", 0)
-        if "WaitTimeSeconds" in asked:
-            asked = {**asked, "WaitTimeSeconds": 0}
+    def send(self, environ: dict[str, Any], request: dict[str, Any]) -> Answer:
+        deadline = time.monotonic() + request.get("WaitTimeSeconds", 0)
+        if "WaitTimeSeconds" in request:
+            request = {**request, "WaitTimeSeconds": 0}
         with self._changed:
-            code, answer = self._once(environ, asked)
+            code, answer = self._send_once(environ, request)
             while code == 200 and not answer.get("Messages") and not self._stopped:
-                left = until - time.monotonic()
-                if left <= 0:
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
                     break
-                self._changed.wait(min(left, _LOOK_AGAIN))
-                code, answer = self._once(environ, asked)
+                self._changed.wait(min(remaining, _POLL_SECONDS))
+                code, answer = self._send_once(environ, request)
             self._changed.notify_all()
         return code, answer
 
@@ -146,27 +145,27 @@ class _Queues:
             self._stopped = True
             self._changed.notify_all()
 
-    def forget(self) -> None:
+    def delete(self) -> None:
         _moto("moto.sqs.models").sqs_backends.pop(self._account, None)
 
-    def _once(self, environ: dict[str, Any], asked: dict[str, Any]) -> Answer:
-        data = json.dumps(asked).encode()
-        own = {
+    def _send_once(self, environ: dict[str, Any], request: dict[str, Any]) -> Answer:
+        data = json.dumps(request).encode()
+        forwarded = {
             **environ,
             "wsgi.input": io.BytesIO(data),
             "CONTENT_LENGTH": str(len(data)),
             "HTTP_X_MOTO_ACCOUNT_ID": self._account,
         }
-        told: list[str] = []
-        body = self._app(own, lambda status, *_: told.append(status))
+        statuses: list[str] = []
+        body = self._app(forwarded, lambda status, *_: statuses.append(status))
         try:
             text = b"".join(body)
         finally:
             body.close()
-        return int(told[0].split(" ")[0]), json.loads(text or b"{}")
+        return int(statuses[0].split(" ")[0]), json.loads(text or b"{}")
 
 
-_NOBODY = {"aws_access_key_id": "nobody", "aws_secret_access_key": "nothing"}
+_CREDENTIALS = {"aws_access_key_id": "nobody", "aws_secret_access_key": "nothing"}
 
 
 def _moto(module: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""A server as a process of its own: its folder, its port, and that nothing of it is left behind."""
+"""A server process with its folder and port; nothing of it is left behind."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from typing import Any
 from proctor.errors import UsageError
 
 _SHUT_DOWN = 10.0
-# Another process may take a port between our look and the server's.
+# Another process may take a port between our check and the server's start.
 _TRIES = 3
-# Ends the server and its folder when this process dies without a word: then the pipe closes.
+# Kills the server and deletes its folder if this process dies, which closes the pipe.
 _WATCH = 'read -r _; kill -9 "$0"; rm -rf "$1"'
 
-# The command for a port, and whether the server answers there.
+# Builds the command for the current port.
 Command = Callable[[], Sequence[str | Path]]
 
 
 class ServerProcess:
-    """The process of a server on a free port of this machine, in a temporary folder.
+    """A server on a free port of this machine, in a temporary folder.
 
-    `answers` tells whether it can be used; it must within `patience` seconds. `soft` and `hard` are
-    the signals that end it. It ends with `drop()`, or with this process.
+    `is_ready` must return True within `patience` seconds. `soft` and `hard` are the signals that stop
+    the server. It stops with `drop()`, or with this process.
     """
 
     def __init__(
         self,
         name: str,
-        answers: Callable[[], bool],
+        is_ready: Callable[[], bool],
         patience: float,
         *,
         soft: signal.Signals = signal.SIGTERM,
@@ -44,7 +44,7 @@ class ServerProcess:
         self.name = name
         self.folder = Path(tempfile.mkdtemp(prefix=f"proctor-{name.lower()}-"))
         self.port = 0
-        self._answers = answers
+        self._is_ready = is_ready
         self._patience = patience
         self._signals = {False: soft, True: hard}
         self._options = options
@@ -52,22 +52,22 @@ class ServerProcess:
         self._watch: subprocess.Popen[bytes] | None = None
 
     def start(self, command: Command) -> None:
-        """Start it on a free port, and return as soon as it answers."""
+        """Start it on a free port, and return as soon as it is ready."""
         for _ in range(_TRIES):
             self.port = free_port()
-            if self._launched(command()):
+            if self._launch(command()):
                 return
-        raise self.failed("it could not be started")
+        raise self.error("it could not be started")
 
-    def start_again(self, command: Command, *, hard: bool = False, away: float = 0.0) -> None:
-        """End it and start it on the same port; it stays away for so many seconds."""
-        self.end(hard=hard)
-        time.sleep(away)
-        if not self._launched(command()):
-            raise self.failed("it could not be started again")
+    def restart(self, command: Command, *, hard: bool = False, pause: float = 0.0) -> None:
+        """Stop it, wait for `pause` seconds, and start it on the same port."""
+        self.stop(hard=hard)
+        time.sleep(pause)
+        if not self._launch(command()):
+            raise self.error("it could not be started again")
 
-    def end(self, *, hard: bool) -> None:
-        """End our own two processes, the watch first, so that it cannot hit another's."""
+    def stop(self, *, hard: bool) -> None:
+        """Stop both processes, the watch first, so that it cannot kill a process with a reused id."""
         if self._watch is not None:
             self._watch.kill()
             self._watch.communicate()
@@ -82,18 +82,18 @@ class ServerProcess:
             self._process = None
 
     def drop(self) -> None:
-        """End it, and what it held goes."""
-        self.end(hard=True)
+        """Stop it and delete its folder."""
+        self.stop(hard=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def failed(self, what: str) -> UsageError:
-        """The error to raise, with the end of the server's log."""
+    def error(self, what: str) -> UsageError:
+        """Return the error to raise, with the end of the server's log."""
         log = self.folder / "log"
         last = log.read_text("utf-8", "replace").splitlines()[-20:] if log.exists() else []
         return UsageError("\n".join([f"{what}; its log ends with:", *last]), where=self.name)
 
-    def _launched(self, command: Sequence[str | Path]) -> bool:
-        """Start the process; True as soon as it answers, False if it ended before."""
+    def _launch(self, command: Sequence[str | Path]) -> bool:
+        """Start the process; return True as soon as it is ready, False if it ended before."""
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 command,
@@ -101,7 +101,7 @@ class ServerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                # Ctrl-C is for the tests; what they end, they end.
+                # Ctrl-C interrupts the tests, which then stop the server.
                 start_new_session=True,
                 **self._options,
             )
@@ -113,16 +113,16 @@ class ServerProcess:
         deadline = time.monotonic() + self._patience
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
-                self.end(hard=True)
+                self.stop(hard=True)
                 return False
-            if self._answers():
+            if self._is_ready():
                 return True
             time.sleep(0.01)
-        raise self.failed(f"it does not answer after {self._patience:g} s")
+        raise self.error(f"it does not answer after {self._patience:g} s")
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on just now."""
+    """Return a port of 127.0.0.1 that nothing listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

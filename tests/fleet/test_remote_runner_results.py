@@ -1,4 +1,4 @@
-"""Whose answer it is: a run by workers gives each to the trial that asked, and to no other."""
+"""A run by workers assigns each result to the trial that requested it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from proctor import EvalResult, InMemoryMailbox, Sample, SQLiteHistory, Trial, exact_match
-from proctor.distributed.dead_letters import DeadLetterPoller
+from proctor.distributed.delivery_counts import DeadLetterPoller
 from proctor.distributed.remote_runner import MailboxBackend, parse_position
 from proctor.distributed.result_collector import ResultReceiver
 from proctor.engine.start import RunControls
@@ -21,8 +21,8 @@ from proctor.records.mail import DeadLetter, EvalRequest, decode_body
 from proctor.records.trial import Delivery, Failure
 from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
-from tests.fleet.away import errand, ticking, warnings
-from tests.fleet.surroundings import LONG, Troubled, at_work, boxes, loop_for, within
+from tests.fleet.failing_mailboxes import LONG, FailingMailbox, boxes, loop_for, running, with_timeout
+from tests.fleet.worker_runs import fast_clock, run_by_workers, warnings
 from tests.surroundings import ManualClock, samples
 
 DEEP = '{"sample": {"id": "1", "input": ' + "[" * 100_000 + "]" * 100_000 + "}}"
@@ -33,7 +33,7 @@ def upper(text: str) -> str:
 
 
 def answering(requests: Any, *answers: Callable[[EvalRequest[Any, Any]], list[EvalResult]]) -> Any:
-    """A worker of the test's own: gives a request the answers, with a moment between them."""
+    """A worker that sends the given results for a request, with a pause between them."""
 
     def work() -> None:
         [message] = requests.receive(wait_time_seconds=10)
@@ -58,52 +58,52 @@ def bad(request: EvalRequest[Any, Any], count: int = 1) -> EvalResult:
 
 
 @pytest.mark.parametrize("answered_before", [True, False])
-def test_answers_to_a_run_that_has_changed_are_not_given_to_other_samples(
+def test_results_of_a_changed_run_are_not_assigned_to_other_samples(
     answered_before: bool, tmp_path: Path
 ) -> None:
-    """A sample was put in front of the others, so that every place means another one now."""
+    """A new first sample shifts every position."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
     clock = ManualClock()
-    with ticking(clock, 4.0), pytest.raises(RunStopped, match="no worker has answered"):
-        errand(upper, 3, MailboxBackend(requests, patience=1.0, clock=clock), history)
+    with fast_clock(clock, 4.0), pytest.raises(RunStopped, match="no worker has answered"):
+        run_by_workers(upper, 3, MailboxBackend(requests, patience=1.0, clock=clock), history)
     if answered_before:
         assert loop_for(upper, requests).run(max_iterations=1).sent == 3
     data = [Sample("new", "word new", "WORD NEW"), *samples(3)]
     evaluation = Evaluation(upper, data, exact_match, name="exam")
     how = RunControls(place=MailboxBackend(requests), allow_changes=True)
-    with at_work(loop_for(upper, requests)):
-        report = within(LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=True)))
+    with running(loop_for(upper, requests)):
+        report = with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=True)))
     given = {result.sample_id: result.output for result in report.results}
     assert given == {"new": "WORD NEW", "s0": "WORD 0", "s1": "WORD 1", "s2": "WORD 2"}
     assert "workers: 3 results belonged to other runs or samples and were ignored" in warnings(report)
 
 
 def test_a_success_wins_over_an_error_of_the_same_batch() -> None:
-    """In whatever order they lie in the mailbox."""
+    """In any order."""
     requests, _ = boxes()
     helper = answering(requests, lambda asked: [bad(asked), good(asked)])
-    report = errand(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary())
+    report = run_by_workers(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary())
     helper.join(LONG)
     assert [result.output for result in report.results] == ["good"]
     assert warnings(report) == ("workers: 1 result came a second time and was not counted again",)
 
 
-def test_a_success_wins_over_an_error_of_a_later_delivery_that_came_before() -> None:
-    """Another worker had the request first, and may be about to answer."""
+def test_a_success_wins_over_an_earlier_error_of_a_later_delivery() -> None:
+    """The first worker may still be about to answer."""
     requests, _ = boxes()
     helper = answering(requests, lambda asked: [bad(asked, 2)], lambda asked: [good(asked)])
-    report = errand(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary())
+    report = run_by_workers(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary())
     helper.join(LONG)
     assert [result.output for result in report.results] == ["good"]
     assert warnings(report) == ("workers: 1 result came a second time and was not counted again",)
 
 
-def test_an_error_of_a_later_delivery_counts_if_nothing_better_comes() -> None:
-    """After two looks of the watch: nothing hangs."""
+def test_an_error_of_a_later_delivery_counts_if_no_success_follows() -> None:
+    """After two checks."""
     requests, _ = boxes()
     helper = answering(requests, lambda asked: [bad(asked, 2)])
-    report = errand(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary())
+    report = run_by_workers(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary())
     helper.join(LONG)
     assert report.errors == 1
     assert warnings(report) == (
@@ -111,10 +111,10 @@ def test_an_error_of_a_later_delivery_counts_if_nothing_better_comes() -> None:
     )
 
 
-def test_answers_that_come_before_they_are_asked_for_are_kept() -> None:
-    """Workers may still be at requests of an earlier sitting: those are not run twice."""
+def test_results_that_arrive_before_their_requests_are_used() -> None:
+    """Workers may still run requests from before a resume."""
     inner, _ = boxes()
-    requests: Any = Troubled(inner)
+    requests: Any = FailingMailbox(inner)
 
     def three(asked: EvalRequest[Any, Any]) -> list[EvalResult]:
         made = []
@@ -124,15 +124,15 @@ def test_answers_that_come_before_they_are_asked_for_are_kept() -> None:
         return made[::-1]
 
     helper = answering(inner, three)
-    report = errand(upper, 3, MailboxBackend(requests, window=1), SQLiteHistory.temporary())
+    report = run_by_workers(upper, 3, MailboxBackend(requests, window=1), SQLiteHistory.temporary())
     helper.join(LONG)
     assert [result.output for result in report.results] == ["early 0", "early 1", "early 2"]
     assert requests.calls.count("send_all") == 1
     assert warnings(report) == ()
 
 
-def test_what_was_not_handed_over_is_not_acknowledged() -> None:
-    """It comes again: nothing is lost between the mailbox and who waits for it."""
+def test_unprocessed_results_are_not_acknowledged() -> None:
+    """They come again, so nothing is lost."""
     box = InMemoryMailbox("results", EvalResult)
     box.send(EvalResult(Trial(Sample("1", "in"), "out")))
     seen: list[EvalResult] = []
@@ -161,15 +161,13 @@ def test_what_was_not_handed_over_is_not_acknowledged() -> None:
         (Delivery("r-1", "r-1-" + "9" * 5_000), None),
     ],
 )
-def test_a_result_tells_its_place_or_that_it_has_none(
-    delivery: Delivery | None, position: int | None
-) -> None:
-    """Whatever somebody wrote into it."""
+def test_the_position_of_a_result_is_parsed(delivery: Delivery | None, position: int | None) -> None:
+    """Invalid ids have no position."""
     assert parse_position("r-1", delivery) == position
 
 
-def test_a_dead_letter_that_is_nested_too_deep_is_unreadable_and_no_more() -> None:
-    """It ends neither a look nor the watch of a run."""
+def test_a_deeply_nested_dead_letter_is_unreadable() -> None:
+    """It does not end the poller or the run."""
     requests, _ = boxes()
     now = ManualClock().now()
     assert decode_body(DeadLetter("1", DEEP, "no", 1, now, now), EvalRequest) is None
@@ -183,12 +181,12 @@ def test_a_dead_letter_that_is_nested_too_deep_is_unreadable_and_no_more() -> No
     assert letters.unreadable == 1
     helper = answering(requests, lambda asked: [bad(asked, 2)])
     # The error is told by the watch, which must be alive for that.
-    assert errand(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary()).errors == 1
+    assert run_by_workers(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary()).errors == 1
     helper.join(LONG)
 
 
-class Broken(Troubled):
-    """A mailbox, and the one for results beside it, with a fault that nobody expects."""
+class Broken(FailingMailbox):
+    """A mailbox and its mailbox for results that raise an unexpected error."""
 
     def __init__(self, inner: Any, at: str) -> None:
         fault: list[Any] = [RuntimeError(f"a fault in {at}")]
@@ -197,36 +195,36 @@ class Broken(Troubled):
         self.opened: list[Any] = []
 
     def open_mailbox(self, name: str, body_type: Any) -> Any:
-        self.opened.append(Troubled(self._mailbox.open_mailbox(name, body_type), **self._beside))
+        self.opened.append(FailingMailbox(self._mailbox.open_mailbox(name, body_type), **self._beside))
         return self.opened[-1]
 
 
 @pytest.mark.parametrize("at", ["dead_letters", "send_all", "receive"])
-def test_a_fault_that_nobody_expects_ends_the_run_with_it(at: str, tmp_path: Path) -> None:
-    """In the watch, in the thread that sends, in the one that receives: no run hangs half dead."""
+def test_an_unexpected_error_ends_the_run(at: str, tmp_path: Path) -> None:
+    """In the watch task, the sender thread or the receiver thread."""
     history = SQLiteHistory(tmp_path / "h.db")
     inner, _ = boxes()
     requests: Any = Broken(inner, at)
     with pytest.raises(RuntimeError, match=f"a fault in {at}"):
-        errand(upper, 2, MailboxBackend(requests), history)
+        run_by_workers(upper, 2, MailboxBackend(requests), history)
     assert history.find("exam").status == "failed"
     assert requests.opened[0].closed
 
 
 def test_a_results_mailbox_that_cannot_be_removed_is_a_warning(tmp_path: Path) -> None:
-    """All is answered and stored when the server goes away: the run is complete."""
+    """All results are stored, so the run is complete."""
     history = SQLiteHistory(tmp_path / "h.db")
     inner, _ = boxes()
 
-    class Stuck(Troubled):
+    class Stuck(FailingMailbox):
         def open_mailbox(self, name: str, body_type: Any) -> Any:
-            opened.append(Troubled(inner.open_mailbox(name, body_type), remove=[MailboxError("away")]))
+            opened.append(FailingMailbox(inner.open_mailbox(name, body_type), remove=[MailboxError("away")]))
             return opened[-1]
 
     opened: list[Any] = []
     requests: Any = Stuck(inner)
-    with at_work(loop_for(upper, inner)):
-        report = errand(upper, 2, MailboxBackend(requests), history)
+    with running(loop_for(upper, inner)):
+        report = run_by_workers(upper, 2, MailboxBackend(requests), history)
     assert report.total == 2
     assert history.find("exam").status == "completed"
     [said] = warnings(report)

@@ -1,4 +1,4 @@
-"""Runs by workers, for the tests: a target, workers behind a mailbox, a run at a place."""
+"""Helpers for runs by workers: a target, workers with a mailbox, a run with a backend."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from proctor.engine.start import RunControls
 from proctor.reports.json import JSONReporter
 from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
-from tests.fleet.surroundings import LONG, at_work, loop_for, within
+from tests.fleet.failing_mailboxes import LONG, loop_for, running, with_timeout
 from tests.surroundings import ManualClock, samples
 
 QUIET: dict[str, Any] = {"progress": False}
 
 
 def loud(text: str, *, suffix: str = "") -> str:
-    """A target that fails on one sample and tells what it used."""
+    """A target that fails on one sample and records its usage."""
     record(ModelCall("m", usage=Usage(input_tokens=3, output_tokens=1, cost=0.5)))
     if text == "word 3":
         raise ValueError("no threes")
@@ -34,10 +34,10 @@ def loud(text: str, *, suffix: str = "") -> str:
 def workers(
     target: Any = loud, evaluator: Any = exact_match, count: int = 1, **options: Any
 ) -> Iterator[Any]:
-    """A mailbox with workers behind it."""
+    """A mailbox with running workers."""
     requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest, max_deliveries=3)
     loops = [loop_for(target, requests, None, evaluator, name=f"w{n}", **options) for n in range(count)]
-    with at_work(*loops):
+    with running(*loops):
         yield requests
 
 
@@ -46,8 +46,8 @@ def warnings(report: EvalReport) -> tuple[str, ...]:
     return report.metadata.warnings
 
 
-def told(report: EvalReport, folder: Path) -> Any:
-    """A report as JSON, without times, names of runs and who answered."""
+def comparable_report(report: EvalReport, folder: Path) -> Any:
+    """A report as JSON, without times, run ids and workers."""
     path = folder / "report.json"
     JSONReporter().save(report, path)
     return _timeless(json.loads(path.read_text()))
@@ -69,18 +69,18 @@ def _place(result: Any) -> Any:
     return trial["sample"]["id"], trial.get("configuration", ""), trial.get("epoch", 0)
 
 
-def errand(
+def run_by_workers(
     target: Any, count: int, place: MailboxBackend, history: Any, resume: bool = False, **options: Any
 ) -> EvalReport:
-    """Carry out an evaluation by workers, with a place of the test's own."""
+    """Run an evaluation with this backend."""
     evaluation = Evaluation(target, samples(count), exact_match, name="exam", options=options)
     how = RunControls(place=place, watch=options.pop("watch", None))
-    return within(LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=resume)))
+    return with_timeout(LONG, lambda: asyncio.run(execute(evaluation, history, how, resume_from=resume)))
 
 
 @contextlib.contextmanager
-def ticking(clock: ManualClock, seconds: float) -> Iterator[None]:
-    """Let a clock run fast while a block lasts."""
+def fast_clock(clock: ManualClock, seconds: float) -> Iterator[None]:
+    """Let a manual clock run fast during the block."""
     over = threading.Event()
 
     def run() -> None:
