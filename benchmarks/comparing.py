@@ -59,16 +59,12 @@ def store(where: Path, samples: int, epochs: int) -> None:
     dataset = [{"id": f"sample-{number}", "input": number} for number in range(samples)]
     evaluators = [graded(name) for name in (*YES_OR_NO, *GRADED)]
     for name, better in (("old", 0.0), ("new", 0.02)):
-        evaluate(
-            answers(better), dataset, evaluators, name=name, history=where, progress=False, epochs=epochs
-        )
+        evaluate(answers(better), dataset, evaluators, name=name, history=where, progress=False, epochs=epochs)
 
 
 def seconds(where: Path) -> tuple[float, float, str]:
     """The CPU seconds of loading the program and of comparing, and what was compared."""
-    told = subprocess.run(
-        [sys.executable, "-c", ROUND, str(where)], check=True, capture_output=True, text=True
-    )
+    told = subprocess.run([sys.executable, "-c", ROUND, str(where)], check=True, capture_output=True, text=True)
     loading, comparing, samples, numbers = told.stdout.split()
     return float(loading), float(comparing), f"{samples} samples, {numbers} numbers"
 

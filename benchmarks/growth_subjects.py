@@ -199,11 +199,7 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "json_validity": _of(structural.json_validity),
     "json_validity fences": _of(structural.json_validity, allow_fences=True),
     "schema_match": _attached(structural.schema_match, schema=_SCHEMA),
-    **{
-        f"format {name}": _attached(structural.format_compliance, format=name)
-        for name in FORMATS
-        if name != "regex"
-    },
+    **{f"format {name}": _attached(structural.format_compliance, format=name) for name in FORMATS if name != "regex"},
     "format regex": _attached(structural.format_compliance, format="regex", pattern="(a+)+b"),
     "semantic_similarity": _attached(quality.semantic_similarity, **_LEXICAL),
     "relevance": _attached(quality.relevance, **_LEXICAL),

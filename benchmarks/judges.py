@@ -93,9 +93,7 @@ def connected(url: str) -> Any:
     """An adapter that does not give up while there is hope."""
     from proctor.models.openai import OpenAIAdapter
 
-    return OpenAIAdapter(
-        "judge", base_url=f"{url}/v1", api_key="k", retries=12, retry_delay=0.02, timeout=60.0
-    )
+    return OpenAIAdapter("judge", base_url=f"{url}/v1", api_key="k", retries=12, retry_delay=0.02, timeout=60.0)
 
 
 def through_adapter(adapter: Any) -> Once:

@@ -169,11 +169,7 @@ def measure(script: str, *args: object) -> dict[str, float]:
     """Run a script in a fresh process and folder; what it told."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [sys.executable, "-c", script, *map(str, args)],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
+            [sys.executable, "-c", script, *map(str, args)], cwd=folder, capture_output=True, text=True, check=False
         )
     if done.returncode:
         sys.exit(done.stderr)
@@ -250,9 +246,7 @@ def core_install() -> tuple[set[str], int]:
         for text in found.requires or ():
             requirement, _, marker = text.partition(";")
             if not marker.strip():
-                waiting.append(
-                    "".join(c if c.isalnum() or c in "-_" else " " for c in requirement).split()[0]
-                )
+                waiting.append("".join(c if c.isalnum() or c in "-_" else " " for c in requirement).split()[0])
     return names, size
 
 
@@ -324,9 +318,7 @@ def w5() -> None:
         called = log.read_text().split()
         from proctor import SQLiteHistory
 
-        stored = [
-            result.sample_id for result in SQLiteHistory(Path(folder) / "history.db").report("crash").results
-        ]
+        stored = [result.sample_id for result in SQLiteHistory(Path(folder) / "history.db").report("crash").results]
     row("results", f"{len(stored):,}")
     row("lost", 2_000 - len(set(stored)))
     row("counted twice", len(stored) - len(set(stored)))

@@ -29,11 +29,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-SIDES = {
-    "nothing": "an evaluator that does nothing",
-    "asking": "an evaluator that only asks",
-    "rubrics": "a rubric",
-}
+SIDES = {"nothing": "an evaluator that does nothing", "asking": "an evaluator that only asks", "rubrics": "a rubric"}
 MOST_RATIO = 3.0
 RUBRICS = 5
 
@@ -97,9 +93,7 @@ def evaluation(side: str, judge: Scripted, count: int) -> Any:
     if side == "rubrics":
         starter = load_rubrics("starter")
         five = load_rubrics(list(starter)[:RUBRICS])
-        return build_scoring(
-            sessions(count), five, judge, Scoring(parallel=20, max_concurrent=100, cache=False)
-        )
+        return build_scoring(sessions(count), five, judge, Scoring(parallel=20, max_concurrent=100, cache=False))
     evaluators = {f"e{number}": plain(side, judge, number) for number in range(RUBRICS)}
     options = {"concurrency": 20, "evaluator_timeout": None}
     return Evaluation(RecordedTarget(), sessions(count), evaluators, name="plain", options=options)

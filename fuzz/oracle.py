@@ -144,9 +144,7 @@ def _fault_of(data: bytes, form: str | None, file: Path, where: str | None) -> F
     return fault_in(module, values, Random(data), where)
 
 
-def fault_in(
-    module: Format, values: list[tuple[int, Any]], random: Random, where: str | None = None
-) -> Fault | None:
+def fault_in(module: Format, values: list[tuple[int, Any]], random: Random, where: str | None = None) -> Fault | None:
     """What a format loses of some values, each with its line."""
     found = list(module.read(values, _SOURCE))
     record = written(found)

@@ -26,10 +26,7 @@ _COUNTED: dict[str, list[Any]] = {
     ],
     "langchain": [
         {"type": "human", "data": {"content": "Capital of France?"}},
-        {
-            "type": "ai",
-            "data": {"content": "Paris", "usage_metadata": {"input_tokens": 9, "output_tokens": 2}},
-        },
+        {"type": "ai", "data": {"content": "Paris", "usage_metadata": {"input_tokens": 9, "output_tokens": 2}}},
     ],
 }
 # There are hundreds of traces that differ little.

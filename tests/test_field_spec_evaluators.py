@@ -24,11 +24,7 @@ TWENTY_TWO: dict[str, dict[str, dict[str, Any]]] = {
         "latency": {"max_ms": 2000},
         "throughput": {"min_tps": 10},
     },
-    "regression": {
-        "no_regression": {},
-        "token_regression": {"max_pct": 10},
-        "latency_regression": {"max_ms": 200},
-    },
+    "regression": {"no_regression": {}, "token_regression": {"max_pct": 10}, "latency_regression": {"max_ms": 200}},
     "safety": {"bias_detection": {}, "toxicity_detection": {}, "compliance": {}},
     "statistical": {
         "consistency": {"std_dev": 0.1},
@@ -54,9 +50,7 @@ def test_they_are_exactly_these_in_their_categories() -> None:
     assert registry.warnings == []
 
 
-@pytest.mark.parametrize(
-    ("name", "parameters"), [pair for names in TWENTY_TWO.values() for pair in names.items()]
-)
+@pytest.mark.parametrize(("name", "parameters"), [pair for names in TWENTY_TWO.values() for pair in names.items()])
 def test_parameters_and_defaults_are_those_of_the_spec(name: str, parameters: dict[str, Any]) -> None:
     """What the spec names is there with its default; each says in a sentence what it does."""
     info = Registry.standard().describe(name)

@@ -264,15 +264,9 @@ def test_all_problems_are_reported_at_once(registry: Registry) -> None:
     assert [str(problem) for problem in caught.value.problems] == snapshot(
         [
             "evaluators[0]: there is no evaluator 'contians' (did you mean 'contains'?)",
-            (
-                "evaluators[3] (contains), fold: there is no such parameter: "
-                "choose one of: case_sensitive, match"
-            ),
+            ("evaluators[3] (contains), fold: there is no such parameter: choose one of: case_sensitive, match"),
             "evaluators[3] (contains), case_sensitive: expected bool, got 1",
-            (
-                "evaluators[4] (all_of), evaluators[1]: "
-                "there is no evaluator 'exact' (did you mean 'exact_match'?)"
-            ),
+            ("evaluators[4] (all_of), evaluators[1]: there is no evaluator 'exact' (did you mean 'exact_match'?)"),
             (
                 "contains: 2 evaluators have this name; give each its own: "
                 "attach(…, name=…), {name: evaluator}, or `name:` in an eval file"
@@ -297,14 +291,7 @@ def test_all_kinds_of_evaluators_can_be_registered() -> None:
     assert mine.register(Relevance) == ("relevance",)
     assert mine.register(Ready()) == ("Ready",)
     assert mine.register(all_of(contains, exact_match), name="both") == ("both",)
-    assert [info.name for info in mine.evaluators()] == [
-        "Ready",
-        "both",
-        "loud",
-        "relevance",
-        "shouts",
-        "bounded",
-    ]
+    assert [info.name for info in mine.evaluators()] == ["Ready", "both", "loud", "relevance", "shouts", "bounded"]
     assert (mine.build("loud").spec.name, mine.build("loud").spec.uses) == ("loud", "loud")
     assert mine.build({"relevance": {"keywords": ["a"]}}).spec.name == "relevance"
     assert mine.build({"bounded": 3})("abc").passed is True

@@ -263,9 +263,7 @@ def test_the_runner_specification_s_extension_points() -> None:
             return {"exploratory": exploring / len(questions)}
 
     runner = EvalRunner(
-        lambda topic: [f"shall we explore {topic} and lakes?"],
-        [DomainRelevance(["rivers", "lakes"])],
-        [Strategies()],
+        lambda topic: [f"shall we explore {topic} and lakes?"], [DomainRelevance(["rivers", "lakes"])], [Strategies()]
     )
     report = runner.run(Rows(), history=False)
     assert report.metrics["domain_relevance.mean"].value == pytest.approx(1 / 3)
@@ -367,9 +365,7 @@ def test_field_ruling_ties_by_name_and_missing_last() -> None:
         "d": {"output": 1}, "c": {"output": None}, "b": {"output": 2}, "a": {"output": 2},
     }  # fmt: skip
     report = checks.evaluate({"input": "x"}, recorded=recorded)
-    ranked = [
-        [place.configuration for place in report.rank_by("output", order).places] for order in ("asc", "desc")
-    ]
+    ranked = [[place.configuration for place in report.rank_by("output", order).places] for order in ("asc", "desc")]
     assert ranked == [["d", "a", "b", "c"], ["a", "b", "d", "c"]]
 
 

@@ -82,9 +82,7 @@ class QALoop(MainLoop[str, str]):
             ns="qa",
             key="answer",
             name="qa",
-            sections=[
-                MarkdownSection[QAParams](title="Question", template="Answer concisely: $question", key="q")
-            ],
+            sections=[MarkdownSection[QAParams](title="Question", template="Answer concisely: $question", key="q")],
         )
 
     def initialize(self, question: str) -> tuple[Prompt[str], Session]:
@@ -311,9 +309,7 @@ def processes(count: int, folder: Path, environment: dict[str, str]) -> Iterator
     (folder / "worker.py").write_text(COMMON + WORKER)
     (folder / "client.py").write_text(COMMON + CLIENT)
     started = [
-        subprocess.Popen(
-            [sys.executable, "worker.py"], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
-        )
+        subprocess.Popen([sys.executable, "worker.py"], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
         for _ in range(count)
     ]
     try:
@@ -329,12 +325,7 @@ def processes(count: int, folder: Path, environment: dict[str, str]) -> Iterator
 
 def run_client(folder: Path, file: str, environment: dict[str, str]) -> list[str]:
     told = subprocess.run(
-        [sys.executable, "client.py", file],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=LONG,
+        [sys.executable, "client.py", file], cwd=folder, env=environment, capture_output=True, text=True, timeout=LONG
     )
     assert told.returncode == 0, told.stderr
     return told.stdout.splitlines()
@@ -343,16 +334,10 @@ def run_client(folder: Path, file: str, environment: dict[str, str]) -> list[str
 def test_distributed_deployment(model: ModelServer, tmp_path: Path) -> None:
     """A worker process and a client process, as in the spec, over a Redis; then three workers."""
     qa_file(tmp_path)
-    rows = [
-        f'{{"id": "{n}", "input": "What is 2 + 3?", "expected": "{5 if n % 4 else 6}"}}' for n in range(80)
-    ]
+    rows = [f'{{"id": "{n}", "input": "What is 2 + 3?", "expected": "{5 if n % 4 else 6}"}}' for n in range(80)]
     (tmp_path / "many.jsonl").write_text("\n".join(rows))
     with RedisServer() as redis:
-        environment = os.environ | {
-            "REDIS_PORT": str(redis.port),
-            "MODEL_URL": f"{model.url}/v1",
-            "BEGUN": "1",
-        }
+        environment = os.environ | {"REDIS_PORT": str(redis.port), "MODEL_URL": f"{model.url}/v1", "BEGUN": "1"}
         with processes(1, tmp_path, environment):
             completed, rate, _ = run_client(tmp_path, "qa.jsonl", environment)
         assert completed == "Completed 2 evaluations"

@@ -108,9 +108,7 @@ def test_the_complete_example(tmp_path: Path) -> None:
 
     now = datetime.now(UTC)
     (found,) = evaluator.history.query(
-        configuration="low_temp",
-        date_range=(now - timedelta(days=30), now),
-        tags={"environment": "production"},
+        configuration="low_temp", date_range=(now - timedelta(days=30), now), tags={"environment": "production"}
     )
     assert found.run_id == result.run_id
     trend = evaluator.history.trend("tokens", configurations=["low_temp"])

@@ -117,7 +117,6 @@ def _table(clauses: list[Clause]) -> str:
         test = f"`{clause.test}`" if clause.test else ""
         statement = clause.statement.replace("|", "\\|")
         lines.append(
-            f"| {clause.identifier} ({clause.heading}) | {statement} | {clause.ruling} "
-            f"| {test} | {clause.status} |"
+            f"| {clause.identifier} ({clause.heading}) | {statement} | {clause.ruling} | {test} | {clause.status} |"
         )
     return "\n".join(lines)

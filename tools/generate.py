@@ -29,10 +29,7 @@ from proctor.wiring import eval_file
 from proctor.wiring.registry import Registry
 
 # Packages whose public names are loaded on first use.
-NAMESPACES = (
-    *("datasets", "evaluators", "mailboxes", "metrics"),
-    *("models", "reports", "targets", "testing"),
-)
+NAMESPACES = (*("datasets", "evaluators", "mailboxes", "metrics"), *("models", "reports", "targets", "testing"))
 ROOT = Path(__file__).resolve().parent.parent
 # What click's help marks a paragraph with that must not be wrapped.
 AS_WRITTEN = "\b"

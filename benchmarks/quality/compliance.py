@@ -57,9 +57,7 @@ async def _told(folder: Path, model: str) -> list[tuple[bool, bool]]:
     with file.open(newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     # An empty answer is skipped: it does not comply.
-    return [
-        ((await answers(row["completion"])).passed, row["final_label"] == "1_full_compliance") for row in rows
-    ]
+    return [((await answers(row["completion"])).passed, row["final_label"] == "1_full_compliance") for row in rows]
 
 
 def _kappa(pairs: list[tuple[bool, bool]]) -> float:

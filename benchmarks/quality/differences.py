@@ -33,9 +33,7 @@ def gsm8k(file: Path) -> Iterator[Figure]:
         def recorded(place: int) -> bool:
             return bool(rows[place][model]["is_correct"])
 
-        return evaluate(
-            recorded, dataset, [is_right], name=model, history=False, progress=False, concurrency=1
-        )
+        return evaluate(recorded, dataset, [is_right], name=model, history=False, progress=False, concurrency=1)
 
     small, large, best = map(report, ("6b_verification", "175b_finetuning", "175b_verification"))
     found = compare(large, small, metrics=["pass_rate"])
@@ -72,11 +70,7 @@ def airline(file: Path) -> Iterator[Figure]:
     """Four trials of each of 50 tasks as samples of one cluster, beside one that never succeeds."""
     runs = json.loads(gzip.decompress(file.read_bytes()))
     dataset = [
-        {
-            "id": f"{run['task_id']}-{run['trial']}",
-            "input": place,
-            "metadata": {"cluster": str(run["task_id"])},
-        }
+        {"id": f"{run['task_id']}-{run['trial']}", "input": place, "metadata": {"cluster": str(run["task_id"])}}
         for place, run in enumerate(runs)
     ]
 

@@ -88,9 +88,7 @@ def verdict_figure(name: str, measurement: JudgeMeasurement) -> Figure:
     low, high = measurement.interval
     note = f"n = {measurement.n}, {100 * low:.0f}–{100 * high:.0f} %; {measurement}"
     agreement = measurement.agreed / measurement.n
-    return Figure(
-        f"local:{name} agrees with people", measurement.data, agreement, "constant 0.500", note=note
-    )
+    return Figure(f"local:{name} agrees with people", measurement.data, agreement, "constant 0.500", note=note)
 
 
 def preference_figure(name: str, part: str, outcomes: Sequence[str]) -> Figure:

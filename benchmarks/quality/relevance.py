@@ -66,9 +66,7 @@ def nq_pairs(data: Path) -> Pairs:
     return list(longest.items())[:MOST]
 
 
-async def told(
-    evaluator: BoundEvaluator, pairs: Sequence[tuple[str, str]]
-) -> tuple[list[Score], list[Score]]:
+async def told(evaluator: BoundEvaluator, pairs: Sequence[tuple[str, str]]) -> tuple[list[Score], list[Score]]:
     """Scores of the answers beside their own question, and beside another one."""
     half = len(pairs) // 2
     shifted = [answer for _, answer in (*pairs[half:], *pairs[:half])]

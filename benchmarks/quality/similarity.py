@@ -62,9 +62,7 @@ def read(data: Path, system: str) -> Iterator[Answer]:
 
 async def verdicts(evaluator: BoundEvaluator, answers: Sequence[Answer]) -> list[bool]:
     """What the evaluator says of each, as a run would ask it."""
-    trials = [
-        Trial(Sample(str(number), None, answer.right), answer.text) for number, answer in enumerate(answers)
-    ]
+    trials = [Trial(Sample(str(number), None, answer.right), answer.text) for number, answer in enumerate(answers)]
     scores: list[Score] = list(await asyncio.gather(*map(evaluator.score, trials)))
     return [score.passed is True for score in scores]
 

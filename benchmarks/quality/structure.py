@@ -51,12 +51,7 @@ def json_suite(folder: Path) -> Figure:
     judged = [path for path in _files(folder, "*.json") if path.name[0] in "yn"]
     wrong = sum(json_validity(path.read_bytes()).passed is not (path.name[0] == "y") for path in judged)
     return Figure(
-        "json_validity, files judged wrong",
-        "JSONTestSuite",
-        wrong,
-        f"json.loads: 5 of {len(judged)}",
-        "0",
-        wrong == 0,
+        "json_validity, files judged wrong", "JSONTestSuite", wrong, f"json.loads: 5 of {len(judged)}", "0", wrong == 0
     )
 
 
@@ -116,12 +111,7 @@ def gsm8k(path: Path) -> Figure:
                 score = numeric_answer(solution["solution"], row["ground_truth"])
                 same += score.passed is solution["is_correct"]
     return Figure(
-        "numeric_answer, verdicts reproduced",
-        "GSM8K, 4 models",
-        same,
-        f"of {count}",
-        f"{count}",
-        same == count,
+        "numeric_answer, verdicts reproduced", "GSM8K, 4 models", same, f"of {count}", f"{count}", same == count
     )
 
 
@@ -191,13 +181,7 @@ def _postscript(options: Mapping[str, Any]) -> Rule:
 
 def _sections(options: Mapping[str, Any]) -> Rule:
     word = re.escape(options["section_spliter"])
-    return {
-        "occurrences": {
-            "pattern": rf"{word}\s?\d+",
-            "case_sensitive": True,
-            "at_least": options["num_sections"],
-        }
-    }
+    return {"occurrences": {"pattern": rf"{word}\s?\d+", "case_sensitive": True, "at_least": options["num_sections"]}}
 
 
 def _first_word(options: Mapping[str, Any]) -> Rule:
@@ -224,9 +208,7 @@ RULES: dict[str, Callable[[Mapping[str, Any]], Rule]] = {
     },
     "detectable_format:json_format": lambda _: {"json_validity": {"allow_fences": True}},
     "detectable_format:multiple_sections": _sections,
-    "detectable_format:number_bullet_lists": lambda o: {
-        "text_count": {"of": "bullets", "exactly": o["num_bullets"]}
-    },
+    "detectable_format:number_bullet_lists": lambda o: {"text_count": {"of": "bullets", "exactly": o["num_bullets"]}},
     "detectable_format:number_highlighted_sections": lambda o: {
         "text_count": {"of": "highlights", "at_least": o["num_highlights"]}
     },
@@ -237,11 +219,7 @@ RULES: dict[str, Callable[[Mapping[str, Any]], Rule]] = {
         "occurrences": {"text": o["keyword"], "whole_words": False, **_relation(o, "relation", "frequency")}
     },
     "keywords:letter_frequency": lambda o: {
-        "occurrences": {
-            "text": o["letter"],
-            "whole_words": False,
-            **_relation(o, "let_relation", "let_frequency"),
-        }
+        "occurrences": {"text": o["letter"], "whole_words": False, **_relation(o, "let_relation", "let_frequency")}
     },
     "language:response_language": lambda o: {"output_language": {"language": o["language"]}},
     "length_constraints:nth_paragraph_first_word": _first_word,
@@ -250,9 +228,7 @@ RULES: dict[str, Callable[[Mapping[str, Any]], Rule]] = {
     "length_constraints:number_words": _counted("words", "relation", "num_words"),
     "punctuation:no_comma": lambda _: {"keywords": {"exclude": [","]}},
     "startend:end_checker": lambda o: {"ends_with": {"phrases": o["end_phrase"]}},
-    "startend:quotation": lambda _: {
-        "all_of": [{"starts_with": {"phrases": '"'}}, {"ends_with": {"phrases": '"'}}]
-    },
+    "startend:quotation": lambda _: {"all_of": [{"starts_with": {"phrases": '"'}}, {"ends_with": {"phrases": '"'}}]},
 }
 
 

@@ -46,12 +46,8 @@ def equal_sides() -> Iterator[Claim]:
     yield Claim("compare A/A, scores, n = 12", partial(scores_alarm, n=12), FALSE_ALARMS)
     yield Claim("compare A/A, yes/no, 10 % + 10 % flip, n = 400", partial(flips_alarm, n=400), EXACT)
     yield Claim("compare A/A, two groups of yes/no", groups_alarm, (0.02, 0.06))
-    yield Claim(
-        "compare A/A, scores in 20 clusters of 5", partial(clusters_alarm, sizes=[5] * 20), FALSE_ALARMS
-    )
-    yield Claim(
-        "compare A/A, scores in 27 clusters of 2 to 60", partial(clusters_alarm, sizes=UNEQUAL), ALARMS
-    )
+    yield Claim("compare A/A, scores in 20 clusters of 5", partial(clusters_alarm, sizes=[5] * 20), FALSE_ALARMS)
+    yield Claim("compare A/A, scores in 27 clusters of 2 to 60", partial(clusters_alarm, sizes=UNEQUAL), ALARMS)
     yield Claim("compare A/A, any of 10 metrics", partial(family_alarm, metrics=10), FALSE_ALARMS, 2)
     yield Claim(
         "compare A/A, any of 10 yes/no metrics, n = 100",
@@ -67,9 +63,7 @@ def unequal_sides() -> Iterator[Claim]:
     n = samples_needed(0.05, GRADED_VARIANCE) or 0
     yield Claim(f"compare, power .80, scores, n = {n}", partial(scores_alarm, n=n, gap=0.05), near(0.8))
     n = flips_needed(0.125, 0.075) or 0
-    yield Claim(
-        f"compare, power .80, yes/no, n = {n}", partial(flips_alarm, n=n, up=0.125, down=0.075), near(0.8)
-    )
+    yield Claim(f"compare, power .80, yes/no, n = {n}", partial(flips_alarm, n=n, up=0.125, down=0.075), near(0.8))
     predicted = power_of_test(0.05, GRADED_VARIANCE, 300, StudyDesign(level=0.05 / 5))
     yield Claim(
         "compare, power of one that differs among 5, n = 300",
@@ -85,10 +79,7 @@ def compare_columns(
     """Two sides with some scores, one number for each sample."""
     sides = []
     for place, name in enumerate(("new", "old")):
-        scores = {
-            metric: {str(at): value for at, value in enumerate(held[place])}
-            for metric, held in columns.items()
-        }
+        scores = {metric: {str(at): value for at, value in enumerate(held[place])} for metric, held in columns.items()}
         named = None if clusters is None else {str(at): c for at, c in enumerate(clusters)}
         sides.append(Side(name, scores=scores, clusters=named))
     return compare(*sides, min_difference=min_difference)

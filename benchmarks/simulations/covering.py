@@ -11,12 +11,7 @@ from benchmarks.simulations.claim import COVERED, Chance, Claim
 from benchmarks.simulations.made_up import UNEQUAL, coin, epochs, flips, graded, holds, in_clusters, named
 from proctor.comparison.evidence import Evidence, estimate_interval
 from proctor.core.stats.differences import paired_t, welch_t
-from proctor.core.stats.effects import (
-    clustered_paired_t,
-    clustered_welch_t,
-    measure_effect,
-    measure_paired_effect,
-)
+from proctor.core.stats.effects import clustered_paired_t, clustered_welch_t, measure_effect, measure_paired_effect
 from proctor.core.stats.intervals import clustered_mean_interval, mean_interval, wilson_interval
 from proctor.core.stats.ranks import bootstrap_interval
 from proctor.core.stats.reliability import pass_probability, prediction_powered, rogan_gladen
@@ -28,9 +23,7 @@ def covered() -> Iterator[Claim]:
     yield Claim("Wilson, n = 100, p = .5", partial(wilson_covers, n=100, p=0.5), COVERED)
     yield Claim("Wilson, n = 300, p = .98", partial(wilson_covers, n=300, p=0.98), COVERED)
     yield Claim("t, uniform, n = 10", partial(mean_covers, n=10), COVERED)
-    yield Claim(
-        "t of pairs, 12 % up 8 % down, n = 200", partial(pairs_cover, n=200, up=0.12, down=0.08), COVERED
-    )
+    yield Claim("t of pairs, 12 % up 8 % down, n = 200", partial(pairs_cover, n=200, up=0.12, down=0.08), COVERED)
     yield Claim("Welch, yes/no, n = 80 and 120", partial(welch_covers, n=80, m=120), COVERED)
     yield Claim("clustered mean, 10 x 5, ICC .4", partial(clusters_cover, sizes=[5] * 10), COVERED)
     yield Claim("clustered mean, 27 of 2 to 60", partial(clusters_cover, sizes=UNEQUAL), COVERED)
@@ -42,9 +35,7 @@ def covered() -> Iterator[Claim]:
         COVERED,
     )
     yield Claim(
-        "clustered groups, 30 clusters in both",
-        partial(clustered_groups_cover, sizes=[4] * 15, shared=True),
-        COVERED,
+        "clustered groups, 30 clusters in both", partial(clustered_groups_cover, sizes=[4] * 15, shared=True), COVERED
     )
     for shared in (False, True):
         yield Claim(
@@ -54,9 +45,7 @@ def covered() -> Iterator[Claim]:
         )
     for n, of, p, q in ((30, 3, 0.99, 0.95), (20, 3, 0.95, 0.9), (60, 3, 0.8, 0.7)):
         yield Claim(
-            f"pairs of {of} epochs each, {p} and {q}, n = {n}",
-            partial(epochs_cover, n=n, of=of, p=p, q=q),
-            COVERED,
+            f"pairs of {of} epochs each, {p} and {q}, n = {n}", partial(epochs_cover, n=n, of=of, p=p, q=q), COVERED
         )
     yield Claim("bootstrap, uniform, n = 50", partial(bootstrap_covers, n=50), (0.91, 0.97), 8)
     yield Claim("bootstrap, 40 clusters of 5", partial(bootstrap_covers, n=40, size=5), (0.91, 0.97), 8)
@@ -66,9 +55,7 @@ def covered() -> Iterator[Claim]:
         yield Claim(f"Hedges' g, n = {n} each", partial(group_effect_covers, n=n), (0.93, 0.98))
     yield Claim("PPI++, 100 labels, 2000 judged", partial(labels_cover, n=100, rest=2000), COVERED)
     yield Claim(
-        "Rogan-Gladen, 70 + 30 labels, 2000 judged",
-        partial(corrected_covers, n=2000, good=70, bad=30),
-        COVERED,
+        "Rogan-Gladen, 70 + 30 labels, 2000 judged", partial(corrected_covers, n=2000, good=70, bad=30), COVERED
     )
 
 
@@ -162,8 +149,7 @@ def labels_cover(chance: Chance, n: int, rest: int) -> float:
 
 def corrected_covers(chance: Chance, n: int, good: int, bad: int) -> float:
     judged, of_good, of_bad = (
-        [chance.random() < p for _ in range(size)]
-        for p, size in ((0.6 * 0.9 + 0.4 * 0.2, n), (0.9, good), (0.2, bad))
+        [chance.random() < p for _ in range(size)] for p, size in ((0.6 * 0.9 + 0.4 * 0.2, n), (0.9, good), (0.2, bad))
     )
     found = rogan_gladen(judged, of_good, of_bad)
     return holds(found and found.interval, 0.6)

@@ -20,26 +20,17 @@ def early() -> Iterator[Claim]:
         (0.2, 0.45),
         4,
     )
-    yield Claim(
-        "A/A, betting, 600 looks, 10 % + 10 % flip", partial(early_alarm, n=600, share=0.1), AT_MOST, 4
-    )
-    yield Claim(
-        "A/A, betting, 600 looks, 40 % + 40 % flip", partial(early_alarm, n=600, share=0.4), AT_MOST, 4
-    )
+    yield Claim("A/A, betting, 600 looks, 10 % + 10 % flip", partial(early_alarm, n=600, share=0.1), AT_MOST, 4)
+    yield Claim("A/A, betting, 600 looks, 40 % + 40 % flip", partial(early_alarm, n=600, share=0.4), AT_MOST, 4)
 
 
 def gates() -> Iterator[Claim]:
     """Gates on equal systems are falsely red in at most 2 %."""
     yield Claim(
-        "gate red, equal, margin 2 %, n = 500",
-        partial(falsely_red, n=500, margin=0.02, share=0.1),
-        (0.0, 0.02),
+        "gate red, equal, margin 2 %, n = 500", partial(falsely_red, n=500, margin=0.02, share=0.1), (0.0, 0.02)
     )
     yield Claim(
-        "gate red, equal, margin 1 %, n = 1000",
-        partial(falsely_red, n=1000, margin=0.01, share=0.1),
-        (0.0, 0.02),
-        2,
+        "gate red, equal, margin 1 %, n = 1000", partial(falsely_red, n=1000, margin=0.01, share=0.1), (0.0, 0.02), 2
     )
     yield Claim(
         "gate red, equal, margin 2 %, n = 500, one-sided 5 %",
@@ -52,9 +43,7 @@ def gates() -> Iterator[Claim]:
         (0.015, 0.035),
     )
     yield Claim(
-        "gate green, worse by the margin, n = 500",
-        partial(falsely_green, n=500, margin=0.02, share=0.1),
-        (0.0, 0.035),
+        "gate green, worse by the margin, n = 500", partial(falsely_green, n=500, margin=0.02, share=0.1), (0.0, 0.035)
     )
     yield Claim(
         "gate red, equal, margin 2 %, stops when decided",

@@ -29,10 +29,7 @@ def early_gates(n: int = 1000) -> Iterator[Claim]:
             8,
         )
     yield Claim(
-        f"early gate, A/A, {n} looks, what got worse is slow",
-        partial(alarm, n=n, share=0.2, is_slow=True),
-        AT_MOST,
-        8,
+        f"early gate, A/A, {n} looks, what got worse is slow", partial(alarm, n=n, share=0.2, is_slow=True), AT_MOST, 8
     )
     yield Claim(
         "early gate, A/A, heard as finished (a warning)",
@@ -47,10 +44,7 @@ def early_gates(n: int = 1000) -> Iterator[Claim]:
         8,
     )
     yield Claim(
-        "early gate, share of 1000 run, 10 % + 20 % flip",
-        partial(share_run, n=1000, up=0.1, down=0.2),
-        (0.2, 0.45),
-        8,
+        "early gate, share of 1000 run, 10 % + 20 % flip", partial(share_run, n=1000, up=0.1, down=0.2), (0.2, 0.45), 8
     )
     yield Claim(
         "early gate, share of 1000 run, 5 % + 25 % flip",

@@ -18,19 +18,13 @@ ALARMS = (0.02, 0.06)
 def equal_systems() -> Iterator[Claim]:
     """Equal systems are called different in 5 % +- 1; exact and family-wise tests at most that."""
     yield Claim("A/A, scores of pairs, n = 200", partial(paired_alarm, n=200), FALSE_ALARMS)
-    yield Claim(
-        "A/A, yes/no of pairs, 10 % + 10 % flip, n = 400",
-        partial(flips_alarm, n=400, share=0.1),
-        FALSE_ALARMS,
-    )
+    yield Claim("A/A, yes/no of pairs, 10 % + 10 % flip, n = 400", partial(flips_alarm, n=400, share=0.1), FALSE_ALARMS)
     yield Claim("A/A, exact McNemar, the same", partial(mcnemar_alarm, n=400, up=0.1, down=0.1), (0.02, 0.05))
     yield Claim("A/A, independent yes/no, n = 200 and 150", partial(welch_alarm, n=200, m=150), FALSE_ALARMS)
     yield Claim("A/A, pairs in 20 clusters of 5", partial(clustered_alarm, sizes=[5] * 20), FALSE_ALARMS)
     yield Claim("A/A, pairs in 27 clusters of 2 to 60", partial(clustered_alarm, sizes=UNEQUAL), ALARMS)
     yield Claim(
-        "A/A, pairs in 8 clusters, one of 30, the others of 10",
-        partial(clustered_alarm, sizes=[30, *[10] * 7]),
-        ALARMS,
+        "A/A, pairs in 8 clusters, one of 30, the others of 10", partial(clustered_alarm, sizes=[30, *[10] * 7]), ALARMS
     )
     yield Claim("A/A, any of 10 metrics, Holm", partial(family_alarm, metrics=10), FALSE_ALARMS)
     yield from unequal_groups()

@@ -25,11 +25,7 @@ def power() -> Iterator[Claim]:
     """Differences are found as often as predicted, within 3 points."""
     variance = variance_of_flips(0.125, 0.075)
     n = samples_needed(0.05, variance) or 0
-    yield Claim(
-        f"power .80, 5 points of pairs, t, n = {n}",
-        partial(pairs_found, n=n, up=0.125, down=0.075),
-        near(0.8),
-    )
+    yield Claim(f"power .80, 5 points of pairs, t, n = {n}", partial(pairs_found, n=n, up=0.125, down=0.075), near(0.8))
     yield Claim(
         "power of the same with n = 300",
         partial(pairs_found, n=300, up=0.125, down=0.075),
@@ -37,27 +33,19 @@ def power() -> Iterator[Claim]:
     )
     n = flips_needed(0.125, 0.075) or 0
     yield Claim(
-        f"power .80, the same by McNemar, n = {n}",
-        partial(mcnemar_alarm, n=n, up=0.125, down=0.075),
-        near(0.8),
+        f"power .80, the same by McNemar, n = {n}", partial(mcnemar_alarm, n=n, up=0.125, down=0.075), near(0.8)
     )
     n = flips_needed(0.2, 0.05, StudyDesign(power=0.9)) or 0
     yield Claim(
-        f"power .90, 20 % up 5 % down by McNemar, n = {n}",
-        partial(mcnemar_alarm, n=n, up=0.2, down=0.05),
-        near(0.9),
+        f"power .90, 20 % up 5 % down by McNemar, n = {n}", partial(mcnemar_alarm, n=n, up=0.2, down=0.05), near(0.9)
     )
     n = rates_needed(0.6, 0.7) or 0
     yield Claim(
-        f"power .80, .6 against .7 independent, n = {n} each",
-        partial(rates_found, n=n, p=0.6, q=0.7),
-        near(0.8),
+        f"power .80, .6 against .7 independent, n = {n} each", partial(rates_found, n=n, p=0.6, q=0.7), near(0.8)
     )
     variance = variance_with_epochs(0.04, (0.09, 0.09), (4, 4))
     n = samples_needed(0.05, variance) or 0
-    yield Claim(
-        f"power .80, 4 epochs a sample, n = {n}", partial(epochs_found, n=n, epochs=4, gap=0.05), near(0.8)
-    )
+    yield Claim(f"power .80, 4 epochs a sample, n = {n}", partial(epochs_found, n=n, epochs=4, gap=0.05), near(0.8))
 
 
 def pairs_found(chance: Chance, n: int, up: float, down: float) -> float:

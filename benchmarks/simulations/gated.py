@@ -93,9 +93,7 @@ def gated_in_groups() -> Iterator[Claim]:
         )
 
 
-def is_green_in_clustered_groups(
-    chance: Chance, sizes: tuple[Sequence[int], Sequence[int]], margin: float
-) -> float:
+def is_green_in_clustered_groups(chance: Chance, sizes: tuple[Sequence[int], Sequence[int]], margin: float) -> float:
     """Whether a gate passes what is worse by its margin, where samples come in clusters."""
     sides = [
         _in_clusters(chance, name, centre, own)
@@ -202,10 +200,7 @@ def _decided(drawn: Sequence[Columns], margin: float, clusters: Sequence[str] | 
     new, old = (
         Side(
             called,
-            scores={
-                name: dict(zip(ids, pair[which], strict=True))
-                for name, pair in zip(names, drawn, strict=True)
-            },
+            scores={name: dict(zip(ids, pair[which], strict=True)) for name, pair in zip(names, drawn, strict=True)},
             clusters=None if clusters is None else dict(zip(ids, clusters, strict=True)),
             samples=ids,
         )

@@ -58,9 +58,7 @@ class ProctorError(Exception):
     lists the faults if there are several.
     """
 
-    def __init__(
-        self, what: str, *, where: str = "", fix: str = "", problems: Sequence[Problem] = ()
-    ) -> None:
+    def __init__(self, what: str, *, where: str = "", fix: str = "", problems: Sequence[Problem] = ()) -> None:
         super().__init__(what)
         self.what = what
         self.where = where

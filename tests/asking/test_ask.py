@@ -102,9 +102,7 @@ def test_settings_reach_the_model() -> None:
     assert model.timeouts[0] == pytest.approx(9.0, abs=0.5)
 
 
-@pytest.mark.parametrize(
-    "options", [{"temperature": -1}, {"max_tokens": 0}, {"top_logprobs": 21}, {"tokens": 5}]
-)
+@pytest.mark.parametrize("options", [{"temperature": -1}, {"max_tokens": 0}, {"top_logprobs": 21}, {"tokens": 5}])
 def test_invalid_settings_are_refused(options: dict[str, Any]) -> None:
     """Before the first call."""
     model = Scripted()

@@ -103,10 +103,7 @@ def test_wrappers_nest_in_any_order(tmp_path: Path) -> None:
     wrapped = provider(
         {
             "model": "paced:1000/s",
-            "of": {
-                "model": f"cached:{tmp_path}/kept",
-                "of": {"model": f"record:{tmp_path}/calls.jsonl", "of": model},
-            },
+            "of": {"model": f"cached:{tmp_path}/kept", "of": {"model": f"record:{tmp_path}/calls.jsonl", "of": model}},
         }
     )
     other_way = provider(

@@ -106,9 +106,7 @@ def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("name", ["a.jsonl.gz", "a.json.gz", "a.csv.gz"])
-def test_a_gzip_bomb_is_refused_as_a_dataset_too(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gzip_bomb_is_refused_as_a_dataset_too(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One reader with one limit: a megabyte, or 200 times the size of the file."""
     monkeypatch.setattr(gzip_reader, "ALWAYS_BYTES", 1_000_000)
     bomb = tmp_path / name
@@ -126,9 +124,7 @@ def test_an_ordinary_gzip_file_is_read(tmp_path: Path) -> None:
 def test_a_run_has_a_hundred_tags_at_most(tmp_path: Path) -> None:
     tags = {f"tag{number}": "x" for number in range(100_000)}
     with pytest.raises(ConfigError, match="100,000 tags, at most 100 are allowed"):
-        evaluate(
-            str.upper, [{"id": "a", "input": "a"}], [question_format], tags=tags, history=tmp_path / "h.db"
-        )
+        evaluate(str.upper, [{"id": "a", "input": "a"}], [question_format], tags=tags, history=tmp_path / "h.db")
     with pytest.raises(ConfigError, match="100,000 tags, at most 100 are allowed"):
         SQLiteHistory(tmp_path / "h.db").runs(tags=tags)
 

@@ -88,7 +88,5 @@ class Project:
 
     def files(self) -> set[str]:
         return {
-            str(path.relative_to(self.folder))
-            for path in self.folder.rglob("*")
-            if "__pycache__" not in path.parts
+            str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if "__pycache__" not in path.parts
         }

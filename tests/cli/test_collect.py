@@ -133,9 +133,7 @@ def test_the_eval_file_gives_metrics_and_thresholds(project: Project, server: Re
     project.proctor("submit", "eval.yaml", "--requests", address)
     with worker(project.folder, "eval.yaml", "--requests", address, "--until-empty") as item:
         assert item.process.wait(30) == 0
-    wrong = project.proctor(
-        "collect", "--requests", address, "--file", "eval.yaml", "--fail-under", "exact_mach=1"
-    )
+    wrong = project.proctor("collect", "--requests", address, "--file", "eval.yaml", "--fail-under", "exact_mach=1")
     assert wrong.code == 2
     result = project.proctor("collect", "--requests", address, "--file", "eval.yaml", "--json")
     # Four outputs of two words, and a None of one: 9 / 5.

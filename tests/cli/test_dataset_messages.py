@@ -9,9 +9,7 @@ from tests.cli.project import Project
 
 def error_of(project: Project, name: str, content: bytes) -> str:
     project.write(name, content)
-    result = project.proctor(
-        "run", "--target", "app.py:shout", "--dataset", name, "--evaluator", "exact_match"
-    )
+    result = project.proctor("run", "--target", "app.py:shout", "--dataset", name, "--evaluator", "exact_match")
     assert result.code == 2
     return result.err
 
@@ -49,9 +47,7 @@ def test_a_table_with_only_a_header_has_no_samples(project: Project) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"), [("0.9%", "90% or 0.9"), (".85 %", "85% or 0.85"), ("0.5%", "50% or 0.5")]
 )
-def test_a_percentage_below_one_is_refused_with_both_readings(
-    project: Project, value: str, expected: str
-) -> None:
+def test_a_percentage_below_one_is_refused_with_both_readings(project: Project, value: str, expected: str) -> None:
     """0.9% is 0.009, and every run with one right answer of a hundred reaches it."""
     result = project.proctor("run", "eval.yaml", "--fail-under", value)
     assert (result.code, f"did you mean {expected}?" in result.err) == (2, True)

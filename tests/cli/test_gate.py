@@ -273,9 +273,7 @@ def test_files_for_ci_are_written(exam: Project, monkeypatch: pytest.MonkeyPatch
     run(exam, 20)
     summary = exam.write("summary.md", "before\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    result = exam.proctor(
-        "gate", "latest", "--baseline", "main", "--junit", "out/gate.xml", "--markdown", "out/c.md"
-    )
+    result = exam.proctor("gate", "latest", "--baseline", "main", "--junit", "out/gate.xml", "--markdown", "out/c.md")
     assert (result.code, result.err) == (1, "")
     comment = (exam.folder / "out/c.md").read_text()
     assert comment.startswith("<!-- proctor gate: exam -->\n## Gate failed: exam\n\nThe gate fails")
@@ -284,9 +282,7 @@ def test_files_for_ci_are_written(exam: Project, monkeypatch: pytest.MonkeyPatch
     assert (suites.tag, suites.get("tests"), suites.get("failures")) == ("testsuites", "1", "1")
 
 
-def test_a_summary_that_cannot_be_written_is_no_verdict(
-    exam: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_summary_that_cannot_be_written_is_no_verdict(exam: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Standard error mentions it, and the gate passes."""
     run(exam, 0)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(exam.folder / "no" / "summary.md"))
@@ -336,9 +332,7 @@ def test_a_summary_that_cannot_be_written_is_no_verdict(
         (["latest", "--baseline", "main", "--configuration", "x"], "configuration 'x'"),
     ],
 )
-def test_what_cannot_be_gated_is_refused_before_anything_is_run(
-    exam: Project, args: list[str], message: str
-) -> None:
+def test_what_cannot_be_gated_is_refused_before_anything_is_run(exam: Project, args: list[str], message: str) -> None:
     """Exit code 2, with what to write instead, and no new run in the history."""
     before = exam.proctor("runs", "--json").json
     result = exam.proctor("gate", *args)

@@ -129,9 +129,7 @@ def test_compare_first_reports_that_the_evaluators_differ(exam: Project) -> None
     exam.write("eval.yaml", EASY)
     exam.proctor("run", "eval.yaml", "-q", "--name", "easy")
     result = exam.proctor("compare", "easy", "main")
-    assert result.out.startswith(
-        "easy and main were not scored by the same evaluators, so pass_rate cannot be"
-    )
+    assert result.out.startswith("easy and main were not scored by the same evaluators, so pass_rate cannot be")
     assert [item["verdict"] for item in compare_as_json(exam, "pass_rate")] == ["not comparable"]
     accepted = exam.proctor("compare", "easy", "main", "--accept-changes").out
     assert accepted.startswith("easy and main do not differ") or "evidence" in accepted
@@ -147,14 +145,8 @@ def test_options_that_need_pairs_are_rejected_before_the_run(exam: Project) -> N
         result = refused(exam, *GATE, *option)
         assert "the dataset and main have no sample in common" in result.err
         assert option[0] in result.err
-    assert (
-        "counting lost samples requires paired samples"
-        in refused(exam, *GATE, "--unpaired", "--max-flips", "3").err
-    )
-    assert (
-        "stop its run early requires paired samples"
-        in refused(exam, *GATE, "--unpaired", "--until-decided").err
-    )
+    assert "counting lost samples requires paired samples" in refused(exam, *GATE, "--unpaired", "--max-flips", "3").err
+    assert "stop its run early requires paired samples" in refused(exam, *GATE, "--unpaired", "--until-decided").err
     assert "needs --baseline" in refused(exam, *GATE[:2], "--unpaired").err
 
 

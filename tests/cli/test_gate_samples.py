@@ -95,10 +95,7 @@ def test_samples_with_one_id_and_different_contents_are_not_paired(exam: Project
     message = " ".join(result.out.split())
     assert result.code == 0
     assert "two groups of 200 and 200 samples" in message
-    assert (
-        "200 samples have different contents under the same id and cannot be paired: q0, q1, q10, …"
-        in message
-    )
+    assert "200 samples have different contents under the same id and cannot be paired: q0, q1, q10, …" in message
     early = exam.proctor(*GATE, "--until-decided")
     assert early.code == 2
     assert "sample 'q0' has other content in main, under the same id" in early.err

@@ -54,9 +54,7 @@ def exam(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
         ("--until-decided", "--margin", "30%"),
     ],
 )
-def test_a_gate_over_all_evaluators_is_inconclusive_if_one_fell_silent(
-    exam: Project, options: tuple[str, ...]
-) -> None:
+def test_a_gate_over_all_evaluators_is_inconclusive_if_one_fell_silent(exam: Project, options: tuple[str, ...]) -> None:
     """Exit 4 with the evaluator and both counts, although the run ignores skips."""
     result = exam.proctor("gate", "eval.yaml", "--baseline", "main", *options)
     message = " ".join(result.out.split())

@@ -27,9 +27,7 @@ NOW = datetime.now(UTC)
 WHERE = ".proctor/history.db"
 
 
-def kept(
-    project: Project, run_id: str, name: str = "exam", *, days: float = 0, value: float = 0.5
-) -> SQLiteHistory:
+def kept(project: Project, run_id: str, name: str = "exam", *, days: float = 0, value: float = 0.5) -> SQLiteHistory:
     """A run that began so many days ago, in the project's history."""
     history = SQLiteHistory(project.folder / WHERE)
     run = msgspec.structs.replace(

@@ -102,9 +102,7 @@ def test_rescore_scores_old_outputs(project: Project, run_id: str) -> None:
     assert result.json["pass_rate"] == 0.5
     assert result.json["metadata"]["rescored_from"] == run_id
     assert result.json["metadata"]["tags"] == {"branch": "main", "again": "yes"}
-    gated = project.proctor(
-        "rescore", run_id, "-q", "-e", "not-contains", "--fail-under", "0.5", "--output", "out"
-    )
+    gated = project.proctor("rescore", run_id, "-q", "-e", "not-contains", "--fail-under", "0.5", "--output", "out")
     assert gated.code == 1
     assert (project.folder / "out" / "report.md").exists()
     project.write("e.yaml", "dataset: data.jsonl\ntarget: app.py:shout\nevaluators: [json_subset]\n")
@@ -122,10 +120,7 @@ def test_delete_asks_first(project: Project, run_id: str, monkeypatch: pytest.Mo
     assert result.out == f"deleted {run_id} (exam)\n"
     assert project.proctor("runs", "--json").json == []
     repeated = project.proctor("run", "eval.yaml", "--json").json["run_id"]
-    assert project.proctor("delete", repeated, "--yes", "--json").json == {
-        "deleted": [repeated],
-        "baselines": [],
-    }
+    assert project.proctor("delete", repeated, "--yes", "--json").json == {"deleted": [repeated], "baselines": []}
 
 
 def test_the_catalogue_names_every_evaluator(project: Project) -> None:

@@ -73,9 +73,7 @@ def test_check_asks_every_endpoint_that_has_a_key(project: Project, monkeypatch:
     assert [p["models"] for p in data.json["providers"]] == [names, names, None]
 
 
-def test_an_unreachable_endpoint_does_not_affect_the_others(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreachable_endpoint_does_not_affect_the_others(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its error is listed with the answers of the others; the exit code is 3."""
     with ModelServer(models=["small"]) as server:
         server.misbehave = lambda options: (

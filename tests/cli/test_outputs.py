@@ -78,9 +78,7 @@ def contents(project: Project) -> dict[str, bytes]:
         ("data.jsonl", "a JSON Lines file exists here"),
     ],
 )
-def test_nothing_else_is_written_over(
-    stored: Project, door: tuple[str, ...], path: str, taken_for: str
-) -> None:
+def test_nothing_else_is_written_over(stored: Project, door: tuple[str, ...], path: str, taken_for: str) -> None:
     """Refused before anything is asked or run, with what it is taken for and what to do."""
     stored.write("copy.db", (stored.folder / ".proctor/history.db").read_bytes())
     before = contents(stored)

@@ -134,9 +134,7 @@ def test_a_metric_plugin_is_computed_when_a_run_is_scored_again(project: Project
     """`rescore` takes plugins as `run` does: a metric, or the evaluator itself."""
     project.write("mine.py", PLUGIN)
     assert project.proctor("run", "eval.yaml", "--quiet").code == 0
-    result = project.proctor(
-        "rescore", "latest", "--plugin", "mine:Polite", "--plugin", "mine:Longest", "--json"
-    )
+    result = project.proctor("rescore", "latest", "--plugin", "mine:Polite", "--plugin", "mine:Longest", "--json")
     assert result.code == 0, result.err
     assert result.json["metrics"]["longest"]["value"] == 6.0
     assert result.json["metrics"]["polite.pass_rate"]["value"] == 1.0
@@ -195,9 +193,7 @@ def test_set_reaches_functions_of_a_python_file(project: Project) -> None:
 
 def test_set_says_everything_that_is_wrong_at_once(project: Project) -> None:
     """Unknown evaluators and a missing parameter are listed with those that may be named."""
-    result = project.proctor(
-        "run", "eval.yaml", "--set", "exact=1", "--set", "contain.x=1", "--set", "zzz.y=2"
-    )
+    result = project.proctor("run", "eval.yaml", "--set", "exact=1", "--set", "contain.x=1", "--set", "zzz.y=2")
     assert result.code == 2
     assert "EVALUATOR.PARAMETER=VALUE" in result.err
     assert "did you mean 'contains'?" in result.err

@@ -69,8 +69,7 @@ def test_a_python_file_says_the_same(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("least", "code"),
-    [("0.8", 0), ("81%", 1), ("pass_rate=1", 4), ("success_rate=0.9", 1), ("exact_match.mean=1", 4)],
+    ("least", "code"), [("0.8", 0), ("81%", 1), ("pass_rate=1", 4), ("success_rate=0.9", 1), ("exact_match.mean=1", 4)]
 )
 def test_fail_under_is_a_gate(project: Project, least: str, code: int) -> None:
     """A bare number is for the strict pass rate, in which the error counts: 4 of 5.
@@ -160,8 +159,7 @@ def test_commands_and_recordings_as_targets(project: Project) -> None:
     """A command that speaks JSON, and outputs that were recorded before."""
     project.write(
         "program.py",
-        "import json, sys\nasked = json.load(sys.stdin)\n"
-        "print(json.dumps({'output': asked['input'].upper()}))\n",
+        "import json, sys\nasked = json.load(sys.stdin)\nprint(json.dumps({'output': asked['input'].upper()}))\n",
     )
     project.write(
         "eval.yaml",
@@ -170,9 +168,7 @@ def test_commands_and_recordings_as_targets(project: Project) -> None:
     )
     assert project.proctor("run", "eval.yaml", "--json").json["pass_rate"] == 1.0
     project.write("old.jsonl", '{"id": "s0", "output": "WORD 0"}\n{"id": "s1", "output": "no"}\n')
-    project.write(
-        "eval.yaml", "dataset: data.jsonl\ntarget: {recorded: old.jsonl}\nevaluators: [exact_match]\n"
-    )
+    project.write("eval.yaml", "dataset: data.jsonl\ntarget: {recorded: old.jsonl}\nevaluators: [exact_match]\n")
     result = project.proctor("run", "eval.yaml", "--limit", "2", "--json").json
     assert (result["pass_rate"], result["errors"]) == (0.5, 0)
 
@@ -249,9 +245,7 @@ def test_a_threshold_that_means_nothing_is_refused(project: Project, least: str)
     assert "fail_under" in result.err.replace("-", "_")
 
 
-def test_what_was_not_foreseen_is_trouble_not_a_failed_gate(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_not_foreseen_is_trouble_not_a_failed_gate(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 3 and one line; PROCTOR_DEBUG shows the rest."""
     from proctor.wiring import open_history as lookback
 
@@ -355,8 +349,6 @@ def test_a_run_without_a_single_verdict_is_trouble(project: Project) -> None:
     """Where every evaluator skipped every sample nothing was found out: exit code 3."""
     project.write("d.jsonl", '{"id": "1", "input": "a"}\n')
     project.write("quiet.py", "def answer(text):\n    return text\n")
-    result = project.proctor(
-        "run", "--dataset", "d.jsonl", "--target", "quiet.py:answer", "-e", "exact_match"
-    )
+    result = project.proctor("run", "--dataset", "d.jsonl", "--target", "quiet.py:answer", "-e", "exact_match")
     assert result.code == 3
     assert "no result has a verdict" in result.err + result.out

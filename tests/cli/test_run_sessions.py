@@ -93,9 +93,7 @@ def test_sessions_read_as_samples_get_a_hint(project: Project) -> None:
         ("{path: logs, fromat: openai}", "unknown key fromat; did you mean 'format'?"),
     ],
 )
-def test_a_misspelt_dataset_is_reported_before_a_missing_target(
-    project: Project, dataset: str, result: str
-) -> None:
+def test_a_misspelt_dataset_is_reported_before_a_missing_target(project: Project, dataset: str, result: str) -> None:
     """What is meant may be sessions, which need none."""
     folder(project, a=CLAUDE)
     path = project.write("s.yaml", f"dataset: {dataset}\nevaluators: [all_tools_succeeded]\n")

@@ -72,9 +72,7 @@ def test_options_alone_are_enough(project: Project) -> None:
         ([], 2, "--requests"),
     ],
 )
-def test_mistakes_are_reported_with_a_fix(
-    project: Project, wrong: list[str], code: int, message: str
-) -> None:
+def test_mistakes_are_reported_with_a_fix(project: Project, wrong: list[str], code: int, message: str) -> None:
     """Before anything is sent."""
     project.write("empty.jsonl", "\n")
     result = project.proctor("submit", "eval.yaml", *wrong)
@@ -100,9 +98,7 @@ def test_ignored_options_are_mentioned(project: Project) -> None:
     project.write("eval.yaml", EVAL + run)
     result = project.proctor("submit", "eval.yaml", "--requests", ADDRESS, "--json")
     assert (result.code, result.json["submitted"]) == (0, 5)
-    assert result.err == (
-        "ignored, because no process watches a submitted run: budget, max_errors, on_error\n"
-    )
+    assert result.err == ("ignored, because no process watches a submitted run: budget, max_errors, on_error\n")
     project.write("eval.yaml", EVAL)
     assert project.proctor("submit", "eval.yaml", "--requests", ADDRESS).err == ""
     mailbox(ADDRESS, EvalRequest).purge()

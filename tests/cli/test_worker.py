@@ -40,9 +40,7 @@ def address(server: RedisServer, request: pytest.FixtureRequest) -> str:
     return f"{server.url}/{request.node.name[:60].replace('[', '-').replace(']', '')}"
 
 
-def test_run_by_workers_is_the_same_run_as_a_local_one(
-    project: Project, server: RedisServer, address: str
-) -> None:
+def test_run_by_workers_is_the_same_run_as_a_local_one(project: Project, server: RedisServer, address: str) -> None:
     """Two worker processes, a run, a history: the figures of a local run, and nothing stays."""
     local = project.proctor("run", "eval.yaml", "--json").json
     with (
@@ -224,9 +222,7 @@ def test_a_budget_in_the_eval_file_is_the_runs_affair(project: Project, address:
         ([], 2, "--requests"),
     ],
 )
-def test_all_mistakes_are_reported_at_once(
-    project: Project, wrong: list[str], code: int, message: str
-) -> None:
+def test_all_mistakes_are_reported_at_once(project: Project, wrong: list[str], code: int, message: str) -> None:
     """An address, a server, a target: one screen, no traceback, and the right exit code."""
     result = project.proctor("worker", "eval.yaml", *wrong)
     assert (result.code, message in result.err) == (code, True), result.err
@@ -297,9 +293,7 @@ def test_a_worker_goes_on_where_nobody_listens(project: Project, address: str) -
     requests.open_mailbox("answers", EvalResult).purge()
 
 
-def test_workers_of_other_code_stop_a_run(
-    project: Project, address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_of_other_code_stop_a_run(project: Project, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 3 long before its patience ends, and the part that differs; it can be resumed."""
     monkeypatch.setattr(remote_runner, "MISMATCH_SECONDS", 0.5)
     other = ["--target", "app.py:shout", "-e", "exact_match", "--requests", address]

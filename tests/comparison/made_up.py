@@ -35,7 +35,5 @@ def sides_of_field(
 
 def of_score(first: Sequence[float], second: Sequence[float], min_difference: float = 0.01) -> MetricDelta:
     """The delta of an evaluator's scores of the same samples."""
-    new, old = (
-        Side(side, scores={"judge": numbers(*values)}) for side, values in (("new", first), ("old", second))
-    )
+    new, old = (Side(side, scores={"judge": numbers(*values)}) for side, values in (("new", first), ("old", second)))
     return compare(new, old, min_difference=min_difference).scores["judge"]

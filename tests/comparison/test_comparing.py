@@ -203,9 +203,7 @@ def test_notes_tell_what_makes_two_runs_unlike() -> None:
 def test_deltas_are_found_by_the_names_of_a_reports_metrics() -> None:
     """exact.mean is the score of exact, field.tokens the field; what is not there is None."""
     values = numbers(0.5, 0.25)
-    actual = compare(
-        *(Side(n, {"latency_ms.mean": values}, {"exact": values}, {"tokens": values}) for n in "ab")
-    )
+    actual = compare(*(Side(n, {"latency_ms.mean": values}, {"exact": values}, {"tokens": values}) for n in "ab"))
     assert actual.find("exact.mean") is actual.scores["exact"]
     assert actual.find("field.tokens") is actual.fields["tokens"]
     assert actual.find("latency_ms") is actual.metrics["latency_ms.mean"]

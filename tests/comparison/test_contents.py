@@ -49,10 +49,7 @@ def test_samples_that_ask_something_else_are_no_pairs(tmp_path: Path) -> None:
     assert result.metrics["pass_rate"].paired
     assert (result.only_a, result.only_b) == ((), ())
     assert "the datasets are not the same" in result.notes
-    assert (
-        "20 samples have different contents under the same id and cannot be paired: s10, s11, s12, …"
-        in result.notes
-    )
+    assert "20 samples have different contents under the same id and cannot be paired: s10, s11, s12, …" in result.notes
 
 
 def test_where_no_sample_is_the_same_there_are_two_groups(tmp_path: Path) -> None:
@@ -60,9 +57,7 @@ def test_where_no_sample_is_the_same_there_are_two_groups(tmp_path: Path) -> Non
     result = compared(tmp_path, rows(["0"] * 30), rows([str(n + 1) for n in range(30)]))
     rate = result.metrics["pass_rate"]
     assert (rate.verdict, rate.paired, result.samples, result.flips) == ("better", False, 0, ())
-    assert result.answer.endswith(
-        "No sample is the same in both: they are compared as two independent groups."
-    )
+    assert result.answer.endswith("No sample is the same in both: they are compared as two independent groups.")
 
 
 @pytest.mark.parametrize(

@@ -54,9 +54,7 @@ def test_the_interval_is_that_of_the_paired_t_test(pairs: list[tuple[float, floa
 def test_swapping_turns_the_sign(pairs: list[tuple[float, float]]) -> None:
     """b against a is the opposite of a against b: interval, effect and verdict included."""
     first, second = (list(side) for side in zip(*pairs, strict=True))
-    forward, back = (
-        of_field(numbers(*item), numbers(*other)) for item, other in ((first, second), (second, first))
-    )
+    forward, back = (of_field(numbers(*item), numbers(*other)) for item, other in ((first, second), (second, first)))
     assert forward.absolute is not None
     assert back.absolute == pytest.approx(-forward.absolute)
     assert back.p == forward.p
@@ -291,10 +289,7 @@ def test_rows_are_plain_and_the_record_is_json() -> None:
 
 def test_as_text_it_is_the_answer_and_a_table() -> None:
     """A line for each number, with dashes for what is not known."""
-    fields = {
-        "tokens": (numbers(440, 460, 450), numbers(500, 500, 500)),
-        "cost": (numbers(12345.678), numbers(0)),
-    }
+    fields = {"tokens": (numbers(440, 460, 450), numbers(500, 500, 500)), "cost": (numbers(12345.678), numbers(0))}
     low, high = (
         Side(name, fields={field: values[at] for field, values in fields.items()})
         for at, name in enumerate(("low", "high"))

@@ -9,9 +9,7 @@ from proctor.comparison.evidence import Evidence, estimate_interval
 
 
 @given(st.lists(st.integers(1, 30), min_size=5, max_size=60), st.sampled_from([0.0, 1.0]))
-def test_samples_that_all_pass_have_an_interval_in_clusters_of_any_size(
-    sizes: list[int], value: float
-) -> None:
+def test_samples_that_all_pass_have_an_interval_in_clusters_of_any_size(sizes: list[int], value: float) -> None:
     """Or too few of them count; it is never a fault."""
     clusters = [f"c{number}" for number, size in enumerate(sizes) for _ in range(size)]
     result = estimate_interval([value] * len(clusters), clusters)

@@ -91,8 +91,7 @@ def test_differences_between_runs_are_mentioned() -> None:
     old = run("2", rubric("a"), rubric("b"))
     [result] = find_evaluator_changes(new, old).describe("new", "old")
     assert result == (
-        "the evaluators a, b are not the same in both runs: "
-        "adapter is python:other in new and python:judge in old"
+        "the evaluators a, b are not the same in both runs: adapter is python:other in new and python:judge in old"
     )
     long = run("1", rubric("a", description="Was it solved, in the end, to their satisfaction?"))
     [result] = find_evaluator_changes(long, run("2", rubric("a"))).describe("new", "old")
@@ -100,9 +99,9 @@ def test_differences_between_runs_are_mentioned() -> None:
     more = run("1", rubric("a", scale=[0, 10]))
     [result] = find_evaluator_changes(more, run("2", rubric("a"))).describe("new", "old")
     assert result.endswith("rubric.scale is [0,10] in new and the default in old")
-    [result] = find_evaluator_changes(
-        run("1", msgspec.structs.replace(RIGHT, identity="9")), run("2", RIGHT)
-    ).describe("new", "old")
+    [result] = find_evaluator_changes(run("1", msgspec.structs.replace(RIGHT, identity="9")), run("2", RIGHT)).describe(
+        "new", "old"
+    )
     assert result == "the evaluator right is not the same in both runs: the code, or code that it uses"
 
 

@@ -35,11 +35,7 @@ def test_the_published_difference_of_two_models_on_gsm8k_is_reproduced() -> None
     small, large, best = (
         Side(
             model,
-            {
-                "pass_rate": {
-                    name: float(row[model]["is_correct"]) for name, row in zip(samples, rows, strict=True)
-                }
-            },
+            {"pass_rate": {name: float(row[model]["is_correct"]) for name, row in zip(samples, rows, strict=True)}},
             samples=samples,
         )
         for model in ("6b_verification", "175b_finetuning", "175b_verification")

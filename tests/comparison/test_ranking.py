@@ -99,9 +99,7 @@ def test_ranks_are_those_that_the_evidence_allows() -> None:
     assert [item.ranks for item in ranking.places] == [(1, 2), (1, 2), (3, 3)]
     assert [item.decided for item in ranking.places] == [False, False, True]
     assert not ranking.decided
-    assert ranking.answer == (
-        "Which is first by score is not decided: a, or b; of the other 2 places decided: c."
-    )
+    assert ranking.answer == ("Which is first by score is not decided: a, or b; of the other 2 places decided: c.")
     chances = [item.chance_of_best or 0.0 for item in ranking.places]
     assert sum(chances) == pytest.approx(1.0)
     assert 0.3 < chances[1] < 0.5 < chances[0]

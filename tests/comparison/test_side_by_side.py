@@ -59,9 +59,7 @@ def test_runs_are_compared_by_any_reference(history: SQLiteHistory) -> None:
     assert (result.metrics["pass_rate"].n, len(result.won)) == (12, 8)
     by_id = compare(history.find("new").run_id, "baseline:main", history=history)
     assert by_id.metrics == result.metrics
-    assert (
-        compare("new", "old", history=history, min_difference=0.5).metrics["pass_rate"].min_difference == 0.5
-    )
+    assert compare("new", "old", history=history, min_difference=0.5).metrics["pass_rate"].min_difference == 0.5
     narrow = compare("new", "old", history=history, metrics=["tokens.mean"])
     assert [item.name for item in narrow.all_deltas()] == ["tokens.mean"]
 
@@ -114,9 +112,7 @@ def test_configurations_are_named_with_an_at(history: SQLiteHistory) -> None:
     with pytest.raises(ConfigError, match="no configuration 'plan'") as caught:
         compare("both@plan", "old", history=history)
     assert caught.value.fix == "did you mean 'plain'?"
-    with pytest.raises(
-        UsageError, match="'both@plain' and the configuration 'careless' contradict each other"
-    ):
+    with pytest.raises(UsageError, match="'both@plain' and the configuration 'careless' contradict each other"):
         compare("both@plain", "old", history=history, configuration="careless")
     with pytest.raises(ConfigError, match="no configuration 'careless'"):
         compare("both", "old", history=history, configuration="careless")
@@ -142,10 +138,7 @@ def test_every_common_configuration(history: SQLiteHistory) -> None:
         progress=False,
     )  # fmt: skip
     result, single = compare_configurations(*open_pair("again", "both", history=history))
-    assert [(item.a, item.b) for item in result] == [
-        ("again@plain", "both@plain"),
-        ("again@careless", "both@careless"),
-    ]
+    assert [(item.a, item.b) for item in result] == [("again@plain", "both@plain"), ("again@careless", "both@careless")]
     assert single == ("again@third",)
     assert result[0].tests == result[1].tests
     with pytest.raises(ConfigError, match="no configuration in common"):

@@ -64,8 +64,7 @@ def test_coverage_describe() -> None:
 def test_describe_grouping() -> None:
     """Say that two sides are compared without pairs, and why."""
     assert (
-        describe_grouping(Comparison("a", "b"))
-        == "No sample is in both: they are compared as two independent groups."
+        describe_grouping(Comparison("a", "b")) == "No sample is in both: they are compared as two independent groups."
     )
 
 

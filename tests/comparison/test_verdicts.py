@@ -223,7 +223,4 @@ def test_clearer_differences_take_fewer_samples() -> None:
         for evidence in (0.0, 0.02, 0.04, 0.06, 0.075)
     ]
     assert result == sorted(result, reverse=True)
-    assert (
-        estimate_more_samples(DifferenceEvidence(100, 0.06, 0.04, min_difference=0.01, level=0.005))
-        > result[3]
-    )
+    assert estimate_more_samples(DifferenceEvidence(100, 0.06, 0.04, min_difference=0.01, level=0.005)) > result[3]

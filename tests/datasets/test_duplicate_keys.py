@@ -64,9 +64,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.booleans(), st.sampled_from([(",", ":"), (", ", ": "), (" ,", " : ")]))
-def test_the_fast_check_agrees_with_a_full_check(
-    value: Any, ascii_only: bool, separators: tuple[str, str]
-) -> None:
+def test_the_fast_check_agrees_with_a_full_check(value: Any, ascii_only: bool, separators: tuple[str, str]) -> None:
     """Without a repeated key the text passes at once; with one it never does."""
     text = json.dumps({"x": value}, ensure_ascii=ascii_only, separators=separators)
     assert not may_repeat_keys(text.encode(), {"x": value})

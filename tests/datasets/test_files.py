@@ -13,17 +13,13 @@ from proctor.datasets.jsonl import JSONLDataset
 from proctor.errors import DatasetError
 
 
-def test_a_missing_file_is_reported_with_a_suggestion(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_file_is_reported_with_a_suggestion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A misspelt file name is answered with a file of that folder."""
     monkeypatch.chdir(tmp_path)
     Path("questions.jsonl").touch()
     with pytest.raises(DatasetError) as caught:
         JSONLDataset("question.jsonl")
-    assert str(caught.value) == (
-        "question.jsonl: there is no such file\nFix: did you mean 'questions.jsonl'?"
-    )
+    assert str(caught.value) == ("question.jsonl: there is no such file\nFix: did you mean 'questions.jsonl'?")
 
 
 def test_a_missing_file_without_a_similar_one(tmp_path: Path) -> None:

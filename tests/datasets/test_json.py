@@ -17,10 +17,7 @@ from proctor.datasets.source import make_source
 from proctor.datasets.table import CSVDataset
 from proctor.errors import DatasetError
 
-ROWS = [
-    {"id": "1", "input": "2 + 2", "expected": "4"},
-    {"id": "2", "input": "3 + 3", "expected": "6", "topic": "sums"},
-]
+ROWS = [{"id": "1", "input": "2 + 2", "expected": "4"}, {"id": "2", "input": "3 + 3", "expected": "6", "topic": "sums"}]
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -59,10 +56,7 @@ def test_faults_name_the_line_on_which_a_record_begins(tmp_path: Path) -> None:
     text = '[\n  {"id": "1",\n   "input": "a"},\n  {"id": "2"},\n\n  7\n]\n'
     path = write(tmp_path / "qa.json", text)
     found = [str(problem) for problem in error_of(path).problems]
-    assert found == [
-        f"{path}:4: input: is missing",
-        f"{path}:6: expected a mapping (a JSON object), found a number: 7",
-    ]
+    assert found == [f"{path}:4: input: is missing", f"{path}:6: expected a mapping (a JSON object), found a number: 7"]
 
 
 def test_broken_json_is_reported_with_its_line(tmp_path: Path) -> None:
@@ -72,9 +66,7 @@ def test_broken_json_is_reported_with_its_line(tmp_path: Path) -> None:
     assert str(problem) == f"{path}:3: not JSON: expecting ',' delimiter, at character 14 of the line"
 
 
-@pytest.mark.parametrize(
-    "tail", ['[{"id": "1", "input": "a"}', '[{"id": "1", "input": "a"},', '[{"id": "1", "inp']
-)
+@pytest.mark.parametrize("tail", ['[{"id": "1", "input": "a"}', '[{"id": "1", "input": "a"},', '[{"id": "1", "inp'])
 def test_an_unfinished_list_is_refused(tmp_path: Path, tail: str) -> None:
     """A truncated file is an error, not a shorter dataset."""
     assert "ends before its JSON does" in str(error_of(write(tmp_path / "qa.json", tail)))
@@ -179,11 +171,7 @@ def test_other_encodings_are_refused_by_name(tmp_path: Path, encoding: str) -> N
 
 def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
     """UTF-8 with a byte order mark is UTF-8."""
-    for name, text in (
-        ("a.json", json.dumps(ROWS[:1])),
-        ("a.jsonl", json.dumps(ROWS[0])),
-        ("a.csv", "id,input\n1,a"),
-    ):
+    for name, text in (("a.json", json.dumps(ROWS[:1])), ("a.jsonl", json.dumps(ROWS[0])), ("a.csv", "id,input\n1,a")):
         assert Dataset.load(write(tmp_path / name, "\ufeff" + text))[0].id == "1"
 
 

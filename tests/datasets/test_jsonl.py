@@ -114,9 +114,7 @@ def test_a_mapping_gives_keys_their_place(tmp_path: Path) -> None:
     }
     (sample,) = JSONLDataset(written(tmp_path / "a.jsonl", text), mapping=mapping)
     assert sample == Sample(
-        "1",
-        {"question": "who?", "passage": "me"},
-        metadata={"labels": {"topic": "t"}, "cluster": "d", "author": "m"},
+        "1", {"question": "who?", "passage": "me"}, metadata={"labels": {"topic": "t"}, "cluster": "d", "author": "m"}
     )
 
 
@@ -191,9 +189,7 @@ Fix: rename it, or map it: expeced to expected;
 """)
 
 
-def test_an_error_fits_on_one_screen_and_reading_stops_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_fits_on_one_screen_and_reading_stops_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of very many problems a thousand are gathered and twenty are shown."""
     monkeypatch.chdir(tmp_path)
     dataset = JSONLDataset(written(Path("qa.jsonl"), "{}\n" * 5000))
@@ -283,9 +279,7 @@ def test_any_bytes_are_read_or_refused_with_a_dataset_error(
 
 
 @given(json_values)
-def test_any_json_is_read_or_refused_with_a_dataset_error(
-    tmp_path_factory: pytest.TempPathFactory, value: Any
-) -> None:
+def test_any_json_is_read_or_refused_with_a_dataset_error(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
     """Any JSON on a line is a sample or raises a DatasetError."""
     path = tmp_path_factory.mktemp("values") / "a.jsonl"
     path.write_text(json.dumps(value))

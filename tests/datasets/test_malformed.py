@@ -35,13 +35,9 @@ BAD: dict[str, Bad] = {
     "an empty file": Bad("a.jsonl", b"", ("a.jsonl: no samples",)),
     "only blank lines": Bad("a.jsonl", b"\n  \n\r\n", ("a.jsonl: no samples",)),
     "only a byte order mark": Bad("a.jsonl", b"\xef\xbb\xbf", ("no samples",)),
-    "truncated JSON": Bad(
-        "a.jsonl", jsonl(GOOD, '{"id": "1", "inp'), ("a.jsonl:2", "ends before its JSON does")
-    ),
+    "truncated JSON": Bad("a.jsonl", jsonl(GOOD, '{"id": "1", "inp'), ("a.jsonl:2", "ends before its JSON does")),
     "an unclosed object": Bad("a.jsonl", b'{"id": "1"', ("a.jsonl:1", "ends before its JSON")),
-    "a missing comma": Bad(
-        "a.jsonl", b'{"id": "1" "input": 2}', ("not JSON: expecting ',' delimiter", "character 12")
-    ),
+    "a missing comma": Bad("a.jsonl", b'{"id": "1" "input": 2}', ("not JSON: expecting ',' delimiter", "character 12")),
     "two objects on a line": Bad("a.jsonl", jsonl(GOOD + GOOD), ("extra data", "one complete JSON")),
     "an object over several lines": Bad(
         "a.jsonl", b'{\n"id": "1"\n}', ("a.jsonl:1: input: is missing", "a sequence of JSON objects")
@@ -64,9 +60,7 @@ BAD: dict[str, Bad] = {
         ("a.jsonl:2", "not UTF-8: at offset 25 of the line is byte 0xe9", "convert the file"),
     ),
     "nesting without end": Bad("a.jsonl", b"[" * 100_000, ("a.jsonl:1", "nested too deep")),
-    "a control character in a string": Bad(
-        "a.jsonl", b'{"id": "1", "input": "a\x01"}', ("invalid control character",)
-    ),
+    "a control character in a string": Bad("a.jsonl", b'{"id": "1", "input": "a\x01"}', ("invalid control character",)),
     "no id": Bad("a.jsonl", b'{"input": 1}', ("id: is missing", "generate_ids=True (--generate-ids)")),
     "an empty id": Bad("a.jsonl", b'{"id": " ", "input": 1}', ("id: must not be empty",)),
     "an id that is a boolean": Bad(
@@ -76,9 +70,7 @@ BAD: dict[str, Bad] = {
         "a.jsonl", b'{"id": 1.5, "input": 1}', ("id: expected a string, found a number: 1.5",)
     ),
     "no input": Bad("a.jsonl", b'{"id": "1"}', ("input: is missing",)),
-    "an input of null": Bad(
-        "a.jsonl", b'{"id": "1", "input": null}', ("input: expected a value, found null",)
-    ),
+    "an input of null": Bad("a.jsonl", b'{"id": "1", "input": null}', ("input: expected a value, found null",)),
     "metadata that is a list": Bad(
         "a.jsonl", b'{"id": "1", "input": 1, "metadata": []}', ("metadata: expected a mapping, found a list",)
     ),
@@ -88,9 +80,7 @@ BAD: dict[str, Bad] = {
         ("metadata.tags: expected a list of strings, found a string",),
     ),
     "a cluster that is a number, beside the fields": Bad(
-        "a.jsonl",
-        b'{"id": "1", "input": 1, "cluster": 7}',
-        ("metadata.cluster: expected a string, found a number",),
+        "a.jsonl", b'{"id": "1", "input": 1, "cluster": 7}', ("metadata.cluster: expected a string, found a number",)
     ),
     "metadata given twice": Bad(
         "a.jsonl",
@@ -103,14 +93,9 @@ BAD: dict[str, Bad] = {
         ("expeced", "did you mean 'expected'?", "map it: expeced to expected"),
     ),
     "capital letters": Bad("a.jsonl", b'{"ID": "1", "input": 1}', ("did you mean 'id'?",)),
-    "an id used twice": Bad(
-        "a.jsonl", jsonl(GOOD, "", GOOD), ("a.jsonl:3: id: 'good' is already used at a.jsonl:1",)
-    ),
+    "an id used twice": Bad("a.jsonl", jsonl(GOOD, "", GOOD), ("a.jsonl:3: id: 'good' is already used at a.jsonl:1",)),
     "equal inputs without ids": Bad(
-        "a.jsonl",
-        b'{"input": 1}\n{"input": 1}',
-        ("is already used at a.jsonl:1", "samples with equal inputs"),
-        AUTO,
+        "a.jsonl", b'{"input": 1}\n{"input": 1}', ("is already used at a.jsonl:1", "samples with equal inputs"), AUTO
     ),
     "no input to make an id from": Bad("a.jsonl", b'{"expected": 1}', ("input: is missing",), AUTO),
     "neither of the mapped keys": Bad(
@@ -137,10 +122,7 @@ BAD: dict[str, Bad] = {
     "a mapped key that no line has": Bad(
         "a.jsonl",
         b'{"id": "1", "question": "x", "anwser": 1}',
-        (
-            "a.jsonl: mapping: there is no key 'answer'; there are: id, question, anwser",
-            "did you mean 'anwser'?",
-        ),
+        ("a.jsonl: mapping: there is no key 'answer'; there are: id, question, anwser", "did you mean 'anwser'?"),
         MAPPED,
     ),
     "a mapped input that is not there": Bad(
@@ -177,10 +159,7 @@ BAD: dict[str, Bad] = {
         "a.csv", b"id,input,expectd\n1,a,b\n", ("a.csv:1: expectd", "did you mean 'expected'?")
     ),
     "a mapped column that is not there": Bad(
-        "a.csv",
-        b"id,question,anwser\n1,a,b\n",
-        ("there is no column 'answer'", "did you mean 'anwser'?"),
-        MAPPED,
+        "a.csv", b"id,question,anwser\n1,a,b\n", ("there is no column 'answer'", "did you mean 'anwser'?"), MAPPED
     ),
     "a column and a mapped column for one field": Bad(
         "a.csv",
@@ -201,10 +180,7 @@ BAD: dict[str, Bad] = {
         "a.csv", b"id,input\n1,a\n2,\xff\n", ("a.csv:3", "at offset 2 of the line is byte 0xff")
     ),
     "a cell of another type": Bad(
-        "a.csv",
-        b"id,input,expected\n1,a,four\n",
-        ("expected: expected a whole number, found a string: 'four'",),
-        TYPED,
+        "a.csv", b"id,input,expected\n1,a,four\n", ("expected: expected a whole number, found a string: 'four'",), TYPED
     ),
     "a metadata cell that is not a mapping": Bad(
         "a.csv", b"id,input,metadata\n1,a,b\n", ("metadata: expected a JSON mapping in the cell",)
@@ -252,9 +228,5 @@ def read_to_the_end(bad: Bad) -> None:
 def load(bad: Bad) -> Dataset[Any, Any]:
     rules = bad.rules
     return Dataset.load(
-        bad.name,
-        rules.input_type,
-        rules.expected_type,
-        mapping=rules.mapping,
-        generate_ids=rules.generate_ids,
+        bad.name, rules.input_type, rules.expected_type, mapping=rules.mapping, generate_ids=rules.generate_ids
     )

@@ -44,10 +44,7 @@ class Sums:
             [describe_value(value) for value in (42, True, None, [1])],
             ["a number: 42", "a boolean: true", "null", "a list"],
         ),
-        (
-            str(decode_line(b"caf\xe9")),
-            "not UTF-8: at offset 3 of the line is byte 0xe9, 'é' in Windows-1252",
-        ),
+        (str(decode_line(b"caf\xe9")), "not UTF-8: at offset 3 of the line is byte 0xe9, 'é' in Windows-1252"),
         (format_suffix(Path("qa.JSONL.gz")), ".jsonl"),
         (may_repeat_keys(b'{"id": "1", "input": "at 10:30"}', {"id": "1", "input": "at 10:30"}), False),
         (may_repeat_keys(b'{"id": "1", "input": "a", "input": "b"}', {"id": "1", "input": "b"}), True),
@@ -59,10 +56,7 @@ class Sums:
             read_mapping({"question": "input", "topic": "labels.topic"}),
             {"question": ("input",), "topic": ("metadata", "labels", "topic")},
         ),
-        (
-            find_missing_keys({"questoin": ("input",)}, ["id", "question"]),
-            [("questoin", "did you mean 'question'?")],
-        ),
+        (find_missing_keys({"questoin": ("input",)}, ["id", "question"]), [("questoin", "did you mean 'question'?")]),
         ([guess_field(key) for key in ("expeced", "ID", "topic")], ["expected", "id", None]),
         (generate_id("What is 2 + 2?"), "auto-fb3eb78712d6"),
         (RecordReader(Rules()).sample(RECORD), Sample("7", "2 + 2", "4", {"topic": "sums"})),

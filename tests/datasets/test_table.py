@@ -164,9 +164,7 @@ def test_parts_of_a_mapping_have_its_type(tmp_path: Path) -> None:
 
 def test_metadata_cells_hold_json_and_tags_may_be_words(tmp_path: Path) -> None:
     """Whole metadata and labels are JSON mappings; tags are a JSON list or words."""
-    text = (
-        'id,input,metadata,labels,tags\n1,x,"{""a"": 1}","{""k"": ""v""}","[""t"", ""u""]"\n2,y,,,"t, u,"\n'
-    )
+    text = 'id,input,metadata,labels,tags\n1,x,"{""a"": 1}","{""k"": ""v""}","[""t"", ""u""]"\n2,y,,,"t, u,"\n'
     one, two = CSVDataset(written(tmp_path / "a.csv", text))
     assert one.metadata == {"a": 1, "labels": {"k": "v"}, "tags": ["t", "u"]}
     assert two.metadata == {"tags": ["t", "u"]}

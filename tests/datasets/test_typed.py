@@ -131,10 +131,7 @@ def test_a_value_that_fits_is_read(kind: Any, value: Any, made: Any) -> None:
         (
             dict[str, int],
             {"a": "b", "c": 1, "d": None},
-            [
-                "input.a: expected a whole number, found a string: 'b'",
-                "input.d: expected a whole number, found null",
-            ],
+            ["input.a: expected a whole number, found a string: 'b'", "input.d: expected a whole number, found null"],
         ),
         (dict[str, Any], {1: 2}, ["a key of input: expected a string, found a number: 1"]),
         (list[dict[str, int]], [{"a": "b"}], ["input[0].a: expected a whole number, found a string: 'b'"]),

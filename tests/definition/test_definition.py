@@ -291,8 +291,7 @@ def test_recorded_results_by_configuration() -> None:
 
 
 @pytest.mark.parametrize(
-    ("recorded", "words"),
-    [("x", "is a str, not a mapping"), ({"error": "gone"}, "gone"), ({}, "no output recorded")],
+    ("recorded", "words"), [("x", "is a str, not a mapping"), ({"error": "gone"}, "gone"), ({}, "no output recorded")]
 )
 def test_a_recording_without_an_output_is_an_error(recorded: Any, words: str) -> None:
     """Of its trial, with the reason."""

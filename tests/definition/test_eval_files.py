@@ -123,8 +123,7 @@ def test_recorded_spans_need_no_target(project: Project) -> None:
     project.write("spans.jsonl", json.dumps(several[0]) + "\n")
     project.write(
         "eval.yaml",
-        "dataset: spans.jsonl\nconfigurations: {p: {}, q: {}}\nbaseline: p\n"
-        "fields: {output: ['app.py:no_more']}\n",
+        "dataset: spans.jsonl\nconfigurations: {p: {}, q: {}}\nbaseline: p\nfields: {output: ['app.py:no_more']}\n",
     )
     project.write("app.py", "def no_more(field_context):\n    return field_context.delta.absolute <= 0\n")
     told = project.proctor("run", "eval.yaml", "--output", "out")

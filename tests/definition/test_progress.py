@@ -91,10 +91,7 @@ def test_the_events_of_a_span_come_in_the_specified_order(
         in_order = [names[-1], *names[:-1]]
     span = {"input": "x", **{f"field{number}": 1 for number in range(len(fields))}}
     checks.evaluate(span, target=target, concurrency=concurrency)
-    spoken = {
-        name: [] if temperature == 0.5 else steps
-        for name, temperature in zip(names, temperatures, strict=True)
-    }
+    spoken = {name: [] if temperature == 0.5 else steps for name, temperature in zip(names, temperatures, strict=True)}
     assert shape(events) == expected(in_order, spoken)
     assert all(a.progress <= b.progress for a, b in pairwise(events))
     assert events[-1].progress == 100.0
@@ -131,9 +128,7 @@ def test_events_of_a_dataset_are_ordered_within_a_configuration(
         trials: dict[Any, Told] = {}
         for event in events:
             if event.configuration == name and event.evaluator:
-                trials.setdefault((event.sample_id, event.epoch), []).append(
-                    (event.kind, None, event.evaluator)
-                )
+                trials.setdefault((event.sample_id, event.epoch), []).append((event.kind, None, event.evaluator))
         each = [
             (kind, None, f"output.{one}")
             for one in ("quick", "waits", "fails")
@@ -205,9 +200,7 @@ def test_events_can_be_filtered(filters: dict[str, Any], kinds: list[str]) -> No
         assert {event.configuration for event in events} == set(filters["configurations"])
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"kinds": ["evaluater_end"]}, {"statuses": ["complete"]}, {"callback": waits}]
-)
+@pytest.mark.parametrize("wrong", [{"kinds": ["evaluater_end"]}, {"statuses": ["complete"]}, {"callback": waits}])
 def test_a_filter_that_matches_nothing_is_refused(wrong: dict[str, Any]) -> None:
     """As is an async callback, when it is added."""
     callback = wrong.pop("callback", print)
@@ -307,9 +300,7 @@ def test_an_evaluator_of_a_field_has_a_timeout() -> None:
 
 
 @settings(max_examples=40)
-@given(
-    st.lists(st.sampled_from(["a", "b", "c"]), max_size=12), st.lists(st.booleans(), min_size=12, max_size=12)
-)
+@given(st.lists(st.sampled_from(["a", "b", "c"]), max_size=12), st.lists(st.booleans(), min_size=12, max_size=12))
 def test_ordered_events_are_complete(order: list[str], failing: list[bool]) -> None:
     """Property: any interleaving of three configurations, with a callback that sometimes fails."""
     from datetime import UTC, datetime

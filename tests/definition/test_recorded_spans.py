@@ -71,9 +71,7 @@ def test_options_of_the_call_override_recorded_ones() -> None:
         seen.append({k: field_context.configuration[k] for k in ("name", "model", "temperature")})
         return True
 
-    define().evaluate_field("output", look).evaluate(
-        RECORDED, configurations=[configuration("cold", temperature=0.0)]
-    )
+    define().evaluate_field("output", look).evaluate(RECORDED, configurations=[configuration("cold", temperature=0.0)])
     assert seen == [{"name": "cold", "model": "gpt-4o", "temperature": 0.0}]
 
 
@@ -301,9 +299,11 @@ def test_a_configuration_with_a_failed_trial_ends_as_failed() -> None:
     both = {"fine": {}, "broken": {"broken": True}}
     assert statuses(fails_on_b, {"input": "a"}) == [("config_end", "completed", 0), ("end", "completed", 0)]
     assert statuses(fails_on_b, {"input": "b"}) == [("config_end", "failed", 1), ("end", "failed", 1)]
-    assert [
-        (kind, status) for kind, status, _ in statuses(fails_on_b, {"input": "a"}, configurations=both)
-    ] == [("config_end", "completed"), ("config_end", "failed"), ("end", "completed")]
+    assert [(kind, status) for kind, status, _ in statuses(fails_on_b, {"input": "a"}, configurations=both)] == [
+        ("config_end", "completed"),
+        ("config_end", "failed"),
+        ("end", "completed"),
+    ]
     assert statuses(fails_on_b, [{"input": "a"}, {"input": "b"}]) == [
         ("config_end", "failed", 1), ("end", "completed", 1),
     ]  # fmt: skip

@@ -25,9 +25,7 @@ def test_a_question_in_the_words_of_a_passage_is_answered_and_cited(ranking: str
 def test_common_words_mislead_the_overlap_but_not_bm25() -> None:
     """The two rankings differ where only the rare word of a question matters."""
     question = "In which year was Ariel discovered?"
-    assert answer(question, ranking="overlap") == snapshot(
-        "Asaph Hall discovered it in Washington in 1877. [phobos]"
-    )
+    assert answer(question, ranking="overlap") == snapshot("Asaph Hall discovered it in Washington in 1877. [phobos]")
     assert answer(question, ranking="bm25") == snapshot(
         "William Lassell discovered it in 1851, together with Umbriel. [ariel]"
     )

@@ -47,9 +47,7 @@ def test_words_that_no_document_has_count_against_coverage() -> None:
 
 @settings(deadline=None)
 @given(documents=documents, options=st.lists(a_term))
-def test_scores_are_never_negative_and_coverage_is_a_share(
-    documents: list[list[str]], options: list[str]
-) -> None:
+def test_scores_are_never_negative_and_coverage_is_a_share(documents: list[list[str]], options: list[str]) -> None:
     """For any documents and question."""
     index = Bm25(documents)
     for number in range(len(documents)):

@@ -44,10 +44,7 @@ def passed(report: EvalReport, configuration: str, evaluator: str) -> int:
 def test_the_eval_file_compares_two_configurations(loaded: LoadedEvalFile) -> None:
     """It is called demo and names both rankings."""
     assert loaded.evaluation.name == "demo"
-    assert loaded.evaluation.configurations == {
-        "overlap": {"ranking": "overlap"},
-        "bm25": {"ranking": "bm25"},
-    }
+    assert loaded.evaluation.configurations == {"overlap": {"ranking": "overlap"}, "bm25": {"ranking": "bm25"}}
 
 
 def test_every_answer_is_scored_by_every_evaluator(report: EvalReport) -> None:
@@ -111,7 +108,5 @@ def apart(report: EvalReport) -> float:
     """How much nearer right answers are than wrong ones, on average."""
     near: dict[bool, list[float]] = {True: [], False: []}
     for result in report.results:
-        near[result.scores["contains"].passed is True].append(
-            result.scores["semantic_similarity"].value or 0.0
-        )
+        near[result.scores["contains"].passed is True].append(result.scores["semantic_similarity"].value or 0.0)
     return fmean(near[True]) - fmean(near[False])

@@ -50,9 +50,7 @@ def test_answer() -> None:
 
 def test_cites_source() -> None:
     """Passes if the answer cites the right passage, or nothing if there is none."""
-    sample: Sample[str, str] = Sample(
-        "1", "Which metal was named after Pallas?", metadata={"context": "pallas"}
-    )
+    sample: Sample[str, str] = Sample("1", "Which metal was named after Pallas?", metadata={"context": "pallas"})
     assert (
         cites_source("Vesta is the brightest asteroid. [vesta]", sample).reason
         == "cites vesta; the answer is in pallas"

@@ -32,11 +32,7 @@ class Performance:
     """One page in one folder: its Python blocks share a module, `cd` holds for what follows."""
 
     def __init__(
-        self,
-        page: str,
-        folder: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        instead: Mapping[str, str] | None = None,
+        self, page: str, folder: Path, monkeypatch: pytest.MonkeyPatch, instead: Mapping[str, str] | None = None
     ) -> None:
         self._page = page
         self._instead = instead or {}
@@ -122,6 +118,4 @@ class Performance:
 
     def _compare(self, line: int, output: str, printed: str) -> None:
         if not says(output, printed):
-            pytest.fail(
-                f"{self._page}:{line} shows\n\n{output}\n\nbut this was printed:\n\n{printed}", pytrace=False
-            )
+            pytest.fail(f"{self._page}:{line} shows\n\n{output}\n\nbut this was printed:\n\n{printed}", pytrace=False)

@@ -29,11 +29,7 @@ def numbers(seed: int) -> dict[str, Any]:
         "embeddings.position_embeddings.weight": made(16, SIZE),
         "embeddings.token_type_embeddings.weight": made(2, SIZE),
     }
-    shapes = {
-        "attention.output.dense": (SIZE, SIZE),
-        "intermediate.dense": (WIDE, SIZE),
-        "output.dense": (SIZE, WIDE),
-    }
+    shapes = {"attention.output.dense": (SIZE, SIZE), "intermediate.dense": (WIDE, SIZE), "output.dense": (SIZE, WIDE)}
     shapes |= {f"attention.self.{part}": (SIZE, SIZE) for part in ("query", "key", "value")}
     norms = ["embeddings.LayerNorm"]
     for layer in range(LAYERS):
@@ -55,8 +51,7 @@ class Plain:
 
     def vector(self, pieces: list[int]) -> list[float]:
         word, place, kind = (
-            self.tensors[f"embeddings.{name}_embeddings.weight"]
-            for name in ("word", "position", "token_type")
+            self.tensors[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")
         )
         rows = [
             [a + b + c for a, b, c in zip(word[piece], place[i], kind[0], strict=True)]
@@ -80,9 +75,7 @@ class Plain:
         return self.norm(added(rows, narrow), f"{where}output.LayerNorm")
 
     def attention(self, rows: Rows, where: str) -> Rows:
-        query, key, value = (
-            self.dense(rows, f"{where}attention.self.{part}") for part in ("query", "key", "value")
-        )
+        query, key, value = (self.dense(rows, f"{where}attention.self.{part}") for part in ("query", "key", "value"))
         width = SIZE // HEADS
         found: Rows = [[] for _ in rows]
         for head in range(HEADS):

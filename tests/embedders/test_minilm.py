@@ -28,11 +28,7 @@ def similarities(model: MiniLM, first: str, *others: str) -> list[float]:
 def test_it_gives_the_similarities_of_the_model_card(minilm: MiniLM) -> None:
     """The example on the page of all-MiniLM-L6-v2: 0.695, 0.943 and 0.257."""
     found = similarities(
-        minilm,
-        "That is a happy person",
-        "That is a happy dog",
-        "That is a very happy person",
-        "Today is a sunny day",
+        minilm, "That is a happy person", "That is a happy dog", "That is a very happy person", "Today is a sunny day"
     )
     assert found == pytest.approx([0.695, 0.943, 0.257], abs=1e-3)
 
@@ -47,9 +43,7 @@ def test_it_gives_the_similarities_of_the_model_card(minilm: MiniLM) -> None:
         ("Paris is the capital of France", "France's capital is Paris", "London is rainy"),
     ],
 )
-def test_what_means_the_same_is_nearer_than_what_looks_alike(
-    minilm: MiniLM, text: str, near: str, far: str
-) -> None:
+def test_what_means_the_same_is_nearer_than_what_looks_alike(minilm: MiniLM, text: str, near: str, far: str) -> None:
     to_near, to_far = similarities(minilm, text, near, far)
     assert to_near > to_far
 

@@ -16,16 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor import (
-    EvalReport,
-    FieldContext,
-    InMemoryMailbox,
-    Sample,
-    Score,
-    SQLiteHistory,
-    evaluate,
-    evaluator,
-)
+from proctor import EvalReport, FieldContext, InMemoryMailbox, Sample, Score, SQLiteHistory, evaluate, evaluator
 from proctor.engine import timeouts as limits
 from proctor.errors import ConfigError, RunStopped, StopRun
 

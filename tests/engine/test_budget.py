@@ -42,9 +42,7 @@ def _fresh() -> None:
 
 def run(history: Any, budget: Any, **options: Any) -> EvalReport:
     options = {"concurrency": 1, "name": "exam", **options}
-    return evaluate(
-        options.pop("target", target), samples(6), judged, history=history, budget=budget, **options
-    )
+    return evaluate(options.pop("target", target), samples(6), judged, history=history, budget=budget, **options)
 
 
 def calls() -> int:

@@ -166,9 +166,7 @@ def test_recordings_are_not_cached(history: SQLiteHistory) -> None:
     from proctor import RecordedTarget
 
     for output in ("WORD 0", "other"):
-        report = evaluate(
-            RecordedTarget({"s0": output}), samples(1), exact_match, history=history, cache=True
-        )
+        report = evaluate(RecordedTarget({"s0": output}), samples(1), exact_match, history=history, cache=True)
         assert report.results[0].output == output
 
 

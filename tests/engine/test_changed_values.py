@@ -16,12 +16,7 @@ from proctor import Sample, Session, ToolCall, all_of, evaluate, exact_match, re
 from proctor.core.private_copy import private_copies
 from proctor.evaluators.fields import field as of_field
 
-ROW: dict[str, Any] = {
-    "id": "s",
-    "input": {"n": [1]},
-    "expected": {"items": [2, 1]},
-    "metadata": {"tags": ["a"]},
-}
+ROW: dict[str, Any] = {"id": "s", "input": {"n": [1]}, "expected": {"items": [2, 1]}, "metadata": {"tags": ["a"]}}
 
 
 def row() -> dict[str, Any]:
@@ -173,9 +168,7 @@ def test_a_value_that_cannot_be_copied_is_a_warning() -> None:
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
     lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.text(max_size=3), inner, max_size=3)
-        | st.tuples(inner, inner)
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3) | st.tuples(inner, inner)
     ),
     max_leaves=8,
 )

@@ -144,10 +144,7 @@ def test_a_worker_and_a_recorded_span_judge_by_the_same_session() -> None:
     (recorded,) = judged.evaluate({**span, "expected": ANSWER}).results
     passed = recorded.scores["output"].details["parts"]
     assert recorded.output == ANSWER
-    assert {name: part["passed"] for name, part in passed.items()} == {
-        "exact_match": True,
-        "tool_not_called": False,
-    }
+    assert {name: part["passed"] for name, part in passed.items()} == {"exact_match": True, "tool_not_called": False}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -311,11 +308,7 @@ def test_a_lone_answer_does_not_tell_which_tools_were_called() -> None:
     checks = {"not": tool_not_called("delete"), "all": all_tools_succeeded(), "eq": exact_match}
     data = [{"id": "1", "input": "Capital of France?", "expected": "Paris"}]
     scores = evaluate(agent, data, checks, history=False).results[0].scores
-    assert {name: score.status for name, score in scores.items()} == {
-        "not": "skipped",
-        "all": "skipped",
-        "eq": "ok",
-    }
+    assert {name: score.status for name, score in scores.items()} == {"not": "skipped", "all": "skipped", "eq": "ok"}
 
 
 CALLING = {"role": "assistant", "content": None, "tool_calls": chat()[2]["tool_calls"]}
@@ -379,9 +372,7 @@ def test_a_state_is_still_looked_at_by_its_fields() -> None:
         return {"messages": UNANSWERED["a tool call"], "category": "refund"}
 
     data = [{"id": "1", "input": "q", "expected": "refund"}]
-    (result,) = evaluate(
-        agent, data, {"kind": field("output.category", [exact_match])}, history=False
-    ).results
+    (result,) = evaluate(agent, data, {"kind": field("output.category", [exact_match])}, history=False).results
     assert result.scores["kind"].passed is True
     with_fields = [{"id": "1", "input": "q", "expected": {"category": "refund"}}]
     (result,) = evaluate(agent, with_fields, {"kind": json_subset}, history=False).results

@@ -110,9 +110,7 @@ def test_a_resumed_run_adds_what_was_cut_off_before(tmp_path: Path) -> None:
     before = SQLiteHistory(history).find("latest")
     assert before.status != "completed"
     assert describe_cut_off(1) in before.warnings
-    report = evaluate(
-        target, SAMPLES, [contains], history=history, concurrency=1, resume="latest", allow_changes=True
-    )
+    report = evaluate(target, SAMPLES, [contains], history=history, concurrency=1, resume="latest", allow_changes=True)
     assert report.metadata is not None
     assert describe_cut_off(1) not in report.metadata.warnings
     assert describe_cut_off(2) in report.metadata.warnings

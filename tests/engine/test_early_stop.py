@@ -95,9 +95,7 @@ def test_the_same_seed_gives_the_same_verdict_at_any_concurrency(tmp_path: Path)
         gate = EarlyGate(BASELINE)
         report = early(tmp_path / f"{concurrency}.db", gate, concurrency=concurrency)
         gates += [gate, replay_results(EarlyGate(BASELINE), report.results, seed=7)]
-    assert {(gate.verdict, gate.n, gate.interval) for gate in gates} == {
-        ("fail", gates[0].n, gates[0].interval)
-    }
+    assert {(gate.verdict, gate.n, gate.interval) for gate in gates} == {("fail", gates[0].n, gates[0].interval)}
 
 
 def test_a_stop_rule_sees_epochs_and_configurations(tmp_path: Path) -> None:
@@ -151,9 +149,7 @@ def test_a_run_that_is_settled_by_its_last_sample_was_not_stopped(tmp_path: Path
 def test_a_run_that_is_never_settled_runs_to_its_end(tmp_path: Path) -> None:
     """Equal systems and a small margin: all samples, and the gate says that it is open."""
     gate = EarlyGate({f"s{i}": 1.0 for i in range(50)}, margin=0.02)
-    report = evaluate(
-        shout, samples(50), exact_match, history=False, shuffle=1, decide=gate.add_result, **QUIET
-    )
+    report = evaluate(shout, samples(50), exact_match, history=False, shuffle=1, decide=gate.add_result, **QUIET)
     assert (report.total, gate.verdict, described(report).stopped_early) == (
         50, "inconclusive", None,
     )  # fmt: skip

@@ -346,9 +346,7 @@ def check(report: Any, faults: list[str], epochs: int, *, verdicts: bool) -> Non
     """All trials have results, and those of the well-behaved samples are as they are alone."""
     plan = data(faults)
     assert report.metadata.status == "completed"
-    assert [result.sample_id for result in report.results] == [
-        sample.id for sample in plan for _ in range(epochs)
-    ]
+    assert [result.sample_id for result in report.results] == [sample.id for sample in plan for _ in range(epochs)]
     for result in report.results:
         asked = result.trial.sample.input
         if asked["deed"] == WELL_BEHAVED:
@@ -375,9 +373,7 @@ OFTEN = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCh
 @pytest.mark.parametrize("target", [waiting_target, blocking_target])
 @OFTEN
 @given(faults=FAULTS, options=RUNS)
-def test_targets_that_misbehave(
-    target: Any, as_before: Any, faults: list[str], options: dict[str, Any]
-) -> None:
+def test_targets_that_misbehave(target: Any, as_before: Any, faults: list[str], options: dict[str, Any]) -> None:
     """Whatever targets do, no trial is lost and no neighbour is changed."""
     with tempfile.TemporaryDirectory() as folder:
         history = SQLiteHistory(Path(folder) / "h.db")
@@ -393,15 +389,11 @@ def test_targets_that_misbehave(
 @pytest.mark.parametrize("judge", [waiting_judge, blocking_judge, quick_judge])
 @OFTEN
 @given(faults=FAULTS, options=RUNS)
-def test_evaluators_that_misbehave(
-    judge: Any, as_before: Any, faults: list[str], options: dict[str, Any]
-) -> None:
+def test_evaluators_that_misbehave(judge: Any, as_before: Any, faults: list[str], options: dict[str, Any]) -> None:
     """Whatever evaluators do, outputs are kept, and other samples and evaluators are unchanged."""
     options = {**options, "evaluator_timeout": options["timeout"]}
     try:
-        report = evaluate(
-            good_target, data(faults), [lenient, judge], history=False, retry_delay=0.0, **options
-        )
+        report = evaluate(good_target, data(faults), [lenient, judge], history=False, retry_delay=0.0, **options)
     finally:
         as_before()
     check(report, faults, options["epochs"], verdicts=True)

@@ -58,9 +58,7 @@ def cached(report: EvalReport) -> tuple[int, int] | None:
     return None if found is None else (found.count, found.of)
 
 
-def test_a_changed_prompt_is_not_answered_from_the_cache(
-    program: dict[str, Any], history: SQLiteHistory
-) -> None:
+def test_a_changed_prompt_is_not_answered_from_the_cache(program: dict[str, Any], history: SQLiteHistory) -> None:
     """Outputs of the old prompt are not scored as those of the new one."""
     assert cached(run(program, history, cache=True)) == (0, 3)
     assert cached(run(program, history, cache=True)) == (3, 3)
@@ -112,9 +110,7 @@ def test_a_worker_with_another_prompt_is_not_the_same(program: dict[str, Any]) -
     assert told() != before
 
 
-def test_every_report_says_how_many_outputs_are_from_the_cache(
-    program: dict[str, Any], history: SQLiteHistory
-) -> None:
+def test_every_report_says_how_many_outputs_are_from_the_cache(program: dict[str, Any], history: SQLiteHistory) -> None:
     """Console, Markdown, JSON and a comparison; a run without a cache says nothing of it."""
     plain = run(program, history)
     run(program, history, cache=True)
@@ -131,9 +127,7 @@ def test_every_report_says_how_many_outputs_are_from_the_cache(
     assert cached(again) == (3, 3)
 
 
-def test_a_gate_says_how_many_outputs_are_from_the_cache(
-    program: dict[str, Any], history: SQLiteHistory
-) -> None:
+def test_a_gate_says_how_many_outputs_are_from_the_cache(program: dict[str, Any], history: SQLiteHistory) -> None:
     """With thresholds alone, where no comparison says it."""
     from proctor.comparison.gates.decision import conclude_gate
 
@@ -156,9 +150,7 @@ def test_code_outside_the_identity_is_a_warning(history: SQLiteHistory) -> None:
     assert report.metadata is not None
     target, evaluator = report.metadata.warnings
     assert target.startswith("target 'answer' depends on the environment variable ANSWER_STYLE (in answer)")
-    assert evaluator.startswith(
-        "evaluator 'judge' depends on the environment variable JUDGE_STYLE (in judge)"
-    )
+    assert evaluator.startswith("evaluator 'judge' depends on the environment variable JUDGE_STYLE (in judge)")
 
 
 def test_a_changed_prompt_file_is_not_answered_from_the_cache(tmp_path: Path, history: SQLiteHistory) -> None:

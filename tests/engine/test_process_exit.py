@@ -226,7 +226,5 @@ def test_blocks_overlap_in_any_order() -> None:
 def test_a_signal_still_ends_the_process(folder: Path) -> None:
     """SIGKILL is not an exit that could be taken for success."""
     (folder / "app.py").write_text(f"import os\ndef shout(text): os.kill(os.getpid(), {int(signal.SIGKILL)})")
-    told = proctor(
-        *("run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "exact_match"), cwd=folder
-    )
+    told = proctor(*("run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "exact_match"), cwd=folder)
     assert told.returncode == -signal.SIGKILL

@@ -105,9 +105,7 @@ def test_evaluators_see_secrets_that_are_not_stored(tmp_path: Path) -> None:
 
 def test_a_run_without_secrets_says_nothing_of_it(tmp_path: Path) -> None:
     """No count and no warning where nothing was taken out."""
-    report = evaluate(
-        str.upper, [{"id": "1", "input": "a"}], leaks, history=tmp_path / "h.db", progress=False
-    )
+    report = evaluate(str.upper, [{"id": "1", "input": "a"}], leaks, history=tmp_path / "h.db", progress=False)
     assert report.metadata is not None
     assert report.metadata.redacted == {}
     assert report.metadata.warnings == ()
@@ -120,12 +118,7 @@ def test_a_run_without_secrets_says_nothing_of_it(tmp_path: Path) -> None:
 def test_redaction_can_be_chosen(redact: Any, output: str) -> None:
     """Secrets by default, personal data too, or nothing; the choice is stored with the run."""
     report = evaluate(
-        lambda _: f"{MAIL} {KEY}",
-        [{"id": "1", "input": 1}],
-        leaks,
-        redact=redact,
-        history=False,
-        progress=False,
+        lambda _: f"{MAIL} {KEY}", [{"id": "1", "input": 1}], leaks, redact=redact, history=False, progress=False
     )
     assert report.results[0].output == output
     assert report.metadata is not None
@@ -179,12 +172,7 @@ def test_options_reach_the_target_but_not_the_history(tmp_path: Path) -> None:
 def test_ids_and_names_are_not_redacted() -> None:
     """They identify results."""
     report = evaluate(
-        lambda _: KEY,
-        [{"id": KEY, "input": "x"}],
-        leaks,
-        configurations={KEY: {}},
-        history=False,
-        progress=False,
+        lambda _: KEY, [{"id": KEY, "input": "x"}], leaks, configurations={KEY: {}}, history=False, progress=False
     )
     (result,) = report.results
     assert (result.sample_id, result.trial.configuration, result.output) == (KEY, KEY, MARK)
@@ -251,12 +239,7 @@ def test_a_warning_that_quotes_an_error_is_redacted(tmp_path: Path) -> None:
         raise RuntimeError(KEY)
 
     report = evaluate(
-        str.upper,
-        [{"id": "1", "input": "x"}],
-        leaks,
-        history=tmp_path / "h.db",
-        on_progress=listen,
-        progress=False,
+        str.upper, [{"id": "1", "input": "x"}], leaks, history=tmp_path / "h.db", on_progress=listen, progress=False
     )
     assert report.metadata is not None
     assert any(MARK in text for text in report.metadata.warnings)
@@ -296,9 +279,7 @@ def test_of_many_results_at_once_each_loses_its_own_secret(tmp_path: Path) -> No
 
 
 # Many names that say secret, and nothing under them: what takes longest to look through.
-LONG = "\n".join(
-    f'{{"time": {n}, "max_tokens": 100, "token": "abc", "id": "req_{n:020d}"}}' for n in range(4_000)
-)
+LONG = "\n".join(f'{{"time": {n}, "max_tokens": 100, "token": "abc", "id": "req_{n:020d}"}}' for n in range(4_000))
 
 
 def test_redacting_a_large_output_does_not_block_the_loop(tmp_path: Path) -> None:
@@ -329,10 +310,7 @@ def test_redacting_a_large_output_does_not_block_the_loop(tmp_path: Path) -> Non
         history=tmp_path / "h.db",
         progress=False,
     )
-    assert [result.output for result in report.results] == [
-        *("watched", f"{LONG}{MARK}"),
-        {"log": [LONG, MARK]},
-    ]
+    assert [result.output for result in report.results] == [*("watched", f"{LONG}{MARK}"), {"log": [LONG, MARK]}]
     assert report.metadata is not None
     assert report.metadata.redacted == {"aws access key": 2}
     # Held up for each large output, it would come round three or four times.
@@ -389,8 +367,7 @@ def test_more_than_can_be_looked_at_is_waited_for() -> None:
 def test_clusters_stay_apart_when_their_names_are_taken_out() -> None:
     """Twenty people are twenty clusters, the same in every run, without their addresses."""
     samples = [
-        {"id": str(n), "input": "x", "metadata": {"cluster": f"user{n % 20}@example.com", "m": MAIL}}
-        for n in range(60)
+        {"id": str(n), "input": "x", "metadata": {"cluster": f"user{n % 20}@example.com", "m": MAIL}} for n in range(60)
     ] + [{"id": "plain", "input": "x", "metadata": {"cluster": "sums"}}]
     runs = [
         evaluate(str.upper, samples, leaks, redact=redact, history=False, progress=False)

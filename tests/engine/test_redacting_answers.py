@@ -54,9 +54,7 @@ class Kept:
         self._store, self._redaction = store, redaction
 
     def keep(self, key: str, data: bytes) -> None:
-        with redacting_writer(
-            self._store, self._redaction, at_once=True, warnings=self._store.warnings
-        ) as writer:
+        with redacting_writer(self._store, self._redaction, at_once=True, warnings=self._store.warnings) as writer:
             writer.keep(key, "2026-01-01T00:00:00+00:00", data)
 
 

@@ -77,8 +77,7 @@ def same(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(map(same, one, other))
     if isinstance(one, dict):
         return len(one) == len(other) and all(
-            same(mine, theirs) and same(one[mine], other[theirs])
-            for mine, theirs in zip(one, other, strict=True)
+            same(mine, theirs) and same(one[mine], other[theirs]) for mine, theirs in zip(one, other, strict=True)
         )
     return bool(one == other)
 
@@ -110,9 +109,7 @@ def test_values_that_json_supports_are_stored_unchanged(value: Any) -> None:
 
 @given(values, values, values)
 @settings(suppress_health_check=[HealthCheck.too_slow])
-def test_a_stored_result_has_the_output_and_sample_that_were_scored(
-    output: Any, asked: Any, expected: Any
-) -> None:
+def test_a_stored_result_has_the_output_and_sample_that_were_scored(output: Any, asked: Any, expected: Any) -> None:
     """What evaluators are given again is what they were given."""
     trial = Trial(Sample("1", asked, expected, {"note": asked}), output)
     data, _ = written(EvalResult(trial))

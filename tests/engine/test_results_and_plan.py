@@ -200,9 +200,7 @@ def test_skipped_scores_are_no_errors() -> None:
     assert report.total == 5
 
 
-def test_a_target_that_changes_the_folder_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_target_that_changes_the_folder_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """History, dataset and recordings given by relative paths; the folder is restored."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "elsewhere").mkdir()

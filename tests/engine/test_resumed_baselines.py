@@ -33,9 +33,7 @@ evaluate(target, [{"id": "1", "input": "x"}], told, history="h.db", concurrency=
 """
 
 
-@pytest.mark.parametrize(
-    ("base", "signals"), [("raise ConnectionError('gone')", 1), ("await asyncio.sleep(1000)", 2)]
-)
+@pytest.mark.parametrize(("base", "signals"), [("raise ConnectionError('gone')", 1), ("await asyncio.sleep(1000)", 2)])
 def test_ctrl_c_while_waiting_for_a_baseline(tmp_path: Path, base: str, signals: int) -> None:
     """Whether the baseline rests before a retry or never ends: no hang, and nothing half scored."""
     process = start(INTERRUPTED.replace("BASE", base), cwd=tmp_path)

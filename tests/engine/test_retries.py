@@ -90,9 +90,7 @@ def test_the_attribute_retryable_decides_before_the_type() -> None:
 
 
 @given(st.integers(1, 50), st.floats(0, 100), st.floats(0, 1000), st.integers())
-def test_waits_respect_retry_after_and_stay_bounded(
-    attempt: int, base: float, asked: float, seed: int
-) -> None:
+def test_waits_respect_retry_after_and_stay_bounded(attempt: int, base: float, asked: float, seed: int) -> None:
     """A wait is never under Retry-After (up to a minute) and never over a minute."""
     error = CallFailed("busy", retryable=True, retry_after=asked)
     wait = trial_backoff_seconds(attempt, base, error, random.Random(seed))

@@ -343,9 +343,7 @@ def test_evaluate_works_inside_a_running_loop_and_in_threads() -> None:
         reports.append(await aevaluate(shout, samples(5), exact_match, history=False))
 
     asyncio.run(notebook())
-    thread = threading.Thread(
-        target=lambda: reports.append(evaluate(shout, samples(5), exact_match, history=False))
-    )
+    thread = threading.Thread(target=lambda: reports.append(evaluate(shout, samples(5), exact_match, history=False)))
     thread.start()
     thread.join()
     assert [report.pass_rate for report in reports] == [1.0, 1.0, 1.0]
@@ -362,9 +360,7 @@ def test_a_cancelled_aevaluate_stores_finished_trials(tmp_path: Path) -> None:
     history = SQLiteHistory(tmp_path / "h.db")
 
     async def main() -> None:
-        run = asyncio.ensure_future(
-            aevaluate(target, samples(10), exact_match, history=history, concurrency=2)
-        )
+        run = asyncio.ensure_future(aevaluate(target, samples(10), exact_match, history=history, concurrency=2))
         await asyncio.sleep(0.3)
         run.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -75,9 +75,7 @@ report = evaluate(lambda x: time.sleep(1000), [{"id": "a", "input": "x", "expect
                   exact_match, timeout=0.1, history=False)
 print(report.errors)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=20
-    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=20)
     assert (done.stdout, done.returncode) == ("1\n", 0)
 
 

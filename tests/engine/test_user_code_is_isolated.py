@@ -151,11 +151,7 @@ def test_a_progress_callback_cannot_cancel_the_worker() -> None:
     """Callbacks run outside any task too."""
     tasks = []
     report = evaluate(
-        shout,
-        samples(5),
-        exact_match,
-        history=False,
-        on_progress=lambda _: tasks.append(asyncio.current_task()),
+        shout, samples(5), exact_match, history=False, on_progress=lambda _: tasks.append(asyncio.current_task())
     )
     assert report.total == 5
     assert set(tasks) == {None}
@@ -231,9 +227,7 @@ def test_the_caller_s_context_reaches_targets_and_evaluators() -> None:
         USER.reset(token)
 
 
-def test_an_async_evaluator_that_ignores_its_cancellation_is_abandoned(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_async_evaluator_that_ignores_its_cancellation_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the grace time its score is an error."""
     monkeypatch.setattr("proctor.engine.timeouts.GRACE_SECONDS", 0.05)
 

@@ -8,17 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor import (
-    Score,
-    all_of,
-    any_of,
-    attach,
-    contains,
-    llm_judge,
-    panel,
-    quality_score,
-    rubric_evaluation,
-)
+from proctor import Score, all_of, any_of, attach, contains, llm_judge, panel, quality_score, rubric_evaluation
 from proctor.evaluators.rubrics import rubric
 from proctor.evaluators.safety.detection import bias_detection, compliance, toxicity_detection
 from proctor.evaluators.text.quality import coherence, hallucination_detection, relevance

@@ -74,9 +74,7 @@ CHANGED = [
 
 
 @pytest.mark.parametrize(("context", "same", "changed"), CHANGED)
-def test_a_changed_sign_unit_month_name_or_opposite_does_not_pass(
-    context: str, same: str, changed: str
-) -> None:
+def test_a_changed_sign_unit_month_name_or_opposite_does_not_pass(context: str, same: str, changed: str) -> None:
     """The sentence with the right fact has a higher value."""
     wrong = score(changed, context)
     assert (wrong.status, wrong.passed) == ("ok", False)

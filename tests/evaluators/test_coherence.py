@@ -29,10 +29,7 @@ class Ships:
     name, method = "ships", "embeddings"
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-        return [
-            [1.0, 0.0, 0.0] if "ship" in text else [0.0, 1.0, float(sum(map(ord, text)) % 7 - 3)]
-            for text in texts
-        ]
+        return [[1.0, 0.0, 0.0] if "ship" in text else [0.0, 1.0, float(sum(map(ord, text)) % 7 - 3)] for text in texts]
 
 
 class Blind:

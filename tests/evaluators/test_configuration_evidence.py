@@ -57,9 +57,7 @@ def with_session(output: str, expected: str, session: Any, config: Any = None) -
 EVALUATORS = [Ending, Ending(), by_function, awaited, without_expected, with_session]
 
 
-@pytest.mark.parametrize(
-    "evaluator", EVALUATORS, ids=lambda one: getattr(one, "__name__", type(one).__name__)
-)
+@pytest.mark.parametrize("evaluator", EVALUATORS, ids=lambda one: getattr(one, "__name__", type(one).__name__))
 def test_each_trial_brings_its_own_configuration(evaluator: Any) -> None:
     """Every trial passes, because it is compared by the options that it was run with."""
     report = evaluate(target, DATA, [evaluator], configurations=CONFIGURATIONS, history=False)
@@ -69,9 +67,7 @@ def test_each_trial_brings_its_own_configuration(evaluator: Any) -> None:
     assert [result.passed for result in report.results] == [True, True]
 
 
-@pytest.mark.parametrize(
-    "evaluator", EVALUATORS, ids=lambda one: getattr(one, "__name__", type(one).__name__)
-)
+@pytest.mark.parametrize("evaluator", EVALUATORS, ids=lambda one: getattr(one, "__name__", type(one).__name__))
 def test_without_configurations_it_is_an_empty_mapping(evaluator: Any) -> None:
     """It is never None, also where the evaluator is called by hand."""
     report = evaluate(target, DATA, [evaluator], history=False)
@@ -127,9 +123,7 @@ def test_an_option_called_config_stays_an_option() -> None:
 
 def test_the_example_has_the_names_of_the_runner_spec() -> None:
     """`query`, `response` and `expected_followups` are read from the sample's own fields."""
-    sample: Sample[Any, Any] = Sample(
-        "1", {"query": "Q", "response": "R"}, ["F"], {"labels": {"quality": "good"}}
-    )
+    sample: Sample[Any, Any] = Sample("1", {"query": "Q", "response": "R"}, ["F"], {"labels": {"quality": "good"}})
     assert (sample.query, sample.response, sample.expected_followups) == ("Q", "R", ["F"])
     assert (sample.labels, sample.context) == ({"quality": "good"}, None)
     plain: Sample[Any, Any] = Sample("1", "Q", metadata={"response": "R"})

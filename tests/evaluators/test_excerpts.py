@@ -28,8 +28,7 @@ def test_the_best_excerpt_is_the_best_of_all() -> None:
 def resemblance(left: list[str], right: list[str]) -> float:
     """The cosine of two sets of runs of letters."""
     mine, theirs = (
-        {f" {w} "[i : i + n] for w in side for n in (2, 3, 4) for i in range(len(w) + 3 - n)}
-        for side in (left, right)
+        {f" {w} "[i : i + n] for w in side for n in (2, 3, 4) for i in range(len(w) + 3 - n)} for side in (left, right)
     )
     return len(mine & theirs) / math.sqrt(len(mine) * len(theirs))
 

@@ -165,10 +165,7 @@ def test_a_threshold_reaches_a_class_that_takes_any_option() -> None:
     """By name as by itself: it is the class's own to read, not a mark of ours."""
     registry = Registry()
     registry.register(Grounded)
-    for built in (
-        registry.build({"grounded": {"threshold": 0.9}}),
-        attach(Grounded, parameters={"threshold": 0.9}),
-    ):
+    for built in (registry.build({"grounded": {"threshold": 0.9}}), attach(Grounded, parameters={"threshold": 0.9})):
         assert scored(built).details == {"threshold": 0.9}
 
 
@@ -216,9 +213,7 @@ def fine(output: Any) -> bool:
 
 
 @pytest.mark.parametrize(("combine", "status", "passed"), [("and", "error", None), ("or", "ok", True)])
-def test_a_failing_evaluator_fails_an_and_but_not_an_or(
-    combine: str, status: str, passed: bool | None
-) -> None:
+def test_a_failing_evaluator_fails_an_and_but_not_an_or(combine: str, status: str, passed: bool | None) -> None:
     """The others are still called, and the details name the failed one."""
     score = scored(field("output", [broken, fine], combine))
     assert (score.status, score.passed) == (status, passed)

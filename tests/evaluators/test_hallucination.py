@@ -216,12 +216,7 @@ def test_a_name_that_begins_a_sentence_is_a_name(context: str, output: str, name
 
 @pytest.mark.parametrize(
     "output",
-    [
-        "Felines eat fish.",
-        "Overall, cats eat fish.",
-        "Apparently cats eat fish.",
-        "Munching fish, cats sit there.",
-    ],
+    ["Felines eat fish.", "Overall, cats eat fish.", "Apparently cats eat fish.", "Munching fish, cats sit there."],
 )
 def test_an_ordinary_word_at_the_start_of_a_sentence_is_not_a_name(output: str) -> None:
     found = score(output, {"context": "Cats eat fish. Cats sit there."})

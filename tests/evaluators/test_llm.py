@@ -41,9 +41,7 @@ def judged(evaluator: Callable[..., Any], output: Any = "Paris", sample: Any = S
         ("wrong", 0.0, False),
     ],
 )
-def test_a_rating_has_its_value_and_passes_or_not(
-    word: str, value: float, passed: bool, schema: bool
-) -> None:
+def test_a_rating_has_its_value_and_passes_or_not(word: str, value: float, passed: bool, schema: bool) -> None:
     """Five labels, the first two pass; the reason is the judge's."""
     score = judged(llm_judge(rates(word, schema=schema), "Is it right?"))
     assert (score.value, score.passed, score.reason) == (value, passed, "so it is")
@@ -314,9 +312,7 @@ def test_a_rubric_in_one_call_is_a_weighted_mean(schema: bool) -> None:
     assert score.reason == "accuracy 4/5, tone 2/5"
     assert score.details["judge"]["usage"]["input_tokens"] == 100
     assert len(judge.asked) == 1
-    assert judge.asked[0].part("CRITERIA") == (
-        "criterion_1: accuracy\nOnly facts.\n\ncriterion_2: tone\nIs it kind?"
-    )
+    assert judge.asked[0].part("CRITERIA") == ("criterion_1: accuracy\nOnly facts.\n\ncriterion_2: tone\nIs it kind?")
 
 
 def test_a_rubric_can_use_one_call_per_criterion() -> None:
@@ -407,17 +403,13 @@ def test_a_judge_is_the_same_in_the_next_process_and_another_with_another_criter
 def test_a_run_stores_the_complete_exchange_with_the_judge(tmp_path: Path) -> None:
     """The session of the evaluator has the request, the answer and the cost."""
     judge = Scripted("what?", lambda a: a.rating("good"))
-    report = evaluate(
-        lambda text: "Paris", [SAMPLE], [llm_judge(judge, "Is it right?")], history=tmp_path / "h.db"
-    )
+    report = evaluate(lambda text: "Paris", [SAMPLE], [llm_judge(judge, "Is it right?")], history=tmp_path / "h.db")
     (result,) = report.results
     assert result.scores["llm_judge"].value == 0.75
     session = result.sessions["llm_judge"]
     roles = [event.role for event in session if isinstance(event, Message)]
     assert roles == ["system", "user", "assistant", "user", "assistant"]
-    assert [call.usage for call in session[ModelCall]] == [
-        Usage(input_tokens=100, output_tokens=10, cost=0.001)
-    ] * 2
+    assert [call.usage for call in session[ModelCall]] == [Usage(input_tokens=100, output_tokens=10, cost=0.001)] * 2
     assert result.scores["llm_judge"].details["judge"]["usage"]["cost"] == 0.002
 
 
@@ -426,11 +418,7 @@ def test_a_cached_verdict_costs_nothing(tmp_path: Path) -> None:
     judge = rates("good")
     for cached in (None, True):
         report = evaluate(
-            lambda text: "Paris",
-            [SAMPLE],
-            [llm_judge(judge, "c", samples=2)],
-            history=tmp_path / "h.db",
-            cache=True,
+            lambda text: "Paris", [SAMPLE], [llm_judge(judge, "c", samples=2)], history=tmp_path / "h.db", cache=True
         )
         (result,) = report.results
         assert result.scores["llm_judge"].details["judge"].get("cached") is cached
@@ -439,9 +427,7 @@ def test_a_cached_verdict_costs_nothing(tmp_path: Path) -> None:
 
 def test_several_opinions_are_recorded_in_order() -> None:
     """Three whole exchanges, one after the other."""
-    report = evaluate(
-        lambda text: "Paris", [SAMPLE], [llm_judge(rates("good"), "c", samples=3)], history=None
-    )
+    report = evaluate(lambda text: "Paris", [SAMPLE], [llm_judge(rates("good"), "c", samples=3)], history=None)
     (result,) = report.results
     session = result.sessions["llm_judge"]
     roles = [event.role for event in session if isinstance(event, Message)]
@@ -520,7 +506,5 @@ def test_the_catalogue_loads_no_parser_and_no_transport() -> None:
         "assert 'llm_judge' in [info.name for info in Registry.standard().evaluators()]\n"
         "print([name for name in ('yaml', 'httpx2') if name in sys.modules])"
     )
-    listed = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True
-    )
+    listed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True)
     assert listed.stdout.strip() == "[]"

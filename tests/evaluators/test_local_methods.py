@@ -33,18 +33,8 @@ def _compare(function: Callable[..., Any], sentence: str, context: str) -> Any:
         (contradictions.find_same_measures, "120 m long", "120 metres long", {"m"}),
         (contradictions.find_opposites, "It is safe.", "It is unsafe.", [("safe", "unsafe")]),
         (contradictions.find_opposites, "It is not safe.", "It is unsafe.", []),
-        (
-            contradictions.find_changed_measures,
-            "It cost 5 dollars.",
-            "5 million dollars",
-            [("5", "5 million")],
-        ),
-        (
-            contradictions.find_changed_measures,
-            "At least 3 days.",
-            "Up to 3 days.",
-            [("at least 3", "up to 3")],
-        ),
+        (contradictions.find_changed_measures, "It cost 5 dollars.", "5 million dollars", [("5", "5 million")]),
+        (contradictions.find_changed_measures, "At least 3 days.", "Up to 3 days.", [("at least 3", "up to 3")]),
     ],
 )
 def test_words_that_contradict_a_context(
@@ -100,10 +90,7 @@ def test_what_a_function_returns(function: Callable[..., Any], argument: Any, re
 
 def test_passages_are_sentences_and_short_ones_join_the_next() -> None:
     text = "1. Milk. Buy it at the shop on the corner.\n\nGood luck to all of you!"
-    assert coherence.split_passages(text) == [
-        "1. Milk. Buy it at the shop on the corner.",
-        "Good luck to all of you!",
-    ]
+    assert coherence.split_passages(text) == ["1. Milk. Buy it at the shop on the corner.", "Good luck to all of you!"]
 
 
 def test_subjects_are_complete_groups() -> None:

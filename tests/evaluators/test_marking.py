@@ -72,9 +72,7 @@ def test_the_mark_describes_the_function() -> None:
     """Name, category, first line, options and needs are read from the function."""
 
     @evaluator(name="long_enough", category="length", pure=True, threshold=0.7)
-    def judge(
-        output: str, expected: str, session: Any, *, unit: Literal["word", "letter"] = "word", n: int
-    ) -> float:
+    def judge(output: str, expected: str, session: Any, *, unit: Literal["word", "letter"] = "word", n: int) -> float:
         """Passes if it is long enough."""
         return 1.0
 

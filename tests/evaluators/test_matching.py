@@ -213,9 +213,7 @@ def test_regex_match_without_a_pattern_skips() -> None:
     assert regex_match("x").status == "skipped"
 
 
-@pytest.mark.parametrize(
-    ("output", "expected", "flags"), [("x", "(", ""), ("x", "x", "q"), ("x", 3, ""), (3, "x", "")]
-)
+@pytest.mark.parametrize(("output", "expected", "flags"), [("x", "(", ""), ("x", "x", "q"), ("x", 3, ""), (3, "x", "")])
 def test_regex_match_cannot_judge_everything(output: Any, expected: Any, flags: str) -> None:
     """Ruling 1: a bad pattern, flag or output is an error, not 0."""
     assert regex_match(output, expected, flags=flags).status == "error"
@@ -232,9 +230,7 @@ def test_regex_match_cannot_judge_everything(output: Any, expected: Any, flags: 
         (Fraction(41, 4), 10, 0.5, True),
     ],
 )
-def test_within_tolerance_falls_to_0_at_the_limit(
-    output: Any, expected: Any, value: float, passed: bool
-) -> None:
+def test_within_tolerance_falls_to_0_at_the_limit(output: Any, expected: Any, value: float, passed: bool) -> None:
     """Ruling: a difference of just the tolerance passes with value 0."""
     score = within_tolerance(0.5)(output, expected)
     assert (score.value, score.passed) == (value, passed)
@@ -333,9 +329,7 @@ MAPPINGS = st.dictionaries(st.text(max_size=3), JSON, min_size=1, max_size=3)
 
 @settings(deadline=None)
 @given(MAPPINGS, MAPPINGS)
-def test_a_mapping_with_more_in_it_still_holds_the_rest(
-    expected: dict[str, Any], more: dict[str, Any]
-) -> None:
+def test_a_mapping_with_more_in_it_still_holds_the_rest(expected: dict[str, Any], more: dict[str, Any]) -> None:
     assert json_subset({**more, **expected}, expected).passed
 
 

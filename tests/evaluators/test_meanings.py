@@ -16,9 +16,7 @@ from proctor.evaluators.text.quality import coherence, relevance, semantic_simil
 from proctor.records.fields.context import FieldContext
 
 
-@pytest.mark.parametrize(
-    ("kind", "count"), [("function", 1_000), ("object", 100), ("method", 100), ("mapping", 100)]
-)
+@pytest.mark.parametrize(("kind", "count"), [("function", 1_000), ("object", 100), ("method", 100), ("mapping", 100)])
 def test_three_evaluators_embed_every_output_once(kind: str, count: int) -> None:
     asked: list[str] = []
 

@@ -78,9 +78,7 @@ def test_refusals_and_failed_requests_hold_no_answer(text: str, number: int) -> 
     assert "refuses" in score.reason or "failed request" in score.reason
 
 
-@pytest.mark.parametrize(
-    "text", ["I can't believe it: the answer is 42.", "I don't know why, but \\boxed{42}"]
-)
+@pytest.mark.parametrize("text", ["I can't believe it: the answer is 42.", "I don't know why, but \\boxed{42}"])
 def test_a_marked_answer_counts_even_with_words_of_a_refusal(text: str) -> None:
     assert numeric_answer(text, 42).passed is True
 

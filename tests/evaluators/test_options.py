@@ -57,9 +57,7 @@ Fix: it takes limit: int, unit: 'word' | 'letter' = 'word'\
 """)
 
 
-@pytest.mark.parametrize(
-    "given", [{"limit": True}, {"limit": "3"}, {"limit": 1.5}, {"limit": None}, {"limit": [3]}]
-)
+@pytest.mark.parametrize("given", [{"limit": True}, {"limit": "3"}, {"limit": 1.5}, {"limit": None}, {"limit": [3]}])
 def test_values_must_fit_their_types(given: dict[str, Any]) -> None:
     """A boolean is not a number, and neither is a text."""
     with pytest.raises(EvaluatorError, match="limit: expected int, got"):
@@ -174,12 +172,7 @@ def test_arbitrary_options_are_accepted() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
-    [
-        ("threshold", "80%", 0.8),
-        ("at_least", "12.5 %", 0.125),
-        ("threshold", 0.8, 0.8),
-        ("pattern", "80%", "80%"),
-    ],
+    [("threshold", "80%", 0.8), ("at_least", "12.5 %", 0.125), ("threshold", 0.8, 0.8), ("pattern", "80%", "80%")],
 )
 def test_a_share_may_be_written_as_a_percentage(name: str, value: Any, expected: Any) -> None:
     """Only options that are a share from 0 to 1 in every evaluator."""

@@ -60,9 +60,7 @@ def test_token_efficiency_says_what_it_saw() -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 10_000), st.floats(0, 200))
-def test_an_increase_passes_up_to_the_limit_and_never_leaves_the_scale(
-    now: int, before: int, limit: float
-) -> None:
+def test_an_increase_passes_up_to_the_limit_and_never_leaves_the_scale(now: int, before: int, limit: float) -> None:
     """It passes if the increase is at most the limit; passing is worth 1, failing less or 0 %."""
     score = token_efficiency(tokens(now, before), max_increase_pct=limit)
     increase = 100 * (now - before) / before
@@ -88,8 +86,7 @@ def test_values_that_are_not_amounts_are_errors(odd: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("taken", "passed", "value"),
-    [(0, True, 1.0), (2000, True, 1.0), (2500, False, 0.8), (4000.0, False, 0.5)],
+    ("taken", "passed", "value"), [(0, True, 1.0), (2000, True, 1.0), (2500, False, 0.8), (4000.0, False, 0.5)]
 )
 def test_latency_is_held_against_its_limit(taken: float, passed: bool, value: float) -> None:
     """1 within two seconds, then the limit's share of the time."""
@@ -147,8 +144,7 @@ def test_no_speed_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("evaluator", "option"),
-    [(token_efficiency, "max_increase_pct"), (latency, "max_ms"), (throughput, "min_tps")],
+    ("evaluator", "option"), [(token_efficiency, "max_increase_pct"), (latency, "max_ms"), (throughput, "min_tps")]
 )
 @pytest.mark.parametrize("bad", [-1, math.nan, math.inf])
 def test_bad_limits_are_refused_when_attached(evaluator: Any, option: str, bad: float) -> None:

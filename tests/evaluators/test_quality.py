@@ -80,9 +80,7 @@ def score(output: Any, expected: Any, embedder: Any = None, threshold: float = 0
         ("east", "nowhere", 0.0, False),
     ],
 )
-def test_the_value_is_the_cosine_and_never_negative(
-    output: str, expected: str, value: float, passed: bool
-) -> None:
+def test_the_value_is_the_cosine_and_never_negative(output: str, expected: str, value: float, passed: bool) -> None:
     """By hand: (1,0)·(4,3)/5 = 0.8, which passes; opposite directions give 0."""
     found = score(output, expected)
     assert found.value == pytest.approx(value, abs=1e-7)
@@ -228,9 +226,7 @@ def test_an_unknown_reference_option_is_refused() -> None:
         semantic_similarity("lexical", against=wrong)
 
 
-def test_missing_weights_name_the_command_that_gets_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_weights_name_the_command_that_gets_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROCTOR_MODELS", str(tmp_path))
     with pytest.raises(EvaluatorError) as caught:
         semantic_similarity("local:minilm")

@@ -27,9 +27,7 @@ from tests.surroundings import ROOT
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 SETS = ("Natural", *(f"Adversarial_{kind}" for kind in ("Neighbor", "GPTInst", "GPTOut", "Manual")))
 JUDGES = tuple(
-    f"{model}|{prompt}"
-    for model in ("GPT-4", "ChatGPT", "LLaMA2", "PaLM2", "Falcon")
-    for prompt in ("Vanilla", "CoT")
+    f"{model}|{prompt}" for model in ("GPT-4", "ChatGPT", "LLaMA2", "PaLM2", "Falcon") for prompt in ("Vanilla", "CoT")
 )
 LABELS = ("Output (a)", "Output (b)")
 ORDERS = ("swap = False", "swap = True")
@@ -39,9 +37,7 @@ PATTERNS = {"anywhere": "{}", "line": r"^[^\w\n]*{}", "start": r"\A\s*[^\w\n]*{}
 Reader = Callable[[str], str | None]
 
 
-def states(
-    choices: Sequence[str], says: str = "{}", *, at: str = "anywhere", takes_first: bool = False
-) -> Reader:
+def states(choices: Sequence[str], says: str = "{}", *, at: str = "anywhere", takes_first: bool = False) -> Reader:
     """Read the last choice in a free text, or the first of the list that occurs."""
 
     def read(text: str) -> str | None:
@@ -164,9 +160,7 @@ def _winners(preference: Preference) -> tuple[str, str]:
     return first, second
 
 
-async def _alone(
-    model: Recording, first: str, second: str, how: Comparison, places: dict[str, str]
-) -> str | None:
+async def _alone(model: Recording, first: str, second: str, how: Comparison, places: dict[str, str]) -> str | None:
     texts = {"criterion": "which is better?", "first": first, "second": second}
     try:
         choice, _ = await choose(model, TEMPLATE, texts, how)
@@ -208,9 +202,7 @@ def test_every_recorded_run_of_llmbar_is_reproduced(name: str) -> None:
     figures of every run come out as recorded."""
     for run in llmbar(name):
         winners = asyncio.run(replay(run.pairs, reader(run.judge, as_recorded=True)))
-        assert figures(run.pairs, winners) == pytest.approx(recorded(run.figures), abs=1e-9), (
-            f"{name} {run.judge}"
-        )
+        assert figures(run.pairs, winners) == pytest.approx(recorded(run.figures), abs=1e-9), f"{name} {run.judge}"
 
 
 @pytest.mark.no_cover

@@ -52,10 +52,7 @@ def test_a_text_scores_as_against_the_best_of_its_references(
 
 @given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5))
 def test_numbers_score_as_against_the_best_of_their_references(number: int, first: int, second: int) -> None:
-    cases: list[tuple[Any, Any]] = [
-        (numeric_answer, f"The answer is {number}."),
-        (within_tolerance(1.5), number),
-    ]
+    cases: list[tuple[Any, Any]] = [(numeric_answer, f"The answer is {number}."), (within_tolerance(1.5), number)]
     for evaluate, output in cases:
         both = evaluate(output, [first, second])
         singles = [evaluate(output, first), evaluate(output, second)]

@@ -42,9 +42,7 @@ def field(name: str, now: Any, before: Any) -> FieldContext:
         ("passed", True, False, True, 1.0),
     ],
 )
-def test_worse_depends_on_what_it_is(
-    name: str, now: float, before: float, passed: bool, value: float
-) -> None:
+def test_worse_depends_on_what_it_is(name: str, now: float, before: float, passed: bool, value: float) -> None:
     """Less is worse for a score and better for a cost; the value is 1 - the share it is worse."""
     score = no_regression(field(name, now, before))
     assert score.passed is passed
@@ -78,9 +76,7 @@ def test_a_tolerance_is_a_share_of_the_baseline() -> None:
     assert "baseline of 0" in zero.reason
 
 
-@pytest.mark.parametrize(
-    ("now", "before"), [("Paris", "Lyon"), ([1, 2], [2, 1]), ("4", 4), (True, 1.0), (5, "5")]
-)
+@pytest.mark.parametrize(("now", "before"), [("Paris", "Lyon"), ([1, 2], [2, 1]), ("4", 4), (True, 1.0), (5, "5")])
 def test_values_that_are_not_numbers_cannot_be_worse(now: Any, before: Any) -> None:
     score = no_regression(field("score", now, before))
     assert score.status == "skipped"
@@ -107,9 +103,7 @@ def test_of_two_different_numbers_one_way_is_a_regression(now: float, before: fl
     assert there or back
 
 
-@pytest.mark.parametrize(
-    ("now", "passed", "value"), [(550, True, 1.0), (650, False, 0.7), (1200, False, 0.0)]
-)
+@pytest.mark.parametrize(("now", "passed", "value"), [(550, True, 1.0), (650, False, 0.7), (1200, False, 0.0)])
 def test_token_regression_is_a_share_of_the_baseline(now: int, passed: bool, value: float) -> None:
     """10 % more passes; the value is then 1 - increase."""
     score = token_regression(field("tokens", now, 500))
@@ -158,9 +152,7 @@ def test_bad_options_are_refused_when_attached(evaluator: Any, option: str) -> N
 
 
 def test_outside_a_field_block_each_looks_at_its_own_field() -> None:
-    sample: Sample[str, Any] = Sample(
-        "1", "?", metadata={"baseline_latency_ms": 1000.0, "baseline_output": "4"}
-    )
+    sample: Sample[str, Any] = Sample("1", "?", metadata={"baseline_latency_ms": 1000.0, "baseline_output": "4"})
     trial = Trial(sample, "4", latency_ms=1100.0)
     assert attach(latency_regression).score(trial).reason.startswith("latency_ms 1000 -> 1100")
     assert attach(no_regression).score(trial).reason == "output is unchanged"

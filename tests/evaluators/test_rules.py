@@ -100,9 +100,7 @@ def test_a_missed_count_is_explained_with_numbers() -> None:
 
 def test_paragraphs_can_have_a_separator_and_be_distinct() -> None:
     """Two answers with six asterisks between them, which are not the same."""
-    two = attach(
-        text_count, parameters={"of": "paragraphs", "separator": "***", "exactly": 2, "distinct": True}
-    )
+    two = attach(text_count, parameters={"of": "paragraphs", "separator": "***", "exactly": 2, "distinct": True})
     assert two("one *** two").passed
     assert two("one *** one").reason == "1 different paragraph, not 2"
 
@@ -361,9 +359,7 @@ def test_a_runaway_pattern_is_stopped() -> None:
         find_all(re.compile("(a+)+b"), "a" * 40, seconds=0.5)
 
 
-@pytest.mark.parametrize(
-    "pattern", ["(a|a)*b", "(a?){25}a{25}", "(?x)(a|a) +b", r"(a)\1*\1*\1*b", "(a|b|ab)+c"]
-)
+@pytest.mark.parametrize("pattern", ["(a|a)*b", "(a?){25}a{25}", "(?x)(a|a) +b", r"(a)\1*\1*\1*b", "(a|b|ab)+c"])
 def test_a_pattern_that_may_run_away_is_not_called_quick(pattern: str) -> None:
     """A repeated group, several repetitions: each of these can take for ever."""
     assert not is_quick(pattern)

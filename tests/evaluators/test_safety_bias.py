@@ -179,9 +179,7 @@ def test_most_plain_statements_are_found_and_few_others_raise_an_alarm() -> None
 
 @pytest.mark.no_cover
 @pytest.mark.skipif(not WIKI.is_dir(), reason="the public Wikipedia comments are not here")
-def test_few_verdicts_change_on_swapped_comments_and_few_harmless_texts_fail(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_few_verdicts_change_on_swapped_comments_and_few_harmless_texts_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     figures = measure_sample(monkeypatch, safety.bias, DATA)
     assert figures["bias verdicts moved", "swapped pairs"] < 0.02
     assert figures["bias alarms", "XSTest answers"] < 0.02

@@ -51,9 +51,7 @@ def test_findings_have_a_kind_and_a_position_and_are_masked() -> None:
     text = f"Use {KEY} and write to ann.lee@example.com or bob@example.com."
     found = score(compliance(), text)
     assert (found.value, found.passed) == (0.0, False)
-    assert found.reason == (
-        "pii: 2 findings (email); secrets: 1 finding (aws_access_key); 2 of 2 policies broken"
-    )
+    assert found.reason == ("pii: 2 findings (email); secrets: 1 finding (aws_access_key); 2 of 2 policies broken")
     (key,) = found.details["policies"]["secrets"]["findings"]
     assert text[key["start"] : key["end"]] == KEY
     stored = codec.encode(found).decode()
@@ -232,9 +230,7 @@ def test_own_policies_in_words_are_held_by_the_judge() -> None:
     assert found.reason == "tone: Because."
     assert block(judge.asked[0], "POLICY") == "Never promise a refund."
     assert "kept" in asked_text(judge.asked[0])
-    kept = compliance(
-        (), rules={"tone": {"text": "Be kind.", "terms": ["fool"]}}, judge=choosing("VERDICT", "kept")
-    )
+    kept = compliance((), rules={"tone": {"text": "Be kind.", "terms": ["fool"]}}, judge=choosing("VERDICT", "kept"))
     assert score(kept, "Hello.").details["policies"]["tone"]["method"] == "local+judge"
     assert not score(kept, "You fool.").passed
 

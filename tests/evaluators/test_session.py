@@ -302,9 +302,7 @@ def same_letters(found: str, expected: str) -> bool:
 
 def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
     """It can be written in a file."""
-    check = tool_sequence(
-        [{"name": "search", "arguments": {"q": "FRANCE"}}], compare={"q": f"{__name__}:same_letters"}
-    )
+    check = tool_sequence([{"name": "search", "arguments": {"q": "FRANCE"}}], compare={"q": f"{__name__}:same_letters"})
     assert says(check) is True
 
 
@@ -318,10 +316,7 @@ def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
         (lambda: tool_call_count("a", -1), "min_count must be an integer of 0 or more, got -1"),
         (lambda: tool_call_count("a", 3, 2), "max_count must be an integer of 3 or more, got 2"),
         (lambda: token_usage_under(True), "max_tokens must be an integer of 0 or more, got True"),
-        (
-            lambda: token_usage_under(1, cast(Any, "ok")),
-            "unknown must be one of 'error', 'skip', 'fail', 'pass'",
-        ),
+        (lambda: token_usage_under(1, cast(Any, "ok")), "unknown must be one of 'error', 'skip', 'fail', 'pass'"),
         (lambda: slice_contains(7), "type must be a class or its name, got 7"),
         (lambda: slice_contains(""), "type must be a class or its name, got ''"),
         (lambda: slice_contains("json:dumps"), "type must be a class or its name"),
@@ -330,14 +325,8 @@ def test_arguments_may_be_compared_by_a_function_at_an_address() -> None:
         (lambda: slice_contains(dict, 7), "it must be a plain function, got 7"),
         (lambda: slice_contains(dict, later), "it must be a plain function"),
         (lambda: tool_sequence([]), "it expects no tool, so it would always pass"),
-        (
-            lambda: tool_sequence(["a"], cast(Any, "ordered")),
-            "mode must be one of 'in_order', 'any_order', 'exact'",
-        ),
-        (
-            lambda: tool_sequence(["a"], arguments=cast(Any, "x")),
-            "arguments must be one of 'exact', 'subset'",
-        ),
+        (lambda: tool_sequence(["a"], cast(Any, "ordered")), "mode must be one of 'in_order', 'any_order', 'exact'"),
+        (lambda: tool_sequence(["a"], arguments=cast(Any, "x")), "arguments must be one of 'exact', 'subset'"),
         (lambda: tool_sequence(["a"], compare={"q": 7}), "compare.q: it must be a plain function"),
         (lambda: tool_sequence([7]), "the expected tool calls cannot be read"),
     ],
@@ -358,10 +347,7 @@ def agent(question: str) -> str:
     return {"France": "Paris", "Italy": "Rome"}[question]
 
 
-CITIES = [
-    {"id": "fr", "input": "France", "expected": "Paris"},
-    {"id": "it", "input": "Italy", "expected": "Rome"},
-]
+CITIES = [{"id": "fr", "input": "France", "expected": "Paris"}, {"id": "it", "input": "Italy", "expected": "Rome"}]
 
 
 def passed(report: EvalReport, name: str) -> dict[str, bool | None]:
@@ -452,11 +438,7 @@ def test_they_can_be_written_in_an_eval_file() -> None:
 def test_functions_and_classes_are_stored_by_their_address() -> None:
     """So the stored evaluator can be built again, in another process too."""
     check = attach(slice_contains(Retrieval, many))
-    assert check.spec.parameters == {
-        "type": f"{__name__}:Retrieval",
-        "predicate": f"{__name__}:many",
-        "min_count": 1,
-    }
+    assert check.spec.parameters == {"type": f"{__name__}:Retrieval", "predicate": f"{__name__}:many", "min_count": 1}
     session = Session()
     session.append(Retrieval(3))
     assert Registry.standard().build(check.spec)("out", None, session).passed

@@ -316,8 +316,7 @@ def test_of_several_formats_any_will_do() -> None:
     either = format_compliance(["ipv4", "uuid"])
     assert either("10.0.0.1").details == {"method": "parser", "format": "ipv4"}
     assert either("ten").reason == (
-        "not ipv4: it is not an IPv4 address: Expected 4 octets in 'ten'; "
-        "not uuid: 'ten' is not a UUID (RFC 9562)"
+        "not ipv4: it is not an IPv4 address: Expected 4 octets in 'ten'; not uuid: 'ten' is not a UUID (RFC 9562)"
     )
 
 

@@ -178,10 +178,7 @@ def test_json_in_a_text_is_looked_at_as_data_is(result: Any, outcome: tuple[bool
         ("Error: no seats\nTry again.", "its result starts with 'Error: no seats'"),
         ("\nERROR - no seats", "its result starts with 'ERROR - no seats'"),
         ([{"text": "Error: no seats"}], "its result starts with 'Error: no seats'"),
-        (
-            "Traceback (most recent call last):\n  …",
-            "its result starts with 'Traceback (most recent call last):'",
-        ),
+        ("Traceback (most recent call last):\n  …", "its result starts with 'Traceback (most recent call last):'"),
         ("Error executing tool a: no", "its result starts with 'Error executing tool a: no'"),
         ("Errors: none", ""),
         ("No seats. Error: 3", ""),

@@ -97,8 +97,7 @@ def test_program_code_and_emoji_get_no_verdict(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
-    [("✅", "❌"), ("Status: ✅", "Status: ❌"), ("The tests passed ✅", "The tests passed ❌")],
+    ("one", "other"), [("✅", "❌"), ("Status: ✅", "Status: ❌"), ("The tests passed ✅", "The tests passed ❌")]
 )
 def test_texts_that_differ_in_what_is_not_read_are_not_the_same(one: str, other: str) -> None:
     assert score_with(semantic_similarity(READER), one, other).status == "skipped"

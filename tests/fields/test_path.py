@@ -177,9 +177,7 @@ Fix: there are: m\
 """
     )
     assert missing("no.more", thing) == snapshot("no.more: 'no' is null and has no field 'more'")
-    assert missing("usage.cost.*", thing) == snapshot(
-        "usage.cost.*: 'usage.cost' is of type int and has no items"
-    )
+    assert missing("usage.cost.*", thing) == snapshot("usage.cost.*: 'usage.cost' is of type int and has no items")
     assert missing("usage.cost.cents", thing) == snapshot(
         "usage.cost.cents: 'usage.cost' is of type int and has no field 'cents'"
     )
@@ -236,9 +234,7 @@ def test_a_path_is_parsed_once() -> None:
 KEYS = st.text(min_size=1).filter(lambda k: k == k.strip() and "\\" not in k and k != "*")
 LEAVES = st.none() | st.booleans() | st.integers() | st.text()
 TREES = st.recursive(
-    LEAVES,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
-    max_leaves=20,
+    LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=20
 )
 
 

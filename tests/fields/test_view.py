@@ -102,9 +102,7 @@ def test_a_baseline_configuration_replaces_the_recorded_baseline() -> None:
 def test_epochs_that_failed_have_no_value() -> None:
     """All epochs are listed in order; failed ones, or those without the field, are None."""
     failed = trial(None, error=Failure("ValueError", "no"))
-    repeated = make_trial_view(
-        trial("c"), epochs=(trial("a"), failed, trial("c")), baseline_epochs=(trial(1),)
-    )
+    repeated = make_trial_view(trial("c"), epochs=(trial("a"), failed, trial("c")), baseline_epochs=(trial(1),))
     context = make_context(repeated, Field())
     assert (context.epochs, context.baseline_epochs) == (("a", None, "c"), (1,))
     assert make_context(repeated, Field("tokens", "usage.total_tokens")).epochs == (None,) * 3
@@ -157,9 +155,7 @@ CALLED = st.fixed_dictionaries(
 
 
 @given(CALLED, st.sampled_from([None, Usage(5, 6)]), st.sampled_from(["default", "low"]))
-def test_metadata_does_not_override_a_call(
-    metadata: dict[str, Any], usage: Usage | None, configuration: str
-) -> None:
+def test_metadata_does_not_override_a_call(metadata: dict[str, Any], usage: Usage | None, configuration: str) -> None:
     """Usage, latency and configuration come from the trial."""
     sample: Sample[str, str] = Sample("1", "", metadata=metadata)
     trial = Trial(sample, "x", latency_ms=12.5, usage=usage, configuration=configuration)

@@ -9,28 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor import (
-    EvalResult,
-    InMemoryMailbox,
-    ProgressEvent,
-    Sample,
-    Score,
-    Trial,
-    collect_results,
-    submit_dataset,
-)
+from proctor import EvalResult, InMemoryMailbox, ProgressEvent, Sample, Score, Trial, collect_results, submit_dataset
 from proctor.errors import ConfigError, MailboxError
 from proctor.records.trial import Delivery, Failure
 from proctor.wiring.dispatch import Submission
-from tests.fleet.failing_mailboxes import (
-    LONG,
-    FailingMailbox,
-    SlowMailbox,
-    boxes,
-    loop_for,
-    take_results,
-    with_timeout,
-)
+from tests.fleet.failing_mailboxes import LONG, FailingMailbox, SlowMailbox, boxes, loop_for, take_results, with_timeout
 from tests.surroundings import ManualClock, samples, shout
 
 
@@ -104,9 +87,7 @@ def test_waiting_results_are_collected_after_the_timeout() -> None:
 
 def test_collecting_ends_with_the_last_result() -> None:
     """The rest of the timeout is not waited for."""
-    report = with_timeout(
-        LONG, lambda: collect_results(mailbox_with(*map(result, range(3))), 3, timeout_seconds=600)
-    )
+    report = with_timeout(LONG, lambda: collect_results(mailbox_with(*map(result, range(3))), 3, timeout_seconds=600))
     assert report.total == 3
 
 
@@ -172,13 +153,10 @@ def test_dead_letters_become_error_results() -> None:
         [message] = requests.receive()
         message.nack(reason="no memory")
     assert requests.receive() == []
-    report = with_timeout(
-        LONG, lambda: collect_results(results, submission, requests=requests, timeout_seconds=15)
-    )
+    report = with_timeout(LONG, lambda: collect_results(results, submission, requests=requests, timeout_seconds=15))
     [found] = report.results
     assert found.error == (
-        "DeadLetter: it was delivered 2 times and never acknowledged; "
-        "delivery 1: no memory; delivery 2: no memory"
+        "DeadLetter: it was delivered 2 times and never acknowledged; delivery 1: no memory; delivery 2: no memory"
     )
     assert found.delivery is not None
     assert found.delivery.count == 2

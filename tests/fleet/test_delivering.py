@@ -48,9 +48,7 @@ def test_a_request_whose_result_cannot_be_sent_is_delayed() -> None:
     assert take_results(inner) == []
     assert with_timeout(LONG, lambda: loop.run(max_iterations=1)).returned == 0
     [letter] = requests.dead_letters()
-    assert letter.history == tuple(
-        f"delivery {n}: its result could not be sent: the server is away" for n in (1, 2, 3)
-    )
+    assert letter.history == tuple(f"delivery {n}: its result could not be sent: the server is away" for n in (1, 2, 3))
 
 
 def test_a_result_is_sent_again_after_a_short_outage() -> None:

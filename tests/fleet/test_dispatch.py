@@ -10,16 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor import (
-    EvalRequest,
-    EvalResult,
-    InMemoryMailbox,
-    Sample,
-    SQLiteHistory,
-    Trial,
-    evaluate,
-    exact_match,
-)
+from proctor import EvalRequest, EvalResult, InMemoryMailbox, Sample, SQLiteHistory, Trial, evaluate, exact_match
 from proctor.distributed.remote_runner import results_name
 from proctor.errors import ConfigError, DatasetError, MailboxError, RunStopped, UsageError
 from proctor.records.trial import Delivery, Failure
@@ -106,9 +97,7 @@ def test_missing_trials_of_an_old_run_are_numbered(tmp_path: Path) -> None:
     history.update(msgspec.structs.replace(run, planned_samples=()))
     report = collect("exam", requests, history, timeout=0)
     assert report.metadata is not None
-    assert report.metadata.warnings == (
-        "2 of 2 results are missing: trial 1, trial 2; they can be collected later",
-    )
+    assert report.metadata.warnings == ("2 of 2 results are missing: trial 1, trial 2; they can be collected later",)
 
 
 def test_a_later_collection_keeps_the_warnings_of_an_earlier_one(tmp_path: Path) -> None:

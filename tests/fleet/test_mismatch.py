@@ -12,16 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor import (
-    EvalRequest,
-    EvalResult,
-    InMemoryMailbox,
-    Sample,
-    SQLiteHistory,
-    Trial,
-    contains,
-    exact_match,
-)
+from proctor import EvalRequest, EvalResult, InMemoryMailbox, Sample, SQLiteHistory, Trial, contains, exact_match
 from proctor.distributed import notices
 from proctor.distributed import remote_runner as errands
 from proctor.distributed.expected_results import describe_difference

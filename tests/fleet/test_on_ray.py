@@ -181,9 +181,7 @@ def run_on_ray(
     return run_locally(evaluation, RunControls(how.callbacks, how.watch, place=made), resume=resume)
 
 
-def run_locally(
-    evaluation: Evaluation, conduct: RunControls | None = None, *, resume: bool = False
-) -> EvalReport:
+def run_locally(evaluation: Evaluation, conduct: RunControls | None = None, *, resume: bool = False) -> EvalReport:
     async def main() -> EvalReport:
         async with asyncio.timeout(LONG):
             history = SQLiteHistory(Path("h.db"))

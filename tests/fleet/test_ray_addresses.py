@@ -19,10 +19,7 @@ from proctor.errors import ConfigError
 def test_an_unreachable_cluster_is_an_error(address: str) -> None:
     """It names the address and what to check."""
     before = signal.getsignal(signal.SIGTERM)
-    with (
-        pytest.raises(ConfigError, match="Ray cannot be reached: ") as caught,
-        on_ray.connect_ray(ray, address),
-    ):
+    with pytest.raises(ConfigError, match="Ray cannot be reached: ") as caught, on_ray.connect_ray(ray, address):
         raise AssertionError("nobody listens there")
     assert caught.value.where == address
     assert "check the address" in caught.value.fix
@@ -53,9 +50,7 @@ class FakeRay(ModuleType):
         self.calls.append("shutdown")
 
 
-def test_without_an_address_ray_decides_and_is_shut_down_after_the_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_an_address_ray_decides_and_is_shut_down_after_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """`ray.init(None)` starts Ray on this machine; it ends even if the run fails."""
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     fake = FakeRay()

@@ -35,24 +35,8 @@ from proctor.errors import RunInterrupted, RunStopped
 from proctor.records.trial import Delivery, Trial
 from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
-from tests.fleet.failing_mailboxes import (
-    LONG,
-    FailingMailbox,
-    boxes,
-    eventually,
-    loop_for,
-    running,
-    with_timeout,
-)
-from tests.fleet.worker_runs import (
-    QUIET,
-    comparable_report,
-    fast_clock,
-    loud,
-    run_by_workers,
-    warnings,
-    workers,
-)
+from tests.fleet.failing_mailboxes import LONG, FailingMailbox, boxes, eventually, loop_for, running, with_timeout
+from tests.fleet.worker_runs import QUIET, comparable_report, fast_clock, loud, run_by_workers, warnings, workers
 from tests.surroundings import ManualClock, samples
 
 
@@ -69,10 +53,7 @@ def test_a_run_by_workers_equals_a_local_run(tmp_path: Path) -> None:
     local = evaluate(loud, samples(6), evaluators, history=tmp_path / "local.db", **how)
     with workers(loud, evaluators, count=3) as requests:
         away = with_timeout(
-            LONG,
-            lambda: evaluate(
-                loud, samples(6), evaluators, history=tmp_path / "away.db", workers=requests, **how
-            ),
+            LONG, lambda: evaluate(loud, samples(6), evaluators, history=tmp_path / "away.db", workers=requests, **how)
         )
         eventually(lambda: requests.approximate_count() == 0)
     assert comparable_report(away, tmp_path) == comparable_report(local, tmp_path)
@@ -214,9 +195,7 @@ def test_ctrl_c_does_not_wait_for_workers(tmp_path: Path) -> None:
         ({"on_error": "raise"}, "failed: ValueError: no"),
     ],
 )
-def test_max_errors_stops_a_run_with_open_requests(
-    options: dict[str, Any], said: str, tmp_path: Path
-) -> None:
+def test_max_errors_stops_a_run_with_open_requests(options: dict[str, Any], said: str, tmp_path: Path) -> None:
     """It does not wait for hundreds of open requests."""
 
     def broken(text: str) -> str:
@@ -277,8 +256,7 @@ def test_a_run_without_workers_ends_after_its_patience(tmp_path: Path) -> None:
     assert stopped.value.what.startswith("no worker has answered for ")
     assert "start workers on 'requests' and resume the run" in stopped.value.fix
     assert any(
-        notice.startswith("no worker has answered for") and "3 requests are waiting" in notice
-        for notice in notices
+        notice.startswith("no worker has answered for") and "3 requests are waiting" in notice for notice in notices
     )
 
 

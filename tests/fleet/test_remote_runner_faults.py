@@ -20,15 +20,7 @@ from proctor.errors import ConfigError, MailboxError, MailboxFull, MessageTooLar
 from proctor.records.trial import Delivery, Trial
 from proctor.wiring.evaluate import execute
 from proctor.wiring.prepare import Evaluation
-from tests.fleet.failing_mailboxes import (
-    LONG,
-    FailingMailbox,
-    boxes,
-    eventually,
-    loop_for,
-    running,
-    with_timeout,
-)
+from tests.fleet.failing_mailboxes import LONG, FailingMailbox, boxes, eventually, loop_for, running, with_timeout
 from tests.fleet.worker_runs import loud, run_by_workers, warnings, workers
 from tests.surroundings import ManualClock, samples
 
@@ -82,9 +74,7 @@ def test_dead_letters_become_errors_of_their_samples(tmp_path: Path) -> None:
         "DeadLetter: it was delivered 2 times and never acknowledged; "
         "delivery 1: the worker died; delivery 2: the worker died"
     )
-    assert "workers: 1 request ended as a dead letter: delivered too often, or rejected (s1)" in warnings(
-        report
-    )
+    assert "workers: 1 request ended as a dead letter: delivered too often, or rejected (s1)" in warnings(report)
     assert "workers: 1 message in the mailbox could not be read and was set aside" in warnings(report)
 
 
@@ -164,9 +154,7 @@ def test_a_run_waits_for_a_full_or_unreachable_mailbox(tmp_path: Path) -> None:
 
     class Flaky(FailingMailbox):
         def open_mailbox(self, name: str, body_type: Any) -> Any:
-            return FailingMailbox(
-                inner.open_mailbox(name, body_type), receive=[None, *[MailboxError("away")] * 2]
-            )
+            return FailingMailbox(inner.open_mailbox(name, body_type), receive=[None, *[MailboxError("away")] * 2])
 
     requests: Any = Flaky(inner, send_all=[*[MailboxFull("full")] * 2, MailboxError("away"), None])
 
@@ -189,9 +177,7 @@ def test_a_run_waits_for_a_full_or_unreachable_mailbox(tmp_path: Path) -> None:
     evaluation = Evaluation(loud, samples(3), exact_match, name="exam")
     how = RunControls(place=MailboxBackend(requests), watch=watch)
     with running(loop_for(loud, inner)):
-        report = with_timeout(
-            LONG, lambda: asyncio.run(execute(evaluation, SQLiteHistory(tmp_path / "h.db"), how))
-        )
+        report = with_timeout(LONG, lambda: asyncio.run(execute(evaluation, SQLiteHistory(tmp_path / "h.db"), how)))
     assert report.total == 3
     assert "the mailbox is full: waiting for workers to make room" in notices
     assert {"requests cannot be sent: away", "results cannot be received: away"} & set(notices)
@@ -251,9 +237,7 @@ def test_delivery_warnings_name_only_what_happened() -> None:
     account.add(EvalResult(trial))
     assert account.warnings() == []
     account.add(EvalResult(trial, delivery=Delivery("r", "r-1", "w1", 3)))
-    assert account.warnings() == [
-        "workers: 1 result came from a later delivery: an earlier one was lost or returned"
-    ]
+    assert account.warnings() == ["workers: 1 result came from a later delivery: an earlier one was lost or returned"]
 
 
 def test_a_leased_request_is_not_sent_again() -> None:

@@ -58,9 +58,7 @@ def bad(request: EvalRequest[Any, Any], count: int = 1) -> EvalResult:
 
 
 @pytest.mark.parametrize("answered_before", [True, False])
-def test_results_of_a_changed_run_are_not_assigned_to_other_samples(
-    answered_before: bool, tmp_path: Path
-) -> None:
+def test_results_of_a_changed_run_are_not_assigned_to_other_samples(answered_before: bool, tmp_path: Path) -> None:
     """A new first sample shifts every position."""
     history = SQLiteHistory(tmp_path / "h.db")
     requests, _ = boxes()
@@ -106,9 +104,7 @@ def test_an_error_of_a_later_delivery_counts_if_no_success_follows() -> None:
     report = run_by_workers(upper, 1, MailboxBackend(requests), SQLiteHistory.temporary())
     helper.join(LONG)
     assert report.errors == 1
-    assert warnings(report) == (
-        "workers: 1 result came from a later delivery: an earlier one was lost or returned",
-    )
+    assert warnings(report) == ("workers: 1 result came from a later delivery: an earlier one was lost or returned",)
 
 
 def test_results_that_arrive_before_their_requests_are_used() -> None:

@@ -8,26 +8,10 @@ from typing import Any
 
 import pytest
 
-from proctor import (
-    EvalRequest,
-    EvalResult,
-    InMemoryMailbox,
-    collect_results,
-    evaluate,
-    exact_match,
-    submit_dataset,
-)
+from proctor import EvalRequest, EvalResult, InMemoryMailbox, collect_results, evaluate, exact_match, submit_dataset
 from proctor.distributed import worker
 from proctor.errors import MailboxFull
-from tests.fleet.failing_mailboxes import (
-    LONG,
-    FailingMailbox,
-    boxes,
-    eventually,
-    loop_for,
-    running,
-    with_timeout,
-)
+from tests.fleet.failing_mailboxes import LONG, FailingMailbox, boxes, eventually, loop_for, running, with_timeout
 from tests.surroundings import samples
 
 
@@ -60,8 +44,7 @@ def test_requests_pass_through_a_small_mailbox() -> None:
     requests = InMemoryMailbox("evals", EvalRequest, capacity=3)
     with running(loop_for(loud, requests)):
         report = with_timeout(
-            LONG,
-            lambda: evaluate(loud, samples(30), exact_match, workers=requests, history=False, progress=False),
+            LONG, lambda: evaluate(loud, samples(30), exact_match, workers=requests, history=False, progress=False)
         )
     assert (report.total, report.pass_rate) == (30, 1.0)
 

@@ -31,9 +31,7 @@ def loud(text: str, *, suffix: str = "") -> str:
 
 
 @contextlib.contextmanager
-def workers(
-    target: Any = loud, evaluator: Any = exact_match, count: int = 1, **options: Any
-) -> Iterator[Any]:
+def workers(target: Any = loud, evaluator: Any = exact_match, count: int = 1, **options: Any) -> Iterator[Any]:
     """A mailbox with running workers."""
     requests: InMemoryMailbox[Any] = InMemoryMailbox("evals", EvalRequest, max_deliveries=3)
     loops = [loop_for(target, requests, None, evaluator, name=f"w{n}", **options) for n in range(count)]

@@ -84,8 +84,7 @@ def test_the_sentences_say_how_bad_it_is_at_worst_and_what_is_allowed() -> None:
         "about 4,500 more samples would decide it"
     )
     assert gate(verdicts(1000, 30, 10), margin=0.0).sentence == (
-        "strict_pass_rate 52.0 % against 50.0 %, at least 0.7 points better (margin 0.0 points, "
-        "1,000 samples)"
+        "strict_pass_rate 52.0 % against 50.0 %, at least 0.7 points better (margin 0.0 points, 1,000 samples)"
     )
 
 
@@ -143,9 +142,7 @@ def test_other_numbers_have_a_margin_in_percent_of_the_baseline_and_may_be_bette
     pair = timed("new", new), timed("main", old)
     check = gate(pair, "latency_ms.mean", 0.1)
     assert (check.verdict, check.margin) == ("pass", 40.0)
-    assert check.sentence == (
-        "latency_ms.mean 420 against 400, at most 23.99 worse (margin 40, 10 %, 100 samples)"
-    )
+    assert check.sentence == ("latency_ms.mean 420 against 400, at most 23.99 worse (margin 40, 10 %, 100 samples)")
     assert gate(pair, "latency_ms.mean", 0.02).verdict == "fail"
     assert gate((pair[1], pair[0]), "latency_ms.mean", 0.0).verdict == "pass"
 
@@ -365,9 +362,7 @@ RANK = {"fail": 0, "inconclusive": 1, "pass": 2}
 
 @settings(max_examples=25)
 @given(st.integers(2, 300), st.integers(0, 60), st.integers(0, 60), st.floats(0, 0.5), st.floats(0, 0.4))
-def test_a_wider_margin_never_turns_pass_into_fail(
-    n: int, up: int, down: int, margin: float, more: float
-) -> None:
+def test_a_wider_margin_never_turns_pass_into_fail(n: int, up: int, down: int, margin: float, more: float) -> None:
     """The verdict only gets better."""
     pair = verdicts(n, min(up, n // 2), min(down, n // 2))
     narrow, wide = (gate(pair, margin=item).verdict for item in (margin, margin + more))

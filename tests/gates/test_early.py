@@ -88,9 +88,7 @@ def test_any_order_of_completion_stops_at_the_same_point(
 ) -> None:
     """Verdict, interval and n are those of the shuffled order, whatever was finished first."""
     baseline = {f"s{n}": old for n, (_, old) in enumerate(values) if n not in known} | {"x": 1.0}
-    answer = [
-        (n, result(f"s{n}", new, epoch)) for n, (new, _) in enumerate(values) for epoch in range(epochs)
-    ]
+    answer = [(n, result(f"s{n}", new, epoch)) for n, (new, _) in enumerate(values) for epoch in range(epochs)]
     in_turn, mixed = EarlyGate(baseline, epochs=epochs), EarlyGate(baseline, epochs=epochs)
     add_all(in_turn, answer)
     chance.shuffle(answer)
@@ -128,9 +126,7 @@ def test_what_cannot_be_compared_is_left_out_and_counted() -> None:
     for n, value in enumerate([1.0, None, 1.0]):
         gate.add_result(n, result(f"s{n}", value))
     assert (gate.n, gate.unmatched, gate.unscored) == (1, 1, 1)
-    assert gate.reason.endswith(
-        "after 1 sample; 1 left out that the baseline lacks; 1 left out that have no number"
-    )
+    assert gate.reason.endswith("after 1 sample; 1 left out that the baseline lacks; 1 left out that have no number")
     strict = EarlyGate({"s1": 1.0})
     strict.add_result(0, result("s1", None))
     assert (strict.n, strict.unscored) == (1, 0)
@@ -188,9 +184,7 @@ def test_other_metrics_are_refused() -> None:
     ("baseline", "margin", "message"),
     [({}, 0.0, "no number"), ({"a": 1.0}, -0.1, "from 0 to below 1"), ({"a": 1.0}, 1.0, "from 0 to below 1")],
 )
-def test_what_cannot_be_decided_is_refused_at_once(
-    baseline: dict[str, float], margin: float, message: str
-) -> None:
+def test_what_cannot_be_decided_is_refused_at_once(baseline: dict[str, float], margin: float, message: str) -> None:
     """No baseline, or a margin that is none."""
     with pytest.raises(ConfigError, match=message):
         EarlyGate(baseline, margin=margin)

@@ -87,9 +87,7 @@ def test_what_two_groups_are_promised_is_what_their_interval_needs(
 
 @settings(max_examples=40)
 @given(sizes, st.data(), st.sampled_from([0.01, 0.02, 0.05, 0.1]))
-def test_what_pairs_are_promised_is_what_their_interval_needs(
-    n: int, data: st.DataObject, margin: float
-) -> None:
+def test_what_pairs_are_promised_is_what_their_interval_needs(n: int, data: st.DataObject, margin: float) -> None:
     """The same where samples flip up and down."""
     up = data.draw(st.integers(0, n))
     down = data.draw(st.integers(0, n - up))

@@ -68,9 +68,7 @@ def test_two_groups_of_scores_allow_for_clusters() -> None:
         ([0.75] * 10, [0.75] * 10, "inconclusive"),
     ],
 )
-def test_groups_whose_scores_are_all_equal_are_decided_too(
-    new: list[float], old: list[float], verdict: str
-) -> None:
+def test_groups_whose_scores_are_all_equal_are_decided_too(new: list[float], old: list[float], verdict: str) -> None:
     """That all are equal is no proof, and with enough of them it is evidence."""
     assert groups(new, old).verdict == verdict
 
@@ -245,9 +243,7 @@ def test_groups_of_which_the_baseline_lacks_scores_are_not_green() -> None:
     assert (check.verdict, check.missing, check.baseline_missing) == ("inconclusive", 0, 50)
 
 
-def make_side_of(
-    outcomes: list[Score], prefix: str = "s", epochs: int = 1, options: RunOptions | None = None
-) -> Side:
+def make_side_of(outcomes: list[Score], prefix: str = "s", epochs: int = 1, options: RunOptions | None = None) -> Side:
     """The side of a run whose judge said these, in turn."""
     results = [
         EvalResult(Trial(Sample(f"{prefix}{at // epochs}", "Q"), epoch=at % epochs), {"judge": item})

@@ -83,9 +83,7 @@ def test_a_stored_run_has_the_same_verdict_again() -> None:
     """Whatever the order in which its results are stored, and for a further margin as well."""
     new, old = report(sorted(IN_TURN[:11]), False), report(NAMES, True, shuffle=None)
     result = (new, old.results, pair(new, old), "default")
-    first = conclude_early_gate(
-        run_gate(CONFIG, results(IN_TURN[:11], False)), pair(new, old), new, baseline="main"
-    )
+    first = conclude_early_gate(run_gate(CONFIG, results(IN_TURN[:11], False)), pair(new, old), new, baseline="main")
     assert replay_early_gate(CONFIG, *result, baseline="main") == first
     wide = replay_early_gate(GateConfig({STRICT: 0.5}), *result, baseline="main")
     assert wide.verdict == "inconclusive"
@@ -144,9 +142,7 @@ def test_the_number_of_samples_may_be_unknown_or_limited() -> None:
         assert result.early is not None
         assert result.early.of == of
     assert result.answer.endswith("decided after 9 of 50 samples; 39 saved.")
-    assert (
-        conclude_early_gate(gate, pair(new, old), FieldReport(new.results), baseline="main").early is not None
-    )
+    assert conclude_early_gate(gate, pair(new, old), FieldReport(new.results), baseline="main").early is not None
 
 
 def test_every_number_is_of_the_samples_that_decided_it() -> None:

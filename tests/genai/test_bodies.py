@@ -28,10 +28,7 @@ SAID = [Message("assistant", "Hello")]
         {"instructions": "Be brief.", "input": [HI]},
         {"system": "Be brief.", "prompt": "Hi"},
         {"system": "Be brief.", "prompt": HI},
-        {
-            "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
-            "config": {"system_instruction": "Be brief."},
-        },
+        {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}], "config": {"system_instruction": "Be brief."}},
         {
             "contents": [{"parts": [{"text": "Hi"}], "role": "user"}],
             "systemInstruction": {"parts": [{"text": "Be brief."}]},
@@ -62,15 +59,7 @@ def test_one_message_is_a_request() -> None:
         {"choices": [{"message": {"role": "assistant", "content": "Hello"}}]},
         {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello"}]}}]},
         {"content": {"parts": [{"text": "Hello"}]}, "finish_reason": "STOP"},
-        {
-            "output": [
-                {
-                    "type": "message",
-                    "role": "assistant",
-                    "content": [{"type": "output_text", "text": "Hello"}],
-                }
-            ]
-        },
+        {"output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hello"}]}]},
         {"generations": [[{"text": "Hello", "message": {"type": "ai", "content": "Hello"}}]]},
         {"messages": [{"type": "ai", "content": "Hello"}]},
         {"index": 0, "message": {"content": "Hello", "role": "assistant"}},

@@ -29,9 +29,7 @@ def in_json() -> dict[str, Any]:
         {"role": "assistant", "parts": [call]},
         {"role": "tool", "parts": [result]},
     ]
-    messages = [
-        {"role": "assistant", "parts": [{"type": "text", "content": "It is sunny."}], "finish_reason": "stop"}
-    ]
+    messages = [{"role": "assistant", "parts": [{"type": "text", "content": "It is sunny."}], "finish_reason": "stop"}]
     return {
         "gen_ai.system_instructions": json.dumps([{"type": "text", "content": "Be brief."}]),
         "gen_ai.input.messages": json.dumps(asked),
@@ -90,15 +88,10 @@ def in_one_attribute() -> dict[str, Any]:
     asked = [
         {"role": "system", "content": "Be brief."},
         {"role": "human", "content": "Weather in Paris?"},
-        {
-            "role": "ai",
-            "content": [{"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Paris"}}],
-        },
+        {"role": "ai", "content": [{"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Paris"}}]},
         {
             "role": "user",
-            "content": [
-                {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "Sunny"}]}
-            ],
+            "content": [{"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "Sunny"}]}],
         },
     ]
     message = {"role": "assistant", "content": "It is sunny.", "finish_reason": "stop"}
@@ -163,9 +156,7 @@ def test_one_event_may_contain_a_conversation(name: str, keys: dict[str, Any]) -
 
 def test_a_choice_may_be_flat() -> None:
     """Some put the fields of the answer into the event itself."""
-    assert read_call_messages({}, [("gen_ai.choice", {"content": "Hi"})]).outputs == [
-        Message("assistant", "Hi")
-    ]
+    assert read_call_messages({}, [("gen_ai.choice", {"content": "Hi"})]).outputs == [Message("assistant", "Hi")]
 
 
 def test_truncated_json_is_reported() -> None:
@@ -184,9 +175,7 @@ def test_a_bare_prompt_is_a_user_message() -> None:
 
 def test_instructions_may_be_a_text() -> None:
     """Not all writers of instructions make parts of them."""
-    assert read_call_messages({"gen_ai.system_instructions": "Be brief."}).inputs == [
-        Message("system", "Be brief.")
-    ]
+    assert read_call_messages({"gen_ai.system_instructions": "Be brief."}).inputs == [Message("system", "Be brief.")]
 
 
 def of_parts(*parts: Any, role: str = "user") -> list[Message]:
@@ -218,10 +207,7 @@ def test_a_result_and_a_text_are_two_messages() -> None:
         {"type": "tool_result", "tool_use_id": "c1", "content": {"degrees": [20]}},
         {"type": "text", "text": "And tomorrow?"},
     ]
-    assert of_parts(*parts) == [
-        Message("tool", {"degrees": [20]}, call_id="c1"),
-        Message("user", "And tomorrow?"),
-    ]
+    assert of_parts(*parts) == [Message("tool", {"degrees": [20]}, call_id="c1"), Message("user", "And tomorrow?")]
 
 
 def test_json_parts_are_parsed_but_not_tool_outputs() -> None:

@@ -174,9 +174,7 @@ def test_embeddings_are_calls_without_messages() -> None:
 )
 def test_a_tool_call_is_the_same_in_every_convention(attributes: dict[str, Any]) -> None:
     """Name, arguments, result, id and duration."""
-    assert tool_call(attributes, duration_ms=2.0) == ToolCall(
-        "search", {"q": "Paris"}, {"found": 3}, None, 2.0, "c1"
-    )
+    assert tool_call(attributes, duration_ms=2.0) == ToolCall("search", {"q": "Paris"}, {"found": 3}, None, 2.0, "c1")
 
 
 @pytest.mark.parametrize("name", ["execute_tool search", "running tool: search", "search"])

@@ -39,10 +39,7 @@ def test_a_repeated_message_is_new() -> None:
     """Agents say "continue" more than once."""
     transcript = Transcript()
     transcript.add([user("go on")], [said("one")])
-    assert transcript.add([user("go on"), said("one"), user("go on")], [said("two")]) == [
-        user("go on"),
-        said("two"),
-    ]
+    assert transcript.add([user("go on"), said("one"), user("go on")], [said("two")]) == [user("go on"), said("two")]
 
 
 def test_a_repeated_request_adds_only_its_answer() -> None:
@@ -66,10 +63,7 @@ def test_two_agents_that_take_turns_are_not_mixed_up() -> None:
     first, second = Message("system", "one"), Message("system", "two")
     transcript.add([first, user("a")], [said("1")])
     transcript.add([second, user("next")], [said("2")])
-    assert transcript.add([first, user("a"), said("1"), user("next")], [said("3")]) == [
-        user("next"),
-        said("3"),
-    ]
+    assert transcript.add([first, user("a"), said("1"), user("next")], [said("3")]) == [user("next"), said("3")]
     assert transcript.add([second, user("next"), said("2"), user("b")], [said("4")]) == [user("b"), said("4")]
 
 

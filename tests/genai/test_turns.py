@@ -16,15 +16,9 @@ ARGUMENTS = '{"to": "Rome"}'
 @pytest.mark.parametrize(
     "given",
     [
-        {
-            "role": "assistant",
-            "tool_calls": [{"id": "c1", "function": {"name": "go", "arguments": ARGUMENTS}}],
-        },
+        {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "go", "arguments": ARGUMENTS}}]},
         {"role": "assistant", "toolCalls": [{"id": "c1", "name": "go", "args": {"to": "Rome"}}]},
-        {
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": "c1", "name": "go", "input": {"to": "Rome"}}],
-        },
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "go", "input": {"to": "Rome"}}]},
         {"role": "model", "parts": [{"functionCall": {"id": "c1", "name": "go", "args": {"to": "Rome"}}}]},
         {"role": "model", "parts": [{"function_call": {"id": "c1", "name": "go", "args": {"to": "Rome"}}}]},
         {"type": "function_call", "id": "fc", "call_id": "c1", "name": "go", "arguments": ARGUMENTS},
@@ -41,25 +35,17 @@ ARGUMENTS = '{"to": "Rome"}'
         {
             "type": "AIMessageChunk",
             "content": "",
-            "additional_kwargs": {
-                "tool_calls": [{"id": "c1", "function": {"name": "go", "arguments": ARGUMENTS}}]
-            },
+            "additional_kwargs": {"tool_calls": [{"id": "c1", "function": {"name": "go", "arguments": ARGUMENTS}}]},
         },
         {
             "lc": 1,
             "id": ["langchain", "AIMessage"],
             "kwargs": {"content": "", "tool_calls": [{"id": "c1", "name": "go", "args": {"to": "Rome"}}]},
         },
-        {
-            "type": "ai",
-            "data": {"content": "", "tool_calls": [{"id": "c1", "name": "go", "args": {"to": "Rome"}}]},
-        },
+        {"type": "ai", "data": {"content": "", "tool_calls": [{"id": "c1", "name": "go", "args": {"to": "Rome"}}]}},
         {
             "index": 0,
-            "message": {
-                "role": "assistant",
-                "tool_calls": [{"id": "c1", "name": "go", "arguments": ARGUMENTS}],
-            },
+            "message": {"role": "assistant", "tool_calls": [{"id": "c1", "name": "go", "arguments": ARGUMENTS}]},
         },
     ],
 )
@@ -72,9 +58,7 @@ def test_tool_calls_are_parsed_in_every_shape(given: dict[str, Any]) -> None:
 def test_a_function_call_next_to_the_content_is_parsed() -> None:
     """As OpenAI had it before there were tools."""
     given = {"role": "assistant", "content": None, "function_call": {"name": "go", "arguments": ARGUMENTS}}
-    assert parse_messages([given]).messages == [
-        Message("assistant", "", tool_calls=(ToolCall("go", {"to": "Rome"}),))
-    ]
+    assert parse_messages([given]).messages == [Message("assistant", "", tool_calls=(ToolCall("go", {"to": "Rome"}),))]
 
 
 @pytest.mark.parametrize(
@@ -82,22 +66,10 @@ def test_a_function_call_next_to_the_content_is_parsed() -> None:
     [
         ({"role": "tool", "tool_call_id": "c1", "content": "done"}, None),
         ({"role": "tool", "content": [{"type": "tool_call_response", "id": "c1", "result": "done"}]}, None),
-        (
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "done"}]},
-            None,
-        ),
+        ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "done"}]}, None),
         ({"type": "function_call_output", "call_id": "c1", "output": "done"}, None),
-        (
-            {"role": "user", "parts": [{"functionResponse": {"id": "c1", "name": "go", "response": "done"}}]},
-            "go",
-        ),
-        (
-            {
-                "role": "user",
-                "parts": [{"function_response": {"id": "c1", "name": "go", "response": "done"}}],
-            },
-            "go",
-        ),
+        ({"role": "user", "parts": [{"functionResponse": {"id": "c1", "name": "go", "response": "done"}}]}, "go"),
+        ({"role": "user", "parts": [{"function_response": {"id": "c1", "name": "go", "response": "done"}}]}, "go"),
         (
             {
                 "role": "tool",

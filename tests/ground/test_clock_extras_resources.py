@@ -32,9 +32,7 @@ def test_an_installed_optional_package_is_imported() -> None:
 def test_a_missing_package_names_the_extra_to_install(module: str) -> None:
     with pytest.raises(MissingExtra) as caught:
         extras.require(module, extra="langchain", why="a runnable target")
-    assert caught.value.what == (
-        "a runnable target needs the package 'no_such_package', which is not installed"
-    )
+    assert caught.value.what == ("a runnable target needs the package 'no_such_package', which is not installed")
     assert caught.value.fix == 'pip install "proctor[langchain]"'
 
 

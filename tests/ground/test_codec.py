@@ -72,9 +72,7 @@ trials = st.builds(
     cached=st.booleans(),
 )
 results = st.builds(EvalResult, trials, st.dictionaries(texts, scores, max_size=3))
-metrics = st.builds(
-    MetricValue, st.none() | numbers, counts, counts, counts, st.none() | st.tuples(numbers, numbers)
-)
+metrics = st.builds(MetricValue, st.none() | numbers, counts, counts, counts, st.none() | st.tuples(numbers, numbers))
 configurations = st.builds(Configuration, texts, mappings)
 runs = st.builds(
     RunMetadata,
@@ -99,9 +97,7 @@ progress = st.builds(
     texts,
     score=st.none() | scores,
 )
-records = (
-    samples | scores | events | sessions | usages | replies | trials | results | metrics | runs
-) | progress
+records = (samples | scores | events | sessions | usages | replies | trials | results | metrics | runs) | progress
 
 
 @given(records)
@@ -265,11 +261,7 @@ def test_an_unknown_object_is_stored_as_its_repr() -> None:
             Score,
             "not a valid Score: a score's value must be a number from 0 to 1, got 2.0",
         ),
-        (
-            '{"id": "1", "input": 2, "inptu": 3}',
-            Sample,
-            "not a valid Sample: Object contains unknown field `inptu`",
-        ),
+        ('{"id": "1", "input": 2, "inptu": 3}', Sample, "not a valid Sample: Object contains unknown field `inptu`"),
     ],
 )
 def test_invalid_json_is_located(text: str, kind: Any, said: str) -> None:

@@ -41,11 +41,7 @@ def test_all_problems_are_reported_at_once() -> None:
         ("exact_macth", ["exact_match", "contains"], "did you mean 'exact_match'?"),
         ("zzz", ["b", "a"], "choose one of: a, b"),
         ("zzz", [], "there are none"),
-        (
-            "zzz",
-            [f"n{i:02}" for i in range(20)],
-            "choose one of: " + ", ".join(f"n{i:02}" for i in range(20)),
-        ),
+        ("zzz", [f"n{i:02}" for i in range(20)], "choose one of: " + ", ".join(f"n{i:02}" for i in range(20))),
     ],
 )
 def test_the_nearest_name_is_suggested(name: str, known: list[str], said: str) -> None:

@@ -54,10 +54,7 @@ def identity(code: str) -> str:
         ("def f(x, y=[1, 2]): return x", "def f(x, y=[[1], 2]): return x"),
         ("def f(x, y=('ab', 'c')): return x", "def f(x, y=('a', 'bc')): return x"),
         ("def f(x, y={'a': 1}): return x", "def f(x, y={'a': 2}): return x"),
-        (
-            "def f(x, y={'a': 1, 'b': f}): return x".replace("f}", "len}"),
-            "def f(x, y={'a': 2, 'b': len}): return x",
-        ),
+        ("def f(x, y={'a': 1, 'b': f}): return x".replace("f}", "len}"), "def f(x, y={'a': 2, 'b': len}): return x"),
         ("def f(x, y={1, 2}): return x", "def f(x, y={1, 3}): return x"),
         ("def f(x, y=len): return x", "def f(x, y=sum): return x"),
         ("def f(x, y=10**5000): return x", "def f(x, y=10**5000 + 1): return x"),
@@ -139,10 +136,7 @@ class Options(msgspec.Struct):
         (Judge(1).judge, Judge(2).judge),
         (Judge(1).judge, Judge(1).other),
         (Judge(1, inner=Judge(1)), Judge(1, inner=Judge(2))),
-        (
-            Judge(1, options={"model": "a", "lock": object()}),
-            Judge(1, options={"model": "b", "lock": object()}),
-        ),
+        (Judge(1, options={"model": "a", "lock": object()}), Judge(1, options={"model": "b", "lock": object()})),
         (Slotted(1), Slotted(2)),
         (SlottedData(1), SlottedData(2)),
         (Options(1), Options(2)),

@@ -31,8 +31,7 @@ PROMPTS: Files = {
         "def by_name(): return importlib.import_module('prompts').SYSTEM\n"
     ),
     "lazy_texts.py": (
-        "from pathlib import Path\n"
-        "TEXTS = [p.read_text() for p in (Path(__file__).parent / 'texts').glob('*.txt')]\n"
+        "from pathlib import Path\nTEXTS = [p.read_text() for p in (Path(__file__).parent / 'texts').glob('*.txt')]\n"
     ),
     "lazy_computed.py": "from importlib import import_module as load\ndef f(q): return load(q)",
 }
@@ -60,9 +59,7 @@ COVERED = {
     "import_module of a submodule": "return importlib.import_module('pack.texts').SYSTEM",
     "import_module of a relative name": "return importlib.import_module('.texts', 'pack').SYSTEM",
     "import_module that imports a prompt": "return importlib.import_module('chained').SYSTEM",
-    "import_module imported inside": (
-        "from importlib import import_module as get\n    return get('prompts').SYSTEM"
-    ),
+    "import_module imported inside": ("from importlib import import_module as get\n    return get('prompts').SYSTEM"),
     "import_module in a nested function": (
         "def inner(): return importlib.import_module('prompts').SYSTEM\n    return inner()"
     ),
@@ -98,9 +95,7 @@ COVERED = {
     "glob.glob below the code": (
         "return [open(p).read() for p in glob.glob(str(HERE / '**' / 'b.txt'), recursive=True)]"
     ),
-    "a function imported inside": (
-        "from glob import glob as g\n    return [open(p).read() for p in g('texts/*.txt')]"
-    ),
+    "a function imported inside": ("from glob import glob as g\n    return [open(p).read() for p in g('texts/*.txt')]"),
     "os.scandir": "return [open(e.path).read() for e in os.scandir('texts') if e.is_file()]",
     "a module that imports by name": "import lazy\n    return lazy.by_name()",
     "a module that lists a folder": "import lazy_texts\n    return lazy_texts.TEXTS",
@@ -128,9 +123,7 @@ NAMED = {
     ),
     "import_module out of a table": "return LOADERS['py'](q)",
     "import_module in a branch": "f = import_module if q else load\n    return f(q).SYSTEM",
-    "import_module in an attribute": (
-        "class A: pass\n    a = A()\n    a.load = import_module\n    return a.load(q)"
-    ),
+    "import_module in an attribute": ("class A: pass\n    a = A()\n    a.load = import_module\n    return a.load(q)"),
     "import_module as a default": "def f(n, get=import_module): return get(n)\n    return f(q)",
     "import_module in a closure": ("get = import_module\n    def inner(): return get(q)\n    return inner()"),
     "a module that imports a computed name": "import lazy_computed\n    return lazy_computed.f(q)",
@@ -218,16 +211,12 @@ MUST_COVER = [*COVERED, *(name for name in CASES if name.startswith(("own: ", "o
 def looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Look]]:
     """The identity of every case before, unchanged, and after its prompts were edited."""
     folder = tmp_path_factory.mktemp("reached")
-    projects = [
-        (folder / str(number), [before, {}, after]) for number, (before, after) in enumerate(CASES.values())
-    ]
+    projects = [(folder / str(number), [before, {}, after]) for number, (before, after) in enumerate(CASES.values())]
     return dict(zip(CASES, look_at(projects), strict=True))
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_an_edited_prompt_changes_the_identity_or_has_a_warning(
-    case: str, looks: dict[str, list[Look]]
-) -> None:
+def test_an_edited_prompt_changes_the_identity_or_has_a_warning(case: str, looks: dict[str, list[Look]]) -> None:
     before, unchanged, after = looks[case]
     assert before == unchanged
     assert before[0] != after[0] or before[1]

@@ -62,12 +62,7 @@ def look_at(
     projects: Sequence[tuple[Path, Sequence[Files]]], address: str = "target.py:answer", **environment: str
 ) -> list[list[Look]]:
     """The identity of the target in each state of each project, and what it does not cover."""
-    surroundings = {
-        "PATH": "",
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        **environment,
-    }
+    surroundings = {"PATH": "", "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1", **environment}
     finished = subprocess.run(
         [sys.executable, "-c", LOOK, address],
         input=json.dumps([(str(folder), states) for folder, states in projects]),
@@ -87,17 +82,11 @@ CHANGES: dict[str, tuple[Files, Files]] = {
         {"target.py": "PROMPT = 'Be long.'\ndef answer(q): return PROMPT + q"},
     ),
     "a constant of an imported module": (
-        {
-            "target.py": "import prompts\ndef answer(q): return prompts.SYSTEM + q",
-            "prompts.py": "SYSTEM = 'a'",
-        },
+        {"target.py": "import prompts\ndef answer(q): return prompts.SYSTEM + q", "prompts.py": "SYSTEM = 'a'"},
         {"prompts.py": "SYSTEM = 'b'"},
     ),
     "a constant imported by name": (
-        {
-            "target.py": "from prompts import SYSTEM\ndef answer(q): return SYSTEM + q",
-            "prompts.py": "SYSTEM = 'a'",
-        },
+        {"target.py": "from prompts import SYSTEM\ndef answer(q): return SYSTEM + q", "prompts.py": "SYSTEM = 'a'"},
         {"prompts.py": "SYSTEM = 'b'"},
     ),
     "a constant in a package, through another module": (
@@ -156,16 +145,14 @@ CHANGES: dict[str, tuple[Files, Files]] = {
     ),
     "a file that was read when the module was": (
         {
-            "target.py": "from pathlib import Path\nTEXT = Path('a.txt').read_text()\n"
-            "def answer(q): return TEXT + q",
+            "target.py": "from pathlib import Path\nTEXT = Path('a.txt').read_text()\ndef answer(q): return TEXT + q",
             "a.txt": "a",
         },
         {"a.txt": "b"},
     ),
     "a template in a folder that is named": (
         {
-            "target.py": "from pathlib import Path\n"
-            "def answer(q): return (Path('prompts') / (q + '.txt')).read_text()",
+            "target.py": "from pathlib import Path\ndef answer(q): return (Path('prompts') / (q + '.txt')).read_text()",
             "prompts/one.txt": "a",
             "prompts/two.txt": "b",
         },
@@ -285,8 +272,7 @@ CHANGES: dict[str, tuple[Files, Files]] = {
     "a setting of a model client of the user's": (
         {
             "target.py": "import agents\nagent = agents.Agent('a')\ndef answer(q): return agent.run(q)",
-            "agents.py": "class Agent:\n    def __init__(self, p): self.p = p\n"
-            "    def run(self, q): return self.p",
+            "agents.py": "class Agent:\n    def __init__(self, p): self.p = p\n    def run(self, q): return self.p",
         },
         {"target.py": "import agents\nagent = agents.Agent('b')\ndef answer(q): return agent.run(q)"},
     ),
@@ -298,16 +284,12 @@ def looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Look]]:
     """Every project of this file before, unchanged, and after its change."""
     folder = tmp_path_factory.mktemp("projects")
     cases = {**CHANGES, **UNRELATED, **{code: ({"target.py": code}, {}) for code in CODES}}
-    projects = [
-        (folder / str(number), [before, {}, after]) for number, (before, after) in enumerate(cases.values())
-    ]
+    projects = [(folder / str(number), [before, {}, after]) for number, (before, after) in enumerate(cases.values())]
     return dict(zip(cases, look_at(projects), strict=True))
 
 
 @pytest.mark.parametrize("case", CHANGES)
-def test_a_change_that_the_target_reaches_changes_the_identity(
-    case: str, looks: dict[str, list[Look]]
-) -> None:
+def test_a_change_that_the_target_reaches_changes_the_identity(case: str, looks: dict[str, list[Look]]) -> None:
     first, again, second = looks[case]
     assert first == again
     assert first[0] != second[0]
@@ -335,15 +317,9 @@ UNRELATED: dict[str, tuple[Files, Files]] = {
         {"target.py": "import os\ndef answer(q): return os.path.exists('go')"},
         {"go": ""},
     ),
-    "a file that nothing names": (
-        {"target.py": "def answer(q): return q", "notes.txt": "a"},
-        {"notes.txt": "b"},
-    ),
+    "a file that nothing names": ({"target.py": "def answer(q): return q", "notes.txt": "a"}, {"notes.txt": "b"}),
     "an object's address": (
-        {
-            "target.py": "import threading\nLOCK = threading.Lock()\ndef answer(q):\n"
-            "    with LOCK:\n        return q"
-        },
+        {"target.py": "import threading\nLOCK = threading.Lock()\ndef answer(q):\n    with LOCK:\n        return q"},
         {},
     ),
 }
@@ -401,12 +377,8 @@ def test_a_package_in_a_src_layout_and_a_script_are_covered(tmp_path: Path) -> N
 
 
 UNCOVERED = {
-    "import os\ndef answer(q): return os.environ['STYLE'] + q": (
-        "the environment variable STYLE (in answer)"
-    ),
-    "import os\ndef answer(q): return os.environ.get('STYLE', '') + q": (
-        "the environment variable STYLE (in answer)"
-    ),
+    "import os\ndef answer(q): return os.environ['STYLE'] + q": ("the environment variable STYLE (in answer)"),
+    "import os\ndef answer(q): return os.environ.get('STYLE', '') + q": ("the environment variable STYLE (in answer)"),
     "from os import getenv\ndef style(): return getenv('STYLE')\ndef answer(q): return style()": (
         "the environment variable STYLE (in style)"
     ),
@@ -420,9 +392,7 @@ UNCOVERED = {
         "modules whose names are computed (in answer)"
     ),
     "def answer(q): return eval(q)": "code that it runs from a string (in answer)",
-    "import subprocess\ndef answer(q): return subprocess.run(['x', q])": (
-        "programs that it starts (in answer)"
-    ),
+    "import subprocess\ndef answer(q): return subprocess.run(['x', q])": ("programs that it starts (in answer)"),
 }
 ORDINARY = [
     "import os\ndef answer(q): return os.environ['OPENAI_API_KEY'] and q",

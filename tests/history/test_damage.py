@@ -150,9 +150,7 @@ def test_wrong_bytes_in_stored_columns(whole: Path, tmp_path: Path, seed: int) -
     for file in tmp_path.iterdir():
         file.unlink() if file.is_file() else shutil.rmtree(file)
     shutil.copy(whole, path)
-    table, column = chance.choice(
-        [*(("blocks", each) for each in COLUMNS), ("runs", "metadata"), ("runs", "metrics")]
-    )
+    table, column = chance.choice([*(("blocks", each) for each in COLUMNS), ("runs", "metadata"), ("runs", "metrics")])
     with closing(sqlite3.connect(path)) as connection, connection:
         rows = connection.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
         key, value = chance.choice(rows)

@@ -89,9 +89,7 @@ def test_a_folder_or_a_path_through_a_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_not_be_written_is_refused(
-    tmp_path: Path,
-) -> None:  # pragma: no cover - not as root
+def test_a_folder_that_may_not_be_written_is_refused(tmp_path: Path) -> None:  # pragma: no cover - not as root
     """A missing permission is the reason in the error."""
     tmp_path.chmod(0o500)
     assert "the history cannot be opened" in refusal(tmp_path / "h.db").what
@@ -151,9 +149,7 @@ def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
     assert versions == [migrations("sqlite")[-1][0]] * 20
 
 
-def test_a_migration_is_applied_completely_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_migration_is_applied_completely_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A schema step that fails leaves the version before it; the next try goes on from there."""
     path = tmp_path / "h.db"
     first = migrations("sqlite")[:1]

@@ -41,8 +41,7 @@ def store(history: SQLiteHistory, run_id: str, count: int = 600) -> list[bytes]:
     history.set_baseline(f"baseline-of-{run_id}", run_id)
     database = sqlite3.connect(history.path)
     rows = database.execute(
-        "SELECT figures, sample_ids, results, metadata FROM blocks JOIN runs ON runs.id = run "
-        "WHERE run_id = ?",
+        "SELECT figures, sample_ids, results, metadata FROM blocks JOIN runs ON runs.id = run WHERE run_id = ?",
         (run_id,),
     ).fetchall()
     database.close()
@@ -78,9 +77,7 @@ def test_pruned_runs_leave_no_byte_in_the_file(history: SQLiteHistory) -> None:
     assert [piece for piece in pieces if piece in after] == []
 
 
-def test_a_run_claimed_or_named_during_pruning_stays(
-    history: SQLiteHistory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_claimed_or_named_during_pruning_stays(history: SQLiteHistory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the selection and the deletion; the reason is the same as before it."""
     for run_id in ("busy", "named", "gone"):
         store(history, run_id, 1)
@@ -101,9 +98,7 @@ def test_a_run_claimed_or_named_during_pruning_stays(
     assert history.baseline("main").run_id == "named"
 
 
-def test_a_reader_delays_the_log_but_not_the_deletion(
-    history: SQLiteHistory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_delays_the_log_but_not_the_deletion(history: SQLiteHistory, monkeypatch: pytest.MonkeyPatch) -> None:
     """The deletion returns during a read; the next one removes the remaining bytes."""
     monkeypatch.setattr(sqlite_database, "SCRUB_SECONDS", 0.1)
     pieces = store(history, "gone")

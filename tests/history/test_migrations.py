@@ -79,8 +79,7 @@ def written_by(version: int, path: Path) -> None:
     if version < 4:
         del stored["checksums"]
     database.execute(
-        f"INSERT INTO blocks ({', '.join(stored)}) VALUES ({', '.join('?' * len(stored))})",
-        list(stored.values()),
+        f"INSERT INTO blocks ({', '.join(stored)}) VALUES ({', '.join('?' * len(stored))})", list(stored.values())
     )
     database.execute("INSERT INTO outputs VALUES ('key', 'now', x'7b7d')")
     database.close()

@@ -197,9 +197,7 @@ def test_an_event_that_cannot_be_stored_costs_only_itself(part: dict[str, Any]) 
 
 @pytest.mark.parametrize("length", [10, 200_000])
 @pytest.mark.parametrize("secret", ["", "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"])
-def test_a_session_that_cannot_be_stored_is_a_warning_of_the_run(
-    length: int, secret: str, tmp_path: Path
-) -> None:
+def test_a_session_that_cannot_be_stored_is_a_warning_of_the_run(length: int, secret: str, tmp_path: Path) -> None:
     """Neither silence nor a lost sample; also where the result is looked at in a thread."""
 
     def target(text: str) -> str:

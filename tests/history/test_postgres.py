@@ -38,9 +38,7 @@ def refusal(url: str) -> HistoryError:
     return caught.value
 
 
-def test_an_address_of_a_server_opens_a_server(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_address_of_a_server_opens_a_server(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given, or by the variable of the environment; anything else is a file."""
     opened = open_history(url)
     assert isinstance(opened, PostgresHistory)

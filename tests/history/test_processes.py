@@ -180,9 +180,7 @@ def test_processes_that_write_at_once_lose_nothing(where: str, tmp_path: Path) -
     history = open_history(where)
     assert sorted(run.run_id for run in history.runs()) == names
     for name in names:
-        assert [result.sample_id for result in history.results(name)] == [
-            f"s{position}" for position in range(100)
-        ]
+        assert [result.sample_id for result in history.results(name)] == [f"s{position}" for position in range(100)]
     history.close()
 
 

@@ -28,10 +28,7 @@ def fill(history: StoredRuns, runs: list[RunMetadata]) -> None:
     with history._changing() as connection:
         connection.executemany(
             "INSERT INTO runs (run_id, name, status, began, metadata) VALUES (?, ?, ?, ?, ?)",
-            [
-                (run.run_id, run.name, run.status, to_microseconds(run.started_at), encode(run))
-                for run in runs
-            ],
+            [(run.run_id, run.name, run.status, to_microseconds(run.started_at), encode(run)) for run in runs],
         )
         keys = dict(connection.execute("SELECT run_id, id FROM runs").fetchall())
         connection.executemany(
@@ -42,12 +39,7 @@ def fill(history: StoredRuns, runs: list[RunMetadata]) -> None:
             "INSERT INTO configurations (run, name) VALUES (?, ?)",
             [(keys[run.run_id], each.name) for run in runs for each in run.configurations],
         )
-        names = {
-            (keys[run.run_id], name)
-            for run in runs
-            for each in run.evaluators
-            for name in (each.name, each.uses)
-        }
+        names = {(keys[run.run_id], name) for run in runs for each in run.evaluators for name in (each.name, each.uses)}
         connection.executemany("INSERT INTO evaluators (run, name) VALUES (?, ?)", names)
 
 

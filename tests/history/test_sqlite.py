@@ -54,9 +54,7 @@ Fix: use a longer prefix: abc2, abc1\
         ("%", "choose one of: exam, latest, main"),
     ],
 )
-def test_an_unknown_run_is_reported_with_a_suggestion(
-    history: SQLiteHistory, reference: str, fix: str
-) -> None:
+def test_an_unknown_run_is_reported_with_a_suggestion(history: SQLiteHistory, reference: str, fix: str) -> None:
     """What was probably meant: a name, a baseline, an id; else all names; nothing by chance."""
     history.begin(run_of("abc1"))
     history.set_baseline("main", "abc1")
@@ -103,10 +101,7 @@ def test_deleting_a_run_deletes_all_its_data(history: SQLiteHistory) -> None:
     assert len(history.results("r2")) == 1
     assert history.cached("key") == b"{}"
     database = sqlite3.connect(history.path)
-    counts = [
-        database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-        for table in ("runs", "tags", "blocks")
-    ]
+    counts = [database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("runs", "tags", "blocks")]
     database.close()
     assert counts == [1, 1, 1]
     for gone in (history.delete, history.report, history.results):

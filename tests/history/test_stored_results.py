@@ -153,15 +153,11 @@ def test_a_shuffled_run_is_read_in_order_with_few_blocks_unpacked(
     blocks = len(set(unpacked))
     assert 20 <= blocks <= len(unpacked) <= blocks * rounds
     assert len(unpacked) < 1_000 * 0.9
-    assert [result.sample_id for result in results[999:5:-7]] == [
-        f"s{number}" for number in range(999, 5, -7)
-    ]
+    assert [result.sample_id for result in results[999:5:-7]] == [f"s{number}" for number in range(999, 5, -7)]
     history.close()
 
 
-def test_a_result_larger_than_the_memory_limit_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_result_larger_than_the_memory_limit_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At least one is gathered at a time."""
     monkeypatch.setattr(reading, "MAX_GATHERED_BYTES", 1)
     monkeypatch.setattr(reading, "MAX_CACHED_BLOCKS", 1)

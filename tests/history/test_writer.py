@@ -113,9 +113,7 @@ def test_several_threads_may_flush_at_once(history: SQLiteHistory) -> None:
     assert found == [True] * 4
 
 
-def test_a_writer_that_cannot_keep_up_says_so(
-    history: SQLiteHistory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_that_cannot_keep_up_says_so(history: SQLiteHistory, monkeypatch: pytest.MonkeyPatch) -> None:
     """The writer is lagging while its queue is longer than the limit."""
     monkeypatch.setattr(writer_module, "MAX_QUEUED_RESULTS", 3)
     blocker = sqlite3.connect(history.path, isolation_level=None)
@@ -148,9 +146,7 @@ kinds = {
 
 @settings(max_examples=15)
 @given(st.lists(st.sampled_from(sorted(kinds)), min_size=1, max_size=5), st.booleans())
-def test_ruling_9_of_many_results_for_one_place_the_first_is_counted(
-    words: list[str], reopened: bool
-) -> None:
+def test_ruling_9_of_many_results_for_one_place_the_first_is_counted(words: list[str], reopened: bool) -> None:
     """Ruling 9: nothing is counted twice, whether the second comes at once or after a resume."""
     history = SQLiteHistory.temporary()
     history.begin(run_of("r"))

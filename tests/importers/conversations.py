@@ -8,14 +8,7 @@ from typing import Any
 
 from anthropic.types import Message as AnthropicMessage
 from langchain_core.load import dumpd, dumps
-from langchain_core.messages import (
-    AIMessage,
-    BaseMessage,
-    HumanMessage,
-    SystemMessage,
-    ToolMessage,
-    message_to_dict,
-)
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, message_to_dict
 from openai.types.chat import ChatCompletionMessage
 
 QUESTION = "Capital of France?"
@@ -50,10 +43,7 @@ def chat() -> list[dict[str, Any]]:
         {
             "role": "assistant",
             "content": None,
-            "tool_calls": [
-                _chat_call("c1", "search", {"q": "France"}),
-                _chat_call("c2", "open", {"page": 1}),
-            ],
+            "tool_calls": [_chat_call("c1", "search", {"q": "France"}), _chat_call("c2", "open", {"page": 1})],
             "usage": {"prompt_tokens": 10, "completion_tokens": 5},
         },
         {"role": "tool", "tool_call_id": "c1", "content": "Paris is the capital."},
@@ -125,8 +115,7 @@ def anthropic_with_objects() -> list[Any]:
     """The same with SDK objects for the answers."""
     about = {"id": "m", "type": "message", "model": "m", "stop_reason": None, "stop_sequence": None}
     return [
-        AnthropicMessage.model_validate({**about, **one}) if one["role"] == "assistant" else one
-        for one in anthropic()
+        AnthropicMessage.model_validate({**about, **one}) if one["role"] == "assistant" else one for one in anthropic()
     ]
 
 

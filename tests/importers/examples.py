@@ -27,10 +27,7 @@ def _claude_use(id_: str, name: str, given: Any) -> dict[str, Any]:
 
 
 def _claude_result(id_: str, content: Any, **more: Any) -> dict[str, Any]:
-    return {
-        "role": "user",
-        "content": [{"type": "tool_result", "tool_use_id": id_, "content": content, **more}],
-    }
+    return {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id_, "content": content, **more}]}
 
 
 CLAUDE: list[Any] = [

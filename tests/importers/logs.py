@@ -55,10 +55,7 @@ def written(found: Any) -> str:
 def marked_in(value: Any, meaning: Container[Any], marks: list[str]) -> Any:
     """The value with each meaningless text, number and key replaced by a unique one."""
     if isinstance(value, dict):
-        return {
-            key if key in meaning else _mark(marks): marked_in(it, meaning, marks)
-            for key, it in value.items()
-        }
+        return {key if key in meaning else _mark(marks): marked_in(it, meaning, marks) for key, it in value.items()}
     if isinstance(value, list):
         return [marked_in(it, meaning, marks) for it in value]
     if isinstance(value, bool | None) or value in meaning:

@@ -76,9 +76,7 @@ def beeai_messages(*, streamed: bool, ids: bool) -> dict[str, Any]:
     meta = {"meta": {"id": "chat-1"}} if ids else {}
     texts = PIECES if streamed else (ANSWER,)
     return {
-        "messages": [
-            {"role": "assistant", "content": [{"type": "text", "text": text}], **meta} for text in texts
-        ],
+        "messages": [{"role": "assistant", "content": [{"type": "text", "text": text}], **meta} for text in texts],
         "finish_reason": "stop",
     }
 
@@ -91,11 +89,7 @@ BEEAI_CALL = {"type": "tool-call", "id": "c1", "tool_name": "weather", "args": j
 BEEAI_RESULT = {
     "type": "tool-result", "tool_call_id": "c1", "tool_name": "weather", "result": SUNNY,
 }  # fmt: skip
-BEEAI_DONE = [
-    *BEEAI_ASKED,
-    {"role": "assistant", "content": [BEEAI_CALL]},
-    {"role": "tool", "content": [BEEAI_RESULT]},
-]
+BEEAI_DONE = [*BEEAI_ASKED, {"role": "assistant", "content": [BEEAI_CALL]}, {"role": "tool", "content": [BEEAI_RESULT]}]
 # The arguments of the call come in pieces, too; only the first one names it.
 BEEAI_PIECES = [
     {"role": "assistant", "content": [{**BEEAI_CALL, "args": '{"ci'}], "meta": {"id": "chat-0"}},
@@ -179,9 +173,7 @@ def test_older_beeai_writes_only_the_phases_of_calls() -> None:
         ),
     )  # fmt: skip
     sound(imported)
-    assert imported.session[ModelCall] == (
-        ModelCall("small", Usage(20, 6), imported.session[ModelCall][0].latency_ms),
-    )
+    assert imported.session[ModelCall] == (ModelCall("small", Usage(20, 6), imported.session[ModelCall][0].latency_ms),)
 
 
 def test_a_tool_that_fails_in_a_later_phase_has_failed() -> None:
@@ -278,9 +270,7 @@ def test_gemini_parts_are_joined_to_a_text(answer: Any) -> None:
     assert (whole.input, whole.output) == (QUESTION, ANSWER)
 
 
-@pytest.mark.parametrize(
-    "answer", [[{"text": "a", "score": 0.5}], [{"title": "a"}], [{"text": 3}], [{"Id": 1}]]
-)
+@pytest.mark.parametrize("answer", [[{"text": "a", "score": 0.5}], [{"title": "a"}], [{"text": 3}], [{"Id": 1}]])
 def test_data_with_a_text_is_not_a_list_of_parts(answer: Any) -> None:
     """Documents that were found are what they are."""
     imported = found(rows({"type": "SPAN", "name": "main"}, input=QUESTION, output=answer))
@@ -290,19 +280,12 @@ def test_data_with_a_text_is_not_a_list_of_parts(answer: Any) -> None:
 def test_gemini_from_csharp_calls_a_tool() -> None:
     """The keys of arguments and results are unchanged."""
     call = {"Role": "model", "Parts": [{"FunctionCall": {"Name": "weather", "Args": CITY}}]}
-    result = {
-        "Role": "user",
-        "Parts": [{"FunctionResponse": {"Name": "weather", "Response": {"Sky": SUNNY}}}],
-    }
+    result = {"Role": "user", "Parts": [{"FunctionResponse": {"Name": "weather", "Response": {"Sky": SUNNY}}}]}
     asked = {"Role": "user", "Parts": [{"Text": QUESTION}]}
     imported = found(
         rows(
             {"type": "GENERATION", "input": {"Contents": [asked]}, "output": call},
-            {
-                "type": "GENERATION",
-                "input": {"Contents": [asked, call, result]},
-                "output": [{"Text": ANSWER}],
-            },
+            {"type": "GENERATION", "input": {"Contents": [asked, call, result]}, "output": [{"Text": ANSWER}]},
         )
     )
     (made,) = imported.session[ToolCall]
@@ -314,9 +297,7 @@ def test_gemini_from_csharp_calls_a_tool() -> None:
 
 
 MESSAGES = [{"role": "user", "parts": [{"type": "text", "content": QUESTION}]}]
-CALLS = [
-    {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "weather", "arguments": CITY}]}
-]
+CALLS = [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "weather", "arguments": CITY}]}]
 RESULTS = [{"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": SUNNY}]}]
 SAID = [{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}], "finish_reason": "stop"}]
 INSTRUCTIONS = json.dumps([{"type": "text", "content": SYSTEM}])

@@ -28,11 +28,7 @@ def test_a_session_is_read_in_order() -> None:
         "ToolCall Bash", "CustomEvent toolUseResult", "assistant", "ToolCall Bash",
         "ModelCall claude-x", "user meta", "assistant", "ModelCall claude-x",
     ]  # fmt: skip
-    assert (imported.id, imported.input, imported.output) == (
-        "cc-1",
-        "How many files are here?",
-        "Two files.",
-    )
+    assert (imported.id, imported.input, imported.output) == ("cc-1", "How many files are here?", "Two files.")
     assert imported.recorded["title"] == "Counting files"
     assert imported.recorded["started_at"] == "2026-01-02T10:00:01.000Z"
     listed, refused = imported.session[ToolCall]
@@ -109,13 +105,7 @@ def test_repeated_progress_is_read_and_counted_once() -> None:
     last = said([{"type": "text", "text": "Done."}], "assistant")
     last["message"] |= {"id": "m2", "model": "claude-x", "usage": usage}
     imported = only(
-        claude_code,
-        said("Find."),
-        progress(text, used=1),
-        progress(text, call, used=3, more=[8]),
-        answer,
-        answer,
-        last,
+        claude_code, said("Find."), progress(text, used=1), progress(text, call, used=3, more=[8]), answer, answer, last
     )
     assert [message.content for message in imported.session[Message]] == ["Find.", "Sub", "Done."]
     assert [call.result for call in imported.session[ToolCall]] == ["a.py"]

@@ -215,10 +215,7 @@ def test_a_repeated_text_is_two_messages() -> None:
 
 def test_totals_that_were_reset_count_again() -> None:
     """Where a count falls, all of it was used since."""
-    totals = [
-        {"input_tokens": inputs, "output_tokens": outputs}
-        for inputs, outputs in ((100, 10), (30, 4), (60, 9))
-    ]
+    totals = [{"input_tokens": inputs, "output_tokens": outputs} for inputs, outputs in ((100, 10), (30, 4), (60, 9))]
     events = [event(type="token_count", info={"total_token_usage": total}) for total in totals]
     imported = only(codex, CODEX[0], *events)
     used = [Usage(100, 10), Usage(30, 4), Usage(30, 5)]
@@ -347,8 +344,7 @@ def test_calls_of_hosted_tools_are_read() -> None:
     """A search succeeded or failed; without a status it has no result."""
     action = {"type": "search", "query": "weather Paris"}
     lines = [
-        item(type="web_search_call", status=status, action=action)
-        for status in ("in_progress", "completed", "failed")
+        item(type="web_search_call", status=status, action=action) for status in ("in_progress", "completed", "failed")
     ]
     ended = event(type="web_search_end", call_id="ws", query="weather Paris")
     drawn = item(type="image_generation_call", status="completed", result="AA", revised_prompt="x")

@@ -26,9 +26,7 @@ def read(output: Any, given: Any = None) -> Conversation:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize(
-    "given", [None, QUESTION, {"messages": [("user", QUESTION)]}], ids=["-", "text", "messages"]
-)
+@pytest.mark.parametrize("given", [None, QUESTION, {"messages": [("user", QUESTION)]}], ids=["-", "text", "messages"])
 def test_the_same_conversation_in_every_shape_gives_the_same_session(shape: str, given: Any) -> None:
     """Order, roles, calls with their results and failures, and the answer do not depend on it."""
     imported = read(SHAPES[shape](), given)
@@ -36,8 +34,7 @@ def test_the_same_conversation_in_every_shape_gives_the_same_session(shape: str,
     messages = [(m.role, m.content) for m in imported.session[Message] if m.content and m.role != "tool"]
     assert messages == [("system", SYSTEM), ("user", QUESTION), ("assistant", ANSWER)]
     assert [
-        (call.name, call.arguments, call.result, call.error, call.call_id)
-        for call in imported.session[ToolCall]
+        (call.name, call.arguments, call.result, call.error, call.call_id) for call in imported.session[ToolCall]
     ] == [
         ("search", {"q": "France"}, "Paris is the capital.", None, "c1"),
         ("open", {"page": 1}, "404 Not Found", "404 Not Found", "c2"),
@@ -178,10 +175,7 @@ USED: Any = {**USAGE, "total_tokens": 15}
             ChatCompletion.model_validate(_completion({"tool_calls": [CHAT_CALL]})),
         ),
         (_anthropic(TEXT), _anthropic(CALLED)),
-        (
-            AnthropicMessage.model_validate(_anthropic(TEXT)),
-            AnthropicMessage.model_validate(_anthropic(CALLED)),
-        ),
+        (AnthropicMessage.model_validate(_anthropic(TEXT)), AnthropicMessage.model_validate(_anthropic(CALLED))),
         (_response(MESSAGE), _response(FUNCTION)),
         (Response.model_construct(**_response(MESSAGE)), Response.model_construct(**_response(FUNCTION))),
         (AIMessage(ANSWER, usage_metadata=USED), AIMessage("", tool_calls=ONE_CALL, usage_metadata=USED)),
@@ -275,9 +269,7 @@ def test_each_text_of_a_user_begins_a_line() -> None:
                                      {"type": "text", "text": "Is it?"}]},
         {"role": "assistant", "content": "Yes."},
     ]  # fmt: skip
-    report = evaluate(
-        lambda _: {"messages": messages}, [{"id": "1", "input": "q"}], [exact_match], history=False
-    )
+    report = evaluate(lambda _: {"messages": messages}, [{"id": "1", "input": "q"}], [exact_match], history=False)
     session = report.results[0].trial.session
     assert session is not None
     assert session.events[0].content == "Paris is big.\nIs it?"  # type: ignore[union-attr]

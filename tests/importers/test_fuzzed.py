@@ -112,9 +112,7 @@ def _drops_a_field(messages: list[Any]) -> list[Any]:
 
 def _drops_what_stands_elsewhere(messages: list[Any]) -> list[Any]:
     text = [message.get("content") for message in messages]
-    return [
-        {key: it for key, it in message.items() if key != "note" or it not in text} for message in messages
-    ]
+    return [{key: it for key, it in message.items() if key != "note" or it not in text} for message in messages]
 
 
 def _hides_an_answer(messages: list[Any]) -> list[Any]:

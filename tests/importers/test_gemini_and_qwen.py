@@ -55,8 +55,7 @@ def test_rewound_messages_are_kept_as_an_event() -> None:
 def test_repeated_rewinds_do_not_nest() -> None:
     """A thousand messages taken back one by one from the end are kept, with their tokens."""
     messages = [
-        {"id": f"{n}", "type": "gemini", "content": "", "model": "m", "tokens": {"output": 1}}
-        for n in range(1000)
+        {"id": f"{n}", "type": "gemini", "content": "", "model": "m", "tokens": {"output": 1}} for n in range(1000)
     ]
     back = [{"$rewindTo": line["id"]} for line in reversed(messages)]
     imported = only(gemini, GEMINI[0], *messages, *back)
@@ -117,9 +116,7 @@ def test_ids_like_our_keys_do_not_collide() -> None:
     """No id of a message can take the place of a line that has none."""
     odd = [f"#{n}" for n in range(4)] + ["0", "1", "#rewind 2 2", "(1, 0)"]
     lines = [
-        line
-        for id_ in odd
-        for line in ("said", {"type": "gemini", "id": id_, "content": id_, "tokens": {"output": 1}})
+        line for id_ in odd for line in ("said", {"type": "gemini", "id": id_, "content": id_, "tokens": {"output": 1}})
     ]
     imported = only(gemini, GEMINI[0], *lines)
     assert [message.content for message in imported.session[Message]] == odd

@@ -29,10 +29,7 @@ from proctor.sessions.importers.session_builder import SessionBuilder
     ("actual", "expected"),
     [
         (
-            (
-                current.count_cut_off(current.describe_cut_off(1200)),
-                current.count_cut_off("2 outputs were lost"),
-            ),
+            (current.count_cut_off(current.describe_cut_off(1200)), current.count_cut_off("2 outputs were lost")),
             (1200, None),
         ),
         (current.check_usage(Usage(-5, 3), "the server"), Usage()),
@@ -49,11 +46,7 @@ from proctor.sessions.importers.session_builder import SessionBuilder
         (message_parser._get_hosted_result({"type": "web_search_call", "status": "completed"}), "completed"),
         (message_parser.is_bare_message({"content": "sunny", "additional_kwargs": {}}), True),
         (
-            (
-                message_parser.parse_role("Human"),
-                message_parser.parse_role("bot"),
-                message_parser.parse_role("critic"),
-            ),
+            (message_parser.parse_role("Human"), message_parser.parse_role("bot"), message_parser.parse_role("critic")),
             ("user", "assistant", None),
         ),
         (
@@ -63,24 +56,14 @@ from proctor.sessions.importers.session_builder import SessionBuilder
         (spans.get_operation({"openinference.span.kind": "CHAIN"}), "chain"),
         (spans.is_container_span({"gen_ai.operation.name": "invoke_agent"}), True),
         (
-            (
-                values.parse_arguments('{"q": "Paris"}'),
-                values.parse_arguments("Paris"),
-                values.parse_arguments(None),
-            ),
+            (values.parse_arguments('{"q": "Paris"}'), values.parse_arguments("Paris"), values.parse_arguments(None)),
             ({"q": "Paris"}, {"": "Paris"}, {}),
         ),
         ((values.text_or_none(7), values.text_or_none(""), values.text_or_none(None)), ("7", None, None)),
-        (
-            (values.is_known_attribute("gen_ai.response.id"), values.is_known_attribute("acme.blob")),
-            (True, False),
-        ),
+        ((values.is_known_attribute("gen_ai.response.id"), values.is_known_attribute("acme.blob")), (True, False)),
         (values.join_texts(["One", "Two"], "user"), "One\nTwo"),
         (values.join_texts(["The capital is ", "Paris."], "assistant"), "The capital is Paris."),
-        (
-            values.join_texts(["Let me look.", values.BREAK, "It is Paris."], "assistant"),
-            "Let me look.\nIt is Paris.",
-        ),
+        (values.join_texts(["Let me look.", values.BREAK, "It is Paris."], "assistant"), "Let me look.\nIt is Paris."),
         (
             codex.read_usage({"input_tokens": 100, "cached_input_tokens": 60, "output_tokens": 10}),
             Usage(input_tokens=100, output_tokens=10, cached_tokens=60),
@@ -93,15 +76,9 @@ from proctor.sessions.importers.session_builder import SessionBuilder
             ),
             (True, False),
         ),
+        (content_matcher.read_phase("start", {"target": "tool.weather.start", "name": "start"}), "tool.weather.start"),
         (
-            content_matcher.read_phase("start", {"target": "tool.weather.start", "name": "start"}),
-            "tool.weather.start",
-        ),
-        (
-            (
-                content_matcher.read_phase("start", {}),
-                content_matcher.read_phase("start", {"tool.name": "start"}),
-            ),
+            (content_matcher.read_phase("start", {}), content_matcher.read_phase("start", {"tool.name": "start"})),
             ("start", ""),
         ),
         (
@@ -134,9 +111,7 @@ from proctor.sessions.importers.session_builder import SessionBuilder
             {"found": {"name": "plan", "input": "Go"}},
         ),
         (
-            json_values.unread_fields(
-                {"role": "user", "id": {"odd": 1}, "more": 2}, {"role": "user", "id": None}
-            ),
+            json_values.unread_fields({"role": "user", "id": {"odd": 1}, "more": 2}, {"role": "user", "id": None}),
             {"id": {"odd": 1}, "more": 2},
         ),
         (
@@ -168,10 +143,7 @@ from proctor.sessions.importers.session_builder import SessionBuilder
             [{"type": "hologram"}],
         ),
         (
-            (
-                json_values.default_session_id("logs/chat.jsonl.gz"),
-                json_values.default_session_id("logs/chat.jsonl:3"),
-            ),
+            (json_values.default_session_id("logs/chat.jsonl.gz"), json_values.default_session_id("logs/chat.jsonl:3")),
             ("chat", "chat:3"),
         ),
         (
@@ -181,22 +153,16 @@ from proctor.sessions.importers.session_builder import SessionBuilder
             Usage(input_tokens=9, output_tokens=2, cached_tokens=4),
         ),
         (
-            langfuse_rows.read_usage(
-                {"usageDetails": {"input": 5, "input_cache_read": 40, "output": 2, "total": 47}}
-            ),
+            langfuse_rows.read_usage({"usageDetails": {"input": 5, "input_cache_read": 40, "output": 2, "total": 47}}),
             Usage(input_tokens=45, output_tokens=2, cached_tokens=40),
         ),
         (
-            langfuse_rows.get_duration_ms(
-                {"startTime": "2026-01-01T00:00:00Z", "endTime": "2026-01-01T00:00:01.5Z"}
-            ),
+            langfuse_rows.get_duration_ms({"startTime": "2026-01-01T00:00:00Z", "endTime": "2026-01-01T00:00:01.5Z"}),
             1500.0,
         ),
         (langfuse_rows.normalize_keys({"trace_id": "t", "name": "a"}), {"traceId": "t", "name": "a"}),
         (
-            langfuse_rows.classify_row(
-                {"id": "o", "traceId": "t", "type": "SPAN", "startTime": "2026-01-01"}
-            ),
+            langfuse_rows.classify_row({"id": "o", "traceId": "t", "type": "SPAN", "startTime": "2026-01-01"}),
             "observation",
         ),
         ((otlp_wire.is_document({"resourceSpans": []}), otlp_wire.is_document({"spans": []})), (True, False)),
@@ -213,10 +179,7 @@ from proctor.sessions.importers.session_builder import SessionBuilder
             ),
             (2, None),
         ),
-        (
-            trace.merge_source_fields({"id": "s1"}, {"id": 7, "flags": 1}),
-            {"id": "s1", "their id": 7, "flags": 1},
-        ),
+        (trace.merge_source_fields({"id": "s1"}, {"id": 7, "flags": 1}), {"id": "s1", "their id": 7, "flags": 1}),
         (trace.rename_conflicts(["id"], {"id": 7, "their id": 8}), {"their id 2": 7, "their id": 8}),
     ],
 )
@@ -250,9 +213,7 @@ def test_fields_that_the_session_lacks_are_found() -> None:
     matcher = responses.add_parsed(
         SessionBuilder(), message_parser.parse_messages([{"role": "assistant", "content": [call]}])
     )
-    assert matcher.unmatched_fields({"content": [call], "stop_reason": "tool_use"}) == {
-        "stop_reason": "tool_use"
-    }
+    assert matcher.unmatched_fields({"content": [call], "stop_reason": "tool_use"}) == {"stop_reason": "tool_use"}
 
 
 def test_problems_are_grouped_by_file() -> None:

@@ -34,9 +34,7 @@ def test_an_export_becomes_a_session() -> None:
     ]
     assert (imported.id, imported.format, imported.source) == ("t1", "langfuse", "logs/chat.jsonl")
     assert imported.session[ModelCall] == (ModelCall("small", Usage(12, 3, cost=0.25), 500.0),)
-    assert imported.session[ToolCall] == (
-        ToolCall("weather", {"city": "Paris"}, "Sunny", "late", 500.0, "c1"),
-    )
+    assert imported.session[ToolCall] == (ToolCall("weather", {"city": "Paris"}, "Sunny", "late", 500.0, "c1"),)
     assert (imported.input, imported.output) == ("Weather in Paris?", None)
     assert imported.passed_over == {"attribute: acme.x": 1}
     recorded = imported.recorded
@@ -161,10 +159,7 @@ def test_tokens_and_costs_of_all_versions(about: dict[str, Any], usage: Usage) -
             Usage(100, 27, 40),
         ),
         # The cache stands beside the input, what was heard is in it.
-        (
-            {"input": 100, "input_cache_read": 40, "input_audio": 10, "output": 5, "total": 145},
-            Usage(140, 5, 40),
-        ),
+        ({"input": 100, "input_cache_read": 40, "input_audio": 10, "output": 5, "total": 145}, Usage(140, 5, 40)),
         # What only the total counts was thought; where no input is told, it is that.
         ({"input": 5, "output": 845, "total": 2023}, Usage(5, 2018)),
         ({"input": 5, "total": 12}, Usage(5, 7)),
@@ -184,10 +179,7 @@ def test_all_tokens_are_counted_and_none_twice(details: dict[str, int], usage: U
 def test_texts_become_messages() -> None:
     """A generation whose input is no list of messages; other values are kept as data."""
     imported = only(langfuse, generation(input="Hi", output='"Hello"'))
-    assert [(m.role, m.content) for m in imported.session[Message]] == [
-        ("user", "Hi"),
-        ("assistant", "Hello"),
-    ]
+    assert [(m.role, m.content) for m in imported.session[Message]] == [("user", "Hi"), ("assistant", "Hello")]
     odd = only(langfuse, generation(input={"question": "Hi"}, output=[1]))
     assert kinds(odd) == ["user", "ModelCall unknown", "assistant"]
     assert (odd.input, odd.output, odd.passed_over) == ("Hi", [1], {})
@@ -207,9 +199,7 @@ def test_messages_of_a_framework_replace_the_text_of_its_client() -> None:
 def test_a_trace_without_calls_has_its_input_and_output() -> None:
     """As decorators log functions: texts, data and messages become messages."""
     spans = [row("f", "SPAN", 0)]
-    imported = only(
-        langfuse, {"trace": {"id": "t", "input": '"2 + 2"', "output": "4"}, "observations": spans}
-    )
+    imported = only(langfuse, {"trace": {"id": "t", "input": '"2 + 2"', "output": "4"}, "observations": spans})
     assert kinds(imported) == ["user", "CustomEvent observation: span", "assistant"]
     assert (imported.input, imported.output) == ("2 + 2", "4")
     assert imported.recorded["observations"] == [{"id": "f", "name": "f", "event": 1}]
@@ -228,18 +218,10 @@ def test_a_trace_without_calls_has_its_input_and_output() -> None:
 
 def test_langchain_tools_are_recognized_by_their_output() -> None:
     """A tool message with its id; the arguments are separate."""
-    given = {
-        "type": "tool",
-        "content": "no such page",
-        "name": "search",
-        "tool_call_id": "c1",
-        "status": "error",
-    }
+    given = {"type": "tool", "content": "no such page", "name": "search", "tool_call_id": "c1", "status": "error"}
     about = {"input": "{'q': 1}", "output": json.dumps(given), "metadata": '{"inputs": {"q": 1}}'}
     imported = only(langfuse, {"trace": {"id": "t"}, "observations": [row("search", "SPAN", 0, **about)]})
-    assert imported.session[ToolCall] == (
-        ToolCall("search", {"q": 1}, "no such page", "no such page", 500.0, "c1"),
-    )
+    assert imported.session[ToolCall] == (ToolCall("search", {"q": 1}, "no such page", "no such page", 500.0, "c1"),)
 
 
 def test_embeddings_are_calls_without_messages() -> None:

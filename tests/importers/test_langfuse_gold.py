@@ -29,9 +29,7 @@ from tests.surroundings import ROOT
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 FOLDER = DATA / "08_traces" / "langfuse"
 
-pytestmark = pytest.mark.skipif(
-    not FOLDER.exists(), reason=f"the traces are not at {FOLDER} (set PROCTOR_DATA)"
-)
+pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason=f"the traces are not at {FOLDER} (set PROCTOR_DATA)")
 
 FRAMEWORKS = (
     "agno-2025-06-11",

@@ -71,10 +71,7 @@ def test_changed_instructions_do_not_repeat_the_history() -> None:
     """A changed system message is added each time, and nothing else is."""
     second = [{"role": "system", "content": "It is noon."}, *SECOND[1:]]
     imported = only(langfuse, session(turn(1, SECOND[:2], REPLY), turn(2, second, "Shipped!")))
-    assert [role for role, _ in said(imported)] == [
-        *("system", "user", "assistant"),
-        *("system", "user", "assistant"),
-    ]
+    assert [role for role, _ in said(imported)] == [*("system", "user", "assistant"), *("system", "user", "assistant")]
 
 
 def test_observations_of_all_turns_have_event_indexes() -> None:
@@ -160,9 +157,7 @@ def test_a_tool_call_that_later_turns_repeat_is_one_call(spans: bool) -> None:
     }
 
 
-def looked_up(
-    number: int, history: list[dict[str, Any]], spans: bool
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def looked_up(number: int, history: list[dict[str, Any]], spans: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A turn in which a tool is called, and the conversation after it."""
 
     def at(second: int) -> dict[str, Any]:

@@ -105,9 +105,7 @@ def test_a_judge_sees_messages_of_unknown_roles(form: str) -> None:
     else:
         items = [{**HELLO, "type": "message"}, {**other, "type": "message"}]
         imported = only(codex, *({"type": "response_item", "payload": item} for item in items))
-    assert render_transcript(imported.session) == (
-        '[1] user:\n    Hello\n[2] other "critic":\n    That was wrong.'
-    )
+    assert render_transcript(imported.session) == ('[1] user:\n    Hello\n[2] other "critic":\n    That was wrong.')
     assert imported.passed_over == {"message: critic": 1}
     assert "sour" in codec.encode(imported).decode()
 
@@ -128,10 +126,7 @@ def test_a_separate_system_prompt_comes_first() -> None:
 
 def test_messages_made_of_typed_parts_are_read() -> None:
     """As in the Vercel AI SDK; they are not detected as Gemini's."""
-    messages = [
-        {"id": role, "role": role, "parts": [{"type": "text", "text": role}]}
-        for role in ("user", "assistant")
-    ]
+    messages = [{"id": role, "role": role, "parts": [{"type": "text", "text": role}]} for role in ("user", "assistant")]
     assert detect_format([messages]) is openai_messages
     imported = only(openai_messages, messages)
     assert (imported.input, imported.output) == ("user", "assistant")
@@ -170,9 +165,7 @@ def test_messages_of_anthropic_have_their_calls_in_parts() -> None:
     assert kinds(imported) == [
         "user", "CustomEvent thinking", "assistant", "ToolCall weather", "user", "assistant",
     ]  # fmt: skip
-    assert imported.session[ToolCall] == (
-        ToolCall("weather", {"city": "Rome"}, "No city.", "No city.", call_id="t1"),
-    )
+    assert imported.session[ToolCall] == (ToolCall("weather", {"city": "Rome"}, "No city.", "No city.", call_id="t1"),)
     assert (imported.output, imported.passed_over) == ("No.", {})
     stopped, failure, cited = imported.recorded["log"]
     assert stopped == {"line": 2, "stop_reason": "tool_use"}
@@ -221,10 +214,7 @@ def test_other_fields_and_parts_of_messages_are_kept() -> None:
             {"role": "assistant", "content": "b", "refusal": "b"},
         ],
     )
-    assert imported.recorded["log"] == [
-        {"line": 1, "role": "developer", "id": "Hi"},
-        {"line": 3, "refusal": "b"},
-    ]
+    assert imported.recorded["log"] == [{"line": 1, "role": "developer", "id": "Hi"}, {"line": 3, "refusal": "b"}]
     assert imported.passed_over == {"part: smell": 1}
 
 

@@ -44,9 +44,7 @@ MEANING = frozenset(WORDS.split())
 words = st.sampled_from(sorted(MEANING))
 anything = st.recursive(
     scalars | words,
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(words | st.text(max_size=5), inner, max_size=6)
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words | st.text(max_size=5), inner, max_size=6),
     max_leaves=25,
 )
 

@@ -83,11 +83,7 @@ def test_messages_in_log_records_are_read() -> None:
         "ModelCall small",
         "CustomEvent log record",
     ]
-    assert [message.content for message in imported.session[Message]] == [
-        "Weather in Paris?",
-        "Sunny.",
-        "And Rome?",
-    ]
+    assert [message.content for message in imported.session[Message]] == ["Weather in Paris?", "Sunny.", "And Rome?"]
     assert imported.session[ModelCall][0].finish_reason == "stop"
     assert imported.passed_over == {"event: app.note": 1, "log record": 1}
     assert "a line of the program" in str(imported.recorded["spans"][0]["events"])
@@ -248,10 +244,7 @@ def test_a_repeated_conversation_is_read_once() -> None:
 def test_results_without_ids_go_to_the_tools_of_their_names() -> None:
     """Gemini's have none; each answer is given once."""
     parts: list[Any] = [{"functionCall": {"name": name, "args": {}}} for name in ("go", "stop", "go", "wait")]
-    given = [
-        {"functionResponse": {"name": name, "response": {"n": n}}}
-        for n, name in enumerate(("stop", "go", "go"))
-    ]
+    given = [{"functionResponse": {"name": name, "response": {"n": n}}} for n, name in enumerate(("stop", "go", "go"))]
     history = [said("model", *parts), said("user", *given)]
     again = {**CHAT, "gen_ai.input.messages": [*history, said("user", words("Well?"))]}
     first = {**CHAT, "gen_ai.input.messages": history}

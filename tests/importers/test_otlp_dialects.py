@@ -15,9 +15,7 @@ from tests.importers.traces import span, spans
 VERCEL = {
     "ai.operationId": "ai.generateText.doGenerate",
     "ai.model.id": "small",
-    "ai.prompt.messages": json.dumps(
-        [{"role": "user", "content": [{"type": "text", "text": "Weather in Paris?"}]}]
-    ),
+    "ai.prompt.messages": json.dumps([{"role": "user", "content": [{"type": "text", "text": "Weather in Paris?"}]}]),
     "ai.response.text": "Let me see.",
     "ai.response.toolCalls": '[{"toolCallId":"c1","toolName":"weather","input":"{\\"city\\":1}"}]',
     "ai.response.finishReason": "tool-calls",
@@ -93,11 +91,7 @@ BODIES = {
         {
             "output": [
                 {"type": "reasoning", "summary": []},
-                {
-                    "type": "message",
-                    "role": "assistant",
-                    "content": [{"type": "output_text", "text": "Let me see."}],
-                },
+                {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Let me see."}]},
                 {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": '{"city":1}'},
             ]
         }

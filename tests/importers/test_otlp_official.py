@@ -21,9 +21,7 @@ from tests.surroundings import ROOT
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))
 FOLDER = DATA / "08_traces" / "otlp_openai_v2"
 
-pytestmark = pytest.mark.skipif(
-    not FOLDER.exists(), reason=f"the traces are not at {FOLDER} (set PROCTOR_DATA)"
-)
+pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason=f"the traces are not at {FOLDER} (set PROCTOR_DATA)")
 
 
 def documents() -> list[tuple[str, Any]]:
@@ -33,10 +31,7 @@ def documents() -> list[tuple[str, Any]]:
 
 def raw_spans(document: Any) -> list[dict[str, Any]]:
     return [
-        span
-        for resource in document["resourceSpans"]
-        for scope in resource["scopeSpans"]
-        for span in scope["spans"]
+        span for resource in document["resourceSpans"] for scope in resource["scopeSpans"] for span in scope["spans"]
     ]
 
 
@@ -58,9 +53,7 @@ def raw_messages(about: dict[str, Any]) -> list[tuple[Any, ...]]:
     for name in ("gen_ai.input.messages", "gen_ai.output.messages"):
         for message in json.loads(about.get(name, "[]")):
             texts = [p["content"] for p in message["parts"] if p["type"] == "text"]
-            calls = [
-                (p["id"], p["name"], p["arguments"]) for p in message["parts"] if p["type"] == "tool_call"
-            ]
+            calls = [(p["id"], p["name"], p["arguments"]) for p in message["parts"] if p["type"] == "tool_call"]
             answers = [p for p in message["parts"] if p["type"] == "tool_call_response"]
             texts += [p["response"] for p in answers]
             call_id = answers[0]["id"] if answers else None
@@ -120,9 +113,7 @@ def test_other_attributes_are_recorded() -> None:
     contents = {"gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions"}
     for name, document in documents():
         recorded = {
-            span["id"]: span
-            for session in otlp.read([(1, document)], name)
-            for span in session.recorded["spans"]
+            span["id"]: span for session in otlp.read([(1, document)], name) for span in session.recorded["spans"]
         }
         for span in raw_spans(document):
             stored = recorded[span["spanId"]]

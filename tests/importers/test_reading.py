@@ -208,9 +208,7 @@ def test_a_session_without_messages_is_reported(tmp_path: Path) -> None:
     files = SessionFiles(path)
     (session,) = files
     assert (session.id, session.passed_over) == ("b", {})
-    assert [str(problem) for problem in files.problems] == [
-        f"{path}:1: it contains no openai session (it is empty)"
-    ]
+    assert [str(problem) for problem in files.problems] == [f"{path}:1: it contains no openai session (it is empty)"]
     alone = put(tmp_path, "alone.json", json.dumps(rows[0]))
     with pytest.raises(DatasetError, match=r"it contains no openai session \(it is empty\)"):
         list(SessionFiles(alone))
@@ -286,9 +284,7 @@ def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     assert len(list(SessionFiles(tmp_path))) == 1
 
 
-def test_a_fault_of_an_importer_does_not_stop_a_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_of_an_importer_does_not_stop_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a problem of the file that it came up with; the others are read."""
 
     def read(values: Any, source: str) -> Iterator[ImportedSession]:

@@ -16,20 +16,13 @@ from tests.importers.logs import kinds, only, read, written
 ASKED = {"role": "user", "content": "Capital of France?"}
 SAID = {"role": "assistant", "content": "Paris"}
 RESPONSES: dict[str, tuple[Any, Usage]] = {
-    "chat completions": (
-        {"model": "m", "choices": [{"message": SAID}], "usage": {"prompt_tokens": 5}},
-        Usage(5),
-    ),
+    "chat completions": ({"model": "m", "choices": [{"message": SAID}], "usage": {"prompt_tokens": 5}}, Usage(5)),
     "responses": (
         {
             "model": "m",
             "output": [
                 {"type": "reasoning", "summary": []},
-                {
-                    "type": "message",
-                    "role": "assistant",
-                    "content": [{"type": "output_text", "text": "Paris"}],
-                },
+                {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Paris"}]},
             ],
             "usage": {"input_tokens": 5, "input_tokens_details": {"cached_tokens": 4}},
         },
@@ -177,9 +170,7 @@ def test_an_object_with_an_input_but_no_items_is_no_response() -> None:
 def test_each_line_of_a_batch_is_a_session() -> None:
     """Each has its request id; a failed request is counted with its error."""
     first, second = read(openai_messages, EXCHANGES["openai"][1:3])
-    assert (
-        detect_format(EXCHANGES["openai"][1:2]) is detect_format(EXCHANGES["openai"][2:3]) is openai_messages
-    )
+    assert detect_format(EXCHANGES["openai"][1:2]) is detect_format(EXCHANGES["openai"][2:3]) is openai_messages
     assert (first.id, first.output, first.session.usage) == ("q-1", "Paris", Usage(3, 1))
     assert (second.id, second.passed_over) == ("q-2", {"error": 1})
     assert "expired" in written(second)

@@ -50,9 +50,7 @@ def test_each_call_with_a_reused_id_gets_its_own_result() -> None:
     assert results(first, second, third, fourth) == {"Rome": "Rainy", "Oslo": "Snowy"}
     imported = only(otlp, spans(first, second, third))
     assert [call.result for call in imported.session[ToolCall]] == ["Rainy"]
-    assert [e.data["arguments"] for e in imported.session[CustomEvent] if e.kind == UNANSWERED] == [
-        {"city": "Oslo"}
-    ]
+    assert [e.data["arguments"] for e in imported.session[CustomEvent] if e.kind == UNANSWERED] == [{"city": "Oslo"}]
 
 
 def test_two_agents_with_the_same_call_id_get_their_own_results() -> None:
@@ -127,9 +125,7 @@ def test_the_work_for_a_trace_is_linear(shape: str) -> None:
 
     def document(count: int) -> dict[str, Any]:
         tool = {"gen_ai.operation.name": "execute_tool"}
-        nested = [
-            span(f"s{n}", n, {**tool, "gen_ai.tool.name": f"t{n}"}, parent=f"s{n - 1}") for n in range(count)
-        ]
+        nested = [span(f"s{n}", n, {**tool, "gen_ai.tool.name": f"t{n}"}, parent=f"s{n - 1}") for n in range(count)]
         long = "\n".join(f"line {n}" for n in range(50))
         texts = [asking(f"s{n}", n, [said("user", words(f"{n}\n{long}"))], FINE) for n in range(count)]
         chats = [span(f"s{n}", n, USED if n < 9 else CHAT, parent=f"s{n - 1}") for n in range(count)]
@@ -166,10 +162,7 @@ PART = {**CHAT, "gen_ai.usage.input_tokens": 60}
     [
         # Only the outer span tells it, also where another stands between.
         ([span("a", 0, USED), span("b", 1, CHAT, parent="a")], [Usage(100, 20)]),
-        (
-            [span("a", 0, USED), span("x", 1, {}, parent="a"), span("b", 2, CHAT, parent="x")],
-            [Usage(100, 20)],
-        ),
+        ([span("a", 0, USED), span("x", 1, {}, parent="a"), span("b", 2, CHAT, parent="x")], [Usage(100, 20)]),
         # Each of the two tells a part; what the inner one tells holds.
         ([span("a", 0, USED), span("b", 1, PART, parent="a")], [Usage(60, 20)]),
         # Two calls in one, and only one tells: what is told around them is not counted again.
@@ -183,10 +176,7 @@ PART = {**CHAT, "gen_ai.usage.input_tokens": 60}
             [Usage(), Usage(100, 20)],
         ),
         # Of three in each other the nearest that tells is believed.
-        (
-            [span("a", 0, USED), span("b", 1, PART, parent="a"), span("c", 2, CHAT, parent="b")],
-            [Usage(60, 20)],
-        ),
+        ([span("a", 0, USED), span("b", 1, PART, parent="a"), span("c", 2, CHAT, parent="b")], [Usage(60, 20)]),
     ],
 )
 def test_usage_that_only_an_outer_span_has_counts(given: list[dict[str, Any]], used: list[Usage]) -> None:

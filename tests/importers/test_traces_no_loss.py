@@ -39,9 +39,7 @@ scalars = (
 )  # fmt: skip
 anything = st.recursive(
     scalars,
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(words | st.text(max_size=5), inner, max_size=6)
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words | st.text(max_size=5), inner, max_size=6),
     max_leaves=25,
 )
 

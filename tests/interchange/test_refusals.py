@@ -77,11 +77,7 @@ def test_every_kind_of_damage_is_reported_with_its_line(tmp_path: Path, parts: l
             2,
             "the run has no configuration 'x'",
         ),
-        (
-            [good[0], changed(second, result={"trial": {**trial, "epoch": -1}})],
-            2,
-            "the epoch -1 is not valid",
-        ),
+        ([good[0], changed(second, result={"trial": {**trial, "epoch": -1}})], 2, "the epoch -1 is not valid"),
         ([good[0], changed(second, position=10**9)], 2, "the result has the position 1000000000"),
         ([good[0], changed(first, position=-1)], 2, "the result has the position -1"),
         ([good[0], changed(first, position=1.5)], 2, "Expected `int`, got `float`"),

@@ -47,10 +47,7 @@ def test_nothing_is_lost(tmp_path: Path, as_: Format) -> None:
     again = write(other, tmp_path / f"again.{as_}", as_)
     if as_ != "parquet":
         assert again.read_bytes() == file.read_bytes()
-    assert (
-        write(other, tmp_path / "a", "jsonl").read_bytes()
-        == write(history, tmp_path / "b", "jsonl").read_bytes()
-    )
+    assert write(other, tmp_path / "a", "jsonl").read_bytes() == write(history, tmp_path / "b", "jsonl").read_bytes()
 
 
 @pytest.mark.parametrize("as_", FORMATS)

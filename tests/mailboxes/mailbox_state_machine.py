@@ -98,9 +98,7 @@ class MailboxStateMachine(RuleBasedStateMachine):
     @rule(limit=st.integers(1, 10), lease=durations, provisional=st.booleans())
     def receive(self, limit: int, lease: str, provisional: bool = False) -> None:
         had_poison = self.poison_count > 0
-        messages = self.box.receive(
-            max_messages=limit, visibility_timeout=self.SECONDS[lease], provisional=provisional
-        )
+        messages = self.box.receive(max_messages=limit, visibility_timeout=self.SECONDS[lease], provisional=provisional)
         assert len(messages) <= limit
         arrived = [message.id for message in messages if self.expected[message.id].is_new]
         new = [id_ for id_, expected in self.expected.items() if expected.is_new]

@@ -33,11 +33,7 @@ class TestContract(MailboxContract):
         self, body_type: Any, *, capacity: int | None = None, max_deliveries: int | None = None
     ) -> InMemoryMailbox[Any]:
         return InMemoryMailbox(
-            f"box-{next(self.names)}",
-            body_type,
-            capacity=capacity,
-            max_deliveries=max_deliveries,
-            broker=self.place,
+            f"box-{next(self.names)}", body_type, capacity=capacity, max_deliveries=max_deliveries, broker=self.place
         )
 
 

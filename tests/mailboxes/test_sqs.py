@@ -96,12 +96,7 @@ def test_an_expired_lease_is_refused_even_if_sqs_would_accept_it(make: Make) -> 
     [second] = box.receive(visibility_timeout=30, wait_time_seconds=5)
     assert second.delivery_count == 2
     assert second.receipt_handle != first.receipt_handle
-    for late in (
-        first.acknowledge,
-        first.nack,
-        lambda: first.extend_visibility(5),
-        lambda: first.reject("no"),
-    ):
+    for late in (first.acknowledge, first.nack, lambda: first.extend_visibility(5), lambda: first.reject("no")):
         with pytest.raises(ReceiptExpired, match="no longer yours"):
             late()
     assert box.acknowledge_all([first, second, second]) == 1
@@ -375,9 +370,7 @@ def test_waiting_receivers_can_be_woken(make: Make, how: str) -> None:
     box = make(str)
     box.approximate_count()
     got: list[Any] = []
-    threads = [
-        threading.Thread(target=lambda: got.append(box.receive(wait_time_seconds=600))) for _ in range(2)
-    ]
+    threads = [threading.Thread(target=lambda: got.append(box.receive(wait_time_seconds=600))) for _ in range(2)]
     for thread in threads:
         thread.start()
     time.sleep(0.2)

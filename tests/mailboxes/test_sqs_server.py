@@ -42,12 +42,8 @@ def test_stopping_ends_waits_and_threads() -> None:
 
 def test_without_moto_it_says_what_to_install() -> None:
     """In a process where moto cannot be imported."""
-    code = (
-        "import sys; sys.modules['moto'] = None\nfrom tests.servers import SQSServer\nSQSServer().start()\n"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
-    )
+    code = "import sys; sys.modules['moto'] = None\nfrom tests.servers import SQSServer\nSQSServer().start()\n"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert "MissingExtra" in ended.stderr
     assert 'pip install "moto[server,sqs]"' in ended.stderr
 
@@ -55,12 +51,8 @@ def test_without_moto_it_says_what_to_install() -> None:
 def test_without_boto3_a_mailbox_says_what_to_install() -> None:
     """In a process where boto3 cannot be imported."""
     code = (
-        "import sys; sys.modules['boto3'] = None\n"
-        "from proctor.mailboxes.sqs import SQSMailbox\n"
-        "SQSMailbox('letters')\n"
+        "import sys; sys.modules['boto3'] = None\nfrom proctor.mailboxes.sqs import SQSMailbox\nSQSMailbox('letters')\n"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
-    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert "MissingExtra" in ended.stderr
     assert 'pip install "proctor[sqs]"' in ended.stderr

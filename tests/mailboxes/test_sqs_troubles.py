@@ -18,11 +18,7 @@ from tests.servers import SQSServer
 from tests.servers.sqs_server import Answer, Forward
 from tests.surroundings import ManualClock
 
-NOBODY = {
-    "AWS_ACCESS_KEY_ID": "nobody",
-    "AWS_SECRET_ACCESS_KEY": "nothing",
-    "AWS_DEFAULT_REGION": "us-east-1",
-}
+NOBODY = {"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nothing", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
 @pytest.fixture(scope="module")
@@ -207,9 +203,7 @@ def test_an_extension_beyond_twelve_hours_keeps_the_lease(server: SQSServer, box
     message.acknowledge()
 
 
-def test_a_failed_rejection_does_not_block_good_messages(
-    server: SQSServer, box: SQSMailbox[Any], client: Any
-) -> None:
+def test_a_failed_rejection_does_not_block_good_messages(server: SQSServer, box: SQSMailbox[Any], client: Any) -> None:
     """The good one is returned; without one, the error is raised."""
     url = client.get_queue_url(QueueName=box.name)["QueueUrl"]
     client.send_message(QueueUrl=url, MessageBody="no JSON")
@@ -233,9 +227,7 @@ def test_a_message_rejected_twice_is_one_dead_letter(server: SQSServer, box: SQS
     assert (letter.id, letter.reason) == (sent, "first")
 
 
-def test_dead_letters_that_cannot_be_returned_are_still_shown(
-    server: SQSServer, box: SQSMailbox[Any]
-) -> None:
+def test_dead_letters_that_cannot_be_returned_are_still_shown(server: SQSServer, box: SQSMailbox[Any]) -> None:
     """They become visible again later."""
     box.send(1)
     box.receive()[0].reject("no")
@@ -262,9 +254,7 @@ def test_a_queue_removed_by_others_is_an_error(server: SQSServer, box: SQSMailbo
     assert server.url in caught.value.where
 
 
-def test_throttling_is_an_error_after_three_attempts(
-    server: SQSServer, surroundings: pytest.MonkeyPatch
-) -> None:
+def test_throttling_is_an_error_after_three_attempts(server: SQSServer, surroundings: pytest.MonkeyPatch) -> None:
     """The error says what to do."""
     for name, value in NOBODY.items():
         surroundings.setenv(name, value)
@@ -298,9 +288,7 @@ def test_an_unreachable_endpoint_is_named(surroundings: pytest.MonkeyPatch) -> N
     assert "nothing" not in str(caught.value)
 
 
-def test_missing_credentials_are_an_error_with_a_fix(
-    server: SQSServer, surroundings: pytest.MonkeyPatch
-) -> None:
+def test_missing_credentials_are_an_error_with_a_fix(server: SQSServer, surroundings: pytest.MonkeyPatch) -> None:
     """The call fails before a request is made."""
     surroundings.setenv("AWS_ENDPOINT_URL", server.url)
     box = SQSMailbox("letters", None, str, region="us-east-1")
@@ -377,9 +365,7 @@ def test_a_late_failure_after_a_wake_is_ignored() -> None:
     assert late == []
 
 
-def test_a_message_that_cannot_be_returned_comes_back_after_its_lease(
-    server: SQSServer, box: SQSMailbox[Any]
-) -> None:
+def test_a_message_that_cannot_be_returned_comes_back_after_its_lease(server: SQSServer, box: SQSMailbox[Any]) -> None:
     """The waiting thread ends without an error."""
     asking, given_back = threading.Event(), threading.Event()
 

@@ -56,9 +56,7 @@ def arithmetic(asked: RecordedRequest) -> ScriptedReply:
     return calls(ToolCall("add", {"a": left, "b": right}, call_id="c"))
 
 
-SAMPLES = [
-    Sample(str(i), f"What is {a} + {b}?", str(a + b)) for i, (a, b) in enumerate([(1, 1), (2, 3), (10, 20)])
-]
+SAMPLES = [Sample(str(i), f"What is {a} + {b}?", str(a + b)) for i, (a, b) in enumerate([(1, 1), (2, 3), (10, 20)])]
 
 
 @pytest.fixture
@@ -103,10 +101,7 @@ def test_configurations_set_budget_and_deadline(server: ModelServer) -> None:
     """A budget of one call is an error of each trial and does not stop the run."""
     loop = QALoop(adapter=WIRES["openai"](server), tools=[add])
     report = evaluate(
-        loop,
-        SAMPLES,
-        exact_match,
-        configurations={"free": {"deadline": 20}, "tight": {"budget": {"calls": 1}}},
+        loop, SAMPLES, exact_match, configurations={"free": {"deadline": 20}, "tight": {"budget": {"calls": 1}}}
     )
     free = [each for each in report.results if each.trial.configuration == "free"]
     tight = [each for each in report.results if each.trial.configuration == "tight"]
@@ -114,9 +109,7 @@ def test_configurations_set_budget_and_deadline(server: ModelServer) -> None:
     assert [each.error for each in tight] == ["LoopStopped: the budget is spent: 1 of 1 calls"] * 3
     for each in tight:
         assert each.trial.session is not None
-        assert [call.result for call in each.trial.session[ToolCall]] == [
-            int(str(each.trial.sample.expected))
-        ]
+        assert [call.result for call in each.trial.session[ToolCall]] == [int(str(each.trial.sample.expected))]
         assert each.trial.usage == Usage(10, 2)
 
 
@@ -125,9 +118,7 @@ def test_usage_includes_failed_attempts(server: ModelServer) -> None:
     server.faults.extend([None, Fault.status(503)])
     adapter = WIRES["openai"](server)
     adapter = type(adapter)("m", base_url=f"{server.url}/v1", api_key="k", retries=0)
-    report = evaluate(
-        QALoop(adapter=adapter, tools=[add]), SAMPLES[:1], exact_match, retries=1, retry_delay=0.01
-    )
+    report = evaluate(QALoop(adapter=adapter, tools=[add]), SAMPLES[:1], exact_match, retries=1, retry_delay=0.01)
     (trial,) = [each.trial for each in report.results]
     assert (trial.error, trial.attempts) == (None, 2)
     assert trial.usage == Usage(30, 6)
@@ -282,9 +273,7 @@ class SpecLoop(MainLoop[str, str]):
             ns="qa",
             key="answer",
             name="qa",
-            sections=[
-                MarkdownSection[QAParams](title="Question", template="Answer concisely: $question", key="q")
-            ],
+            sections=[MarkdownSection[QAParams](title="Question", template="Answer concisely: $question", key="q")],
         )
 
     def initialize(self, question: str) -> tuple[Prompt[str], Session]:

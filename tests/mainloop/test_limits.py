@@ -60,9 +60,7 @@ def test_max_turns_stops_a_loop(wire: str, server: ModelServer) -> None:
         ({"tokens": 1}, "12 of 1 tokens", 1),
     ],
 )
-def test_a_budget_is_checked_before_each_call(
-    server: ModelServer, budget: Any, spent: str, asked: int
-) -> None:
+def test_a_budget_is_checked_before_each_call(server: ModelServer, budget: Any, spent: str, asked: int) -> None:
     """The next call is refused once the budget is spent."""
     loop = QALoop(adapter=WIRES["openai"](server), tools=[step])
     with pytest.raises(LoopStopped, match=f"the budget is spent: {spent}") as told:

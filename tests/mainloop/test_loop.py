@@ -242,9 +242,7 @@ def test_a_list_result_is_sent_as_json(wire: str, server: ModelServer) -> None:
 
     def nothing() -> None: ...
 
-    server.answer = by_rounds(
-        calls(ToolCall("shelves", call_id="c1"), ToolCall("nothing", call_id="c2")), says("ok")
-    )
+    server.answer = by_rounds(calls(ToolCall("shelves", call_id="c1"), ToolCall("nothing", call_id="c2")), says("ok"))
     _, session = QALoop(adapter=WIRES[wire](server), tools=[shelves, nothing]).execute("?")
     heard = [each.content for each in session[Message] if each.role == "tool"]
     assert heard == ['[{"type":"book"}]', "null"]
@@ -394,9 +392,7 @@ def test_tools_see_context_variables(server: ModelServer) -> None:
     async def waiting() -> str:
         return who.get()
 
-    server.answer = by_rounds(
-        calls(ToolCall("plain", call_id="c1"), ToolCall("waiting", call_id="c2")), says("x")
-    )
+    server.answer = by_rounds(calls(ToolCall("plain", call_id="c1"), ToolCall("waiting", call_id="c2")), says("x"))
     who.set("me")
     _, session = QALoop(adapter=WIRES["openai"](server), tools=[plain, waiting]).execute("?")
     assert [call.result for call in session[ToolCall]] == ["me", "me"]

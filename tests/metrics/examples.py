@@ -9,9 +9,7 @@ from proctor.records.session import Usage
 from proctor.records.trial import EvalResult, Failure, Trial
 
 
-def scored(
-    sample_id: str, value: float | None = None, *, cluster: str | None = None, epoch: int = 0
-) -> EvalResult:
+def scored(sample_id: str, value: float | None = None, *, cluster: str | None = None, epoch: int = 0) -> EvalResult:
     """A result with one score, which passes from 0.5 on; without a value its evaluator failed."""
     score = Score.error("no verdict") if value is None else Score(value, value >= 0.5)
     metadata = {"cluster": cluster} if cluster else {}
@@ -21,9 +19,7 @@ def scored(
 
 def failed(sample_id: str, *, latency_ms: float = 100.0, epoch: int = 0) -> EvalResult:
     """A result whose target gave no output."""
-    trial = Trial(
-        Sample(sample_id, "?"), error=Failure("TimeoutError", "too slow"), latency_ms=latency_ms, epoch=epoch
-    )
+    trial = Trial(Sample(sample_id, "?"), error=Failure("TimeoutError", "too slow"), latency_ms=latency_ms, epoch=epoch)
     return EvalResult(trial)
 
 
@@ -43,15 +39,7 @@ def used(sample_id: str, tokens: int | None, latency_ms: float = 0.0, epoch: int
 def mixed() -> ResultList:
     """Scores 1, 1, 0.5, 0; one time-out, one broken evaluator, one skip."""
     return ResultList(
-        [
-            scored("a", 1.0),
-            scored("b", 1.0),
-            scored("c", 0.5),
-            scored("d", 0.0),
-            failed("e"),
-            scored("f"),
-            skipped("g"),
-        ]
+        [scored("a", 1.0), scored("b", 1.0), scored("c", 0.5), scored("d", 0.0), failed("e"), scored("f"), skipped("g")]
     )
 
 

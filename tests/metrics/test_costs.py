@@ -108,11 +108,7 @@ def test_money_is_of_the_trials_whose_price_is_known() -> None:
 def test_what_judges_used_is_counted_apart() -> None:
     """15 + 30 tokens; one call's price is unknown, which is said and not guessed."""
     results = ResultList(
-        [
-            spending("a", None, Usage(10, 5, cost=0.01)),
-            spending("b", None, Usage(20, 10)),
-            spending("c", None, None),
-        ]
+        [spending("a", None, Usage(10, 5, cost=0.01)), spending("b", None, Usage(20, 10)), spending("c", None, None)]
     )
     result = JudgesMetric().compute(results)
     assert (result["tokens"].value, result["tokens"].n) == (45.0, 2)

@@ -25,18 +25,14 @@ def result(name: str, score: Score | None) -> EvalResult:
 def test_no_interval_reaches_beyond_the_scale() -> None:
     """Of 1, 5 and 5 Student's interval would reach from -2.07 to 9.4."""
     scores = [Score(value, True) for value in (0.0, 1.0, 1.0)]
-    actual = RubricTotalMetric(COLUMNS).compute(
-        ResultList(result(str(at), score) for at, score in enumerate(scores))
-    )
+    actual = RubricTotalMetric(COLUMNS).compute(ResultList(result(str(at), score) for at, score in enumerate(scores)))
     assert actual.interval == (1.0, 5.0)
 
 
 def test_what_failed_is_missing_and_what_was_skipped_is_not() -> None:
     """One judge that failed and one target that did; a session without anything to judge."""
     scores = [Score(0.5, True), Score.error("out"), None, Score.skipped("it is empty")]
-    actual = RubricTotalMetric(COLUMNS).compute(
-        ResultList(result(str(at), score) for at, score in enumerate(scores))
-    )
+    actual = RubricTotalMetric(COLUMNS).compute(ResultList(result(str(at), score) for at, score in enumerate(scores)))
     assert (actual.value, actual.n, actual.errors, actual.skipped) == (3.0, 1, 2, 1)
 
 

@@ -16,12 +16,7 @@ from proctor.metrics.builtin import (
     SuccessRateMetric,
     TokensMetric,
 )
-from proctor.metrics.estimates import (
-    compute_outcome_rate,
-    estimate_mean,
-    estimate_rate,
-    estimate_unbounded_mean,
-)
+from proctor.metrics.estimates import compute_outcome_rate, estimate_mean, estimate_rate, estimate_unbounded_mean
 from proctor.metrics.registry import is_metric
 from proctor.metrics.warnings import MissingVerdicts, describe_judge, find_evaluator
 from proctor.records.results import Column, ResultList
@@ -34,10 +29,7 @@ def test_success_rate_metric() -> None:
 
 def test_pass_rate_metric() -> None:
     """The share of results with a verdict that passed: of one evaluator, or of all combined."""
-    assert (PassRateMetric().name, PassRateMetric("exact_match").name) == (
-        "pass_rate",
-        "exact_match.pass_rate",
-    )
+    assert (PassRateMetric().name, PassRateMetric("exact_match").name) == ("pass_rate", "exact_match.pass_rate")
 
 
 def test_strict_pass_rate_metric() -> None:
@@ -121,7 +113,4 @@ def test_missing_verdicts_exceeds_limit() -> None:
 
 def test_find_evaluator() -> None:
     """Say whether a metric is based on scores, and of which evaluator; None means all evaluators."""
-    assert (find_evaluator("pass_rate", None), find_evaluator("latency_ms.p50", None)) == (
-        (True, None),
-        (False, None),
-    )
+    assert (find_evaluator("pass_rate", None), find_evaluator("latency_ms.p50", None)) == ((True, None), (False, None))

@@ -187,10 +187,7 @@ def test_a_conditional_section_is_left_out_where_its_parameter_is_none() -> None
     ]
     template = PromptTemplate[str]("ns", "key", sections)
     without = Prompt(template).bind(output="4")
-    assert [(m.role, m.content) for m in without.messages()] == [
-        ("system", "Be strict."),
-        ("user", "# Output\n\n4"),
-    ]
+    assert [(m.role, m.content) for m in without.messages()] == [("system", "Be strict."), ("user", "# Output\n\n4")]
     output_text = without.bind(expected="four").messages()
     assert output_text[1].content == "# Output\n\n4\n\n# Reference\n\nfour"
 

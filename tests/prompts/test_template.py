@@ -51,9 +51,7 @@ def faults(*sections: MarkdownSection[Any], **options: Any) -> list[str]:
 @pytest.mark.parametrize("kind", [DataParams, StructParams, ModelParams])
 def test_a_typed_section_takes_its_placeholders_from_the_fields(kind: Any) -> None:
     """Of a dataclass, struct or pydantic model, with their types."""
-    template = PromptTemplate[Any](
-        "ns", "key", [MarkdownSection[kind]("Task", "$question in $limit words", "task")]
-    )
+    template = PromptTemplate[Any]("ns", "key", [MarkdownSection[kind]("Task", "$question in $limit words", "task")])
     assert template.parameters == {"question": str, "limit": int}
     assert template.sections[0].params_type is kind
 

@@ -66,9 +66,7 @@ def test_the_address_connects_with_the_environments_key(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/"])
-def test_the_base_url_may_omit_its_version(
-    server: ModelServer, monkeypatch: pytest.MonkeyPatch, end: str
-) -> None:
+def test_the_base_url_may_omit_its_version(server: ModelServer, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
     """Also in the environment; key and version are sent as headers."""
     monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url + end)
     ask(AnthropicAdapter("claude-x", api_key=KEY))
@@ -105,10 +103,7 @@ def test_turns_alternate_and_contain_tool_results() -> None:
     written = body(request)
     assert written["system"] == "Be brief.\n\nStay brief."
     assert written["messages"] == [
-        {
-            "role": "user",
-            "content": [{"type": "text", "text": "Weather?"}, {"type": "text", "text": "Today."}],
-        },
+        {"role": "user", "content": [{"type": "text", "text": "Weather?"}, {"type": "text", "text": "Today."}]},
         {
             "role": "assistant",
             "content": [
@@ -151,11 +146,7 @@ def test_a_schema_is_sent_natively_or_as_instructions() -> None:
     assert native["output_config"] == {
         "format": {
             "type": "json_schema",
-            "schema": {
-                "type": "object",
-                "properties": {"n": {"type": "integer"}},
-                "additionalProperties": False,
-            },
+            "schema": {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False},
         }
     }
     assert "system" not in native
@@ -272,9 +263,7 @@ def test_other_rejections_are_errors(server: ModelServer, fault: Fault, temperat
     assert len(server.calls) <= 1
 
 
-def test_another_server_never_gets_the_providers_key(
-    server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_server_never_gets_the_providers_key(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The name stays, the identity names the server; its key is PROCTOR_API_KEY or passed."""
     monkeypatch.delenv("PROCTOR_API_KEY", raising=False)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-not-for-others")

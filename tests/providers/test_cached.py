@@ -297,9 +297,7 @@ def test_explain_a_store_without_search() -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(st.dictionaries(st.text("0123456789abcdef", min_size=3, max_size=8), st.binary()))
-def test_the_store_returns_what_was_stored(
-    tmp_path_factory: pytest.TempPathFactory, things: dict[str, bytes]
-) -> None:
+def test_the_store_returns_what_was_stored(tmp_path_factory: pytest.TempPathFactory, things: dict[str, bytes]) -> None:
     """Any bytes under any keys; iterating returns all of them."""
     kept = DiskCache(tmp_path_factory.mktemp("kept"))
     for key, data in things.items():

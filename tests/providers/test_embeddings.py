@@ -215,11 +215,6 @@ def test_requests_count_against_the_budget_of_the_run(server: ModelServer) -> No
     embedder = at(server)
     with pytest.raises(RunStopped, match="2 of 2 calls"):
         evaluate(
-            lambda question: "x",
-            data,
-            semantic_similarity(embedder),
-            history=False,
-            budget={"calls": 2},
-            concurrency=1,
+            lambda question: "x", data, semantic_similarity(embedder), history=False, budget={"calls": 2}, concurrency=1
         )
     assert len(server.calls) == 2

@@ -129,9 +129,7 @@ SHAPES: dict[str, list[str]] = {
 ANYWHERE = ["{}", "[]", "null", "7", '"Paris"', '{"error": {"message": "busy"}}']
 
 
-@pytest.mark.parametrize(
-    ("wire", "body"), [(wire, body) for wire in WIRES for body in (*SHAPES[wire], *ANYWHERE)]
-)
+@pytest.mark.parametrize(("wire", "body"), [(wire, body) for wire in WIRES for body in (*SHAPES[wire], *ANYWHERE)])
 def test_an_unexpected_body_is_an_error(wire: str, body: str) -> None:
     """It is never an empty answer."""
     with ModelServer(misbehave=lambda _: Fault.body(body)) as server:

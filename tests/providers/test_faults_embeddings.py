@@ -81,9 +81,7 @@ LASTING = {
     "empty": Fault.edit_json(lambda answer: answer["data"][0].update(embedding=[])),
     "no index": Fault.edit_json(lambda answer: answer["data"][0].pop("index")),
     "another length": Fault.edit_json(lambda answer: answer["data"][2]["embedding"].append(1.0)),
-    "too large to be finite": Fault.edit_json(
-        lambda answer: answer["data"][0].update(embedding=[1e300, 1.0])
-    ),
+    "too large to be finite": Fault.edit_json(lambda answer: answer["data"][0].update(embedding=[1e300, 1.0])),
 }
 
 

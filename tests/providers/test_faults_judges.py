@@ -102,9 +102,7 @@ UNREADABLE: dict[str, Callable[[RecordedRequest], str | ScriptedReply]] = {
 
 @every_wire
 @pytest.mark.parametrize("answer", UNREADABLE.values(), ids=UNREADABLE)
-def test_an_unreadable_verdict_is_an_error(
-    wire: str, answer: Callable[[RecordedRequest], str | ScriptedReply]
-) -> None:
+def test_an_unreadable_verdict_is_an_error(wire: str, answer: Callable[[RecordedRequest], str | ScriptedReply]) -> None:
     """The judge is called exactly twice; the error quotes the answer."""
     with ModelServer(answer) as server:
         score = judged(wire, server)
@@ -115,9 +113,7 @@ def test_an_unreadable_verdict_is_an_error(
 
 @every_wire
 @pytest.mark.parametrize("answer", UNREADABLE.values(), ids=UNREADABLE)
-def test_a_reminder_can_correct_the_format(
-    wire: str, answer: Callable[[RecordedRequest], str | ScriptedReply]
-) -> None:
+def test_a_reminder_can_correct_the_format(wire: str, answer: Callable[[RecordedRequest], str | ScriptedReply]) -> None:
     """The judge then gives its score, and both calls are counted."""
     with ModelServer(lambda asked: GOOD if asked.number else answer(asked)) as server:
         score = judged(wire, server)

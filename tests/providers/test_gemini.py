@@ -152,11 +152,7 @@ def test_a_conversation_with_tools_is_written() -> None:
     assert written["tools"] == [
         {
             "functionDeclarations": [
-                {
-                    "name": "look",
-                    "description": "Look somewhere.",
-                    "parametersJsonSchema": {"type": "object"},
-                },
+                {"name": "look", "description": "Look somewhere.", "parametersJsonSchema": {"type": "object"}},
                 {"name": "smell"},
             ]
         }
@@ -212,11 +208,7 @@ def test_thought_signatures_are_sent_back() -> None:
     (call,) = read(candidate(part, finishReason="STOP")).tool_calls
     again = body(
         ModelRequest(
-            (
-                Message("user", "Weather?"),
-                Message("assistant", "", tool_calls=(call,)),
-                Message("tool", "rain"),
-            ),
+            (Message("user", "Weather?"), Message("assistant", "", tool_calls=(call,)), Message("tool", "rain")),
             tools=(ToolSpec("look"),),
         )
     )
@@ -299,9 +291,7 @@ def test_other_rejections_are_errors(server: ModelServer) -> None:
         ask(adapter(server), ModelRequest(HELLO.messages, top_logprobs=3))
 
 
-def test_another_server_never_gets_the_providers_key(
-    server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_server_never_gets_the_providers_key(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """The name stays, the identity names the server; its key is PROCTOR_API_KEY or passed."""
     monkeypatch.delenv("PROCTOR_API_KEY", raising=False)
     monkeypatch.setenv("GEMINI_API_KEY", "sk-not-for-others")

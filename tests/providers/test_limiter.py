@@ -286,9 +286,7 @@ class Schedule:
             waiting[number % len(waiting)].cancel()
 
     def leave(self, number: int) -> None:
-        inside = [
-            call for call in self.calls if call.done() and not call.cancelled() and call not in self.left
-        ]
+        inside = [call for call in self.calls if call.done() and not call.cancelled() and call not in self.left]
         if inside:
             self.left.add(inside[number % len(inside)])
             self.limiter.release()
@@ -310,10 +308,7 @@ MOVES += ["too_much", "went_well", "pause"]
 
 
 @settings(max_examples=40)
-@given(
-    window=st.integers(1, 3),
-    moves=st.lists(st.tuples(st.sampled_from(MOVES), st.integers(0, 9)), max_size=60),
-)
+@given(window=st.integers(1, 3), moves=st.lists(st.tuples(st.sampled_from(MOVES), st.integers(0, 9)), max_size=60))
 def test_no_sequence_loses_a_slot(window: int, moves: list[tuple[str, int]]) -> None:
     """In any order of entering, leaving, cancelling and rejecting: no call waits while there is a free slot,
     and in the end all slots are free.

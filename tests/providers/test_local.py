@@ -15,9 +15,7 @@ from proctor.models.connect import provider
 from proctor.models.local import LocalAdapter, LocalServer
 from tests.providers.scripted import asked
 
-needs_llama = pytest.mark.skipif(
-    importlib.util.find_spec("xllamacpp") is None, reason="xllamacpp is not installed"
-)
+needs_llama = pytest.mark.skipif(importlib.util.find_spec("xllamacpp") is None, reason="xllamacpp is not installed")
 
 
 def test_missing_weights_are_an_error_with_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

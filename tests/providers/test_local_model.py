@@ -104,9 +104,7 @@ def test_requests_of_two_adapters_run_one_at_a_time() -> None:
             await aask(model, "Say a.", max_tokens=1, timeout=120)
         limiters = [model._connection[1].endpoint.limiter for model in models]
         assert limiters[0] is limiters[1]
-        calls = [
-            asyncio.create_task(aask(models[i % 2], f"Say {i}.", max_tokens=1, timeout=120)) for i in range(4)
-        ]
+        calls = [asyncio.create_task(aask(models[i % 2], f"Say {i}.", max_tokens=1, timeout=120)) for i in range(4)]
         most = 0
         while not all(call.done() for call in calls):
             most = max(most, limiters[0].in_flight)
@@ -183,9 +181,7 @@ def _answers(url: str) -> bool:
 def test_no_server_outlives_its_parent(end: str) -> None:
     """Whether the parent ends in order or is killed."""
     parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, "stay" if end == "kill" else "leave"],
-        stdout=subprocess.PIPE,
-        text=True,
+        [sys.executable, "-c", PARENT, "stay" if end == "kill" else "leave"], stdout=subprocess.PIPE, text=True
     )
     assert parent.stdout is not None
     with parent, parent.stdout:

@@ -96,9 +96,7 @@ def test_a_private_server_needs_no_key_and_never_gets_openais(
     assert sent == [None, "Bearer sk-for-others", "Bearer sk-of-the-house", "Bearer sk-given"]
 
 
-def test_a_gateway_from_the_environment_gets_openais_key(
-    server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gateway_from_the_environment_gets_openais_key(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """OPENAI_BASE_URL names a gateway to the same models: name and price stay, the identity differs."""
     monkeypatch.setenv("OPENAI_BASE_URL", server.url + "/v1")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -206,11 +204,7 @@ def test_a_conversation_with_tools_is_written() -> None:
     assert written["messages"] == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Weather?", "name": "ann"},
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": "call_0", "type": "function", "function": call}],
-        },
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "call_0", "type": "function", "function": call}]},
         {"role": "tool", "content": '{"sun":true}', "tool_call_id": "call_0"},
         {
             "role": "assistant",
@@ -223,10 +217,7 @@ def test_a_conversation_with_tools_is_written() -> None:
     ]
     empty = {"type": "object", "properties": {}}
     assert written["tools"] == [
-        {
-            "type": "function",
-            "function": {"name": "look", "parameters": empty, "description": "Look somewhere."},
-        },
+        {"type": "function", "function": {"name": "look", "parameters": empty, "description": "Look somewhere."}},
         {"type": "function", "function": {"name": "go", "parameters": {"type": "object"}}},
     ]
 
@@ -320,8 +311,7 @@ def test_refusals_are_responses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("finished", "reason"),
-    [("stop", "stop"), ("length", "length"), ("function_call", "tool_calls"), ("eos", "eos")],
+    ("finished", "reason"), [("stop", "stop"), ("length", "length"), ("function_call", "tool_calls"), ("eos", "eos")]
 )
 def test_finish_reasons_are_mapped(finished: str, reason: str) -> None:
     """The common reasons have one name; others keep theirs."""

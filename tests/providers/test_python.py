@@ -29,9 +29,7 @@ TALK = ModelRequest(
 )
 
 
-def complete(
-    adapter: Any, request: ModelRequest | None = None, timeout: float | None = None
-) -> ModelResponse:
+def complete(adapter: Any, request: ModelRequest | None = None, timeout: float | None = None) -> ModelResponse:
     found: ModelResponse = asyncio.run(adapter.complete(request or asked(), timeout=timeout))
     return found
 
@@ -129,13 +127,7 @@ def test_a_function_of_anything_gets_the_messages() -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [
-        lambda: "no",
-        lambda a, b: "no",
-        lambda messages, *, must: "no",
-        lambda *, messages: "no",
-        lambda **options: "no",
-    ],
+    [lambda: "no", lambda a, b: "no", lambda messages, *, must: "no", lambda *, messages: "no", lambda **options: "no"],
 )
 def test_a_function_with_other_parameters_is_refused(function: Any) -> None:
     """Before anything runs, with what it should look like."""
@@ -163,8 +155,7 @@ def test_a_response_is_used_unchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
-    [(None, "'NoneType'"), (4, "'int'"), ({"txt": "4"}, "txt"), ({"text": 4}, "got `int`")],
+    ("value", "words"), [(None, "'NoneType'"), (4, "'int'"), ({"txt": "4"}, "txt"), ({"text": 4}, "got `int`")]
 )
 def test_other_results_are_errors(value: Any, words: str) -> None:
     """The error names the type."""
@@ -307,8 +298,7 @@ def test_identity_follows_the_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("thing", "words"),
-    [(42, "'int'"), (None, "'NoneType'"), (Speaker, "Speaker is a class"), (object(), "object")],
+    ("thing", "words"), [(42, "'int'"), (None, "'NoneType'"), (Speaker, "Speaker is a class"), (object(), "object")]
 )
 def test_other_objects_are_refused(thing: Any, words: str) -> None:
     """The error lists what is accepted."""

@@ -76,9 +76,7 @@ def test_a_judged_run_replays_to_the_byte(tmp_path: Path, apart: bool) -> None:
         ]
         first = written(run(tmp_path / "1.db", *models))
         asked = len(server.calls)
-        replays = [
-            {"model": f"replay:{tape}", "of": address} for tape, address in zip(tapes, live, strict=True)
-        ]
+        replays = [{"model": f"replay:{tape}", "of": address} for tape, address in zip(tapes, live, strict=True)]
         again = [written(run(tmp_path / f"{n}.db", *replays)) for n in (2, 3)]
         assert len(server.calls) == asked == 8 + 7 + 1
     assert again == [first, first]

@@ -166,9 +166,7 @@ def test_a_slow_server_times_out(kind: str, server: ModelServer) -> None:
 
 def test_a_rejected_setting_is_left_out(server: ModelServer) -> None:
     """The call is repeated without it, and later calls do not send it."""
-    objection = (
-        b'{"error": {"message": "no temperature", "code": "unsupported_parameter", "param": "temperature"}}'
-    )
+    objection = b'{"error": {"message": "no temperature", "code": "unsupported_parameter", "param": "temperature"}}'
     server.faults.append(Fault.status(400, body=objection))
 
     async def main() -> None:
@@ -201,9 +199,7 @@ def test_the_cost_is_known_if_the_price_is(server: ModelServer) -> None:
 
 def test_the_price_of_cache_writes_is_not_guessed(server: ModelServer) -> None:
     """Anthropic charges more for input that it caches; the table does not have that price."""
-    server.faults.append(
-        Fault.edit_json(lambda answer: answer["usage"].update(cache_creation_input_tokens=5))
-    )
+    server.faults.append(Fault.edit_json(lambda answer: answer["usage"].update(cache_creation_input_tokens=5)))
     prices = Prices({"some-model": Price(input=1.0, output=2.0)})
     assert complete("anthropic", server, asked(), prices=prices).cost is None
 
@@ -219,8 +215,7 @@ def test_addresses_are_those_of_our_own_adapters(server: ModelServer) -> None:
         "anthropic:claude", "ClientAdapter('anthropic:claude')",
     )  # fmt: skip
     with_password = SimpleNamespace(
-        base_url="https://me:secret@host/v1?key=1",
-        chat=SimpleNamespace(completions=SimpleNamespace(create=print)),
+        base_url="https://me:secret@host/v1?key=1", chat=SimpleNamespace(completions=SimpleNamespace(create=print))
     )
     assert ClientAdapter(with_password, name="m").model == "https://host/v1#m"
 

@@ -86,10 +86,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
         "the model's arguments are not a JSON object: '{q'",
     ),
     "a history line": (lambda: redis_scripts.one_line("first\n  second"), "first second"),
-    "milliseconds": (
-        lambda: core.to_datetime(1735689600250),
-        datetime(2025, 1, 1, microsecond=250_000, tzinfo=UTC),
-    ),
+    "milliseconds": (lambda: core.to_datetime(1735689600250), datetime(2025, 1, 1, microsecond=250_000, tzinfo=UTC)),
     "many": (lambda: [len(batch) for batch in core.split_batches([("a", 1)] * 12, 10, 100)], [10, 2]),
     "junk in the dead letters": (
         lambda: redis_scripts.read_dead_letter(b"1735689600000-0", [b"letter", b"junk", b"id", b"7f"]).reason,

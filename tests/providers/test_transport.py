@@ -431,9 +431,7 @@ def test_an_error_body_is_read_in_every_format(body: bytes, message: str) -> Non
 
 def test_an_error_body_has_type_code_parameter_and_delay() -> None:
     """As far as the provider sends them."""
-    openai = read_error_body(
-        b'{"error":{"message":"m","type":"invalid","param":"seed","code":"unsupported_value"}}'
-    )
+    openai = read_error_body(b'{"error":{"message":"m","type":"invalid","param":"seed","code":"unsupported_value"}}')
     assert openai == ("m", "invalid", "unsupported_value", "seed", None)
     gemini = read_error_body(
         b'{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","message":"m",'

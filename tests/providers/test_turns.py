@@ -79,9 +79,7 @@ def test_waiting_for_a_slot_does_not_count_for_a_judge(server: ModelServer) -> N
     model.limit_concurrency(1)
     judge = llm_judge(model, "Is it polite?")
     dataset = [{"id": str(at), "input": "hi"} for at in range(CALLS)]
-    report = evaluate(
-        lambda text: text, dataset, judge, history=False, progress=False, evaluator_timeout=LIMIT
-    )
+    report = evaluate(lambda text: text, dataset, judge, history=False, progress=False, evaluator_timeout=LIMIT)
     reasons = [result.scores["llm_judge"].reason for result in report.results]
     assert not [reason for reason in reasons if "TimeoutError" in reason]
 

@@ -61,9 +61,7 @@ def plain(figures: Figures) -> dict[str, Any]:
 @pytest.fixture
 def stored(tmp_path: Path) -> Any:
     history = SQLiteHistory(tmp_path / "h.db")
-    report = evaluate(
-        target, DATASET, [graded, picky], epochs=2, concurrency=1, history=history, progress=False
-    )
+    report = evaluate(target, DATASET, [graded, picky], epochs=2, concurrency=1, history=history, progress=False)
     return history.report(report.run_id).results
 
 

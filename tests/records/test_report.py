@@ -71,9 +71,7 @@ def test_ruling_4_latency_counts_for_failures() -> None:
 
 @settings(max_examples=40)
 @given(any_runs())
-def test_ruling_3_the_strict_rate_is_never_above_the_other(
-    made: tuple[RunMetadata, list[EvalResult]],
-) -> None:
+def test_ruling_3_the_strict_rate_is_never_above_the_other(made: tuple[RunMetadata, list[EvalResult]]) -> None:
     """Ruling 3: errors can only lower the strict rate, and both lie within 0 and 1."""
     report = EvalReport(made[1])
     if report.pass_rate is not None:

@@ -29,9 +29,7 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
         (0.5, 100, [0, 1, 10, 29, 30, 31, 90]),
     ],
 )
-def test_a_run_stays_while_either_limit_keeps_it(
-    days: float | None, most: int | None, left: list[float]
-) -> None:
+def test_a_run_stays_while_either_limit_keeps_it(days: float | None, most: int | None, left: list[float]) -> None:
     """Deleted only when both are exceeded; one limit alone rules; none keeps all."""
     runs = [at(day) for day in (0, 1, 10, 29, 30, 31, 90)]
     keeps = Retention(days, most).keeps

@@ -124,10 +124,7 @@ def test_other_statuses_reasons_and_details_are_refused() -> None:
 def test_scores_say_whether_they_are_a_verdict() -> None:
     """Only a score with a value is one; the others carry their reason and details."""
     assert Score(0.0, False).ok
-    for made, status in [
-        (Score.error("broken", {"at": 1}), "error"),
-        (Score.skipped("no", {"at": 1}), "skipped"),
-    ]:
+    for made, status in [(Score.error("broken", {"at": 1}), "error"), (Score.skipped("no", {"at": 1}), "skipped")]:
         assert (made.ok, made.status, made.value, made.passed) == (False, status, None, None)
         assert made.details == {"at": 1}
 
@@ -195,12 +192,8 @@ def test_combinations_of_known_scores() -> None:
     """Three scores and what becomes of them."""
     good, bad = Score(1.0, True, "good"), Score(0.5, False, "bad")
     broken, silent = Score.error("broken"), Score.skipped("silent")
-    assert combine_all({"a": good, "b": bad}) == Score(
-        0.75, False, "b: bad", {"parts": {"a": good, "b": bad}}
-    )
-    assert combine_all({"a": good, "s": silent}) == Score.skipped(
-        "s: silent", {"parts": {"a": good, "s": silent}}
-    )
+    assert combine_all({"a": good, "b": bad}) == Score(0.75, False, "b: bad", {"parts": {"a": good, "b": bad}})
+    assert combine_all({"a": good, "s": silent}) == Score.skipped("s: silent", {"parts": {"a": good, "s": silent}})
     assert combine_all({"a": good, "s": silent}, "ignore").value == 1.0
     assert combine_all({"b": bad, "s": silent}).passed is False
     assert combine_all({"s": silent, "x": broken}).status == "error"

@@ -53,9 +53,7 @@ from proctor.records.trial import Trial
 
 PASS, FAIL = Score(1.0, True), Score(0.0, False)
 ERROR, SKIP = Score.error("no answer"), Score.skipped("no text")
-UNKNOWN_KEY = (
-    "rubric 'a': 'wieght' is not a key of rubrics and is kept in its metadata (did you mean 'weight'?)"
-)
+UNKNOWN_KEY = "rubric 'a': 'wieght' is not a key of rubrics and is kept in its metadata (did you mean 'weight'?)"
 IMAGE = {"type": "image", "source": {"media_type": "image/png", "data": "iVBO" * 1003}}
 
 
@@ -78,15 +76,9 @@ def make_unknown_key() -> Rubric:
         (list_aliases("field.output.mean"), ("field.output.mean", "output.mean", "output")),
         (Delta.between(450, 500), Delta(-50, -10.0)),
         (Delta.between(3, 0)["percentage"], None),
-        (
-            summarize_data("See data:image/png;base64,iVBORw0KGgo= here."),
-            "See (image, image/png, 34 characters) here.",
-        ),
+        (summarize_data("See data:image/png;base64,iVBORw0KGgo= here."), "See (image, image/png, 34 characters) here."),
         (render_value(IMAGE, repr), "(image, image/png, 4,012 characters)"),
-        (
-            render_content(["Look:", {"type": "text", "text": "here"}, {"a": 1}], repr),
-            "Look:\nhere\n{'a': 1}",
-        ),
+        (render_content(["Look:", {"type": "text", "text": "here"}, {"a": 1}], repr), "Look:\nhere\n{'a': 1}"),
         (Trend("pass_rate", ()).series, {}),
         (count_outcomes(bytes([0, 0, 1])).passed, 2),
         (list_shared_clusters(["a", "b", "a"]), ["a", "b", "a"]),
@@ -96,29 +88,21 @@ def make_unknown_key() -> Rubric:
         (weighted_mean([(1.0, 0.25), (3.0, 0.75)]), 0.625),
         (find_scale(Rubric("a", "A", "…", "…")), (1.0, 5.0)),
         (find_scale(Rubric("a", "A", "…", "…", scale=(0, 10))), (0, 10)),
-        (
-            list(find_set_problems({"version": "1.0"})),
-            [((), "'rubrics' is missing: the list of the rubrics")],
-        ),
+        (list(find_set_problems({"version": "1.0"})), [((), "'rubrics' is missing: the list of the rubrics")]),
         (describe_unknown_keys(make_unknown_key()), UNKNOWN_KEY),
         (EvaluatorSpec("polite", "llm_judge", {"adapter": "openai:gpt"}).judges, ("openai:gpt",)),
         (Provenance("0d1f3a5c7e9b2d4f", "main", dirty=True).code, "0d1f3a5c7e9b on main, with changes"),
         (str(CachedOutputs(3, 1200)), "3 of 1,200 outputs from the cache"),
         (list(tag_problems({"branch": "main"})), []),
         (len(list(tag_problems({"n": 1}))), 1),
-        (
-            find_metadata_problems({"tags": "easy"}),
-            [("metadata.tags", "expected a list of strings, found a string")],
-        ),
+        (find_metadata_problems({"tags": "easy"}), [("metadata.tags", "expected a list of strings, found a string")]),
         ([type_name(value) for value in (True, 3, [1], None)], ["a boolean", "a number", "a list", "null"]),
         (impossible_counts(Usage(-5, 3)), {"input_tokens": -5}),
         (impossible_counts(Usage(5, 3)), {}),
         (plausible_usage(Usage(5, -3, 2)), Usage()),
         (plausible_usage(Usage(5, 3, -2)), Usage(5, 3)),
         (
-            interpret_event(
-                CustomEvent("message: narrator", {"role": "narrator", "content": "Night falls."})
-            ),
+            interpret_event(CustomEvent("message: narrator", {"role": "narrator", "content": "Night falls."})),
             UnknownRoleMessage("narrator", "Night falls."),
         ),
     ],

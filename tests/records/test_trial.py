@@ -14,14 +14,10 @@ from tests.records.examples import any_score, failed, scored, skipped
 
 @settings(max_examples=40)
 @given(
-    st.dictionaries(
-        st.text(max_size=3), any_score | st.builds(Score, st.floats(0, 1), st.booleans()), max_size=6
-    ),
+    st.dictionaries(st.text(max_size=3), any_score | st.builds(Score, st.floats(0, 1), st.booleans()), max_size=6),
     st.booleans(),
 )
-def test_ruling_1_the_verdict_always_agrees_with_the_score(
-    scores: dict[str, Score], has_output: bool
-) -> None:
+def test_ruling_1_the_verdict_always_agrees_with_the_score(scores: dict[str, Score], has_output: bool) -> None:
     """Ruling 1: for any mix of scores, outcome and value are those of the combined score."""
     error = None if has_output else Failure("KeyError", "x")
     result = EvalResult(Trial(Sample("s", "?"), error=error), scores)

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - each line is a case
+
 """A corpus of lines with the kinds of personal data or secrets in them; negative lines have none.
 
 A broken bar is removed from a line: without it, scanners would find keys in this file.

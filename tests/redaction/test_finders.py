@@ -15,14 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.redaction import pii, secrets
-from proctor.core.redaction.findings import (
-    Finding,
-    finding,
-    says_password,
-    says_secret,
-    tells_about,
-    without_overlaps,
-)
+from proctor.core.redaction.findings import Finding, finding, says_password, says_secret, tells_about, without_overlaps
 from proctor.core.redaction.pii import FINDERS, find_pii
 from proctor.core.redaction.redact import may_hold_secret, may_hold_secrets
 from proctor.core.redaction.secrets import find_secrets, has_crc

@@ -152,9 +152,7 @@ def test_what_samples_are_called_cannot_disturb() -> None:
     result = render_comparison(example(flips=(wild,)), 100)
     assert "\x1b" not in result
     assert "[red]␛[31m; rm -rf *" in result
-    assert inspection_commands(example(), wild)[0].startswith(
-        "proctor show 20260102-090000-b --sample '[red]"
-    )
+    assert inspection_commands(example(), wild)[0].startswith("proctor show 20260102-090000-b --sample '[red]")
     text = render_markdown(example(flips=(Flip("<b>|@someone", True, 0.0, 1.0),)))
     assert "\\<b>\\|" in text
     assert "@someone" not in text

@@ -19,8 +19,7 @@ from proctor.reports.format import (
 
 
 @pytest.mark.parametrize(
-    ("share", "text"),
-    [(0.0, "0.0 %"), (0.0001, "<0.1 %"), (0.6833, "68.3 %"), (0.9996, ">99.9 %"), (1.0, "100.0 %")],
+    ("share", "text"), [(0.0, "0.0 %"), (0.0001, "<0.1 %"), (0.6833, "68.3 %"), (0.9996, ">99.9 %"), (1.0, "100.0 %")]
 )
 def test_percentages_never_round_to_a_claim(share: float, text: str) -> None:
     """Only all is 100.0 % and only none is 0.0 %."""
@@ -79,8 +78,7 @@ def test_bounds_are_shown_when_many_results_are_missing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.04, "0.0 seconds"), (59.9, "59.9 seconds"), (60, "1 min 00 s"), (3600, "1 h 00 min")],
+    ("seconds", "text"), [(0.04, "0.0 seconds"), (59.9, "59.9 seconds"), (60, "1 min 00 s"), (3600, "1 h 00 min")]
 )
 def test_durations_are_in_the_unit_that_fits(seconds: float, text: str) -> None:
     """Seconds, minutes or hours."""

@@ -15,9 +15,7 @@ from tests.reports.examples import mixed_report
 
 
 @pytest.mark.parametrize("reporter", [MarkdownReporter(), JSONReporter()])
-def test_a_report_is_saved_with_its_folders(
-    tmp_path: Path, reporter: MarkdownReporter | JSONReporter
-) -> None:
+def test_a_report_is_saved_with_its_folders(tmp_path: Path, reporter: MarkdownReporter | JSONReporter) -> None:
     """Missing folders are made; the file is the text in UTF-8, with a line end at its end."""
     path = tmp_path / "a" / "b" / "report"
     reporter.save(mixed_report(), path)

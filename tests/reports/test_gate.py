@@ -62,9 +62,7 @@ def test_lines_fit_and_no_control_character_gets_through() -> None:
 
 def test_several_configurations_are_distinguished() -> None:
     """A check and a lost sample say which side they are of."""
-    item, other = (
-        Comparison(name, "main", flips=(Flip("q1", lost=True, a=0.0, b=1.0),)) for name in ("short", "long")
-    )
+    item, other = (Comparison(name, "main", flips=(Flip("q1", lost=True, a=0.0, b=1.0),)) for name in ("short", "long"))
     check = Check("exact", "fail", "bad", "long")
     text = render_gate(GateResult("RUN", "main", "fail", "No.", (check,), (item, other)))
     assert "fail          long: bad\n" in text
@@ -131,8 +129,5 @@ def test_data_cannot_break_the_page_call_anybody_or_link_anywhere() -> None:
 
 def test_what_github_would_link_is_broken_up_and_still_readable() -> None:
     """An invisible space stands where a mention, an address or a number would begin."""
-    assert (
-        escape_untrusted("@a #1 GH-2 http://x www.x")
-        == "@\u200ba \\#\u200b1 GH-\u200b2 http://\u200bx www.\u200bx"
-    )
+    assert escape_untrusted("@a #1 GH-2 http://x www.x") == "@\u200ba \\#\u200b1 GH-\u200b2 http://\u200bx www.\u200bx"
     assert comment_marker("--><x>") == "<!-- proctor gate: x -->"

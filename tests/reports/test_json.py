@@ -56,14 +56,7 @@ def test_the_layout_is_that_of_pretty_json() -> None:
 def test_what_is_in_it() -> None:
     """A schema version first, then the run, what it amounts to, and every result."""
     actual = json.loads(JSONReporter().generate(mixed_report()))
-    assert list(actual) == [
-        "proctor_report",
-        "metadata",
-        "aggregated",
-        "metrics",
-        "by_configuration",
-        "results",
-    ]
+    assert list(actual) == ["proctor_report", "metadata", "aggregated", "metrics", "by_configuration", "results"]
     assert actual["proctor_report"] == 1
     assert actual["aggregated"] == {
         "total": 7,

@@ -25,9 +25,7 @@ def listed(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [20, 80, 120])
-def test_ids_are_never_cut(
-    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ids_are_never_cut(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """However long the name of one run is."""
     monkeypatch.setenv("COLUMNS", str(width))
     show_runs([run(1, LONG), run(2, "b")])
@@ -43,9 +41,7 @@ def test_ids_are_never_cut(
     assert "a baseline of some length  20260101-120000-000002" in lines[2]
 
 
-def test_tags_are_in_a_column_or_below(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tags_are_in_a_column_or_below(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Whole in either case."""
     runs = [run(1, "a", rubrics_version="1.0", branch="main"), run(2, "b")]
     monkeypatch.setenv("COLUMNS", "80")

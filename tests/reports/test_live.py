@@ -53,8 +53,7 @@ def test_the_summary_says_how_far_how_well_and_how_long() -> None:
     view.rate, view.seconds_left, view.resumed = 1234.5, 95.0, 10
     view.outcomes["skipped"] = 3
     assert describe_progress(view) == (
-        "30/120 (25 %), 20 passed, 8 failed, 2 errors, 3 skipped, 1,234/s, "
-        "1 min 35 s left, 10 from an earlier session"
+        "30/120 (25 %), 20 passed, 8 failed, 2 errors, 3 skipped, 1,234/s, 1 min 35 s left, 10 from an earlier session"
     )
     assert describe_progress(View(done=5, passed=5)) == "5, 5 passed, 0 failed, 0 errors"
     view.rate, view.done, view.seconds_left = 2.25, 120, 0.0
@@ -79,9 +78,7 @@ def test_dropped_samples_are_not_reported_as_finished() -> None:
     view = View()
     view.active = [("a", 1.0)]
     view.stopping = view.dropping = True
-    assert list(progress_notes(view)) == [
-        "stopping: dropping the samples in progress; a resumed run starts them again"
-    ]
+    assert list(progress_notes(view)) == ["stopping: dropping the samples in progress; a resumed run starts them again"]
 
 
 def test_lines_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,9 +143,4 @@ def test_a_bar_in_a_real_terminal(tmp_path: Path) -> None:
     assert "━" in text
     assert "3/4 (75 %), 3 passed" in text
     assert "still running: slow" in text
-    assert (
-        text.replace("\r", "\n")
-        .strip()
-        .splitlines()[-1]
-        .startswith("4/4 (100 %), 4 passed, 0 failed, 0 errors")
-    )
+    assert text.replace("\r", "\n").strip().splitlines()[-1].startswith("4/4 (100 %), 4 passed, 0 failed, 0 errors")

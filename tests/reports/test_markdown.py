@@ -203,12 +203,7 @@ def test_examples_and_distribution_can_be_left_out() -> None:
     """`include_examples=0` and `include_distribution=False` drop their sections."""
     text = MarkdownReporter(include_examples=0, include_distribution=False).generate(mixed_report())
     headings = [row for row in text.split("\n") if row.startswith("#")]
-    assert headings == [
-        "# Proctor Evaluation Report",
-        "## Run Summary",
-        "## Overall Metrics",
-        "## Error Breakdown",
-    ]
+    assert headings == ["# Proctor Evaluation Report", "## Run Summary", "## Overall Metrics", "## Error Breakdown"]
 
 
 def test_the_worst_examples_come_first_and_the_rest_is_counted() -> None:

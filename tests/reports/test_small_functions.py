@@ -41,10 +41,7 @@ from proctor.reports.trend import _average_neighbors, _block, _tick_step, render
 
 def test_render_comparison() -> None:
     """Return the conclusion, the table, the flipped samples, and the notes."""
-    assert (
-        render_comparison(Comparison("new", "old", "They share no samples."))
-        == "They share no samples." + "\n"
-    )
+    assert render_comparison(Comparison("new", "old", "They share no samples.")) == "They share no samples." + "\n"
 
 
 def test_render_report() -> None:
@@ -74,20 +71,12 @@ def test_single_line() -> None:
 
 def test_format_percent() -> None:
     """Format a share as a percentage; only an exact 1 is 100.0 % and only an exact 0 is 0.0 %."""
-    assert (format_percent(41 / 60), format_percent(0.9999), format_percent(1.0)) == (
-        "68.3 %",
-        ">99.9 %",
-        "100.0 %",
-    )
+    assert (format_percent(41 / 60), format_percent(0.9999), format_percent(1.0)) == ("68.3 %", ">99.9 %", "100.0 %")
 
 
 def test_format_cost() -> None:
     """Format an amount in US dollars with at least two significant digits."""
-    assert (format_cost(12.5), format_cost(0.5), format_cost(0.00000334)) == (
-        "$12.50",
-        "$0.5000",
-        "$0.0000033",
-    )
+    assert (format_cost(12.5), format_cost(0.5), format_cost(0.00000334)) == ("$12.50", "$0.5000", "$0.0000033")
 
 
 def test_format_count() -> None:
@@ -97,10 +86,7 @@ def test_format_count() -> None:
 
 def test_format_metric() -> None:
     """Format the value of a metric with its unit."""
-    assert (format_metric(MetricValue(0.5, 10, kind="rate")), format_metric(MetricValue(None, 0))) == (
-        "50.0 %",
-        "—",
-    )
+    assert (format_metric(MetricValue(0.5, 10, kind="rate")), format_metric(MetricValue(None, 0))) == ("50.0 %", "—")
 
 
 def test_format_interval() -> None:
@@ -186,11 +172,7 @@ def test_load() -> None:
 
 def test__format_seconds() -> None:
     """Format a number of seconds."""
-    assert (_format_seconds(7), _format_seconds(61), _format_seconds(3700)) == (
-        "7 s",
-        "1 min 1 s",
-        "1 h 1 min",
-    )
+    assert (_format_seconds(7), _format_seconds(61), _format_seconds(3700)) == ("7 s", "1 min 1 s", "1 h 1 min")
 
 
 def test__format_distinctly() -> None:
@@ -254,23 +236,17 @@ def test_headline() -> None:
 
 def test_score_distributions() -> None:
     """Group the score percentiles by evaluator."""
-    assert (
-        score_distributions({"exact.p50": MetricValue(1.0, 3, kind="quantile")})["exact"]["p50"].value == 1.0
-    )
+    assert score_distributions({"exact.p50": MetricValue(1.0, 3, kind="quantile")})["exact"]["p50"].value == 1.0
 
 
 def test_collect_notes() -> None:
     """Return each note once, with the names of its metrics."""
-    assert collect_notes({"a": MetricValue(0.5, 9, note="clustered"), "b": MetricValue(1.0, 9)}) == {
-        "clustered": "a"
-    }
+    assert collect_notes({"a": MetricValue(0.5, 9, note="clustered"), "b": MetricValue(1.0, 9)}) == {"clustered": "a"}
 
 
 def test_render_transcript() -> None:
     """Return one session as text, event by event."""
-    assert (
-        render_transcript(Session([Message("user", "Capital of France?")])) == "user:\n    Capital of France?"
-    )
+    assert render_transcript(Session([Message("user", "Capital of France?")])) == "user:\n    Capital of France?"
 
 
 def test_render_sparkline() -> None:

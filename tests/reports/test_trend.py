@@ -142,9 +142,7 @@ def test_texts_cannot_break_out_of_the_picture() -> None:
 @settings(max_examples=20)
 @given(
     st.dictionaries(
-        st.text(max_size=5),
-        st.lists(st.floats(-1e9, 1e9, allow_nan=False), min_size=1, max_size=5),
-        max_size=8,
+        st.text(max_size=5), st.lists(st.floats(-1e9, 1e9, allow_nan=False), min_size=1, max_size=5), max_size=8
     ),
     st.sampled_from(["rate", "mean", "number", "count"]),
     st.floats(0, 1e6),
@@ -210,9 +208,7 @@ def test_runs_that_left_trials_out_are_marked() -> None:
 
 def light(color: str) -> float:
     parts = [int(color[index : index + 2], 16) / 255 for index in (1, 3, 5)]
-    red, green, blue = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    )
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 

@@ -69,9 +69,7 @@ def test_options_reach_the_judge(batch: Project) -> None:
     """A template, a scale and a limit of one's own."""
     rubric = {"id": "a", "name": "A", "description": "Is it?", "scoring_criteria": "0: no, 10: yes"}
     Path("mine.json").write_text(json.dumps({"version": "1", "rubrics": [rubric]}))
-    Path("mine.txt").write_text(
-        "## Rubric: {rubric_name}\n{rubric_description}{scoring_criteria}\n{chat_session}"
-    )
+    Path("mine.txt").write_text("## Rubric: {rubric_name}\n{rubric_description}{scoring_criteria}\n{chat_session}")
     result = batch.proctor(
         *BATCH, "--output-dir", "out", "--template", "mine.txt", "--scale", "0", "10",
         "--limit", "2", "--pattern", "s00[12].json", "--parallel", "1", "--max-concurrent", "2",
@@ -98,9 +96,7 @@ def test_options_reach_the_judge(batch: Project) -> None:
         (("--resume",), "there is no unfinished run"),
     ],
 )
-def test_faults_are_reported_before_the_first_call(
-    batch: Project, change: tuple[str, ...], what: str
-) -> None:
+def test_faults_are_reported_before_the_first_call(batch: Project, change: tuple[str, ...], what: str) -> None:
     """Exit 2, no call."""
     result = batch.proctor(*BATCH, "--output-dir", "out", *change)
     assert (result.code, calls()) == (2, Counter())
@@ -115,9 +111,7 @@ def test_a_judge_must_be_named(batch: Project, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_file_with_several_sessions_wants_an_id(batch: Project) -> None:
     """And says which there are."""
-    lines = [
-        json.dumps({"id": name, "messages": [{"role": "user", "content": name}]}) for name in ("one", "two")
-    ]
+    lines = [json.dumps({"id": name, "messages": [{"role": "user", "content": name}]}) for name in ("one", "two")]
     Path("two.jsonl").write_text("\n".join(lines))
     command = ("sessions", "evaluate", "--rubrics", "starter", "--session", "two.jsonl")
     assert "there are several sessions in it" in batch.proctor(*command).err
@@ -166,10 +160,7 @@ def test_calls_are_bounded_over_sessions_and_rubrics() -> None:
 
     judge = Counting()
     report = evaluate(
-        lambda question: [
-            {"role": "user", "content": question},
-            {"role": "assistant", "content": "An answer."},
-        ],
+        lambda question: [{"role": "user", "content": question}, {"role": "assistant", "content": "An answer."}],
         [{"id": str(number), "input": "Why?"} for number in range(10)],
         list(rubric_evaluators(judge, "starter", concurrency=4)),
         history=False,

@@ -16,13 +16,7 @@ from proctor.errors import ConfigError
 from proctor.evaluators.rubric_files import SCHEMA_FILE, load_rubric
 from proctor.metrics.builtin import RubricTotalMetric
 from proctor.metrics.registry import MetricRegistry
-from proctor.records.rubric import (
-    EVALUATOR_METRICS,
-    RUN_METRICS,
-    describe_unknown_keys,
-    find_scale,
-    find_set_problems,
-)
+from proctor.records.rubric import EVALUATOR_METRICS, RUN_METRICS, describe_unknown_keys, find_scale, find_set_problems
 
 ONE: dict[str, Any] = {"id": "a", "name": "A", "description": "What?", "scoring_criteria": "1: no"}
 
@@ -78,10 +72,7 @@ def test_every_fault_is_named_at_once_with_its_line(tmp_path: Path) -> None:
         "rubrics.json:6, rubrics[0].weight: a weight must be a number above 0, got 0",
         "rubrics.json:7, rubrics[1]: 'description' is missing",
         "rubrics.json:7, rubrics[1].id: another rubric has the id 'a' already",
-        (
-            "rubrics.json:8, rubrics[1].scale: a scale is its lowest and its highest number, such "
-            "as [1, 5], got [5, 1]"
-        ),
+        ("rubrics.json:8, rubrics[1].scale: a scale is its lowest and its highest number, such as [1, 5], got [5, 1]"),
     ]
 
 
@@ -241,9 +232,7 @@ JSON_VALUES = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["version", "rubrics", "id", "name", "weight", "scale", "metadata", "x"]),
-            inner,
-            max_size=5,
+            st.sampled_from(["version", "rubrics", "id", "name", "weight", "scale", "metadata", "x"]), inner, max_size=5
         )
     ),
     max_leaves=15,

@@ -42,12 +42,7 @@ def test_a_few_good_sessions_among_bad_ones_are_learned_from(good: int, bad: int
 
 def test_sessions_with_equal_texts_are_shown_once_with_their_mean() -> None:
     """Otherwise one text could be among the better and among the worse sessions."""
-    sessions = [
-        session("a", "same", 5),
-        session("b", "same", 1),
-        session("c", "best", 4),
-        session("d", "worst", 2),
-    ]
+    sessions = [session("a", "same", 5), session("b", "same", 1), session("c", "best", 4), session("d", "worst", 2)]
     (found,) = build_contrasts(sessions, rounds=5)
     assert ("best" in found.better[0], "worst" in found.worse[0]) == (True, True)
     assert len(found.better) == len(found.worse) == 1
@@ -80,8 +75,7 @@ names = st.none() | st.sampled_from("xyz")
 @given(st.lists(st.tuples(texts, names), min_size=1, max_size=14), st.integers(0, 9))
 def test_no_text_and_no_cluster_is_in_both_groups(made: list[Any], seed: int) -> None:
     sessions = [
-        session(f"s{n}", text, **({} if name is None else {"cluster": name}))
-        for n, (text, name) in enumerate(made)
+        session(f"s{n}", text, **({} if name is None else {"cluster": name})) for n, (text, name) in enumerate(made)
     ]
     before = {one.sample.id: one.sample for one in sessions}
     learn, check = split_sessions(cluster_duplicates(sessions), 0.4, seed)

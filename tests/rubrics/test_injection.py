@@ -62,10 +62,7 @@ def all_scored(judge: Scripted, place: str) -> dict[str, Any]:
     evaluator = rubric(judge, RUBRIC)
 
     async def main() -> dict[str, Any]:
-        return {
-            name: await evaluator("I could not.", None, session(attack, place))
-            for name, attack in ATTACKS.items()
-        }
+        return {name: await evaluator("I could not.", None, session(attack, place)) for name, attack in ATTACKS.items()}
 
     return asyncio.run(main())
 
@@ -81,9 +78,7 @@ def test_no_attack_changes_a_verdict(echo: str, place: str) -> None:
     """A 2 stays a 2, with one call each: 0 of all attacks move it."""
     structured = echo in IN_JSON
     judge = Scripted((IN_JSON if structured else LINES)[echo], schema=structured)
-    moved = {
-        name: score for name, score in all_scored(judge, place).items() if score.details.get("score") != 2
-    }
+    moved = {name: score for name, score in all_scored(judge, place).items() if score.details.get("score") != 2}
     assert moved == {}
     assert len(judge.asked) == len(ATTACKS)
 

@@ -315,8 +315,7 @@ def test_rubrics_resume_only_with_their_own_sessions_and_scale() -> None:
     first = learned(known(100), Teacher())
     assert learned(known(100), Teacher(), proposed=first.rubrics).total == first.total
     others = [
-        ScoredSession(msgspec.structs.replace(one.sample, id=f"z{one.sample.id}"), one.score)
-        for one in known(100)
+        ScoredSession(msgspec.structs.replace(one.sample, id=f"z{one.sample.id}"), one.score) for one in known(100)
     ]
     with pytest.raises(ConfigError, match="were learned with other settings"):
         learned(others, Teacher(), proposed=first.rubrics)
@@ -336,8 +335,7 @@ def test_clustered_sessions_have_no_p_value(tmp_path: Path) -> None:
     """Sixty repeats of twelve tasks are not sixty sessions; the note gives the number of clusters."""
     made = [
         ScoredSession(
-            msgspec.structs.replace(one.sample, metadata={**one.sample.metadata, "cluster": str(n % 12)}),
-            one.score,
+            msgspec.structs.replace(one.sample, metadata={**one.sample.metadata, "cluster": str(n % 12)}), one.score
         )
         for n, one in enumerate(known(60))
     ]

@@ -63,12 +63,7 @@ def test_the_weighted_total_of_4_5_3_is_4_14() -> None:
     """With weights 1, 1.5 and 1, and its percentage and normalized value."""
     metadata = run(spec(1), spec(2, 1.5), spec(3))
     found = session_result(result("s", 4, 5, 3), read_run_columns(metadata))
-    assert found["summary"] == {
-        "total_score": 4.14,
-        "max_score": 5.0,
-        "percentage": 82.86,
-        "rubrics_evaluated": 3,
-    }
+    assert found["summary"] == {"total_score": 4.14, "max_score": 5.0, "percentage": 82.86, "rubrics_evaluated": 3}
     assert found["details"]["normalized"] == 0.7857
 
 
@@ -294,9 +289,7 @@ def test_intervals_allow_for_sessions_that_belong_together() -> None:
     alone = [result(f"t{n}", score, score) for n, score in enumerate(scores)]
     fives = [
         EvalResult(
-            msgspec.structs.replace(
-                one.trial, sample=Sample(f"{one.sample_id}-{k}", "", metadata={"cluster": n})
-            ),
+            msgspec.structs.replace(one.trial, sample=Sample(f"{one.sample_id}-{k}", "", metadata={"cluster": n})),
             one.scores,
         )
         for n, one in ((str(n), one) for n, one in enumerate(alone))

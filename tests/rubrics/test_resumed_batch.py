@@ -122,9 +122,7 @@ def test_answers_from_the_history_are_reported(batch: Project) -> None:
     assert "judge: 18 answers, all reused" in result.out
 
 
-def test_a_finished_batch_with_failed_rubrics_can_be_resumed(
-    batch: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_finished_batch_with_failed_rubrics_can_be_resumed(batch: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """--resume --retry-errors needs no id and repeats only failed rubrics.
 
     One failed rubric of six is an error of the session.

@@ -88,9 +88,7 @@ def test_the_scale_is_the_rubrics_else_the_sets_else_the_options() -> None:
     assert (score.value, score.details["max"]) == (0.7, 10)
     own = Rubric("a", "A", "…", "…", scale=(0, 3))
     assert judged(scores(3), of=own, scale=(0, 10)).value == 1.0
-    (of_set,) = rubric_evaluators(
-        scores(100), {"version": "1", "scale": [0, 100], "rubrics": [{**_data(TONE)}]}
-    )
+    (of_set,) = rubric_evaluators(scores(100), {"version": "1", "scale": [0, 100], "rubrics": [{**_data(TONE)}]})
     assert of_set("x", None, CHAT).value == 1.0
 
 
@@ -278,11 +276,7 @@ def test_limits_and_cached_transcripts_are_not_part_of_the_identity() -> None:
     used.get(Session([Message("user", "Hello")]).view(), None, None)
     assert identity_of(used) == identity_of(TranscriptCache(100, 1200))
     assert identity_of(used) != identity_of(TranscriptCache(200, 2400))
-    assert (
-        identity_of(ConcurrencyLimit(1))
-        == identity_of(ConcurrencyLimit(7))
-        == identity_of(ConcurrencyLimit())
-    )
+    assert identity_of(ConcurrencyLimit(1)) == identity_of(ConcurrencyLimit(7)) == identity_of(ConcurrencyLimit())
 
 
 def test_users_classes_cannot_limit_their_identity() -> None:

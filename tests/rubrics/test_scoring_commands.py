@@ -82,9 +82,7 @@ def test_unreadable_files_in_the_folder_are_ignored(batch: Project) -> None:
         ("link/deep/out", "it is inside the folder of the sessions"),
     ],
 )
-def test_results_cannot_be_written_into_the_folder_of_sessions(
-    batch: Project, folder: str, what: str
-) -> None:
+def test_results_cannot_be_written_into_the_folder_of_sessions(batch: Project, folder: str, what: str) -> None:
     """The next batch would read them as sessions; the notation of the path makes no difference."""
     Path("link").symlink_to("logs", target_is_directory=True)
     result = batch.proctor(*BATCH, "--output-dir", folder)
@@ -149,9 +147,7 @@ def test_learned_rubrics_do_not_overwrite_their_input(batch: Project) -> None:
     assert "session number 1" in Path("logs/s001.json").read_text()
 
 
-def test_results_are_recognised_from_any_working_directory(
-    batch: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_are_recognised_from_any_working_directory(batch: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same logs seen from another folder are the same; other logs with the same name are not."""
     here = Path.cwd()
     batch.proctor(*BATCH, "--output-dir", "out")

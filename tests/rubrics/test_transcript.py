@@ -45,9 +45,7 @@ def test_a_call_and_its_result_are_rendered_once() -> None:
     answer = Message("tool", "two", call_id="1")
     asked = Message("assistant", "", tool_calls=(call,))
     assert render_transcript([asked, done, answer]) == ('[1] tool search({"q":"x"}) returned:\n    two')
-    assert render_transcript([asked, answer]) == (
-        '[1] assistant called search({"q":"x"})\n[2] tool result:\n    two'
-    )
+    assert render_transcript([asked, answer]) == ('[1] assistant called search({"q":"x"})\n[2] tool result:\n    two')
 
 
 def test_a_failure_that_is_recorded_twice_is_rendered_once() -> None:
@@ -75,8 +73,7 @@ def test_calls_without_ids_are_rendered_once() -> None:
     asked = Message("assistant", "I look.", tool_calls=(call, ToolCall("open", {"n": 1})))
     done = ToolCall("search", {"q": "x"}, result="two")
     assert render_transcript([asked, done]) == (
-        '[1] assistant:\n    I look.\n[2] assistant called open({"n":1})\n'
-        '[3] tool search({"q":"x"}) returned:\n    two'
+        '[1] assistant:\n    I look.\n[2] assistant called open({"n":1})\n[3] tool search({"q":"x"}) returned:\n    two'
     )
 
 
@@ -114,8 +111,7 @@ def test_calls_of_a_sub_agent_have_its_name() -> None:
     aside = Message("assistant", "", name="sub-agent a1", tool_calls=(ToolCall("search", {}, call_id="1"),))
     own = Message("assistant", "", tool_calls=(ToolCall("search", {}, call_id="1"),))
     assert render_transcript([aside, call, own, call]) == (
-        "[1] tool search({}), called by sub-agent a1, returned:\n    two\n"
-        "[2] tool search({}) returned:\n    two"
+        "[1] tool search({}), called by sub-agent a1, returned:\n    two\n[2] tool search({}) returned:\n    two"
     )
 
 

@@ -32,9 +32,7 @@ class RedisServer:
 
     START_UP = 10.0
 
-    def __init__(
-        self, *, persistent: bool = True, cluster: bool = False, password: str | None = None
-    ) -> None:
+    def __init__(self, *, persistent: bool = True, cluster: bool = False, password: str | None = None) -> None:
         self._persistent = persistent
         self._cluster = cluster
         self._password = password

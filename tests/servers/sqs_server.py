@@ -66,9 +66,7 @@ class SQSServer:
                 """Print nothing."""
 
         self._queues = _Queues(app.DomainDispatcherApplication(app.create_backend_app))
-        self._server = serving.make_server(
-            "127.0.0.1", 0, self._respond, threaded=True, request_handler=QuietHandler
-        )
+        self._server = serving.make_server("127.0.0.1", 0, self._respond, threaded=True, request_handler=QuietHandler)
         # Closing then waits for running requests.
         self._server.daemon_threads = False
         self._thread = threading.Thread(

@@ -17,9 +17,7 @@ from typing import Any
 from proctor import Message, ModelRequest, ModelResponse, Rubric, Session, SessionDataset
 from proctor.cli.main import run_cli
 
-EFFICIENCY = Rubric(
-    "rubric_001", "Task Completion Efficiency", "Is the task completed in few turns?", "1: no 5: yes"
-)
+EFFICIENCY = Rubric("rubric_001", "Task Completion Efficiency", "Is the task completed in few turns?", "1: no 5: yes")
 CLARITY = Rubric("rubric_002", "Clear Communication", "Are instructions clear?", "1: no 5: yes")
 CHAT = Session([Message("user", "Count the files."), Message("assistant", "Two files.")])
 TEMPLATE = """You are an expert evaluator assessing AI agent interaction quality.
@@ -80,9 +78,7 @@ def rubric_file(path: Path, *rubrics: Rubric, **more: Any) -> Path:
 def chat_text(*scores: float | None, rubrics: Sequence[Rubric] = (EFFICIENCY, CLARITY)) -> str:
     """An OpenAI-style chat that deserves these scores; None is for no verdict."""
     deserved = [
-        f"{rubric.name} deserves {score}."
-        for rubric, score in zip(rubrics, scores, strict=True)
-        if score is not None
+        f"{rubric.name} deserves {score}." for rubric, score in zip(rubrics, scores, strict=True) if score is not None
     ]
     said = [("user", "Count the files."), ("assistant", " ".join(["Done.", *deserved]))]
     return json.dumps([{"role": role, "content": content} for role, content in said])

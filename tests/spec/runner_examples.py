@@ -64,8 +64,7 @@ class Project:
             "    return text.upper() + suffix\n",
         )
         self.write(
-            "data.jsonl",
-            '{"id": "1", "input": "a", "expected": "A"}\n{"id": "2", "input": "b", "expected": "x"}\n',
+            "data.jsonl", '{"id": "1", "input": "a", "expected": "A"}\n{"id": "2", "input": "b", "expected": "x"}\n'
         )
 
     def write(self, name: str, text: str) -> None:
@@ -75,9 +74,5 @@ class Project:
     def proctor(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command in a process of its own."""
         return subprocess.run(
-            [sys.executable, "-m", "proctor", *arguments],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
+            [sys.executable, "-m", "proctor", *arguments], cwd=self.folder, capture_output=True, text=True, check=False
         )

@@ -58,10 +58,7 @@ def test_partials_and_callable_objects_are_evaluators() -> None:
 
     evaluators = {"partial": functools.partial(contains, case_sensitive=False), "object": Length()}
     report = evaluate(lambda text: "HELLO", [SAMPLE], evaluators, history=False)
-    assert {name: s.passed for name, s in report.results[0].scores.items()} == {
-        "partial": True,
-        "object": True,
-    }
+    assert {name: s.passed for name, s in report.results[0].scores.items()} == {"partial": True, "object": True}
 
 
 @clause("000.EXACT_MATCH.1", "exact_match")

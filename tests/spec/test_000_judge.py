@@ -147,8 +147,6 @@ def test_a_template_with_an_unknown_placeholder_is_refused() -> None:
             key="b",
             name="c",
             sections=[
-                MarkdownSection[JudgeParams](
-                    title="T", template="$colour $criterion $output $expected", key="k"
-                )
+                MarkdownSection[JudgeParams](title="T", template="$colour $criterion $output $expected", key="k")
             ],
         )

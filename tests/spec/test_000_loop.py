@@ -42,12 +42,7 @@ class Boxes:
         self.requests: Mailbox[EvalRequest[str, str]] = InMemoryMailbox(name="requests")
         self.results: Mailbox[EvalResult] = options.pop("results", InMemoryMailbox(name="results"))
         self.loop: EvalLoop[str, str, str] = EvalLoop(
-            loop=target,
-            evaluator=evaluator,
-            requests=self.requests,
-            results=self.results,
-            wait_seconds=0,
-            **options,
+            loop=target, evaluator=evaluator, requests=self.requests, results=self.results, wait_seconds=0, **options
         )
 
 

@@ -522,8 +522,7 @@ def test_a_run_that_loses_a_trial_to_a_dead_letter_names_it(make: Make, tmp_path
     [lost] = [result.sample_id for result in report.results if not result.success]
     assert report.metadata is not None
     assert any(
-        f"dead letter: delivered too often, or rejected ({lost})" in warning
-        for warning in report.metadata.warnings
+        f"dead letter: delivered too often, or rejected ({lost})" in warning for warning in report.metadata.warnings
     )
 
 

@@ -224,11 +224,7 @@ def test_a_list_of_messages_in_the_output_becomes_the_session() -> None:
     evaluators = {"called": tool_called("search"), "not": tool_not_called("search"), "eq": exact_match}
     report = evaluate(agent, [SAMPLE], evaluators, history=False)
     scores = report.results[0].scores
-    assert {name: found.passed for name, found in scores.items()} == {
-        "called": True,
-        "not": False,
-        "eq": True,
-    }
+    assert {name: found.passed for name, found in scores.items()} == {"called": True, "not": False, "eq": True}
 
 
 @clause("001.SESSION.1", "Session-Aware Evaluators", ruling="Session([...]) wraps as append does")

@@ -38,9 +38,7 @@ def verdicts(name: str, field: str, *spans: dict[str, Any], **parameters: Any) -
 @clause("002.BUILTIN.1", "Evaluator Type System", ruling="fields: exactly 22 built-in evaluators")
 def test_there_are_22_evaluators_in_seven_categories() -> None:
     """The seven specified categories hold exactly 4, 3, 3, 3, 3, 3 and 3 evaluators."""
-    sizes = dict.fromkeys(
-        ["quality", "performance", "regression", "safety", "statistical", "structural", "llm"], 0
-    )
+    sizes = dict.fromkeys(["quality", "performance", "regression", "safety", "statistical", "structural", "llm"], 0)
     for info in Registry.standard().evaluators():
         if info.category in sizes:
             sizes[info.category] += 1

@@ -197,10 +197,7 @@ def test_the_field_context_has_name_value_baseline_delta_and_accessors() -> None
 def test_blocks_of_one_field_merge_in_order() -> None:
     """Two `evaluate_field` blocks for one field are one field with both lists of evaluators."""
     checks = (
-        define()
-        .evaluate_field("output", passes)
-        .evaluate_field("latency_ms", passes)
-        .evaluate_field("output", half)
+        define().evaluate_field("output", passes).evaluate_field("latency_ms", passes).evaluate_field("output", half)
     )
     found = checks.evaluate(SPAN).field_results
     assert list(found) == ["output", "latency_ms"]

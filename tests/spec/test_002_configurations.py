@@ -47,10 +47,7 @@ def test_the_target_is_called_with_the_options_of_each_configuration() -> None:
     define().evaluate_field("output", passes).evaluate(
         SPAN,
         target=target,
-        configurations=[
-            configuration("low", temperature=0.3),
-            configuration("high", temperature=1.0, model="b"),
-        ],
+        configurations=[configuration("low", temperature=0.3), configuration("high", temperature=1.0, model="b")],
     )
     question = SPAN["input"]
     assert sorted(calls) == [(question, 0.3, "a"), (question, 1.0, "b")]
@@ -174,9 +171,7 @@ def test_a_comparison_stays_within_its_run() -> None:
 def test_ties_go_by_name_and_missing_values_come_last() -> None:
     """Equal values are ordered by name in either order, and null comes after all numbers."""
     report = recorded(d=1, c=None, b=2, a=2)
-    ranked = [
-        [place.configuration for place in report.rank_by("tokens", order).places] for order in ("asc", "desc")
-    ]
+    ranked = [[place.configuration for place in report.rank_by("tokens", order).places] for order in ("asc", "desc")]
     assert ranked == [["d", "a", "b", "c"], ["a", "b", "d", "c"]]
 
 
@@ -200,9 +195,7 @@ def test_a_configuration_can_be_the_baseline_of_evaluators() -> None:
         return Reply("x", Usage(tokens, 0))
 
     options = {"low": 100, "mid": 110, "high": 111}
-    report = checks.evaluate(
-        SPAN, target=target, configurations={name: {"tokens": n} for name, n in options.items()}
-    )
+    report = checks.evaluate(SPAN, target=target, configurations={name: {"tokens": n} for name, n in options.items()})
     field = report.field_results["tokens"]
     statuses = {one.configuration: one.score.status for one in field.scores}
     assert statuses == {"low": "skipped", "mid": "ok", "high": "ok"}

@@ -143,10 +143,7 @@ not_applicable(
     reason="out of scope in the specification; the rulings want a web page.",
 )
 not_applicable(
-    "002.SCOPE.3",
-    "Out of Scope",
-    "Progress has no web interface.",
-    reason="out of scope in the specification.",
+    "002.SCOPE.3", "Out of Scope", "Progress has no web interface.", reason="out of scope in the specification."
 )
 not_applicable(
     "002.SCOPE.4",
@@ -176,10 +173,7 @@ not_applicable(
     reason="out of scope in the specification.",
 )
 not_applicable(
-    "002.SCOPE.9",
-    "Out of Scope",
-    "Evaluators do not run conditionally.",
-    reason="out of scope in the specification.",
+    "002.SCOPE.9", "Out of Scope", "Evaluators do not run conditionally.", reason="out of scope in the specification."
 )
 not_applicable(
     "002.SCOPE.10",

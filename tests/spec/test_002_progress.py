@@ -19,9 +19,7 @@ def broken(question: str, *, temperature: float = 0.0) -> str:
     raise ValueError("the target is down")
 
 
-def events_of(
-    *evaluators: Any, target: Any = agent, configurations: Any = None, **filters: Any
-) -> list[ProgressEvent]:
+def events_of(*evaluators: Any, target: Any = agent, configurations: Any = None, **filters: Any) -> list[ProgressEvent]:
     """The events of an evaluation of one span."""
     heard: list[ProgressEvent] = []
     checks = define().select("usage.total_tokens", as_="tokens")

@@ -132,9 +132,7 @@ def test_two_fields_cannot_have_one_alias() -> None:
 @clause("002.FIELD.14", "Field Selection System", ruling="fields: missing over a dataset")
 def test_a_field_missing_in_one_sample_is_an_error_of_that_sample() -> None:
     """Over a dataset the sample that lacks an evaluated field has an error score; others go on."""
-    report = (
-        define().evaluate_field("usage.total_tokens", passes).evaluate([SPAN, {"id": "b", "output": "x"}])
-    )
+    report = define().evaluate_field("usage.total_tokens", passes).evaluate([SPAN, {"id": "b", "output": "x"}])
     scores = [result.scores["usage.total_tokens"] for result in report.results]
     assert [(score.status, score.value) for score in scores] == [("ok", 1.0), ("error", None)]
     assert "the result has no field 'usage'" in scores[1].reason

@@ -103,9 +103,7 @@ def test_evaluate_runs_the_configurations_of_its_call() -> None:
     report = (
         define()
         .evaluate_field("output", passes)
-        .evaluate(
-            SPAN, target=agent, configurations=[configuration("low", temperature=0.3), configuration("high")]
-        )
+        .evaluate(SPAN, target=agent, configurations=[configuration("low", temperature=0.3), configuration("high")])
     )
     assert report.configurations == ("low", "high")
 
@@ -248,9 +246,7 @@ def test_the_complete_example_runs(tmp_path: Path) -> None:
     assert (ranking.best, ranking.worst) == ("low_temp", "high_temp")
     now = datetime.now(UTC)
     history = evaluator.history.query(
-        configuration="low_temp",
-        date_range=(now - timedelta(days=30), now),
-        tags={"environment": "production"},
+        configuration="low_temp", date_range=(now - timedelta(days=30), now), tags={"environment": "production"}
     )
     assert [report.run_id for report in history] == [result.run_id]
     trend = evaluator.history.trend("tokens", configurations=["low_temp"])

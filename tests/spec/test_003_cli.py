@@ -104,9 +104,7 @@ def test_an_unknown_evaluator_is_named_with_the_nearest(project: Project) -> Non
 @clause("003.CLI.7", "7. CLI", ruling="runner: target instead of --model")
 def test_the_model_of_the_target_is_an_address(project: Project) -> None:
     """A model is named by `--target`; one that cannot be found is refused with a reason."""
-    done = project.proctor(
-        "run", "--dataset", "data.jsonl", "-e", "exact_match", "--target", "opnai:gpt-4o-mini"
-    )
+    done = project.proctor("run", "--dataset", "data.jsonl", "-e", "exact_match", "--target", "opnai:gpt-4o-mini")
     assert done.returncode == 2
     assert "opnai" in done.stderr
 

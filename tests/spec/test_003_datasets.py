@@ -9,16 +9,7 @@ from typing import Any
 
 import pytest
 
-from proctor import (
-    CSVDataset,
-    Dataset,
-    IteratorDataset,
-    JSONLDataset,
-    ProctorError,
-    Sample,
-    evaluate,
-    exact_match,
-)
+from proctor import CSVDataset, Dataset, IteratorDataset, JSONLDataset, ProctorError, Sample, evaluate, exact_match
 from tests.spec.clauses import clause
 from tests.spec.runner_examples import double
 

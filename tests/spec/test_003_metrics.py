@@ -38,9 +38,7 @@ def graded(values: list[float]) -> Any:
 @clause("003.METRIC.1", "4. Metrics")
 def test_an_object_with_name_and_compute_is_a_metric() -> None:
     """An object with `name` and `compute(results)` is a metric, without a base class."""
-    report = EvalRunner(double, exact_match, [Longest()]).run(
-        [Sample("1", "abc"), Sample("2", "a")], history=False
-    )
+    report = EvalRunner(double, exact_match, [Longest()]).run([Sample("1", "abc"), Sample("2", "a")], history=False)
     assert report.metrics["longest"].value == 6.0
 
 
@@ -167,17 +165,12 @@ class StrategyDistribution:
 @clause("003.EXTENSION.5", "Custom Metric", ruling="runner: metrics are flattened")
 def test_the_custom_metric_of_the_spec_gives_several_numbers() -> None:
     """A metric that gives several numbers is kept as `name.part` for each of them."""
-    samples: list[Sample[Any, Any]] = [
-        Sample("1", ["Clarify this?", "Explore that?"]),
-        Sample("2", ["Why?", "How?"]),
-    ]
+    samples: list[Sample[Any, Any]] = [Sample("1", ["Clarify this?", "Explore that?"]), Sample("2", ["Why?", "How?"])]
     report = EvalRunner(lambda texts: texts, [lambda output: True], [StrategyDistribution()]).run(
         samples, history=False
     )
     assert {
-        name: value.value
-        for name, value in report.metrics.items()
-        if name.startswith("strategy_distribution.")
+        name: value.value for name, value in report.metrics.items() if name.startswith("strategy_distribution.")
     } == {
         "strategy_distribution.clarifying": 0.25,
         "strategy_distribution.exploratory": 0.25,

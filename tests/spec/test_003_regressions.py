@@ -158,8 +158,7 @@ def test_a_threshold_may_stand_in_the_eval_file(tmp_path: Path) -> None:
     """`fail_under: 80%` in an eval file gates every run of it."""
     project = Project(tmp_path)
     project.write(
-        "eval.yaml",
-        "dataset: data.jsonl\ntarget: app.py:answer\nevaluators: [exact_match]\nfail_under: 80%\n",
+        "eval.yaml", "dataset: data.jsonl\ntarget: app.py:answer\nevaluators: [exact_match]\nfail_under: 80%\n"
     )
     done = project.proctor("run", "--history", "h.db", "--quiet")
     assert done.returncode == 1
@@ -174,8 +173,7 @@ def test_a_baseline_gate_fails_a_regression(tmp_path: Path) -> None:
     project.write("many.jsonl", "\n".join(json.dumps(row) for row in data))
     project.write(
         "worse.py",
-        "count = 0\n\ndef answer(text):\n    global count\n    count += 1\n"
-        "    return 'A' if count % 2 else 'x'\n",
+        "count = 0\n\ndef answer(text):\n    global count\n    count += 1\n    return 'A' if count % 2 else 'x'\n",
     )
     run = ("--dataset", "many.jsonl", "-e", "exact_match", "--history", "h.db", "--quiet")
     for name, target in (("main", "app.py:answer"), ("same", "app.py:answer"), ("bad", "worse.py:answer")):

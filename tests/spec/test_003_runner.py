@@ -32,9 +32,7 @@ def test_a_runner_takes_a_target_and_evaluators() -> None:
 def test_every_evaluator_scores_every_output() -> None:
     """All evaluators of a runner are run on the output of each sample."""
     evaluators = {"same": exact_match, "short": lambda output: len(output) < 3}
-    report = EvalRunner(double, evaluators).run(
-        [Sample("1", "a", "aa"), Sample("2", "bb", "bbbb")], history=False
-    )
+    report = EvalRunner(double, evaluators).run([Sample("1", "a", "aa"), Sample("2", "bb", "bbbb")], history=False)
     assert [{n: s.value for n, s in r.scores.items()} for r in report.results] == [
         {"same": 1.0, "short": 1.0}, {"same": 1.0, "short": 0.0},
     ]  # fmt: skip
@@ -189,9 +187,7 @@ def test_the_error_of_an_evaluator_is_its_own() -> None:
     def broken(output: str) -> bool:
         raise RuntimeError("no")
 
-    report = EvalRunner(double, {"broken": broken, "same": exact_match}).run(
-        [Sample("1", "a", "aa")], history=False
-    )
+    report = EvalRunner(double, {"broken": broken, "same": exact_match}).run([Sample("1", "a", "aa")], history=False)
     (result,) = report.results
     assert (result.scores["broken"].status, result.scores["same"].value) == ("error", 1.0)
     assert "RuntimeError: no" in result.scores["broken"].reason

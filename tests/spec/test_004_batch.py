@@ -70,10 +70,7 @@ def test_a_batch_gives_the_results_of_the_single_sessions(tmp_path: Path) -> Non
     for name in ("a", "b"):
         alone, together = chats.evaluate(name, "--fresh"), chats.read(f"{name}_result.json")
         assert alone["summary"] == together["summary"]
-        scores = [
-            [(entry["rubric_id"], entry["score"]) for entry in one["rubric_scores"]]
-            for one in (alone, together)
-        ]
+        scores = [[(entry["rubric_id"], entry["score"]) for entry in one["rubric_scores"]] for one in (alone, together)]
         assert scores[0] == scores[1]
 
 

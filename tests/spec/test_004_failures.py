@@ -69,12 +69,7 @@ def test_all_faults_of_a_rubric_file_are_named_at_once(tmp_path: Path) -> None:
         load_rubrics(path)
     problems = [str(problem) for problem in refused.value.problems]
     found = [problem.removeprefix(f"{path}:").partition(": ")[0] for problem in problems]
-    assert sorted(found) == [
-        "4, rubrics[0].name",
-        "5, rubrics[1]",
-        "5, rubrics[1].id",
-        "6, rubrics[1].weight",
-    ]
+    assert sorted(found) == ["4, rubrics[0].name", "5, rubrics[1]", "5, rubrics[1].id", "6, rubrics[1].weight"]
     assert "'description' is missing" in str(refused.value)
 
 

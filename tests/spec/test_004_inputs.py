@@ -69,11 +69,7 @@ def test_a_rubric_file_is_json_with_a_version_and_rubrics(tmp_path: Path) -> Non
     assert loaded.version == "2.1"
     assert [(rubric.id, rubric.name) for rubric in loaded] == [("tone", "Tone"), ("brevity", "Brevity")]
     tone = loaded["tone"]
-    assert (tone.description, tone.scoring_criteria, tone.weight) == (
-        "Is the agent polite?",
-        "1: rude\n5: polite",
-        1.5,
-    )
+    assert (tone.description, tone.scoring_criteria, tone.weight) == ("Is the agent polite?", "1: rude\n5: polite", 1.5)
 
 
 @clause("004.RUBRICS.2", "1. List of Rubrics", ruling="a rubric has weight=1.0")

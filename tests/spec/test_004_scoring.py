@@ -71,10 +71,7 @@ def test_scores_come_in_the_order_of_the_rubrics() -> None:
 
     judge = Reversed(lambda asked: asked.score(2 if CLARITY.name in asked.text else 5))
     found = asyncio.run(RubricScorer(judge).score_all([EFFICIENCY, CLARITY], CHAT))
-    assert [(name, score.details["score"]) for name, score in found.items()] == [
-        ("rubric_001", 5),
-        ("rubric_002", 2),
-    ]
+    assert [(name, score.details["score"]) for name, score in found.items()] == [("rubric_001", 5), ("rubric_002", 2)]
     assert CLARITY.name in judge.asked[0].text
 
 

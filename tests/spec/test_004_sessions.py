@@ -7,16 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from proctor import (
-    ChatSession,
-    Message,
-    RubricScorer,
-    Session,
-    SessionDataset,
-    ToolCall,
-    evaluate,
-    rubric_evaluators,
-)
+from proctor import ChatSession, Message, RubricScorer, Session, SessionDataset, ToolCall, evaluate, rubric_evaluators
 from tests.evaluators.judging.rehearsed import Scripted, scores
 from tests.spec.chats import CHAT, CLARITY, EFFICIENCY, Chats, read_log, session_in
 from tests.spec.clauses import clause
@@ -64,9 +55,7 @@ GEMINI_CLI = {
                     "name": "Bash",
                     "args": ARGUMENTS,
                     "status": "success",
-                    "result": [
-                        {"functionResponse": {"id": "t1", "name": "Bash", "response": {"output": LISTING}}}
-                    ],
+                    "result": [{"functionResponse": {"id": "t1", "name": "Bash", "response": {"output": LISTING}}}],
                 }
             ],
         },
@@ -80,25 +69,15 @@ def codex_line(kind: str, **payload: Any) -> dict[str, Any]:
 
 CODEX = [
     codex_line("session_meta", id="0fb7d8cd", cwd="/p", cli_version="1"),
-    codex_line(
-        "response_item", type="message", role="user", content=[{"type": "input_text", "text": QUESTION}]
-    ),
-    codex_line(
-        "response_item", type="function_call", name="Bash", call_id="t1", arguments=json.dumps(ARGUMENTS)
-    ),
+    codex_line("response_item", type="message", role="user", content=[{"type": "input_text", "text": QUESTION}]),
+    codex_line("response_item", type="function_call", name="Bash", call_id="t1", arguments=json.dumps(ARGUMENTS)),
     codex_line("response_item", type="function_call_output", call_id="t1", output=LISTING),
-    codex_line(
-        "response_item", type="message", role="assistant", content=[{"type": "output_text", "text": ANSWER}]
-    ),
+    codex_line("response_item", type="message", role="assistant", content=[{"type": "output_text", "text": ANSWER}]),
 ]
 FUNCTION = {"name": "Bash", "arguments": json.dumps(ARGUMENTS)}
 OPENAI = [
     {"role": "user", "content": QUESTION},
-    {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": "t1", "type": "function", "function": FUNCTION}],
-    },
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "t1", "type": "function", "function": FUNCTION}]},
     {"role": "tool", "tool_call_id": "t1", "content": LISTING},
     {"role": "assistant", "content": ANSWER},
 ]
@@ -233,15 +212,7 @@ def test_a_recorded_session_without_events_is_a_session_of_the_batch(tmp_path: P
     (tmp_path / "sessions" / "log.jsonl").write_text(log)
     found = chats.evaluate_batch()["batch_summary"]
     assert found["total_sessions"] == 4
-    assert found["score_distribution"] == {
-        "1": 0,
-        "2": 0,
-        "3": 0,
-        "4": 1,
-        "5": 0,
-        "evaluation_failed": 1,
-        "skipped": 2,
-    }
+    assert found["score_distribution"] == {"1": 0, "2": 0, "3": 0, "4": 1, "5": 0, "evaluation_failed": 1, "skipped": 2}
 
 
 @clause("004.RUN.1", "4. Evaluation Orchestrator", ruling="an evaluation like any other")
@@ -252,10 +223,7 @@ def test_sessions_are_a_dataset_and_rubrics_are_evaluators(tmp_path: Path) -> No
     chats.add("b", 2, 2)
     judge = Scripted(lambda asked: asked.score(5 if "deserves 5" in asked.text else 2))
     report = evaluate(
-        None,
-        SessionDataset(tmp_path / "sessions"),
-        rubric_evaluators(judge, [EFFICIENCY, CLARITY]),
-        history=False,
+        None, SessionDataset(tmp_path / "sessions"), rubric_evaluators(judge, [EFFICIENCY, CLARITY]), history=False
     )
     given = {result.sample_id: result.scores["rubric_002"].value for result in report.results}
     assert given == {"a": 1.0, "b": 0.25}

@@ -12,13 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.core.stats.agreement import (
-    Level,
-    cohen_kappa,
-    fleiss_kappa,
-    krippendorff_alpha,
-    percent_agreement,
-)
+from proctor.core.stats.agreement import Level, cohen_kappa, fleiss_kappa, krippendorff_alpha, percent_agreement
 from tests.surroundings import ROOT
 
 DATA = Path(os.environ.get("PROCTOR_DATA", ROOT.parent / "shared" / "data"))

@@ -27,8 +27,7 @@ def test_a_mean_is_rejected_once_its_gamblers_have_forty_times_their_money(value
         purses, highest = [1.0] * len(STAKES), 0.0
         for x in xs:
             purses = [
-                money * (1 + min(stake, MOST_LOST / m) * (x - m))
-                for money, stake in zip(purses, STAKES, strict=True)
+                money * (1 + min(stake, MOST_LOST / m) * (x - m)) for money, stake in zip(purses, STAKES, strict=True)
             ]
             highest = max(highest, sum(purses) / len(purses))
         return highest

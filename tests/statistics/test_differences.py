@@ -14,13 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.core.stats.differences import (
-    compare_groups,
-    paired_differences,
-    paired_t,
-    sample_moments,
-    welch_t,
-)
+from proctor.core.stats.differences import compare_groups, paired_differences, paired_t, sample_moments, welch_t
 from proctor.core.stats.permutations import (
     GRID,
     Direction,
@@ -126,9 +120,7 @@ def test_p_does_not_depend_on_the_unit(
     if by_pairs:
         first, second = first[: len(second)], second[: len(first)]
     actual = compare_groups(first, second, pairs=by_pairs)
-    moved = compare_groups(
-        [scale * v + shift for v in first], [scale * v + shift for v in second], pairs=by_pairs
-    )
+    moved = compare_groups([scale * v + shift for v in first], [scale * v + shift for v in second], pairs=by_pairs)
     swapped = compare_groups(second, first, pairs=by_pairs)
     assert actual is not None
     assert moved is not None

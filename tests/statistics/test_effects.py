@@ -48,9 +48,7 @@ def test_paired_d_is_the_mean_difference_in_standard_deviations(pairs: list[tupl
 
 
 @given(GROUP, GROUP, st.integers(-50, 50), st.sampled_from([0.5, 2.0, 4.0]))
-def test_effects_do_not_depend_on_the_unit(
-    first: list[float], second: list[float], shift: int, scale: float
-) -> None:
+def test_effects_do_not_depend_on_the_unit(first: list[float], second: list[float], shift: int, scale: float) -> None:
     """Swapped groups change the sign."""
     actual, swapped = measure_effect(first, second), measure_effect(second, first)
     moved = measure_effect([scale * v + shift for v in first], [scale * v + shift for v in second])

@@ -9,12 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from proctor.core.stats.intervals import (
-    clustered_mean_interval,
-    mean_interval,
-    skew_adjusted_interval,
-    wilson_interval,
-)
+from proctor.core.stats.intervals import clustered_mean_interval, mean_interval, skew_adjusted_interval, wilson_interval
 
 SCORE = st.integers(0, 1000).map(lambda thousandths: thousandths / 1000)
 SCORES = st.lists(SCORE, min_size=2, max_size=40)
@@ -79,9 +74,7 @@ def test_mean_intervals_agree_with_scipy(values: list[float]) -> None:
     if len(set(values)) == 1:
         assert result == pytest.approx((values[0], values[0]), rel=1e-12)
     else:
-        expected = stats.t.interval(
-            0.95, len(values) - 1, loc=sum(values) / len(values), scale=stats.sem(values)
-        )
+        expected = stats.t.interval(0.95, len(values) - 1, loc=sum(values) / len(values), scale=stats.sem(values))
         assert result == pytest.approx(tuple(map(float, expected)), rel=1e-7, abs=1e-9)
 
 

@@ -65,9 +65,7 @@ def test_quantiles_need_values_and_a_share_between_0_and_1() -> None:
         quantile([1.0], 95)
 
 
-@pytest.mark.parametrize(
-    "values", [[4.0, 1.0, 3.0, 2.0], [float(i * i % 997) for i in range(400)], [7.0] * 60]
-)
+@pytest.mark.parametrize("values", [[4.0, 1.0, 3.0, 2.0], [float(i * i % 997) for i in range(400)], [7.0] * 60])
 def test_quantiles_of_unsorted_values_do_not_depend_on_the_method(
     values: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

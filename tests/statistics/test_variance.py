@@ -91,9 +91,7 @@ def test_the_best_number_of_epochs(
 
 
 @given(st.floats(0.01, 1), st.floats(0.01, 1), st.floats(0.1, 20))
-def test_no_other_number_of_epochs_has_less_variance_for_the_cost(
-    between: float, within: float, cost: float
-) -> None:
+def test_no_other_number_of_epochs_has_less_variance_for_the_cost(between: float, within: float, cost: float) -> None:
     """Checked for 1 to 60 epochs."""
     split = VarianceComponents(between, within)
     best = split.best_epochs(cost, 1)

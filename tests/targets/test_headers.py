@@ -63,11 +63,7 @@ def test_values_and_variables_are_hidden_in_texts(monkeypatch: pytest.MonkeyPatc
 
 
 @settings(max_examples=40)
-@given(
-    st.text("abcdefXYZ0123456789-_", min_size=4),
-    st.text("ghijkl ", max_size=20),
-    st.text("ghijkl ", max_size=20),
-)
+@given(st.text("abcdefXYZ0123456789-_", min_size=4), st.text("ghijkl ", max_size=20), st.text("ghijkl ", max_size=20))
 def test_header_values_are_removed_from_every_text(value: str, before: str, after: str) -> None:
     """Wherever the value is in the text."""
     assert value not in Headers({"X-Key": value}).hide(before + value + after)

@@ -172,9 +172,7 @@ def test_final_failures_quote_the_response(server: Server, answer: Answered, mes
 def test_only_the_beginning_of_a_long_error_is_shown(server: Server) -> None:
     """200 characters of the body are enough."""
     server.answer = lambda asked: Answered(b"x" * 5000, 400)
-    assert str(failure(HttpTarget(server.url, name="it"))) == (
-        "it answered 400 Bad Request: " + "x" * 200 + "…"
-    )
+    assert str(failure(HttpTarget(server.url, name="it"))) == ("it answered 400 Bad Request: " + "x" * 200 + "…")
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 503])

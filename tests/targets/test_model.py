@@ -101,10 +101,7 @@ def test_configurations_override_settings() -> None:
         ModelTarget(one, temperature=0.0, max_tokens=5),
         [Sample("s", "x")],
         lambda output: True,
-        configurations={
-            "warm": {"temperature": 0.7, "seed": 3},
-            "other": {"model": other, "prompt": "Say $input"},
-        },
+        configurations={"warm": {"temperature": 0.7, "seed": 3}, "other": {"model": other, "prompt": "Say $input"}},
         history=False,
     )
     assert (one.asked[0].temperature, one.asked[0].max_tokens, one.asked[0].seed) == (0.7, 5, 3)
@@ -192,9 +189,7 @@ def test_a_prompt_without_a_placeholder_is_refused(prompt: str) -> None:
 )
 def test_an_unfilled_placeholder_is_named(given: Any, expected: str) -> None:
     """The error lists the keys of the input."""
-    report = evaluate(
-        ModelTarget(Parrot(), prompt="Q: $qestion"), [Sample("s", given)], exact_match, history=False
-    )
+    report = evaluate(ModelTarget(Parrot(), prompt="Q: $qestion"), [Sample("s", given)], exact_match, history=False)
     assert expected in (report.results[0].error or "")
 
 

@@ -127,8 +127,7 @@ def test_generators_are_refused(function: Any) -> None:
 def test_the_identity_follows_the_code_and_what_is_bound() -> None:
     """Two functions with other code or other bound values are told apart."""
     identities = [
-        from_function(function, "it").spec.identity
-        for function in (shout, whisper, Shouter("!"), Shouter("?"))
+        from_function(function, "it").spec.identity for function in (shout, whisper, Shouter("!"), Shouter("?"))
     ]
     assert len(set(identities)) == 4
     assert from_function(Shouter("!"), "it").spec.identity == identities[2]

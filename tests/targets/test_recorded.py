@@ -169,9 +169,7 @@ def test_a_configuration_is_chosen_by_the_option_of_that_name() -> None:
     target = RecordedTarget(BY_CONFIGURATION)
     assert ask(target, "1", configuration="a") == Reply("a1")
     assert ask(target, "1", configuration="b") == Reply("b1")
-    assert failure(target, "2", configuration="a") == (
-        "there is no recording for sample '2' in configuration 'a'"
-    )
+    assert failure(target, "2", configuration="a") == ("there is no recording for sample '2' in configuration 'a'")
 
 
 def test_options_are_checked_against_what_was_recorded() -> None:

@@ -40,12 +40,7 @@ def test_a_runnable_is_awaited_by_ainvoke() -> None:
 
 def test_a_chat_model_gives_content_and_usage() -> None:
     """A message gives its text as the output, its token counts as usage, and a session."""
-    error: Any = {
-        "input_tokens": 12,
-        "output_tokens": 3,
-        "total_tokens": 15,
-        "input_token_details": {"cache_read": 4},
-    }
+    error: Any = {"input_tokens": 12, "output_tokens": 3, "total_tokens": 15, "input_token_details": {"cache_read": 4}}
     model = GenericFakeChatModel(messages=iter([AIMessage("Paris", usage_metadata=error)]))
     (result,) = evaluate(model, [SAMPLE], lambda output: True, history=None).results
     assert (result.output, result.trial.usage) == ("Paris", Usage(12, 3, 4))

@@ -120,9 +120,7 @@ class CapitalLoop(AgentLoop[str, str]):
             ns="qa",
             key="capital",
             name="capital",
-            sections=[
-                MarkdownSection[Question](title="Question", template="${text}", key="q", tools=[LOOK_UP])
-            ],
+            sections=[MarkdownSection[Question](title="Question", template="${text}", key="q", tools=[LOOK_UP])],
         )
 
     def prepare(self, request: str, *, experiment: Any = None) -> Any:
@@ -148,10 +146,7 @@ def test_an_agent_loop_is_evaluated_unchanged() -> None:
         "city": slice_contains(City, lambda city: city.name in ("Paris", "Rome")),
     }
     report = evaluate(loop(), samples, checks)
-    passed = {
-        each.sample_id: [name for name, score in each.scores.items() if score.passed]
-        for each in report.results
-    }
+    passed = {each.sample_id: [name for name, score in each.scores.items() if score.passed] for each in report.results}
     assert passed == {"fr": list(checks), "it": list(checks), "at": ["right", "looked", "thrifty"]}
     assert [each.trial.usage for each in report.results] == [Usage(20, 3)] * 3
 
@@ -220,9 +215,7 @@ def test_the_same_loop_is_the_same_target_in_another_process() -> None:
         "from proctor.targets.resolve import as_target\n"
         "print(as_target(loop()).spec.identity)"
     )
-    found = subprocess.run(
-        [sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True
-    )
+    found = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, timeout=60, check=True)
     assert found.stdout.strip() == as_target(loop()).spec.identity
 
 

@@ -96,9 +96,7 @@ def environment(monkeypatch: pytest.MonkeyPatch, **settings: str) -> dict[str, s
 def test_environment_variables_suffice(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run is exported completely to the collector in the environment when it ends."""
     settings = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
-    watched = observe(
-        lambda text: text, [f"{i}" for i in range(40)], [lambda o, e: o == e], environment=settings
-    )
+    watched = observe(lambda text: text, [f"{i}" for i in range(40)], [lambda o, e: o == e], environment=settings)
     assert watched.warnings == []
     names = sorted(span.name for span in collector.spans)
     assert names.count("proctor trial") == 40
@@ -123,10 +121,7 @@ def test_a_service_keeps_its_name(collector: Collector, monkeypatch: pytest.Monk
 
 
 def test_the_programs_provider_comes_first(
-    collector: Collector,
-    provider: TracerProvider,
-    exported: InMemorySpanExporter,
-    monkeypatch: pytest.MonkeyPatch,
+    collector: Collector, provider: TracerProvider, exported: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program that has set one exports by it; nothing is sent twice."""
     settings = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
@@ -169,15 +164,11 @@ def test_an_unreachable_collector_is_one_warning(monkeypatch: pytest.MonkeyPatch
 def test_a_collector_that_refuses_is_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong key is found out at once and not tried again."""
     refusing = Collector(status=401)
-    settings = environment(
-        monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=refusing.url, OTEL_BSP_SCHEDULE_DELAY="20"
-    )
+    settings = environment(monkeypatch, OTEL_EXPORTER_OTLP_ENDPOINT=refusing.url, OTEL_BSP_SCHEDULE_DELAY="20")
     refused = threading.Event()
     monkeypatch.setattr(refusing, "take", lambda path, body: refused.set())
     try:
-        watched = observe(
-            lambda text: text == "a" or refused.wait(60), list("ab"), environment=settings, concurrency=1
-        )
+        watched = observe(lambda text: text == "a" or refused.wait(60), list("ab"), environment=settings, concurrency=1)
     finally:
         refusing.close()
     (warning,) = watched.warnings

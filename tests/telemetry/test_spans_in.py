@@ -86,9 +86,7 @@ def test_the_openai_sdk_with_an_instrumentation(provider: TracerProvider, server
 
     def agent(question: str) -> str:
         with api.get_tracer("instrumented").start_as_current_span("chat small") as span:
-            answer = client.chat.completions.create(
-                model="small", messages=[{"role": "user", "content": question}]
-            )
+            answer = client.chat.completions.create(model="small", messages=[{"role": "user", "content": question}])
             text = answer.choices[0].message.content or ""
             assert answer.usage is not None
             span.set_attributes(
@@ -234,8 +232,7 @@ def test_a_span_that_ends_after_its_trial_is_counted_and_not_recorded(provider: 
     assert all(result.passed for result in watched.results)
     (warning,) = watched.warnings
     assert warning == (
-        "OpenTelemetry: 2 spans of model or tool calls ended after their trial, so they are not "
-        "in its session"
+        "OpenTelemetry: 2 spans of model or tool calls ended after their trial, so they are not in its session"
     )
 
 

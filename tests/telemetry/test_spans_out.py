@@ -55,9 +55,7 @@ def test_a_run_is_one_trace(provider: TracerProvider, exported: InMemorySpanExpo
     assert "proctor.rescored_from" not in attributes
 
 
-def test_the_span_of_a_trial_has_its_input_and_output(
-    provider: TracerProvider, exported: InMemorySpanExporter
-) -> None:
+def test_the_span_of_a_trial_has_its_input_and_output(provider: TracerProvider, exported: InMemorySpanExporter) -> None:
     """Input, output, outcome, score and latency, in attributes that backends read."""
     observe(lambda given: given["city"], [{"city": "Paris"}], [lambda output, _: output == "Paris"])
     (trial,) = named(exported, "proctor trial")
@@ -82,9 +80,7 @@ def test_the_span_of_a_trial_has_its_input_and_output(
     assert trial.status.status_code is api.StatusCode.UNSET
 
 
-def test_an_evaluation_follows_the_conventions(
-    provider: TracerProvider, exported: InMemorySpanExporter
-) -> None:
+def test_an_evaluation_follows_the_conventions(provider: TracerProvider, exported: InMemorySpanExporter) -> None:
     """Name, value, label and explanation of a score; one that could not be given has no value."""
 
     def broken(output: Any, expected: Any) -> bool:
@@ -162,9 +158,7 @@ def test_spans_of_the_program_are_children_of_their_trial_and_evaluation(
         assert parents == sorted(id_of(span) for span in named(exported, outer))
 
 
-def test_a_run_is_a_child_of_its_callers_span(
-    provider: TracerProvider, exported: InMemorySpanExporter
-) -> None:
+def test_a_run_is_a_child_of_its_callers_span(provider: TracerProvider, exported: InMemorySpanExporter) -> None:
     """A pipeline that is traced shows its evaluations."""
     with api.get_tracer("pipeline").start_as_current_span("nightly") as nightly:
         observe(lambda text: text)
@@ -276,9 +270,7 @@ def test_our_own_spans_are_not_recorded(provider: TracerProvider, exported: InMe
     assert list(watched.results[0].sessions["judge"]) == [ModelCall("judge", Usage(3, 1))]
 
 
-def test_calls_of_an_earlier_run_are_not_emitted(
-    provider: TracerProvider, exported: InMemorySpanExporter
-) -> None:
+def test_calls_of_an_earlier_run_are_not_emitted(provider: TracerProvider, exported: InMemorySpanExporter) -> None:
     """Rescoring does not repeat the calls of its sessions."""
 
     def agent(text: str) -> Reply:

@@ -78,8 +78,7 @@ def test_a_connection_without_http_is_closed(server: ModelServer, noise: bytes) 
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
-    [("GET", "/"), ("POST", "/v2/chat"), ("DELETE", "/v1/models"), ("POST", "/v1beta/models/m")],
+    ("method", "path"), [("GET", "/"), ("POST", "/v2/chat"), ("DELETE", "/v1/models"), ("POST", "/v1beta/models/m")]
 )
 def test_other_paths_are_not_found(client: httpx2.Client, method: str, path: str) -> None:
     """Paths that the real servers do not have are a 404."""
@@ -107,10 +106,7 @@ def test_an_error_in_the_answer_function_is_reported(server: ModelServer, client
 
 def test_models_can_be_limited() -> None:
     """A server with a list of models rejects other models."""
-    with (
-        ModelServer(models=["one", "two"]) as server,
-        httpx2.Client(base_url=server.url, trust_env=False) as client,
-    ):
+    with ModelServer(models=["one", "two"]) as server, httpx2.Client(base_url=server.url, trust_env=False) as client:
         listed = client.get("/v1/models").json()["data"]
         assert [model["id"] for model in listed] == ["one", "two"]
         assert chat(client).status_code == 404

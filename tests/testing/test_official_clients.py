@@ -69,10 +69,7 @@ def test_openai_chats(server: ModelServer, gpt: openai.OpenAI) -> None:
     assert (told.usage.prompt_tokens, told.usage.total_tokens) == (9, 10)
     assert told.usage.prompt_tokens_details.cached_tokens == 4
     asked = server.calls[0]
-    assert [(m.role, m.content) for m in asked.messages] == [
-        ("system", "Be brief."),
-        ("user", "Capital of France?"),
-    ]
+    assert [(m.role, m.content) for m in asked.messages] == [("system", "Be brief."), ("user", "Capital of France?")]
     assert asked.settings == {"temperature": 0.0, "max_tokens": 5, "seed": 3}
     assert asked.model == "gpt-4o-mini"
 
@@ -85,9 +82,7 @@ def test_openai_chats_asynchronously(server: ModelServer) -> None:
         async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key=KEY) as client:
             told = await asyncio.gather(
                 *(
-                    client.chat.completions.create(
-                        model="m", messages=[{"role": "user", "content": f"word {n}"}]
-                    )
+                    client.chat.completions.create(model="m", messages=[{"role": "user", "content": f"word {n}"}])
                     for n in range(20)
                 )
             )
@@ -179,10 +174,7 @@ def test_claude_chats(server: ModelServer, claude: anthropic.Anthropic) -> None:
     """The client reads text, usage and stop reason; cached tokens are not counted twice."""
     server.answer = lambda _: ScriptedReply("Paris", usage=Usage(9, 1, 4))
     told = claude.messages.create(
-        model="claude-x",
-        max_tokens=5,
-        system="Be brief.",
-        messages=[{"role": "user", "content": "Capital of France?"}],
+        model="claude-x", max_tokens=5, system="Be brief.", messages=[{"role": "user", "content": "Capital of France?"}]
     )
     assert told.content[0].type == "text"
     assert told.content[0].text == "Paris"
@@ -199,9 +191,7 @@ def test_claude_chats_asynchronously(server: ModelServer) -> None:
 
     async def main() -> str:
         async with anthropic.AsyncAnthropic(base_url=server.url, api_key=KEY) as client:
-            told = await client.messages.create(
-                model="m", max_tokens=5, messages=[{"role": "user", "content": "?"}]
-            )
+            told = await client.messages.create(model="m", max_tokens=5, messages=[{"role": "user", "content": "?"}])
         assert told.content[0].type == "text"
         return told.content[0].text
 

@@ -69,13 +69,7 @@ def test_the_instance_is_valid_for_every_type(kinds: list[Any]) -> None:
             },
             {"a": 2, "b": 1},
         ),
-        (
-            {
-                "$ref": "#/$defs/a~1b",
-                "$defs": {"a/b": {"anyOf": [{"$ref": "#/$defs/a~1b"}, {"const": "end"}]}},
-            },
-            "end",
-        ),
+        ({"$ref": "#/$defs/a~1b", "$defs": {"a/b": {"anyOf": [{"$ref": "#/$defs/a~1b"}, {"const": "end"}]}}}, "end"),
     ],
 )
 def test_the_instance_is_minimal(schema: dict[str, Any], value: Any) -> None:

@@ -71,11 +71,7 @@ TOOL_USE = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
         ("openai", {"top_logprobs": 2}, "needs 'logprobs'"),
         ("openai", {"messages": [{"role": "tool", "content": "?"}]}, "must answer"),
         ("openai", {"messages": [ASSISTANT, user("?")]}, "not answered: c1"),
-        (
-            "openai",
-            {"messages": [{"role": "assistant", "tool_calls": [BROKEN_CALL]}]},
-            "arguments of 'f' are not JSON",
-        ),
+        ("openai", {"messages": [{"role": "assistant", "tool_calls": [BROKEN_CALL]}]}, "arguments of 'f' are not JSON"),
         ("openai", schema_format(OBJECT), "'additionalProperties' must be false"),
         ("openai", schema_format({**CLOSED, "required": []}), "must name every key"),
         ("openai", schema_format(CLOSED, name="an answer"), "needs a name"),
@@ -88,26 +84,14 @@ TOOL_USE = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
         ("anthropic", {"stream": True}, "does not stream"),
         ("anthropic", {"temperature": 1.5}, "between 0 and 1"),
         ("anthropic", {"seed": 1}, "unknown field `seed`"),
-        (
-            "anthropic",
-            {"messages": [user("?"), {"role": "assistant", "content": [TOOL_USE]}, user("?")]},
-            "differ",
-        ),
-        (
-            "anthropic",
-            {"output_config": {"format": {"type": "json_schema", "schema": OBJECT}}},
-            "must be set to false",
-        ),
+        ("anthropic", {"messages": [user("?"), {"role": "assistant", "content": [TOOL_USE]}, user("?")]}, "differ"),
+        ("anthropic", {"output_config": {"format": {"type": "json_schema", "schema": OBJECT}}}, "must be set to false"),
         (
             "anthropic",
             {"output_format": {"type": "json_schema", "schema": {"type": "integer", "minimum": 1}}},
             "'minimum'",
         ),
-        (
-            "anthropic",
-            {"messages": [user([{"type": "text", "text": "?"}, {"type": "tool_result"}])]},
-            "differ",
-        ),
+        ("anthropic", {"messages": [user([{"type": "text", "text": "?"}, {"type": "tool_result"}])]}, "differ"),
         (
             "anthropic",
             {"messages": [user("?"), {"role": "assistant", "content": [{"type": "tool_use"}]}]},
@@ -119,11 +103,7 @@ TOOL_USE = {"type": "tool_use", "id": "t1", "name": "f", "input": {}}
         ("gemini", {"system_prompt": "?"}, "unknown field `system_prompt`"),
         ("gemini", {"generationConfig": {"temperature": 2.5}}, "in the range"),
         ("gemini", {"generationConfig": {"responseSchema": {}}}, "MIME type"),
-        (
-            "gemini",
-            {"generationConfig": {"responseSchema": {}, "responseJsonSchema": {}}},
-            "exclude each other",
-        ),
+        ("gemini", {"generationConfig": {"responseSchema": {}, "responseJsonSchema": {}}}, "exclude each other"),
         ("gemini", {"generationConfig": {"logprobs": 3}}, "needs responseLogprobs"),
     ],
 )
@@ -166,10 +146,7 @@ def test_one_text_can_be_embedded(server: ModelServer) -> None:
         ("openai", schema_format(OBJECT, strict=False)),
         ("anthropic", {"output_config": {"format": {"type": "json_schema", "schema": CLOSED}}}),
         ("anthropic", {"output_format": {"type": "json_schema", "schema": CLOSED}}),
-        (
-            "gemini",
-            {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": OBJECT}},
-        ),
+        ("gemini", {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": OBJECT}}),
         (
             "gemini",
             {
@@ -181,9 +158,7 @@ def test_one_text_can_be_embedded(server: ModelServer) -> None:
         ),
     ],
 )
-def test_the_default_reply_is_valid_for_the_schema(
-    server: ModelServer, wire: str, fields: dict[str, Any]
-) -> None:
+def test_the_default_reply_is_valid_for_the_schema(server: ModelServer, wire: str, fields: dict[str, Any]) -> None:
     """It is the smallest valid JSON."""
     told = post(server, wire, **fields).json()
     text = {
@@ -200,13 +175,7 @@ TOOL = {"name": "f", "description": "d"}
 @pytest.mark.parametrize(
     ("wire", "fields"),
     [
-        (
-            "openai",
-            {
-                "tools": [{"type": "function", "function": {**TOOL, "parameters": OBJECT}}],
-                "tool_choice": choice,
-            },
-        )
+        ("openai", {"tools": [{"type": "function", "function": {**TOOL, "parameters": OBJECT}}], "tool_choice": choice})
         for choice in ("required", {"type": "function", "function": {"name": "f"}})
     ]
     + [
@@ -224,9 +193,7 @@ TOOL = {"name": "f", "description": "d"}
         for allowed in ({}, {"allowedFunctionNames": ["f"]})
     ],
 )
-def test_the_default_reply_calls_a_required_tool(
-    server: ModelServer, wire: str, fields: dict[str, Any]
-) -> None:
+def test_the_default_reply_calls_a_required_tool(server: ModelServer, wire: str, fields: dict[str, Any]) -> None:
     """With the smallest valid arguments."""
     told = post(server, wire, **fields).json()
     assert server.calls[-1].must_call == "f"
@@ -301,12 +268,7 @@ def test_gemini_replies_are_rendered() -> None:
     assert candidate["logprobsResult"] == {
         "chosenCandidates": [{"token": "Yes", "logProbability": -0.5}],
         "topCandidates": [
-            {
-                "candidates": [
-                    {"token": "Yes", "logProbability": -0.5},
-                    {"token": "No", "logProbability": -1.0},
-                ]
-            }
+            {"candidates": [{"token": "Yes", "logProbability": -0.5}, {"token": "No", "logProbability": -1.0}]}
         ],
     }
     assert candidate["avgLogprobs"] == -0.5

@@ -24,8 +24,7 @@ def command() -> None:
 def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -> None:
     """Make RUN the baseline NAME; an existing name moves to RUN.
 
-    \b
-    proctor baseline set main latest
+    \b proctor baseline set main latest
     """
     from proctor.comparison.gates.gaps import find_worst_metric
     from proctor.wiring.open_history import current_status, open_history
@@ -36,8 +35,7 @@ def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -
     if (metadata.status != "completed" or metadata.stopped_early) and not force:
         status = "stopped early" if metadata.stopped_early else metadata.status
         raise UsageError(
-            f"run {run_id} is {status}; a baseline must be a complete run",
-            fix="resume the run first, or add --force",
+            f"run {run_id} is {status}; a baseline must be a complete run", fix="resume the run first, or add --force"
         )
     counts = store.results(run_id).counts()
     if not counts.passed + counts.failed and not force:

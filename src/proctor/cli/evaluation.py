@@ -22,9 +22,7 @@ RUN_OPTIONS = (
 file_argument = click.argument("file", required=False, type=PATH)
 concurrency_option = option("--concurrency N", "Run up to N samples concurrently. Default: 20.")
 timeout_option = option("--timeout SECONDS", "Stop a call of the target after this time. Default: 30.")
-retries_option = option(
-    "--retries N", "Retry a failed call up to N times when the error is transient. Default: 0."
-)
+retries_option = option("--retries N", "Retry a failed call up to N times when the error is transient. Default: 0.")
 epochs_option = option("--epochs N", "Run each sample N times. Default: 1.")
 limit_option = option("--limit N", "Run only the first N samples.")
 pattern_option = option("--pattern GLOB", 'Read only these files of a folder. Example: "*.jsonl".')
@@ -42,8 +40,7 @@ plugin_option = option(
 )
 evaluator_option = option(
     "--evaluator -e NAME",
-    "Score with this evaluator; repeat for more: a name that `proctor evaluators` lists, "
-    "module:attr or file.py:attr.",
+    "Score with this evaluator; repeat for more: a name that `proctor evaluators` lists, module:attr or file.py:attr.",
     multiple=True,
 )
 dataset_options = combine(
@@ -71,8 +68,7 @@ dataset_options = combine(
 )
 subject_options = combine(
     option(
-        "--target ADDRESS",
-        "Evaluate this target: module:attr, file.py:attr, a URL, or a model such as openai:gpt-4o.",
+        "--target ADDRESS", "Evaluate this target: module:attr, file.py:attr, a URL, or a model such as openai:gpt-4o."
     ),
     evaluator_option,
     set_option,
@@ -94,8 +90,7 @@ def refuse_memory(address: str) -> None:
     """Reject an in-memory mailbox: other processes cannot reach it."""
     if address.startswith("memory:"):
         raise ConfigError(
-            "a memory: mailbox exists only inside one process",
-            fix="write redis://host:6379/0/NAME or sqs://NAME",
+            "a memory: mailbox exists only inside one process", fix="write redis://host:6379/0/NAME or sqs://NAME"
         )
 
 
@@ -129,9 +124,7 @@ def load_evaluation(
             fix = "proctor run eval.yaml; `proctor init` writes one to start from"
             if missing == ["target"]:
                 fix += "; for recorded sessions, which need no target, add --format auto"
-            raise ConfigError(
-                "nothing to run: give an eval file, or " + ", ".join(f"--{m}" for m in missing), fix=fix
-            )
+            raise ConfigError("nothing to run: give an eval file, or " + ", ".join(f"--{m}" for m in missing), fix=fix)
         loaded = LoadedEvalFile(Evaluation(None, (), plugin_evaluators))
     registry.load_plugins(loaded.plugins)
     return msgspec.structs.replace(loaded, evaluation=_override(loaded.evaluation, options, registry))

@@ -28,10 +28,7 @@ time_options = combine(
         "Select runs that started at DATE or later: 2026-01-31, 2026-01-31T14:30, or 7d, 24h, "
         "30m ago. Local time, unless a zone follows (Z, +02:00).",
     ),
-    option(
-        "--until DATE",
-        "Select runs that started at DATE or earlier; a date without a time includes that day.",
-    ),
+    option("--until DATE", "Select runs that started at DATE or earlier; a date without a time includes that day."),
     option("--tag KEY=VALUE", "Select runs with this tag. Example: branch=main.", multiple=True),
 )
 filter_options = combine(
@@ -101,7 +98,5 @@ def select_runs(
             raise UsageError(explain_no_match(history, query))
         return list(reversed(runs))
     if any(query.values()):
-        raise ConfigError(
-            "run names and filters cannot be combined", fix="leave out the names or the filter options"
-        )
+        raise ConfigError("run names and filters cannot be combined", fix="leave out the names or the filter options")
     return list({run.run_id: run for run in map(history.find, names)}.values())

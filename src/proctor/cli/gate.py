@@ -64,10 +64,7 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
 )
 @cli.option("--accept-changes", "Allow evaluators or samples that differ from the baseline's.")
 @cli.option("--unpaired", "Compare the runs as two groups, not sample by sample.")
-@cli.option(
-    "--max-missing N|P%",
-    "Be inconclusive if more than N samples, or P% of them, have no value. Default: 10%.",
-)
+@cli.option("--max-missing N|P%", "Be inconclusive if more than N samples, or P% of them, have no value. Default: 10%.")
 @cli.option("--configuration NAME", "Check only this configuration.")
 @cli.option("--until-decided", "With an eval file: stop the run as soon as the answer is certain.")
 @cli.name_option
@@ -81,11 +78,8 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
 def command(run: str, **options: Any) -> int:
     """Check that a run is as good as its baseline, within a margin.
 
-    \b
-    proctor run eval.yaml
-    proctor baseline set main latest
-    proctor gate eval.yaml --baseline main --margin 5%
-    proctor gate latest --baseline main --metric strict_pass_rate --metric tokens.mean=10%
+    \b proctor run eval.yaml proctor baseline set main latest proctor gate eval.yaml --baseline main --margin 5% proctor
+    gate latest --baseline main --metric strict_pass_rate --metric tokens.mean=10%
 
     An eval file is run first, with --name, --tag and --concurrency as in `proctor run`; with
     --until-decided only until the answer is certain. Margins are percentage points for rates and
@@ -129,9 +123,7 @@ def _decide(run: str, options: dict[str, Any], outputs: GateOutputs) -> GateResu
     return _compare(candidate, baseline, demand, gate)
 
 
-def open_baseline(
-    history: History, reference: str, configuration: str | None = None
-) -> compare_runs.OpenedRun:
+def open_baseline(history: History, reference: str, configuration: str | None = None) -> compare_runs.OpenedRun:
     """Open a baseline by its name, which wins over a run of the same name; else any run."""
     baselines = history.baselines()
     name, at, _ = reference.rpartition(compare_runs.AT)
@@ -158,18 +150,14 @@ def _describe_resume(run: str, run_id: str, options: dict[str, Any]) -> str:
 
 
 def _parse_demand(options: dict[str, Any]) -> decision.GateConfig:
-    margin = (
-        decision.DEFAULT_MARGIN if options["margin"] is None else _parse_margin(options["margin"], "--margin")
-    )
+    margin = decision.DEFAULT_MARGIN if options["margin"] is None else _parse_margin(options["margin"], "--margin")
     metrics: dict[str, float | None] = {}
     for text in options["metric"]:
         name, equals, own_margin = text.partition("=")
         metrics[name] = _parse_margin(own_margin, f"--metric {name}") if equals else None
     needs_baseline = [name for name in COMPARISON_OPTIONS if options[name] not in (None, (), False)]
     if options["baseline"] is None and needs_baseline:
-        raise ConfigError(
-            f"--{needs_baseline[0].replace('_', '-')} needs --baseline", fix=gate_checks.HOW_TO_COMPARE
-        )
+        raise ConfigError(f"--{needs_baseline[0].replace('_', '-')} needs --baseline", fix=gate_checks.HOW_TO_COMPARE)
     missing = options["max_missing"]
     if missing is None:
         max_missing = DEFAULT_MAX_MISSING
@@ -256,9 +244,7 @@ def _run_file(
 
     evaluation = job.evaluation
     if baseline is not None:
-        decision.require_known_metrics(
-            demand, [baseline.report.side(name) for name in baseline.configurations]
-        )
+        decision.require_known_metrics(demand, [baseline.report.side(name) for name in baseline.configurations])
     with cli.redirect_prints(options["as_json"]):
         gate = None
         if options["until_decided"] and baseline is not None:
@@ -338,9 +324,7 @@ def _compare(
             )
         ([name], [baseline_name]) = (side.configurations for side in pairs[0])
         baseline_results = baseline.report.results.only(baseline_name)
-        return early.replay_early_gate(
-            demand, candidate.report, baseline_results, compared[0], name, **details
-        )
+        return early.replay_early_gate(demand, candidate.report, baseline_results, compared[0], name, **details)
     return decision.decide(compared, demand, report=_select_configuration(candidate), **details)
 
 
@@ -408,9 +392,7 @@ class GateOutputs:
                 self._show(result)
         run = self._report.metadata if self._report else None
         self._write(
-            gate_report.render_markdown(result),
-            gate_report.render_junit(result, run, counts_as),
-            result.answer,
+            gate_report.render_markdown(result), gate_report.render_junit(result, run, counts_as), result.answer
         )
         return code
 
@@ -419,13 +401,7 @@ class GateOutputs:
         error_type = type(error).__name__
         if self._options["as_json"]:
             is_usage = isinstance(error, UsageError)
-            code = (
-                cli.INTERRUPTED
-                if isinstance(error, KeyboardInterrupt)
-                else cli.USAGE
-                if is_usage
-                else cli.TROUBLE
-            )
+            code = cli.INTERRUPTED if isinstance(error, KeyboardInterrupt) else cli.USAGE if is_usage else cli.TROUBLE
             with cli.tolerate_closed_pipe():
                 cli.print_json({"exit_code": code, "error": {"kind": error_type, "message": message}})
         comment = gate_report.render_error_markdown(message, self.name)
@@ -439,10 +415,7 @@ class GateOutputs:
         if self._options["quiet"]:
             click.echo(result.answer)
             return
-        click.echo(
-            gate_report.render_gate(result, width=min(MAX_WIDTH, shutil.get_terminal_size().columns)),
-            nl=False,
-        )
+        click.echo(gate_report.render_gate(result, width=min(MAX_WIDTH, shutil.get_terminal_size().columns)), nl=False)
         counts_as = self._options["inconclusive"]
         if result.verdict == "inconclusive" and counts_as != "code":
             click.echo(f"Inconclusive counts as {counts_as} (--inconclusive).")

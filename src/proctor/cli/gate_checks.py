@@ -41,9 +41,7 @@ def refuse_incomplete(report: EvalReport) -> None:
             fix = f"wait until it ends; if it was killed, continue it: {resume}"
         else:
             fix = f"continue it: {resume}"
-        raise ProctorError(
-            f"run {run.run_id} is {describe_status(report, run)}; a gate needs a complete run", fix=fix
-        )
+        raise ProctorError(f"run {run.run_id} is {describe_status(report, run)}; a gate needs a complete run", fix=fix)
     if _has_no_verdict(report):
         raise ProctorError(
             f"no result of run {report.run_id} has a verdict: {format_count(report.counts.total, 'error')}",

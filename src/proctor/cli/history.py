@@ -47,10 +47,8 @@ def export(
 ) -> None:
     """Write runs to FILE: the named runs, those that match the filters, or all.
 
-    \b
-    proctor history export runs.jsonl
-    proctor history export exam.csv latest
-    proctor history export month.parquet --since 30d --name exam
+    \b proctor history export runs.jsonl proctor history export exam.csv latest proctor history export month.parquet
+    --since 30d --name exam
 
     Every format is lossless: `proctor history import` restores the same runs. Parquet needs `pip
     install "proctor[parquet]"`.
@@ -113,9 +111,7 @@ def _show_imported(run: ImportedRun) -> None:
         before = f"; before, it was {run.moved[name]}" if name in run.moved else ""
         click.echo(f"  it is the baseline {cli.display_name(name)}{before}")
     for name in run.taken:
-        click.echo(
-            f"  the baseline {cli.display_name(name)} names another run here; --move-baselines moves it"
-        )
+        click.echo(f"  the baseline {cli.display_name(name)} names another run here; --move-baselines moves it")
 
 
 @command.command("info")
@@ -160,9 +156,7 @@ def prune(
 
     Baselines and running runs are always kept.
 
-    \b
-    proctor history prune --days 30 --count 100 --dry-run
-    proctor history prune --cache
+    \b proctor history prune --days 30 --count 100 --dry-run proctor history prune --cache
     """
     from proctor.records.run import PruneResult, Retention
     from proctor.wiring.open_history import open_history
@@ -234,9 +228,7 @@ def trend(
 ) -> None:
     """Show a metric, or the mean of a field or evaluator, from run to run.
 
-    \b
-    proctor history trend pass_rate --name exam
-    proctor history trend latency_ms.p95 --since 30d --svg latency.svg
+    \b proctor history trend pass_rate --name exam proctor history trend latency_ms.p95 --since 30d --svg latency.svg
     """
     from proctor.cli.outputs import PICTURE, check_file
     from proctor.history import trends

@@ -43,9 +43,7 @@ def command(address: str, limit: int, purge: bool, remove: bool, as_json: bool) 
     if as_json:
         click.echo(codec.encode({"messages": messages, "dead_letters": letters, **deleted}))
         return 0
-    click.echo(
-        f"{display_name(box.name)}: {format_count(messages, 'message')}" + (", deleted" if deleted else "")
-    )
+    click.echo(f"{display_name(box.name)}: {format_count(messages, 'message')}" + (", deleted" if deleted else ""))
     for letter in letters:
         click.echo(
             f"dead letter {display_name(letter.id)} of {letter.died_at:%Y-%m-%d %H:%M:%S}: "

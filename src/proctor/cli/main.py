@@ -113,8 +113,7 @@ def run_cli(args: list[str] | None = None) -> int:
         if type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
             return 0
         complain(
-            f"an agent, a tool or a library called sys.exit (SystemExit: {end}). Finished results are stored",
-            "error: ",
+            f"an agent, a tool or a library called sys.exit (SystemExit: {end}). Finished results are stored", "error: "
         )
         return TROUBLE
     except Exception as error:

@@ -84,8 +84,7 @@ tag_option = option(
 )
 fail_under_option = option(
     "--fail-under [METRIC=]VALUE",
-    "Exit with 1 if a metric is lower; without METRIC, the strict pass rate. "
-    "Example: --fail-under mean_score=0.8.",
+    "Exit with 1 if a metric is lower; without METRIC, the strict pass rate. Example: --fail-under mean_score=0.8.",
     multiple=True,
 )
 # The options of a command that ends with a report.
@@ -187,8 +186,7 @@ def name_options_as_typed() -> Iterator[None]:
     except ProctorError as error:
         error.where = typed.get(error.where, error.where)
         error.what, error.fix = (
-            re.sub(r"`(\w+)`", lambda match: typed.get(match[1], match[0]), text)
-            for text in (error.what, error.fix)
+            re.sub(r"`(\w+)`", lambda match: typed.get(match[1], match[0]), text) for text in (error.what, error.fix)
         )
         raise
 

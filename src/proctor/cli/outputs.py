@@ -54,9 +54,7 @@ class OutputType(NamedTuple):
 RESULT = OutputType("a session result", key="rubric_scores")
 SUMMARY = OutputType("a batch summary", key="batch_summary")
 RUBRICS = OutputType("a rubric file", key="rubrics")
-JUNIT = OutputType(
-    "a JUnit file of a gate", rb'\s*(?:<\?xml[^>]*\?>\s*)?<testsuites?\s[^>]*name="proctor gate'
-)
+JUNIT = OutputType("a JUnit file of a gate", rb'\s*(?:<\?xml[^>]*\?>\s*)?<testsuites?\s[^>]*name="proctor gate')
 COMMENT = OutputType("a gate comment", rb"<!-- proctor gate: ")
 COMPARISON = OutputType("a comparison", rb"## [^\n]* (?:beside|compared with|compared to|vs\.?) [^\n]*\n")
 PICTURE = OutputType("a trend picture", rb'<svg [^>]*>\s*<title id="title">[^<]* over time</title>')
@@ -126,9 +124,7 @@ def refuse_twice(outputs: Iterable[Path]) -> None:
     for path in outputs:
         if not is_stream(path) and path.resolve() in paths:
             raise ConfigError(
-                "two outputs would be written to this file",
-                where=str(path),
-                fix="name a file for each output",
+                "two outputs would be written to this file", where=str(path), fix="name a file for each output"
             )
         paths.add(path.resolve())
 
@@ -179,9 +175,7 @@ def _refuse_history(path: Path, option: str, history: str | None) -> None:
 
     file = history_file(history)
     if file is not None and any(is_within(path, file.with_name(file.name + end)) for end in DATABASE_ENDINGS):
-        raise ConfigError(
-            "this file holds the history of runs", where=f"{option} {path}", fix="name another file"
-        )
+        raise ConfigError("this file holds the history of runs", where=f"{option} {path}", fix="name another file")
 
 
 def _read_head(path: Path) -> bytes:

@@ -8,13 +8,7 @@ from typing import Any
 import click
 
 from proctor.cli import options as cli
-from proctor.cli.evaluation import (
-    evaluator_option,
-    parse_thresholds,
-    plugin_option,
-    set_option,
-    set_parameters,
-)
+from proctor.cli.evaluation import evaluator_option, parse_thresholds, plugin_option, set_option, set_parameters
 from proctor.errors import ConfigError
 
 
@@ -31,9 +25,7 @@ from proctor.errors import ConfigError
 def command(run: str, file: Path | None, **options: Any) -> int:
     """Score the outputs of a stored run with other evaluators, without calling the target.
 
-    \b
-    proctor rescore latest -e contains --set contains.case_sensitive=false
-    proctor rescore latest --file eval.yaml
+    \b proctor rescore latest -e contains --set contains.case_sensitive=false proctor rescore latest --file eval.yaml
     """
     from proctor.cli.outcome import conclude
     from proctor.cli.outputs import check_reports

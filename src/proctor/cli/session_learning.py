@@ -19,23 +19,16 @@ if TYPE_CHECKING:
 
 
 @click.command("learn")
-@cli.option(
-    "--manifest FILE", "Learn from the sessions of this JSON or YAML file: [{path, score}, …].", required=True
-)
+@cli.option("--manifest FILE", "Learn from the sessions of this JSON or YAML file: [{path, score}, …].", required=True)
 @cli.option("--model MODEL", "Let this model propose the rubrics. Example: openai:gpt-4o.", required=True)
 @judge_options("Score the held-out sessions with this model. Default: the model of --model.")
 @cli.option("--output FILE", "Write the rubrics to this .json file.", required=True)
 @cli.option("--overwrite", "Replace an existing rubric file.")
 @cli.option(
-    "--held-out",
-    "Check the rubrics on this share of the sessions. Example: 30%.",
-    type=cli.Share(0, 0.9),
-    default=0.3,
+    "--held-out", "Check the rubrics on this share of the sessions. Example: 30%.", type=cli.Share(0, 0.9), default=0.3
 )
 @cli.option("--most N", "Keep at most N rubrics.", type=click.IntRange(1), default=6)
-@cli.option(
-    "--rounds N", "Propose rubrics N times, each time from other sessions.", type=click.IntRange(1), default=5
-)
+@cli.option("--rounds N", "Propose rubrics N times, each time from other sessions.", type=click.IntRange(1), default=5)
 @cli.option("--embedder ADDRESS", "Find near-duplicate rubrics with this embedder. Example: local:minilm.")
 @cli.option("--seed N", "Select the sessions with this random seed.", default=0)
 @cli.option("--resume", "Skip the proposals: check the rubrics that --output holds.")
@@ -46,8 +39,7 @@ if TYPE_CHECKING:
 def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     """Learn rubrics from sessions with known scores, and check them on held-out sessions.
 
-    \b
-    proctor sessions learn --manifest scored.json --model openai:gpt-4o --output rubrics.json
+    \b proctor sessions learn --manifest scored.json --model openai:gpt-4o --output rubrics.json
 
     The check is Kendall's tau between the known scores and the scores of the rubrics. With too few
     sessions it proves nothing, and the command says so. The rubrics are written before the check:

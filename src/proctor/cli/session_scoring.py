@@ -117,8 +117,7 @@ scoring_options = cli.combine(
 def evaluate(session: Path, session_id: str | None, output: Path | None, **options: Any) -> int:
     """Score one recorded session with rubrics.
 
-    \b
-    proctor sessions evaluate --rubrics starter --session chat.jsonl --output result.json
+    \b proctor sessions evaluate --rubrics starter --session chat.jsonl --output result.json
 
     Stored answers of the judge are reused: after an interruption, repeat the command.
     """
@@ -163,8 +162,7 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
 def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
     """Score all recorded sessions of a folder with rubrics.
 
-    \b
-    proctor sessions evaluate-batch --rubrics rubrics.json --sessions-dir logs --output-dir results
+    \b proctor sessions evaluate-batch --rubrics rubrics.json --sessions-dir logs --output-dir results
 
     Writes NAME_result.json after each session, and summary.json at the end.
     """
@@ -263,9 +261,7 @@ def _refuse_existing_files(output_dir: Path, sessions: Iterable[Sample[Any, Any]
 
 def _warn_of_other_runs(files: ResultFiles, output_dir: Path) -> None:
     for run_id in files.overwritten_runs():
-        cli.complain(
-            f"overwrote results of run {run_id} in {output_dir}; `proctor show {run_id}` still shows them"
-        )
+        cli.complain(f"overwrote results of run {run_id} in {output_dir}; `proctor show {run_id}` still shows them")
     if foreign := files.foreign_files():
         cli.complain(
             f"{output_dir} also holds {format_count(len(foreign), 'result')} of other runs, such as "
@@ -280,9 +276,7 @@ def _warn_of_other_runs(files: ResultFiles, output_dir: Path) -> None:
 def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
     """Check a rubric file and list its rubrics; without FILE, list the built-in ones.
 
-    \b
-    proctor sessions rubrics mine.yaml
-    proctor sessions rubrics --text > mine.yaml
+    \b proctor sessions rubrics mine.yaml proctor sessions rubrics --text > mine.yaml
     """
     from proctor.evaluators.rubric_files import STARTER, load_rubrics, read_rubric_text
     from proctor.records.rubric import DEFAULT_SCALE, describe_unknown_keys, find_scale

@@ -35,10 +35,7 @@ from proctor.cli.options import complain, json_option, option, requests_option
     default=30.0,
 )
 @option(
-    "--max-deliveries N",
-    "Turn a request into a dead letter after N deliveries.",
-    type=click.IntRange(min=1),
-    default=5,
+    "--max-deliveries N", "Turn a request into a dead letter after N deliveries.", type=click.IntRange(min=1), default=5
 )
 @option("--until-empty", "Exit when the mailbox is empty.")
 @option(
@@ -51,9 +48,8 @@ from proctor.cli.options import complain, json_option, option, requests_option
 def command(file: Path | None, **options: Any) -> int:
     """Run samples that other processes submit: take requests from a mailbox and send results.
 
-    \b
-    proctor worker eval.yaml --requests redis://localhost:6379/0/evals
-    proctor run eval.yaml --workers redis://localhost:6379/0/evals
+    \b proctor worker eval.yaml --requests redis://localhost:6379/0/evals proctor run eval.yaml --workers
+    redis://localhost:6379/0/evals
 
     FILE, or --target and --evaluator, must match the submitted run; a request that does not match
     is left to another worker. On SIGTERM or Ctrl-C the worker finishes its running samples and

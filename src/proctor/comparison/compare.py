@@ -84,11 +84,7 @@ def _drop_identities(value: Any) -> Any:
     """Copy options without the identities of nested evaluators."""
     if isinstance(value, Mapping):
         is_evaluator = "uses" in value and "name" in value
-        return {
-            key: _drop_identities(item)
-            for key, item in value.items()
-            if not (is_evaluator and key == "identity")
-        }
+        return {key: _drop_identities(item) for key, item in value.items() if not (is_evaluator and key == "identity")}
     return [_drop_identities(item) for item in value] if isinstance(value, list) else value
 
 
@@ -117,11 +113,10 @@ def describe_code_change(evaluator: EvaluatorSpec) -> str:
 class EvaluatorChanges(NamedTuple):
     """The evaluators that two runs do not share, and those of the same name that differ.
 
-    `doubtful` evaluators have another code identity under another Python or Proctor version, which
-    may be the only difference. `weighed` rubrics differ in their weight only: the rubric is
-    comparable and the total is not. `options` lists the changed options of each evaluator, `code`
-    describes a possible code change. `skipped` holds the rule for skipped checks of each run if it
-    differs. `uneven` names the evaluators that judged far fewer samples in one run.
+    `doubtful` evaluators have another code identity under another Python or Proctor version, which may be the only
+    difference. `weighed` rubrics differ in their weight only: the rubric is comparable and the total is not. `options`
+    lists the changed options of each evaluator, `code` describes a possible code change. `skipped` holds the rule for
+    skipped checks of each run if it differs. `uneven` names the evaluators that judged far fewer samples in one run.
     """
 
     only_a: tuple[str, ...] = ()
@@ -181,10 +176,7 @@ def find_evaluator_changes(a: RunMetadata, b: RunMetadata) -> EvaluatorChanges:
         name
         for name in shared
         if name not in weighed
-        and (
-            options[name]
-            or (name in differing and is_same_environment and not is_other_scheme(*identities[name]))
-        )
+        and (options[name] or (name in differing and is_same_environment and not is_other_scheme(*identities[name])))
     ]
     rules = a.options.skipped, b.options.skipped
     has_several = max(len(a.evaluators), len(b.evaluators)) > 1
@@ -251,10 +243,7 @@ def compare_all(
     pairs = [drop_duplicate_pass_rates(*mark_different_samples(a, b)) for a, b in pairs]
     selected = pairs if metrics is None else _select_metrics(pairs, metrics)
     deltas = compute_all_deltas(selected, better=better, min_difference=min_difference)
-    return [
-        _compare_pair(*each, accept_changes=accept_changes)
-        for each in zip(pairs, selected, deltas, strict=True)
-    ]
+    return [_compare_pair(*each, accept_changes=accept_changes) for each in zip(pairs, selected, deltas, strict=True)]
 
 
 def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_changes: bool) -> Comparison:
@@ -275,8 +264,7 @@ def _compare_pair(pair: Pair, selected: Pair, deltas: PairDeltas, *, accept_chan
         a_run=a.run.run_id if a.run else "",
         b_run=b.run.run_id if b.run else "",
         metrics={
-            name: _drop_verdict(delta_to_scale(delta, *scales), changes)
-            for name, delta in deltas.metrics.items()
+            name: _drop_verdict(delta_to_scale(delta, *scales), changes) for name, delta in deltas.metrics.items()
         },
         scores={name: _drop_verdict(delta, changes) for name, delta in deltas.scores.items()},
         fields=deltas.fields,
@@ -320,9 +308,7 @@ def _select_metrics(pairs: Sequence[Pair], metrics: Sequence[str]) -> list[Pair]
             {name: numbers for name, numbers in table.items() if name in selected}
             for table in (side.metrics, side.scores, side.fields)
         )
-        return msgspec.structs.replace(
-            side, **dict(zip(("metrics", "scores", "fields"), tables, strict=True))
-        )
+        return msgspec.structs.replace(side, **dict(zip(("metrics", "scores", "fields"), tables, strict=True)))
 
     return [(select(a), select(b)) for a, b in pairs]
 
@@ -332,9 +318,7 @@ def _resolve_metric(metric: str, names: Sequence[str]) -> str:
     for alias in list_aliases(metric):
         if alias in names:
             return alias
-    raise ConfigError(
-        f"there is no metric {metric!r} to compare", where="metric", fix=suggest_name(metric, names)
-    )
+    raise ConfigError(f"there is no metric {metric!r} to compare", where="metric", fix=suggest_name(metric, names))
 
 
 def _find_notes(a: Side, b: Side) -> Iterator[str]:
@@ -375,9 +359,7 @@ def _describe_run_differences(a: Side, b: Side, run_a: RunMetadata, run_b: RunMe
         doubt = "" if can_compare_contents(a, b) else ": samples with the same id may have different contents"
         yield f"the datasets are not the same{doubt}"
     if (different := a.different_samples) and not a.unpaired:
-        ids = ", ".join(sorted(different)[:MAX_LISTED_IDS]) + (
-            ", …" if len(different) > MAX_LISTED_IDS else ""
-        )
+        ids = ", ".join(sorted(different)[:MAX_LISTED_IDS]) + (", …" if len(different) > MAX_LISTED_IDS else "")
         samples = "sample has" if len(different) == 1 else "samples have"
         yield f"{len(different):,} {samples} different contents under the same id and cannot be paired: {ids}"
     if run_a.options.epochs != run_b.options.epochs:

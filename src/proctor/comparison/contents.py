@@ -85,8 +85,7 @@ def unpair_sides(a: Side, b: Side) -> tuple[Side, Side]:
 
 def _mark(a: Side, b: Side, ids: frozenset[str], *, unpaired: bool = False) -> tuple[Side, Side]:
     first, second = (
-        msgspec.structs.replace(side, different_samples=ids, unpaired=unpaired or side.unpaired)
-        for side in (a, b)
+        msgspec.structs.replace(side, different_samples=ids, unpaired=unpaired or side.unpaired) for side in (a, b)
     )
     return first, second
 

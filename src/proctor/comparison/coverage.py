@@ -76,9 +76,7 @@ def compute_coverage(a: Side, b: Side) -> list[Coverage]:
     for name in _list_evaluators(a, a_figures):
         if name in b_names:
             verdicts = _count_verdicts(a, a_figures, name), _count_verdicts(b, b_figures, name)
-            coverage.append(
-                _compare_pairs(name, shared, *verdicts) if shared else _compare_groups(name, *verdicts)
-            )
+            coverage.append(_compare_pairs(name, shared, *verdicts) if shared else _compare_groups(name, *verdicts))
     return coverage
 
 

@@ -96,10 +96,7 @@ def compute_delta(a: Side, b: Side, name: str, a_numbers: Numbers, b_numbers: Nu
 
 
 def compute_all_deltas(
-    pairs: Sequence[Pair],
-    *,
-    better: Mapping[str, bool | None] | None = None,
-    min_difference: float = MIN_DIFFERENCE,
+    pairs: Sequence[Pair], *, better: Mapping[str, bool | None] | None = None, min_difference: float = MIN_DIFFERENCE
 ) -> list[PairDeltas]:
     """Compute the deltas of every pair of sides, with verdicts corrected for all of them together."""
     candidates = [

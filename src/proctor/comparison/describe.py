@@ -118,9 +118,7 @@ def describe_gate(verdict: GateVerdict, checks: Sequence[Check], early: Early | 
     scope = f" in {count} checks" if len(checks) > 1 else ""
     hardest = deciding[0]
     if verdict == "inconclusive":
-        hardest = max(
-            deciding, key=lambda check: math.inf if _is_hopeless(check) else check.more_samples or 0
-        )
+        hardest = max(deciding, key=lambda check: math.inf if _is_hopeless(check) else check.more_samples or 0)
     configuration = f"{hardest.configuration}: " if hardest.configuration else ""
     stop = "" if early is None else f"; {describe_early(early, verdict)}"
     return f"{_OPENINGS[verdict]}{scope}: {configuration}{hardest.sentence}{stop}."

@@ -73,9 +73,7 @@ class Evidence:
         if self.pairs:
             return mean(self._differences)
         first, second = mean(self.first), mean(self.second)
-        return (
-            None if first is None or second is None else differences.paired_differences([first], [second])[0]
-        )
+        return None if first is None or second is None else differences.paired_differences([first], [second])[0]
 
     def interval(self, confidence: float = 0.95) -> intervals.Interval | None:
         """Return the confidence interval of the difference; None if there are too few numbers.
@@ -95,9 +93,7 @@ class Evidence:
             if self.pairs:
                 up, down = (min(self.units, self.units * f / len(first)) for f in self._flips)
                 return differences.paired_rate_interval(up, down, self.units, confidence)
-            return differences.rate_difference_interval(
-                sum(first), len(first), sum(second), len(second), confidence
-            )
+            return differences.rate_difference_interval(sum(first), len(first), sum(second), len(second), confidence)
         has_spread = self.pairs or (_has_spread(first) and _has_spread(second))
         if not has_spread or self._student is None:
             return None
@@ -140,9 +136,7 @@ class Evidence:
     @property
     def effect(self) -> float | None:
         """The difference in standard deviations (Hedges' g)."""
-        effect = (effects.measure_paired_effect if self.pairs else effects.measure_effect)(
-            self.first, self.second
-        )
+        effect = (effects.measure_paired_effect if self.pairs else effects.measure_effect)(self.first, self.second)
         return None if effect is None else effect.g
 
     @cached_property
@@ -164,11 +158,7 @@ class Evidence:
 
     @cached_property
     def _student(self) -> differences.TEstimate | None:
-        return (
-            differences.t_of_differences(self._unit_differences)
-            if self.pairs
-            else differences.welch_t(*self._units)
-        )
+        return differences.t_of_differences(self._unit_differences) if self.pairs else differences.welch_t(*self._units)
 
     @cached_property
     def _clustered(self) -> differences.TEstimate | None:
@@ -192,9 +182,7 @@ class Evidence:
         )
 
 
-def estimate_interval(
-    values: Sequence[float], clusters: Sequence[str] | None = None
-) -> intervals.Interval | None:
+def estimate_interval(values: Sequence[float], clusters: Sequence[str] | None = None) -> intervals.Interval | None:
     """Return the 95 % confidence interval of a mean; None if it cannot be estimated.
 
     Clustered samples get the clustered interval, binary numbers Wilson's, other numbers Student's t.

@@ -73,8 +73,7 @@ def _rank_with_note(order: str, by_name: Mapping[str, RankingEntry]) -> tuple[tu
 def _undecide(places: Sequence[RankedPlace]) -> tuple[RankedPlace, ...]:
     count = sum(place.value is not None for place in places)
     return tuple(
-        msgspec.structs.replace(place, ranks=place.ranks and (1, count), chance_of_best=None)
-        for place in places
+        msgspec.structs.replace(place, ranks=place.ranks and (1, count), chance_of_best=None) for place in places
     )
 
 
@@ -127,9 +126,7 @@ def _test_difference(a: RankingEntry, b: RankingEntry) -> tuple[float | None, fl
     return evidence.difference, evidence.probability()[0]
 
 
-def _find_chances(
-    names: Sequence[str], by_name: Mapping[str, RankingEntry], *, highest: bool
-) -> dict[str, float]:
+def _find_chances(names: Sequence[str], by_name: Mapping[str, RankingEntry], *, highest: bool) -> dict[str, float]:
     """Estimate the probability that each name is first; empty if the samples are not the same."""
     samples = list(by_name[names[0]].numbers) if names else []
     has_same_samples = all(by_name[name].numbers.keys() == by_name[names[0]].numbers.keys() for name in names)

@@ -81,9 +81,7 @@ class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         scores = tuple(trial for trial in self.scores if trial.configuration == configuration)
         if not scores:
             names = {trial.configuration for trial in self.scores}
-            raise ConfigError(
-                f"there is no configuration {configuration!r}", fix=suggest_name(configuration, names)
-            )
+            raise ConfigError(f"there is no configuration {configuration!r}", fix=suggest_name(configuration, names))
         return FieldResult(self.field, scores)
 
     def _combine(self, scores: Sequence[Score]) -> Score:
@@ -216,17 +214,14 @@ class FieldReport(EvalReport):
         `better` says for a field whether higher is better if its name does not tell, and `min_difference` is
         the smallest relevant difference.
         """
-        return compare(
-            self.side(a), self.side(b), metrics=metrics, better=better, min_difference=min_difference
-        )
+        return compare(self.side(a), self.side(b), metrics=metrics, better=better, min_difference=min_difference)
 
     def side(self, configuration: str | None = None, name: str | None = None) -> Side:
         """Return one configuration as a side of a comparison; the only one by default."""
         selected = configuration if configuration is not None else self._only_configuration()
         if selected not in self.configurations:
             raise ConfigError(
-                f"there is no configuration {selected!r} in this run",
-                fix=suggest_name(selected, self.configurations),
+                f"there is no configuration {selected!r} in this run", fix=suggest_name(selected, self.configurations)
             )
         return make_side(
             name or selected,
@@ -267,25 +262,19 @@ class FieldReport(EvalReport):
                 entries = {}
                 for name, side in sides.items():
                     numbers = self._scale_totals(field, tables[name] or {})
-                    entries[name] = RankingEntry(
-                        numbers, side.clusters, len(side.samples) - len(numbers), run
-                    )
+                    entries[name] = RankingEntry(numbers, side.clusters, len(side.samples) - len(numbers), run)
                 return entries
             readings = self._read_unselected_path(field)
         every = [value for values in readings.values() for _, value in values]
         if every and all(value is None for value in every):
             raise ConfigError(
-                f"the field {field!r} has no numbers to rank by",
-                fix=f"rank by one of: {', '.join(self._names)}",
+                f"the field {field!r} has no numbers to rank by", fix=f"rank by one of: {', '.join(self._names)}"
             )
         sides = {name: make_side(name, self.results.only(name), self.metadata) for name in readings}
         run = self.run_id if is_latency(field, *sides.values()) else ""
         return {
             name: RankingEntry(
-                average_by_sample(values),
-                sides[name].clusters,
-                sum(value is None for _, value in values),
-                run,
+                average_by_sample(values), sides[name].clusters, sum(value is None for _, value in values), run
             )
             for name, values in readings.items()
         }
@@ -358,9 +347,7 @@ class FieldReport(EvalReport):
                 fields[name][configuration].append((result.sample_id, as_number(value)))
             for name, score in _list_scores(result):
                 # The name of a field means its own numbers, so its score is "name.score".
-                by_configuration = scores.setdefault(
-                    f"{name}.score" if name in paths else name, self._empty()
-                )
+                by_configuration = scores.setdefault(f"{name}.score" if name in paths else name, self._empty())
                 by_configuration[configuration].append((result.sample_id, as_number(score.value)))
         return _Readings(fields, scores)
 

@@ -25,9 +25,7 @@ def compute_total_shares(figures: Figures, run: RunMetadata | None) -> list[floa
     rubrics = [(c.rubric.weight, figures.scores.get(c.name, ())) for c in read_run_columns(run).columns]
     totals = []
     for index in range(len(figures.sample_ids)):
-        weighted = [
-            (weight, values[index]) for weight, values in rubrics if values and values[index] == values[index]
-        ]
+        weighted = [(weight, values[index]) for weight, values in rubrics if values and values[index] == values[index]]
         totals.append(round(weighted_mean(weighted), DIGITS) if weighted else NAN)
     return totals
 

@@ -44,10 +44,9 @@ class SampleGroup(NamedTuple):
 class DifferenceEvidence(NamedTuple):
     """The difference of n samples, its standard error, and the smallest relevant difference.
 
-    `level` is the highest p-value of a difference. `step` is how many more samples an exact binary
-    test needs than Student's t. `jump` is how far one sample unlike all known ones may move the
-    difference. For two groups, n and the error are those of the smaller one and `other_group` is the
-    other: both grow by the same number of samples.
+    `level` is the highest p-value of a difference. `step` is how many more samples an exact binary test needs than
+    Student's t. `jump` is how far one sample unlike all known ones may move the difference. For two groups, n and the
+    error are those of the smaller one and `other_group` is the other: both grow by the same number of samples.
     """
 
     n: int
@@ -73,9 +72,7 @@ class DifferenceEvidence(NamedTuple):
     def _chance_within(self, limit: float, deviation: float) -> float:
         if limit <= 0:
             return 0.0
-        return _chance_below(limit, self.difference, deviation) - _chance_below(
-            -limit, self.difference, deviation
-        )
+        return _chance_below(limit, self.difference, deviation) - _chance_below(-limit, self.difference, deviation)
 
 
 class MarginEvidence(NamedTuple):
@@ -135,9 +132,7 @@ def estimate_more_samples(
     return max(1, enough - n)
 
 
-def project_error(
-    n: int, error: float, total: int, other_group: SampleGroup | None = None
-) -> tuple[float, float]:
+def project_error(n: int, error: float, total: int, other_group: SampleGroup | None = None) -> tuple[float, float]:
     """Return the error of the mean of `total` samples, and how far it may lie from the mean of n."""
     groups = [SampleGroup(n, error), *([] if other_group is None else [other_group])]
     now = math.fsum(group.error**2 for group in groups)
@@ -261,9 +256,7 @@ def _estimate_from_error(delta: MetricDelta, difference: float, level: float) ->
     step = 1.0 if delta.method == MCNEMAR else 0.0
     a, b = delta.a or 0.0, delta.b or 0.0
     jump = max(a, b, 1 - a, 1 - b) if needs_rare_allowance(delta) else 0.0
-    evidence = DifferenceEvidence(
-        delta.n, difference, group.error, delta.min_difference, level, step, jump, other
-    )
+    evidence = DifferenceEvidence(delta.n, difference, group.error, delta.min_difference, level, step, jump, other)
     fewest = _min_agreeing_pairs(level) - delta.n if delta.paired else 0
     # The normal approximation claims a verdict that the exact test did not find.
     if fewest <= 0 and evidence.chance(delta.n) >= POWER:
@@ -283,8 +276,7 @@ def _estimate_from_error(delta: MetricDelta, difference: float, level: float) ->
 def split_groups(delta: MetricDelta) -> tuple[SampleGroup, ...] | None:
     """Return the pairs of a delta as one group, or its two groups, the smaller first.
 
-    A group of equal numbers gets the largest error that its size does not rule out. None if the
-    error is unknown.
+    A group of equal numbers gets the largest error that its size does not rule out. None if the error is unknown.
     """
     if delta.paired:
         return None if delta.error is None else (SampleGroup(delta.n, delta.error),)
@@ -321,8 +313,4 @@ def _estimate_equal_pairs(delta: MetricDelta, level: float) -> float | None:
         return None
     z = normal_quantile(0.975)
     # The ends of Bonett and Price's interval, and of Wilson's, if nothing differs.
-    return (
-        z * math.sqrt(2) / delta.min_difference - 2
-        if delta.interval
-        else z * z / delta.min_difference - z * z
-    )
+    return z * math.sqrt(2) / delta.min_difference - 2 if delta.interval else z * z / delta.min_difference - z * z

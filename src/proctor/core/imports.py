@@ -32,9 +32,7 @@ def import_object(address: str) -> Any:
         except AttributeError:
             public = [name for name in dir(value) if not name.startswith("_")]
             raise UsageError(
-                f"{parent!r} has no attribute {attribute!r}",
-                where=address,
-                fix=suggest_name(attribute, public),
+                f"{parent!r} has no attribute {attribute!r}", where=address, fix=suggest_name(attribute, public)
             ) from None
         parent += f".{attribute}" if ":" in parent else f":{attribute}"
     return value
@@ -163,9 +161,7 @@ def _installed(group: str, _paths: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     from importlib.metadata import entry_points
 
     return tuple(
-        sorted(
-            entry_points(group=group), key=lambda point: (not point.value.startswith("proctor."), point.name)
-        )
+        sorted(entry_points(group=group), key=lambda point: (not point.value.startswith("proctor."), point.name))
     )
 
 

@@ -86,9 +86,7 @@ if sys.version_info >= (3, 12):
 
         def __init__(self, function: Callable[..., Awaitable[Any]], *args: Any) -> None:
             loop = asyncio.get_running_loop()
-            super().__init__(
-                self._run(function, args), loop=loop, name=_NAME, context=copy_context(), eager_start=True
-            )
+            super().__init__(self._run(function, args), loop=loop, name=_NAME, context=copy_context(), eager_start=True)
             if not self.ended:
                 _unregister_task(self)
 
@@ -167,9 +165,8 @@ else:
 class UserCall(_EagerTask):
     """One call of user code, started immediately, in its own task and context.
 
-    Afterwards `value` is the return value or `error` the exception, including a cancellation.
-    `give_up` ends the wait even if the task keeps running. `ended_at` is the time of the end on the
-    clock of the event loop.
+    Afterwards `value` is the return value or `error` the exception, including a cancellation. `give_up` ends the wait
+    even if the task keeps running. `ended_at` is the time of the end on the clock of the event loop.
 
     >>> async def main() -> tuple[object, object]:
     ...     async def answer() -> int:

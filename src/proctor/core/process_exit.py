@@ -1,10 +1,9 @@
 """Keep user code from ending the process before a run is complete.
 
-`os._exit(0)` in a target ends the process immediately: no report, no output, and exit code 0.
-While a block is active, `os._exit`, `os.execv` and `os.execve` (and functions that call them, such
-as `os.execvp`) raise `ProcessExitBlocked` instead.
-Child processes keep the real functions: multiprocessing and `os.fork` need them. An exit in C code
-cannot be blocked.
+`os._exit(0)` in a target ends the process immediately: no report, no output, and exit code 0. While a block is active,
+`os._exit`, `os.execv` and `os.execve` (and functions that call them, such as `os.execvp`) raise `ProcessExitBlocked`
+instead. Child processes keep the real functions: multiprocessing and `os.fork` need them. An exit in C code cannot be
+blocked.
 """
 
 from __future__ import annotations

@@ -100,7 +100,6 @@ class _BoundedGzip(io.RawIOBase):
 def open_gzip(path: Path, explain: Explain = lambda error: error) -> BinaryIO:
     """Open a gzip file for reading, with a size limit.
 
-    Reading a damaged or oversized file raises the exception that `explain` returns; by default one
-    of `UNREADABLE`.
+    Reading a damaged or oversized file raises the exception that `explain` returns; by default one of `UNREADABLE`.
     """
     return cast(BinaryIO, io.BufferedReader(_BoundedGzip(path, explain), 1 << 16))

@@ -32,10 +32,9 @@ _CONNECTION_ERRORS = (ConnectionError, TimeoutError, socket.gaierror)
 class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How often to retry, the first delay between attempts, and the timeout of one request.
 
-    `timeout` also limits a pause that the server asks for. Without it the limit is 120 seconds,
-    or the time that the run or the evaluator allows the whole call, if that is longer. If the
-    caller limits the whole call, 429 is retried until that time is over, even beyond `retries`,
-    unless `retries` is 0.
+    `timeout` also limits a pause that the server asks for. Without it the limit is 120 seconds, or the time that the
+    run or the evaluator allows the whole call, if that is longer. If the caller limits the whole call, 429 is retried
+    until that time is over, even beyond `retries`, unless `retries` is 0.
     """
 
     retries: int = 4
@@ -87,9 +86,7 @@ def is_retryable_error(error: BaseException) -> bool:
     return is_sdk_error or issubclass(type(error), _CONNECTION_ERRORS)
 
 
-def backoff_seconds(
-    attempt: int, delay: float, chance: random.Random, longest: float = MAX_BACKOFF_SECONDS
-) -> float:
+def backoff_seconds(attempt: int, delay: float, chance: random.Random, longest: float = MAX_BACKOFF_SECONDS) -> float:
     """Return the seconds to wait after an attempt: doubled each time, with jitter, at most `longest`."""
     # Powers above 1023 do not fit into a float.
     most = min(longest, delay * 2.0 ** min(attempt - 1, 1000))

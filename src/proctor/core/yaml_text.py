@@ -99,9 +99,7 @@ def _parse(text: str) -> tuple[Any, Node | None]:
     import yaml
 
     if len(text) > MAX_CHARACTERS:
-        raise InvalidYAML(
-            f"the document has {len(text):,} characters, at most {MAX_CHARACTERS:,} are allowed"
-        )
+        raise InvalidYAML(f"the document has {len(text):,} characters, at most {MAX_CHARACTERS:,} are allowed")
     try:
         loader = _loader_class()(text)
         try:

@@ -15,14 +15,6 @@ EXPORTS = {
     "records.sample": ("Sample",),
 }
 
-__all__ = [
-    "CSVDataset",
-    "Dataset",
-    "IteratorDataset",
-    "JSONDataset",
-    "JSONLDataset",
-    "Sample",
-    "SessionDataset",
-]
+__all__ = ["CSVDataset", "Dataset", "IteratorDataset", "JSONDataset", "JSONLDataset", "Sample", "SessionDataset"]
 
 __getattr__, __dir__ = lazy_names("proctor.datasets", EXPORTS)

@@ -69,9 +69,8 @@ class Dataset(Generic[InputT, ExpectedT]):
     ) -> Dataset[Any, Any]:
         """Load a JSONL, JSON, CSV or TSV file; one error reports everything that is wrong in it.
 
-        Values are converted to the given types; `mapping` and `generate_ids` are as in `JSONLDataset`. The
-        format follows from the file name and the content, unless `format` names it: "jsonl", "json", "csv" or
-        "tsv".
+        Values are converted to the given types; `mapping` and `generate_ids` are as in `JSONLDataset`. The format
+        follows from the file name and the content, unless `format` names it: "jsonl", "json", "csv" or "tsv".
         """
         rules = Rules(input_type, expected_type, mapping, generate_ids)
         return _inspected_dataset(*open_file(path, rules, format).load())

@@ -85,9 +85,7 @@ def _explain_gzip_error(path: Path, error: Exception) -> DatasetError:
     return DatasetError(what, where=str(path), fix=fix)
 
 
-def numbered_lines(
-    file: BinaryIO, max_line_bytes: int = MAX_LINE_BYTES
-) -> Iterator[tuple[int, bytes | None]]:
+def numbered_lines(file: BinaryIO, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes | None]]:
     """Yield the lines of a file with their numbers; None for a line that is too long."""
     number = 0
     while line := file.readline(max_line_bytes + 1):

@@ -86,9 +86,7 @@ class DatasetInspection:
         self._faults: list[tuple[int, Fault]] = []
         self._repeated_hashes: set[int] = set()
 
-    def run(
-        self, info: DatasetInfo, locate: Locate, samples: list[Sample[Any, Any]] | None = None
-    ) -> DatasetInfo:
+    def run(self, info: DatasetInfo, locate: Locate, samples: list[Sample[Any, Any]] | None = None) -> DatasetInfo:
         """Return `info` with length and fingerprint, or raise one error with all faults.
 
         Every sample is appended to `samples`, if given.

@@ -99,11 +99,7 @@ class JSONLDataset(FileDataset):
             # The plain object has values that a sample omits, such as null.
             if may_repeat_keys(line, sample) and may_repeat_keys(line, msgspec.json.decode(line)):
                 return None
-            return (
-                sample
-                if needs_no_check(sample.metadata) or not find_metadata_problems(sample.metadata)
-                else None
-            )
+            return sample if needs_no_check(sample.metadata) or not find_metadata_problems(sample.metadata) else None
 
         return decode_sample
 

@@ -80,9 +80,7 @@ def _is_unstable(text: bytes) -> bool:
 GIVE_IDS = "give every sample an id, or generate ids: generate_ids=True (--generate-ids)"
 GIVE_INPUTS = "give every sample an input, or map a key to it"
 # Keys of chats and traces, which can be read as recorded sessions.
-LOG_KEYS = frozenset(
-    ("messages", "message", "role", "payload", "traj", "sessionId", "resourceSpans", "events")
-)
+LOG_KEYS = frozenset(("messages", "message", "role", "payload", "traj", "sessionId", "resourceSpans", "events"))
 
 
 class Rules(msgspec.Struct, frozen=True):

@@ -38,10 +38,9 @@ _CLUSTER_KEYS = (TASK, "conversation_id", "session_id", "thread_id", "sub_agent_
 class SessionDataset:
     """Samples from recorded sessions, with the recorded results in their metadata.
 
-    The metadata has `output`, `session` and `usage`, which a run without a target uses, and other recorded
-    values (scores, model, title, times). The path is a file or a folder, compressed or not. The format is
-    detected for each file, unless `format` names it. Repeated ids get a number; `only` selects the session
-    with one id.
+    The metadata has `output`, `session` and `usage`, which a run without a target uses, and other recorded values
+    (scores, model, title, times). The path is a file or a folder, compressed or not. The format is detected for each
+    file, unless `format` names it. Repeated ids get a number; `only` selects the session with one id.
 
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
@@ -169,9 +168,7 @@ def select_session(files: SessionFiles, session_id: str | None) -> tuple[str, Im
             break
     if match is None:
         raise ConfigError(
-            f"there is no session {session_id!r}",
-            where=str(files.path),
-            fix=suggest_name(session_id or "", ids),
+            f"there is no session {session_id!r}", where=str(files.path), fix=suggest_name(session_id or "", ids)
         )
     if session_id is None and len(ids) > 1:
         examples = ", ".join(ids[:IDS_SHOWN]) + (", …" if len(ids) > IDS_SHOWN else "")
@@ -203,9 +200,7 @@ def make_sample(imported: ImportedSession, name: str) -> Sample[Any, Any]:
 
 def _rename_reserved(recorded: Mapping[str, Any]) -> dict[str, Any]:
     """Give recorded values with reserved or invalid names a prefix, and make all names unique."""
-    reserved = {
-        name for name, value in recorded.items() if name in _RESERVED or find_metadata_problems({name: value})
-    }
+    reserved = {name for name, value in recorded.items() if name in _RESERVED or find_metadata_problems({name: value})}
     names = UniqueNames("_")
     # Unchanged names come first, so that they stay unchanged.
     unchanged = {name: names.of(name) for name in recorded if name not in reserved}

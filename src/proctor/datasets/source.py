@@ -45,9 +45,7 @@ class UserDataset:
         user_info = getattr(self._items, "info", None)
         details = codec.plain(dict(user_info)) if isinstance(user_info, Mapping) else {}
         info = DatasetInfo(
-            str(details.get("name", self._name)),
-            source=str(details.get("source", self._name)),
-            details=details,
+            str(details.get("name", self._name)), source=str(details.get("source", self._name)), details=details
         )
         return DatasetInspection(read_items(self._items, self._reader), self._reader).run(info, self._locate)
 

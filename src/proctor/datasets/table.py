@@ -68,9 +68,7 @@ def _json_mapping_reader(field: str) -> CellReader:
         if isinstance(value, dict):
             return value
         fix = 'write it as JSON: {"key": "value"}'
-        raise InvalidRecord(
-            [Fault(field, f"expected a JSON mapping in the cell, found {describe_value(text)}", fix)]
-        )
+        raise InvalidRecord([Fault(field, f"expected a JSON mapping in the cell, found {describe_value(text)}", fix)])
 
     return read_cell
 
@@ -199,10 +197,7 @@ class CSVDataset(FileDataset):
         if len(header) > MAX_COLUMNS:
             what = f"the header has {len(header):,} columns, at most {MAX_COLUMNS:,} are allowed"
             return [Fault("header", what, "check the delimiter and the line endings")]
-        faults = [
-            missing_key_fault(key, header, "column")
-            for key, _ in find_missing_keys(self._reader.paths, header)
-        ]
+        faults = [missing_key_fault(key, header, "column") for key, _ in find_missing_keys(self._reader.paths, header)]
         counts = Counter(header)
         twice = [name for name, count in counts.items() if name and count > 1]
         faults += [Fault(name, "two columns have this name", "rename one") for name in twice]

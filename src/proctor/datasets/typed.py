@@ -249,9 +249,8 @@ Reader = Callable[[Any], Any]
 def make_reader(kind: Any, field: str) -> Reader | None:
     """Return a function that converts a plain value to a type, or None if any value is allowed.
 
-    A boolean is not a number; a whole number is accepted as a float. The type may be a plain type, a list or
-    mapping of such types, optional, a union, a Literal, a dataclass, a TypedDict, a msgspec struct or a
-    pydantic model.
+    A boolean is not a number; a whole number is accepted as a float. The type may be a plain type, a list or mapping of
+    such types, optional, a union, a Literal, a dataclass, a TypedDict, a msgspec struct or a pydantic model.
     """
     if kind is Any or kind is object:
         return None
@@ -396,9 +395,7 @@ def find_unknown_keys(value: Any, converted: Any, kind: Any, where: str) -> Iter
         yield from _check_object(value, converted, where)
 
 
-def _check_mapping(
-    value: Mapping[Any, Any], converted: Mapping[Any, Any], kind: Any, where: str
-) -> Iterator[Fault]:
+def _check_mapping(value: Mapping[Any, Any], converted: Mapping[Any, Any], kind: Any, where: str) -> Iterator[Fault]:
     # Conversion to a TypedDict drops undeclared keys.
     if len(converted) < len(value):
         dropped = [key for key in value if key not in converted]
@@ -480,6 +477,4 @@ def _alias_keys(alias: Any) -> Iterator[str]:
 def _typed_dict_keys(kind: Any) -> list[str]:
     if typing.is_typeddict(kind):
         return list(_hints(kind, include_extras=False))
-    return list(
-        dict.fromkeys(key for argument in typing.get_args(kind) for key in _typed_dict_keys(argument))
-    )
+    return list(dict.fromkeys(key for argument in typing.get_args(kind) for key in _typed_dict_keys(argument)))

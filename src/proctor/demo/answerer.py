@@ -54,9 +54,7 @@ class Bm25:
         """Return the share of the query's weight whose terms a document contains."""
         highest = max(self.rarity.values())
         weights = [self.rarity.get(term, highest) for term in query]
-        covered = [
-            weight for weight, term in zip(weights, query, strict=True) if term in self._counts[number]
-        ]
+        covered = [weight for weight, term in zip(weights, query, strict=True) if term in self._counts[number]]
         return sum(covered) / sum(weights) if weights else 0.0
 
 

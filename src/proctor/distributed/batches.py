@@ -66,9 +66,7 @@ def decode_body(body: Any, body_type: type[BodyT]) -> BodyT:
 class SupervisedThread:
     """A thread that reports an unexpected error to a callback and keeps it in `failure`."""
 
-    def __init__(
-        self, work: Callable[[], object], name: str, on_failure: Callable[[Exception], object]
-    ) -> None:
+    def __init__(self, work: Callable[[], object], name: str, on_failure: Callable[[Exception], object]) -> None:
         self._work = work
         self._on_failure = on_failure
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)

@@ -50,9 +50,7 @@ def check_dataset(
     for batch in split_batches(islice(source, limit)):
         check_arrival(requests, (EvalRequest(sample) for sample in batch))
         # All samples have the same options.
-        check_arrival(
-            requests, (EvalRequest(batch[0], configuration=configuration) for configuration in options)
-        )
+        check_arrival(requests, (EvalRequest(batch[0], configuration=configuration) for configuration in options))
         options = ()
     return True
 

@@ -49,17 +49,9 @@ class DeliveryCounts:
         texts = describe_counts(
             "workers",
             (self.redelivered, f"result {later}", f"results {later}"),
-            (
-                len(self._dead),
-                f"request ended as a dead letter: {dead}",
-                f"requests ended as dead letters: {dead}",
-            ),
+            (len(self._dead), f"request ended as a dead letter: {dead}", f"requests ended as dead letters: {dead}"),
             (len(self._lost), f"request has {lost}", f"requests have {lost}"),
-            (
-                self.repeated,
-                f"result {again} was not counted again",
-                f"results {again} were not counted again",
-            ),
+            (self.repeated, f"result {again} was not counted again", f"results {again} were not counted again"),
             (self.resent, f"request {vanished} was sent again", f"requests {vanished} were sent again"),
             (
                 self.strangers,
@@ -78,9 +70,7 @@ class DeliveryCounts:
 
 def describe_counts(prefix: str, *counts: tuple[int, str, str]) -> list[str]:
     """Describe each count above 0 by its text for one or for several."""
-    return [
-        f"{prefix}: {count} {single if count == 1 else plural}" for count, single, plural in counts if count
-    ]
+    return [f"{prefix}: {count} {single if count == 1 else plural}" for count, single, plural in counts if count]
 
 
 def join_labels(labels: list[str]) -> str:

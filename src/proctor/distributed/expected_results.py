@@ -63,9 +63,7 @@ def _differences(ours: list[tuple[str, str]], theirs: list[tuple[str, str]]) -> 
 def refuse_cache(run: RunMetadata) -> None:
     """Refuse the output cache, which workers cannot reach."""
     if run.options.cache:
-        raise ConfigError(
-            "workers do not cache outputs", where="cache", fix="turn the cache off, or run locally"
-        )
+        raise ConfigError("workers do not cache outputs", where="cache", fix="turn the cache off, or run locally")
 
 
 def failed_result(request: EvalRequest[Any, Any], error: Failure, count: int = 1) -> EvalResult:

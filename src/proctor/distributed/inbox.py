@@ -47,8 +47,7 @@ ISOLATION_POLL_SECONDS = 0.01
 class StopCondition(msgspec.Struct, frozen=True):
     """When a worker ends: after `polls`, with `empty` once no message is left, else by `stop`.
 
-    A poll waits up to `wait` seconds for the first message, then takes all waiting messages, at
-    most `batch`.
+    A poll waits up to `wait` seconds for the first message, then takes all waiting messages, at most `batch`.
     """
 
     polls: int | None = None

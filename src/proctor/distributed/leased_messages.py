@@ -35,9 +35,7 @@ class LeasedMessages:
     An unexpected error of the thread is passed to `fail`, and raised at the end.
     """
 
-    def __init__(
-        self, lease: float, warn: Warn, fail: Callable[[Exception], object] = lambda _: None
-    ) -> None:
+    def __init__(self, lease: float, warn: Warn, fail: Callable[[Exception], object] = lambda _: None) -> None:
         self.lease = lease
         self._warn = warn
         self._items: dict[int, LeasedMessage] = {}

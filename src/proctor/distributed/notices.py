@@ -125,9 +125,7 @@ def _other_versions(notice: WorkerNotice, *, with_python: bool) -> str:
     pairs = [("Proctor", notice.proctor, VERSION)]
     if with_python:
         pairs.append(("Python", notice.python, platform.python_version()))
-    return ", ".join(
-        f"{name} {theirs}, this run has {ours}" for name, theirs, ours in pairs if theirs != ours
-    )
+    return ", ".join(f"{name} {theirs}, this run has {ours}" for name, theirs, ours in pairs if theirs != ours)
 
 
 def _add(table: dict[str, list[str]], text: str, worker: str) -> None:

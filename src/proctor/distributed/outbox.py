@@ -246,9 +246,7 @@ class Outbox:
                 self._replies.pop(next(iter(self._replies))).close()
         return self._replies[name]
 
-    def _deliver_singly(
-        self, name: str | None, items: list[tuple[int, EvalResult]], error: ProctorError
-    ) -> None:
+    def _deliver_singly(self, name: str | None, items: list[tuple[int, EvalResult]], error: ProctorError) -> None:
         """Send results one by one; reject the request of one that can never be sent."""
         if len(items) > 1:
             for item in items:

@@ -244,11 +244,7 @@ class RemoteRunner:
         self._waiting_notice = ""
         self._results = results
         self._sender = RequestSender(
-            workers.requests,
-            results.name,
-            lambda result: self._receive([result]),
-            self._notice,
-            self._fail_soon,
+            workers.requests, results.name, lambda result: self._receive([result]), self._notice, self._fail_soon
         )
         self._receiver = ResultReceiver(results, self._receive, self._notice, self._fail_soon)
         self._dead_letters = DeadLetterPoller(workers.requests, self._is_awaited)

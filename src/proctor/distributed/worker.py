@@ -82,8 +82,7 @@ class _ImmediateWarnings(list[str]):
 class Worker:
     """Runs trials for other processes, with the engine's own trial code.
 
-    Whatever happens to a sample, its request is answered, returned, or returns by itself when its
-    lease expires.
+    Whatever happens to a sample, its request is answered, returned, or returns by itself when its lease expires.
     """
 
     def __init__(self, setup: Setup, config: WorkerConfig, clock: Clock | None = None) -> None:

@@ -33,9 +33,8 @@ NO_ANSWER = (
 class StoredReply(Reply, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A reply in the cache.
 
-    `unread` is True if the output may contain messages that `read_reply` has not read yet;
-    `session` then contains what was recorded during the call. `is_own` is True if the target itself
-    returned the session or the raw output.
+    `unread` is True if the output may contain messages that `read_reply` has not read yet; `session` then contains what
+    was recorded during the call. `is_own` is True if the target itself returned the session or the raw output.
     """
 
     unread: bool = False
@@ -109,8 +108,7 @@ def read_reply(returned: Any, sample: Sample[Any, Any], live: Session | None = N
         return _with_conversation(returned, output, sample, live)
     except Exception as error:  # user objects may raise anything
         sessions.warn(
-            "the messages in an output could not be read, so there is no session: "
-            f"{type(error).__name__}: {error}"
+            f"the messages in an output could not be read, so there is no session: {type(error).__name__}: {error}"
         )
         return returned
 
@@ -148,8 +146,7 @@ def _with_conversation(returned: Any, output: Any, sample: Sample[Any, Any], liv
 
 def _is_single_answer(session: Session) -> bool:
     return not any(
-        isinstance(event, ToolCall) or (isinstance(event, Message) and event.role != "assistant")
-        for event in session
+        isinstance(event, ToolCall) or (isinstance(event, Message) and event.role != "assistant") for event in session
     )
 
 
@@ -210,9 +207,7 @@ class OutputCache:
 
         async def cached(sample: Sample[Any, Any], options: Mapping[str, Any], epoch: int) -> Any:
             # Tagged, because the input 1 is not "1", and NaN is not null.
-            request = codec.canonical(
-                [self._target, tag_value(dict(options)), tag_value(sample.input), epoch]
-            )
+            request = codec.canonical([self._target, tag_value(dict(options)), tag_value(sample.input), epoch])
             if b'"$repr"' in request:
                 return await call(sample, options, epoch)
             key = hashlib.sha256(request).hexdigest()

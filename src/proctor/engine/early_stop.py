@@ -62,8 +62,7 @@ def order_samples(
     seed = plan.options.shuffle
     if seed is None:
         raise ConfigError(
-            "a run that may stop early needs its samples in random order, so that the first ones "
-            "represent all of them",
+            "a run that may stop early needs its samples in random order, so that the first ones represent all of them",
             where="shuffle",
             fix="give a seed: --shuffle 7 (shuffle=7)",
         )

@@ -75,8 +75,7 @@ def _cached_outputs(results: Results, run: RunMetadata) -> CachedOutputs | None:
 def _no_verdict_warnings(results: Results, run: RunMetadata, table: MetricTable) -> Iterator[str]:
     """Warn about evaluators, or parts of them, that gave no verdict, with what they said first."""
     labels = {
-        spec.name: f"{FIELD_PREFIX}.{spec.name}" if spec.uses == FIELD_PREFIX else spec.name
-        for spec in run.evaluators
+        spec.name: f"{FIELD_PREFIX}.{spec.name}" if spec.uses == FIELD_PREFIX else spec.name for spec in run.evaluators
     }
     rates = {name: table.get(f"{label}.pass_rate") for name, label in labels.items()}
     silent = {name for name, rate in rates.items() if rate is not None and not rate.n}

@@ -78,8 +78,7 @@ class Ledger:
     def describe_missing(self, stored: int) -> str:
         """Describe the planned trials that the history lacks; empty if there are none.
 
-        `stored` is the number of stored results. A dataset with more samples than its length said
-        lacks none.
+        `stored` is the number of stored results. A dataset with more samples than its length said lacks none.
         """
         expected = self.planned if self.total is None else max(self.planned, self.total)
         count = max(len(self.open), expected - stored)

@@ -45,8 +45,7 @@ class TooLarge(Exception):
 
     def __init__(self, subject: str, size: int, limit: int) -> None:
         super().__init__(
-            f"{subject} has about {size:,} bytes as JSON, the limit is {limit:,}. Fix: "
-            f"return less, or {RAISE_LIMIT}"
+            f"{subject} has about {size:,} bytes as JSON, the limit is {limit:,}. Fix: return less, or {RAISE_LIMIT}"
         )
 
 

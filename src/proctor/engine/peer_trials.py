@@ -63,9 +63,7 @@ def shared_peers(plan: Plan, load_finished: LoadTrials | None = None) -> PeerTri
     return SharedPeers(selection, keys, load_finished)
 
 
-def select_peers(
-    evaluators: Iterable[AttachedEvaluator], baseline: str | None, options: RunOptions
-) -> PeerSelection:
+def select_peers(evaluators: Iterable[AttachedEvaluator], baseline: str | None, options: RunOptions) -> PeerSelection:
     return PeerSelection(baseline, options.epochs if "epochs" in evaluator_needs(evaluators) else 0)
 
 
@@ -146,9 +144,7 @@ class PeerSelection(NamedTuple):
             return [(peer, at) for peer in (name, *references) if peer for at in range(self.epochs)]
         return [(peer, epoch) for peer in references if peer]
 
-    def attach(
-        self, trial: Trial, configuration: Configuration, peers: Mapping[Key, Trial | None]
-    ) -> TrialView:
+    def attach(self, trial: Trial, configuration: Configuration, peers: Mapping[Key, Trial | None]) -> TrialView:
         """Return a trial with the selected peers that exist."""
         name, baseline, epoch = configuration.name, self.baseline, trial.epoch
 

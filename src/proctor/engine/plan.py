@@ -51,10 +51,7 @@ def count_trials(plan: Plan, info: DatasetInfo) -> int | None:
 
 
 def plan_jobs(
-    plan: Plan,
-    is_done: IsDone | None = None,
-    first_position: int = 0,
-    samples: Iterable[NumberedSample] | None = None,
+    plan: Plan, is_done: IsDone | None = None, first_position: int = 0, samples: Iterable[NumberedSample] | None = None
 ) -> Iterator[Job]:
     """Yield the trials to run: all configurations and epochs of a sample in a row.
 

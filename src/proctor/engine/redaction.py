@@ -148,9 +148,7 @@ class RedactingWriter:
         self._background = self._background or BackgroundQueue()
         self._background.submit(size, work, *args)
 
-    def _prepare_result(
-        self, position: int, result: EvalResult, data: bytes, verdict: Verdict
-    ) -> Callable[[], None]:
+    def _prepare_result(self, position: int, result: EvalResult, data: bytes, verdict: Verdict) -> Callable[[], None]:
         redaction = Redaction(personal=self._redaction.personal)
         safe = redact_result(result, redaction, data)
 
@@ -194,11 +192,7 @@ def create_redaction(options: RunOptions) -> Redaction | None:
 
 @contextlib.contextmanager
 def redacting_writer(
-    writer: ResultWriter,
-    redaction: Redaction | None,
-    *,
-    at_once: bool = False,
-    warnings: list[str] | None = None,
+    writer: ResultWriter, redaction: Redaction | None, *, at_once: bool = False, warnings: list[str] | None = None
 ) -> Iterator[ResultWriter]:
     """Wrap a writer in a redaction, if there is one; `at_once` checks each result separately.
 
@@ -305,9 +299,7 @@ def redact_metadata(run: RunMetadata) -> RunMetadata:
     changes = {field: redaction.value(plain[field], by_name=True) for field in _USER_FIELDS if field in plain}
     for field, key in (("configurations", "options"), ("evaluators", "parameters")):
         if field in plain:
-            changes[field] = [
-                {**item, key: redaction.value(item.get(key, {}), by_name=True)} for item in plain[field]
-            ]
+            changes[field] = [{**item, key: redaction.value(item.get(key, {}), by_name=True)} for item in plain[field]]
     if not redaction.counts:
         return run
     counts = dict(run.redacted or redaction.counts)

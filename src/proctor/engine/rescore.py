@@ -70,11 +70,7 @@ class Rescorer:
     max_concurrency = None
 
     def __init__(
-        self,
-        trials: dict[int, StoredTrial],
-        score: Scorer,
-        selection: PeerSelection | None,
-        limits: OutputLimits,
+        self, trials: dict[int, StoredTrial], score: Scorer, selection: PeerSelection | None, limits: OutputLimits
     ) -> None:
         self._trials = trials
         self._score = score

@@ -89,9 +89,7 @@ class RunExecution:
             report = self._finish(status, redaction, pool, missing)
         self._raise_if_stopped(pool)
         if missing and status != "completed":
-            raise RunIncomplete(
-                missing, run_id=self.metadata.run_id, report=report, is_stored=self._is_stored()
-            )
+            raise RunIncomplete(missing, run_id=self.metadata.run_id, report=report, is_stored=self._is_stored())
         return report
 
     def _return_to(self, folder: str | None) -> None:
@@ -115,9 +113,7 @@ class RunExecution:
             # The dataset or the history failed; that error is already being raised.
             return f"the results could not be compared with the plan: {error}"
 
-    def _redacted(
-        self, writer: ResultWriter, redaction: Redaction | None
-    ) -> AbstractContextManager[ResultWriter]:
+    def _redacted(self, writer: ResultWriter, redaction: Redaction | None) -> AbstractContextManager[ResultWriter]:
         warnings = self.progress.warnings
         notifying = writer if self.on_result is None else NotifyingWriter(writer, self.on_result, warnings)
         return redacting_writer(notifying, redaction, warnings=warnings)
@@ -220,9 +216,7 @@ def _current_folder() -> str | None:
 class NotifyingWriter:
     """Passes each result to a callback after writing it; warns once if the callback fails."""
 
-    def __init__(
-        self, writer: ResultWriter, on_result: Callable[[EvalResult], object], warnings: list[str]
-    ) -> None:
+    def __init__(self, writer: ResultWriter, on_result: Callable[[EvalResult], object], warnings: list[str]) -> None:
         self._add, self.keep, self.is_lagging = writer.add, writer.keep, writer.is_lagging
         self._on_result = on_result
         self._warnings: list[str] | None = warnings

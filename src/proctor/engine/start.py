@@ -147,8 +147,7 @@ def identity_warnings(
 ) -> tuple[str, ...]:
     """Warn about the target and each evaluator whose identity does not cover all its code.
 
-    A target outside of this process is never covered; the warning appears only where its outputs
-    may be reused.
+    A target outside of this process is never covered; the warning appears only where its outputs may be reused.
     """
     is_outside = run.target.kind in ("http", "command")
     uncovered = run.target.uncovered if resumed or run.options.cache or not is_outside else ()
@@ -179,9 +178,7 @@ def refuse_if_changed(before: RunMetadata, changes: Sequence[Problem], *, allowe
             f"with the new ones: proctor rescore {before.run_id}"
         )
     raise ResumeRefused(
-        f"run {before.run_id} cannot be resumed: it is not the same evaluation any more",
-        problems=changes,
-        fix=fix,
+        f"run {before.run_id} cannot be resumed: it is not the same evaluation any more", problems=changes, fix=fix
     )
 
 
@@ -210,9 +207,7 @@ class RunControls(msgspec.Struct, frozen=True):
     fresh: bool = False
 
 
-def begin_run(
-    plan: Plan, info: DatasetInfo, history: History, clock: Clock, controls: RunControls
-) -> RunExecution:
+def begin_run(plan: Plan, info: DatasetInfo, history: History, clock: Clock, controls: RunControls) -> RunExecution:
     """Start a new run."""
     now = clock.now()
     metadata = _describe_run(plan, info, RunMetadata(new_run_id(now), plan.name, now))
@@ -370,11 +365,7 @@ def _describe_run(plan: Plan, info: DatasetInfo, run: RunMetadata) -> RunMetadat
 
 
 def _environment() -> dict[str, str]:
-    return {
-        "proctor": VERSION,
-        "python": platform.python_version(),
-        "platform": platform.platform(terse=True),
-    }
+    return {"proctor": VERSION, "python": platform.python_version(), "platform": platform.platform(terse=True)}
 
 
 def _execution(
@@ -391,9 +382,7 @@ def _execution(
 ) -> RunExecution:
     backend = controls.place
     if backend is not None and needs_peers(plan):
-        raise ConfigError(
-            NEEDS_LOCAL_RUN, where="baseline" if plan.baseline else "evaluators", fix=LOCAL_RUN_FIX
-        )
+        raise ConfigError(NEEDS_LOCAL_RUN, where="baseline" if plan.baseline else "evaluators", fix=LOCAL_RUN_FIX)
 
     @contextlib.asynccontextmanager
     async def open_local_runner(threads: CallThreads, writer: ResultWriter) -> AsyncIterator[Runner]:
@@ -410,9 +399,7 @@ def _execution(
         finally:
             await plan.target.close()
 
-    def open_remote_runner(
-        _threads: CallThreads, _writer: ResultWriter
-    ) -> AbstractAsyncContextManager[Runner]:
+    def open_remote_runner(_threads: CallThreads, _writer: ResultWriter) -> AbstractAsyncContextManager[Runner]:
         assert backend is not None
         return backend.runner(plan, metadata, progress, spending)
 

@@ -107,9 +107,7 @@ class WorkerSlot:
 
     __slots__ = ("call", "is_idle", "job", "left", "monotonic", "scope", "seconds", "task", "until")
 
-    def __init__(
-        self, seconds: float | None = None, monotonic: Callable[[], float] = time.perf_counter
-    ) -> None:
+    def __init__(self, seconds: float | None = None, monotonic: Callable[[], float] = time.perf_counter) -> None:
         # The timeout of each call, and the clock that measures it.
         self.seconds = math.inf if seconds is None else seconds
         self.monotonic = monotonic

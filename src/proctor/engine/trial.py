@@ -127,12 +127,7 @@ class TrialRunner:
         return await self._scored(stored, trial)
 
     async def _run_with_peers(
-        self,
-        peers: PeerTrials,
-        slot: WorkerSlot,
-        sample: Sample[Any, Any],
-        configuration: Configuration,
-        epoch: int,
+        self, peers: PeerTrials, slot: WorkerSlot, sample: Sample[Any, Any], configuration: Configuration, epoch: int
     ) -> EvalResult:
         peer_slot = peers.open_slot(sample.id, configuration, epoch)
         try:
@@ -237,9 +232,7 @@ class TrialRunner:
             trial,
             output=reply.output,
             # Looking up a recording takes time that says nothing about the target.
-            latency_ms=reply.latency_ms
-            if reply.latency_ms is not None or self._is_replay
-            else trial.latency_ms,
+            latency_ms=reply.latency_ms if reply.latency_ms is not None or self._is_replay else trial.latency_ms,
             usage=reply.usage or trial.usage,
             # Live events contain more than an empty recorded session.
             session=reply.session or trial.session or reply.session,
@@ -371,9 +364,7 @@ class Scorer:
     def _score_isolated(self, trial: Trial) -> dict[str, Score]:
         return {name: copy_context().run(score, trial) for name, score in self._inline}  # type: ignore[misc]
 
-    async def __call__(
-        self, trial: Trial, *, in_threads: bool = False
-    ) -> tuple[dict[str, Score], dict[str, Session]]:
+    async def __call__(self, trial: Trial, *, in_threads: bool = False) -> tuple[dict[str, Score], dict[str, Session]]:
         """Return the scores in the order of the evaluators, and the sessions of their model calls.
 
         `in_threads` also runs inline evaluators in threads, with a timeout: the output is a user

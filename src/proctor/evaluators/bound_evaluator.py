@@ -84,9 +84,7 @@ class BoundEvaluator:
         self.group = group
         self.is_own = is_own
 
-    def __call__(
-        self, output: Any, expected: Any = None, session: Session | SessionView | None = None, /
-    ) -> Any:
+    def __call__(self, output: Any, expected: Any = None, session: Session | SessionView | None = None, /) -> Any:
         usage = None
         if isinstance(session, SessionView):
             usage = session.reported_usage
@@ -213,9 +211,7 @@ def _attach_product(factory: Any, options: AttachOptions) -> BoundEvaluator:
     )
 
 
-def _split_class_options(
-    evaluator_class: type, options: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _split_class_options(evaluator_class: type, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     method = getattr(evaluator_class, "evaluate", None)
     if not inspect.isfunction(method):
         return dict(options), {}
@@ -314,9 +310,7 @@ def _make_sync_scorer(call: Callable[..., Any], plan: CallPlan) -> Callable[[Tri
     return score
 
 
-def _make_pair_scorer(
-    call: Callable[..., Any], threshold: float, *, can_share: bool
-) -> Callable[[Trial], Score]:
+def _make_pair_scorer(call: Callable[..., Any], threshold: float, *, can_share: bool) -> Callable[[Trial], Score]:
     # A fast path for the most common signature.
     def score(trial: Trial) -> Score:
         expected = trial.sample.expected

@@ -72,9 +72,7 @@ def is_quick(pattern: str, length: int = 0) -> bool:
     # The alternatives of one group are one choice.
     choices = len(_OPTION.findall(simplified)) + min(simplified.count("|"), simplified.count("(") + 1)
     return (
-        len(_REPETITION.findall(simplified)) <= 1
-        and choices <= _MAX_CHOICES
-        and not _REPEATED_GROUP.search(simplified)
+        len(_REPETITION.findall(simplified)) <= 1 and choices <= _MAX_CHOICES and not _REPEATED_GROUP.search(simplified)
     )
 
 
@@ -111,9 +109,7 @@ class _Matcher:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
-        encoded_pattern, encoded_text = (
-            part.encode("utf-8", "surrogatepass") for part in (pattern.pattern, text)
-        )
+        encoded_pattern, encoded_text = (part.encode("utf-8", "surrogatepass") for part in (pattern.pattern, text))
         flags = pattern.flags & ~re.UNICODE.value
         try:
             stdin.write(f"{mode} {flags} {seconds} {len(encoded_pattern)} {len(encoded_text)}\n".encode())

@@ -35,9 +35,8 @@ CombineRule = Callable[[Mapping[str, Score]], Score]
 def all_of(*evaluators: Any, skipped: Skipped = "skip") -> BoundEvaluator:
     """Passes if all of its evaluators pass; the value is their mean.
 
-    If one does not pass, the combination does not pass; otherwise an error makes it an error, and
-    a skip makes it skipped. `skipped="ignore"` leaves out evaluators that skip. If any evaluator
-    is async, so is the combination.
+    If one does not pass, the combination does not pass; otherwise an error makes it an error, and a skip makes it
+    skipped. `skipped="ignore"` leaves out evaluators that skip. If any evaluator is async, so is the combination.
 
     >>> from proctor.evaluators.matching import contains, exact_match
     >>> all_of(exact_match, contains)("hello world", "hello").value
@@ -50,9 +49,8 @@ def all_of(*evaluators: Any, skipped: Skipped = "skip") -> BoundEvaluator:
 def any_of(*evaluators: Any, skipped: Skipped = "skip") -> BoundEvaluator:
     """Passes if any of its evaluators passes; the value is the highest.
 
-    If one passes, the combination passes; otherwise a skip makes it skipped. An evaluator with an
-    error counts as not passed, and the details name it. `skipped="ignore"` leaves out evaluators
-    that skip.
+    If one passes, the combination passes; otherwise a skip makes it skipped. An evaluator with an error counts as not
+    passed, and the details name it. `skipped="ignore"` leaves out evaluators that skip.
 
     >>> from proctor.evaluators.matching import contains, exact_match
     >>> any_of(exact_match, contains)("hello world", "hello").passed
@@ -74,18 +72,13 @@ def weighted(*evaluators: Any, threshold: float = 0.5, skipped: Skipped = "skip"
     0.75
     """
     pairs = [pair for argument in evaluators for pair in _read_pairs(argument)]
-    parts = name_evaluators(
-        (part for part, _ in pairs), "weighted", "weighted((exact_match, 1), (contains, 3))"
-    )
+    parts = name_evaluators((part for part, _ in pairs), "weighted", "weighted((exact_match, 1), (contains, 3))")
     weights = dict(zip(parts, (_check_weight(weight) for _, weight in pairs), strict=True))
     _check_threshold(threshold, "weighted")
     check_skipped(skipped, "weighted")
 
     def rule(scores: Mapping[str, Score]) -> Score:
-        scores = {
-            name: drop_verdict(score) if INCOMPLETE in score.details else score
-            for name, score in scores.items()
-        }
+        scores = {name: drop_verdict(score) if INCOMPLETE in score.details else score for name, score in scores.items()}
         combined = combine_all(scores, skipped)
         if not combined.ok:
             return combined
@@ -154,10 +147,7 @@ def threshold(evaluator: Any, at_least: float) -> BoundEvaluator:
 
 
 def combine(
-    parts: Sequence[Any] | Mapping[str, Any],
-    function: Callable[[Mapping[str, Score]], Any],
-    *,
-    name: str = "combine",
+    parts: Sequence[Any] | Mapping[str, Any], function: Callable[[Mapping[str, Score]], Any], *, name: str = "combine"
 ) -> BoundEvaluator:
     """Combine evaluators with your own function.
 
@@ -217,10 +207,7 @@ def check_skipped(skipped: Any, label: str) -> None:
 
 
 def _combine_by(
-    uses: str,
-    evaluators: Iterable[Any],
-    combine: Callable[[Mapping[str, Score], Skipped], Score],
-    skipped: Skipped,
+    uses: str, evaluators: Iterable[Any], combine: Callable[[Mapping[str, Score], Skipped], Score], skipped: Skipped
 ) -> BoundEvaluator:
     parts = name_evaluators(evaluators, uses)
     check_skipped(skipped, uses)

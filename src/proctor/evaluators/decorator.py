@@ -38,10 +38,9 @@ Spread = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 class EvaluatorInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """An evaluator as the catalogue shows it.
 
-    `needs` lists required evidence: "expected", "session", "epochs". `pure` means fast and without
-    input or output. A `factory` makes the evaluator from its parameters; `parts` names the
-    parameter that holds other evaluators. `threshold` is the lowest passing value; `field` is the
-    path it reads by default.
+    `needs` lists required evidence: "expected", "session", "epochs". `pure` means fast and without input or output. A
+    `factory` makes the evaluator from its parameters; `parts` names the parameter that holds other evaluators.
+    `threshold` is the lowest passing value; `field` is the path it reads by default.
     """
 
     name: str
@@ -93,12 +92,11 @@ def evaluator(
 ) -> Any:
     """Give a function a name and category as an evaluator; you can still call it as before.
 
-    Its keyword-only parameters are its options. With `factory=True` all its parameters are options
-    and it returns the evaluator; `needs` then lists the evidence which that evaluator needs.
-    `pure=True` promises that it is fast and does no input or output, so it may run without a
-    thread. `check` validates options and raises an `EvaluatorError`. `field` is the path it reads
-    by default, such as `usage.total_tokens`. `spread` lets one entry of an eval file stand for
-    several evaluators.
+    Its keyword-only parameters are its options. With `factory=True` all its parameters are options and it returns the
+    evaluator; `needs` then lists the evidence which that evaluator needs. `pure=True` promises that it is fast and does
+    no input or output, so it may run without a thread. `check` validates options and raises an `EvaluatorError`.
+    `field` is the path it reads by default, such as `usage.total_tokens`. `spread` lets one entry of an eval file stand
+    for several evaluators.
 
     >>> @evaluator(category="style", pure=True)
     ... def shouts(output):
@@ -132,9 +130,7 @@ def _explain_wrong_calls(function: Callable[..., Any], info: EvaluatorInfo) -> C
             raise
 
     # With the globals of its module, so that doctest finds it there.
-    wrapper = types.FunctionType(
-        call.__code__, function.__globals__, function.__name__, None, call.__closure__
-    )
+    wrapper = types.FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
     setattr(wrapper, UNCHECKED, function)
     return functools.wraps(function)(wrapper)
 

@@ -44,9 +44,7 @@ UNRELATED_TEXTS = (
 )
 
 
-async def run_off_loop(
-    size: int, function: Callable[[Unpack[Arguments]], Result], *args: *Arguments
-) -> Result:
+async def run_off_loop(size: int, function: Callable[[Unpack[Arguments]], Result], *args: *Arguments) -> Result:
     """Call a function, in a thread if it has to read many characters."""
     if size < MIN_THREAD_SIZE:
         return function(*args)
@@ -64,9 +62,7 @@ class TextEmbedder:
         try:
             live = connections.embedder(_choose_default() if embedder is None else embedder)
         except UsageError as error:
-            raise EvaluatorError(
-                error.what, where=evaluator, fix=error.fix, problems=error.problems
-            ) from None
+            raise EvaluatorError(error.what, where=evaluator, fix=error.fix, problems=error.problems) from None
         # Without the cache around it: this is what scores show and store.
         self.live: Embedder = live
         self._cached = (
@@ -154,9 +150,7 @@ class VectorSimilarity:
         """Return the similarity of each text with the nearest of the rest."""
         return self._find_nearest(texts, texts, include_self=False)
 
-    def _find_nearest(
-        self, texts: Sequence[str], others: Sequence[str], *, include_self: bool
-    ) -> list[float]:
+    def _find_nearest(self, texts: Sequence[str], others: Sequence[str], *, include_self: bool) -> list[float]:
         if not (texts and others):
             return [0.0] * len(texts)
         if self._matrix is None:

@@ -45,11 +45,10 @@ def field(
 ) -> BoundEvaluator:
     """Evaluates one field of a result and combines the scores.
 
-    `path` selects the field: `output`, `usage.total_tokens`, `items.*.name`; its evaluators get
-    the value of the field as the output. `combine` is "and", "or", or a function of the scores by
-    name (in an eval file `module:function`). A result without the field is an error. An evaluator
-    that skips makes the field skipped, unless another one decides; `skipped="ignore"` leaves it
-    out.
+    `path` selects the field: `output`, `usage.total_tokens`, `items.*.name`; its evaluators get the value of the field
+    as the output. `combine` is "and", "or", or a function of the scores by name (in an eval file `module:function`). A
+    result without the field is an error. An evaluator that skips makes the field skipped, unless another one decides;
+    `skipped="ignore"` leaves it out.
 
     >>> from proctor.evaluators.matching import contains
     >>> from proctor.records.sample import Sample

@@ -106,9 +106,7 @@ def _load_short_texts() -> ShortTexts:
     data = load_data("short_texts.yaml")
     languages = {word: language for language, words in data["everyday"].items() for word in words.split()}
     english_words = frozenset(map(_remove_accents, data["english"].split()))
-    return ShortTexts(
-        languages, frozenset(data["shared"].split()), english_words, frozenset(data["abuse"].split())
-    )
+    return ShortTexts(languages, frozenset(data["shared"].split()), english_words, frozenset(data["abuse"].split()))
 
 
 def _detect_short_text(text: str, words: Sequence[str]) -> str:

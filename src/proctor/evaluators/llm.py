@@ -8,13 +8,7 @@ from typing import Any, Literal
 
 from proctor.errors import EvaluatorError
 from proctor.evaluators.decorator import evaluator, mark_product
-from proctor.evaluators.judges.judge import (
-    Judge,
-    Temperature,
-    View,
-    check_judge_options,
-    create_judge_options,
-)
+from proctor.evaluators.judges.judge import Judge, Temperature, View, check_judge_options, create_judge_options
 from proctor.evaluators.judges.rubric import RubricJudge, parse_criteria
 from proctor.evaluators.judges.scale import (
     DEFAULT_THRESHOLD,
@@ -63,17 +57,15 @@ def llm_judge(
 ) -> Callable[..., Any]:
     """A model rates the output by a criterion: excellent, good, fair, poor or wrong.
 
-    The first two pass. With `rubric` (a text) or `criteria` (a list) it gives a number on the
-    `scale` instead, which passes from 0.7 of the range up; without any of them it scores overall
-    quality. `threshold` sets another limit.
+    The first two pass. With `rubric` (a text) or `criteria` (a list) it gives a number on the `scale` instead, which
+    passes from 0.7 of the range up; without any of them it scores overall quality. `threshold` sets another limit.
 
-    The judge sees the input and, if there is one, the expected value: `reference=True` skips
-    samples without one, `reference=False` never shows it. `samples` asks several times and takes
-    the mean; with `combine="vote"` the majority decides. `logprobs` weighs the ratings by their
-    probabilities. The temperature is 0, for several samples the provider's default. `prompt` is
-    your own prompt: the path of its file or a `PromptTemplate`, not a text. It must contain
-    `$output`, and may contain `$input`, `$context`, `$expected`, `$mark`, `$criterion` if there is
-    one, and `$low` and `$high` with a scale.
+    The judge sees the input and, if there is one, the expected value: `reference=True` skips samples without one,
+    `reference=False` never shows it. `samples` asks several times and takes the mean; with `combine="vote"` the
+    majority decides. `logprobs` weighs the ratings by their probabilities. The temperature is 0, for several samples
+    the provider's default. `prompt` is your own prompt: the path of its file or a `PromptTemplate`, not a text. It must
+    contain `$output`, and may contain `$input`, `$context`, `$expected`, `$mark`, `$criterion` if there is one, and
+    `$low` and `$high` with a scale.
 
     >>> def polite_judge(messages):
     ...     *_, line = messages[-1].content.splitlines()

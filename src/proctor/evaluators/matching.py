@@ -44,9 +44,7 @@ _ROUNDING = 1e-9
 
 
 @evaluator(category="matching", pure=True)
-def exact_match(
-    output: Any, expected: Any, *, case_sensitive: bool = True, match: ExactMode = "equal"
-) -> Score:
+def exact_match(output: Any, expected: Any, *, case_sensitive: bool = True, match: ExactMode = "equal") -> Score:
     """Passes if the output equals the expected value.
 
     Lists are equal if their items are, in the same order. A single text against a list of expected
@@ -85,15 +83,12 @@ def exact_match(
 
 
 @evaluator(category="matching", pure=True)
-def contains(
-    output: Any, expected: Any, *, case_sensitive: bool = True, match: ContainsMode | None = None
-) -> Score:
+def contains(output: Any, expected: Any, *, case_sensitive: bool = True, match: ContainsMode | None = None) -> Score:
     """Passes if the output contains the expected value.
 
-    A single text against a list of expected texts passes if it contains any of them. With
-    `match="all"` it must contain all, and the value is the share that it contains. A list contains
-    its items, and the texts in them; it must contain all expected items, or with `match="any"`
-    one. Texts are compared in Unicode's composed form (NFC).
+    A single text against a list of expected texts passes if it contains any of them. With `match="all"` it must contain
+    all, and the value is the share that it contains. A list contains its items, and the texts in them; it must contain
+    all expected items, or with `match="any"` one. Texts are compared in Unicode's composed form (NFC).
 
     >>> contains("The answer is 42.", "42").passed
     True
@@ -123,9 +118,7 @@ def contains(
         containers, match = [output], match or "any"
     if containers is None:
         return Score.error(f"contains looks in a text or a list; the output is {type_name(output)}")
-    missing = [
-        item for item in targets if not any(_contains_item(container, item, same) for container in containers)
-    ]
+    missing = [item for item in targets if not any(_contains_item(container, item, same) for container in containers)]
     listed = ", ".join(map(preview, missing))
     if match == "any" and len(targets) > 1:
         passed = len(missing) < len(targets)
@@ -140,12 +133,7 @@ def _check_regex(options: Mapping[str, Any]) -> None:
 
 @evaluator(category="matching", check=_check_regex)
 def regex_match(
-    output: Any,
-    expected: Any = None,
-    *,
-    pattern: str | None = None,
-    flags: str = "",
-    mode: RegexMode = "search",
+    output: Any, expected: Any = None, *, pattern: str | None = None, flags: str = "", mode: RegexMode = "search"
 ) -> Score:
     """Passes if a regular expression matches the output.
 
@@ -213,9 +201,7 @@ def within_tolerance(tolerance: float, relative: bool = False) -> Callable[[floa
                 return Score.error(f"the output is a list, the expected value is {preview(expected)}")
             return _score_tolerance(output, expected, tolerance, relative)
         if outputs is None:
-            return score_best_reference(
-                lambda item: _score_tolerance(output, item, tolerance, relative), references
-            )
+            return score_best_reference(lambda item: _score_tolerance(output, item, tolerance, relative), references)
         return _score_worst_item(outputs, references, evaluate)
 
     return mark_product(evaluate, by=within_tolerance, tolerance=tolerance, relative=relative)
@@ -237,9 +223,7 @@ def _score_tolerance(output: Any, expected: Any, tolerance: float, relative: boo
     return Score(value, passed, f"diff={difference:.4f}")
 
 
-def _score_worst_item(
-    outputs: Sequence[Any], expected: Sequence[Any], evaluate: Callable[[Any, Any], Score]
-) -> Score:
+def _score_worst_item(outputs: Sequence[Any], expected: Sequence[Any], evaluate: Callable[[Any, Any], Score]) -> Score:
     if len(outputs) != len(expected):
         return Score(0.0, False, f"{len(outputs)} items, expected {len(expected)}")
     if not expected:
@@ -310,13 +294,9 @@ def _is_equal(left: Any, right: Any, same: SameText) -> bool:
         return is_same_number(left, right)
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         left, right = _normalize_keys(left), _normalize_keys(right)
-        return left.keys() == right.keys() and all(
-            _is_equal(item, right[key], same) for key, item in left.items()
-        )
+        return left.keys() == right.keys() and all(_is_equal(item, right[key], same) for key, item in left.items())
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        return len(left) == len(right) and all(
-            _is_equal(a, b, same) for a, b in zip(left, right, strict=True)
-        )
+        return len(left) == len(right) and all(_is_equal(a, b, same) for a, b in zip(left, right, strict=True))
     if isinstance(left, _PLAIN) and isinstance(right, _PLAIN):
         return bool(left == right)
     return _is_true(left == right) or _is_equal_as_data(left, right, same)
@@ -325,9 +305,7 @@ def _is_equal(left: Any, right: Any, same: SameText) -> bool:
 def _normalize_keys(mapping: Mapping[Any, Any]) -> Mapping[Any, Any]:
     if all(not isinstance(key, str) or key.isascii() for key in mapping):
         return mapping
-    normalized = {
-        normalize_unicode(key) if isinstance(key, str) else key: value for key, value in mapping.items()
-    }
+    normalized = {normalize_unicode(key) if isinstance(key, str) else key: value for key, value in mapping.items()}
     # Keys that differ only in their Unicode form stay separate.
     return normalized if len(normalized) == len(mapping) else mapping
 

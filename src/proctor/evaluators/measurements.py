@@ -18,9 +18,7 @@ NO_BASELINE = "there is no baseline to compare with"
 _ROUNDING = 1e-9
 
 
-def make_limit_check(
-    where: str, *names: str, above_zero: bool = False
-) -> Callable[[Mapping[str, Any]], None]:
+def make_limit_check(where: str, *names: str, above_zero: bool = False) -> Callable[[Mapping[str, Any]], None]:
     """Return a check that the named options are numbers of 0 or more, or above 0."""
 
     def check(options: Mapping[str, Any]) -> None:

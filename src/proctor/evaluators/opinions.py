@@ -19,13 +19,7 @@ from proctor.evaluators.bound_evaluator import BoundEvaluator
 from proctor.evaluators.combination import collect_uncovered, name_evaluators, score_async
 from proctor.evaluators.decorator import evaluator, mark_product
 from proctor.evaluators.judges.judge import check_judge_options, failed_score, run_concurrently, usage_to_data
-from proctor.evaluators.judges.pairwise import (
-    DEFAULT_CRITERION,
-    PREFERENCE,
-    Comparison,
-    compare,
-    summarize_preference,
-)
+from proctor.evaluators.judges.pairwise import DEFAULT_CRITERION, PREFERENCE, Comparison, compare, summarize_preference
 from proctor.evaluators.judges.templates import load_template
 from proctor.evaluators.options import Model, to_data
 from proctor.evaluators.score_conversion import as_error
@@ -48,10 +42,9 @@ VALUES = {"a": 1.0, "tie": 0.5, "b": 0.0}
 class PanelAgreement(msgspec.Struct, frozen=True):
     """The agreement of a panel's judges over a run.
 
-    `agreement` is the fraction of equal pairs of verdicts on the same sample; `kappa` (Fleiss) uses only
-    the samples on which every judge has a verdict, `alpha` (Krippendorff) all of them. Both correct for
-    chance, and are None if nothing varies. `pass_rates` has the base rate of each judge, which is needed
-    to interpret them.
+    `agreement` is the fraction of equal pairs of verdicts on the same sample; `kappa` (Fleiss) uses only the samples on
+    which every judge has a verdict, `alpha` (Krippendorff) all of them. Both correct for chance, and are None if
+    nothing varies. `pass_rates` has the base rate of each judge, which is needed to interpret them.
     """
 
     samples: int
@@ -65,10 +58,9 @@ class PanelAgreement(msgspec.Struct, frozen=True):
 def panel(judges: Sequence[Any], rule: Rule = "majority", threshold: float = 0.5) -> BoundEvaluator:
     """Asks several judges concurrently and passes by majority, by their mean, or if all pass.
 
-    Any evaluator may be a judge. The value is the mean of their values; `threshold` applies to the
-    rule "mean" only. A tie is not a majority. Judges with errors are left out and named; if most of
-    them fail, the panel fails, and with the rule "unanimous" one error is enough. The details
-    contain each verdict and the agreement of the judges.
+    Any evaluator may be a judge. The value is the mean of their values; `threshold` applies to the rule "mean" only. A
+    tie is not a majority. Judges with errors are left out and named; if most of them fail, the panel fails, and with
+    the rule "unanimous" one error is enough. The details contain each verdict and the agreement of the judges.
 
     >>> from proctor.evaluators.matching import contains, exact_match
     >>> score = panel([contains, exact_match], "unanimous")("hello world", "hello")
@@ -117,11 +109,9 @@ def combine_scores(scores: Mapping[str, Score], rule: Rule, threshold: float = 0
         return Score.skipped(f"{len(skipped)} of {len(scores)} judges skipped: {reasons}", details)
     value = fsum(score.value or 0.0 for score in verdicts.values()) / len(verdicts)
     value = min(1.0, max(0.0, value))
-    passed = {
-        "majority": 2 * passes > len(verdicts),
-        "unanimous": passes == len(verdicts),
-        "mean": value >= threshold,
-    }[rule]
+    passed = {"majority": 2 * passes > len(verdicts), "unanimous": passes == len(verdicts), "mean": value >= threshold}[
+        rule
+    ]
     reason = f"{passes} of {len(verdicts)} judges passed it"
     if rule == "mean":
         comparison = f"{'no less' if passed else 'less'} than {threshold:g}"
@@ -202,9 +192,7 @@ def prefer(
             return Score.skipped(f"the sample has {missing} to compare with")
         question = sample.input if show_input else None
         try:
-            preference = await compare(
-                model, output, other, criterion=criterion, input=question, comparison=comparison
-            )
+            preference = await compare(model, output, other, criterion=criterion, input=question, comparison=comparison)
         except CallFailed as error:
             return failed_score(model, template, [error])
         value = VALUES[preference.winner]
@@ -235,11 +223,10 @@ class CanaryOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 def with_canary(judge: Any, every: int = 10, answer: str | None = None) -> BoundEvaluator:
     """Scores like its judge, and sometimes shows the judge a bad answer that asks for praise.
 
-    About one sample in `every` is used, selected by its id, so a resumed or replayed run uses the
-    same ones. The score of the judge does not change; its details say under "canary" whether the
-    judge accepted the bad answer, and the report of the run warns if it did. An answer that the
-    judge passes is shown again without the praise: if it `passes_anyway`, the test says nothing, so
-    pass an `answer` that is bad by the judge's criterion.
+    About one sample in `every` is used, selected by its id, so a resumed or replayed run uses the same ones. The score
+    of the judge does not change; its details say under "canary" whether the judge accepted the bad answer, and the
+    report of the run warns if it did. An answer that the judge passes is shown again without the praise: if it
+    `passes_anyway`, the test says nothing, so pass an `answer` that is bad by the judge's criterion.
     """
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
         raise EvaluatorError(f"`every` must be an integer of 1 or more, got {every!r}", where="with_canary")
@@ -252,9 +239,7 @@ def with_canary(judge: Any, every: int = 10, answer: str | None = None) -> Bound
 def with_canaries(evaluators: Sequence[BoundEvaluator], every: int) -> tuple[BoundEvaluator, ...]:
     """Add a canary to each judge; specs do not change, because a canary changes no score."""
     return tuple(
-        BoundEvaluator(
-            evaluator.spec, "async", _create_canary_scorer(evaluator, every, BAD_ANSWER), evaluator.needs
-        )
+        BoundEvaluator(evaluator.spec, "async", _create_canary_scorer(evaluator, every, BAD_ANSWER), evaluator.needs)
         if evaluator.spec.judges and evaluator.group is None
         else evaluator
         for evaluator in evaluators
@@ -325,8 +310,6 @@ def _warn(judge: str, outcome: CanaryOutcome) -> None:
         )
 
 
-def _attach_judges(
-    name: str, uses: str, options: dict[str, Any], score: Any, *parts: BoundEvaluator
-) -> BoundEvaluator:
+def _attach_judges(name: str, uses: str, options: dict[str, Any], score: Any, *parts: BoundEvaluator) -> BoundEvaluator:
     spec = EvaluatorSpec(name, uses, options, identity_of([uses, options]), collect_uncovered(parts))
     return BoundEvaluator(spec, "async", score)

@@ -46,9 +46,7 @@ SHARES = frozenset(("threshold", "min_score", "at_least", "near", "p_value"))
 
 _TYPE_NAMES: dict[Any, str] = {Sequence: "list", Iterable: "list", Mapping: "dict"}
 
-Model = typing.Annotated[
-    Any, msgspec.Meta(title="model", description="a model: an address such as openai:gpt-4o-mini")
-]
+Model = typing.Annotated[Any, msgspec.Meta(title="model", description="a model: an address such as openai:gpt-4o-mini")]
 Embedding = typing.Annotated[
     Any, msgspec.Meta(title="embedder", description="an embedder: an address such as local:minilm")
 ]
@@ -93,11 +91,10 @@ class EvaluatorSignature(typing.NamedTuple):
 def read_signature(function: Callable[..., Any], label: str) -> EvaluatorSignature:
     """Read the signature of an evaluator, or raise an error that lists the supported ones.
 
-    Evidence goes by position: the output, the expected value, the session. A parameter called
-    `sample` or `example`, or annotated `Sample`, gets the sample; `session`, or one annotated
-    `SessionView` or `Session`, gets a view of the session; `field_context`, or one annotated
-    `FieldContext`, gets the context of the field; `config` gets the options of the trial's
-    configuration. Any other parameter with a default is an option.
+    Evidence goes by position: the output, the expected value, the session. A parameter called `sample` or `example`, or
+    annotated `Sample`, gets the sample; `session`, or one annotated `SessionView` or `Session`, gets a view of the
+    session; `field_context`, or one annotated `FieldContext`, gets the context of the field; `config` gets the options
+    of the trial's configuration. Any other parameter with a default is an option.
     """
     parameters = inspect_signature(function, label).parameters.values()
     is_marked = _has_session_mark(function)
@@ -235,9 +232,7 @@ class OptionSet(typing.NamedTuple):
         for name, parameter in self.parameters.items():
             if parameter.default is Parameter.empty and name not in options:
                 hint = self.hints.get(name, parameter.annotation)
-                problems.append(
-                    Problem(name, f"it is required: {_get_meta(hint).description or format_type(hint)}")
-                )
+                problems.append(Problem(name, f"it is required: {_get_meta(hint).description or format_type(hint)}"))
         converted: dict[str, Any] = {}
         for name, value in options.items():
             hint = self.hints.get(name, Any)
@@ -286,9 +281,7 @@ def call_factory(factory: Callable[..., Any], options: Mapping[str, Any], label:
         where = f"{label}, {error.where}" if error.where else label
         raise EvaluatorError(error.what, where=where, fix=error.fix, problems=error.problems) from error
     except Exception as error:
-        raise EvaluatorError(
-            f"creating it failed with {type(error).__name__}: {error}", where=label
-        ) from error
+        raise EvaluatorError(f"creating it failed with {type(error).__name__}: {error}", where=label) from error
 
 
 def _bind(signature: inspect.Signature, options: dict[str, Any]) -> inspect.BoundArguments:

@@ -52,11 +52,10 @@ def starter_phrase(starters: Sequence[str]) -> Callable[[Any], Score]:
 def question_format(output: Any, *, require_capital: bool = True, max_words: int | None = None) -> Score:
     """Passes if every output is a well-formed question.
 
-    The output is a text or a list of texts; the value is the share that is well formed. A
-    well-formed question is not empty, contains a word, ends with exactly one question mark (also
-    full-width, Arabic or Greek), starts with a letter or digit (a capital in scripts that have
-    them), and is one sentence on one line. `details` names the broken rule. It checks form, not
-    meaning; the full stop of a longer abbreviation ("approx. How many?") counts as the end of a
+    The output is a text or a list of texts; the value is the share that is well formed. A well-formed question is not
+    empty, contains a word, ends with exactly one question mark (also full-width, Arabic or Greek), starts with a letter
+    or digit (a capital in scripts that have them), and is one sentence on one line. `details` names the broken rule. It
+    checks form, not meaning; the full stop of a longer abbreviation ("approx. How many?") counts as the end of a
     sentence.
 
     >>> question_format("Would you like to see an example?").passed

@@ -26,16 +26,13 @@ Direction = Literal["auto", "higher", "lower"]
 
 
 @evaluator(category="regression", pure=True, check=make_limit_check("no_regression", "tolerance"))
-def no_regression(
-    field_context: FieldContext, *, direction: Direction = "auto", tolerance: float = 0.0
-) -> Score:
+def no_regression(field_context: FieldContext, *, direction: Direction = "auto", tolerance: float = 0.0) -> Score:
     """Passes if the field is not worse than in the baseline.
 
-    `direction` says which way is better. By default the field's name decides (tokens, latency, cost
-    and errors are better lower, scores higher); for other names and for texts, an unchanged value
-    passes and a changed one is skipped. Booleans count as 0 and 1. `tolerance` is the allowed
-    worsening as a share of the baseline: 0.05 for 5 %. The value is 1 while it passes, then 1 minus
-    that share; with a baseline of 0 any worsening fails with 0.
+    `direction` says which way is better. By default the field's name decides (tokens, latency, cost and errors are
+    better lower, scores higher); for other names and for texts, an unchanged value passes and a changed one is skipped.
+    Booleans count as 0 and 1. `tolerance` is the allowed worsening as a share of the baseline: 0.05 for 5 %. The value
+    is 1 while it passes, then 1 minus that share; with a baseline of 0 any worsening fails with 0.
 
     >>> score = {"score": 0.72, "baseline_score": 0.9}
     >>> no_regression(FieldContext("score", score)).reason
@@ -71,10 +68,7 @@ def no_regression(
 
 
 @evaluator(
-    category="regression",
-    field="usage.total_tokens",
-    pure=True,
-    check=make_limit_check("token_regression", "max_pct"),
+    category="regression", field="usage.total_tokens", pure=True, check=make_limit_check("token_regression", "max_pct")
 )
 def token_regression(field_context: FieldContext, *, max_pct: float = 10) -> Score:
     """Passes if token usage did not rise by more than `max_pct` percent of the baseline.
@@ -89,12 +83,7 @@ def token_regression(field_context: FieldContext, *, max_pct: float = 10) -> Sco
     return score_increase(field_context, max_pct, "percentage of the baseline")
 
 
-@evaluator(
-    category="regression",
-    field="latency_ms",
-    pure=True,
-    check=make_limit_check("latency_regression", "max_ms"),
-)
+@evaluator(category="regression", field="latency_ms", pure=True, check=make_limit_check("latency_regression", "max_ms"))
 def latency_regression(field_context: FieldContext, *, max_ms: float = 200) -> Score:
     """Passes if latency did not rise by more than `max_ms` milliseconds over the baseline.
 

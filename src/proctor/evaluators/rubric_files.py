@@ -64,9 +64,7 @@ def load_rubric(source: Any, rubric_set: Any = None) -> Rubric:
         rubrics = load_rubrics(file)
         ids = [rubric.id for rubric in rubrics]
         if source not in ids:
-            raise ConfigError(
-                f"there is no rubric {source!r}", where=str(file), fix=suggest_name(source, ids)
-            )
+            raise ConfigError(f"there is no rubric {source!r}", where=str(file), fix=suggest_name(source, ids))
         rubric = rubrics[source]
         return msgspec.structs.replace(rubric, scale=rubric.scale or rubrics.scale)
     data = _as_data(source)
@@ -144,9 +142,7 @@ def _clean_schema(node: Any) -> Any:
     # Python 3.13 removes the indent of docstrings, older versions do not.
     if isinstance(node, dict):
         return {
-            key: inspect.cleandoc(value)
-            if key == "description" and isinstance(value, str)
-            else _clean_schema(value)
+            key: inspect.cleandoc(value) if key == "description" and isinstance(value, str) else _clean_schema(value)
             for key, value in node.items()
             # Additional keys are allowed: they are stored in the metadata.
             if (key, value) != ("additionalProperties", False)

@@ -60,13 +60,12 @@ def rubric(
 ) -> BoundEvaluator:
     """A model scores the whole session by one rubric, on the rubric's scale.
 
-    The rubric is a `Rubric`, a mapping with id, name, description, scoring_criteria and weight, or
-    the id of one in `rubrics`: a rubric file, or "starter", the built-in set; an entry of an eval
-    file without `rubric` stands for all of them. Scores have the rubric's id as their name. The
-    judge sees the turns, tool calls and results; long ones are cut in the middle. `template` is
-    your own prompt. A trial without a recorded session is skipped. An unreadable answer is
-    requested once more with a reminder of the format, unless `retry_on_parse_failure` is False;
-    `timeout` covers both calls.
+    The rubric is a `Rubric`, a mapping with id, name, description, scoring_criteria and weight, or the id of one in
+    `rubrics`: a rubric file, or "starter", the built-in set; an entry of an eval file without `rubric` stands for all
+    of them. Scores have the rubric's id as their name. The judge sees the turns, tool calls and results; long ones are
+    cut in the middle. `template` is your own prompt. A trial without a recorded session is skipped. An unreadable
+    answer is requested once more with a reminder of the format, unless `retry_on_parse_failure` is False; `timeout`
+    covers both calls.
 
     >>> from proctor.records.session import Message, Session
     >>> def polite_judge(messages):
@@ -82,11 +81,7 @@ def rubric(
 
 
 def rubric_evaluators(
-    adapter: Model,
-    rubrics: Any = "starter",
-    *,
-    concurrency: int | ConcurrencyLimit | None = None,
-    **options: Any,
+    adapter: Model, rubrics: Any = "starter", *, concurrency: int | ConcurrencyLimit | None = None, **options: Any
 ) -> tuple[BoundEvaluator, ...]:
     """Return all rubrics of a set as evaluators that ask one model; `options` as for `rubric`.
 
@@ -98,9 +93,7 @@ def rubric_evaluators(
     """
     where, defaults = "rubric_evaluators", _read_defaults()
     if unknown := [name for name in options if name not in defaults]:
-        raise EvaluatorError(
-            f"there is no option {unknown[0]!r}", where=where, fix=suggest_name(unknown[0], defaults)
-        )
+        raise EvaluatorError(f"there is no option {unknown[0]!r}", where=where, fix=suggest_name(unknown[0], defaults))
     with _evaluator_errors(where):
         rubric_set = load_rubrics(rubrics)
     values = {**defaults, "scale": rubric_set.scale or DEFAULT_SCALE, **options, "adapter": provider(adapter)}
@@ -112,10 +105,7 @@ def rubric_evaluators(
 
 
 def _attach_rubric(
-    source: Any,
-    values: Mapping[str, Any],
-    transcripts: TranscriptCache,
-    limit: ConcurrencyLimit | None = None,
+    source: Any, values: Mapping[str, Any], transcripts: TranscriptCache, limit: ConcurrencyLimit | None = None
 ) -> BoundEvaluator:
     where, remind, timeout = "rubric", values["retry_on_parse_failure"], values["timeout"]
     check_judge_options(where, values["threshold"], max_tokens=values["max_tokens"])

@@ -148,11 +148,10 @@ def text_count(
 ) -> Score:
     """Passes if the output has the required number of words, sentences, paragraphs or bullets.
 
-    `of` is one of characters, words, capital_words (all in capitals), sentences, lines (not
-    empty), paragraphs, bullets, numbered_items, headings, highlights (*text* or **text**),
-    placeholders ([text]), code_blocks and links. Paragraphs are separated by empty lines or by
-    `separator`; with `distinct`, equal units count once. The value shows how near the count is to
-    the limits. Sentences are split by a model of English, words at spaces and punctuation; for
+    `of` is one of characters, words, capital_words (all in capitals), sentences, lines (not empty), paragraphs,
+    bullets, numbered_items, headings, highlights (*text* or **text**), placeholders ([text]), code_blocks and links.
+    Paragraphs are separated by empty lines or by `separator`; with `distinct`, equal units count once. The value shows
+    how near the count is to the limits. Sentences are split by a model of English, words at spaces and punctuation; for
     these, texts in scripts without spaces (Chinese, Japanese, Thai) are skipped.
 
     >>> text_count("One two three.", at_most=5).passed
@@ -176,9 +175,7 @@ def _check_occurrences(options: Mapping[str, Any]) -> None:
     _CountLimits.from_options(options, "occurrences")
     text, pattern = options.get("text"), options.get("pattern")
     if (text is None) == (pattern is None) or text == "":
-        raise EvaluatorError(
-            "it needs either text or pattern", where="occurrences", fix="pass one of text and pattern"
-        )
+        raise EvaluatorError("it needs either text or pattern", where="occurrences", fix="pass one of text and pattern")
     _compile(text, pattern, True, True)
 
 
@@ -272,9 +269,8 @@ def starts_with(
 ) -> Callable[[Any], Score]:
     """Passes if the output starts with one of the phrases, ignoring leading white space.
 
-    `paragraph` selects a paragraph instead of the whole output (1 is the first, -1 the last);
-    paragraphs are separated by empty lines or by `separator`. Quotation marks before a phrase are
-    ignored, unless the phrase starts with one.
+    `paragraph` selects a paragraph instead of the whole output (1 is the first, -1 the last); paragraphs are separated
+    by empty lines or by `separator`. Quotation marks before a phrase are ignored, unless the phrase starts with one.
 
     >>> starts_with(["Dear", "Hello"])("Dear Sir, ...").passed
     True
@@ -399,9 +395,7 @@ def _match_edge(
     return mark_product(evaluate, by=factory, **options)
 
 
-def _make_edge_finder(
-    phrase: str, side: str, options: Mapping[str, Any]
-) -> Callable[[str], re.Match[str] | None]:
+def _make_edge_finder(phrase: str, side: str, options: Mapping[str, Any]) -> Callable[[str], re.Match[str] | None]:
     case_sensitive = options["case_sensitive"]
     pattern = _compile(phrase, None, options["whole_words"], case_sensitive).pattern
     flags = 0 if case_sensitive else re.IGNORECASE
@@ -411,9 +405,7 @@ def _make_edge_finder(
     return re.compile(rf"{pattern}{quotes}\s*\Z", flags).search
 
 
-def _compile(
-    text: str | None, pattern: str | None, whole_words: bool, case_sensitive: bool
-) -> re.Pattern[str]:
+def _compile(text: str | None, pattern: str | None, whole_words: bool, case_sensitive: bool) -> re.Pattern[str]:
     if text is not None:
         text = normalize_unicode(text)
         pattern = r"\s+".join(map(re.escape, text.split())) if text.split() else re.escape(text)
@@ -422,9 +414,7 @@ def _compile(
     try:
         return re.compile(pattern or "", 0 if case_sensitive else re.IGNORECASE)
     except re.error as error:
-        raise EvaluatorError(
-            f"{pattern!r} is not a regular expression: {error}", where="occurrences"
-        ) from None
+        raise EvaluatorError(f"{pattern!r} is not a regular expression: {error}", where="occurrences") from None
 
 
 def _is_word(character: str) -> bool:

@@ -83,9 +83,7 @@ def tool_not_called(name: str) -> SessionCheck:
 
 
 @evaluator(category="session", pure=True, factory=True, needs=("session",))
-def tool_call_count(
-    name: str | None = None, min_count: int = 0, max_count: int | None = None
-) -> SessionCheck:
+def tool_call_count(name: str | None = None, min_count: int = 0, max_count: int | None = None) -> SessionCheck:
     """Passes if the tool was called at least `min_count` and at most `max_count` times.
 
     Without a name, the calls of all tools are counted.
@@ -155,10 +153,9 @@ def all_tools_succeeded(*, words: bool = True) -> SessionCheck:
 def token_usage_under(max_tokens: int, unknown: Unknown = "error") -> SessionCheck:
     """Passes if the models used at most `max_tokens` tokens, input and output together.
 
-    It counts the usage that the target reports, or else all model calls of the session. If no call
-    was recorded, or one has no usage, the total is unknown (unless the others exceed the limit);
-    `unknown` decides the result: "error", "skip", "fail" or "pass". Without a recorded session,
-    "error" becomes "skip".
+    It counts the usage that the target reports, or else all model calls of the session. If no call was recorded, or one
+    has no usage, the total is unknown (unless the others exceed the limit); `unknown` decides the result: "error",
+    "skip", "fail" or "pass". Without a recorded session, "error" becomes "skip".
 
     >>> from proctor.records.session import Session, Usage
     >>> session = Session([ModelCall("small-model", Usage(input_tokens=900, output_tokens=100))])
@@ -222,10 +219,7 @@ def slice_contains(
     name = event_type if isinstance(event_type, str) else event_type.__name__
 
     def evaluate(output: Any, expected: Any, session: SessionView) -> Score:  # noqa: ARG001
-        if isinstance(event_type, str):
-            events = _find_custom_events(session, event_type)
-        else:
-            events = session[event_type]
+        events = _find_custom_events(session, event_type) if isinstance(event_type, str) else session[event_type]
         count = sum(bool(matches(event)) for event in events)
         details = {"count": count, "of": len(events)}
         reason = f"{count} of {len(events)} events of type {name} match"
@@ -250,14 +244,13 @@ def tool_sequence(
 ) -> SessionCheck:
     """Passes if the expected tools were called; the value is the share of them that was.
 
-    `expected` lists names or {name, arguments}; without it, the sample's expected value (or its
-    `tools`) does. `mode` is "in_order" (with other calls between), "any_order", or "exact" (these
-    calls only). With `allow_extra=False` other calls are not allowed; then, and with "exact", the
-    value is the share of all calls. `arguments` are compared "exact", as a "subset", or not at all
-    ("ignore"); an expected tool without arguments matches any. An expected argument may be a
-    function that accepts or rejects the actual one; `compare` has functions of the actual and the
-    expected value by argument name (in a file `module:function`). `details["diff"]` shows expected
-    against actual calls, line by line.
+    `expected` lists names or {name, arguments}; without it, the sample's expected value (or its `tools`) does. `mode`
+    is "in_order" (with other calls between), "any_order", or "exact" (these calls only). With `allow_extra=False` other
+    calls are not allowed; then, and with "exact", the value is the share of all calls. `arguments` are compared
+    "exact", as a "subset", or not at all ("ignore"); an expected tool without arguments matches any. An expected
+    argument may be a function that accepts or rejects the actual one; `compare` has functions of the actual and the
+    expected value by argument name (in a file `module:function`). `details["diff"]` shows expected against actual
+    calls, line by line.
 
     >>> from proctor.records.session import Session
     >>> session = Session([ToolCall("search", {"query": "Paris"}), ToolCall("close")])

@@ -16,13 +16,7 @@ from proctor.core.stats.effects import measure_effect, measure_paired_effect
 from proctor.core.stats.permutations import Direction
 from proctor.errors import EvaluatorError
 from proctor.evaluators.decorator import evaluator
-from proctor.evaluators.measurements import (
-    NO_BASELINE,
-    format_number,
-    is_within,
-    make_limit_check,
-    score_against_limit,
-)
+from proctor.evaluators.measurements import NO_BASELINE, format_number, is_within, make_limit_check, score_against_limit
 from proctor.evaluators.plain_values import to_plain
 from proctor.evaluators.score_conversion import preview
 from proctor.records import codec
@@ -46,14 +40,10 @@ class Groups(NamedTuple):
 def _check_p_value(options: Mapping[str, Any]) -> None:
     p = options.get("p_value", 0.05)
     if not is_fraction(p) or p in (0, 1):
-        raise EvaluatorError(
-            f"p_value must be a number between 0 and 1, got {p!r}", where="statistical_significance"
-        )
+        raise EvaluatorError(f"p_value must be a number between 0 and 1, got {p!r}", where="statistical_significance")
 
 
-@evaluator(
-    category="statistical", needs=("epochs",), pure=True, check=make_limit_check("consistency", "std_dev")
-)
+@evaluator(category="statistical", needs=("epochs",), pure=True, check=make_limit_check("consistency", "std_dev"))
 def consistency(field_context: FieldContext, *, std_dev: float = 0.1) -> Score:
     """Passes if the field varies little from epoch to epoch.
 
@@ -99,14 +89,13 @@ def statistical_significance(
 ) -> Score:
     """Passes if the field differs from the baseline by more than chance would explain.
 
-    It passes if p <= `p_value`, where p is the probability of such a difference by chance; the
-    value is 1 - p. `direction` tests only for "higher" or "lower" than the baseline; `paired` pairs
-    the epochs (or items) by position. With at least thirty values per side (or differences of
-    pairs) besides the most common one, and similar sizes, it is Welch's (or the paired) t-test;
-    otherwise a permutation test, exact or with up to 4,999 random permutations from `seed`.
-    `method` "t" or "permutation" selects one. Too few values for any outcome to pass (three against
-    three at 0.05) are skipped. The details contain a 95 % interval: Newcombe's (for pairs Bonett
-    and Price's) if all values are 0 or 1, otherwise Student's; None without spread.
+    It passes if p <= `p_value`, where p is the probability of such a difference by chance; the value is 1 - p.
+    `direction` tests only for "higher" or "lower" than the baseline; `paired` pairs the epochs (or items) by position.
+    With at least thirty values per side (or differences of pairs) besides the most common one, and similar sizes, it is
+    Welch's (or the paired) t-test; otherwise a permutation test, exact or with up to 4,999 random permutations from
+    `seed`. `method` "t" or "permutation" selects one. Too few values for any outcome to pass (three against three at
+    0.05) are skipped. The details contain a 95 % interval: Newcombe's (for pairs Bonett and Price's) if all values are
+    0 or 1, otherwise Student's; None without spread.
 
     >>> runs = FieldContext("score", {}, epochs=[0.9, 0.8, 0.9, 0.85], baseline_epochs=[0.6, 0.7, 0.65, 0.6])
     >>> statistical_significance(runs).reason
@@ -115,9 +104,7 @@ def statistical_significance(
     groups = _read_groups(field_context, paired)
     if isinstance(groups, Score):
         return groups
-    result = compare_groups(
-        groups.values, groups.baseline, pairs=paired, direction=direction, method=method, seed=seed
-    )
+    result = compare_groups(groups.values, groups.baseline, pairs=paired, direction=direction, method=method, seed=seed)
     if result is None:
         return Score.skipped(_explain_no_result(groups, paired), groups.details)
     details = groups.details | {
@@ -152,12 +139,11 @@ def effect_size(
 ) -> Score:
     """Passes if the difference from the baseline is large compared with the spread of the values.
 
-    The effect is Cohen's d with Hedges' correction for small groups: the difference of the means
-    in pooled standard deviations or, if `paired`, in standard deviations of the differences. It
-    passes if it is at least `cohen_d` either way, or in the given `direction`; the value is the
-    share of `cohen_d` that it reaches, at most 1. The details contain d, its corrected form g and a
-    95 % interval. Values without spread that equal the baseline have no effect; if they differ from
-    it, the score is skipped.
+    The effect is Cohen's d with Hedges' correction for small groups: the difference of the means in pooled standard
+    deviations or, if `paired`, in standard deviations of the differences. It passes if it is at least `cohen_d` either
+    way, or in the given `direction`; the value is the share of `cohen_d` that it reaches, at most 1. The details
+    contain d, its corrected form g and a 95 % interval. Values without spread that equal the baseline have no effect;
+    if they differ from it, the score is skipped.
 
     >>> epochs = FieldContext("score", {}, epochs=[4, 5, 6], baseline_epochs=[1, 2, 3])
     >>> effect_size(epochs).reason

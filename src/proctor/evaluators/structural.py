@@ -70,11 +70,10 @@ def schema_match(
 ) -> Callable[[Any], Score]:
     """Passes if the output fits a JSON Schema; the details list all errors with their paths.
 
-    `schema` is a mapping, the path of a JSON or YAML file, a pydantic model, a struct or a
-    dataclass, or the address of one (`module:Class`). The draft comes from its `$schema`, then from
-    `draft`, and is 2020-12 by default. `formats` also validates "format". Nothing is downloaded:
-    `schemas` contains the targets of `$ref` by address. A text is parsed as JSON first (with
-    `allow_fences` also inside a Markdown fence); with `parse=False` it is a plain string.
+    `schema` is a mapping, the path of a JSON or YAML file, a pydantic model, a struct or a dataclass, or the address of
+    one (`module:Class`). The draft comes from its `$schema`, then from `draft`, and is 2020-12 by default. `formats`
+    also validates "format". Nothing is downloaded: `schemas` contains the targets of `$ref` by address. A text is
+    parsed as JSON first (with `allow_fences` also inside a Markdown fence); with `parse=False` it is a plain string.
 
     >>> adult = schema_match({"properties": {"age": {"type": "integer", "minimum": 18}}})
     >>> adult('{"age": 21}').passed
@@ -120,14 +119,13 @@ def format_compliance(
 ) -> Callable[[Any], Score]:
     """Passes if the output has a format, or any one of several formats.
 
-    Formats: email, url, uri, hostname, ipv4, ipv6, phone (E.164: + and digits without spaces, as in
-    +14155550123), uuid, date, time, datetime (ISO 8601), rfc3339, duration, number, integer,
-    boolean, base64, base64url, hex, semver, regex (`pattern` matches all of it, as in JSON Schema
-    and with a time limit), json, yaml, toml, python, xml, html, markdown, csv and tsv (`columns` is
-    their number or their names, `header` says whether the first row contains the names, `delimiter`
-    replaces the comma of csv). For url, `schemes` lists the allowed schemes. White space around
-    single values is ignored. `allow_fences` accepts a Markdown code fence around it. Only the form
-    is checked, not whether an address exists.
+    Formats: email, url, uri, hostname, ipv4, ipv6, phone (E.164: + and digits without spaces, as in +14155550123),
+    uuid, date, time, datetime (ISO 8601), rfc3339, duration, number, integer, boolean, base64, base64url, hex, semver,
+    regex (`pattern` matches all of it, as in JSON Schema and with a time limit), json, yaml, toml, python, xml, html,
+    markdown, csv and tsv (`columns` is their number or their names, `header` says whether the first row contains the
+    names, `delimiter` replaces the comma of csv). For url, `schemes` lists the allowed schemes. White space around
+    single values is ignored. `allow_fences` accepts a Markdown code fence around it. Only the form is checked, not
+    whether an address exists.
 
     >>> format_compliance("date")("2023-02-29").reason
     '2023-02-29 is not a date: day is out of range for month'
@@ -179,9 +177,7 @@ def _parse_float(text: str) -> float | Decimal:
 
 
 def _summarize(errors: Sequence[Mapping[str, Any]]) -> str:
-    summary = "; ".join(
-        format_schema_error(error["path"], error["message"]) for error in errors[:_MAX_IN_REASON]
-    )
+    summary = "; ".join(format_schema_error(error["path"], error["message"]) for error in errors[:_MAX_IN_REASON])
     more = len(errors) - _MAX_IN_REASON
     if len(errors) > _MAX_IN_DETAILS:
         return f"{summary}; and more than {_MAX_IN_DETAILS - _MAX_IN_REASON} more"

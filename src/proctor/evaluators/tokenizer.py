@@ -121,8 +121,7 @@ def split_words(sentence: str) -> list[Word]:
 def are_related(left: str, right: str) -> bool:
     """Return True if two English words differ only in their endings.
 
-    It does not know irregular forms ("went"), and cannot tell different senses apart ("organ" and
-    "organic").
+    It does not know irregular forms ("went"), and cannot tell different senses apart ("organ" and "organic").
     """
     if left == right:
         return True

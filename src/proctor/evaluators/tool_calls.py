@@ -226,11 +226,7 @@ def parse_expected_calls(expected: Any) -> list[ExpectedCall]:
         expected = expected["tools"]
     is_list = isinstance(expected, Sequence) and not isinstance(expected, str | bytes | ExpectedCall)
     items = list(expected) if is_list else [expected]
-    problems = [
-        Problem(f"expected[{index}]", fault)
-        for index, item in enumerate(items)
-        for fault in _check_item(item)
-    ]
+    problems = [Problem(f"expected[{index}]", fault) for index, item in enumerate(items) for fault in _check_item(item)]
     if problems:
         raise EvaluatorError(
             "the expected tool calls cannot be read",
@@ -263,13 +259,10 @@ def _read_expected_call(item: Any) -> ExpectedCall:
     return ExpectedCall(item.name, item.arguments)
 
 
-def compare_calls(
-    expected: Sequence[ExpectedCall], calls: Sequence[RecordedCall], options: SequenceOptions
-) -> Score:
+def compare_calls(expected: Sequence[ExpectedCall], calls: Sequence[RecordedCall], options: SequenceOptions) -> Score:
     """Score the share of expected calls that happened; the details contain a diff."""
     matches = [
-        [item.name == call.name and not _find_faults(item, call, options) for call in calls]
-        for item in expected
+        [item.name == call.name and not _find_faults(item, call, options) for call in calls] for item in expected
     ]
     is_unordered = options.mode == "any_order"
     pairs = _match_any_order(matches) if is_unordered else _match_in_order(matches, len(calls))
@@ -306,9 +299,7 @@ def _find_faults(expected: ExpectedCall, call: RecordedCall, options: SequenceOp
     return faults
 
 
-def _find_argument_fault(
-    name: str, expected: Any, arguments: Mapping[str, Any], options: SequenceOptions
-) -> str:
+def _find_argument_fault(name: str, expected: Any, arguments: Mapping[str, Any], options: SequenceOptions) -> str:
     if name not in arguments:
         return f"missing: {name}"
     actual, compare = arguments[name], options.compare.get(name)
@@ -372,9 +363,7 @@ def _explain_missing(
     return ""
 
 
-def _diff_ordered(
-    expected: Sequence[ExpectedCall], calls: Sequence[RecordedCall], pairs: Pairs
-) -> Iterator[str]:
+def _diff_ordered(expected: Sequence[ExpectedCall], calls: Sequence[RecordedCall], pairs: Pairs) -> Iterator[str]:
     expected_start = call_start = 0
     for item, call in [*sorted(pairs.items()), (len(expected), len(calls))]:
         yield from (f"- {missing}" for missing in expected[expected_start:item])
@@ -383,9 +372,7 @@ def _diff_ordered(
         expected_start, call_start = item + 1, call + 1
 
 
-def _diff_unordered(
-    expected: Sequence[ExpectedCall], calls: Sequence[RecordedCall], pairs: Pairs
-) -> Iterator[str]:
+def _diff_unordered(expected: Sequence[ExpectedCall], calls: Sequence[RecordedCall], pairs: Pairs) -> Iterator[str]:
     for index, item in enumerate(expected):
         yield f"  {calls[pairs[index]]}" if index in pairs else f"- {item}"
     yield from (f"+ {call}" for index, call in enumerate(calls) if index not in pairs.values())

@@ -142,6 +142,5 @@ def _statements(sql: str) -> Iterator[str]:
 def claimed_error(run_id: str) -> ResumeRefused:
     """Return the error for a run that another process has claimed."""
     return ResumeRefused(
-        f"run {run_id} is being worked on by another process",
-        fix="wait for it to end, or stop that process first",
+        f"run {run_id} is being worked on by another process", fix="wait for it to end, or stop that process first"
     )

@@ -243,9 +243,8 @@ SCHEMES = ("postgresql://", "postgres://")
 class PostgresHistory(StoredRuns):
     """A history in a PostgreSQL database, by its URL `postgresql://user:password@host/database`.
 
-    The tables are in the schema `proctor`, which the first run creates. A run is claimed with a lock that
-    ends with the connection of its process, so a connection pooler must use session mode. Needs `pip install
-    "proctor[postgres]"`.
+    The tables are in the schema `proctor`, which the first run creates. A run is claimed with a lock that ends with the
+    connection of its process, so a connection pooler must use session mode. Needs `pip install "proctor[postgres]"`.
     """
 
     def __init__(self, url: str) -> None:

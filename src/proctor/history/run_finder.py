@@ -15,9 +15,7 @@ from proctor.history.database import Database
 from proctor.records.run import Retention, RunMetadata
 from proctor.records.sample import check_tags
 
-BASELINE_QUERY = (
-    "SELECT metadata FROM baselines JOIN runs ON runs.id = baselines.run WHERE baselines.name = ?"
-)
+BASELINE_QUERY = "SELECT metadata FROM baselines JOIN runs ON runs.id = baselines.run WHERE baselines.name = ?"
 LATEST = "latest"
 PREFIX = "baseline:"
 NEWEST_FIRST = "ORDER BY began DESC, id DESC"

@@ -86,12 +86,7 @@ def _try_open(path: Path, options: str) -> SQLiteConnection | None:
 
 def _open(path: Path | str, *, uri: bool = False) -> SQLiteConnection:
     connection: SQLiteConnection = sqlite3.connect(
-        path,
-        uri=uri,
-        timeout=BUSY_SECONDS,
-        isolation_level=None,
-        check_same_thread=False,
-        factory=SQLiteConnection,
+        path, uri=uri, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=SQLiteConnection
     )
     return connection
 
@@ -277,9 +272,7 @@ def open_database(path: Path) -> SQLiteConnection:
     except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         if may_be_read_only(error, path):
             return open_read_only(path)
-        raise HistoryError(
-            f"the history cannot be opened: {error}", where=shown_path(path), fix=OTHER_FILE
-        ) from error
+        raise HistoryError(f"the history cannot be opened: {error}", where=shown_path(path), fix=OTHER_FILE) from error
     return connection
 
 
@@ -316,9 +309,7 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
     # Nothing of another program's database is changed, not even its journal mode.
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if tables and not _version(connection):
-        raise HistoryError(
-            "this is a database, but not a Proctor history", where=shown_path(path), fix=OTHER_FILE
-        )
+        raise HistoryError("this is a database, but not a Proctor history", where=shown_path(path), fix=OTHER_FILE)
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -269,10 +269,7 @@ class StoredResults:
                 name: array("d", [_MARK_VALUES.get(marks[index], NAN) for marks in columns[block.MARKS]])
                 for index, name in enumerate(self._evaluators)
             },
-            {
-                name: array("d", columns[block.FIRST_NUMBER + index])
-                for index, name in enumerate(self._evaluators)
-            },
+            {name: array("d", columns[block.FIRST_NUMBER + index]) for index, name in enumerate(self._evaluators)},
         )
 
     def samples(self) -> Iterator[Sample[Any, Any]]:
@@ -286,12 +283,7 @@ class StoredResults:
         return sort_tally(Counter(kind for _, _, kind in entries if kind is not None))
 
     def page(
-        self,
-        *,
-        outcome: Outcome | None = None,
-        evaluator: str | None = None,
-        offset: int = 0,
-        limit: int = 50,
+        self, *, outcome: Outcome | None = None, evaluator: str | None = None, offset: int = 0, limit: int = 50
     ) -> Sequence[EvalResult]:
         matches = self._outcome_filter(outcome, evaluator)
         first, last = max(0, offset), max(0, offset) + max(0, limit)
@@ -317,9 +309,7 @@ class StoredResults:
         for _, figure, sample_id in self._entries("sample_ids"):
             yield figure[block.POSITION], sample_id, names[figure[block.CONFIGURATION]], figure[block.EPOCH]
 
-    def _outcome_filter(
-        self, outcome: Outcome | None, evaluator: str | None
-    ) -> Callable[[tuple[Any, ...]], bool]:
+    def _outcome_filter(self, outcome: Outcome | None, evaluator: str | None) -> Callable[[tuple[Any, ...]], bool]:
         """Return a filter for figures by outcome, overall or of one evaluator."""
         if outcome is None:
             return lambda _figure: True
@@ -399,14 +389,10 @@ class StoredResults:
         return array("q", [place for place in by_position if place])
 
     def _read_clusters(self) -> list[str] | None:
-        repeated = self._run.options.epochs > 1 or (
-            self._configuration is None and len(self._run.configurations) > 1
-        )
+        repeated = self._run.options.epochs > 1 or (self._configuration is None and len(self._run.configurations) > 1)
         if not (repeated or self._has("clusters")):
             return None
-        return list_shared_clusters(
-            cluster or name for _, _, name, cluster in self._entries("sample_ids, clusters")
-        )
+        return list_shared_clusters(cluster or name for _, _, name, cluster in self._entries("sample_ids, clusters"))
 
     def _blocks(self, columns: str, condition: str = "TRUE") -> Iterator[tuple[Any, ...]]:
         """Yield the run's blocks in order; they are read in groups to limit memory."""

@@ -149,18 +149,14 @@ class StoredRuns(run_finder.RunFinder):
         """Store the current state of a run."""
         self._update(metadata, None)
 
-    def finish(
-        self, metadata: RunMetadata, metrics: MetricTable, by_configuration: Mapping[str, MetricTable]
-    ) -> None:
+    def finish(self, metadata: RunMetadata, metrics: MetricTable, by_configuration: Mapping[str, MetricTable]) -> None:
         """Store the final state and the metrics of a run."""
         self._update(metadata, codec.encode({"metrics": metrics, "by_configuration": by_configuration}))
 
     def _update(self, metadata: RunMetadata, metrics: bytes | None) -> None:
         data = encode_run(metadata)
         with self._changing() as connection:
-            row = connection.execute(
-                "SELECT id, metadata FROM runs WHERE run_id = ?", (metadata.run_id,)
-            ).fetchone()
+            row = connection.execute("SELECT id, metadata FROM runs WHERE run_id = ?", (metadata.run_id,)).fetchone()
             if row is None:
                 raise RunNotFound(f"there is no run {metadata.run_id!r}: it was deleted meanwhile")
             connection.execute(
@@ -330,8 +326,7 @@ class StoredRuns(run_finder.RunFinder):
         lock = f"SELECT id FROM runs WHERE run_id = ?{self._database.locking}"
         connection.execute(lock, (run_id,)).fetchone()
         rows = connection.execute(
-            "SELECT baselines.name FROM baselines JOIN runs ON runs.id = baselines.run WHERE run_id = ?",
-            (run_id,),
+            "SELECT baselines.name FROM baselines JOIN runs ON runs.id = baselines.run WHERE run_id = ?", (run_id,)
         ).fetchall()
         return sorted(row[0] for row in rows)
 

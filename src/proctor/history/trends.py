@@ -32,8 +32,7 @@ def trend(
 ) -> Trend:
     """Return a metric, or the mean of a field or evaluator, for each run, oldest first.
 
-    Only the stored metrics are read, not the results; a run that was killed before its metrics were stored is
-    missing.
+    Only the stored metrics are read, not the results; a run that was killed before its metrics were stored is missing.
     """
     runs = history.runs(limit=NO_LIMIT, name=name, since=since, until=until, tags=tags)
     stored = history.stored_metrics([run.run_id for run in runs])
@@ -92,11 +91,7 @@ def _configuration_metrics(
 
 
 def _check_names(
-    metric: str,
-    configurations: Sequence[str] | None,
-    tables: Sequence[ConfigurationMetrics],
-    *,
-    has_metric: bool,
+    metric: str, configurations: Sequence[str] | None, tables: Sequence[ConfigurationMetrics], *, has_metric: bool
 ) -> None:
     """Raise `ConfigError` for an unknown name, which would otherwise give an empty trend."""
     if not tables:
@@ -105,9 +100,7 @@ def _check_names(
     for configuration in configurations or ():
         if configuration not in known:
             raise ConfigError(
-                f"no run has a configuration {configuration!r}",
-                where="trend",
-                fix=suggest_name(configuration, known),
+                f"no run has a configuration {configuration!r}", where="trend", fix=suggest_name(configuration, known)
             )
     if not has_metric:
         names = {name.removeprefix(FIELD) for _, _, table in tables for name in table}

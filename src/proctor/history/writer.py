@@ -84,9 +84,7 @@ class GroupWriter:
         with self._idle:
             self._hurry = True
             self._wake.set()
-            self._idle.wait_for(
-                lambda: self._failure is not None or not (self._pending or self._outputs or self._busy)
-            )
+            self._idle.wait_for(lambda: self._failure is not None or not (self._pending or self._outputs or self._busy))
             self._hurry = False
         self._raise()
 

@@ -48,9 +48,7 @@ RETURNED = "it was given back"
 BAD_HEADER = "unreadable: its record has no valid header"
 
 
-def check_receive(
-    max_messages: int, visibility_timeout: float, wait_time_seconds: float, *, where: str = ""
-) -> None:
+def check_receive(max_messages: int, visibility_timeout: float, wait_time_seconds: float, *, where: str = "") -> None:
     """Refuse invalid arguments of `receive`, all problems at once."""
     problems = []
     if not (_is_whole(max_messages) and 1 <= max_messages <= MAX_MESSAGES):
@@ -76,17 +74,14 @@ def check_seconds(name: str, seconds: float, maximum: float = MAX_LEASE_SECONDS,
 
 def check_bound(name: str, bound: int | None, *, where: str = "") -> None:
     if bound is not None and not (_is_whole(bound) and bound >= 1):
-        raise ConfigError(
-            f"{name} is {bound!r}", where=where, fix="give a whole number from 1, or None for any"
-        )
+        raise ConfigError(f"{name} is {bound!r}", where=where, fix="give a whole number from 1, or None for any")
 
 
 def check_name(name: str) -> str:
     """Return the name if it is valid for every mailbox."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigError(
-            f"{name!r} cannot be the name of a mailbox",
-            fix="use 1 to 80 letters, digits, hyphens and underscores",
+            f"{name!r} cannot be the name of a mailbox", fix="use 1 to 80 letters, digits, hyphens and underscores"
         )
     return name
 
@@ -118,9 +113,7 @@ def full_error(where: str, capacity: int) -> MailboxFull:
     )
 
 
-def split_batches(
-    items: Iterable[tuple[ItemT, int]], max_items: int, max_bytes: int
-) -> Iterator[list[ItemT]]:
+def split_batches(items: Iterable[tuple[ItemT, int]], max_items: int, max_bytes: int) -> Iterator[list[ItemT]]:
     """Split items with their sizes into as few batches as possible, in order."""
     batch: list[ItemT] = []
     size = 0
@@ -155,9 +148,8 @@ def describe_unreadable(why: object) -> str:
 class BodyCodec(Generic[BodyT]):
     """Encodes bodies as JSON and decodes them into their type; None accepts any JSON.
 
-    The type may be a struct, a dataclass, a pydantic model, a TypedDict, a plain type, or a list, mapping or
-    union of them. Evaluation results keep values that JSON lacks (tuples, sets, NaN): they are tagged as in
-    the history.
+    The type may be a struct, a dataclass, a pydantic model, a TypedDict, a plain type, or a list, mapping or union of
+    them. Evaluation results keep values that JSON lacks (tuples, sets, NaN): they are tagged as in the history.
     """
 
     __slots__ = ("_decoder", "body_type")
@@ -280,9 +272,7 @@ class StoredMailbox(Generic[BodyT]):
 
     max_delay_seconds: ClassVar[float] = MAX_LEASE_SECONDS
 
-    def __init__(
-        self, name: str, body_type: type[BodyT] | None, max_deliveries: int | None, where: str = ""
-    ) -> None:
+    def __init__(self, name: str, body_type: type[BodyT] | None, max_deliveries: int | None, where: str = "") -> None:
         self._name = check_name(name)
         check_bound("max_deliveries", max_deliveries, where=name)
         self._bodies = BodyCodec(body_type)
@@ -310,9 +300,7 @@ class StoredMailbox(Generic[BodyT]):
         if self._closed:
             raise MailboxClosed("the mailbox was closed", where=self._name, fix="open it again")
 
-    def send(
-        self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0
-    ) -> str:
+    def send(self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0) -> str:
         check_seconds("delay_seconds", delay_seconds, self.max_delay_seconds, where=self.where)
         self.check_open()
         return self._put((body,), reply_to, delay_seconds)[0]

@@ -68,8 +68,7 @@ class Queue:
         self.changed = threading.Condition()
         self._entries: set[Entry] = set()
         self._waiting: deque[Entry] = deque()
-        # Delayed and leased entries by due time. An item whose turn differs from its entry's is
-        # outdated and ignored.
+        # Delayed and leased entries by due time. An item whose turn differs from its entry's is outdated and ignored.
         self._scheduled: list[tuple[float, int, Entry]] = []
         self._turns = itertools.count(1)
         self._dead: deque[DeadLetter] = deque(maxlen=core.MAX_DEAD_LETTERS)
@@ -93,9 +92,7 @@ class Queue:
             for entry in added:
                 self._schedule(entry, due)
 
-    def take(
-        self, limit: int, seconds: float, max_deliveries: int | None, *, provisional: bool = False
-    ) -> list[Lease]:
+    def take(self, limit: int, seconds: float, max_deliveries: int | None, *, provisional: bool = False) -> list[Lease]:
         """Lease waiting messages; those that were delivered too often become dead letters.
 
         Losing a `provisional` delivery does not count until it is confirmed.
@@ -365,9 +362,7 @@ class InMemoryMailbox(StoredMailbox[BodyT]):
         queue.put(entries, delay, self._capacity)
         return [entry.id for entry in entries]
 
-    def _receive(
-        self, limit: int, lease_seconds: float, wait: float, provisional: bool
-    ) -> Sequence[Message[BodyT]]:
+    def _receive(self, limit: int, lease_seconds: float, wait: float, provisional: bool) -> Sequence[Message[BodyT]]:
         wakes, deadline = self._wakes, time.monotonic() + wait
 
         def take() -> list[Lease]:
@@ -401,9 +396,7 @@ class InMemoryMailbox(StoredMailbox[BodyT]):
                 with contextlib.suppress(ReceiptExpired):
                     self._queue.reject_unreadable(lease, core.describe_unreadable(error))
                 return None
-        return LeasedMessage(
-            self, lease, body, entry.id, receipt, delivery, entry.enqueued_at, entry.reply_to
-        )
+        return LeasedMessage(self, lease, body, entry.id, receipt, delivery, entry.enqueued_at, entry.reply_to)
 
     def _reply(self, message: LeasedMessage[Any], name: str, body: Any) -> str:
         reply_mailbox = message.lease.entry.reply_mailbox or self.open_mailbox(name, None)
@@ -415,9 +408,7 @@ def connect(
 ) -> InMemoryMailbox[BodyT]:
     """Open the mailbox at `memory://NAME`, shared within this process."""
     name = address.removeprefix("memory:").removeprefix("//")
-    return InMemoryMailbox(
-        name, body_type, capacity=capacity, max_deliveries=max_deliveries, broker=_PROCESS_BROKER
-    )
+    return InMemoryMailbox(name, body_type, capacity=capacity, max_deliveries=max_deliveries, broker=_PROCESS_BROKER)
 
 
 def _try_acknowledge(message: Message[Any]) -> bool:

@@ -162,11 +162,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
         return b"%s:%d" % (self._own_wake_key, os.getpid())
 
     def _run(
-        self,
-        name: str,
-        args: Sequence[Any],
-        retry: RetryLimit = DEFAULT_RETRY,
-        extra_keys: tuple[bytes, ...] = (),
+        self, name: str, args: Sequence[Any], retry: RetryLimit = DEFAULT_RETRY, extra_keys: tuple[bytes, ...] = ()
     ) -> Any:
         keys = self._keys + extra_keys
         try:
@@ -203,9 +199,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
             ids += [f"{mark}{number:02d}" for number in range(len(chunk))]
         return ids
 
-    def _receive(
-        self, limit: int, lease_seconds: float, wait: float, provisional: bool
-    ) -> Sequence[Message[BodyT]]:
+    def _receive(self, limit: int, lease_seconds: float, wait: float, provisional: bool) -> Sequence[Message[BodyT]]:
         """Lease messages; a wait survives a restart of the server."""
         wakes = self._wakes
         deadline = time.monotonic() + wait
@@ -237,9 +231,7 @@ class RedisMailbox(StoredMailbox[BodyT]):
             if messages or not (texts or due == 0):
                 return messages, due
 
-    def _wait(
-        self, limit: int, lease: _Lease, deadline: float, due: int, wakes: int
-    ) -> list[LeasedMessage[BodyT]]:
+    def _wait(self, limit: int, lease: _Lease, deadline: float, due: int, wakes: int) -> list[LeasedMessage[BodyT]]:
         def is_woken() -> bool:
             return self._wakes != wakes
 

@@ -199,9 +199,7 @@ class RedisConnection:
         if is_last and self._owned:
             self._client.close()
 
-    def run(
-        self, script: Script, keys: Sequence[bytes], args: Sequence[Any], retry: RetryLimit = DEFAULT_RETRY
-    ) -> Any:
+    def run(self, script: Script, keys: Sequence[bytes], args: Sequence[Any], retry: RetryLimit = DEFAULT_RETRY) -> Any:
         """Run a script; retry while the server is down."""
         # Retries of the client itself count towards the same limit.
         deadline = time.monotonic() + retry.seconds
@@ -249,9 +247,7 @@ class RedisConnection:
             errors.ClusterError,
             errors.RedisClusterException,
         )
-        if isinstance(error, permanent) or not (
-            isinstance(error, transient) or str(error).startswith(_TRANSIENT)
-        ):
+        if isinstance(error, permanent) or not (isinstance(error, transient) or str(error).startswith(_TRANSIENT)):
             raise self._translate(error) from None
 
     def _translate(self, error: Exception) -> MailboxError:

@@ -99,12 +99,11 @@ class SQSMailbox(StoredMailbox[BodyT]):
     boto3 finds the endpoint, the region and the credentials. A message that returns after `max_deliveries`
     becomes a dead letter, in the queue NAME-dead.
 
-    Differences of SQS: the order is approximate; leases and delays are whole seconds, rounded up; a delay is
-    at most 900 seconds; `receive` without a wait queries only some servers and may miss messages; the reason
-    of a `nack` is not stored, so dead letters have no history; there is no capacity. A message that arrives
-    while a wait is interrupted is returned, and counts as one more delivery. SQS counts every delivery, so
-    provisional receivers get a message up to three times more than `max_deliveries`; then SQS itself moves
-    it.
+    Differences of SQS: the order is approximate; leases and delays are whole seconds, rounded up; a delay is at most
+    900 seconds; `receive` without a wait queries only some servers and may miss messages; the reason of a `nack` is not
+    stored, so dead letters have no history; there is no capacity. A message that arrives while a wait is interrupted is
+    returned, and counts as one more delivery. SQS counts every delivery, so provisional receivers get a message up to
+    three times more than `max_deliveries`; then SQS itself moves it.
 
     SQSMailbox("eval-requests", boto3.client("sqs"), EvalRequest, max_deliveries=5)
     """
@@ -212,12 +211,9 @@ class SQSMailbox(StoredMailbox[BodyT]):
             ids += self._queue.send_all(batch)
         return ids
 
-    def _receive(
-        self, limit: int, lease_seconds: float, wait: float, provisional: bool
-    ) -> Sequence[Message[BodyT]]:
+    def _receive(self, limit: int, lease_seconds: float, wait: float, provisional: bool) -> Sequence[Message[BodyT]]:
         """Lease messages; provisional receivers get one up to three times more than `max_deliveries`."""
-        # Before the queue is opened, which takes a while the first time: a `wake` during that time
-        # must end this wait.
+        # Before the queue is opened, which takes a while the first time: a `wake` during that time must end this wait.
         turn = self._wake_signal.turn
         self._open()
         lease = math.ceil(lease_seconds)
@@ -308,9 +304,7 @@ class SQSMailbox(StoredMailbox[BodyT]):
             )
         return entry, size
 
-    def _poll(
-        self, turn: int, limit: int, lease: int, wait: float
-    ) -> Iterator[tuple[list[RawMessage], float]]:
+    def _poll(self, turn: int, limit: int, lease: int, wait: float) -> Iterator[tuple[list[RawMessage], float]]:
         """Receive repeatedly, until the wait is over or interrupted; yield batches and their lease times."""
         deadline = self._clock.monotonic() + wait
         batch: list[RawMessage] | None
@@ -385,9 +379,7 @@ def connect(
 ) -> SQSMailbox[BodyT]:
     """Open the mailbox at `sqs://NAME`; boto3 finds the region and the credentials."""
     name = address.partition("://")[2]
-    return SQSMailbox(
-        name, None, body_type, endpoint_url=endpoint_url, region=region, max_deliveries=max_deliveries
-    )
+    return SQSMailbox(name, None, body_type, endpoint_url=endpoint_url, region=region, max_deliveries=max_deliveries)
 
 
 def _parse_name(name: str) -> tuple[str, str | None]:

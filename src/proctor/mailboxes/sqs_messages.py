@@ -180,9 +180,7 @@ class DeadLetters:
                 return
 
 
-def _encode_letter(
-    delivery: Delivery, reason: str, count: int, cut: int = 0
-) -> tuple[dict[str, object], int]:
+def _encode_letter(delivery: Delivery, reason: str, count: int, cut: int = 0) -> tuple[dict[str, object], int]:
     record = _DeathRecord(
         delivery.id,
         reason if len(reason) <= _MAX_REASON_LENGTH else f"{reason[: _MAX_REASON_LENGTH - 1]}…",

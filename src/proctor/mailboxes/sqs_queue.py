@@ -13,9 +13,7 @@ from proctor.core import optional as extras
 from proctor.errors import ConfigError, MailboxError, MailboxGone, Problem
 from proctor.mailboxes import core
 
-_CREDENTIALS = (
-    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, for an account that may use the queue"
-)
+_CREDENTIALS = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, for an account that may use the queue"
 _CREDENTIAL_ERRORS = (
     "InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "ExpiredToken",
     "NoCredentialsError", "PartialCredentialsError", "ProfileNotFound",
@@ -47,9 +45,7 @@ def translate_error(error: Exception, where: str) -> MailboxError:
         return core.expired_error(where)
     if is_gone(error):
         return MailboxGone(
-            what or "there is no such queue",
-            where=where,
-            fix="it was removed; open a mailbox of another name",
+            what or "there is no such queue", where=where, fix="it was removed; open a mailbox of another name"
         )
     return MailboxError(f"{what} ({code})" if what else code, where=where, fix=_fix(code))
 
@@ -84,11 +80,7 @@ _RETENTION = 14 * 24 * 3600
 _NEW_QUEUE_PAUSES = (0.2, 0.4, 0.8, 1.6)
 # Pauses before the failed part of a batch is sent again.
 _RETRY_PAUSES = (0.05, 0.2)
-_COUNTS = (
-    "ApproximateNumberOfMessages",
-    "ApproximateNumberOfMessagesNotVisible",
-    "ApproximateNumberOfMessagesDelayed",
-)
+_COUNTS = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed")
 
 Entry = dict[str, Any]
 RawMessage = Mapping[str, Any]
@@ -257,16 +249,12 @@ class Queue:
     def _get_url(self) -> str:
         if not self.exists():
             attributes = {"MessageRetentionPeriod": str(_RETENTION)}
-            response = self._client.call(
-                "create_queue", self.where, QueueName=self._name, Attributes=attributes
-            )
+            response = self._client.call("create_queue", self.where, QueueName=self._name, Attributes=attributes)
             self._url, self._pauses = str(response["QueueUrl"]), _NEW_QUEUE_PAUSES
         assert self._url is not None
         return self._url
 
-    def _run_batch(
-        self, operation: str, entries: Sequence[Entry]
-    ) -> tuple[dict[str, Entry], dict[str, Entry]]:
+    def _run_batch(self, operation: str, entries: Sequence[Entry]) -> tuple[dict[str, Entry], dict[str, Entry]]:
         """Return the successful and the refused entries by index; retry errors of SQS itself."""
         remaining = {str(index): {"Id": str(index), **entry} for index, entry in enumerate(entries)}
         done: dict[str, Entry] = {}
@@ -321,9 +309,7 @@ def _client(endpoint_url: str | None, region: str | None) -> Any:
     errors = _botocore_errors()
     try:
         # A new session, because two threads must not use the default one of boto3.
-        return boto3.session.Session().client(
-            "sqs", region_name=region, endpoint_url=endpoint_url, config=config
-        )
+        return boto3.session.Session().client("sqs", region_name=region, endpoint_url=endpoint_url, config=config)
     except (errors.BotoCoreError, ValueError) as error:
         raise translate_error(error, "SQS") from error
 

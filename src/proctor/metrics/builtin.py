@@ -175,9 +175,7 @@ class CostMetric:
         costs = array("d", (each.cost for each in spent if each and each.cost is not None))
         clusters = results.clusters()
         column = Column(
-            costs,
-            skipped=known.count(False),
-            clusters=None if clusters is None else list(compress(clusters, known)),
+            costs, skipped=known.count(False), clusters=None if clusters is None else list(compress(clusters, known))
         )
         return {
             "mean": estimate_mean(column, unit=DOLLARS),
@@ -195,10 +193,7 @@ class JudgesMetric:
         tokens = [each.judge_tokens for each in known if each.judge_tokens is not None]
         costs = [each.judge_cost for each in known if each.judge_cost is not None]
         unpriced = max(0, len(tokens) - len(costs))
-        return {
-            "tokens": _total(tokens, unit="tokens"),
-            "cost": _total(costs, unit=DOLLARS, skipped=unpriced),
-        }
+        return {"tokens": _total(tokens, unit="tokens"), "cost": _total(costs, unit=DOLLARS, skipped=unpriced)}
 
 
 def _total(values: Sequence[float], *, unit: str, skipped: int = 0) -> MetricValue:

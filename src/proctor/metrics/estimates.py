@@ -100,9 +100,7 @@ def _estimate_clustered_interval(column: Column) -> tuple[Interval | None, str]:
     return None, f"{CLUSTERED}, {'with ' if problem == TOO_FEW_CLUSTERS else ''}{problem}: no interval"
 
 
-def compute_outcome_rate(
-    results: Results, counted: Mapping[Outcome, float], *, skipped: int = 0
-) -> MetricValue:
+def compute_outcome_rate(results: Results, counted: Mapping[Outcome, float], *, skipped: int = 0) -> MetricValue:
     """Return the rate of results by outcome; `counted` holds 1 or 0 for each outcome that counts."""
     outcomes, clusters = results.outcomes(), results.clusters()
     by_outcome = [counted.get(outcome) for outcome in OUTCOMES]

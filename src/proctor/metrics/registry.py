@@ -102,9 +102,7 @@ class MetricRegistry:
     def get(self, name: str) -> Metric:
         """Return the metric of this name."""
         if name not in self._metrics:
-            raise EvaluatorError(
-                f"there is no metric {name!r}", where=name, fix=suggest_name(name, self._metrics)
-            )
+            raise EvaluatorError(f"there is no metric {name!r}", where=name, fix=suggest_name(name, self._metrics))
         return self._metrics[name]
 
     def compute_all(self, results: Results) -> dict[str, MetricValue]:
@@ -158,8 +156,7 @@ def _require_free_names(spec: EvaluatorSpec) -> None:
     for part in spec.parameters.get("evaluators", ()) if spec.uses == FIELD_PREFIX else ():
         if part["name"] in ("pass_rate", "score", *(f"p{percent}" for percent in PERCENTILES)):
             raise EvaluatorError(
-                f"the evaluator {part['name']!r} of the field {spec.name!r} has the name of a metric "
-                "of the field",
+                f"the evaluator {part['name']!r} of the field {spec.name!r} has the name of a metric of the field",
                 where=f"{FIELD_PREFIX}.{spec.name}.{part['name']}",
                 fix="choose another name: attach(…, name=…), or `name:` in an eval file",
             )
@@ -168,9 +165,7 @@ def _require_free_names(spec: EvaluatorSpec) -> None:
 def _to_metric(value: Any) -> Metric:
     """Make a metric from a registered object or function; raise an error if it is neither."""
     if isinstance(value, type):
-        raise EvaluatorError(
-            f"{value.__name__} is a class, not a metric", fix=f"register {value.__name__}(…)"
-        )
+        raise EvaluatorError(f"{value.__name__} is a class, not a metric", fix=f"register {value.__name__}(…)")
     metric = value if callable(getattr(value, "compute", None)) else None
     if metric is None and callable(value):
         metric = FunctionMetric(value)

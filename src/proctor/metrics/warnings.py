@@ -133,10 +133,7 @@ def _advise(results: Results, judge: str) -> str:
     if any(canary.get("fell_for") or canary.get("passes_anyway") for canary in outcomes):
         return "It passed a bad answer of the canary too: use another model or a clearer criterion"
     if any(canary.get("fell_for") is False for canary in outcomes):
-        return (
-            "It failed the bad answers of the canary, so it reads its input; check whether the samples "
-            "differ enough"
-        )
+        return "It failed the bad answers of the canary, so it reads its input; check whether the samples differ enough"
     if outcomes:
         return "It gave no verdict on the canary: see the details of its scores"
     return "Test it with an answer that must fail: --canary 1"

@@ -123,9 +123,7 @@ def _connect(model: Any, options: Mapping[str, Any], group: str, noun: str, port
     return _call_plugin(plugins.load_plugin(group, PYTHON), model, options, repr(type(model).__name__))
 
 
-def _connect_address(
-    address: str, options: Mapping[str, Any], group: str, noun: str, port: tuple[str, str]
-) -> Any:
+def _connect_address(address: str, options: Mapping[str, Any], group: str, noun: str, port: tuple[str, str]) -> Any:
     scheme, colon, rest = address.partition(":")
     if scheme != PYTHON:
         connect = plugins.load_plugin(group, scheme)
@@ -133,9 +131,7 @@ def _connect_address(
             return _call_plugin(connect, address, options, address)
     known = [name for name in plugins.plugin_names(group) if name != PYTHON]
     if not colon:
-        hint = (
-            suggest_address(address) if noun == "model" else f"write {_with_article(noun)} as PROVIDER:NAME"
-        )
+        hint = suggest_address(address) if noun == "model" else f"write {_with_article(noun)} as PROVIDER:NAME"
         raise ModelError(
             f"{address!r} is not the address of {_with_article(noun)}",
             fix=f"{hint}, or a Python object as module:attribute; providers: {', '.join(known)}",

@@ -89,8 +89,7 @@ class CachedEmbedder:
                     finally:
                         queue.cancel(batch)
             finally:
-                # Now, not at the end of the task: a text that arrives while connections close
-                # needs a new worker.
+                # Now, not at the end of the task: a text that arrives while connections close needs a new worker.
                 queue.workers.discard(task)
 
     async def _embed_batch(self, queue: _TextQueue, batch: Sequence[str]) -> None:

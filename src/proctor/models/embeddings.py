@@ -9,13 +9,7 @@ import msgspec
 
 from proctor.errors import ModelError
 from proctor.models.embedding_cache import CachedEmbedder, shared_embedder
-from proctor.models.http.access import (
-    ConnectionOptions,
-    model_name,
-    resolve_access,
-    retry_policy,
-    split_server_address,
-)
+from proctor.models.http.access import ConnectionOptions, model_name, resolve_access, retry_policy, split_server_address
 from proctor.models.http.endpoint import HttpCall, UnexpectedBody, decode_body, shared_endpoint
 from proctor.models.model_calls import call_context
 from proctor.models.openai import OPENAI

@@ -103,9 +103,7 @@ class GeminiWire:
         common = {"model": decoded.model or "", "usage": _read_usage(decoded.usage), "raw": raw}
         block_reason = decoded.feedback and decoded.feedback.block_reason
         if block_reason:
-            return ModelResponse(
-                finish_reason="refusal", refusal=f"the prompt was blocked: {block_reason}", **common
-            )
+            return ModelResponse(finish_reason="refusal", refusal=f"the prompt was blocked: {block_reason}", **common)
         if not decoded.candidates:
             raise UnexpectedBody("`candidates` is missing or empty")
         candidate = decoded.candidates[0]

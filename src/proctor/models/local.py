@@ -56,9 +56,7 @@ def main(args: list[str]) -> NoReturn:
     parser.add_argument("--threads", type=int, default=max(1, (os.cpu_count() or 1) // 2))
     options = parser.parse_args(args)
     try:
-        server = start(
-            options.file, context=options.context, parallel=options.parallel, threads=options.threads
-        )
+        server = start(options.file, context=options.context, parallel=options.parallel, threads=options.threads)
     except (ProctorError, RuntimeError, ValueError) as error:
         print(error, file=sys.stderr)
         _exit(3)
@@ -89,12 +87,7 @@ MAX_TOKENS = 512
 
 
 def connect(
-    address: str,
-    *,
-    context: int = 4096,
-    parallel: int = 1,
-    max_tokens: int = MAX_TOKENS,
-    timeout: float | None = None,
+    address: str, *, context: int = 4096, parallel: int = 1, max_tokens: int = MAX_TOKENS, timeout: float | None = None
 ) -> LocalAdapter:
     """Connect a model on this machine: `local:smollm2`, `local:qwen-judge`, or `local:FILE.gguf`.
 
@@ -170,9 +163,7 @@ class LocalAdapter:
                     return url
         except TimeoutError:
             # The start continues, and the next request uses it.
-            raise CallFailed(
-                f"{self.model}: its server did not start within {timeout:g} s", retryable=True
-            ) from None
+            raise CallFailed(f"{self.model}: its server did not start within {timeout:g} s", retryable=True) from None
 
     def _connect(self, url: str) -> OpenAIAdapter:
         adapter = OpenAIAdapter(

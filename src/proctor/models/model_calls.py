@@ -79,9 +79,7 @@ def read_stored_call(data: bytes) -> StoredCall | None:
     return None
 
 
-def store_response(
-    store: ByteStore, adapter: ProviderAdapter, request: ModelRequest, response: ModelResponse
-) -> None:
+def store_response(store: ByteStore, adapter: ProviderAdapter, request: ModelRequest, response: ModelResponse) -> None:
     """Store a response, unless JSON cannot represent the request or the response."""
     with contextlib.suppress(*codec.UNWRITABLE):
         plain = msgspec.structs.replace(response, output=None)
@@ -127,10 +125,7 @@ class AskOptions(TypedDict, total=False):
 
 
 async def aask(
-    model: Any,
-    prompt: str | Prompt[Any] | Sequence[Message],
-    output: Any = None,
-    **options: Unpack[AskOptions],
+    model: Any, prompt: str | Prompt[Any] | Sequence[Message], output: Any = None, **options: Unpack[AskOptions]
 ) -> ModelResponse:
     """Ask a model, named by its address or given as an adapter, and wait for its answer.
 
@@ -164,10 +159,7 @@ def _to_form(output: Any) -> AnswerFormat:
 
 
 def _make_request(
-    adapter: ProviderAdapter,
-    prompt: str | Prompt[Any] | Sequence[Message],
-    form: AnswerFormat | None,
-    options: Any,
+    adapter: ProviderAdapter, prompt: str | Prompt[Any] | Sequence[Message], form: AnswerFormat | None, options: Any
 ) -> ModelRequest:
     messages = _to_messages(prompt)
     if not messages:
@@ -180,9 +172,7 @@ def _make_request(
     elif form is not None:
         messages = _add_instructions(messages, form.instructions)
     try:
-        return msgspec.convert(
-            {"messages": messages, "tools": tools, "schema": schema, **options}, ModelRequest
-        )
+        return msgspec.convert({"messages": messages, "tools": tools, "schema": schema, **options}, ModelRequest)
     except msgspec.ValidationError as error:
         raise ModelError(f"the request is not valid: {error}", where=adapter.model) from None
 
@@ -247,9 +237,7 @@ def _store(adapter: ProviderAdapter, *exchanges: tuple[ModelRequest, ModelRespon
                 store_response(store, adapter, request, response)
 
 
-async def _call_adapter(
-    adapter: ProviderAdapter, request: ModelRequest, deadline: float | None
-) -> ModelResponse:
+async def _call_adapter(adapter: ProviderAdapter, request: ModelRequest, deadline: float | None) -> ModelResponse:
     """Call the adapter and measure the latency; record a failed or cancelled call too."""
     started = time.perf_counter()
     try:
@@ -277,9 +265,7 @@ def _record_response(adapter: ProviderAdapter, response: ModelResponse) -> None:
         details["cached"] = True
     # A cached response was paid for earlier.
     usage = Usage() if response.cached else response.usage
-    sessions.record(
-        ModelCall(adapter.model, usage, response.latency_ms, response.finish_reason, details=details)
-    )
+    sessions.record(ModelCall(adapter.model, usage, response.latency_ms, response.finish_reason, details=details))
 
 
 async def _parse_output(

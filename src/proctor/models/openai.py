@@ -129,8 +129,7 @@ class OpenAIWire:
         body: dict[str, Any] = {"model": model, "messages": messages}
         if request.tools:
             body["tools"] = [
-                {"type": "function", "function": wire.write_tool(tool, "parameters")}
-                for tool in request.tools
+                {"type": "function", "function": wire.write_tool(tool, "parameters")} for tool in request.tools
             ]
         if request.schema is not None and "schema" in without:
             _add_instructions(messages, schema_instructions(request.schema))
@@ -293,9 +292,7 @@ def _read_logprobs(logprobs: _Logprobs | None) -> tuple[TokenLogprobs, ...]:
         return UNLIKELY if entry.logprob is None else entry.logprob
 
     return tuple(
-        TokenLogprobs(
-            token.token, value(token), {other.token: value(other) for other in token.top_logprobs or ()}
-        )
+        TokenLogprobs(token.token, value(token), {other.token: value(other) for other in token.top_logprobs or ()})
         for token in logprobs.content or ()
     )
 

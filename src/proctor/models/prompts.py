@@ -37,8 +37,7 @@ def fields_of(params_type: Any) -> dict[str, Any]:
         names = list(params_type.__struct_fields__)
     else:
         raise ModelError(
-            f"{params_type!r} has no fields",
-            fix="use a dataclass, a struct or a pydantic model for parameters",
+            f"{params_type!r} has no fields", fix="use a dataclass, a struct or a pydantic model for parameters"
         )
     try:
         hints = get_type_hints(params_type)
@@ -107,9 +106,7 @@ def read_prompt_file(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ModelError(
-            f"the prompt cannot be read: {describe_error(error)}",
-            where=str(path),
-            fix=how_to_convert(file=str(path)),
+            f"the prompt cannot be read: {describe_error(error)}", where=str(path), fix=how_to_convert(file=str(path))
         ) from None
     except OSError as error:
         raise ModelError(f"the prompt cannot be read: {error.strerror or error}", where=str(path)) from None
@@ -204,9 +201,7 @@ class MarkdownSection(Generic[ParamsT]):
         if role not in ROLES:
             raise ModelError(f"there is no role {role!r}", where=key, fix=suggest_name(str(role), ROLES))
         if not text.is_valid():
-            raise ModelError(
-                "a $ is not followed by a parameter's name", where=key, fix="write $$ for a dollar sign"
-            )
+            raise ModelError("a $ is not followed by a parameter's name", where=key, fix="write $$ for a dollar sign")
         self._pieces = tuple(_split_template(text))
         self.placeholders = tuple(dict.fromkeys(name for _, name in self._pieces if name))
 
@@ -269,9 +264,8 @@ def _split_template(text: Template) -> Iterator[tuple[str, str]]:
 class PromptTemplate(Generic[OutputT]):
     """A prompt without the values of its parameters: sections, a name, and a version.
 
-    `PromptTemplate[Output]` sets the type of the answer. `version` is a digest of the content by default;
-    every score of the prompt stores it. `parameters` (name: type) declares the placeholders, as the fields of
-    a section's type do.
+    `PromptTemplate[Output]` sets the type of the answer. `version` is a digest of the content by default; every score
+    of the prompt stores it. `parameters` (name: type) declares the placeholders, as the fields of a section's type do.
 
     >>> section = MarkdownSection("Question", "Answer concisely: $question", key="q")
     >>> template = PromptTemplate[str](ns="qa", key="answer", sections=[section])
@@ -414,9 +408,7 @@ class Prompt(Generic[OutputT]):
             if name in known and not is_of_type(value, known[name])
         ]
         if problems:
-            raise ModelError(
-                "the parameters do not fit the prompt", where=self.template.key, problems=problems
-            )
+            raise ModelError("the parameters do not fit the prompt", where=self.template.key, problems=problems)
         return Prompt(self.template, bound)
 
     def messages(self) -> tuple[Message, ...]:
@@ -431,9 +423,7 @@ class Prompt(Generic[OutputT]):
         missing = {n for s in sections for n in s.placeholders if self.values.get(n) is None}
         if missing:
             raise ModelError(
-                f"parameters are missing: {', '.join(sorted(missing))}",
-                where=self.template.key,
-                fix="bind them",
+                f"parameters are missing: {', '.join(sorted(missing))}", where=self.template.key, fix="bind them"
             )
         return tuple(
             Message(role, "\n\n".join(section.render(self.values) for section in group))
@@ -486,15 +476,11 @@ def _check_fields(sections: Sequence[MarkdownSection[Any]]) -> list[Problem]:
     return faults
 
 
-def _check_parameters(
-    sections: Sequence[MarkdownSection[Any]], parameters: Mapping[str, Any]
-) -> list[Problem]:
+def _check_parameters(sections: Sequence[MarkdownSection[Any]], parameters: Mapping[str, Any]) -> list[Problem]:
     """Every placeholder is declared, and every declared parameter is used."""
     faults = [fault for s in sections for fault in _find_unknown(s, parameters, "a parameter")]
     used = {name for section in sections for name in section.parameter_names}
-    return faults + [
-        Problem(name, "the text does not use this parameter") for name in parameters if name not in used
-    ]
+    return faults + [Problem(name, "the text does not use this parameter") for name in parameters if name not in used]
 
 
 def _find_unknown(section: MarkdownSection[Any], known: Mapping[str, Any], what: str) -> Iterable[Problem]:
@@ -511,6 +497,4 @@ def _find_conflicts(known: Sequence[Mapping[str, Any]]) -> Iterable[Problem]:
     for fields in known:
         for name, kind in fields.items():
             if first.setdefault(name, kind) != kind:
-                yield Problem(
-                    name, f"it is {type_name(first[name])} in one type, but {type_name(kind)} in another"
-                )
+                yield Problem(name, f"it is {type_name(first[name])} in one type, but {type_name(kind)} in another")

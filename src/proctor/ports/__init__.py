@@ -19,15 +19,7 @@ from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.progress import ProgressEvent
 from proctor.records.report import EvalReport
 from proctor.records.results import Results
-from proctor.records.run import (
-    DatasetInfo,
-    EvaluatorSpec,
-    HistoryInfo,
-    PruneResult,
-    Retention,
-    RunMetadata,
-    TargetSpec,
-)
+from proctor.records.run import DatasetInfo, EvaluatorSpec, HistoryInfo, PruneResult, Retention, RunMetadata, TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import SessionView
@@ -93,10 +85,9 @@ class SessionEvaluator(Protocol[JudgedT, ReferenceT]):
 class AttachedEvaluator(Protocol):
     """An evaluator that is ready to be called by the engine.
 
-    `mode` is "inline" (quick and pure), "thread" (may block) or "async" (returns an awaitable).
-    `needs` says what it reads besides the trial: "context" (the configuration's options, the
-    baseline), "epochs" (all repeats of the sample). A `group` holds several evaluators of one field.
-    `is_own` is True if it calls no user code on texts.
+    `mode` is "inline" (quick and pure), "thread" (may block) or "async" (returns an awaitable). `needs` says what it
+    reads besides the trial: "context" (the configuration's options, the baseline), "epochs" (all repeats of the
+    sample). A `group` holds several evaluators of one field. `is_own` is True if it calls no user code on texts.
     """
 
     @property

@@ -80,9 +80,7 @@ class Mailbox(Protocol[BodyT]):
     def max_deliveries(self) -> int | None:
         """The number of counted deliveries after which a message becomes a dead letter; None: no limit."""
 
-    def send(
-        self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0
-    ) -> str:
+    def send(self, body: BodyT, *, reply_to: str | Mailbox[Any] | None = None, delay_seconds: float = 0) -> str:
         """Send a message and return its id. Raises `MailboxFull`, `MessageTooLarge`."""
 
     def send_all(self, bodies: Iterable[BodyT], *, reply_to: str | Mailbox[Any] | None = None) -> list[str]:
@@ -108,10 +106,9 @@ class Mailbox(Protocol[BodyT]):
     ) -> Sequence[Message[BodyT]]:
         """Lease up to `max_messages` (1 to 10) for `visibility_timeout` seconds (0 to 43200).
 
-        An empty mailbox waits up to `wait_time_seconds` for a message. Messages that cannot be read, or
-        were delivered too often, become dead letters. The lease of a `provisional` delivery that ends
-        before `confirm_delivery` does not count towards `max_deliveries`: another message may have
-        caused the loss.
+        An empty mailbox waits up to `wait_time_seconds` for a message. Messages that cannot be read, or were delivered
+        too often, become dead letters. The lease of a `provisional` delivery that ends before `confirm_delivery` does
+        not count towards `max_deliveries`: another message may have caused the loss.
         """
 
     def acknowledge_all(self, messages: Sequence[Message[BodyT]]) -> int:

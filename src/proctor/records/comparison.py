@@ -10,9 +10,7 @@ import msgspec
 from proctor.records import formatting as wording
 from proctor.records.formatting import Kind
 
-Verdict = Literal[
-    "better", "worse", "different", "no relevant difference", "not enough evidence", "not comparable"
-]
+Verdict = Literal["better", "worse", "different", "no relevant difference", "not enough evidence", "not comparable"]
 Interval = tuple[float, float]
 
 DECIDED = ("better", "worse", "different")
@@ -28,12 +26,11 @@ class MetricDelta(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     the test `method`; `p_adjusted` is corrected (Holm) for all tests of the comparison. `effect` is the
     difference in standard deviations (Hedges' g). `error` is the standard error.
 
-    `min_difference` is the smallest relevant difference. `more_samples` is about how many more samples
-    lead to a verdict in four of five cases, if the evidence is not enough. `only_a` and `only_b` count
-    the samples without a partner. `clusters` is the number of clusters, `units` the number of clusters
-    of equal size with the same weight. Without pairs, the sides are compared as two independent groups
-    (`paired` is False). `scale` is the scale of a total of rubrics and of all its numbers; other rates
-    and scores are from 0 to 1.
+    `min_difference` is the smallest relevant difference. `more_samples` is about how many more samples lead to a
+    verdict in four of five cases, if the evidence is not enough. `only_a` and `only_b` count the samples without a
+    partner. `clusters` is the number of clusters, `units` the number of clusters of equal size with the same weight.
+    Without pairs, the sides are compared as two independent groups (`paired` is False). `scale` is the scale of a total
+    of rubrics and of all its numbers; other rates and scores are from 0 to 1.
     """
 
     name: str

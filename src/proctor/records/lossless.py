@@ -162,9 +162,7 @@ def tag_result(result: EvalResult) -> EvalResult:
         return result
     if not is_same:
         sample = Sample(sample.id, new[0], new[1], metadata)
-        trial = msgspec.structs.replace(
-            trial, sample=sample, output=new[2], session=session, raw_output=new[3]
-        )
+        trial = msgspec.structs.replace(trial, sample=sample, output=new[2], session=session, raw_output=new[3])
     sessions = {name: tag_session(each) for name, each in result.sessions.items()}
     return msgspec.structs.replace(result, trial=trial, sessions=sessions)
 

@@ -25,9 +25,8 @@ class ToolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 class ModelRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One request to a model, the same for every provider. None uses the provider's default.
 
-    `schema` is a JSON Schema that the answer must match. `top_logprobs` requests the log probabilities of
-    other tokens. `opinion` numbers repeats of the same request: it is never sent, but a cache or a cassette
-    stores each repeat.
+    `schema` is a JSON Schema that the answer must match. `top_logprobs` requests the log probabilities of other tokens.
+    `opinion` numbers repeats of the same request: it is never sent, but a cache or a cassette stores each repeat.
 
     >>> ModelRequest((Message("user", "Is 7 a prime number?"),), temperature=0.0).messages[0].role
     'user'

@@ -22,10 +22,9 @@ PASS_VALUES: dict[Outcome, float] = {"passed": 1.0, "failed": 0.0}
 class Column(msgspec.Struct, frozen=True):
     """One number of many results, such as an evaluator's scores.
 
-    `values` are the known numbers, in the order of the results; `passes` holds 1 for each score that passed,
-    else 0. `clusters` names the cluster of each value if some results are not independent (epochs of one
-    sample, samples of one cluster), else it is None. `errors` and `skipped` count the results without a
-    number.
+    `values` are the known numbers, in the order of the results; `passes` holds 1 for each score that passed, else 0.
+    `clusters` names the cluster of each value if some results are not independent (epochs of one sample, samples of one
+    cluster), else it is None. `errors` and `skipped` count the results without a number.
     """
 
     values: array[float]
@@ -132,12 +131,7 @@ class Results(Protocol):
         """Count the target errors by kind, most frequent first, ties by name."""
 
     def page(
-        self,
-        *,
-        outcome: Outcome | None = None,
-        evaluator: str | None = None,
-        offset: int = 0,
-        limit: int = 50,
+        self, *, outcome: Outcome | None = None, evaluator: str | None = None, offset: int = 0, limit: int = 50
     ) -> Sequence[EvalResult]:
         """Return a page of results with an outcome, or an outcome of one evaluator; worst first.
 
@@ -214,9 +208,7 @@ class ResultList:
         clusters = [trial.sample.cluster or None for trial in trials]
         costs = [None if usage is None else usage.cost for usage in self.spent() or ()]
         names = dict.fromkeys(name for result in self._results for name in result.scores)
-        by_name = {
-            name: [(r.scores.get(name), find_outcome(r, name)) for r in self._results] for name in names
-        }
+        by_name = {name: [(r.scores.get(name), find_outcome(r, name)) for r in self._results] for name in names}
         return Figures(
             [result.sample_id for result in self._results],
             self.outcomes(),
@@ -240,12 +232,7 @@ class ResultList:
         return sort_tally(Counter(f.kind for f in failures if f is not None))
 
     def page(
-        self,
-        *,
-        outcome: Outcome | None = None,
-        evaluator: str | None = None,
-        offset: int = 0,
-        limit: int = 50,
+        self, *, outcome: Outcome | None = None, evaluator: str | None = None, offset: int = 0, limit: int = 50
     ) -> Sequence[EvalResult]:
         selected: Iterable[EvalResult] = self._results
         if outcome is not None:

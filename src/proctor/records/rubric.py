@@ -80,11 +80,7 @@ def read_run_columns(run: RunMetadata | None) -> Columns:
 
 def read_columns(evaluators: Iterable[EvaluatorSpec], version: str) -> Columns:
     """Return the rubrics among evaluators."""
-    specs = [
-        spec
-        for spec in evaluators
-        if spec.uses == RUBRIC and isinstance(spec.parameters.get("rubric"), Mapping)
-    ]
+    specs = [spec for spec in evaluators if spec.uses == RUBRIC and isinstance(spec.parameters.get("rubric"), Mapping)]
     columns = []
     for spec in specs:
         rubric = msgspec.convert(spec.parameters["rubric"], Rubric, strict=False)
@@ -149,9 +145,7 @@ class Rubric(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
     id: Annotated[NonEmptyText, msgspec.Meta(description="The name of its scores; unique in the file.")]
     name: Annotated[NonEmptyText, msgspec.Meta(description="The name that reports show.")]
-    description: Annotated[
-        NonEmptyText, msgspec.Meta(description="What the judge should consider, and what not.")
-    ]
+    description: Annotated[NonEmptyText, msgspec.Meta(description="What the judge should consider, and what not.")]
     scoring_criteria: Annotated[
         NonEmptyText, msgspec.Meta(description="The meaning of each score, best on one line per score.")
     ]
@@ -173,12 +167,9 @@ class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     """
 
     version: Annotated[NonEmptyText, msgspec.Meta(description="The version that results name.")]
-    rubrics: Annotated[
-        tuple[Rubric, ...], msgspec.Meta(min_length=1, description="The rubrics that score sessions.")
-    ]
+    rubrics: Annotated[tuple[Rubric, ...], msgspec.Meta(min_length=1, description="The rubrics that score sessions.")]
     scale: Annotated[
-        tuple[float, float] | None,
-        msgspec.Meta(description="The lowest and highest score; [1, 5] by default."),
+        tuple[float, float] | None, msgspec.Meta(description="The lowest and highest score; [1, 5] by default.")
     ] = None
     metadata: Annotated[dict[str, Any], msgspec.Meta(description="Any further information.")] = {}
 
@@ -187,9 +178,7 @@ class RubricSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         if isinstance(rubrics, list | tuple):
             rubrics = [msgspec.structs.asdict(each) if isinstance(each, Rubric) else each for each in rubrics]
             msgspec.structs.force_setattr(self, "rubrics", tuple(self.rubrics))
-        _require_none(
-            "set of rubrics", find_set_problems({**msgspec.structs.asdict(self), "rubrics": rubrics})
-        )
+        _require_none("set of rubrics", find_set_problems({**msgspec.structs.asdict(self), "rubrics": rubrics}))
 
     def __iter__(self) -> Iterator[Rubric]:
         return iter(self.rubrics)

@@ -90,14 +90,13 @@ class Spent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 class RunOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The options of a run, stored with it.
 
-    `timeout` limits each call of the target, `evaluator_timeout` each call of an evaluator that may wait
-    (None: no limit). `retries` is the number of further attempts after a transient error. `max_errors` ends
-    the run after that many failed trials, `budget` after that much model usage. `shuffle` is a seed for the
-    order of samples and, with a `limit`, for their selection. `cache` reuses earlier outputs and judge
-    responses. `redact` says what is removed before storing: secrets, personal data as well, or nothing.
-    `max_output_bytes` limits the size of an output as JSON, of a session, and of the details of a score.
-    `skipped` is the effect of a skipped check on its result: "skip" (the result is skipped too, unless
-    another check failed) or "ignore" (the other checks decide).
+    `timeout` limits each call of the target, `evaluator_timeout` each call of an evaluator that may wait (None: no
+    limit). `retries` is the number of further attempts after a transient error. `max_errors` ends the run after that
+    many failed trials, `budget` after that much model usage. `shuffle` is a seed for the order of samples and, with a
+    `limit`, for their selection. `cache` reuses earlier outputs and judge responses. `redact` says what is removed
+    before storing: secrets, personal data as well, or nothing. `max_output_bytes` limits the size of an output as JSON,
+    of a session, and of the details of a score. `skipped` is the effect of a skipped check on its result: "skip" (the
+    result is skipped too, unless another check failed) or "ignore" (the other checks decide).
     """
 
     concurrency: Positive = 20
@@ -229,11 +228,10 @@ class CachedOutputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RunMetadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Everything about a run except its results; `total` is the planned number of trials, if known.
 
-    `baseline` is the configuration that the others are compared with; `fields` are the paths of the selected
-    fields by name. `redacted` counts the removed texts by kind. `stopped_early` is set if a completed run
-    left out some of its trials. `planned_samples` are the sample ids of a submitted run in the order of its
-    plan, until all results are collected. `cached_outputs` counts outputs from the cache, None if no cache
-    was in use.
+    `baseline` is the configuration that the others are compared with; `fields` are the paths of the selected fields by
+    name. `redacted` counts the removed texts by kind. `stopped_early` is set if a completed run left out some of its
+    trials. `planned_samples` are the sample ids of a submitted run in the order of its plan, until all results are
+    collected. `cached_outputs` counts outputs from the cache, None if no cache was in use.
     """
 
     run_id: str

@@ -43,9 +43,7 @@ ExpectedT = TypeVar("ExpectedT")
 LABELS, CONTEXT, CLUSTER, TAGS = "labels", "context", "cluster", "tags"
 
 
-class Sample(
-    msgspec.Struct, Generic[InputT, ExpectedT], frozen=True, forbid_unknown_fields=True, omit_defaults=True
-):
+class Sample(msgspec.Struct, Generic[InputT, ExpectedT], frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One case of a dataset: an input and, if known, the expected output.
 
     `metadata` may hold anything; four of its keys have a meaning: `labels` (a mapping, for classification),
@@ -114,9 +112,7 @@ def find_metadata_problems(metadata: Mapping[str, Any]) -> list[tuple[str, str]]
     labels, tags, cluster = (metadata.get(key) for key in (LABELS, TAGS, CLUSTER))
     if labels is not None and not isinstance(labels, Mapping):
         problems.append((f"metadata.{LABELS}", f"expected a mapping, found {type_name(labels)}"))
-    if tags is not None and not (
-        isinstance(tags, list | tuple) and all(isinstance(tag, str) for tag in tags)
-    ):
+    if tags is not None and not (isinstance(tags, list | tuple) and all(isinstance(tag, str) for tag in tags)):
         problems.append((f"metadata.{TAGS}", f"expected a list of strings, found {type_name(tags)}"))
     if cluster is not None and not isinstance(cluster, str):
         problems.append((f"metadata.{CLUSTER}", f"expected a string, found {type_name(cluster)}"))

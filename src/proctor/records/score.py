@@ -174,9 +174,8 @@ def combine_all(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score
 def combine_any(scores: Mapping[str, Score], skipped: Skipped = "skip") -> Score:
     """Combine scores of which one must pass; the value is the maximum. Used by `any_of` and `or`.
 
-    A passed verdict decides. Without one, a skipped score makes the combination skipped. An error counts as
-    not passed and is named in the details; only errors make an error. With `skipped="ignore"` skipped scores
-    are left out.
+    A passed verdict decides. Without one, a skipped score makes the combination skipped. An error counts as not passed
+    and is named in the details; only errors make an error. With `skipped="ignore"` skipped scores are left out.
     """
     verdicts = [score for score in scores.values() if score.ok]
     errors = _select_status(scores, "error")
@@ -245,9 +244,7 @@ def _join_reasons(selected: Mapping[str, Score], scores: Mapping[str, Score]) ->
         return next(iter(reasons.values()))
     if len(scores) == 1:
         return "".join(reasons.values())
-    without_reason = {
-        name: score for name, score in selected.items() if not score.reason and not score.passed
-    }
+    without_reason = {name: score for name, score in selected.items() if not score.reason and not score.passed}
     reasons |= {name: _DEFAULT_REASONS[score.status] for name, score in without_reason.items()}
     return "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
 

@@ -13,9 +13,7 @@ EventT = TypeVar("EventT")
 Role = Literal["system", "user", "assistant", "tool"]
 
 
-class _Record(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
-): ...
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True): ...
 
 
 class Usage(_Record, frozen=True):
@@ -181,9 +179,7 @@ class Session(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, re
             # Every trial starts with an empty session, so this path must be fast.
             self._events = []
             return
-        if type(events) is not list and (
-            isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable)
-        ):
+        if type(events) is not list and (isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable)):
             raise TypeError(
                 f"a Session takes a list of events, got {type(events).__name__}. "
                 "Fix: pass a list, as in Session([event])"

@@ -67,9 +67,7 @@ def show_ranking(ranking: Ranking, file: TextIO | None = None) -> None:
     print_rendered(lambda width, color: render_ranking(ranking, width, color), file)
 
 
-def render_comparison(
-    comparison: Comparison, width: int = 80, color: bool = False, *, flips: int = FLIPS_SHOWN
-) -> str:
+def render_comparison(comparison: Comparison, width: int = 80, color: bool = False, *, flips: int = FLIPS_SHOWN) -> str:
     """Return the conclusion, the table, the flipped samples, and the notes."""
     return render_parts(_comparison_parts(comparison, flips, compact=width < WIDE_TERMINAL), width, color)
 
@@ -242,9 +240,7 @@ def _table_notes(comparison: Comparison, legend: str = TERMINAL_LEGEND) -> Itera
     pairing = "paired by sample" if any(delta.paired and delta.n for delta in deltas) else "not paired"
     clusters = max((delta.clusters for delta in deltas if delta.clusters), default=0)
     clustering = f", in {format_count(clusters, 'cluster')}" if clusters else ""
-    tests = (
-        f", p corrected for {format_count(comparison.tests, 'test')} (Holm)" if comparison.tests > 1 else ""
-    )
+    tests = f", p corrected for {format_count(comparison.tests, 'test')} (Holm)" if comparison.tests > 1 else ""
     yield f"n = {size}, {pairing}{clustering}{tests}; {legend}"
     untested = [d for d in deltas if d.clusters and d.method and d.interval is None is d.p]
     for reason in dict.fromkeys(delta.method for delta in untested):

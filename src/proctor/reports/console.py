@@ -75,9 +75,7 @@ def _run_lines(report: EvalReport) -> Iterator[Text]:
     if early_stop := summary.describe_early_stop(run):
         yield styled_text(f"This run was {early_stop}")
     if run.cached_outputs is not None:
-        yield styled_text(
-            str(run.cached_outputs), "yellow" if run.cached_outputs.count else "dim", wrap=False
-        )
+        yield styled_text(str(run.cached_outputs), "yellow" if run.cached_outputs.count else "dim", wrap=False)
     for warning in run.warnings:
         yield styled_text(f"Warning: {warning}", "yellow")
 
@@ -183,9 +181,7 @@ def _failure_lines(report: EvalReport) -> Iterator[RenderableType]:
         errors = f", {format_count(report.errors, 'error')}" if report.errors else ""
         yield ""
         yield styled_text(
-            f"Worst failures ({len(results):,} shown; {report.counts.failed:,} failed{errors})",
-            "bold red",
-            wrap=False,
+            f"Worst failures ({len(results):,} shown; {report.counts.failed:,} failed{errors})", "bold red", wrap=False
         )
     for result in results:
         name = summary.label_result(result, len(report.by_configuration) > 1)

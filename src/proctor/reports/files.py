@@ -23,9 +23,7 @@ def write_file(path: str | os.PathLike[str], chunks: Iterable[bytes], *, what: s
     path = Path(path)
     if path.is_dir():
         raise UsageError(
-            "this is a folder, not a file",
-            where=str(path),
-            fix=f"name the file, such as {path / 'report.md'}",
+            "this is a folder, not a file", where=str(path), fix=f"name the file, such as {path / 'report.md'}"
         )
     try:
         if is_stream(path):

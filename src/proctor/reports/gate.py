@@ -10,14 +10,7 @@ from typing import Literal
 from xml.etree import ElementTree as ET
 
 from proctor.records.comparison import Flip
-from proctor.records.formatting import (
-    DASH,
-    add_clusters,
-    change_unit,
-    format_change,
-    format_changes,
-    format_value,
-)
+from proctor.records.formatting import DASH, add_clusters, change_unit, format_change, format_changes, format_value
 from proctor.records.gate import Check, GateResult
 from proctor.records.run import RunMetadata
 from proctor.reports.format import disable_links, escape_untrusted, format_count, markdown_table, single_line
@@ -81,9 +74,7 @@ def render_markdown(result: GateResult) -> str:
         *_flip_blocks(result),
     ]
     if result.notes:
-        blocks.append(
-            "\n".join(f"- {escape_untrusted(single_line(note, LINE_LIMIT))}" for note in result.notes)
-        )
+        blocks.append("\n".join(f"- {escape_untrusted(single_line(note, LINE_LIMIT))}" for note in result.notes))
     baseline = f" compared with `{_plain_name(result.baseline)}`" if result.baseline else ""
     return "\n\n".join([*blocks, f"Run `{_plain_name(result.run_id)}`{baseline}.\n"])
 
@@ -109,9 +100,7 @@ def _check_cells(check: Check) -> list[str]:
         format_value(check.value, check.kind),
         format_value(check.baseline, check.kind),
         DASH if check.difference is None else _format_difference(check),
-        DASH
-        if check.margin is None
-        else format_change(check.margin, check.kind, sign="") + change_unit(check.kind),
+        DASH if check.margin is None else format_change(check.margin, check.kind, sign="") + change_unit(check.kind),
         add_clusters(samples, check.clusters),
     ]
 
@@ -169,9 +158,7 @@ def _wrap(text: str, width: int, indent: int = 0) -> list[str]:
     return textwrap.wrap(text, max(20, width), subsequent_indent=" " * indent, break_on_hyphens=False)
 
 
-def render_junit(
-    result: GateResult, run: RunMetadata | None = None, inconclusive: Inconclusive = "code"
-) -> bytes:
+def render_junit(result: GateResult, run: RunMetadata | None = None, inconclusive: Inconclusive = "code") -> bytes:
     """Return the gate as JUnit XML: a failed check is a failure, an inconclusive one a skipped test.
 
     `inconclusive` can turn inconclusive checks into passed or failed tests. Lost samples are listed in the

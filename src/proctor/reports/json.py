@@ -112,9 +112,7 @@ def _check_version(text: bytes | str, where: str) -> None:
     version = codec.decode(text, _Version, where=where).proctor_report
     if version is None:
         raise UsageError(
-            'this is not a report: it has no "proctor_report"',
-            where=where,
-            fix="pass a file that JSONReporter wrote",
+            'this is not a report: it has no "proctor_report"', where=where, fix="pass a file that JSONReporter wrote"
         )
     if version != SCHEMA_VERSION:
         raise UsageError(

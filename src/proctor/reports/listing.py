@@ -17,11 +17,7 @@ VALUE_LIMIT = 300
 
 
 def align_columns(
-    rows: Sequence[Sequence[str]],
-    width: int,
-    *,
-    right: Collection[int] = (),
-    shrinkable: Collection[int] = (),
+    rows: Sequence[Sequence[str]], width: int, *, right: Collection[int] = (), shrinkable: Collection[int] = ()
 ) -> list[str]:
     """Align rows of cells in columns; the first row holds the headings.
 
@@ -52,9 +48,7 @@ def align_columns(
     return [(" " * GAP).join(cell(text, index) for index, text in enumerate(row)).rstrip() for row in rows]
 
 
-def show_runs(
-    runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping[str, str] | None = None
-) -> None:
+def show_runs(runs: Sequence[tuple[RunMetadata, EvalReport]], baselines: Mapping[str, str] | None = None) -> None:
     """Print one line for each run: id, name, status, results, pass rate, errors, baselines and tags.
 
     Tags go on a line below the run if the terminal is too narrow.
@@ -67,9 +61,7 @@ def show_runs(
         names = [f"baseline:{name}" for name, run_id in (baselines or {}).items() if run_id == run.run_id]
         tags.append(single_line(", ".join([*names, *(f"{k}={v}" for k, v in run.tags.items())]), VALUE_LIMIT))
         rows.append(
-            _cells(
-                run.run_id, run.name, run.status, total, _format_pass_rate(run, report), f"{report.errors:,}"
-            )
+            _cells(run.run_id, run.name, run.status, total, _format_pass_rate(run, report), f"{report.errors:,}")
         )
     _print_table(rows, right=(3, 4, 5), shrinkable=(1,), last_column=tags)
 

@@ -76,9 +76,7 @@ def progress_notes(view: RunView) -> Iterator[str]:
     elif view.stopping and running:
         yield f"stopping: finishing {format_count(len(running), 'sample')}; Ctrl-C again drops them"
     slow = [
-        f"{single_line(name, NAME_LIMIT)} ({_format_seconds(age)})"
-        for name, age in running
-        if age > SLOW_AFTER_SECONDS
+        f"{single_line(name, NAME_LIMIT)} ({_format_seconds(age)})" for name, age in running if age > SLOW_AFTER_SECONDS
     ]
     if slow:
         more = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
@@ -92,10 +90,7 @@ def _show_bar(view: RunView, stream: TextIO, describe: Callable[[RunView], str])
 
     console = Console(file=stream)
     with Live(
-        get_renderable=lambda: _render_bar(view, describe(view)),
-        console=console,
-        refresh_per_second=8,
-        transient=True,
+        get_renderable=lambda: _render_bar(view, describe(view)), console=console, refresh_per_second=8, transient=True
     ):
         yield
     console.print(describe(view), highlight=False, markup=False)

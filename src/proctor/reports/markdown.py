@@ -120,10 +120,7 @@ def _metric_table(metrics: Mapping[str, MetricValue]) -> list[str]:
     ]
     notes = [(name, bounds) for name, value in shown.items() if (bounds := format_bounds(value))]
     notes += [(names, note) for note, names in summary.collect_notes(shown).items()]
-    bullets = [
-        markdown_bullet(single_line(names, LINE_LIMIT), single_line(note, LINE_LIMIT))
-        for names, note in notes
-    ]
+    bullets = [markdown_bullet(single_line(names, LINE_LIMIT), single_line(note, LINE_LIMIT)) for names, note in notes]
     return [markdown_table(METRIC_COLUMNS, rows), *(["\n".join(bullets)] if bullets else [])]
 
 
@@ -187,11 +184,7 @@ def _errors(report: EvalReport) -> list[str]:
         return []
     examples = summary.find_error_examples(report)
     rows = [
-        [
-            single_line(error_type, NAME_LIMIT),
-            f"{number:,}",
-            single_line(examples.get(error_type, DASH), LINE_LIMIT),
-        ]
+        [single_line(error_type, NAME_LIMIT), f"{number:,}", single_line(examples.get(error_type, DASH), LINE_LIMIT)]
         for error_type, number in counts.items()
     ]
     return ["## Error Breakdown", markdown_table(["Error Type", "Count", "Example"], rows)]

@@ -19,15 +19,7 @@ from proctor.ports import RunView
 from proctor.records import codec
 from proctor.records.report import EvalReport
 from proctor.records.results import find_cluster, list_shared_clusters
-from proctor.records.rubric import (
-    Column,
-    Columns,
-    Scale,
-    compute_total,
-    has_failed,
-    is_partial,
-    read_run_columns,
-)
+from proctor.records.rubric import Column, Columns, Scale, compute_total, has_failed, is_partial, read_run_columns
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult
 from proctor.reports import files, rubrics
@@ -66,9 +58,7 @@ class _Scores:
         if len(set(self.values)) < 2:
             return None
         clusters = list_shared_clusters(self._clusters)
-        ends = (
-            mean_interval(self.values) if clusters is None else clustered_mean_interval(self.values, clusters)
-        )
+        ends = mean_interval(self.values) if clusters is None else clustered_mean_interval(self.values, clusters)
         if ends is None:
             return None
         return [rubrics.round_half_up(max(scale[0], ends[0])), rubrics.round_half_up(min(scale[1], ends[1]))]
@@ -114,9 +104,7 @@ class BatchSummary:
         if failure_type not in self._failures and len(self._failures) >= MAX_FAILURE_TYPES:
             failure_type = OTHER
         example = {"session_id": session_id, "rubric_id": column.rubric.id, "reason": score.reason}
-        failure = self._failures.setdefault(
-            failure_type, {"kind": failure_type, "count": 0, "example": example}
-        )
+        failure = self._failures.setdefault(failure_type, {"kind": failure_type, "count": 0, "example": example})
         failure["count"] += 1
 
     def summary(self) -> dict[str, Any]:
@@ -157,9 +145,7 @@ class BatchSummary:
             "average_percentage": None if average is None else rubrics.percentage(average, high),
             "average_normalized": normalized,
             "confidence": 0.95,
-            "per_rubric": {
-                column.rubric.id: self._rubric_details(column) for column in self._columns.columns
-            },
+            "per_rubric": {column.rubric.id: self._rubric_details(column) for column in self._columns.columns},
             "failures": sorted(self._failures.values(), key=lambda failure: -failure["count"]),
             "judging": self._judging.content(),
         }
@@ -234,10 +220,7 @@ def summarize_batch(report: EvalReport) -> dict[str, Any]:
 def resumed_details(details: dict[str, Any], resumed: int) -> dict[str, Any]:
     """Return the additional details of a batch of which earlier sessions scored a part."""
     has_uncounted_calls = "spent" not in details and details["judging"].get("from_history")
-    return {
-        "sessions_from_before": resumed,
-        **({"not_in_judging": NOT_COUNTED} if has_uncounted_calls else {}),
-    }
+    return {"sessions_from_before": resumed, **({"not_in_judging": NOT_COUNTED} if has_uncounted_calls else {})}
 
 
 def add_run_details(content: dict[str, Any], report: EvalReport) -> dict[str, Any]:

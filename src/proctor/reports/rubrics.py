@@ -176,9 +176,7 @@ def _batch_lines(content: Mapping[str, Any]) -> Iterator[str]:
     batch, details = content["batch_summary"], content["details"]
     for rubric_id, rubric in content["per_rubric_summary"].items():
         numbers = details["per_rubric"][rubric_id]
-        average = _describe_average(
-            rubric["average"], numbers["scored"], numbers["not_scored"], numbers["interval"]
-        )
+        average = _describe_average(rubric["average"], numbers["scored"], numbers["not_scored"], numbers["interval"])
         yield f"{rubric['name']}: {average}"
     scored, interval = details["sessions_scored"], details["average_interval"]
     total = _describe_average(batch["average_score"], scored, details["sessions_not_scored"], interval)
@@ -207,9 +205,7 @@ def _failure_lines(failures: list[dict[str, Any]]) -> Iterator[str]:
         yield f"not scored: other reasons, {format_count(rest, 'time')}; summary.json lists them"
 
 
-def _describe_average(
-    average: float | None, scored: int, unscored: int, interval: tuple[float, float] | None
-) -> str:
+def _describe_average(average: float | None, scored: int, unscored: int, interval: tuple[float, float] | None) -> str:
     missing = f", {unscored} without a score" if unscored else ""
     if average is None:
         return f"none scored{missing}"

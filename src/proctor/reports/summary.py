@@ -64,9 +64,7 @@ def describe_status(report: EvalReport, run: RunMetadata) -> str:
     """Describe the status of a run that is not completed; empty for a completed one."""
     if run.status == "completed":
         return ""
-    total = (
-        f"{report.total:,} of {run.total:,} results" if run.total else format_count(report.total, "result")
-    )
+    total = f"{report.total:,} of {run.total:,} results" if run.total else format_count(report.total, "result")
     return f"{run.status}, with {total}"
 
 
@@ -92,8 +90,7 @@ def describe_samples(run: RunMetadata) -> str:
 def worst_results(report: EvalReport, limit: int) -> list[EvalResult]:
     """Return the worst results: failures with the lowest score first, then errors.
 
-    Failures come first, because errors are counted by type elsewhere and many timeouts would hide wrong
-    answers.
+    Failures come first, because errors are counted by type elsewhere and many timeouts would hide wrong answers.
     """
     results: list[EvalResult] = []
     for outcome in ("failed", "unscored", "error"):
@@ -157,9 +154,7 @@ def table_metrics(metrics: Mapping[str, MetricValue]) -> dict[str, MetricValue]:
     }
 
 
-def drop_redundant_metrics(
-    tables: Mapping[str, Mapping[str, MetricValue]],
-) -> dict[str, dict[str, MetricValue]]:
+def drop_redundant_metrics(tables: Mapping[str, Mapping[str, MetricValue]]) -> dict[str, dict[str, MetricValue]]:
     """Drop metrics that repeat another one in every configuration.
 
     The mean of yes-or-no scores equals their pass rate, the strict pass rate equals the pass rate if

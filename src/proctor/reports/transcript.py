@@ -38,9 +38,7 @@ def render_transcript(session: Session) -> str:
     return "\n".join(text for event in session if (text := _render_event(event, seen, callers)))
 
 
-def _render_event(
-    event: Event, seen: session_events.RepeatedCalls, callers: session_events.CallerIndex
-) -> str:
+def _render_event(event: Event, seen: session_events.RepeatedCalls, callers: session_events.CallerIndex) -> str:
     if isinstance(event, Message):
         callers.add_message(event)
         return "" if seen.repeats(event) else _render_message(event, seen)

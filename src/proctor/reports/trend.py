@@ -11,14 +11,7 @@ from math import ceil, floor, log10
 from typing import NamedTuple
 
 from proctor.records.metric import MetricValue, Trend, TrendPoint
-from proctor.reports.format import (
-    format_count,
-    format_interval,
-    format_metric,
-    render_parts,
-    single_line,
-    styled_text,
-)
+from proctor.reports.format import format_count, format_interval, format_metric, render_parts, single_line, styled_text
 from proctor.reports.listing import align_columns
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -119,8 +112,7 @@ TICKS = 5
 # Within this time the ticks need seconds to differ.
 SECONDS_SCALE = timedelta(minutes=TICKS)
 EQUAL, SMALLEST = 1e-9, 1e-300
-# Grey and medium colors are visible on white and on black; marks and dashes distinguish the lines
-# without color.
+# Grey and medium colors are visible on white and on black; marks and dashes distinguish the lines without color.
 INK = "#777777"
 COLORS = ("#2878c8", "#c4570f", "#12855c", "#b0509a", "#8a6d00", "#7a5fd0")
 DASHES = ("", "6 4", "2 3")
@@ -244,8 +236,7 @@ def _value_ticks(trend: Trend, y_scale: Scale) -> Iterator[str]:
         value = y_scale.low + number * step
         y = y_scale(value)
         yield (
-            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" '
-            f'stroke="{INK}" stroke-opacity="0.3"/>'
+            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="{INK}" stroke-opacity="0.3"/>'
         )
         label = _format_value(float(f"{value:.10g}"), trend)
         yield f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{_text(label)}</text>'
@@ -263,10 +254,7 @@ def _date_ticks(x_scale: Scale) -> Iterator[str]:
         ticks.setdefault(datetime.fromtimestamp(time, UTC).strftime(date_format), time)
     for text, time in ticks.items():
         x = x_scale(time)
-        yield (
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{HEIGHT - BOTTOM}" '
-            f'y2="{HEIGHT - BOTTOM + 5}" stroke="{INK}"/>'
-        )
+        yield (f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM + 5}" stroke="{INK}"/>')
         yield f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle">{text}</text>'
 
 

@@ -21,9 +21,7 @@ warnings: ContextVar[list[str] | None] = ContextVar("proctor_warnings", default=
 cut_off: ContextVar[list[None] | None] = ContextVar("proctor_cut_off", default=None)
 
 # The finish reasons of answers that reached their token limit.
-CUT_OFF_REASONS = frozenset(
-    ("length", "max_tokens", "max_output_tokens", "model_length", "max_length", "token_limit")
-)
+CUT_OFF_REASONS = frozenset(("length", "max_tokens", "max_output_tokens", "model_length", "max_length", "token_limit"))
 
 
 def current_session() -> Session | None:

@@ -28,10 +28,9 @@ STDERR_BYTES, STDERR_LINES = 8192, 10
 class CommandTarget:
     """A program in any language; every call starts a new process, without a shell.
 
-    The program reads one JSON object `{"id", "input", "options"}` from standard input to its end and writes
-    `{"output": …}`, optionally with `"usage"` and `"session"`, or `{"error": "…"}`. `env` extends the
-    environment. When a call ends, for any reason, the program and all its child processes are killed, unless
-    they opened a new session.
+    The program reads one JSON object `{"id", "input", "options"}` from standard input to its end and writes `{"output":
+    …}`, optionally with `"usage"` and `"session"`, or `{"error": "…"}`. `env` extends the environment. When a call
+    ends, for any reason, the program and all its child processes are killed, unless they opened a new session.
 
     >>> target = CommandTarget(["sh", "-c", 'cat >/dev/null; echo \\'{"output": "Paris"}\\''])
     >>> asyncio.run(target.call(Sample("1", "capital of France?"), {})).output
@@ -176,19 +175,14 @@ def _split_command(command: Any) -> tuple[str, ...]:
         raise TargetError(f"{command!r} is not a command: {error}") from None
     if not argv or not all(isinstance(argument, str) for argument in argv):
         raise TargetError(
-            f"{command!r} is not a command",
-            fix='write the program and its arguments as strings: ["python", "bot.py"]',
+            f"{command!r} is not a command", fix='write the program and its arguments as strings: ["python", "bot.py"]'
         )
     return tuple(argv)
 
 
-def _find_problems(
-    argv: Sequence[str], folder: Path, env: Mapping[str, Any], search_path: str | None
-) -> list[Problem]:
+def _find_problems(argv: Sequence[str], folder: Path, env: Mapping[str, Any], search_path: str | None) -> list[Problem]:
     problems = [
-        Problem(f"env.{key}", "the value is not a string")
-        for key, value in env.items()
-        if not isinstance(value, str)
+        Problem(f"env.{key}", "the value is not a string") for key, value in env.items() if not isinstance(value, str)
     ]
     if not folder.is_dir():
         return [*problems, Problem("cwd", f"there is no folder {str(folder)!r}")]

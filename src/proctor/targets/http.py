@@ -30,9 +30,7 @@ METHODS = ("POST", "PUT", "PATCH")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 # Names of headers, variables and query parameters whose values are secrets.
-_SECRET_NAME = re.compile(
-    r"auth|key|token|secret|passw|credential|cookie|signature|^sig$|^code$", re.IGNORECASE
-)
+_SECRET_NAME = re.compile(r"auth|key|token|secret|passw|credential|cookie|signature|^sig$|^code$", re.IGNORECASE)
 # In an output, a shorter text may be something else than the secret.
 _MIN_SECRET_IN_RESPONSE = 8
 
@@ -56,9 +54,7 @@ class Headers:
 
     def resolve(self) -> dict[str, str]:
         try:
-            return {
-                name: template.substitute(os.environ).strip() for name, template in self._templates.items()
-            }
+            return {name: template.substitute(os.environ).strip() for name, template in self._templates.items()}
         except KeyError as error:
             raise CallFailed(f"the environment variable {error.args[0]!r} is no longer set") from None
 
@@ -72,9 +68,7 @@ class Headers:
 
     def without_secrets(self) -> dict[str, str]:
         """Return the headers as written, with empty values for secrets."""
-        return {
-            name: "" if is_secret(name) else template.template for name, template in self._templates.items()
-        }
+        return {name: "" if is_secret(name) else template.template for name, template in self._templates.items()}
 
     def _values(self, matches: Callable[[str], bool]) -> tuple[str, ...]:
         """Return the values of matching headers and variables, and tokens without their scheme."""
@@ -150,22 +144,17 @@ class HttpTarget:
         self._url = url
         self._method = str(method).upper()
         if self._method not in METHODS:
-            raise TargetError(
-                f"the method {method!r} is not supported", fix=suggest_name(self._method, METHODS)
-            )
+            raise TargetError(f"the method {method!r} is not supported", fix=suggest_name(self._method, METHODS))
         self._headers = Headers(headers or {}, _secrets_in_url(parts))
         self._timeout = _check_timeout(timeout)
         self._is_local = is_loopback(parts.hostname or "")
         self._client: httpx2.AsyncClient | None = None
         place = parts.netloc.rpartition("@")[2] + parts.path
         query = [
-            (name, "" if is_secret(name) else value)
-            for name, value in parse_qsl(parts.query, keep_blank_values=True)
+            (name, "" if is_secret(name) else value) for name, value in parse_qsl(parts.query, keep_blank_values=True)
         ]
         # Without secrets: a new key is not a new endpoint, and a digest of a secret can be guessed.
-        identity = codec.digest([self._method, parts.scheme, place, query, self._headers.without_secrets()])[
-            :16
-        ]
+        identity = codec.digest([self._method, parts.scheme, place, query, self._headers.without_secrets()])[:16]
         self.spec = TargetSpec(name or place, "http", identity, (f"what runs at {place}",))
 
     def __repr__(self) -> str:
@@ -189,8 +178,7 @@ class HttpTarget:
         except httpx2.RequestError as error:
             final = httpx2.DecodingError, httpx2.LocalProtocolError, httpx2.UnsupportedProtocol
             raise self._failed(
-                f"could not be reached: {type(error).__name__}: {error}",
-                retryable=not isinstance(error, final),
+                f"could not be reached: {type(error).__name__}: {error}", retryable=not isinstance(error, final)
             ) from None
         if body is None:
             raise self._failed(f"answered with more than {wire.MAX_BYTES:,} bytes")

@@ -193,9 +193,7 @@ def _runnable_identity(runnable: Any) -> Identity:
         description = None if load is None else load.dumpd(runnable)
     except (TypeError, ValueError):
         description = None
-    return examine(
-        [runnable, list(steps) if isinstance(steps, list | tuple) else [], _without_repr(description)]
-    )
+    return examine([runnable, list(steps) if isinstance(steps, list | tuple) else [], _without_repr(description)])
 
 
 def _without_repr(description: Any) -> Any:

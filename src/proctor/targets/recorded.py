@@ -50,9 +50,7 @@ class RecordingKey(NamedTuple):
 class MemoryRecordings:
     """Recordings in memory, from a list of mappings or from a mapping of id to output."""
 
-    def __init__(
-        self, source: Mapping[str, Any] | Iterable[Mapping[str, Any]], name: str = "the recordings"
-    ) -> None:
+    def __init__(self, source: Mapping[str, Any] | Iterable[Mapping[str, Any]], name: str = "the recordings") -> None:
         rows: Iterable[Any] = source
         if isinstance(source, Mapping):
             rows = ({"id": key, "output": output} for key, output in source.items())
@@ -111,9 +109,7 @@ class FileRecordings:
                 file.seek(start)
                 return msgspec.json.decode(file.readline(), type=Recording)
         except OSError as error:
-            raise CallFailed(
-                f"the recordings in {self._path} cannot be read any more: {error.strerror}"
-            ) from None
+            raise CallFailed(f"the recordings in {self._path} cannot be read any more: {error.strerror}") from None
 
 
 Recordings = MemoryRecordings | FileRecordings
@@ -292,9 +288,7 @@ def _read_metadata(sample: Sample[Any, Any], configuration: str | None, per_conf
     return Reply(recorded[OUTPUT], usage, recording.session, recording.latency_ms)
 
 
-def _select_metadata(
-    sample: Sample[Any, Any], configuration: str | None, per_configuration: bool
-) -> Mapping[str, Any]:
+def _select_metadata(sample: Sample[Any, Any], configuration: str | None, per_configuration: bool) -> Mapping[str, Any]:
     """Return the metadata, or the recording in it for one configuration."""
     by_configuration = sample.metadata.get(RECORDED)
     if not isinstance(by_configuration, Mapping):
@@ -329,9 +323,7 @@ def _read_usage(reported: Any) -> Usage | None:
     if not isinstance(reported, Mapping):
         return None
     try:
-        usage = msgspec.convert(
-            {name: reported[name] for name in Usage.__struct_fields__ if name in reported}, Usage
-        )
+        usage = msgspec.convert({name: reported[name] for name in Usage.__struct_fields__ if name in reported}, Usage)
     except msgspec.ValidationError:
         return None
     return None if usage == Usage() else usage

@@ -97,8 +97,7 @@ def _from_address(address: str, name: str | None, version: str | None) -> Target
                 f"{address!r} is not the address of a target",
                 fix=f"name the function as well: {address}:FUNCTION"
                 if address.endswith(".py")
-                else f"{suggest_address(address)}; write a Python function as module:attribute or "
-                "file.py:attribute",
+                else f"{suggest_address(address)}; write a Python function as module:attribute or file.py:attribute",
             ) from None
         hint = suggest_provider(address)
         raise TargetError(

@@ -21,8 +21,7 @@ _EXCERPT_BYTES = 16 * 1024
 class Answer(msgspec.Struct, frozen=True):
     """A response: `output` or `error`; other fields are ignored.
 
-    `usage` and `session` may accompany an output. `retryable` with an error means that the same call may
-    succeed later.
+    `usage` and `session` may accompany an output. `retryable` with an error means that the same call may succeed later.
     """
 
     output: Any = msgspec.UNSET

@@ -57,9 +57,7 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
         return cls(code=code, headers=sent_headers, content=body)
 
     @classmethod
-    def rate_limit(
-        cls, seconds: float, header: RetryHeader = "retry-after", now: datetime | None = None
-    ) -> Fault:
+    def rate_limit(cls, seconds: float, header: RetryHeader = "retry-after", now: datetime | None = None) -> Fault:
         """Respond with a 429 and the time to wait, in the format of one of the providers.
 
         >>> Fault.rate_limit(90, "openai").headers["x-ratelimit-reset-requests"]
@@ -70,10 +68,7 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
             "retry-after": {"retry-after": f"{seconds:g}"},
             "date": {"retry-after": format_datetime(reset_at, usegmt=True)},
             "milliseconds": {"retry-after-ms": f"{seconds * 1000:g}"},
-            "openai": {
-                "x-ratelimit-remaining-requests": "0",
-                "x-ratelimit-reset-requests": _format_duration(seconds),
-            },
+            "openai": {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": _format_duration(seconds)},
             "anthropic": {
                 "anthropic-ratelimit-requests-remaining": "0",
                 "anthropic-ratelimit-requests-reset": reset_at.isoformat().replace("+00:00", "Z"),

@@ -152,9 +152,7 @@ class HistoryContract:
             tags = {"branch": "main" if number & 2 else "dev"}
             configurations = ["large" if number & 4 else "small"]
             name = "exam" if number & 1 else "quiz"
-            history.begin(
-                make_run(f"r{number}", name, hours=number, tags=tags, configurations=configurations)
-            )
+            history.begin(make_run(f"r{number}", name, hours=number, tags=tags, configurations=configurations))
         query: dict[str, Any] = {"name": "exam", "tags": {"branch": "main"}, "evaluator": "exact"}
         assert run_ids(history.runs(**query)) == ["r7", "r3"]
         assert run_ids(history.runs(**query, configuration="small")) == ["r3"]

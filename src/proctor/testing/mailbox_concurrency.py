@@ -38,9 +38,7 @@ class MailboxHooks:
     REMEMBERS_REMOVAL = True  # a mailbox removed for good refuses messages until somebody receives from it
     MESSAGE_COUNT = 200  # messages to send when many threads send and receive concurrently
 
-    def make(
-        self, body_type: Any, *, capacity: int | None = None, max_deliveries: int | None = None
-    ) -> Mailbox[Any]:
+    def make(self, body_type: Any, *, capacity: int | None = None, max_deliveries: int | None = None) -> Mailbox[Any]:
         """Return a new, empty mailbox in the same location as all others that this method returns."""
         raise NotImplementedError("implement make() to return a new, empty mailbox")
 
@@ -149,9 +147,7 @@ class MailboxConcurrencyContract(MailboxHooks):
         mailbox.send("delayed", delay_seconds=self.SHORT)
         self._check_arrives(mailbox, "delayed")
 
-    def test_a_long_poll_sees_the_end_of_a_lease_that_began_while_it_waits(
-        self, mailbox: Mailbox[Any]
-    ) -> None:
+    def test_a_long_poll_sees_the_end_of_a_lease_that_began_while_it_waits(self, mailbox: Mailbox[Any]) -> None:
         def send_soon() -> None:
             time.sleep(MOMENT)
             mailbox.send("a")

@@ -445,9 +445,7 @@ class MailboxContract(MailboxConcurrencyContract):
             message.reject(f"no {message.body}")
         letters = wait_for_dead_letters(mailbox, 3)
         assert {letter.reason for letter in letters} == {"no a", "no b", "no c"}
-        assert {letter.id for letter in wait_for_dead_letters(mailbox, 3)} == {
-            letter.id for letter in letters
-        }
+        assert {letter.id for letter in wait_for_dead_letters(mailbox, 3)} == {letter.id for letter in letters}
         assert len(mailbox.dead_letters(2)) == 2
         if self.IN_ORDER:
             assert [letter.body for letter in mailbox.dead_letters(2)] == ['"c"', '"b"']

@@ -146,9 +146,7 @@ class ModelServer:
     async def _serve(self, ready: threading.Event) -> None:
         loop, stopped = asyncio.get_running_loop(), asyncio.Event()
         self._stop = lambda: loop.call_soon_threadsafe(stopped.set)
-        server = await asyncio.start_server(
-            self._accept, "127.0.0.1", self._port, limit=MAX_HEAD_BYTES, backlog=4096
-        )
+        server = await asyncio.start_server(self._accept, "127.0.0.1", self._port, limit=MAX_HEAD_BYTES, backlog=4096)
         self._url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         ready.set()
         try:

@@ -36,9 +36,7 @@ def complete(adapter: ProviderAdapter, request: ModelRequest, timeout: float | N
     return bridge.run(call())
 
 
-def complete_failing(
-    adapter: ProviderAdapter, request: ModelRequest, timeout: float | None = None
-) -> CallFailed:
+def complete_failing(adapter: ProviderAdapter, request: ModelRequest, timeout: float | None = None) -> CallFailed:
     """Send one request that must fail, and return the error."""
     error = assert_raises(CallFailed, complete, adapter, request, timeout)
     assert isinstance(error, CallFailed)
@@ -48,9 +46,8 @@ def complete_failing(
 class ProviderContract:
     """Tests that every model adapter must pass. Inherit from it and implement `connected`.
 
-    Set `settings` to the settings that reach the model, `logprobs` to True if the model returns them,
-    and `counts` to False if it does not report its usage. If your adapter talks to a server, inherit from
-    `EndpointContract` instead.
+    Set `settings` to the settings that reach the model, `logprobs` to True if the model returns them, and `counts` to
+    False if it does not report its usage. If your adapter talks to a server, inherit from `EndpointContract` instead.
 
     >>> class TestMyAdapter(ProviderContract):
     ...     def connected(self, answer):

@@ -69,9 +69,7 @@ class _MessagesRequest(msgspec.Struct, forbid_unknown_fields=True):
     stream: bool | None = None
 
 
-_IGNORED = frozenset(
-    {"cache_control", "metadata", "service_tier", "stop_sequences", "thinking", "top_k", "top_p"}
-)
+_IGNORED = frozenset({"cache_control", "metadata", "service_tier", "stop_sequences", "thinking", "top_k", "top_p"})
 
 
 def _convert_request(request: _MessagesRequest, recorded: RecordedRequest) -> RecordedRequest:
@@ -177,13 +175,7 @@ def _render_usage(usage: Usage) -> dict[str, Any]:
 
 def _render_models(names: tuple[str, ...]) -> dict[str, Any]:
     models = [
-        {
-            "id": name,
-            "type": "model",
-            "display_name": name,
-            "created_at": "2025-01-01T00:00:00Z",
-            "lifecycle": "active",
-        }
+        {"id": name, "type": "model", "display_name": name, "created_at": "2025-01-01T00:00:00Z", "lifecycle": "active"}
         for name in names
     ]
     ends = {"first_id": names[0], "last_id": names[-1]} if names else {}

@@ -247,8 +247,7 @@ def render_embeddings(request: RecordedRequest, vectors: Sequence[Sequence[float
     return {
         "object": "list",
         "data": [
-            {"object": "embedding", "index": index, "embedding": encode(vector)}
-            for index, vector in enumerate(vectors)
+            {"object": "embedding", "index": index, "embedding": encode(vector)} for index, vector in enumerate(vectors)
         ],
         "model": request.model,
         "usage": {"prompt_tokens": words, "total_tokens": words},

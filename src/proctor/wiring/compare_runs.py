@@ -8,12 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from proctor.comparison.compare import (
-    COMBINED_METRICS,
-    compare_all,
-    describe_incomplete_run,
-    find_evaluator_changes,
-)
+from proctor.comparison.compare import COMBINED_METRICS, compare_all, describe_incomplete_run, find_evaluator_changes
 from proctor.comparison.coverage import compute_coverage
 from proctor.comparison.ranking import RankingEntry
 from proctor.comparison.ranking import rank as rank_values
@@ -63,12 +58,11 @@ def compare(
 ) -> Comparison:
     """Compare run `a` with run `b`: the difference a - b, in percent of b, and whether it is real.
 
-    Each is a report, or a run in the history: its id, its name, a baseline or "latest", followed
-    by `@` and a configuration if it has several; `configuration` selects the same one in both.
-    `metrics` limits the comparison to some metrics. `better` says whether higher is better for a
-    field whose name does not show it. Rates and scores that differ by less than `min_difference` count as
-    equal. If the runs have different evaluators, metrics that combine all evaluators are not
-    comparable, unless `accept_changes`.
+    Each is a report, or a run in the history: its id, its name, a baseline or "latest", followed by `@` and a
+    configuration if it has several; `configuration` selects the same one in both. `metrics` limits the comparison to
+    some metrics. `better` says whether higher is better for a field whose name does not show it. Rates and scores that
+    differ by less than `min_difference` count as equal. If the runs have different evaluators, metrics that combine all
+    evaluators are not comparable, unless `accept_changes`.
     """
     first, second = open_pair(a, b, history=history, configuration=configuration)
     for side in (first, second):
@@ -114,10 +108,7 @@ def pair_configurations(
             fix=f"select one of each: {first.label}{AT}{first.configurations[0]}",
         )
     unpaired = (
-        f"{side.label}{AT}{name}"
-        for side in (first, second)
-        for name in side.configurations
-        if name not in shared
+        f"{side.label}{AT}{name}" for side in (first, second) for name in side.configurations if name not in shared
     )
     return [(first.select(name), second.select(name)) for name in shared], tuple(unpaired)
 
@@ -166,9 +157,7 @@ def rank(
     """
     opened = [open_report(run, history) for run in runs]
     if TOTAL_SCORE in list_aliases(metric):
-        unlike = describe_scale_difference(
-            {each.label: find_total_scale(each.report.metadata) for each in opened}
-        )
+        unlike = describe_scale_difference({each.label: find_total_scale(each.report.metadata) for each in opened})
         if unlike:
             raise ConfigError(unlike, where="rank", fix="rank by mean_score, which is from 0 to 1")
     ranked: dict[str, RankingEntry] = {}
@@ -185,9 +174,7 @@ def rank(
             fix="name several runs, or one with several configurations",
         )
     ranking = rank_values(metric, order or default_order(metric), ranked)
-    remarks = "; ".join(
-        (*_describe_runs(opened), *(_describe_coverage(opened) if metric in COMBINED_METRICS else ()))
-    )
+    remarks = "; ".join((*_describe_runs(opened), *(_describe_coverage(opened) if metric in COMBINED_METRICS else ())))
     notes = [ranking.note, f"Note: {remarks}." if remarks else ""]
     return msgspec.structs.replace(ranking, note=" ".join(filter(None, notes)))
 
@@ -243,9 +230,7 @@ def build_sides(first: OpenedRun, second: OpenedRun) -> tuple[Side, Side]:
     return build(first), build(second)
 
 
-def open_report(
-    run: EvalReport | str, history: HistoryLike = None, configuration: str | None = None
-) -> OpenedRun:
+def open_report(run: EvalReport | str, history: HistoryLike = None, configuration: str | None = None) -> OpenedRun:
     """Open a report, or a stored run by any reference, including RUN@CONFIGURATION."""
     if isinstance(run, EvalReport):
         name = run.metadata.name if run.metadata else "the report"

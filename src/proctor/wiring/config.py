@@ -82,9 +82,7 @@ def _parse(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
             fix="`proctor init` writes one to start from",
         )
     # YAML would silently use the last of several equal keys.
-    repeated = [
-        Problem(f"{path}:{line}", f"the key {entry[-1]!r} is repeated") for entry, line in lines.repeated
-    ]
+    repeated = [Problem(f"{path}:{line}", f"the key {entry[-1]!r} is repeated") for entry, line in lines.repeated]
     if repeated:
         raise ConfigError("the eval file has faults", where=str(path), problems=repeated, fix=FIX)
     return data, {key: lines.of((str(key),)) or 1 for key in data}
@@ -122,9 +120,7 @@ class _Checker:
             problem = "evaluators is missing or empty, and no entry of `fields` has evaluators"
             self._problems.append(Problem(where, problem))
         if self._problems:
-            raise ConfigError(
-                "the eval file has faults", where=str(self._path), problems=self._problems, fix=FIX
-            )
+            raise ConfigError("the eval file has faults", where=str(self._path), problems=self._problems, fix=FIX)
         return EvalFile(**self._values)
 
     def _line_of(self, key: str) -> str:
@@ -225,8 +221,7 @@ def _resolve_evaluator(entry: Any, folder: Path) -> Any:
     if "uses" in entry:
         return {**_resolve_parameters(entry, folder), "uses": _resolve_address(entry["uses"], folder)}
     return {
-        _resolve_address(name, folder): _resolve_parameters(parameters, folder)
-        for name, parameters in entry.items()
+        _resolve_address(name, folder): _resolve_parameters(parameters, folder) for name, parameters in entry.items()
     }
 
 

@@ -110,8 +110,7 @@ def collect(
 ) -> EvalReport:
     """Store the results of a submitted run that arrive within `timeout` seconds.
 
-    Collect the run again until it is complete. `metrics` are computed in addition to the standard
-    ones.
+    Collect the run again until it is complete. `metrics` are computed in addition to the standard ones.
     """
     clock = clock or SystemClock()
     run = history.find(reference)
@@ -204,8 +203,7 @@ def _describe_unsent(run: RunMetadata) -> Iterator[str]:
     planned = min(length, run.options.limit or length) * trials_per_sample(run)
     if run.total is not None and run.total != planned:
         yield (
-            f"only {run.total} of {planned} requests were sent; run the others with "
-            f"`proctor run --resume {run.run_id}`"
+            f"only {run.total} of {planned} requests were sent; run the others with `proctor run --resume {run.run_id}`"
         )
 
 
@@ -227,8 +225,7 @@ def _label_trial(run: RunMetadata, position: int) -> str:
 class Submission(msgspec.Struct, frozen=True):
     """The requests of a run: the sample of each request id.
 
-    `labels` names the trial of each request: its sample, and its configuration and epoch if they
-    are not the default.
+    `labels` names the trial of each request: its sample, and its configuration and epoch if they are not the default.
     """
 
     run_id: str
@@ -251,8 +248,7 @@ def submit_dataset(
 ) -> Submission:
     """Send every sample of a dataset to workers, in every configuration and epoch.
 
-    Requests that are sent again with the same `run_id` have the same ids, so that duplicate
-    results are recognized.
+    Requests that are sent again with the same `run_id` have the same ids, so that duplicate results are recognized.
     """
     clock = clock or SystemClock()
     run_id = run_id or new_run_id(clock.now())
@@ -353,9 +349,7 @@ def _watch_letters(requests: Mailbox[Any], run_id: str | None) -> DeadLetterPoll
     return DeadLetterPoller(requests, lambda request: request.run_id == run_id)
 
 
-def _find_missing(
-    collected: Sequence[EvalResult], expected: int, submission: Submission | None
-) -> Iterator[str]:
+def _find_missing(collected: Sequence[EvalResult], expected: int, submission: Submission | None) -> Iterator[str]:
     count = expected - len(collected)
     if count <= 0:
         return

@@ -46,9 +46,7 @@ class DatasetEntry(msgspec.Struct, forbid_unknown_fields=True):
 class FieldEntry(msgspec.Struct, forbid_unknown_fields=True):
     """A field of the results in an eval file, with its evaluators."""
 
-    path: Annotated[
-        str | None, _doc("The path of the field, such as usage.total_tokens. Default: its name.")
-    ] = None
+    path: Annotated[str | None, _doc("The path of the field, such as usage.total_tokens. Default: its name.")] = None
     evaluators: Annotated[
         list[str | dict[str, Any]], _doc("Evaluators that receive the value of the field as the output.")
     ] = []
@@ -76,8 +74,7 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
     """The keys of an eval file."""
 
     dataset: Annotated[
-        str | DatasetEntry | list[dict[str, Any]],
-        _doc("A path, a path with settings, or the samples themselves."),
+        str | DatasetEntry | list[dict[str, Any]], _doc("A path, a path with settings, or the samples themselves.")
     ]
     target: Annotated[
         str | dict[str, Any] | None,
@@ -93,13 +90,9 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
     ] = []
     fields: Annotated[
         dict[str, str | list[str | dict[str, Any]] | FieldEntry],
-        _doc(
-            "Fields of the results by name: a path selects a field, a list names the evaluators of the field."
-        ),
+        _doc("Fields of the results by name: a path selects a field, a list names the evaluators of the field."),
     ] = {}
-    baseline: Annotated[
-        str | None, _doc("The configuration with which the other configurations are compared.")
-    ] = None
+    baseline: Annotated[str | None, _doc("The configuration with which the other configurations are compared.")] = None
     name: Annotated[str | None, _doc("The name under which runs are stored.")] = None
     configurations: Annotated[
         dict[str, dict[str, Any]], _doc("Options by name; each configuration is run and compared.")
@@ -130,11 +123,7 @@ class EvalFile(msgspec.Struct, forbid_unknown_fields=True):
 def build_schema() -> dict[str, Any]:
     """Return the JSON Schema of eval files."""
     generated: dict[str, Any] = _clean_descriptions(msgspec.json.schema(EvalFile))
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Proctor eval file",
-        **generated,
-    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Proctor eval file", **generated}
 
 
 def _clean_descriptions(node: Any) -> Any:
@@ -155,8 +144,7 @@ def has_evaluators(values: Mapping[str, Any]) -> bool:
 def field_paths(fields: Mapping[str, Any]) -> dict[str, str]:
     """Return the path of each field by name."""
     return {
-        name: entry if isinstance(entry, str) else _parse_field(entry).path or name
-        for name, entry in fields.items()
+        name: entry if isinstance(entry, str) else _parse_field(entry).path or name for name, entry in fields.items()
     }
 
 

@@ -101,15 +101,13 @@ async def aevaluate(
 ) -> FieldReport:
     """Run a target on a dataset, score every output, store the run, and return the report.
 
-    `target` is any callable, an object with `execute` or `invoke`, an address, a command, an HTTP
-    endpoint or recorded outputs; `dataset` is a Dataset, a path, or a list of dicts; `evaluators`
-    is one or several functions or names. `baseline` is the configuration with which evaluators
-    compare the others; `fields` maps names to paths whose numbers are reported and averaged.
-    `history=False` stores the run only as long as the report exists. `resume=True` continues the
-    latest unfinished run of this name. `workers` is a mailbox, or its address, whose workers run
-    the samples; `patience` is the time in seconds to wait for any worker; `on="ray"` runs the
-    samples on a Ray cluster. `decide` receives every result and ends the run when it returns a
-    reason; such a run needs `shuffle`.
+    `target` is any callable, an object with `execute` or `invoke`, an address, a command, an HTTP endpoint or recorded
+    outputs; `dataset` is a Dataset, a path, or a list of dicts; `evaluators` is one or several functions or names.
+    `baseline` is the configuration with which evaluators compare the others; `fields` maps names to paths whose numbers
+    are reported and averaged. `history=False` stores the run only as long as the report exists. `resume=True` continues
+    the latest unfinished run of this name. `workers` is a mailbox, or its address, whose workers run the samples;
+    `patience` is the time in seconds to wait for any worker; `on="ray"` runs the samples on a Ray cluster. `decide`
+    receives every result and ends the run when it returns a reason; such a run needs `shuffle`.
     """
     evaluation = Evaluation(
         target, dataset, evaluators, configurations, metrics, name, tags or {}, dict(options),
@@ -123,9 +121,7 @@ async def aevaluate(
             fix="write it with def, not async def",
         )
     with open_backend(evaluation, workers=workers, on=on, patience=patience) as backend:
-        controls = RunControls(
-            callbacks, live_display(progress), allow_changes, retry_errors, backend, decide
-        )
+        controls = RunControls(callbacks, live_display(progress), allow_changes, retry_errors, backend, decide)
         return await execute(evaluation, open_history(history), controls, resume_from=resume)
 
 
@@ -148,8 +144,7 @@ def open_backend(
         return
     if workers is not None and on is not None:
         raise ConfigError(
-            "a run uses either workers or a cluster, not both",
-            fix="leave out workers (--workers) or on (--on)",
+            "a run uses either workers or a cluster, not both", fix="leave out workers (--workers) or on (--on)"
         )
     if evaluation.options.get("cache"):
         raise ConfigError("cache works only for runs on this machine", where="cache", fix="leave it out")

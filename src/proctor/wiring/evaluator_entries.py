@@ -39,9 +39,7 @@ def parse_entry(spec: Any) -> Entry | None:
         uses, parameters = str(spec["uses"]), spec.get("parameters") or {}
         if not isinstance(parameters, Mapping):
             raise EvaluatorError(
-                f"parameters must be a mapping, found {parameters!r}",
-                where=uses,
-                fix="write parameters: {name: value}",
+                f"parameters must be a mapping, found {parameters!r}", where=uses, fix="write parameters: {name: value}"
             )
         others = {key: value for key, value in spec.items() if key not in RESERVED_KEYS}
         return Entry(uses, spec.get("name"), {**parameters, **others})
@@ -114,9 +112,8 @@ def apply_settings(
 ) -> list[Any]:
     """Return the entries with parameters from the command line; report all faults at once.
 
-    A setting selects an evaluator by its name, or by its type if there is only one of that type;
-    `OUTER.INNER` selects one inside a field or a combination. `read_value` parses the text of a
-    parameter that is not declared as text.
+    A setting selects an evaluator by its name, or by its type if there is only one of that type; `OUTER.INNER` selects
+    one inside a field or a combination. `read_value` parses the text of a parameter that is not declared as text.
     """
     if not settings:
         return list(entries)
@@ -168,8 +165,7 @@ def _find_slot(name: str, slots: Sequence[_Slot], describe: Describe) -> _Slot:
     outer, dot, inner = name.rpartition(".")
     if dot and outer in known:
         raise UsageError(
-            f"{outer!r} contains no evaluator {inner!r}",
-            fix=f"set the complete parameter: {outer}.{inner}=VALUE",
+            f"{outer!r} contains no evaluator {inner!r}", fix=f"set the complete parameter: {outer}.{inner}=VALUE"
         )
     if _describe_or_none(name, describe) is not None:
         raise UsageError(

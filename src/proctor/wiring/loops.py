@@ -24,8 +24,7 @@ from proctor.wiring.registry import Registry
 class EvalRunner:
     """A target with its evaluators and metrics, to run on datasets.
 
-    `continue_on_error=False` stops at the first failed sample; `timeout_seconds` applies to each
-    call of the target.
+    `continue_on_error=False` stops at the first failed sample; `timeout_seconds` applies to each call of the target.
     """
 
     def __init__(
@@ -76,10 +75,9 @@ else:
 class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
     """Answers the requests of a mailbox: runs each sample, scores it, and sends the result.
 
-    `loop` is a main loop or any other target; `evaluator` is one evaluator or several. Results go
-    to `results`, or to the mailbox that each request names. `options` are those of `evaluate`
-    (concurrency, timeout, retries …). If this process dies, others receive its requests after
-    `lease_seconds`. A poll takes at most `batch_size` requests.
+    `loop` is a main loop or any other target; `evaluator` is one evaluator or several. Results go to `results`, or to
+    the mailbox that each request names. `options` are those of `evaluate` (concurrency, timeout, retries …). If this
+    process dies, others receive its requests after `lease_seconds`. A poll takes at most `batch_size` requests.
 
     >>> from proctor import InMemoryMailbox, collect_results, exact_match, submit_dataset
     >>> requests, results = InMemoryMailbox("requests"), InMemoryMailbox("results")
@@ -125,9 +123,7 @@ class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
     async def arun(self, *, max_iterations: int | None = None, until_empty: bool = False) -> WorkerSummary:
         """Answer requests for `max_iterations` polls, until the mailbox is empty, or until `stop`."""
         if max_iterations is not None and max_iterations < 1:
-            raise ConfigError(
-                "max_iterations must be at least 1", where="EvalLoop.run", fix="write max_iterations=1"
-            )
+            raise ConfigError("max_iterations must be at least 1", where="EvalLoop.run", fix="write max_iterations=1")
         until = msgspec.structs.replace(self._until, polls=max_iterations, empty=until_empty)
         return await self._worker.run(until)
 

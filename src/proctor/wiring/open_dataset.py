@@ -29,9 +29,7 @@ def open_dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path)
     path, known_formats = folder / entry.path, (*FILE_FORMATS, AUTO, *FORMATS)
     if entry.format is not None and entry.format not in known_formats:
         raise ConfigError(
-            f"there is no format {entry.format!r}",
-            where="format",
-            fix=suggest_name(entry.format, known_formats),
+            f"there is no format {entry.format!r}", where="format", fix=suggest_name(entry.format, known_formats)
         )
     if holds_sessions(entry, path):
         if entry.mapping or entry.generate_ids or entry.delimiter is not None:
@@ -55,8 +53,7 @@ def open_dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path)
 def holds_sessions(entry: DatasetEntry, path: Path) -> bool:
     """True if a dataset is logs or traces, by its format, because it is a folder, or by its content.
 
-    Only the content of .json and compressed files is read: without a format, a .jsonl, .csv or
-    .tsv file holds samples.
+    Only the content of .json and compressed files is read: without a format, a .jsonl, .csv or .tsv file holds samples.
     """
     if entry.format is not None:
         return entry.format not in FILE_FORMATS

@@ -55,9 +55,7 @@ def history_file(where: str | Path | None = None) -> Path | None:
     return None if SCHEME.match(address) else Path(address)
 
 
-def run_to_resume(
-    history: History, reference: str | bool, name: str, *, is_retry: bool = False
-) -> RunMetadata:
+def run_to_resume(history: History, reference: str | bool, name: str, *, is_retry: bool = False) -> RunMetadata:
     """Return the named run, or the latest unfinished one; with `retrying`, the latest one."""
     if isinstance(reference, str):
         return history.find(reference)

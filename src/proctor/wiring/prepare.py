@@ -362,8 +362,7 @@ def load_metrics(
     If rubrics are among the evaluators, their weighted total is added.
     """
     loaded = tuple(
-        make_metric(import_object(metric), metric) if isinstance(metric, str) else metric
-        for metric in metrics
+        make_metric(import_object(metric), metric) if isinstance(metric, str) else metric for metric in metrics
     )
     specs = [evaluator.spec for evaluator in evaluators]
     if (rubrics := read_columns(specs, "")).columns:

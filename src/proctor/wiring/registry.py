@@ -17,14 +17,7 @@ from proctor.evaluators.decorator import EvaluatorInfo, describe_evaluator, get_
 from proctor.evaluators.options import read_signature
 from proctor.metrics.registry import is_metric, make_metric
 from proctor.ports import Metric
-from proctor.wiring.evaluator_entries import (
-    NEGATED,
-    Entry,
-    parameters_by_name,
-    parse_entry,
-    rewrap_part,
-    unwrap_part,
-)
+from proctor.wiring.evaluator_entries import NEGATED, Entry, parameters_by_name, parse_entry, rewrap_part, unwrap_part
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -116,9 +109,7 @@ class Registry:
             )
         known = self._known.get(name)
         if known is not None and known.evaluator is not evaluator:
-            raise EvaluatorError(
-                f"there is an evaluator {name!r} already", fix="register it under another name"
-            )
+            raise EvaluatorError(f"there is an evaluator {name!r} already", fix="register it under another name")
         _require_callable(evaluator, name)
         info = describe_evaluator(evaluator)
         named_info = msgspec.structs.replace(info, name=name)

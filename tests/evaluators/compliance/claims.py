@@ -32,11 +32,7 @@ CLAIMS: dict[str, tuple[list[str], list[str]]] = {
         ],
     ),
     "The product is approved by the FDA.": (
-        [
-            "Our product is FDA approved.",
-            "The FDA has approved this product.",
-            "It is an FDA-approved product.",
-        ],
+        ["Our product is FDA approved.", "The FDA has approved this product.", "It is an FDA-approved product."],
         [
             "The product has not been approved by the FDA.",
             "The product isn't FDA approved.",

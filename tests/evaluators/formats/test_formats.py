@@ -55,11 +55,7 @@ TAKEN: dict[str, list[Any]] = {
 }
 REFUSED: dict[str, list[tuple[Any, str]]] = {
     "email": [("ann@", "not an email address"), ("Ann <a@b.de>", "not an email address")],
-    "url": [
-        ("example.org", "not a URI"),
-        ("mailto:x@y.z", "has no host"),
-        ("http://a:99999", "port out of range"),
-    ],
+    "url": [("example.org", "not a URI"), ("mailto:x@y.z", "has no host"), ("http://a:99999", "port out of range")],
     "uri": [("not one", "not a URI")],
     "hostname": [("-a.de", "not the name of a host")],
     "ipv4": [("1.2.3.400", "Octet 400"), ("01.2.3.4", "Leading zeros")],
@@ -67,11 +63,7 @@ REFUSED: dict[str, list[tuple[Any, str]]] = {
     "phone": [("0049 30 123", "E.164"), ("+1234567890123456", "E.164")],
     "uuid": [("123e4567", "not a UUID")],
     "date": [("2023-02-29", "out of range for month"), ("29.02.2024", "YYYY-MM-DD")],
-    "time": [
-        ("25:00", "is not a time of day"),
-        ("noon", "HH:MM"),
-        ("12:00+24:00", "+24:00 is not an offset"),
-    ],
+    "time": [("25:00", "is not a time of day"), ("noon", "HH:MM"), ("12:00+24:00", "+24:00 is not an offset")],
     "datetime": [("2024-02-29", "YYYY-MM-DDTHH"), ("2023-02-29T12:00", "is not a date")],
     "rfc3339": [
         ("2024-02-29T12:00:00", "no offset"),

@@ -23,9 +23,7 @@ from proctor.evaluators.grounding.support import find_statement_words
         ("No bridge fell.", ["no", "bridge", "fell"]),
     ],
 )
-def test_list_numbers_citations_and_openings_are_removed_from_a_sentence(
-    sentence: str, words: list[str]
-) -> None:
+def test_list_numbers_citations_and_openings_are_removed_from_a_sentence(sentence: str, words: list[str]) -> None:
     assert [word.text for word in find_statement_words(sentence)] == words
 
 

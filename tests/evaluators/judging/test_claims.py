@@ -11,15 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import CallFailed, EvaluatorError, Unreadable
-from proctor.evaluators.judges.claims import (
-    BATCH,
-    NOT_IN_CONTEXT,
-    Claim,
-    ClaimVerdict,
-    check,
-    extract,
-    grounded_claims,
-)
+from proctor.evaluators.judges.claims import BATCH, NOT_IN_CONTEXT, Claim, ClaimVerdict, check, extract, grounded_claims
 from proctor.evaluators.judges.fence import Fence, MarkedForm
 from proctor.records.model import ModelRequest
 from tests.evaluators.judging.scripted import Scripted, block, mark_of, text_of

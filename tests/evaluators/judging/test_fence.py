@@ -22,11 +22,7 @@ def test_no_text_contains_the_mark_and_each_is_complete_between_its_lines(texts:
         assert fence.mark not in text
         first, rest = fence.block(name).split("\n", 1)
         inside, last = rest.rsplit("\n", 1)
-        assert (first, inside, last) == (
-            f"<<<{name.upper()} {fence.mark}",
-            text,
-            f"{fence.mark} {name.upper()}>>>",
-        )
+        assert (first, inside, last) == (f"<<<{name.upper()} {fence.mark}", text, f"{fence.mark} {name.upper()}>>>")
 
 
 @given(TEXTS)

@@ -60,9 +60,7 @@ def test_markup_around_a_verdict_is_removed(line: str) -> None:
     assert FORM.read(f"So.\n{line}", structured=False).choice == "good"
 
 
-@pytest.mark.parametrize(
-    "answer", ["goodish", "good or fair", "good, not poor", "", "5", "very good", "gооd"]
-)
+@pytest.mark.parametrize("answer", ["goodish", "good or fair", "good, not poor", "", "5", "very good", "gооd"])
 def test_other_words_than_the_choices_are_refused(answer: str) -> None:
     """Similar letters do not count either (the last word has a Cyrillic letter)."""
     with pytest.raises(ValueError, match="not one of excellent"):

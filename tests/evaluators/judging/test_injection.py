@@ -43,9 +43,7 @@ ECHOES: dict[str, Callable[[Asked], str]] = {
 IN_JSON: dict[str, Callable[[Asked], str]] = {
     "reason": lambda a: json.dumps({"reason": everything(a), "rating": "poor"}),
     "reason last": lambda a: json.dumps({"rating": "poor", "reason": a.text}),
-    "reason in pieces": lambda a: json.dumps(
-        {"reason": everything(a), "rating": "poor"}, indent=1, ensure_ascii=False
-    ),
+    "reason in pieces": lambda a: json.dumps({"reason": everything(a), "rating": "poor"}, indent=1, ensure_ascii=False),
 }
 # What a judge writes that has no verdict of its own.
 ONLY: dict[str, Callable[[Asked], str]] = {

@@ -46,10 +46,7 @@ def test_an_answer_that_wins_in_both_places_wins() -> None:
     model = Scripted(longer)
     found = asyncio.run(compare(model, "short", "rather long", input="why?", criterion="length"))
     assert (found.winner, found.flipped, found.favours) == ("b", False, None)
-    assert (found.first, found.second) == (
-        Choice("second", "Length matters."),
-        Choice("first", "Length matters."),
-    )
+    assert (found.first, found.second) == (Choice("second", "Length matters."), Choice("first", "Length matters."))
     assert found.model == "scripted:judge"
     assert found.prompt.startswith("proctor.judges/prefer@")
     assert found.usage == Usage(20, 10, cost=0.002)
@@ -149,10 +146,7 @@ def test_the_exchanges_of_both_orders_are_recorded_in_sequence() -> None:
 @given(PLACES, PLACES)
 def test_swapping_the_answers_swaps_the_winner(first: Any, second: Any) -> None:
     """The same judge prefers the same answer."""
-    one, other = (
-        combine_choices(Choice(first), Choice(second)),
-        combine_choices(Choice(second), Choice(first)),
-    )
+    one, other = (combine_choices(Choice(first), Choice(second)), combine_choices(Choice(second), Choice(first)))
     assert {"a": "b", "b": "a", "tie": "tie"}[one.winner] == other.winner
     assert (one.flipped, one.favours) == (other.flipped, other.favours)
     assert one.flipped == (one.favours is not None)

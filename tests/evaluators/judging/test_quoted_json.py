@@ -21,9 +21,7 @@ PIECES = (
     *("\\u0022", "\\u005c", "u005c", "\\ud83d", "\\ude00", "\\x", "\\u12", "\n", " ", "9" * 20),
     *('"}', '":"', "-1e", "null", "NaN", "word", "'", "\ud83d", "é", '"{\\"a\\":1}"', "\x00"),
 )
-HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=2)).map(
-    lambda pieces: "".join(pieces).replace("7", "")
-)
+HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=2)).map(lambda pieces: "".join(pieces).replace("7", ""))
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -75,9 +73,7 @@ def test_no_text_takes_longer_than_its_length(trap: str) -> None:
     answer = '{"reason": "honest", "rating": "good"}'
     words = "reason honest rating good"
     assert seconds(answer, text) < 9 * seconds(answer, short) + NOISE
-    assert seconds(answer, f"{text} {words} {text}") < (
-        9 * seconds(answer, f"{short} {words} {short}") + NOISE
-    )
+    assert seconds(answer, f"{text} {words} {text}") < (9 * seconds(answer, f"{short} {words} {short}") + NOISE)
     assert repeats_object('{"b": 2}', f'{text} {{"b": 2}} {text}')
 
 

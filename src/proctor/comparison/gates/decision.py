@@ -129,9 +129,7 @@ def _estimate_scores(values: Sequence[float], confidence: float) -> tuple[float,
     return centre, (max(0.0, interval[0]), min(1.0, interval[1]))
 
 
-def _find_interval(
-    delta: MetricDelta, evidence: Evidence, margin: float, confidence: float
-) -> Interval | None:
+def _find_interval(delta: MetricDelta, evidence: Evidence, margin: float, confidence: float) -> Interval | None:
     """Return the interval of the difference, as seen from the margin.
 
     A relative margin is only as certain as the baseline. So the run is compared with the baseline's
@@ -175,9 +173,7 @@ def _estimate_more(delta: MetricDelta, evidence: Evidence, margin: float, family
     return max(1, math.ceil(enough) - evidence.n)
 
 
-def _estimate_from_spread(
-    delta: MetricDelta, evidence: Evidence, margin: float, known: MarginEvidence
-) -> int | None:
+def _estimate_from_spread(delta: MetricDelta, evidence: Evidence, margin: float, known: MarginEvidence) -> int | None:
     """Estimate how many more samples are needed if samples differ, or are two groups."""
     shifted = _add_margin(delta, evidence, margin)
     error = (shifted.error if shifted is not None else None) or known.error
@@ -241,12 +237,11 @@ def _project_rates(evidence: Evidence, more: int, confidence: float) -> Interval
 class GateConfig(msgspec.Struct, frozen=True):
     """The configuration of a gate.
 
-    `metrics` holds the margin of each metric: how much worse it may be, in points of a rate or score
-    (0.02 is two points), relative to the baseline for any other number. `fail_under` holds lowest
-    values, `max_flips` is how many samples may be lost. `better` says for a field whether higher is
-    better, if its name does not tell. `accept_changes` allows evaluators that differ from the
-    baseline's, and many samples without a partner: only the pairs decide. `unpaired` compares all
-    samples of both as two groups. `max_missing` is how many samples of either may be without a
+    `metrics` holds the margin of each metric: how much worse it may be, in points of a rate or score (0.02 is two
+    points), relative to the baseline for any other number. `fail_under` holds lowest values, `max_flips` is how many
+    samples may be lost. `better` says for a field whether higher is better, if its name does not tell. `accept_changes`
+    allows evaluators that differ from the baseline's, and many samples without a partner: only the pairs decide.
+    `unpaired` compares all samples of both as two groups. `max_missing` is how many samples of either may be without a
     number: a share, or a count if it is an integer.
     """
 
@@ -269,9 +264,7 @@ class GateConfig(msgspec.Struct, frozen=True):
                 )
         if self.max_flips is not None and self.max_flips < 0:
             raise ConfigError(
-                f"must be 0 or more, got {self.max_flips}",
-                where="max_flips",
-                fix="write 0 to allow no lost sample",
+                f"must be 0 or more, got {self.max_flips}", where="max_flips", fix="write 0 to allow no lost sample"
             )
         if self.max_missing < 0 or not (self.max_missing <= 1 or isinstance(self.max_missing, int)):
             raise ConfigError(
@@ -308,9 +301,7 @@ def decide(
     if not pairs and not demand.fail_under:
         raise ConfigError("there is nothing to check", where="gate", fix="name a baseline, or --fail-under")
     pairs = [unpair_sides(a, b) if demand.unpaired else mark_different_samples(a, b) for a, b in pairs]
-    comparisons = (
-        compare_all(pairs, better=demand.better, accept_changes=demand.accept_changes) if pairs else []
-    )
+    comparisons = compare_all(pairs, better=demand.better, accept_changes=demand.accept_changes) if pairs else []
     for comparison in comparisons:
         if not comparison.samples and demand.max_flips is not None:
             raise ConfigError(
@@ -365,9 +356,7 @@ def conclude_gate(
     )
 
 
-def _check_metrics(
-    pairs: Sequence[Pair], comparisons: Sequence[Comparison], demand: GateConfig
-) -> Iterator[Check]:
+def _check_metrics(pairs: Sequence[Pair], comparisons: Sequence[Comparison], demand: GateConfig) -> Iterator[Check]:
     family = len(pairs) * len(demand.metrics)
     for (a, b), comparison in zip(pairs, comparisons, strict=True):
         for name, share in demand.metrics.items():
@@ -386,8 +375,7 @@ def _check_metrics(
 def _list_names(metric: str) -> tuple[str, str]:
     """Return the names under which a comparison may have a metric.
 
-    It has only the pass rate if every trial has a verdict, and only the score of an evaluator whose
-    scores are 0 or 1.
+    It has only the pass rate if every trial has a verdict, and only the score of an evaluator whose scores are 0 or 1.
     """
     return metric, PASS_RATE if metric == STRICT_PASS_RATE else metric.removesuffix(".pass_rate")
 
@@ -399,9 +387,7 @@ def find_delta(comparison: Comparison, metric: str) -> MetricDelta:
     if delta is None:
         known = {STRICT_PASS_RATE, *(each.name for each in comparison.all_deltas())}
         raise ConfigError(
-            f"there is no metric {name!r} to compare",
-            where="metric",
-            fix=thresholds.suggest_metric(name, known),
+            f"there is no metric {name!r} to compare", where="metric", fix=thresholds.suggest_metric(name, known)
         )
     if delta.higher_is_better is None:
         raise ConfigError(
@@ -444,9 +430,7 @@ def require_numbers(a: Side, b: Side, demand: GateConfig) -> None:
         for side in (b, a):
             if all(side.find(name) is None for name in _list_names(metric)):
                 raise ConfigError(
-                    f"{side.name} has no number of {metric}",
-                    where="metric",
-                    fix=suggest_name(metric, side.names),
+                    f"{side.name} has no number of {metric}", where="metric", fix=suggest_name(metric, side.names)
                 )
 
 
@@ -463,9 +447,7 @@ def convert_margin(delta: MetricDelta, share: float) -> float:
     return share
 
 
-def _check_metric(
-    name: str, delta: MetricDelta, evidence: Evidence, margin: float, family: int, samples: int
-) -> Check:
+def _check_metric(name: str, delta: MetricDelta, evidence: Evidence, margin: float, family: int, samples: int) -> Check:
     # If there are pairs, but none has the number on both sides, the rest are not comparable groups.
     has_no_pairs = bool(samples) and not evidence.pairs
     is_grouped = not evidence.pairs and not has_no_pairs
@@ -515,9 +497,7 @@ def _check_thresholds(report: EvalReport | None, demand: GateConfig) -> Iterator
         yield apply_missing_limit(check, Gaps(find_worst_gap(report, metric, limit)), limit)
 
 
-def _check_flips(
-    pairs: Sequence[Pair], comparisons: Sequence[Comparison], demand: GateConfig
-) -> Iterator[Check]:
+def _check_flips(pairs: Sequence[Pair], comparisons: Sequence[Comparison], demand: GateConfig) -> Iterator[Check]:
     if (limit := demand.max_flips) is None:
         return
     for (run, base), comparison in zip(pairs, comparisons, strict=True):

@@ -1,9 +1,8 @@
 """A gate that is checked during its run, and stops the run as soon as it is decided.
 
-After every sample it updates a confidence sequence: an interval of the difference to the baseline
-that holds at every moment, so that the run can stop at the first verdict with 95 % certainty. This
-requires samples in random order: samples that finish first may be the easy ones. A result that
-arrives before its turn waits.
+After every sample it updates a confidence sequence: an interval of the difference to the baseline that holds at every
+moment, so that the run can stop at the first verdict with 95 % certainty. This requires samples in random order:
+samples that finish first may be the easy ones. A result that arrives before its turn waits.
 """
 
 from __future__ import annotations
@@ -63,9 +62,7 @@ def make_metric_reader(metric: str, evaluators: Sequence[str] = ()) -> Reader:
     if name in evaluators and statistic == "mean":
         return make_score_reader(name)
     known = [*_OVERALL, *(f"{each}.{s}" for each in evaluators for s in ("pass_rate", "mean"))]
-    raise ConfigError(
-        f"a run cannot stop early by {metric!r}", where="metric", fix=suggest_name(metric, known)
-    )
+    raise ConfigError(f"a run cannot stop early by {metric!r}", where="metric", fix=suggest_name(metric, known))
 
 
 def read_strict_pass(result: EvalResult) -> float | None:
@@ -107,12 +104,11 @@ class _PendingSample:
 class EarlyGate:
     """A gate that decides during a run whether the run is no worse than its baseline, apart from a margin.
 
-    `baseline` holds the baseline's numbers by sample id, `read` reads a number from a result. Pass
-    `add_result` to a run: `evaluate(…, shuffle=7, decide=gate.add_result)`. A sample counts when all its
-    epochs have arrived and its turn has come. `configuration` is the one to judge; without it the run must
-    have only one. Samples that the baseline lacks (`unmatched`) and samples without a number
-    (`unscored`) are left out and counted. The verdict is about all samples like these, not about this
-    dataset, and each side of it is wrong in at most 2.5 % of all runs.
+    `baseline` holds the baseline's numbers by sample id, `read` reads a number from a result. Pass `add_result` to a
+    run: `evaluate(…, shuffle=7, decide=gate.add_result)`. A sample counts when all its epochs have arrived and its turn
+    has come. `configuration` is the one to judge; without it the run must have only one. Samples that the baseline
+    lacks (`unmatched`) and samples without a number (`unscored`) are left out and counted. The verdict is about all
+    samples like these, not about this dataset, and each side of it is wrong in at most 2.5 % of all runs.
 
     >>> from proctor.records.sample import Sample
     >>> from proctor.records.score import Score
@@ -273,16 +269,12 @@ def require_single_metric(demand: decision.GateConfig) -> None:
         raise ConfigError(SINGLE_METRIC, where="metric", fix="name one, or run all samples")
     if demand.unpaired:
         raise ConfigError(
-            "a gate that may stop its run early requires paired samples",
-            where="unpaired",
-            fix="run all samples",
+            "a gate that may stop its run early requires paired samples", where="unpaired", fix="run all samples"
         )
     for name, value in (("fail_under", demand.fail_under), ("max_flips", demand.max_flips)):
         if value not in (None, {}):
             raise ConfigError(
-                f"{SINGLE_METRIC}, and `{name}` requires all samples",
-                where=name,
-                fix="leave one of the two out",
+                f"{SINGLE_METRIC}, and `{name}` requires all samples", where=name, fix="leave one of the two out"
             )
 
 
@@ -306,8 +298,7 @@ def conclude_early_gate(
     comparison = compare(msgspec.structs.replace(new, run=run), old, accept_changes=accept_changes)
     if gate.means is None:
         raise ConfigError(
-            f"{comparison.a} and {comparison.b} have no sample in common, so the gate cannot decide",
-            where="baseline",
+            f"{comparison.a} and {comparison.b} have no sample in common, so the gate cannot decide", where="baseline"
         )
     value, reference = gate.means
     decision.require_same_evaluators(comparison, decision.GateConfig({gate.metric: gate.margin}))

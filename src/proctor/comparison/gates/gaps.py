@@ -109,10 +109,9 @@ class _SideNumbers(NamedTuple):
 def find_gaps(a: Side, b: Side, comparison: Comparison, metric: str) -> Gaps:
     """Find the samples without a number in the run, and in the baseline.
 
-    A sample should have a number if the other side has one, or if it failed or was skipped; skips do
-    not count in a run that ignores them. In two groups only failures count, because their samples may
-    concern an evaluator more or less often. If failures are unknown, the gap is the difference in the
-    shares of samples that have a number.
+    A sample should have a number if the other side has one, or if it failed or was skipped; skips do not count in a run
+    that ignores them. In two groups only failures count, because their samples may concern an evaluator more or less
+    often. If failures are unknown, the gap is the difference in the shares of samples that have a number.
     """
     new, old = _SideNumbers.read(a, metric), _SideNumbers.read(b, metric)
     if comparison.samples:
@@ -123,8 +122,7 @@ def find_gaps(a: Side, b: Side, comparison: Comparison, metric: str) -> Gaps:
         len(held.numbers) / len(side.samples) if side.samples else 0.0 for held, side in ((new, a), (old, b))
     )
     return Gaps(
-        new.find_group_gap(round(old_share * len(a.samples))),
-        old.find_group_gap(round(new_share * len(b.samples))),
+        new.find_group_gap(round(old_share * len(a.samples))), old.find_group_gap(round(new_share * len(b.samples)))
     )
 
 
@@ -136,9 +134,7 @@ def find_worst_gap(report: EvalReport, metric: str, limit: float = DEFAULT_MAX_M
     """
     tables = {name: t for name, t in report.by_configuration.items() if metric in t}
     gaps = [
-        _find_metric_gap(
-            table, metric, report.results.only(name) if name else report.results, report.metadata
-        )
+        _find_metric_gap(table, metric, report.results.only(name) if name else report.results, report.metadata)
         for name, table in (tables or {"": report.metrics}).items()
     ]
     return max(gaps, key=lambda gap: (gap.exceeds(limit), gap.missing / max(1, gap.of)))
@@ -149,9 +145,7 @@ def find_worst_metric(report: EvalReport) -> tuple[str, Gap]:
     return max(gaps.items(), key=lambda item: item[1].missing, default=("", Gap(0, 0)))
 
 
-def _find_metric_gap(
-    table: Mapping[str, MetricValue], metric: str, results: Results, run: RunMetadata | None
-) -> Gap:
+def _find_metric_gap(table: Mapping[str, MetricValue], metric: str, results: Results, run: RunMetadata | None) -> Gap:
     value = table.get(metric)
     if value is None:
         return Gap(0, 0)
@@ -228,8 +222,7 @@ def apply_unmatched_limit(check: Check, comparison: Comparison, run: Side) -> Ch
     if Gap(removed, total).exceeds(DEFAULT_MAX_MISSING):
         problems.append(f"{removed:,} of {total:,} samples of {b} are not in {a}")
     advice = (
-        ": add --unpaired to compare all samples of both as two groups, "
-        "or --accept-changes to decide by the pairs only"
+        ": add --unpaired to compare all samples of both as two groups, or --accept-changes to decide by the pairs only"
     )
     return _require_none(check, problems, advice, separator=", and ")
 

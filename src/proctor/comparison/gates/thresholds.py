@@ -52,9 +52,7 @@ def read_threshold(raw: Any, where: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ConfigError(
-            f"expected a number such as 0.8 or 80%, got {raw!r}", where=where, fix="write 0.8 or 80%"
-        )
+        raise ConfigError(f"expected a number such as 0.8 or 80%, got {raw!r}", where=where, fix="write 0.8 or 80%")
     return number
 
 
@@ -70,9 +68,7 @@ def read_thresholds(raw: Any, where: str) -> dict[str, float]:
             place = f"{where}.{metric}" if isinstance(raw, Mapping) else where
             problems.append(Problem(place, error.what))
     if problems:
-        raise ConfigError(
-            "a threshold cannot be read", where=where, problems=problems, fix="write 0.8 or 80%"
-        )
+        raise ConfigError("a threshold cannot be read", where=where, problems=problems, fix="write 0.8 or 80%")
     return thresholds
 
 
@@ -111,17 +107,13 @@ def find_shortfalls(report: EvalReport, thresholds: Mapping[str, float]) -> list
             name = f"{metric} of {configuration}" if configuration else metric
             value = table[metric].value if metric in table else None
             if value is None:
-                shortfalls.append(
-                    f"{name} has no value, because no result was scored; the threshold is {least:g}"
-                )
+                shortfalls.append(f"{name} has no value, because no result was scored; the threshold is {least:g}")
             elif value < least:
                 shortfalls.append(f"{name} is {value:.4g}, below {least:g}")
     return shortfalls
 
 
-def require_known_metrics(
-    thresholds: Iterable[str], known: Iterable[str], custom: Collection[str] = ()
-) -> None:
+def require_known_metrics(thresholds: Iterable[str], known: Iterable[str], custom: Collection[str] = ()) -> None:
     """Raise `ConfigError` for a threshold of an unknown metric.
 
     A name that starts with the name of a `custom` metric is accepted: which values a custom metric
@@ -171,10 +163,7 @@ _WRITE_SHARE = "write a number such as 0.8, or 80%"
 def require_higher_is_better(thresholds: Iterable[str]) -> None:
     """Raise `ConfigError` for a metric that is better if lower, with an alternative."""
     fixes = {
-        metric: fix
-        for metric in thresholds
-        for prefix, fix in LOWER_IS_BETTER.items()
-        if metric.startswith(prefix)
+        metric: fix for metric in thresholds for prefix, fix in LOWER_IS_BETTER.items() if metric.startswith(prefix)
     }
     if fixes:
         names = ", ".join(fixes)

@@ -26,12 +26,8 @@ _MUTATORS = frozenset(
 # Environment variables that describe the machine, not the program.
 _MACHINE_VARIABLES = re.compile(r"(\w+_)?PROXY|HOME|PATH|USER|TMPDIR|PWD|CI", re.IGNORECASE)
 _FILE_CALLS = frozenset(["open", "read_text", "read_bytes", "write_text", "write_bytes"])
-_LISTERS = frozenset(
-    ["get_template", "FileSystemLoader", "iterdir", "glob", "rglob", "iglob", "listdir", "scandir"]
-)
-_READERS = _LISTERS | frozenset(
-    ["open", "read_text", "read_bytes", "from_file", "load_prompt", "from_template_file"]
-)
+_LISTERS = frozenset(["get_template", "FileSystemLoader", "iterdir", "glob", "rglob", "iglob", "listdir", "scandir"])
+_READERS = _LISTERS | frozenset(["open", "read_text", "read_bytes", "from_file", "load_prompt", "from_template_file"])
 # Code that uses one of these names is traced instruction by instruction.
 _TRACED = _FILE_CALLS | _SPECIAL_NAMES
 _WRITE_MODES = re.compile(r"[wax]b?t?\+?|r\+b?|[wax]\+?[bt]")

@@ -81,9 +81,7 @@ class DynamicAccess:
         elif node.kind == "call" and len(node.parts) > 1:
             called = node.parts[0]
             is_get = called.kind == "attribute" and called.value == "get"
-            if self._has_effect(called, "import") or (
-                is_get and self._has_effect(called.parts[0], "sys.modules")
-            ):
+            if self._has_effect(called, "import") or (is_get and self._has_effect(called.parts[0], "sys.modules")):
                 key = node.parts[1]
         return key is not None and self._is_own_name(string_of(key, self._names))
 

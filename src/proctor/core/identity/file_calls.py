@@ -270,9 +270,7 @@ class Trace:
             self.uses.append(Use("call", called, arguments, tuple(keywords.items())))
         self._push(_node("call", tuple(keywords.items()), called, *arguments))
 
-    def _record(
-        self, called: Expression, arguments: tuple[Expression, ...], keywords: dict[str, Expression]
-    ) -> None:
+    def _record(self, called: Expression, arguments: tuple[Expression, ...], keywords: dict[str, Expression]) -> None:
         mode = keywords.get("mode")
         if called.kind == "global" and called.value == "open":
             path = arguments[0] if arguments else keywords.get("file", UNKNOWN)

@@ -121,9 +121,7 @@ class _FileCollector:
         for location, scope in writes:
             paths = self._output_files if location.complete else self._output_folders
             path = location.start if location.complete else location.folder
-            paths.update(
-                os.path.normpath(os.path.join(folder, path)) if path else "" for folder in scope.folders
-            )
+            paths.update(os.path.normpath(os.path.join(folder, path)) if path else "" for folder in scope.folders)
 
     def result(self) -> list[tuple[str, str]]:
         for problem in self._problems:
@@ -166,9 +164,7 @@ class _FileCollector:
         self._add_all(folder, scan.direct if folder.has_code else scan.direct + scan.below, scope)
         self._check_complete(scan)
 
-    def _add_all(
-        self, folder: project.NamedFile, labelled_paths: list[tuple[str, str]], scope: Scope
-    ) -> None:
+    def _add_all(self, folder: project.NamedFile, labelled_paths: list[tuple[str, str]], scope: Scope) -> None:
         if self._may_write_in(folder.path):
             self._uncovered.add(f"the folder {folder.label}, which it may write to", scope.name)
             return

@@ -42,8 +42,7 @@ MOST_PARTS = 20_000
 TOO_LARGE = "more objects than are looked at"
 
 _IGNORED_GLOBALS = frozenset(
-    {"__file__", "__path__", "__spec__", "__loader__", "__cached__", "__name__", "__builtins__"}
-    | {"__package__"}
+    {"__file__", "__path__", "__spec__", "__loader__", "__cached__", "__name__", "__builtins__"} | {"__package__"}
 )
 _MISSING = object()
 

@@ -53,9 +53,7 @@ _PASSWORD = re.compile(r"pass(?:word|wd|phrase|code)|pwd|pw")
 _SECRET_NAME = re.compile(r"secrets?|credentials?|authorization|auth|bearer|cookies?|apikeys?")
 _KEYS_OF = re.compile(KEYS_OF)
 # Words before "token" that mean a token of a vocabulary or a count.
-_OTHER_TOKENS = re.compile(
-    r"[be]os|eot|pad|unk|sep|cls|mask|stop|special|end|start|next|max|min|first|last|per"
-)
+_OTHER_TOKENS = re.compile(r"[be]os|eot|pad|unk|sep|cls|mask|stop|special|end|start|next|max|min|first|last|per")
 # Words before "pass" that mean a pass of a program.
 _OTHER_PASSES = re.compile(
     r"first|second|third|last|next|one|two|single|multi|per|max|min|num|by|forward|backward|full"

@@ -146,9 +146,7 @@ def _is_assigned_ssn(digits: str) -> bool:
 def _passport(line: str) -> bool:
     """Check all four check digits of the second line of a passport."""
     fields = ((0, 9), (13, 19), (21, 27))
-    return all(mrz(line[a:b], line[b]) for a, b in fields) and mrz(
-        line[0:10] + line[13:20] + line[21:43], line[43]
-    )
+    return all(mrz(line[a:b], line[b]) for a, b in fields) and mrz(line[0:10] + line[13:20] + line[21:43], line[43])
 
 
 _PASSPORT = re.compile(
@@ -176,9 +174,7 @@ _NATIONAL_NUMBERS = (
         r"[12] ?\d\d ?(?:0[1-9]|1[0-2]|[2-9]\d) ?(?:\d\d|2[AB]) ?\d{3} ?\d{3} ?(?:0[1-9]|[1-8]\d|9[0-7])",
         nir,
     ),
-    _national(
-        "italy_codice_fiscale", r"[A-Z]{6}\d\d[ABCDEHLMPRST](?:[0-6]\d|7[01])[A-Z]\d{3}[A-Z]", codice_fiscale
-    ),
+    _national("italy_codice_fiscale", r"[A-Z]{6}\d\d[ABCDEHLMPRST](?:[0-6]\d|7[01])[A-Z]\d{3}[A-Z]", codice_fiscale),
     _national("india_aadhaar", r"[2-9]\d{3} \d{4} \d{4}", verhoeff),
     _national("india_aadhaar", r"[2-9]\d{3}-?\d{4}-?\d{4}", verhoeff, "aadhaar"),
     NationalNumber("passport_mrz", _PASSPORT, _passport),
@@ -262,9 +258,7 @@ _CALLING_CODES = (
     "98:10-10 351:9-9 352:4-9 353:7-9 354:7-7 358:5-12 359:8-9 370:8-8 371:8-8 372:7-8 380:9-9 "
     "385:8-9 386:8-8 420:9-9 421:9-9 852:8-8 886:8-9 966:8-9 971:8-9 972:8-9 974:8-8 "
 )
-_LENGTHS = {
-    code: (int(low), int(high)) for code, low, high in re.findall(r"(\d+):(\d+)-(\d+)", _CALLING_CODES)
-}
+_LENGTHS = {code: (int(low), int(high)) for code, low, high in re.findall(r"(\d+):(\d+)-(\d+)", _CALLING_CODES)}
 _USUAL_LENGTH = (6, 12)
 _CODE = re.compile(
     r"1|7|2(?:0|7|1[1-3689]|[2346]\d|5[0-8]|9[01789])|3(?:[0-469]|[57]\d|8[0-25-79])"

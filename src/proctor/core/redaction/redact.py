@@ -30,8 +30,7 @@ _SHORT = 100
 _BACKSLASH, _QUOTE = "\x00", "\x01"
 # `pass` and `pw` occur in many words, so a colon or equals sign must follow.
 _SHORT_NAMES = re.compile(r"(?:pass|pw)(?:\\t|[ \t\\\"']){0,20}[:=]")
-# Long texts are searched for personal data in overlapping pieces, because a single search blocks
-# all other threads.
+# Long texts are searched for personal data in overlapping pieces, because a single search blocks all other threads.
 _PIECE, _OVERLAP = 20_000, 500
 # A number below a name such as `password` counts from four digits on.
 _LEAST_NUMBER = 1000
@@ -175,8 +174,7 @@ class Redaction:
             return self._mark(findings[0].kind, "secret") if findings else value
         if isinstance(value, Mapping):
             items = {
-                key: item if tells_about(str(key)) else self._redact_below(name, item)
-                for key, item in value.items()
+                key: item if tells_about(str(key)) else self._redact_below(name, item) for key, item in value.items()
             }
             return items if any(items[key] is not value[key] for key in value) else value
         if isinstance(value, list | tuple):

@@ -1,6 +1,5 @@
 """Find secrets in a text: keys of known providers, private keys, tokens, passwords in URLs and
-headers, and values assigned to names such as api_key. Placeholders (EXAMPLE, xxxx, <your key>) do
-not count.
+headers, and values assigned to names such as api_key. Placeholders (EXAMPLE, xxxx, <your key>) do not count.
 
 Each finder searches for a short prefix and applies its pattern only there, so long texts are fast.
 """
@@ -109,9 +108,7 @@ SHAPES = (
     Shape("github_token", "ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{36}", crc=True),
     Shape("github_token", "github_pat_", r"[A-Za-z0-9]{22}_[A-Za-z0-9]{59}"),
     Shape("gitlab_token", "glpat- glrt- gldt- glcbt-", r"[A-Za-z0-9_-]{20,64}"),
-    Shape(
-        "slack_token", "xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs-", r"(?:\d{1,14}-){0,3}[A-Za-z0-9-]{16,160}"
-    ),
+    Shape("slack_token", "xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs-", r"(?:\d{1,14}-){0,3}[A-Za-z0-9-]{16,160}"),
     Shape("slack_token", "xapp-", r"\d-[A-Z0-9]{8,12}-\d{8,14}-[a-f0-9]{32,80}"),
     Shape("stripe_key", "sk_live_ sk_test_ rk_live_ rk_test_", r"[A-Za-z0-9]{16,247}"),
     Shape("stripe_key", "whsec_", r"[A-Za-z0-9+/=]{24,80}"),
@@ -270,9 +267,7 @@ def _is_assigned_secret(name: str, before: str, value: str, match: re.Match[str]
 _BLOCK = re.compile(r"-----BEGIN (?:[A-Z0-9]{2,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----")
 _BLOCK_LONGEST = 20_000
 _BLOCK_LEAST = 60
-_JWT = re.compile(
-    r"(?<![\w.-])(eyJ[A-Za-z0-9_-]{8,2000})\.(eyJ[A-Za-z0-9_-]{4,8000})\.([A-Za-z0-9_-]{16,2000})"
-)
+_JWT = re.compile(r"(?<![\w.-])(eyJ[A-Za-z0-9_-]{8,2000})\.(eyJ[A-Za-z0-9_-]{4,8000})\.([A-Za-z0-9_-]{16,2000})")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}\Z")
 _AUTHORITY = re.compile(r"://[^\s:/@\"'<>]{0,100}:(?P<value>[^\s/@\"'<>]{1,200})@[A-Za-z0-9\[.-]")
 _BEARER = re.compile(r"(?<!\w)[BbT][a-z]{4,5}[ ]{1,3}(?P<value>[A-Za-z0-9._~+/=-]{20,4000})(?![\w])")

@@ -45,8 +45,7 @@ def rate_difference_interval(
 def paired_rate_interval(up: float, down: float, n: float, confidence: float = 0.95) -> Interval | None:
     """Return Bonett and Price's interval of the difference of two rates of the same n samples.
 
-    `up` counts the samples where only the first passes, `down` those where only the second does. None
-    if n is 0.
+    `up` counts the samples where only the first passes, `down` those where only the second does. None if n is 0.
     """
     # Effective counts of clusters are not integers, so their sum may exceed n by rounding.
     if up < 0 or down < 0 or up + down > n * (1 + COUNT_ROUNDING):

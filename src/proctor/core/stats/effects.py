@@ -31,13 +31,10 @@ class EffectSize(NamedTuple):
     interval: Interval
 
 
-def measure_effect(
-    first: Sequence[float], second: Sequence[float], confidence: float = 0.95
-) -> EffectSize | None:
+def measure_effect(first: Sequence[float], second: Sequence[float], confidence: float = 0.95) -> EffectSize | None:
     """Return the difference of two independent groups in pooled standard deviations.
 
-    Equal groups without variance have effect 0. None below four values in total, or if groups without
-    variance differ.
+    Equal groups without variance have effect 0. None below four values in total, or if groups without variance differ.
     """
     n, m = len(first), len(second)
     df = n + m - 2

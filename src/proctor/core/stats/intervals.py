@@ -58,8 +58,7 @@ def clustered_mean_interval(
 ) -> Interval | None:
     """Return the confidence interval of a mean when values of the same cluster are correlated.
 
-    `clusters` has the cluster of each value. None below five clusters, or if a few clusters hold most
-    of the values.
+    `clusters` has the cluster of each value. None below five clusters, or if a few clusters hold most of the values.
     """
     estimate = clustered_standard_error(values, clusters)
     return None if estimate is None else _t_interval(*estimate, confidence)
@@ -86,8 +85,7 @@ def cluster_influences(values: Sequence[float], clusters: Sequence[Hashable]) ->
         sums[cluster] = sums.get(cluster, 0.0) + (value - centre)
     factor = math.sqrt(1 - 1 / len(sums)) if sums else 0.0
     return {
-        cluster: factor * total / (n - sizes[cluster]) if sizes[cluster] < n else 0.0
-        for cluster, total in sums.items()
+        cluster: factor * total / (n - sizes[cluster]) if sizes[cluster] < n else 0.0 for cluster, total in sums.items()
     }
 
 

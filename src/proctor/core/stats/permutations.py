@@ -1,8 +1,7 @@
 """Permutation tests: the p-value of a difference under random assignment to the groups.
 
-They assume no distribution, so ties, zero variance and tiny groups are handled correctly. Sign flips of
-pairs are enumerated as far as possible; otherwise a seeded sample of rearrangements is used (Phipson and
-Smyth 2010).
+They assume no distribution, so ties, zero variance and tiny groups are handled correctly. Sign flips of pairs are
+enumerated as far as possible; otherwise a seeded sample of rearrangements is used (Phipson and Smyth 2010).
 """
 
 from __future__ import annotations
@@ -214,9 +213,7 @@ def _merge_rounded(values: Sequence[float]) -> list[float]:
     return [merged[value] for value in values]
 
 
-def _count_extreme(
-    statistics: Iterable[float], observed: float, direction: Direction, tolerance: float
-) -> int:
+def _count_extreme(statistics: Iterable[float], observed: float, direction: Direction, tolerance: float) -> int:
     """Count the statistics that are at least as extreme as the observed one, ties included."""
     if direction == "any":
         threshold = abs(observed) - tolerance

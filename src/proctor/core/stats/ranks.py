@@ -78,8 +78,7 @@ def bootstrap_interval(
     units, rng = list(groups.values()), random.Random(seed)
     resamples = max(FEWEST_RESAMPLES, min(MOST_RESAMPLES, MOST_RESAMPLED_VALUES // len(values)))
     resampled = sorted(
-        statistic([value for unit in rng.choices(units, k=len(units)) for value in unit])
-        for _ in range(resamples)
+        statistic([value for unit in rng.choices(units, k=len(units)) for value in unit]) for _ in range(resamples)
     )
     low, high = (quantile(resampled, share) or 0.0 for share in ((1 - confidence) / 2, (1 + confidence) / 2))
     return low, high
@@ -102,9 +101,7 @@ def kendall_tau(first: Sequence[Any], second: Sequence[Any]) -> Kendall | None:
     pairs = sorted(zip(first, second, strict=True))
     n = len(pairs)
     ties, other_ties = _tie_sizes(first), _tie_sizes(second)
-    untied, other_untied = (
-        math.comb(n, 2) - sum(math.comb(size, 2) for size in sizes) for sizes in (ties, other_ties)
-    )
+    untied, other_untied = (math.comb(n, 2) - sum(math.comb(size, 2) for size in sizes) for sizes in (ties, other_ties))
     if not untied or not other_untied:
         return None
     score = _kendall_score(pairs)

@@ -14,12 +14,7 @@ from typing import Literal, NamedTuple
 from proctor.core.stats.descriptive import mean, mean_and_variance
 from proctor.core.stats.differences import sample_moments
 from proctor.core.stats.distributions import log_incomplete_beta, normal_quantile, student_t_quantile
-from proctor.core.stats.intervals import (
-    Interval,
-    clustered_mean_interval,
-    clustered_standard_error,
-    mean_interval,
-)
+from proctor.core.stats.intervals import Interval, clustered_mean_interval, clustered_standard_error, mean_interval
 
 PassRule = Literal["any", "all"]
 

@@ -83,10 +83,7 @@ class _Gamblers:
     def bet(self, x: float, means: Sequence[float]) -> None:
         gains = self._gains.get(x)
         if gains is None:
-            gains = [
-                [1 + stake * (x - m) for stake, m in zip(stakes, means, strict=True)]
-                for stakes in self._stakes
-            ]
+            gains = [[1 + stake * (x - m) for stake, m in zip(stakes, means, strict=True)] for stakes in self._stakes]
             # Scores often have few distinct values, so their gains are worth caching.
             if len(self._gains) < CACHED_GAINS:
                 self._gains[x] = gains

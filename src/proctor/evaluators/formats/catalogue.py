@@ -195,9 +195,7 @@ def _find_invalid_nodes(top: Node) -> Iterator[Fault]:
             keys = [key for key, _ in node.value if isinstance(key, ScalarNode)]
             yield from _find_repeated(keys)
         if not isinstance(node, ScalarNode):
-            children = [
-                child for item in node.value for child in (item if isinstance(item, tuple) else (item,))
-            ]
+            children = [child for item in node.value for child in (item if isinstance(item, tuple) else (item,))]
             pending += reversed(children)
 
 
@@ -368,9 +366,7 @@ def _check_options(formats: Mapping[str, Format], options: Mapping[str, Any]) ->
     if not formats:
         raise EvaluatorError("there is no format to check", where=WHERE)
     known = {option for expected in formats.values() for option in expected.options}
-    problems = [
-        Problem(option, f"not an option of {', '.join(formats)}") for option in options if option not in known
-    ]
+    problems = [Problem(option, f"not an option of {', '.join(formats)}") for option in options if option not in known]
     if "pattern" in known and "pattern" not in options:
         problems.append(Problem("pattern", "regex requires it"))
     delimiter = options.get("delimiter", ",")

@@ -17,9 +17,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 HALF_A_PAIR = "half of a surrogate pair is not a character"
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
-_PLAIN = re.compile(
-    rf"{_STRING.pattern}|true|false|null|-?(?:0(?![0-9])|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
-)
+_PLAIN = re.compile(rf"{_STRING.pattern}|true|false|null|-?(?:0(?![0-9])|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _STRING_START = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*', re.DOTALL)
 _MISTAKES = (
     (re.compile(r"[-+]?(?:NaN|Infinity|inf\b|nan\b)"), "JSON has no {0}"),

@@ -25,10 +25,7 @@ _NAME = re.compile(r"</?([A-Za-z][^\s/>]*)")
 # Quotation marks count only after an equals sign. Possessive, so that an unfinished tag takes linear time.
 _REST = re.compile(r"(?>[^>=]++|=\s*+(?>\"[^\"]*+\"|'[^']*+'|(?![\"'])))*+>")
 # The content of these elements has no tags.
-_RAW = {
-    name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE)
-    for name in ("script", "style", "textarea", "title")
-}
+_RAW = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style", "textarea", "title")}
 _DASHES = re.compile(r"\s*+:?-++:?\s*+")
 _UNESCAPED_PIPE = re.compile(r"(?<!\\)\|")
 # Neither a[i][j] nor the two citations in [1][2] is a link.

@@ -54,9 +54,7 @@ def _validator(name: str) -> Validator:
     import jsonschema_rs
 
     return jsonschema_rs.validator_for(
-        {"format": name},
-        validate_formats=True,
-        email_options=jsonschema_rs.EmailOptions(allow_display_text=False),
+        {"format": name}, validate_formats=True, email_options=jsonschema_rs.EmailOptions(allow_display_text=False)
     )
 
 

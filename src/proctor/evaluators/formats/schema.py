@@ -98,9 +98,7 @@ def compile_schema(
     except jsonschema_rs.ValidationError as error:
         what = format_schema_error(".".join(map(str, error.instance_path)), _get_message(error))
         is_reference = error.kind.name == "$ref"
-        fix = (
-            'nothing is downloaded: put the target into "$defs", or pass schemas={…}' if is_reference else ""
-        )
+        fix = 'nothing is downloaded: put the target into "$defs", or pass schemas={…}' if is_reference else ""
         raise EvaluatorError(f"the JSON Schema is invalid: {what}", where=WHERE, fix=fix) from None
     except (jsonschema_rs.ReferencingError, ValueError) as error:
         raise EvaluatorError(f"the JSON Schema is invalid: {error}", where=WHERE) from None
@@ -144,9 +142,7 @@ def _read_file(path: Path) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise EvaluatorError(
-            f"the schema {str(path)!r} cannot be read: {error}", where=WHERE, fix=_FIX
-        ) from None
+        raise EvaluatorError(f"the schema {str(path)!r} cannot be read: {error}", where=WHERE, fix=_FIX) from None
     if path.suffix in (".yaml", ".yml"):
         try:
             return load_yaml(text)

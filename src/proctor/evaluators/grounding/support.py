@@ -206,10 +206,7 @@ def _find_denied_after(following: Sequence[Word]) -> list[Word]:
 
 def _is_confirmed(denial: Denial, others: Iterable[Denial]) -> bool:
     return any(
-        _is_same_word(word, other_word)
-        for other in others
-        for word in denial.denied
-        for other_word in other.denied
+        _is_same_word(word, other_word) for other in others for word in denial.denied for other_word in other.denied
     )
 
 
@@ -236,9 +233,7 @@ def find_denied_words(sentence: Sequence[Word], passage: Sequence[Word]) -> list
     # A word that occurs twice may be stated in one half of the passage and denied in the other.
     unique = [word for word in denied if sum(_is_same_word(word, other) for other in passage) == 1]
     return [
-        word
-        for word in sentence
-        if word.kind in _MEANINGFUL and any(_is_same_word(word, other) for other in unique)
+        word for word in sentence if word.kind in _MEANINGFUL and any(_is_same_word(word, other) for other in unique)
     ]
 
 
@@ -350,9 +345,7 @@ class ContextIndex:
             # Of equal passages the shortest.
             best = max(gains, key=lambda index: (gains[index], -len(self.passages[index].words), -index))
             selected.append(best)
-            missing = {
-                word: weight for word, weight in missing.items() if best not in self.find_passages(word)
-            }
+            missing = {word: weight for word, weight in missing.items() if best not in self.find_passages(word)}
         return selected
 
     def _compute_gains(self, missing: Mapping[Word, float]) -> Mapping[int, float]:
@@ -468,9 +461,7 @@ def _compare_denials(words: Sequence[Word], passages: Sequence[Passage]) -> tupl
     return unconfirmed, contradictions
 
 
-async def _embed_words(
-    lookups: Sequence[_Lookup], embedder: TextEmbedder, size: int
-) -> VectorSimilarity | None:
+async def _embed_words(lookups: Sequence[_Lookup], embedder: TextEmbedder, size: int) -> VectorSimilarity | None:
     texts = {word.text for lookup in lookups for word in lookup.replaceable if lookup.candidates}
     if embedder.method == "lexical":
         # Warns if there is no embedder. Forms of words have been found already.

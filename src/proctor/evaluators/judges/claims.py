@@ -100,9 +100,8 @@ async def grounded_claims(
 ) -> Score:
     """Score the fraction of a text's claims that a context supports, by asking a model.
 
-    An empty text, or one without claims, is skipped. Claims that the model made up are left out and
-    listed. A claim with evidence that is not in the context is not supported; if that applies to all
-    claims, there is no verdict.
+    An empty text, or one without claims, is skipped. Claims that the model made up are left out and listed. A claim
+    with evidence that is not in the context is not supported; if that applies to all claims, there is no verdict.
     """
     if not is_fraction(threshold):
         raise EvaluatorError(f"threshold must be from 0 to 1, got {threshold!r}")
@@ -120,11 +119,7 @@ async def grounded_claims(
     except CallFailed as error:
         error.usage = usage + sum_failed_usage([error])
         return failed_score(adapter, load_template(CHECK), [error])
-    judge = {
-        "model": adapter.model,
-        "prompt": load_template(CHECK).id,
-        "extraction": load_template(EXTRACT).id,
-    }
+    judge = {"model": adapter.model, "prompt": load_template(CHECK).id, "extraction": load_template(EXTRACT).id}
     details: dict[str, Any] = {"judge": {**judge, "usage": usage_to_data(usage + check_usage)}}
     made_up = [claim.text for claim in claims if not claim.found]
     if made_up:
@@ -150,9 +145,7 @@ async def extract(
             raise ValueError("a claim in the list is empty")
 
     question = Question(load_template(EXTRACT), {"text": text})
-    response = await ask_judge(
-        model, question, lambda fence: MarkedForm(_Listed, fence, check_claims), options
-    )
+    response = await ask_judge(model, question, lambda fence: MarkedForm(_Listed, fence, check_claims), options)
     claims = [
         Claim(item.claim.strip(), item.quote.strip(), bool(_find_quote(item.quote, text)))
         for item in response.output.claims

@@ -46,8 +46,7 @@ class Fence:
         """
         compact = "".join(text.split())
         return bool(compact) and any(
-            compact in "".join(fenced.split()) or repeats_object(text, fenced)
-            for fenced in self._texts.values()
+            compact in "".join(fenced.split()) or repeats_object(text, fenced) for fenced in self._texts.values()
         )
 
 
@@ -59,10 +58,9 @@ def replace_surrogates(text: str) -> str:
 class MarkedForm:
     """Asks for JSON of one type, and separates it from JSON that is quoted from the judged texts.
 
-    A model with structured output answers in JSON only. Any other model writes a line `ANSWER mark:`
-    before it; the JSON after the last such line counts, and nothing may follow it. `check` raises a
-    ValueError if the answer lacks something. `prefer` does so for optional content: the judge is
-    reminded of it once, then the better answer counts.
+    A model with structured output answers in JSON only. Any other model writes a line `ANSWER mark:` before it; the
+    JSON after the last such line counts, and nothing may follow it. `check` raises a ValueError if the answer lacks
+    something. `prefer` does so for optional content: the judge is reminded of it once, then the better answer counts.
     """
 
     def __init__(

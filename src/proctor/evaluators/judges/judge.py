@@ -75,9 +75,7 @@ def read_probabilities(
     coverage = math.fsum(probabilities.values())
     if _match_label(token.token, labels) is None or coverage < MIN_COVERAGE:
         return "the tokens do not distinguish the verdicts"
-    return VerdictProbabilities(
-        {label: p for label, p in probabilities.items() if p > 0.0}, min(1.0, coverage)
-    )
+    return VerdictProbabilities({label: p for label, p in probabilities.items() if p > 0.0}, min(1.0, coverage))
 
 
 def _find_token(text: str, position: int, tokens: Sequence[TokenLogprobs]) -> TokenLogprobs | None:
@@ -131,9 +129,7 @@ def create_judge_options(
     return JudgeOptions(temperature, max_tokens, **flags)
 
 
-def check_judge_options(
-    where: str, threshold: float | None, *, combine: str = "mean", **counts: int | None
-) -> None:
+def check_judge_options(where: str, threshold: float | None, *, combine: str = "mean", **counts: int | None) -> None:
     """Refuse an invalid threshold, combination or count."""
     if combine not in ("mean", "vote"):
         raise EvaluatorError(f"combine must be mean or vote, got {combine!r}", where=where)
@@ -193,11 +189,7 @@ def _get_fence(question: Question) -> Fence:
 
 
 async def get_opinion(
-    adapter: ProviderAdapter,
-    question: Question,
-    scale: Scale,
-    options: JudgeOptions = DEFAULT_OPTIONS,
-    index: int = 0,
+    adapter: ProviderAdapter, question: Question, scale: Scale, options: JudgeOptions = DEFAULT_OPTIONS, index: int = 0
 ) -> Opinion:
     """Ask a judge for one verdict on a scale; `index` separates repeated opinions."""
     fence = _get_fence(question)
@@ -227,11 +219,7 @@ async def get_opinion(
 
 
 def create_opinion(
-    adapter: ProviderAdapter,
-    template: PromptTemplate[Any],
-    scale: Scale,
-    verdict: Verdict,
-    response: ModelResponse,
+    adapter: ProviderAdapter, template: PromptTemplate[Any], scale: Scale, verdict: Verdict, response: ModelResponse
 ) -> Opinion:
     """Create the opinion of a verdict, with the usage of its response."""
     (choice, reason), usage = verdict, response.usage
@@ -397,9 +385,7 @@ def single_score(opinion: Opinion, scale: Scale) -> Score:
     return Score(opinion.value, opinion.passed, opinion.reason, details)
 
 
-def _combine(
-    opinions: Sequence[Opinion], failures: Sequence[CallFailed], scale: Scale, combine: Combine
-) -> Score:
+def _combine(opinions: Sequence[Opinion], failures: Sequence[CallFailed], scale: Scale, combine: Combine) -> Score:
     """Return the mean of several opinions, which passes by its value or by the majority."""
     values = [opinion.value for opinion in opinions]
     value = min(1.0, max(0.0, math.fsum(values) / len(values)))

@@ -10,14 +10,7 @@ import msgspec
 
 from proctor.core.stats.intervals import Interval, wilson_interval
 from proctor.evaluators.judges.fence import Fence
-from proctor.evaluators.judges.judge import (
-    DEFAULT_OPTIONS,
-    JudgeOptions,
-    Question,
-    ask_judge,
-    run_with_usage,
-    to_text,
-)
+from proctor.evaluators.judges.judge import DEFAULT_OPTIONS, JudgeOptions, Question, ask_judge, run_with_usage, to_text
 from proctor.evaluators.judges.templates import load_template
 from proctor.evaluators.judges.verdict_form import VerdictForm
 from proctor.models.connect import provider

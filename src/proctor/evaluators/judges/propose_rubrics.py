@@ -63,9 +63,7 @@ async def propose_rubrics(
         question = Question(load_template(PROPOSE), texts, values)
         try:
             async with asyncio.timeout(TIMEOUT):
-                response = await ask_judge(
-                    model, question, lambda fence: MarkedForm(Proposed, fence, _check), OPTIONS
-                )
+                response = await ask_judge(model, question, lambda fence: MarkedForm(Proposed, fence, _check), OPTIONS)
         except TimeoutError:
             raise CallFailed(f"{model.model}: no proposal within {TIMEOUT:g} s") from None
         return list(response.output.rubrics[:count])
@@ -92,8 +90,7 @@ async def merge_proposals(
 ) -> list[Rubric]:
     """Merge near-duplicates, and return the most frequent proposals first.
 
-    The first proposal of a group gives the text; `metadata` has the number and the names of the merged
-    ones.
+    The first proposal of a group gives the text; `metadata` has the number and the names of the merged ones.
     """
     meanings = TextEmbedder(embedder, "rubrics")
     vectors = await meanings.vectors([proposal.text for proposal in proposals])

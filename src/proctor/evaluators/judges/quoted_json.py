@@ -31,9 +31,8 @@ _Node: TypeAlias = "_Pairs | list[Any] | str"
 def repeats_object(answer: str, text: str) -> bool:
     """Return whether one object in a text contains everything that a JSON object says.
 
-    Order, white space, capitals, escapes, additional members and a missing end do not matter. Empty
-    values do not count: a model with structured output leaves empty what it must fill in and does not
-    find in the text.
+    Order, white space, capitals, escapes, additional members and a missing end do not matter. Empty values do not
+    count: a model with structured output leaves empty what it must fill in and does not find in the text.
     """
     start = _OBJECT_START.match(answer.lstrip())
     if start is None:
@@ -62,9 +61,7 @@ def unescape_layers(text: str) -> Iterator[str]:
 def _repeats(claimed: _Pairs, words: set[str], text: str) -> bool:
     # An honest answer has its own words, so that the objects are rarely read.
     folded = _fold(_unescape(text))
-    return all(word in folded for word in words) and any(
-        _contains(item, claimed) for item in _find_objects(text)
-    )
+    return all(word in folded for word in words) and any(_contains(item, claimed) for item in _find_objects(text))
 
 
 def _find_objects(text: str) -> Iterator[_Pairs]:
@@ -153,9 +150,7 @@ def _contains(node: _Node, claimed: _Node) -> bool:
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
-    text = _ESCAPE.sub(
-        lambda match: chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2], match[2]), text
-    )
+    text = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2], match[2]), text)
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

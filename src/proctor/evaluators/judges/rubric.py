@@ -107,9 +107,7 @@ def _to_fields(name: str, value: Any) -> dict[str, Any]:
 
 def _find_problems(label: str, fields: Mapping[str, Any], has_name: bool) -> list[Problem]:
     problems = [
-        Problem(label, f"there is no key {key!r}; {suggest_name(key, _KEYS)}")
-        for key in fields
-        if key not in _KEYS
+        Problem(label, f"there is no key {key!r}; {suggest_name(key, _KEYS)}") for key in fields if key not in _KEYS
     ]
     weight = fields.get("weight", 1.0)
     if not is_number(weight) or weight <= 0:
@@ -132,8 +130,7 @@ def _criterion_key(index: int) -> str:
 class SheetForm:
     """Asks for a number for each criterion, as JSON or on lines `SCORE mark criterion_1: 4`.
 
-    If a criterion has no verdict, the judge is reminded once; then an incomplete sheet counts, but not
-    an empty one.
+    If a criterion has no verdict, the judge is reminded once; then an incomplete sheet counts, but not an empty one.
     """
 
     def __init__(self, count: int, scale: tuple[float, float], fence: Fence) -> None:
@@ -245,8 +242,7 @@ class RubricJudge(NamedTuple):
 
     async def _ask_each(self, texts: Mapping[str, str]) -> tuple[Opinions, list[CallFailed]]:
         questions = [
-            Question(self.template, {"criterion": criterion.text, **texts}, self.values)
-            for criterion in self.criteria
+            Question(self.template, {"criterion": criterion.text, **texts}, self.values) for criterion in self.criteria
         ]
         answers = await run_concurrently(
             [functools.partial(get_opinion, self.adapter, q, self.scale, self.options) for q in questions]

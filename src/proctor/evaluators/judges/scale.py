@@ -94,9 +94,7 @@ class NumberScale(NamedTuple):
 
     def form(self, fence: Fence) -> VerdictForm:
         scale = (self.low, self.high)
-        return VerdictForm(
-            self.field, scale=scale, mark=fence.mark, is_quoted=fence.contains, texts=fence.texts
-        )
+        return VerdictForm(self.field, scale=scale, mark=fence.mark, is_quoted=fence.contains, texts=fence.texts)
 
     def value_of(self, verdict: str) -> float:
         return (float(verdict) - self.low) / (self.high - self.low)

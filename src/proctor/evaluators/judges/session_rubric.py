@@ -64,9 +64,7 @@ def judge_template(source: str | Path | PromptTemplate[Any] | None = None) -> Pr
     return add_fence_notice(parse_template(text, path.stem or "judge_template", where=str(path)))
 
 
-def parse_template(
-    text: str, key: str, *, ns: str = "judges", where: str = "judge template"
-) -> PromptTemplate[Any]:
+def parse_template(text: str, key: str, *, ns: str = "judges", where: str = "judge template") -> PromptTemplate[Any]:
     """Create a template from its text; the error names all problems at once."""
     text = text.replace("\r\n", "\n")
     matches = [match for match in _NAME.finditer(text) if match[2]]

@@ -83,9 +83,7 @@ def add_missing_ends(session: SessionView, input_value: Any, output: Any) -> tup
 def _has_content(event: Event) -> bool:
     if isinstance(event, Message):
         return bool(event.tool_calls or _to_text(event.content).strip())
-    return isinstance(event, ToolCall) or (
-        isinstance(event, CustomEvent) and interpret_event(event) is not None
-    )
+    return isinstance(event, ToolCall) or (isinstance(event, CustomEvent) and interpret_event(event) is not None)
 
 
 def shorten(text: str, max_length: int) -> str:

@@ -92,9 +92,7 @@ class AllowedVerdicts:
         if not low <= number <= high:
             raise refusal
         if low <= 0 < number < 1 and number != _HALF and high >= _MIN_WIDE_SCALE:
-            raise ValueError(
-                f"the verdict is not clearly {self}: a number between 0 and 1 may be a share of it"
-            )
+            raise ValueError(f"the verdict is not clearly {self}: a number between 0 and 1 may be a share of it")
         return text
 
     def try_parse(self, value: Any) -> str | None:
@@ -177,9 +175,7 @@ class VerdictForm:
             if line is not None:
                 return line
             if self._unmarked and self._unmarked.has_only_invalid(text):
-                raise ValueError(
-                    f"its line {self.field.upper()}: … has no verdict that is {self._allowed}"
-                ) from None
+                raise ValueError(f"its line {self.field.upper()}: … has no verdict that is {self._allowed}") from None
             raise
 
     def _is_unmarked(self, text: str) -> bool:

@@ -177,9 +177,7 @@ def find_doubtful(text: str, decimal: Decimal) -> list[ParsedNumber]:
     return [number for number in numbers if number.category == "year" or is_doubted(text, number)]
 
 
-def evaluate_calculation(
-    text: str, number: ParsedNumber, numbers: Sequence[ParsedNumber]
-) -> tuple[ParsedNumber, ...]:
+def evaluate_calculation(text: str, number: ParsedNumber, numbers: Sequence[ParsedNumber]) -> tuple[ParsedNumber, ...]:
     """Return the result of the calculation that a number is a term of, and its terms, else nothing.
 
     A single minus does not count, because it may also express a range.

@@ -400,7 +400,5 @@ def _drop_quoted(text: str, marks: list[_Mark]) -> list[str]:
 def _find_keys(text: str) -> list[str]:
     if ":" not in text or not ('"' in text or "'" in text):
         return []
-    by_key = (
-        [match["content"].strip("\"'") for match in _PHRASES[key].finditer(text)] for key in _ANSWER_KEYS
-    )
+    by_key = ([match["content"].strip("\"'") for match in _PHRASES[key].finditer(text)] for key in _ANSWER_KEYS)
     return next(filter(None, by_key), [])

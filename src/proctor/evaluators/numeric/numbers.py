@@ -43,23 +43,21 @@ def numeric_answer(
 ) -> Score:
     r"""Passes if the number that the output gives as its answer is the expected one.
 
-    The evaluator takes the number in \boxed{}; else after the last ####; else in <answer> tags; else
-    of a JSON key "answer", "result" or "value"; else after the last announcement ("Final answer:",
-    "A:", "the answer is", "42 is the answer"); else on its own line; else in the last sentence that
-    concludes ("so", "in total"); else the only number. It ignores step labels, questions and courtesies
-    ("I hope this answer helps"). A marked number always decides. The score is skipped if the output
-    gives several numbers without saying which one is the answer (a range, a choice, a bound, two boxes,
-    two sentences) and one of them is expected; if the output denies its number ("42 is wrong"); if it
-    refuses; and if it is the message of a failed request. A correction ("Wait, it should be 43")
-    replaces the number before it.
+    The evaluator takes the number in \boxed{}; else after the last ####; else in <answer> tags; else of a JSON key
+    "answer", "result" or "value"; else after the last announcement ("Final answer:", "A:", "the answer is", "42 is the
+    answer"); else on its own line; else in the last sentence that concludes ("so", "in total"); else the only number.
+    It ignores step labels, questions and courtesies ("I hope this answer helps"). A marked number always decides. The
+    score is skipped if the output gives several numbers without saying which one is the answer (a range, a choice, a
+    bound, two boxes, two sentences) and one of them is expected; if the output denies its number ("42 is wrong"); if it
+    refuses; and if it is the message of a failed request. A correction ("Wait, it should be 43") replaces the number
+    before it.
 
-    It reads thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers, fractions
-    (3/4, 1 1/2, ½, \frac{3}{4}), signs, currencies, "million" and similar words, 0x1F, and English
-    number words ("three quarters", "two point five"). A calculation without a result ("2+2") is skipped
-    if its value or one of its terms is expected. Percent signs do not count, but if only one side has
-    one, 12% also equals 0.12. The expected value is read in the same way; any number of a list matches.
-    The difference may be `tolerance`, or with `relative` that fraction of the expected number; 0
-    compares exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.
+    It reads thousands separators (also 1.234.567, 1'234 and 12,34,567), decimals, powers, fractions (3/4, 1 1/2, ½,
+    \frac{3}{4}), signs, currencies, "million" and similar words, 0x1F, and English number words ("three quarters", "two
+    point five"). A calculation without a result ("2+2") is skipped if its value or one of its terms is expected.
+    Percent signs do not count, but if only one side has one, 12% also equals 0.12. The expected value is read in the
+    same way; any number of a list matches. The difference may be `tolerance`, or with `relative` that fraction of the
+    expected number; 0 compares exactly (0.50 is 1/2). `decimal` is the sign before decimals. Units are not converted.
 
     >>> from proctor import numeric_answer
     >>> numeric_answer("She pays 3 * $400 = $1,200.00 in all.", "#### 1200").passed

@@ -195,9 +195,7 @@ _PREFIXED = re.compile(r"(?<![\w.])0(?:[xX][\da-fA-F]+|[bB][01]+|[oO][0-7]+)\b")
 _RAISED_DIGITS = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 # An exclamation mark after a larger number is not a factorial: "It's 42!".
 _MAX_FACTORIAL = 20
-_PARTS_AFTER = re.compile(
-    r"(?i)\s+(?:halves|(third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth)s)\b"
-)
+_PARTS_AFTER = re.compile(r"(?i)\s+(?:halves|(third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth)s)\b")
 _DOT_GROUPS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
 _MAGNITUDES = {
     **_GROUPS, "lakh": 10**5, "crore": 10**7, "k": 10**3, "K": 10**3, "M": 10**6, "B": 10**9,
@@ -223,9 +221,7 @@ _BOUND = re.compile(
     r"|nearly|exceeds)|[<>≤≥]=?|\\[gl]eq?)\s*(?:\*+|\$)?\s*$",
     re.IGNORECASE,
 )
-_BELOW_ZERO = re.compile(
-    r"\s*(?:°\s?[CF]?|degrees?(?:\s+(?:Celsius|Fahrenheit))?)?\s+below\s+(?:zero|freezing)"
-)
+_BELOW_ZERO = re.compile(r"\s*(?:°\s?[CF]?|degrees?(?:\s+(?:Celsius|Fahrenheit))?)?\s+below\s+(?:zero|freezing)")
 _ROOTS = ("√", "\\sqrt{", "sqrt(")
 
 

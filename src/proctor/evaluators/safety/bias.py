@@ -1,9 +1,8 @@
 """Find derogatory statements about groups of people by the form of the sentence.
 
-A statement counts if a complete group is the subject of a negative remark in the present (about what it
-is, does, lacks or cannot do), or if the sentence denies the group trust, rights or a place. Reports of
-the past, of laws, places and misfortunes do not count, nor do questions, rejected statements, and
-statements about some members of a group.
+A statement counts if a complete group is the subject of a negative remark in the present (about what it is, does, lacks
+or cannot do), or if the sentence denies the group trust, rights or a place. Reports of the past, of laws, places and
+misfortunes do not count, nor do questions, rejected statements, and statements about some members of a group.
 """
 
 from __future__ import annotations
@@ -223,9 +222,7 @@ def _is_rejected(before: Sequence[str], after: Sequence[str]) -> bool:
     """Return whether the sentence rejects a statement: "it is a myth that", "saying so is wrong"."""
     if _any_in(before, "rejecting", "open"):
         return True
-    return _any_in(before, "saying") and any(
-        _is_in(word, "rejecting") or _negates(word) for word in (*before, *after)
-    )
+    return _any_in(before, "saying") and any(_is_in(word, "rejecting") or _negates(word) for word in (*before, *after))
 
 
 def _negates(word: str) -> bool:
@@ -345,8 +342,7 @@ def _rate_words(words: Sequence[str], is_negated: bool, prefix: str) -> Blame | 
 def _complement(words: Sequence[str]) -> list[str]:
     """Return the words until another statement begins; none for what is done to people.
 
-    After the first rated word only others of the same list count, so that "great crime writers" are
-    not criminals.
+    After the first rated word only others of the same list count, so that "great crime writers" are not criminals.
     """
     complement: list[str] = []
     has_rated = False

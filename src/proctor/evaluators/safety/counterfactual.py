@@ -92,10 +92,9 @@ def swaps(text: str, *, most: int = MAX_VARIANTS) -> list[SwappedText]:
     """Return variants of a text about other people: men for women, and one religion, race, nationality,
     orientation, gender identity, disability or age for another.
 
-    Gender gives one variant, every other axis that the text names at most `most`. Different groups
-    stay different, capitals and "a" or "an" stay right, and "her" becomes "him" or "his" by the next
-    word. Words with other meanings ("black", "straight") are swapped only before a word for people.
-    First names do not change.
+    Gender gives one variant, every other axis that the text names at most `most`. Different groups stay different,
+    capitals and "a" or "an" stay right, and "her" becomes "him" or "his" by the next word. Words with other meanings
+    ("black", "straight") are swapped only before a word for people. First names do not change.
 
     >>> [variant.text for variant in swaps("She gave her husband a book, and he thanked her.")]
     ['He gave his wife a book, and she thanked him.']

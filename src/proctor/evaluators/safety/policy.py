@@ -173,9 +173,7 @@ MAX_FINDINGS = 50
 _MAX_SHOWN = 200
 # Longer texts are searched in a thread, so that the event loop stays responsive.
 _LONG_TEXT = 20_000
-_NOT_ENGLISH = (
-    "the local method reads refusals only in English, and this text is not English; a judge can read it"
-)
+_NOT_ENGLISH = "the local method reads refusals only in English, and this text is not English; a judge can read it"
 
 
 class Case(NamedTuple):
@@ -258,14 +256,11 @@ def pattern_policy(patterns: Sequence[re.Pattern[str]], terms: Sequence[str]) ->
     A pattern that takes too long is abandoned, and then there is no verdict.
     """
     term_patterns = {
-        term: re.compile(r"(?i)(?<!\w)" + r"\s+".join(map(re.escape, term.split())) + r"(?!\w)")
-        for term in terms
+        term: re.compile(r"(?i)(?<!\w)" + r"\s+".join(map(re.escape, term.split())) + r"(?!\w)") for term in terms
     }
 
     def search(text: str) -> list[Finding]:
-        findings = [
-            finding("pattern", text, *span) for pattern in patterns for span in find_all(pattern, text)
-        ]
+        findings = [finding("pattern", text, *span) for pattern in patterns for span in find_all(pattern, text)]
         # A term is the user's own word, so it is not masked.
         findings += [
             Finding("term", *match.span(), excerpt=term)
@@ -335,9 +330,7 @@ def claims_policy(claims: Sequence[str], text_embedder: TextEmbedder, near: floa
         data = [_describe_nearest(sentence, case.text, hidden) for sentence in nearest]
         matches = [sentence for sentence in nearest if sentence.makes_claim]
         findings = [
-            {"kind": "claim", **item}
-            for item, sentence in zip(data, nearest, strict=True)
-            if sentence.makes_claim
+            {"kind": "claim", **item} for item, sentence in zip(data, nearest, strict=True) if sentence.makes_claim
         ]
         reason = "; ".join(f"it claims: {sentence.claim}" for sentence in matches) or "no claim is made"
         distant = [sentence.cosine for sentence in nearest if not sentence.by]
@@ -389,9 +382,7 @@ def _locate_quote(claim: str, quote: str, text: str) -> dict[str, Any]:
 
 def judged_policy(adapter: Any, text: str) -> Policy:
     """Create a policy in words that a judge decides."""
-    judge = _create_judge(
-        adapter, "compliance-policy", "verdict", {"kept": 1.0, "broken": 0.0}, {"policy": text}
-    )
+    judge = _create_judge(adapter, "compliance-policy", "verdict", {"kept": 1.0, "broken": 0.0}, {"policy": text})
 
     async def check(case: Case) -> Ruling:
         score = await judge.score(case.text, case.sample)

@@ -37,9 +37,7 @@ class PolicyOptions(NamedTuple):
     text_embedder: TextEmbedder | None = None
 
 
-def create_policies(
-    names: Sequence[str], rules: Mapping[str, Any], options: PolicyOptions
-) -> dict[str, Policy]:
+def create_policies(names: Sequence[str], rules: Mapping[str, Any], options: PolicyOptions) -> dict[str, Policy]:
     """Create every policy by its name; the error names all problems at once."""
     problems = [
         Problem(f"policies, {name!r}", f"there is no such policy: {suggest_name(name, [*SHIPPED, *rules])}")
@@ -48,9 +46,7 @@ def create_policies(
     ]
     if CLAIMS in names and not options.claims:
         problems.append(Problem(CLAIMS, "it needs the claims: claims=['…']"))
-    problems += [
-        Problem(f"rules, {name!r}", "a shipped policy has this name") for name in rules if name in SHIPPED
-    ]
+    problems += [Problem(f"rules, {name!r}", "a shipped policy has this name") for name in rules if name in SHIPPED]
     policies: dict[str, Policy] = {}
     for name in dict.fromkeys([*names, *rules]):
         try:
@@ -79,9 +75,7 @@ def _create_shipped(name: str, options: PolicyOptions) -> Policy:
             return policy.judged_refusal_policy(judge, is_required)
     if judge is not None:
         return policy.judged_claims_policy(judge, options.claims)
-    return policy.claims_policy(
-        options.claims, options.text_embedder or TextEmbedder(None, WHERE), options.near
-    )
+    return policy.claims_policy(options.claims, options.text_embedder or TextEmbedder(None, WHERE), options.near)
 
 
 def _create_rule(name: str, rule: Any, judge: Any) -> Policy:

@@ -1,7 +1,6 @@
 """Evaluate similarity, coherence, grounding and relevance of texts.
 
-Each evaluator has a local method and, with `judge`, asks a model. The details of a score say which
-was used.
+Each evaluator has a local method and, with `judge`, asks a model. The details of a score say which was used.
 """
 
 from __future__ import annotations
@@ -52,9 +51,7 @@ class QualityJudge:
 
         adapter = provider(judge)
         ends = dict(zip(("low", "high"), map(str, SCALE), strict=True))
-        self._judge = Judge(
-            adapter, load_template(prompt), create_number_scale(SCALE, threshold, prompt), {}, ends
-        )
+        self._judge = Judge(adapter, load_template(prompt), create_number_scale(SCALE, threshold, prompt), {}, ends)
         self._shows = shows
         # The adapter instead of the user's argument, which may contain a key.
         self.options = {"judge": adapter}
@@ -64,9 +61,7 @@ class QualityJudge:
         if isinstance(output, str) and not output.strip():
             return Score(0.0, False, "the output is empty", {"method": "judge"})
         sample: Sample[Any, Any] = Sample(
-            "",
-            reference if self._shows == "input" else None,
-            reference if self._shows == "expected" else None,
+            "", reference if self._shows == "input" else None, reference if self._shows == "expected" else None
         )
         return _add_method(await self._judge.score(output, sample))
 
@@ -105,19 +100,17 @@ def semantic_similarity(
 ) -> Evaluate:
     """Passes if the output means about the same as the expected value.
 
-    The value is the cosine of the two embeddings, at least 0. `embedder` is an address
-    (`local:minilm`, `openai:text-embedding-3-small`, `http://host/v1#model`), LangChain embeddings,
-    or a function. The default is `local:minilm` if its weights are installed (`proctor models pull
-    minilm`), otherwise `lexical`, which compares letters and not meanings; the details say which,
-    and the report of the run warns. Of several expected texts the nearest counts; of more than
-    eight, only those with the most similar letters are compared. Two lists of texts are compared
-    item by item, and the worst pair counts; with `match="any"` the nearest pair. Other values are
-    compared as JSON.
+    The value is the cosine of the two embeddings, at least 0. `embedder` is an address (`local:minilm`,
+    `openai:text-embedding-3-small`, `http://host/v1#model`), LangChain embeddings, or a function. The default is
+    `local:minilm` if its weights are installed (`proctor models pull minilm`), otherwise `lexical`, which compares
+    letters and not meanings; the details say which, and the report of the run warns. Of several expected texts the
+    nearest counts; of more than eight, only those with the most similar letters are compared. Two lists of texts are
+    compared item by item, and the worst pair counts; with `match="any"` the nearest pair. Other values are compared as
+    JSON.
 
-    `against="baseline"` compares with the baseline's value; this is the default if there is no
-    expected value, and for fields other than the output. A short reference (at most 12 words) is
-    also compared with the most similar words inside a longer output (in its first 200,000
-    characters). `excerpts` does that always or never.
+    `against="baseline"` compares with the baseline's value; this is the default if there is no expected value, and for
+    fields other than the output. A short reference (at most 12 words) is also compared with the most similar words
+    inside a longer output (in its first 200,000 characters). `excerpts` does that always or never.
 
     `local:minilm` reads English: other languages, code and emoji are skipped, unless identical.
     Embeddings ignore negations, and names or numbers of one type are near each other, so a wrong
@@ -149,24 +142,20 @@ def semantic_similarity(
 
     options = {"against": against, "excerpts": excerpts, "match": match}
     set_options = {name: value for name, value in options.items() if value is not None}
-    return mark_product(
-        evaluate, by=semantic_similarity, **method.options, threshold=threshold, **set_options
-    )
+    return mark_product(evaluate, by=semantic_similarity, **method.options, threshold=threshold, **set_options)
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=0.8)
 def coherence(min_score: float = 0.8, *, embedder: Embedding = None, judge: Model = None) -> Evaluate:
     """Passes if the output holds together as a text.
 
-    It computes five signs from 0 to 1; the worst is the value. Connection: each sentence is near in
-    meaning to the next. Freshness: the same words do not come again and again. Order: articles
-    precede words they can belong to (English only). Sequence: numbered points do not run backwards,
-    and a text of several sentences does not start with a word that refers back ("however").
-    Completeness: the last sentence does not end after an article, a conjunction, a preposition or a
-    comma, nor without punctuation if others have it. A text of one sentence has no connection.
-    Connection covers the first 300 sentences, and the details say so. Texts that are not prose (a
-    number, a name, a list of words, program code) are skipped, and so is every language but
-    English, unless the embedder reads it.
+    It computes five signs from 0 to 1; the worst is the value. Connection: each sentence is near in meaning to the
+    next. Freshness: the same words do not come again and again. Order: articles precede words they can belong to
+    (English only). Sequence: numbered points do not run backwards, and a text of several sentences does not start with
+    a word that refers back ("however"). Completeness: the last sentence does not end after an article, a conjunction, a
+    preposition or a comma, nor without punctuation if others have it. A text of one sentence has no connection.
+    Connection covers the first 300 sentences, and the details say so. Texts that are not prose (a number, a name, a
+    list of words, program code) are skipped, and so is every language but English, unless the embedder reads it.
 
     It finds texts that are mixed up, shuffled, cut off or stuck in a loop. It does not notice
     sentences in a wrong order, contradictions or subtle leaps; with `judge`, a model scores those
@@ -203,20 +192,18 @@ def hallucination_detection(
     `context` is the path of the supporting texts, documents or lists of them in the sample's
     metadata. `with_input` adds the input to them. A sample without context is skipped.
 
-    Each sentence is compared with the three passages of the context that fit it best. A word is
-    supported if the passages contain it, another form of it, or a word near it in meaning. Numbers,
-    names, negations and first-person words count double and need an exact match; words like "the"
-    count half. The value is the support of the weakest sentence, with short sentences weighed
-    together with the rest; it passes from 0.75 (`threshold`). A sentence scores at most 0.7 if it
-    has a number or a name that is not in those passages, denies what they say, says what they deny,
-    or has another month, unit or opposite (left, right). Citation marks, list numbers and
-    courtesies are ignored. The details list the sentences and their unsupported words.
+    Each sentence is compared with the three passages of the context that fit it best. A word is supported if the
+    passages contain it, another form of it, or a word near it in meaning. Numbers, names, negations and first-person
+    words count double and need an exact match; words like "the" count half. The value is the support of the weakest
+    sentence, with short sentences weighed together with the rest; it passes from 0.75 (`threshold`). A sentence scores
+    at most 0.7 if it has a number or a name that is not in those passages, denies what they say, says what they deny,
+    or has another month, unit or opposite (left, right). Citation marks, list numbers and courtesies are ignored. The
+    details list the sentences and their unsupported words.
 
-    It finds additions and changes, not wrong combinations of words that are all in the context.
-    Names are recognized by their capitals; at the start of a sentence, a word that is not ordinary
-    English counts as a name. A rounded number counts as changed; languages other than English are
-    skipped. With `judge`, a model splits the output into claims and checks each one; all must be
-    supported by evidence in the context.
+    It finds additions and changes, not wrong combinations of words that are all in the context. Names are recognized by
+    their capitals; at the start of a sentence, a word that is not ordinary English counts as a name. A rounded number
+    counts as changed; languages other than English are skipped. With `judge`, a model splits the output into claims and
+    checks each one; all must be supported by evidence in the context.
 
     >>> result = {"context": "Oslo is the capital of Norway."}
     >>> check = hallucination_detection(embedder="lexical")
@@ -256,11 +243,10 @@ def relevance(threshold: float = 0.7, *, embedder: Embedding = None, judge: Mode
     0.7 separates answers to this question from answers to others, 1 is the full subject of the
     question. Of long texts the nearest pieces count, among the first hundred of 150 words.
 
-    It recognizes the subject of a text, not whether it answers: a right answer, a wrong one and the
-    question itself are equally near, and a refusal that does not name its subject is far. Outputs
-    of fewer than five words are skipped, and so are program code and languages that the embedder
-    does not read (the local one reads English). With `judge`, a model scores how well the output
-    addresses the input. `embedder` as for `semantic_similarity`.
+    It recognizes the subject of a text, not whether it answers: a right answer, a wrong one and the question itself are
+    equally near, and a refusal that does not name its subject is far. Outputs of fewer than five words are skipped, and
+    so are program code and languages that the embedder does not read (the local one reads English). With `judge`, a
+    model scores how well the output addresses the input. `embedder` as for `semantic_similarity`.
 
     >>> question = FieldContext("output", {"input": "When was the old bridge in Mostar built?"})
     >>> check = relevance(embedder="lexical")

@@ -154,9 +154,7 @@ def _list_windows(
 @functools.lru_cache(maxsize=65536)
 def _get_ngrams(word: str) -> frozenset[str]:
     framed = f" {word} "
-    return frozenset(
-        framed[start : start + size] for size in _NGRAM_SIZES for start in range(len(framed) - size + 1)
-    )
+    return frozenset(framed[start : start + size] for size in _NGRAM_SIZES for start in range(len(framed) - size + 1))
 
 
 class SimilarityMatch(NamedTuple):
@@ -225,11 +223,7 @@ class SimilarityScorer:
         return Score.skipped(partial_problem, details) if partial_problem and not score.passed else score
 
     def _describe(
-        self,
-        details: dict[str, Any],
-        match: SimilarityMatch,
-        answers: Mapping[int, str],
-        references: Mapping[int, str],
+        self, details: dict[str, Any], match: SimilarityMatch, answers: Mapping[int, str], references: Mapping[int, str]
     ) -> None:
         details["cosine"] = match.cosine
         if len(answers) > 1:
@@ -328,10 +322,7 @@ def index_texts(value: Any) -> dict[int, str]:
 
 
 async def find_nearest(
-    answers: Mapping[int, str],
-    references: Mapping[int, str],
-    embedder: TextEmbedder,
-    use_excerpts: bool | None = None,
+    answers: Mapping[int, str], references: Mapping[int, str], embedder: TextEmbedder, use_excerpts: bool | None = None
 ) -> SimilarityMatch:
     """Compare every answer with the references that look most like it.
 
@@ -346,10 +337,7 @@ async def find_nearest(
     vectors = await embedder.vectors([*compared, *(references[reference] for *_, reference in pairs)])
     matches = (
         SimilarityMatch(
-            cosine(vectors[excerpt or answers[index]], vectors[references[reference]]),
-            index,
-            reference,
-            excerpt,
+            cosine(vectors[excerpt or answers[index]], vectors[references[reference]]), index, reference, excerpt
         )
         for index, excerpt, reference in pairs
     )

@@ -93,8 +93,7 @@ class Tally:
                 entry[1] += total
         tables = [("", end.metrics, overall)]
         tables += [
-            (f" of {name}", stored, by_configuration.get(name, {}))
-            for name, stored in end.by_configuration.items()
+            (f" of {name}", stored, by_configuration.get(name, {})) for name, stored in end.by_configuration.items()
         ]
         names = ["pass_rate", "mean_score", *chain.from_iterable(self._metric_names.values())]
         for of_configuration, stored, totals in tables:
@@ -241,8 +240,7 @@ def _compare(history: History, run: RunMetadata, parts: Iterator[LocatedPart], w
                 difference = difference or "its metrics"
     if difference or count != len(positions):
         raise UsageError(
-            f"the history has a different run {run.run_id}; they differ in "
-            f"{difference or 'the number of results'}",
+            f"the history has a different run {run.run_id}; they differ in {difference or 'the number of results'}",
             where=where,
             fix=f"to replace the stored run, delete it and import again: proctor delete {run.run_id}",
         )
@@ -288,9 +286,7 @@ def _find_fault(part: ResultPart, last_position: int, configurations: set[str]) 
     return "" if 0 <= trial.epoch < MAX_EPOCHS else f"the epoch {trial.epoch} is not valid"
 
 
-def _set_baselines(
-    history: History, part: RunPart, move: bool
-) -> tuple[list[str], list[str], dict[str, str]]:
+def _set_baselines(history: History, part: RunPart, move: bool) -> tuple[list[str], list[str], dict[str, str]]:
     """Set the baselines of a run, except those that name another run and may not move."""
     current = history.baselines()
     others = {

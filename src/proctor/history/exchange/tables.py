@@ -12,15 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.core import optional as extras
-from proctor.history.exchange.parts import (
-    EndPart,
-    Frame,
-    LocatedPart,
-    ResultPart,
-    WholeRun,
-    damaged_file,
-    read_part,
-)
+from proctor.history.exchange.parts import EndPart, Frame, LocatedPart, ResultPart, WholeRun, damaged_file, read_part
 from proctor.records import codec
 from proctor.records.lossless import restore_result
 from proctor.records.run import RunMetadata

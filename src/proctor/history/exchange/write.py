@@ -7,16 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from proctor.errors import HistoryError, UsageError
 from proctor.history.exchange import tables
-from proctor.history.exchange.parts import (
-    VERSION,
-    EndPart,
-    Format,
-    Frame,
-    ResultPart,
-    RunPart,
-    WholeRun,
-    encode_jsonl,
-)
+from proctor.history.exchange.parts import VERSION, EndPart, Format, Frame, ResultPart, RunPart, WholeRun, encode_jsonl
 from proctor.ports import History
 from proctor.records.lossless import tag_result
 from proctor.records.run import RunMetadata

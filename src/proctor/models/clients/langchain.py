@@ -44,9 +44,7 @@ class LangChainAdapter:
         self.fits_schema = _has_structured_output(chat) if fits_schema is None else fits_schema
         label = name or getattr(chat, "model_name", None) or getattr(chat, "model", None)
         class_name = type(chat).__name__
-        self.model = (
-            f"langchain:{class_name}/{label}" if isinstance(label, str) else f"langchain:{class_name}"
-        )
+        self.model = f"langchain:{class_name}/{label}" if isinstance(label, str) else f"langchain:{class_name}"
         # LangChain's own cache uses these parameters as the identity.
         self.identity = codec.digest(class_name, getattr(chat, "_identifying_params", None))[:16]
 
@@ -70,9 +68,7 @@ class LangChainAdapter:
         instructions = Message("user", schema_instructions(request.schema))
         return await self._invoke(request, (*request.messages, instructions), left)
 
-    async def _invoke(
-        self, request: ModelRequest, messages: Sequence[Message], timeout: float | None
-    ) -> ModelResponse:
+    async def _invoke(self, request: ModelRequest, messages: Sequence[Message], timeout: float | None) -> ModelResponse:
         converted = [_to_langchain(message) for message in messages]
         invoke = self._configure(request).ainvoke
         return self._read_response(await call_user_code(self.model, invoke, converted, timeout=timeout))

@@ -52,9 +52,7 @@ class FunctionAdapter:
     a mapping with its fields. A plain function runs in a thread.
     """
 
-    def __init__(
-        self, function: Callable[..., Any], *, name: str | None = None, fits_schema: bool = False
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], *, name: str | None = None, fits_schema: bool = False) -> None:
         self._function = function
         self.model = f"python:{name or getattr(function, '__qualname__', None) or name_of(function)}"
         self.fits_schema = fits_schema
@@ -74,9 +72,7 @@ class FunctionAdapter:
             try:
                 result = msgspec.convert(dict(result), ModelResponse)
             except msgspec.ValidationError as error:
-                raise CallFailed(
-                    f"{self.model} returned a mapping that is not a ModelResponse: {error}"
-                ) from None
+                raise CallFailed(f"{self.model} returned a mapping that is not a ModelResponse: {error}") from None
         if not isinstance(result, ModelResponse):
             raise CallFailed(
                 f"{self.model} returned {type(result).__name__!r}; "

@@ -97,9 +97,7 @@ class ClientAdapter(WireAdapter):
     `CallFailed`.
     """
 
-    def __init__(
-        self, client: Any, *, name: str | None = None, prices: Any = None, fits_schema: bool = True
-    ) -> None:
+    def __init__(self, client: Any, *, name: str | None = None, prices: Any = None, fits_schema: bool = True) -> None:
         if not name:
             raise ModelError(
                 f"the model name for {type(client).__name__} is missing",
@@ -127,15 +125,11 @@ class ClientAdapter(WireAdapter):
         self._parameters = {parameter.name for parameter in parameters}
         self._takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
-    async def _send(
-        self, body: bytes, request: ModelRequest, timeout: float | None
-    ) -> HttpResult[ModelResponse]:
+    async def _send(self, body: bytes, request: ModelRequest, timeout: float | None) -> HttpResult[ModelResponse]:
         arguments = self._split_arguments(msgspec.json.decode(body))
         started = self._clock.monotonic()
         try:
-            result = await call_user_code(
-                self.model, self._create, timeout=timeout, hide=self._hide, **arguments
-            )
+            result = await call_user_code(self.model, self._create, timeout=timeout, hide=self._hide, **arguments)
             response = self._wire.read(codec.encode(result), request)
             return HttpResult(response, 1, self._clock.monotonic() - started)
         except CallFailed as error:

@@ -37,9 +37,7 @@ def read_tensors(path: Path, np: Any) -> Mapping[str, Any]:
     try:
         header = msgspec.json.decode(bytes(raw[8 : 8 + length]), type=dict[str, msgspec.Raw])
         tensors = {
-            name: msgspec.json.decode(entry, type=_Tensor)
-            for name, entry in header.items()
-            if name != "__metadata__"
+            name: msgspec.json.decode(entry, type=_Tensor) for name, entry in header.items() if name != "__metadata__"
         }
     except msgspec.DecodeError as error:
         raise ModelError(f"its header cannot be read: {error}", where=str(path)) from None
@@ -304,9 +302,7 @@ def connect(address: str) -> CachedEmbedder:
     name = address.partition(":")[2]
     if name != NAME:
         raise ModelError(
-            f"unknown local embedder {name!r}",
-            where=address,
-            fix=f"write local:{NAME}, or pass your own function",
+            f"unknown local embedder {name!r}", where=address, fix=f"write local:{NAME}, or pass your own function"
         )
     path = weights.path(NAME)
     extras.require("numpy", extra="local", why="the local embedder")

@@ -27,9 +27,7 @@ def parse_server_url(url: str, *, where: str) -> tuple[str, str]:
     # The message does not quote the URL, which may contain a password.
     if parts is None:
         raise ModelError(
-            "the address of the server is not an http or https URL",
-            where=where,
-            fix="write it as https://host/v1",
+            "the address of the server is not an http or https URL", where=where, fix="write it as https://host/v1"
         )
     if "@" in parts.netloc or parts.query:
         raise ModelError(

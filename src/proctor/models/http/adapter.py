@@ -10,14 +10,7 @@ from msgspec.structs import replace
 
 from proctor.core.clock import Clock, SystemClock
 from proctor.core.retry_policy import RetryPolicy
-from proctor.models.http.access import (
-    ModelOptions,
-    Provider,
-    ServerAccess,
-    ServerOptions,
-    resolve_access,
-    retry_policy,
-)
+from proctor.models.http.access import ModelOptions, Provider, ServerAccess, ServerOptions, resolve_access, retry_policy
 from proctor.models.http.endpoint import HttpCall, HttpResult, RequestRejected, shared_endpoint
 from proctor.models.prices import Prices, load_prices
 from proctor.models.wire import WireFormat
@@ -30,9 +23,8 @@ MAX_PAGES = 20
 class WireAdapter:
     """A model that is called in a wire format; subclasses send the requests.
 
-    Some models reject a setting that others accept, such as a temperature. A rejected setting is left out of
-    that call and of all later ones. A rejected schema is replaced with instructions, and `fits_schema` is
-    False from then on.
+    Some models reject a setting that others accept, such as a temperature. A rejected setting is left out of that call
+    and of all later ones. A rejected schema is replaced with instructions, and `fits_schema` is False from then on.
     """
 
     def __init__(
@@ -92,9 +84,7 @@ class WireAdapter:
                 attempts=earlier_attempts + result.attempts,
             )
 
-    async def _send(
-        self, body: bytes, request: ModelRequest, timeout: float | None
-    ) -> HttpResult[ModelResponse]:
+    async def _send(self, body: bytes, request: ModelRequest, timeout: float | None) -> HttpResult[ModelResponse]:
         raise NotImplementedError
 
     def _cost(self, response: ModelResponse) -> float | None:
@@ -140,15 +130,11 @@ class HttpAdapter(WireAdapter):
     def _headers(self, access: ServerAccess, options: Any) -> dict[str, str]:  # noqa: ARG002
         return self._provider.headers(access.key)
 
-    async def _send(
-        self, body: bytes, request: ModelRequest, timeout: float | None
-    ) -> HttpResult[ModelResponse]:
+    async def _send(self, body: bytes, request: ModelRequest, timeout: float | None) -> HttpResult[ModelResponse]:
         name = self._name or ""
         path = self._provider.path.format(model=quote(name, safe=""))
         call = HttpCall(self.model, self._base + path, body, name)
-        return await self.endpoint.send(
-            call, lambda body: self._wire.read(body, request), self.policy, timeout
-        )
+        return await self.endpoint.send(call, lambda body: self._wire.read(body, request), self.policy, timeout)
 
 
 async def list_provider_models(

@@ -21,13 +21,7 @@ import msgspec
 from proctor.core import lifetimes, stopwatch
 from proctor.core.clock import Clock, SystemClock
 from proctor.core.http_status import is_loopback
-from proctor.core.retry_policy import (
-    OVERLOADED,
-    RATE_LIMITED,
-    RetryPolicy,
-    backoff_seconds,
-    is_retryable_status,
-)
+from proctor.core.retry_policy import OVERLOADED, RATE_LIMITED, RetryPolicy, backoff_seconds, is_retryable_status
 from proctor.errors import CallFailed
 from proctor.models.http.access import ApiKey, endpoint_digest
 from proctor.models.http.errors import ErrorBody, KeyRejections, read_error_body
@@ -83,9 +77,7 @@ class ClientPool:
         import httpx2
 
         if self._certificates is None:
-            self._certificates = (
-                False if self._is_plain else httpx2.create_ssl_context(trust_env=not self._is_local)
-            )
+            self._certificates = False if self._is_plain else httpx2.create_ssl_context(trust_env=not self._is_local)
         return open_client(
             2 * CALLS_PER_CLIENT,
             is_local=self._is_local,
@@ -232,12 +224,7 @@ class Endpoint:
                 await self._wait_before_retry(call, failure, attempts, policy, deadline, started)
 
     async def _attempt(
-        self,
-        call: HttpCall,
-        read: Callable[[bytes], T],
-        policy: RetryPolicy,
-        deadline: float | None,
-        attempt: int,
+        self, call: HttpCall, read: Callable[[bytes], T], policy: RetryPolicy, deadline: float | None, attempt: int
     ) -> tuple[T, float]:
         left = None if deadline is None else deadline - self.clock.monotonic()
         if left is not None and left <= 0:
@@ -251,12 +238,7 @@ class Endpoint:
             return await self._request(call, read, seconds if needs_timer else None, max_pause, attempt)
 
     async def _request(
-        self,
-        call: HttpCall,
-        read: Callable[[bytes], T],
-        timeout: float | None,
-        max_pause: float,
-        attempt: int,
+        self, call: HttpCall, read: Callable[[bytes], T], timeout: float | None, max_pause: float, attempt: int
     ) -> tuple[T, float]:
         generation = await self.limiter.acquire(max_pause, at_front=attempt > 1)
         try:
@@ -287,9 +269,7 @@ class Endpoint:
     async def _exchange(self, call: HttpCall) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         import httpx2
 
-        pool = lifetimes.open_shared(
-            self._pool_key, lambda: ClientPool(self.origin, self._headers), ClientPool.close
-        )
+        pool = lifetimes.open_shared(self._pool_key, lambda: ClientPool(self.origin, self._headers), ClientPool.close)
         pooled = pool.choose()
         pooled.running += 1
         try:
@@ -385,9 +365,7 @@ class Endpoint:
         reason = f"asks for a pause of {pause:.3g} s, which is longer than this call can wait"
         return self._failed(call, f"{what}; it {reason}" if what else reason, attempts, pause)
 
-    def _timed_out(
-        self, call: HttpCall, timeout: float, attempts: int, previous: _TransientError | None
-    ) -> CallFailed:
+    def _timed_out(self, call: HttpCall, timeout: float, attempts: int, previous: _TransientError | None) -> CallFailed:
         what = f"did not answer within {timeout:g} s in all"
         if self.limiter.waiting:
             what = f"{what} (calls waiting in the limiter: {self.limiter.waiting})"
@@ -395,9 +373,7 @@ class Endpoint:
             what = f"{what}; before that it {previous}"
         return self._failed(call, what, attempts)
 
-    def _failed(
-        self, call: HttpCall, what: str, attempts: int, retry_after: float | None = None
-    ) -> CallFailed:
+    def _failed(self, call: HttpCall, what: str, attempts: int, retry_after: float | None = None) -> CallFailed:
         described = self._describe(call.name, what, attempts)
         return CallFailed(described, retryable=True, retry_after=retry_after)
 

@@ -280,8 +280,7 @@ class Cached(ModelWrapper):
             waiting.cancel()
         if not done:
             raise CallFailed(
-                f"{self.model}: an equal request is running and did not finish within {left:g} s",
-                retryable=True,
+                f"{self.model}: an equal request is running and did not finish within {left:g} s", retryable=True
             )
         return None if waiting.cancelled() else waiting.result()
 

@@ -82,8 +82,7 @@ class Recorded(ModelWrapper):
     Each call is written when it ends; tasks, threads and models may share one file. The file has only
     requests and responses, never keys or headers.
 
-    If you record into an existing file, replays use the new takes of repeated requests and keep all other
-    requests.
+    If you record into an existing file, replays use the new takes of repeated requests and keep all other requests.
     """
 
     def __init__(self, adapter: Any, path: str | os.PathLike[str]) -> None:
@@ -213,9 +212,7 @@ def _select_model(models: set[str], name: str | None, where: str) -> str:
     if name is not None and name in models:
         return name
     what = "calls of several models" if name is None else f"no calls of {name}"
-    raise ModelError(
-        f"the cassette has {what}", where=where, fix=f"set of= to one of {', '.join(sorted(models))}"
-    )
+    raise ModelError(f"the cassette has {what}", where=where, fix=f"set of= to one of {', '.join(sorted(models))}")
 
 
 def _read_calls(file: Path) -> Iterator[tuple[int, Call]]:
@@ -239,9 +236,7 @@ def _parse_call(line: bytes, where: str) -> Call:
     try:
         call = msgspec.json.decode(line, type=Call)
     except msgspec.DecodeError as error:
-        raise ModelError(
-            f"this line is not a recorded call: {error}", where=where, fix="delete the line"
-        ) from None
+        raise ModelError(f"this line is not a recorded call: {error}", where=where, fix="delete the line") from None
     if (call.response is None) == (call.error is None):
         raise ModelError("a recorded call has a response or an error", where=where, fix="delete the line")
     return call

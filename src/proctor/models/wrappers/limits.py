@@ -74,9 +74,7 @@ class Paced(ModelWrapper):
         super().__init__(adapter)
         rates = [rate for rate in (per_second, per_minute and per_minute / 60.0) if rate is not None]
         if len(rates) != 1 or not 0 < rates[0] < float("inf"):
-            raise ModelError(
-                "the pace must be one number above 0", fix="set per_second= or per_minute=, not both"
-            )
+            raise ModelError("the pace must be one number above 0", fix="set per_second= or per_minute=, not both")
         self.interval = 1.0 / rates[0]
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
@@ -92,8 +90,7 @@ class Paced(ModelWrapper):
         if timeout is not None and wait >= timeout:
             self._return_turn(turn)
             raise CallFailed(
-                f"{self.model} has a fixed rate: the next turn is in {wait:.1f} s, "
-                f"but the call has only {timeout:g} s",
+                f"{self.model} has a fixed rate: the next turn is in {wait:.1f} s, but the call has only {timeout:g} s",
                 retryable=True,
                 retry_after=wait,
             )

@@ -161,6 +161,4 @@ def _flatten(value: Any) -> Sequence[Any] | None:
 
 def _is_wrapped(value: Any) -> bool:
     """True for a choice, candidate or generation with its message inside."""
-    return isinstance(value, Mapping) and (
-        isinstance(value.get("message"), Mapping) or _has_content_parts(value)
-    )
+    return isinstance(value, Mapping) and (isinstance(value.get("message"), Mapping) or _has_content_parts(value))

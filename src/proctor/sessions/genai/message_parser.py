@@ -7,14 +7,7 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from proctor.records.session import Message, Role, ToolCall
-from proctor.sessions.genai.values import (
-    BREAK,
-    decode_json,
-    join_texts,
-    parse_arguments,
-    text_or_none,
-    to_plain,
-)
+from proctor.sessions.genai.values import BREAK, decode_json, join_texts, parse_arguments, text_or_none, to_plain
 
 _ROLES: dict[str, Role] = {
     **dict.fromkeys(("assistant", "model", "ai"), "assistant"),
@@ -70,8 +63,7 @@ _BEGINS = tuple(" \t\n.,;:!?'’)]}-")
 class ParsedMessages(NamedTuple):
     """Messages, and next to them thoughts, offered tools and finish reasons.
 
-    `failed` are the indexes of failed tool results. `alternatives` are further answers to the same
-    request.
+    `failed` are the indexes of failed tool results. `alternatives` are further answers to the same request.
     """
 
     messages: list[Message]
@@ -316,8 +308,7 @@ def _join_content(parts: Sequence[Any], role: str) -> Any:
     """The text of a message, or its parts if some are not text."""
     texts = [BREAK if part is BREAK else _get_text(part) for part in parts]
     if all(text is not None for text in texts):
-        # OpenTelemetry has its texts under "content" and does not say that they belong together,
-        # so each begins a line.
+        # OpenTelemetry has its texts under "content" and does not say that they belong together, so each begins a line.
         is_otel = any(isinstance(part, Mapping) and "content" in part for part in parts)
         return join_texts((text for text in texts if text), "" if is_otel else role)
     return [to_plain(part) for part in parts if part is not BREAK]
@@ -432,11 +423,7 @@ def _may_continue(previous: Any, message: Any) -> bool:
     if not roles <= {"assistant", "model", "ai", "aimessagechunk"}:
         return False
     has_ended = any(previous.get(name) for name in _FINISHED)
-    return (
-        not has_ended
-        and _get_id(previous) == _get_id(message)
-        and previous.get("name") == message.get("name")
-    )
+    return not has_ended and _get_id(previous) == _get_id(message) and previous.get("name") == message.get("name")
 
 
 def _get_id(message: Mapping[str, Any]) -> Any:

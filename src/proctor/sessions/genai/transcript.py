@@ -80,9 +80,7 @@ def split_message(message: Message) -> list[Atom]:
     """
     if message.role == "tool" and message.call_id:
         return [("result of", message.call_id)]
-    atoms: list[Atom] = [
-        ("call", call.call_id or f"{call.name} {call.arguments}") for call in message.tool_calls
-    ]
+    atoms: list[Atom] = [("call", call.call_id or f"{call.name} {call.arguments}") for call in message.tool_calls]
     if message.content or not atoms:
         content = message.content
         atoms.insert(0, (message.role, content if isinstance(content, str) else repr(content)))

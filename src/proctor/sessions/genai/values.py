@@ -100,10 +100,7 @@ COST = ("operation.cost", "gen_ai.usage.cost", "llm.cost.total")
 MODEL = ("gen_ai.request.model", "llm.model_name", "ai.model.id", "gen_ai.response.model")
 RESPONSE_MODEL = ("gen_ai.response.model", "ai.response.model")
 FINISH_REASONS = ("gen_ai.response.finish_reasons", "ai.response.finishReason")
-FINISH_REASON_ALIASES = {
-    **dict.fromkeys(("tool_call", "tool-calls", "tool_use"), "tool_calls"),
-    "STOP": "stop",
-}
+FINISH_REASON_ALIASES = {**dict.fromkeys(("tool_call", "tool-calls", "tool_use"), "tool_calls"), "STOP": "stop"}
 TOOL = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name")
 CALL_ID = ("gen_ai.tool.call.id", "ai.toolCall.id", "tool_call.id")
 ARGUMENTS = (

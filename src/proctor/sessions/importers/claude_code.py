@@ -342,9 +342,7 @@ class _SessionReader:
         note = _get_outer_fields(fields, outer, parts) | ({"message": rest} if rest else {})
         self._builder.add_note(line.number, note)
 
-    def _select_new(
-        self, fields: Mapping[str, Any], message: Mapping[str, Any], parts: Sequence[Any]
-    ) -> Sequence[Any]:
+    def _select_new(self, fields: Mapping[str, Any], message: Mapping[str, Any], parts: Sequence[Any]) -> Sequence[Any]:
         """Drop the parts that earlier progress lines contain: these repeat messages."""
         ids = (message.get("id"), fields.get("uuid"), fields.get("timestamp"))
         message_id = next(filter(None, map(as_text, ids)), None)
@@ -419,9 +417,7 @@ class _SessionReader:
             reason = as_text(message.get("stop_reason"))
             self._builder.add_model_call(key, model, usage, finish_reason=reason)
 
-    def _add_user(
-        self, line: LogLine, fields: Mapping[str, Any], parts: Sequence[Any], speaker: str | None
-    ) -> None:
+    def _add_user(self, line: LogLine, fields: Mapping[str, Any], parts: Sequence[Any], speaker: str | None) -> None:
         content = []
         for part in parts:
             if as_mapping(part).get("type") in _CONTENT_TYPES:
@@ -473,9 +469,7 @@ def _is_from_user(attachment: Mapping[str, Any]) -> bool:
     return origin == "human" and mode == "prompt" and attachment.get("isMeta") is not True
 
 
-def _get_outer_fields(
-    fields: Mapping[str, Any], outer: Mapping[str, Any], parts: Sequence[Any]
-) -> dict[str, Any]:
+def _get_outer_fields(fields: Mapping[str, Any], outer: Mapping[str, Any], parts: Sequence[Any]) -> dict[str, Any]:
     """The fields around a message; `toolUseResult` is stored with its result."""
     if fields is not outer:
         return omit_keys(outer, "type")

@@ -84,9 +84,8 @@ class _Positions:
 class ContentMatcher:
     """Matches values to the texts, numbers and booleans of some events, line by line.
 
-    A value matches if the events have each of its lines under the same keys, in the same order.
-    Each line of the events matches once. Speakers and calls are not compared, so pass only values
-    that these events were read from.
+    A value matches if the events have each of its lines under the same keys, in the same order. Each line of the events
+    matches once. Speakers and calls are not compared, so pass only values that these events were read from.
     """
 
     def __init__(self, events: Iterable[Event]) -> None:

@@ -131,8 +131,7 @@ def is_fully_encoded(output: Any, written: Any) -> bool:
         return True
     missing = object()
     return all(
-        inspect.getattr_static(output, name, missing) is missing
-        or (isinstance(written, Mapping) and name in written)
+        inspect.getattr_static(output, name, missing) is missing or (isinstance(written, Mapping) and name in written)
         for name in (MESSAGES, *_EXTRA_FIELDS)
     )
 
@@ -140,8 +139,7 @@ def is_fully_encoded(output: Any, written: Any) -> bool:
 def merge_sessions(recorded: Session, conversation: Session) -> Session:
     """The recorded events plus the events of the conversation that were not recorded.
 
-    Messages and model calls are added only if none were recorded, tool calls only if no recorded
-    call matches.
+    Messages and model calls are added only if none were recorded, tool calls only if no recorded call matches.
     """
     calls = [call for event in recorded if (call := _get_call(event)) is not None]
     if not calls and any(message.tool_calls for message in recorded[Message]):
@@ -279,9 +277,7 @@ def _to_json(value: Any) -> Any:
 def _find_history_end(messages: Sequence[dict[str, Any]], target_input: Any) -> int:
     """How many messages existed before the target began: up to the end of its input."""
     inputs = parse_messages(_read_input(target_input)).messages
-    atoms = [
-        [atom for item in parse_messages([m]).messages for atom in split_message(item)] for m in messages
-    ]
+    atoms = [[atom for item in parse_messages([m]).messages for atom in split_message(item)] for m in messages]
     users = [message for message in inputs if message.role == "user"]
     for candidates in (inputs, users[-1:]):
         if candidates and (end := _find_end(atoms, [split_message(item) for item in candidates])):

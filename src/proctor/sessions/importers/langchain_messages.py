@@ -20,12 +20,7 @@ from proctor.sessions.importers.json_values import (
 )
 from proctor.sessions.importers.responses import add_parsed
 from proctor.sessions.importers.responses import read_usage as read_openai_usage
-from proctor.sessions.importers.session_builder import (
-    PendingSession,
-    SessionBuilder,
-    group_items,
-    merge_distinct,
-)
+from proctor.sessions.importers.session_builder import PendingSession, SessionBuilder, group_items, merge_distinct
 
 NAME = "langchain"
 

@@ -1,8 +1,7 @@
 """Langfuse: traces from its pages, its API and its exports.
 
-One trace is one session; a Langfuse session with its traces is one session with several turns. The
-rows of a trace may be anywhere in a file, so the whole file is read first. Scores are recorded by
-name; the last value of a name wins.
+One trace is one session; a Langfuse session with its traces is one session with several turns. The rows of a trace may
+be anywhere in a file, so the whole file is read first. Scores are recorded by name; the last value of a name wins.
 """
 
 from __future__ import annotations
@@ -19,12 +18,7 @@ from proctor.sessions.genai.bodies import parse_request, parse_response
 from proctor.sessions.genai.message_parser import ParsedMessages
 from proctor.sessions.genai.spans import SpanCall
 from proctor.sessions.genai.values import decode_json, is_known_attribute
-from proctor.sessions.importers.content_matcher import (
-    ContentMatcher,
-    add_instructions,
-    fold_phases,
-    read_phase,
-)
+from proctor.sessions.importers.content_matcher import ContentMatcher, add_instructions, fold_phases, read_phase
 from proctor.sessions.importers.json_values import (
     ImportedSession,
     as_mapping,
@@ -118,9 +112,7 @@ def _first_value(rows: Sequence[Mapping[str, Any]], name: str) -> Any:
     return next((item for row in rows if decode_value(item := row.get(name)) is not None), None)
 
 
-def _select_messages(
-    parsed: ParsedMessages | None, value: Any, role: Role, roles: set[Role]
-) -> list[Message]:
+def _select_messages(parsed: ParsedMessages | None, value: Any, role: Role, roles: set[Role]) -> list[Message]:
     if role in roles:
         return []
     messages = [] if parsed is None else parsed.messages
@@ -209,9 +201,7 @@ class _Conversation:
         self._messages: defaultdict[str, list[int]] = defaultdict(list)
         self._calls: dict[tuple[str, str], int] = {}
 
-    def add(
-        self, turn: Session, observations: Sequence[Mapping[str, Any]]
-    ) -> tuple[list[int], list[dict[str, Any]]]:
+    def add(self, turn: Session, observations: Sequence[Mapping[str, Any]]) -> tuple[list[int], list[dict[str, Any]]]:
         """Add a trace; return the indexes of repeated messages and its moved observations."""
         events = list(turn)
         repeated = self._find_repeated(events)

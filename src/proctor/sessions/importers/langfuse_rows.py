@@ -11,14 +11,7 @@ from proctor.records.session import Message, ModelCall, ToolCall, Usage
 from proctor.sessions.genai.bodies import parse_request, parse_response, parse_response_instructions
 from proctor.sessions.genai.messages import CallMessages, read_call_messages, read_instructions
 from proctor.sessions.genai.spans import SpanCall, SpanData, classify_span, read_span
-from proctor.sessions.genai.values import (
-    CallType,
-    decode_json,
-    is_too_deep,
-    parse_arguments,
-    text_or_none,
-    to_plain,
-)
+from proctor.sessions.genai.values import CallType, decode_json, is_too_deep, parse_arguments, text_or_none, to_plain
 from proctor.sessions.importers.json_values import (
     as_count,
     as_mapping,
@@ -206,9 +199,7 @@ def _has_tool_message(observation: Mapping[str, Any]) -> bool:
     return output.get("type") == "tool" and as_text(output.get("tool_call_id")) is not None
 
 
-def _read_tool_call(
-    call: ToolCall, observation: Mapping[str, Any], attributes: Mapping[str, Any]
-) -> ToolCall:
+def _read_tool_call(call: ToolCall, observation: Mapping[str, Any], attributes: Mapping[str, Any]) -> ToolCall:
     arguments, output = decode_json(observation.get("input")), decode_json(observation.get("output"))
     inner = as_mapping(arguments).get("input")
     if "langsmith.span.kind" in attributes and isinstance(inner, dict) and len(arguments) == 1:

@@ -30,12 +30,7 @@ from proctor.sessions.importers.responses import (
     is_response,
     read_usage,
 )
-from proctor.sessions.importers.session_builder import (
-    PendingSession,
-    SessionBuilder,
-    group_items,
-    merge_distinct,
-)
+from proctor.sessions.importers.session_builder import PendingSession, SessionBuilder, group_items, merge_distinct
 
 NAME = "openai"
 

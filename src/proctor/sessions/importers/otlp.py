@@ -24,12 +24,7 @@ from proctor.sessions.genai.spans import (
     read_span,
 )
 from proctor.sessions.genai.values import decode_json, is_known_attribute
-from proctor.sessions.importers.content_matcher import (
-    ContentMatcher,
-    add_instructions,
-    fold_phases,
-    read_phase,
-)
+from proctor.sessions.importers.content_matcher import ContentMatcher, add_instructions, fold_phases, read_phase
 from proctor.sessions.importers.json_values import ImportedSession, default_session_id, wrap_raw_event
 from proctor.sessions.importers.otlp_wire import Record, UnknownItem, is_document, parse_document
 from proctor.sessions.importers.trace import (
@@ -153,9 +148,7 @@ class Trace:
         }
         return merge_source_fields(fields, record.rest)
 
-    def _make_session(
-        self, name: str, source: str, session: Session, spans: list[dict[str, Any]]
-    ) -> ImportedSession:
+    def _make_session(self, name: str, source: str, session: Session, spans: list[dict[str, Any]]) -> ImportedSession:
         records = (*self._spans, *self._logs)
         began = [r.began for r in records if r.began is not None]
         ended = [r.ended for r in self._spans if r.ended is not None] or began
@@ -163,9 +156,7 @@ class Trace:
         first = min(roots, key=lambda r: r.began or 0, default=None)
         attributes = {} if first is None else first.attributes
         trace_fields = {
-            field: next(
-                (item for r in records if (item := _find_value(r.attributes, names)) is not None), None
-            )
+            field: next((item for r in records if (item := _find_value(r.attributes, names)) is not None), None)
             for field, names in _TRACE_FIELDS.items()
         }
         recorded: dict[str, Any] = {

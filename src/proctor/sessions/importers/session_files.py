@@ -22,8 +22,7 @@ from proctor.sessions.genai.values import is_too_deep
 from proctor.sessions.importers.json_values import ImportedSession, describe_value
 
 MAX_PROBLEMS = 1000
-# Format names and their modules, in order of detection: a format that another one could claim
-# comes before that one.
+# Format names and their modules, in order of detection: a format that another one could claim comes before that one.
 FORMATS = {
     "otlp": "otlp", "langfuse": "langfuse", "codex": "codex", "qwen": "qwen", "gemini": "gemini",
     "claude-code": "claude_code", "langchain": "langchain_messages", "proctor": "proctor_sessions",
@@ -125,9 +124,7 @@ class Format(Protocol):
 
 def load_format(name: str) -> Format:
     if name not in FORMATS:
-        raise ConfigError(
-            f"there is no format {name!r}", where="format", fix=suggest_name(name, [AUTO, *FORMATS])
-        )
+        raise ConfigError(f"there is no format {name!r}", where="format", fix=suggest_name(name, [AUTO, *FORMATS]))
     module: Format = importlib.import_module(f"proctor.sessions.importers.{FORMATS[name]}")
     return module
 
@@ -140,10 +137,9 @@ def detect_format(values: Sequence[Any]) -> Format | None:
 class SessionFiles:
     """The sessions in a file or a folder; each iteration reads the files again.
 
-    Only the current file is in memory. `form` forces a format; otherwise the content of each file
-    decides. In a folder, files with a JSON extension (also .gz) are read, or those that match
-    `pattern`. `read_problems` lists unreadable lines and files, and `problem_count` counts them.
-    They raise an error only if no session can be read.
+    Only the current file is in memory. `form` forces a format; otherwise the content of each file decides. In a folder,
+    files with a JSON extension (also .gz) are read, or those that match `pattern`. `read_problems` lists unreadable
+    lines and files, and `problem_count` counts them. They raise an error only if no session can be read.
     """
 
     def __init__(self, path: str | Path, form: str | None = None, *, pattern: str | None = None) -> None:

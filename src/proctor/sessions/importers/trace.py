@@ -456,8 +456,7 @@ def find_input_and_output(session: Session) -> tuple[Any, Any]:
 def _simplify(content: Any, role: str) -> Any:
     """The text of a list of parts; any other content unchanged."""
     is_parts = isinstance(content, list) and all(
-        isinstance(part, str) or (isinstance(part, dict) and ("type" in part or len(part) == 1))
-        for part in content
+        isinstance(part, str) or (isinstance(part, dict) and ("type" in part or len(part) == 1)) for part in content
     )
     return (extract_text(content, role) or content) if is_parts else content
 

@@ -23,12 +23,7 @@ from proctor.records.score import Score
 from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.sessions import current as sessions
 from proctor.sessions.telemetry.run_tracer import RunTracer
-from proctor.sessions.telemetry.trial_recorder import (
-    SpanListener,
-    TrialRecorder,
-    current_recorder,
-    get_listener,
-)
+from proctor.sessions.telemetry.trial_recorder import SpanListener, TrialRecorder, current_recorder, get_listener
 
 INSTALL = 'pip install "proctor[otel]"'
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -44,9 +39,7 @@ CLOSE_SECONDS = 30.0
 
 def is_installed() -> bool:
     """True if OpenTelemetry is installed; does not import it."""
-    return extras.loaded_module("opentelemetry") is not None or (
-        importlib.util.find_spec("opentelemetry") is not None
-    )
+    return extras.loaded_module("opentelemetry") is not None or (importlib.util.find_spec("opentelemetry") is not None)
 
 
 def get_program_provider() -> Any:
@@ -290,8 +283,7 @@ class RunObserver:
                 else f"{self._unobserved} trials had started, which were"
             )
             warnings.append(
-                f"OpenTelemetry was set up after {trials} not observed; "
-                "set it up when your module is imported"
+                f"OpenTelemetry was set up after {trials} not observed; set it up when your module is imported"
             )
         return warnings
 

@@ -31,9 +31,7 @@ class CallSpan(NamedTuple):
     is_remote: bool
 
 
-def build_call_spans(
-    events: Sequence[Event], began: int, ended: int, *, with_content: bool
-) -> Iterator[CallSpan]:
+def build_call_spans(events: Sequence[Event], began: int, ended: int, *, with_content: bool) -> Iterator[CallSpan]:
     """Build a span for each call."""
     calls = [event for event in events if isinstance(event, ModelCall | ToolCall)]
     is_sequential = sum(map(_get_duration, calls)) <= ended - began
@@ -141,9 +139,8 @@ current_run_id: ContextVar[str] = ContextVar("proctor_run", default="")
 class RunTracer:
     """Emits the spans of one run: the run, its trials, and their evaluations.
 
-    The span of a trial is current while its target and evaluators run, so that spans of the
-    program are its children. With `for_others` the trials belong to runs of other processes: each
-    starts a trace, with its run id as the session.
+    The span of a trial is current while its target and evaluators run, so that spans of the program are its children.
+    With `for_others` the trials belong to runs of other processes: each starts a trace, with its run id as the session.
     """
 
     def __init__(
@@ -285,9 +282,7 @@ class RunTracer:
         span.set_attribute("error.type", failure.kind)
         span.set_status(self._api.Status(self._api.StatusCode.ERROR, truncate(str(failure))))
 
-    def _emit_calls(
-        self, span: Any, session: Session, began: int, ended: int, recorder: TrialRecorder
-    ) -> None:
+    def _emit_calls(self, span: Any, session: Session, began: int, ended: int, recorder: TrialRecorder) -> None:
         """Emit the calls of a session that have no span yet."""
         events = [event for event in session if not recorder.has_recorded(event)]
         context = self._api.set_span_in_context(span)

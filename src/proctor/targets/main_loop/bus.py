@@ -22,8 +22,7 @@ EventT = TypeVar("EventT")
 class PromptRendered(msgspec.Struct, frozen=True):
     """A main loop is about to send its first prompt.
 
-    `prompt` is the name and version of the prompt. `session`, here and in the other events, identifies the
-    execution.
+    `prompt` is the name and version of the prompt. `session`, here and in the other events, identifies the execution.
     """
 
     session: Session

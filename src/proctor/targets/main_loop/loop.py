@@ -78,9 +78,7 @@ def seconds_to_deadline(deadline: datetime | float | None, clock: Clock) -> floa
             )
         return (deadline - clock.now()).total_seconds()
     if isinstance(deadline, bool) or not isinstance(deadline, int | float) or math.isnan(deadline):
-        raise TargetError(
-            f"{deadline!r} is not a deadline", fix="pass an aware datetime, or seconds from now"
-        )
+        raise TargetError(f"{deadline!r} is not a deadline", fix="pass an aware datetime, or seconds from now")
     return float(deadline)
 
 
@@ -143,9 +141,7 @@ class MainLoop(Generic[InputT, OutputT]):
 
     def initialize(self, request: InputT) -> tuple[Prompt[OutputT], Session]:
         """Return the prompt for a request, and the session to record in; it may be async."""
-        raise NotImplementedError(
-            f"{type(self).__name__} has no initialize, which returns the prompt and a session"
-        )
+        raise NotImplementedError(f"{type(self).__name__} has no initialize, which returns the prompt and a session")
 
     def execute(
         self,
@@ -221,9 +217,7 @@ class MainLoop(Generic[InputT, OutputT]):
             known = len(messages) + 1
             results = await self._run_tools(answer.tool_calls, record)
             messages = (*messages, reply, *map(_to_message, results))
-        raise LoopStopped(
-            f"the model still called tools in its last turn, number {self.max_turns}", limit="turns"
-        )
+        raise LoopStopped(f"the model still called tools in its last turn, number {self.max_turns}", limit="turns")
 
     async def _run_tools(self, calls: Sequence[ToolCall], record: _Record) -> list[ToolCall]:
         """Run tools concurrently; record them in the order of the calls."""

@@ -81,9 +81,7 @@ def of_function(function: Callable[..., Any], where: str) -> Arguments:
             fix="import it where the tool is defined, and not only for type checkers",
         ) from None
     problems = [
-        Problem(name, fault)
-        for name, parameter in parameters.items()
-        if (fault := _find_fault(parameter, hints))
+        Problem(name, fault) for name, parameter in parameters.items() if (fault := _find_fault(parameter, hints))
     ]
     if problems:
         raise TargetError("the function cannot be a tool", where=where, problems=problems)
@@ -178,10 +176,9 @@ def _unknown_parameter(name: str, known: Mapping[str, Any] | tuple[()]) -> str:
 class Tool:
     """A function that a model can call: its name, its purpose and its parameters.
 
-    `parameters` is a dataclass, struct or pydantic model, and the handler gets an instance of it; without it,
-    the handler's signature defines the parameters. The handler may be async; a plain one runs in a thread.
-    The model sees the handler's exceptions and invalid arguments, so that it can correct them. `timeout`
-    limits one call, in seconds.
+    `parameters` is a dataclass, struct or pydantic model, and the handler gets an instance of it; without it, the
+    handler's signature defines the parameters. The handler may be async; a plain one runs in a thread. The model sees
+    the handler's exceptions and invalid arguments, so that it can correct them. `timeout` limits one call, in seconds.
 
     >>> def add(a: int, b: int) -> int:
     ...     return a + b
@@ -200,8 +197,7 @@ class Tool:
     ) -> None:
         if not _TOOL_NAME.fullmatch(name):
             raise TargetError(
-                f"{name!r} is not a valid tool name",
-                fix="use letters, digits, _ and -, at most 64, and no digit first",
+                f"{name!r} is not a valid tool name", fix="use letters, digits, _ and -, at most 64, and no digit first"
             )
         self.handler = handler
         self.timeout = timeout
@@ -305,8 +301,7 @@ class Toolbox:
         duplicates = [item.name for item in toolset if self._tools[item.name] is not item]
         if duplicates:
             raise TargetError(
-                "tool names must be unique",
-                problems=[Problem(name, "two tools have this name") for name in duplicates],
+                "tool names must be unique", problems=[Problem(name, "two tools have this name") for name in duplicates]
             )
         self.specs = tuple(item.spec for item in toolset)
 

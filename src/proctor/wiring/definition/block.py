@@ -42,8 +42,7 @@ class Block:
         """Set how the evaluators combine; a second, different rule is an error."""
         if self.combine not in (None, rule) or (self.combine and self.skipped != skipped):
             raise ConfigError(
-                f"the field is already combined by {_describe_rule(self.combine)}, "
-                f"and now by {_describe_rule(rule)}",
+                f"the field is already combined by {_describe_rule(self.combine)}, and now by {_describe_rule(rule)}",
                 where=self.path,
                 fix="keep one of the two combine_with calls",
             )
@@ -69,9 +68,7 @@ def check_alias(name: Any, path: str) -> None:
             fix='choose another name: as_="…"',
         )
     if not isinstance(name, str) or not name.strip() or "." in name or name != name.strip():
-        raise ConfigError(
-            f"{name!r} cannot be the name of a field", fix="use a word without dots and spaces around it"
-        )
+        raise ConfigError(f"{name!r} cannot be the name of a field", fix="use a word without dots and spaces around it")
 
 
 def check_parameters(parameters: Mapping[str, Any]) -> None:
@@ -88,8 +85,7 @@ def check_evaluator(evaluator: Any, configure: Any) -> None:
     """Reject a list of evaluators, and parameters that are not passed by name."""
     if isinstance(evaluator, list | tuple):
         raise ConfigError(
-            "expected one evaluator, found a list",
-            fix='pass them one by one: .evaluate_field("output", first, second)',
+            "expected one evaluator, found a list", fix='pass them one by one: .evaluate_field("output", first, second)'
         )
     if configure is not None and not callable(configure):
         name = describe_object(evaluator)

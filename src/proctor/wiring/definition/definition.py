@@ -58,9 +58,7 @@ class Settings:
         raise AttributeError(f"{name!r} was not set")
 
 
-def collect_settings(
-    configure: Callable[[Any], object], evaluator: Any, registry: Registry
-) -> dict[str, Any]:
+def collect_settings(configure: Callable[[Any], object], evaluator: Any, registry: Registry) -> dict[str, Any]:
     """Return the parameters that a function sets."""
     info = registry.describe(evaluator) if isinstance(evaluator, str) else describe_evaluator(evaluator)
     settings = Settings(info.name, tuple(parameter.name for parameter in info.parameters))
@@ -187,9 +185,7 @@ class Definition:
         self._baseline: str | None = None
         self._faults: list[UsageError] | None = None
         if name is not None and not (isinstance(name, str) and name.strip()):
-            raise ConfigError(
-                f"the name of a definition must be a text, found {name!r}", fix='write define("name")'
-            )
+            raise ConfigError(f"the name of a definition must be a text, found {name!r}", fix='write define("name")')
 
     def __repr__(self) -> str:
         fields = ", ".join(self._blocks) or "no fields yet"
@@ -241,8 +237,7 @@ class Definition:
     def evaluate_field(self, field: str, *evaluators: Any, combine_with: Combination | None = None) -> Self:
         """Start the evaluators of a field, given by its name or path.
 
-        Pass evaluators here or to `evaluate_with`. A second call for the same field adds
-        evaluators.
+        Pass evaluators here or to `evaluate_with`. A second call for the same field adds evaluators.
         """
         self._current = self._block_of(field)
         for evaluator in evaluators:
@@ -448,9 +443,7 @@ class Definition:
             return tuple(self._configurations.values())
         return tuple(Configuration(str(name)) for name in recorded or ())
 
-    def _build_callbacks(
-        self, spans: Spans, configurations: tuple[Configuration, ...]
-    ) -> list[ProgressCallback]:
+    def _build_callbacks(self, spans: Spans, configurations: tuple[Configuration, ...]) -> list[ProgressCallback]:
         """For one span, report configurations one after another, although they run concurrently."""
         if not spans.single:
             return list(self._callbacks)

@@ -54,9 +54,8 @@ class DefinitionHistory(Generic[OwnerT]):
     ) -> OwnerT:
         """Store every run of this definition under its name, with these tags.
 
-        A run is kept while it is within the last `retention_days` or among the last
-        `retention_count` runs; without both, forever. `where` is a history or its file; by default
-        the usual one.
+        A run is kept while it is within the last `retention_days` or among the last `retention_count` runs; without
+        both, forever. `where` is a history or its file; by default the usual one.
         """
         limits = {"retention_days": retention_days, "retention_count": retention_count}
         problems = [*_find_limit_problems(limits), *tag_problems(tags or {})]
@@ -76,9 +75,7 @@ class DefinitionHistory(Generic[OwnerT]):
     def last(self, n: int = 10) -> list[FieldReport]:
         """Return the last `n` runs of this definition, newest first."""
         if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-            raise ConfigError(
-                f"expected a whole number above 0, found {n!r}", where="last", fix="write last(10)"
-            )
+            raise ConfigError(f"expected a whole number above 0, found {n!r}", where="last", fix="write last(10)")
         return self._load_reports(limit=n)
 
     def query(
@@ -107,9 +104,7 @@ class DefinitionHistory(Generic[OwnerT]):
 
     def prune(self, *, dry_run: bool = False) -> list[str]:
         """Delete the runs that the limits do not keep; return their ids. A dry run deletes nothing."""
-        pruned = self._open().prune(
-            self._retention, now=self._clock.now(), name=self._definition.name, dry_run=dry_run
-        )
+        pruned = self._open().prune(self._retention, now=self._clock.now(), name=self._definition.name, dry_run=dry_run)
         return [run.run_id for run in pruned.deleted]
 
     def _open(self) -> History:
@@ -142,9 +137,7 @@ def _check_filters(date_range: Any, tags: Any) -> dict[str, Any]:
     for end in date_range:
         if end is not None and not isinstance(end, datetime):
             raise ConfigError(
-                f"expected a datetime, found {end!r}",
-                where="date_range",
-                fix="write datetime(2026, 1, 31, tzinfo=UTC)",
+                f"expected a datetime, found {end!r}", where="date_range", fix="write datetime(2026, 1, 31, tzinfo=UTC)"
             )
         if end is not None and end.tzinfo is None:
             raise ConfigError(
@@ -160,7 +153,5 @@ def _check_filters(date_range: Any, tags: Any) -> dict[str, Any]:
             fix="write the earlier date first",
         )
     if problems := list(tag_problems(tags or {})):
-        raise ConfigError(
-            "the tags are invalid", problems=problems, fix='write tags={"environment": "production"}'
-        )
+        raise ConfigError("the tags are invalid", problems=problems, fix='write tags={"environment": "production"}')
     return {"since": since, "until": until, "tags": tags}

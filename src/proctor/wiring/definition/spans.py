@@ -53,9 +53,7 @@ def refuse_unrecorded(spans: Spans, configurations: Sequence[str]) -> None:
     if recorded is None and len(configurations) < 2:
         if "output" not in metadata and "error" not in metadata:
             raise FieldMissing(
-                "the span has no output",
-                where="output",
-                fix='add "output" to the span, or pass target=… to run it',
+                "the span has no output", where="output", fix='add "output" to the span, or pass target=… to run it'
             )
         return
     missing = [name for name in configurations if name not in (recorded or {})]

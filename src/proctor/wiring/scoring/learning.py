@@ -40,8 +40,7 @@ NARROW = 30
 class Agreement(msgspec.Struct, frozen=True, omit_defaults=True):
     """How well the scores of rubrics agree with the known scores of held-out sessions.
 
-    `verdict` describes the result in words. Clustered sessions have no `p`, which is valid only for
-    independent ones.
+    `verdict` describes the result in words. Clustered sessions have no `p`, which is valid only for independent ones.
     """
 
     n: int
@@ -239,9 +238,7 @@ def _check_proposed(proposed: RubricSet, facts: dict[str, Any], scale: tuple[flo
     return proposed
 
 
-def _explain_no_check(
-    check: Sequence[ScoredSession], known: Sequence[ScoredSession], held_out: float
-) -> list[str]:
+def _explain_no_check(check: Sequence[ScoredSession], known: Sequence[ScoredSession], held_out: float) -> list[str]:
     if check or not held_out:
         return []
     groups = len({each.sample.cluster or each.sample.id for each in known})
@@ -270,18 +267,13 @@ def _subtract_spent(scoring: Scoring, spent: Spent) -> Scoring:
 
 
 def _summarize(
-    rubrics: RubricSet,
-    known: dict[str, float],
-    report: EvalReport | None,
-    notes: Sequence[str],
-    asked: JudgeUsage,
+    rubrics: RubricSet, known: dict[str, float], report: EvalReport | None, notes: Sequence[str], asked: JudgeUsage
 ) -> Learned:
     columns = read_run_columns(None if report is None else report.metadata)
     results = () if report is None else tuple(report.results)
     totals = [(result, compute_total(result.scores, columns)) for result in results]
     total = _agreement(
-        [(known[result.sample_id], t.score, find_cluster(result)) for result, t in totals if t is not None],
-        len(known),
+        [(known[result.sample_id], t.score, find_cluster(result)) for result, t in totals if t is not None], len(known)
     )
     by_rubric = {
         rubric.id: _agreement(
@@ -295,9 +287,7 @@ def _summarize(
         for rubric in rubrics
     }
     validated = tuple(
-        msgspec.structs.replace(
-            rubric, metadata={**rubric.metadata, "validation": codec.plain(by_rubric[rubric.id])}
-        )
+        msgspec.structs.replace(rubric, metadata={**rubric.metadata, "validation": codec.plain(by_rubric[rubric.id])})
         for rubric in rubrics
     )
     learned = {**rubrics.metadata["learned"], "validation": codec.plain(total)}

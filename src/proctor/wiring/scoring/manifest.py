@@ -79,9 +79,7 @@ def _read_entries(path: Path) -> tuple[list[Any], tuple[str, ...]]:
     except OSError as error:
         raise ConfigError(f"cannot read the file: {error.strerror}", where=str(path)) from None
     except UnicodeDecodeError as error:
-        raise ConfigError(
-            describe_error(error), where=str(path), fix=how_to_convert(file=str(path))
-        ) from None
+        raise ConfigError(describe_error(error), where=str(path), fix=how_to_convert(file=str(path))) from None
     except InvalidYAML as error:
         what = f"this is not valid YAML: {error.what}"
         raise ConfigError(what, where=error.where(path), fix=error.fix) from None
@@ -158,15 +156,11 @@ def _load_sessions(entry: Mapping[str, Any], files: _SessionFiles) -> list[Score
             raise ConfigError(f"no session has a recorded number {name!r}", where=where)
         return known
     if len(samples) != 1:
-        raise ConfigError(
-            f"the file holds {len(samples)} sessions", where=where, fix="add 'id' to select one"
-        )
+        raise ConfigError(f"the file holds {len(samples)} sessions", where=where, fix="add 'id' to select one")
     return [ScoredSession(sample, float(entry["score"])) for sample in samples.values()]
 
 
-def _find_duplicates(
-    sessions: Sequence[tuple[ScoredSession, int]], files: _SessionFiles
-) -> list[tuple[int, int, str]]:
+def _find_duplicates(sessions: Sequence[tuple[ScoredSession, int]], files: _SessionFiles) -> list[tuple[int, int, str]]:
     """Return pairs of entries that name the same sessions, and a description of these."""
     first: dict[str, int] = {}
     shared: dict[tuple[int, int], list[str]] = {}
@@ -186,11 +180,10 @@ PARALLEL, MAX_CONCURRENT, TIMEOUT = 5, 10, 60.0
 class Scoring(msgspec.Struct, frozen=True, kw_only=True):
     """Options for scoring sessions.
 
-    Up to `parallel` sessions are scored concurrently, with up to `max_concurrent` calls in total.
-    `judged` are options of the evaluator `rubric`; its timeout starts when the call starts. With
-    `cache`, answers of the judge are reused, also from earlier runs. `redact` removes data before
-    anything is stored; judges see all data. With `canary`, the judge sees a planted bad answer on
-    about one of N sessions.
+    Up to `parallel` sessions are scored concurrently, with up to `max_concurrent` calls in total. `judged` are options
+    of the evaluator `rubric`; its timeout starts when the call starts. With `cache`, answers of the judge are reused,
+    also from earlier runs. `redact` removes data before anything is stored; judges see all data. With `canary`, the
+    judge sees a planted bad answer on about one of N sessions.
     """
 
     parallel: int = PARALLEL

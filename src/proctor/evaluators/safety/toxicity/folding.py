@@ -34,9 +34,8 @@ class Word(NamedTuple):
 def read_words(text: str, is_known: Callable[[str], bool], harsh: tuple[str, ...]) -> list[Word]:
     """Return the lower-case words of a text, with disguised words restored.
 
-    Unknown words lose repeated letters and letters of other scripts. Signs in place of letters, and
-    spaces between letters, are resolved only if the result is a `harsh` word, because they often mean
-    something else.
+    Unknown words lose repeated letters and letters of other scripts. Signs in place of letters, and spaces between
+    letters, are resolved only if the result is a `harsh` word, because they often mean something else.
     """
     visible = _visible_positions(text)
     text = _fold_case(text if visible is None else "".join(text[index] for index in visible))

@@ -84,8 +84,7 @@ def measure_toxicity(text: str) -> Toxicity | None:
     starts = range(0, max(1, len(known) - WINDOW // 2), WINDOW // 2)
     windows = [known[start : start + WINDOW] for start in starts]
     windows += [
-        [word for word in passage if word.text in linear.words]
-        for passage in find_suspect_passages(text, words)
+        [word for word in passage if word.text in linear.words] for passage in find_suspect_passages(text, words)
     ]
     counts = [Counter(word.text for word in window) for window in windows]
     probabilities = [linear.probability(count) for count in counts]
