@@ -2,8 +2,8 @@
 
 Usage: python3 tools/bootstrap.py VENV run|demo|dev|fuzz
 
-Needs only Python and pip: if the `venv` module lacks `ensurepip`, as in some distributions, virtualenv is installed into
-a temporary folder first. A stamp file makes later runs fast.
+Needs only Python and pip: if the `venv` module lacks `ensurepip`, as in some distributions, virtualenv is installed
+into a temporary folder first. A stamp file makes later runs fast.
 """
 
 from __future__ import annotations
