@@ -300,8 +300,8 @@ def _swap_trial(trial: Trial, swap: Swap) -> Trial:
         expected=apply_swap_inside(trial.sample.expected, swap),
     )
     changes = {"sample": sample, "output": apply_swap_inside(trial.output, swap)}
-    if (complete := getattr(trial, "whole", None)) is not None:
-        changes["whole"] = _swap_trial(complete, swap)
+    if (complete := getattr(trial, "full_trial", None)) is not None:
+        changes["full_trial"] = _swap_trial(complete, swap)
     return msgspec.structs.replace(trial, **changes)
 
 
