@@ -22,7 +22,8 @@ def command(run: str, **options: Any) -> int:
     When the time is up, the report shows the results so far and lists the missing ones (exit code
     3); collect the run again later.
 
-    \b proctor collect latest --requests redis://localhost:6379/0/evals
+    \b
+    proctor collect latest --requests redis://localhost:6379/0/evals
     """
     from proctor.cli.outcome import conclude
     from proctor.cli.outputs import check_reports

@@ -24,12 +24,15 @@ from proctor.cli.options import common_options, display_name, name_options_as_ty
 def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool, **options: Any) -> None:
     """Compare A with the reference B: better, worse, no relevant difference, or not enough evidence.
 
-    A and B are runs: an id, the start of an id, a name, "latest", or a baseline; RUN@CONFIGURATION selects one
-    configuration. Samples are paired by id. If the evaluators differ, metrics that combine all evaluators have no
-    verdict. The exit code is 0 for every answer: use `proctor gate` in CI.
+    A and B are runs: an id, the start of an id, a name, "latest", or a baseline; RUN@CONFIGURATION
+    selects one configuration. Samples are paired by id. If the evaluators differ, metrics that
+    combine all evaluators have no verdict. The exit code is 0 for every answer: use `proctor gate`
+    in CI.
 
-    \b proctor compare latest main proctor compare latest@small latest@large proctor compare small large --run latest
-    --metric pass_rate
+    \b
+    proctor compare latest main
+    proctor compare latest@small latest@large
+    proctor compare small large --run latest --metric pass_rate
     """
     from proctor.cli.outcome import render_comparisons
     from proctor.cli.outputs import COMPARISON, check_file

@@ -78,8 +78,11 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
 def command(run: str, **options: Any) -> int:
     """Check that a run is as good as its baseline, within a margin.
 
-    \b proctor run eval.yaml proctor baseline set main latest proctor gate eval.yaml --baseline main --margin 5% proctor
-    gate latest --baseline main --metric strict_pass_rate --metric tokens.mean=10%
+    \b
+    proctor run eval.yaml
+    proctor baseline set main latest
+    proctor gate eval.yaml --baseline main --margin 5%
+    proctor gate latest --baseline main --metric strict_pass_rate --metric tokens.mean=10%
 
     An eval file is run first, with --name, --tag and --concurrency as in `proctor run`; with
     --until-decided only until the answer is certain. Margins are percentage points for rates and

@@ -25,7 +25,9 @@ from proctor.errors import ConfigError
 def command(run: str, file: Path | None, **options: Any) -> int:
     """Score the outputs of a stored run with other evaluators, without calling the target.
 
-    \b proctor rescore latest -e contains --set contains.case_sensitive=false proctor rescore latest --file eval.yaml
+    \b
+    proctor rescore latest -e contains --set contains.case_sensitive=false
+    proctor rescore latest --file eval.yaml
     """
     from proctor.cli.outcome import conclude
     from proctor.cli.outputs import check_reports

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     """Learn rubrics from sessions with known scores, and check them on held-out sessions.
 
-    \b proctor sessions learn --manifest scored.json --model openai:gpt-4o --output rubrics.json
+    \b
+    proctor sessions learn --manifest scored.json --model openai:gpt-4o --output rubrics.json
 
     The check is Kendall's tau between the known scores and the scores of the rubrics. With too few
     sessions it proves nothing, and the command says so. The rubrics are written before the check:

@@ -37,7 +37,9 @@ def command() -> None:
 def show(path: Path, session_id: str | None, form: str | None, pattern: str | None, as_json: bool) -> None:
     """Show a recorded session as a transcript.
 
-    \b proctor sessions show chat.jsonl proctor sessions show traces.json --format otlp --id 4bf92f3577b3
+    \b
+    proctor sessions show chat.jsonl
+    proctor sessions show traces.json --format otlp --id 4bf92f3577b3
     """
     from proctor.datasets.sessions import select_session
     from proctor.records import codec
@@ -63,7 +65,9 @@ def show(path: Path, session_id: str | None, form: str | None, pattern: str | No
 def list_(path: Path, form: str | None, pattern: str | None, as_json: bool) -> None:
     """List the sessions in a file, or in all files of a folder.
 
-    \b proctor sessions list ~/.claude/projects proctor sessions list logs/ --pattern "*.jsonl"
+    \b
+    proctor sessions list ~/.claude/projects
+    proctor sessions list logs/ --pattern "*.jsonl"
 
     `sessions show`, `sessions evaluate` and runs use the same ids.
     """

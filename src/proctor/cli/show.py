@@ -24,7 +24,10 @@ from proctor.records.trial import Outcome
 def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
     """Show a run. RUN is an id, the start of an id, a name, or "latest" (the default).
 
-    \b proctor show proctor show latest --outcome failed --limit 5 proctor show 20260101-1200 --sample q17 --session
+    \b
+    proctor show
+    proctor show latest --outcome failed --limit 5
+    proctor show 20260101-1200 --sample q17 --session
     """
     from proctor.cli.outcome import show_report, summarize, write_reports
     from proctor.cli.outputs import check_reports

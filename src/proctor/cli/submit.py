@@ -31,8 +31,9 @@ from proctor.cli.evaluation import (
 def command(file: Path | None, **options: Any) -> int:
     """Send the samples of a run to workers and return at once.
 
-    \b proctor submit eval.yaml --requests redis://localhost:6379/0/evals proctor collect RUN --requests
-    redis://localhost:6379/0/evals
+    \b
+    proctor submit eval.yaml --requests redis://localhost:6379/0/evals
+    proctor collect RUN --requests redis://localhost:6379/0/evals
 
     The history stores the run as submitted; `proctor collect` adds the results. Meanwhile no
     process watches the run, so a budget or a limit of errors cannot stop it.
