@@ -234,3 +234,31 @@ def test_messages_of_an_object_are_read_within_the_time_of_the_call() -> None:
         warning.startswith("the messages in an output could not be read within 0.3 s")
         for warning in report.metadata.warnings
     )
+
+
+STUBBORN = """
+import asyncio
+from proctor import {name}, exact_match
+
+async def stubborn(question):
+    while question == "b":
+        try:
+            await asyncio.sleep(100)
+        except BaseException:
+            pass
+    return question
+
+samples = [{{"id": word, "input": word, "expected": word}} for word in "abc"]
+call = {name}(stubborn, samples, exact_match, timeout=0.1, history=False)
+report = {call}
+print([result.outcome for result in report.results], *report.metadata.warnings)
+"""
+
+
+@pytest.mark.parametrize(("name", "call"), [("evaluate", "call"), ("aevaluate", "asyncio.run(call)")])
+def test_a_coroutine_that_catches_everything_does_not_keep_the_process_alive(name: str, call: str) -> None:
+    """It is an error of its sample and a warning; closing it would run its loop forever."""
+    script = STUBBORN.format(name=name, call=call)
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.startswith("['passed', 'error', 'passed'] calls that continued after they were cancelled: 1;")

@@ -248,9 +248,25 @@ class UserCall(_EagerTask):
             self._waiter.set_result(None)
 
 
-async def settle_abandoned(seconds: float) -> None:
-    """Wait up to `seconds` for abandoned calls of this loop to clean up."""
+async def settle_abandoned(seconds: float) -> int:
+    """Give abandoned calls of this loop some time to clean up; return how many still run."""
     loop = asyncio.get_running_loop()
     tasks = [task for task in _abandoned if task.get_loop() is loop]
-    if tasks:
-        await asyncio.wait(tasks, timeout=seconds)
+    if not tasks:
+        return 0
+    _, pending = await asyncio.wait(tasks, timeout=seconds)
+    for task in pending:
+        _detach(task)
+    return len(pending)
+
+
+def _detach(task: asyncio.Task[Any]) -> None:
+    """Never wait for a task again that ignores its cancellation, not even at the end of the process.
+
+    Python closes a suspended coroutine before it frees it. A coroutine that catches every exception in a loop would
+    then never end: on a closed event loop each `await` raises at once. An additional reference prevents that.
+    """
+    import ctypes
+
+    hide(task)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(task))

@@ -134,6 +134,11 @@ class RunExecution:
                         pool.check_stop(result)
                 with handle_interrupts(pool.interrupt), exit_blocked(progress.warnings.append):
                     await pool.work()
+                if pool.still_running:
+                    progress.warnings.append(
+                        f"calls that continued after they were cancelled: {pool.still_running}; a coroutine that "
+                        "catches every exception cannot be stopped. Fix: let asyncio.CancelledError through"
+                    )
         finally:
             call_context.reset(token)
             sessions.warnings.reset(warnings_token)

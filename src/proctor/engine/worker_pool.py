@@ -37,9 +37,9 @@ class WorkerPool:
     User code runs in separate tasks (`core.isolation`), so it cannot reach a worker through its
     task; a worker that still ends leaves an error result and is replaced.
 
-    `stopped` says why no further job starts. `failed_result` is the result that caused it,
-    `stop_error` the error of a call that must not be repeated, `decision` the reason of an early
-    stop. If jobs come from outside, `wait_for_jobs` waits for more and returns False at the end.
+    `stopped` says why no further job starts. `failed_result` is the result that caused it, `stop_error` the error of a
+    call that must not be repeated, `decision` the reason of an early stop. `still_running` counts the calls that
+    ignored their cancellation. If jobs come from outside, `wait_for_jobs` waits for more and returns False at the end.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class WorkerPool:
         self.failed_result: EvalResult | None = None
         self.stop_error: StopRun | None = None
         self.decision = ""
+        self.still_running = 0
         timeout = options.timeout
         self._deadlines = None if timeout is None else Deadlines(timeout, self._monotonic)
 
@@ -93,7 +94,7 @@ class WorkerPool:
                 task.cancel()
             if leftovers:
                 await asyncio.wait(leftovers, timeout=CANCEL_SECONDS)
-            await settle_abandoned(CANCEL_SECONDS)
+            self.still_running = await settle_abandoned(CANCEL_SECONDS)
 
     def interrupt(self) -> None:
         """Handle Ctrl-C: the first finishes the running jobs, the second drops them.
