@@ -24,7 +24,8 @@ def command() -> None:
 def set_(name: str, run: str, force: bool, history: str | None, as_json: bool) -> None:
     """Make RUN the baseline NAME; an existing name moves to RUN.
 
-    \b proctor baseline set main latest
+    \b
+    proctor baseline set main latest
     """
     from proctor.comparison.gates.gaps import find_worst_metric
     from proctor.wiring.open_history import current_status, open_history

@@ -23,7 +23,9 @@ yes_option = option("--yes", "Delete without asking for confirmation.")
 def command(runs: tuple[str, ...], yes: bool, history: str | None, as_json: bool) -> None:
     """Delete runs with all their results, and the baselines that name them.
 
-    \b proctor delete latest proctor delete 20260101-1200 exam --yes
+    \b
+    proctor delete latest
+    proctor delete 20260101-1200 exam --yes
     """
     from proctor.wiring.open_history import open_history
 

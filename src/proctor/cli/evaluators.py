@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 def command(name: str | None, plugin: tuple[str, ...], as_json: bool) -> None:
     """List the evaluators with their parameters; with NAME, show only that one.
 
-    \b proctor evaluators proctor evaluators contains
+    \b
+    proctor evaluators
+    proctor evaluators contains
     """
     from proctor.wiring.registry import Registry
 

@@ -18,7 +18,8 @@ from proctor.records import codec
 def command(folder: Path, as_json: bool) -> None:
     """Create a small project in FOLDER: an eval file, a dataset, a target and an evaluator.
 
-    \b proctor init my-evals
+    \b
+    proctor init my-evals
     """
     from proctor.wiring.eval_file import SCHEMA_FILE, build_schema
 

