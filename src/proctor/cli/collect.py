@@ -22,7 +22,8 @@ def command(run: str, **options: Any) -> int:
     When the time is up, the report shows the results so far and lists the missing ones (exit code
     3); collect the run again later.
 
-    \b proctor collect latest --requests redis://localhost:6379/0/evals
+    \b
+    proctor collect latest --requests redis://localhost:6379/0/evals
     """
     from proctor.cli.outcome import conclude
     from proctor.cli.outputs import check_reports
@@ -31,7 +32,7 @@ def command(run: str, **options: Any) -> int:
     from proctor.wiring.dispatch import collect
     from proctor.wiring.open_history import open_history
 
-    check_reports(options["output"], options["history"])
+    check_reports(options)
     with cli.redirect_prints(options["as_json"]):
         metrics, thresholds = _load_metrics(options["file"], options["fail_under"])
     report = collect(

@@ -14,8 +14,8 @@ from proctor.cli.delete import confirm, list_runs, require_yes, yes_option
 from proctor.cli.filters import explain_no_match, filter_options, parse_filters, select_runs, time_options
 from proctor.core.clock import SystemClock
 from proctor.errors import ConfigError, UsageError
+from proctor.records.formatting import format_count
 from proctor.reports import files as report_files
-from proctor.reports.format import format_count
 
 if TYPE_CHECKING:
     from proctor.history.exchange.read import ImportedRun
@@ -47,8 +47,10 @@ def export(
 ) -> None:
     """Write runs to FILE: the named runs, those that match the filters, or all.
 
-    \b proctor history export runs.jsonl proctor history export exam.csv latest proctor history export month.parquet
-    --since 30d --name exam
+    \b
+    proctor history export runs.jsonl
+    proctor history export exam.csv latest
+    proctor history export month.parquet --since 30d --name exam
 
     Every format is lossless: `proctor history import` restores the same runs. Parquet needs `pip
     install "proctor[parquet]"`.
@@ -156,7 +158,9 @@ def prune(
 
     Baselines and running runs are always kept.
 
-    \b proctor history prune --days 30 --count 100 --dry-run proctor history prune --cache
+    \b
+    proctor history prune --days 30 --count 100 --dry-run
+    proctor history prune --cache
     """
     from proctor.records.run import PruneResult, Retention
     from proctor.wiring.open_history import open_history
@@ -228,7 +232,9 @@ def trend(
 ) -> None:
     """Show a metric, or the mean of a field or evaluator, from run to run.
 
-    \b proctor history trend pass_rate --name exam proctor history trend latency_ms.p95 --since 30d --svg latency.svg
+    \b
+    proctor history trend pass_rate --name exam
+    proctor history trend latency_ms.p95 --since 30d --svg latency.svg
     """
     from proctor.cli.outputs import PICTURE, check_file
     from proctor.history import trends

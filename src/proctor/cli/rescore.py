@@ -25,7 +25,9 @@ from proctor.errors import ConfigError
 def command(run: str, file: Path | None, **options: Any) -> int:
     """Score the outputs of a stored run with other evaluators, without calling the target.
 
-    \b proctor rescore latest -e contains --set contains.case_sensitive=false proctor rescore latest --file eval.yaml
+    \b
+    proctor rescore latest -e contains --set contains.case_sensitive=false
+    proctor rescore latest --file eval.yaml
     """
     from proctor.cli.outcome import conclude
     from proctor.cli.outputs import check_reports
@@ -36,7 +38,7 @@ def command(run: str, file: Path | None, **options: Any) -> int:
     from proctor.wiring.open_history import open_history
     from proctor.wiring.registry import Registry
 
-    check_reports(options["output"], options["history"])
+    check_reports(options)
     loaded = load_eval_file(file) if file else None
     evaluation = loaded.evaluation if loaded else None
     registry = Registry.standard()

@@ -10,7 +10,7 @@ import click
 from proctor.cli import options as cli
 from proctor.cli.session_scoring import judge_options, judge_settings, replace_resume_fix
 from proctor.errors import ConfigError, RunInterrupted
-from proctor.reports.format import format_count
+from proctor.records.formatting import format_count
 
 if TYPE_CHECKING:
     from proctor.records.rubric import RubricSet
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 def learn(manifest: Path, output: Path, overwrite: bool, **options: Any) -> int:
     """Learn rubrics from sessions with known scores, and check them on held-out sessions.
 
-    \b proctor sessions learn --manifest scored.json --model openai:gpt-4o --output rubrics.json
+    \b
+    proctor sessions learn --manifest scored.json --model openai:gpt-4o --output rubrics.json
 
     The check is Kendall's tau between the known scores and the scores of the rubrics. With too few
     sessions it proves nothing, and the command says so. The rubrics are written before the check:

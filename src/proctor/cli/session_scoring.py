@@ -15,12 +15,12 @@ import click
 from proctor.cli import options as cli
 from proctor.cli.evaluation import pattern_option
 from proctor.errors import ConfigError, Problem, ProctorError, RunInterrupted
-from proctor.reports.format import format_count
+from proctor.records.formatting import format_count
 
 if TYPE_CHECKING:
+    from proctor.comparison.report import EvalReport
     from proctor.engine.start import RunControls
     from proctor.ports import RunView
-    from proctor.records.report import EvalReport
     from proctor.records.rubric import RubricSet
     from proctor.records.sample import Sample
     from proctor.reports.rubric_files import FileNames, ResultFiles
@@ -117,7 +117,8 @@ scoring_options = cli.combine(
 def evaluate(session: Path, session_id: str | None, output: Path | None, **options: Any) -> int:
     """Score one recorded session with rubrics.
 
-    \b proctor sessions evaluate --rubrics starter --session chat.jsonl --output result.json
+    \b
+    proctor sessions evaluate --rubrics starter --session chat.jsonl --output result.json
 
     Stored answers of the judge are reused: after an interruption, repeat the command.
     """
@@ -162,7 +163,8 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
 def evaluate_batch(sessions_dir: Path, output_dir: Path, **options: Any) -> int:
     """Score all recorded sessions of a folder with rubrics.
 
-    \b proctor sessions evaluate-batch --rubrics rubrics.json --sessions-dir logs --output-dir results
+    \b
+    proctor sessions evaluate-batch --rubrics rubrics.json --sessions-dir logs --output-dir results
 
     Writes NAME_result.json after each session, and summary.json at the end.
     """
@@ -276,7 +278,9 @@ def _warn_of_other_runs(files: ResultFiles, output_dir: Path) -> None:
 def rubrics(file: str | None, as_text: bool, as_json: bool) -> None:
     """Check a rubric file and list its rubrics; without FILE, list the built-in ones.
 
-    \b proctor sessions rubrics mine.yaml proctor sessions rubrics --text > mine.yaml
+    \b
+    proctor sessions rubrics mine.yaml
+    proctor sessions rubrics --text > mine.yaml
     """
     from proctor.evaluators.rubric_files import STARTER, load_rubrics, read_rubric_text
     from proctor.records.rubric import DEFAULT_SCALE, describe_unknown_keys, find_scale

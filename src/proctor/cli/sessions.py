@@ -11,7 +11,8 @@ from proctor.cli.evaluation import pattern_option
 from proctor.cli.options import PATH, CommandGroup, combine, complain, json_option, print_json
 from proctor.cli.session_learning import learn
 from proctor.cli.session_scoring import evaluate, evaluate_batch, id_option, log_format_option, rubrics
-from proctor.reports.format import format_count, single_line
+from proctor.records.formatting import format_count
+from proctor.reports.format import single_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,7 +38,9 @@ def command() -> None:
 def show(path: Path, session_id: str | None, form: str | None, pattern: str | None, as_json: bool) -> None:
     """Show a recorded session as a transcript.
 
-    \b proctor sessions show chat.jsonl proctor sessions show traces.json --format otlp --id 4bf92f3577b3
+    \b
+    proctor sessions show chat.jsonl
+    proctor sessions show traces.json --format otlp --id 4bf92f3577b3
     """
     from proctor.datasets.sessions import select_session
     from proctor.records import codec
@@ -63,7 +66,9 @@ def show(path: Path, session_id: str | None, form: str | None, pattern: str | No
 def list_(path: Path, form: str | None, pattern: str | None, as_json: bool) -> None:
     """List the sessions in a file, or in all files of a folder.
 
-    \b proctor sessions list ~/.claude/projects proctor sessions list logs/ --pattern "*.jsonl"
+    \b
+    proctor sessions list ~/.claude/projects
+    proctor sessions list logs/ --pattern "*.jsonl"
 
     `sessions show`, `sessions evaluate` and runs use the same ids.
     """

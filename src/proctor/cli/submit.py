@@ -21,6 +21,7 @@ from proctor.cli.evaluation import (
 @click.command("submit")
 @file_argument
 @dataset_options
+@cli.option("--format NAME", "The same as --dataset-format.")
 @subject_options
 @cli.requests_option
 @cli.name_option
@@ -31,8 +32,9 @@ from proctor.cli.evaluation import (
 def command(file: Path | None, **options: Any) -> int:
     """Send the samples of a run to workers and return at once.
 
-    \b proctor submit eval.yaml --requests redis://localhost:6379/0/evals proctor collect RUN --requests
-    redis://localhost:6379/0/evals
+    \b
+    proctor submit eval.yaml --requests redis://localhost:6379/0/evals
+    proctor collect RUN --requests redis://localhost:6379/0/evals
 
     The history stores the run as submitted; `proctor collect` adds the results. Meanwhile no
     process watches the run, so a budget or a limit of errors cannot stop it.
@@ -44,6 +46,7 @@ def command(file: Path | None, **options: Any) -> int:
     from proctor.wiring.open_history import open_history
     from proctor.wiring.registry import Registry
 
+    options["form"] = options["form"] or options["format"]
     registry = Registry.standard()
     with cli.redirect_prints(options["as_json"]):
         evaluation = load_evaluation(file, options, registry).evaluation

@@ -48,8 +48,9 @@ from proctor.cli.options import complain, json_option, option, requests_option
 def command(file: Path | None, **options: Any) -> int:
     """Run samples that other processes submit: take requests from a mailbox and send results.
 
-    \b proctor worker eval.yaml --requests redis://localhost:6379/0/evals proctor run eval.yaml --workers
-    redis://localhost:6379/0/evals
+    \b
+    proctor worker eval.yaml --requests redis://localhost:6379/0/evals
+    proctor run eval.yaml --workers redis://localhost:6379/0/evals
 
     FILE, or --target and --evaluator, must match the submitted run; a request that does not match
     is left to another worker. On SIGTERM or Ctrl-C the worker finishes its running samples and
@@ -60,9 +61,9 @@ def command(file: Path | None, **options: Any) -> int:
     from proctor.distributed.worker import Worker, WorkerConfig, worker_name
     from proctor.models.connect import mailbox
     from proctor.records import codec
+    from proctor.records.formatting import format_count
     from proctor.records.mail import EvalRequest
     from proctor.records.trial import EvalResult
-    from proctor.reports.format import format_count
     from proctor.wiring.prepare import prepare_setup
     from proctor.wiring.registry import Registry
 
