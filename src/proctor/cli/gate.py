@@ -364,20 +364,17 @@ class GateOutputs:
         history = options["history"]
         output_files.check_file(options["junit"], output_files.JUNIT, "--junit", history)
         output_files.check_file(options["markdown"], output_files.COMMENT, "--markdown", history)
-        output_files.check_reports(options)
-        output_files.refuse_twice(self._paths())
+        files = [options[name] for name in ("junit", "markdown") if options[name]]
+        self._paths = [*files, *output_files.check_reports(options)]
+        output_files.refuse_twice(self._paths)
 
     def refuse_among(self, dataset: Any) -> None:
         """Reject output files inside the dataset; then write none of them."""
         try:
-            output_files.refuse_among(dataset, self._paths())
+            output_files.refuse_among(dataset, self._paths)
         except ConfigError:
             self._options |= {"junit": None, "markdown": None}
             raise
-
-    def _paths(self) -> list[Path]:
-        files = [self._options[name] for name in ("junit", "markdown") if self._options[name]]
-        return [*files, *output_files.report_paths(self._options)]
 
     def set_report(self, report: EvalReport) -> None:
         self._report = report

@@ -77,7 +77,7 @@ history_option = option(
 json_option = option("--json", "Print JSON for programs.", into="as_json")
 format_option = option(
     "--format NAME",
-    "With --output: write the report in this format (markdown, json, a plugin's name, or module:attribute); repeat for "
+    "Write the report to --output in this format: markdown, json, a plugin's name, or module:attribute; repeat for "
     "more. Default: markdown and json.",
     multiple=True,
     into="formats",

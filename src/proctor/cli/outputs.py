@@ -89,20 +89,21 @@ def check_file(path: Path | None, output_type: OutputType, option: str, history:
     )
 
 
-def check_reports(options: Mapping[str, Any]) -> None:
-    """Reject formats and a folder that the reports of --output cannot be written to, before the run costs money."""
+def check_reports(options: Mapping[str, Any]) -> list[Path]:
+    """Return the files of --output and --format; reject those that cannot be written, before the run costs money."""
     from proctor.reports.formats import select_formats
 
-    folder = options["output"]
+    folder, formats, history = options["output"], options["formats"], options["history"]
     if folder is None:
-        if options["formats"]:
+        if formats:
             raise ConfigError("--format needs --output", fix="add --output DIR")
-        return
-    _refuse_history(folder, "--output", options["history"])
+        return []
+    _refuse_history(folder, "--output", history)
     check_folder(folder, "--output")
-    for each in select_formats(options["formats"]):
-        output_type = OutputType("a report", (each.signature or "").encode())
-        check_file(folder / each.file_name, output_type, "--output", options["history"])
+    selected = select_formats(formats)
+    for each in selected:
+        check_file(folder / each.file_name, OutputType("a report", each.signature.encode()), "--output", history)
+    return [folder / each.file_name for each in selected]
 
 
 def check_folder(folder: Path, option: str) -> None:
@@ -113,14 +114,6 @@ def check_folder(folder: Path, option: str) -> None:
             where=option,
             fix="name another folder",
         )
-
-
-def report_paths(options: Mapping[str, Any]) -> list[Path]:
-    """Return the files that --output and --format will write."""
-    from proctor.reports.formats import select_formats
-
-    folder = options["output"]
-    return [] if folder is None else [folder / each.file_name for each in select_formats(options["formats"])]
 
 
 def refuse_twice(outputs: Iterable[Path]) -> None:

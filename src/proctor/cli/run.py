@@ -71,7 +71,7 @@ def command(file: Path | None, **options: Any) -> int:
     inconclusive: not below --fail-under, but more than 10% of the values are missing.
     """
     from proctor.cli.outcome import conclude
-    from proctor.cli.outputs import check_reports, refuse_among, report_paths
+    from proctor.cli.outputs import check_reports, refuse_among
     from proctor.core import bridge
     from proctor.engine.start import RunControls
     from proctor.wiring.evaluate import execute
@@ -81,13 +81,13 @@ def command(file: Path | None, **options: Any) -> int:
     file, resume = _split_resume(file, options["resume"])
     file, options["shuffle"] = _split_seed(file, options["shuffle"])
     _split_formats(options)
-    check_reports(options)
+    report_files = check_reports(options)
     cli.check_resume_options(options)
     registry = Registry.standard()
     with cli.redirect_prints(options["as_json"]):
         loaded = load_evaluation(file, options, registry)
     evaluation = loaded.evaluation
-    refuse_among(evaluation.dataset, report_paths(options))
+    refuse_among(evaluation.dataset, report_files)
     with cli.redirect_prints(options["as_json"]), _open_backend(loaded, file, options) as backend:
         controls = RunControls(
             watch=cli.progress(options),

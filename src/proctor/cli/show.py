@@ -19,14 +19,7 @@ from proctor.records.trial import Outcome
 @cli.option("--evaluator NAME", "Apply --outcome to this evaluator alone. Default outcome: failed.")
 @cli.option("--configuration NAME", "List only results of this configuration.")
 @cli.page_options("results")
-@cli.option("--output DIR", "Write the report to this folder.")
-@cli.option(
-    "--format NAME",
-    "Print the report in this format (markdown, json, a plugin's name, or module:attribute). With --output, write it "
-    "to the folder instead; repeat for more, default: markdown and json.",
-    multiple=True,
-    into="formats",
-)
+@cli.output_options
 @cli.common_options
 def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
     """Show a run. RUN is an id, the start of an id, a name, or "latest" (the default).
@@ -36,6 +29,8 @@ def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
     proctor show latest --outcome failed --limit 5
     proctor show latest --format markdown
     proctor show 20260101-1200 --sample q17 --session
+
+    Without --output, --format prints the report in one format.
     """
     from proctor.cli.outcome import show_report, summarize
     from proctor.cli.outputs import check_reports

@@ -193,7 +193,7 @@ class EvalReport:
                 if score is not None:
                     where = result.sample_id, trial.configuration, trial.epoch
                     scores[field].append(FieldScore(*where, score, read_parts(score)))
-        return FieldResults({field: FieldResult(field, tuple(s)) for field, s in scores.items()})
+        return MappingProxyType(FieldResults({field: FieldResult(field, tuple(s)) for field, s in scores.items()}))
 
     def compare(
         self,

@@ -34,9 +34,9 @@ class ReportFormat(NamedTuple):
         return f"report.{getattr(self.plugin, 'extension', self.name)}"
 
     @property
-    def signature(self) -> str | None:
-        """A regular expression that every file of this format starts with."""
-        return getattr(self.plugin, "signature", None)
+    def signature(self) -> str:
+        """A regular expression that every file of this format starts with; empty if there is none."""
+        return str(getattr(self.plugin, "signature", ""))
 
     def render(self, report: EvalReport, verdict: str = "") -> str:
         """Return the report as text."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -97,23 +97,8 @@ class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         ]
 
 
-class FieldResults(Mapping[str, FieldResult]):
+class FieldResults(dict[str, FieldResult]):
     """The results of all fields by name; an unknown name raises an error with a suggestion."""
 
-    def __init__(self, results: Mapping[str, FieldResult]) -> None:
-        self._results = dict(results)
-
-    def __getitem__(self, field: str) -> FieldResult:
-        try:
-            return self._results[field]
-        except KeyError:
-            raise KeyError(f"no field {field!r} was evaluated; {suggest_name(str(field), self._results)}") from None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._results)
-
-    def __len__(self) -> int:
-        return len(self._results)
-
-    def __repr__(self) -> str:
-        return repr(self._results)
+    def __missing__(self, field: str) -> FieldResult:
+        raise KeyError(f"no field {field!r} was evaluated; {suggest_name(str(field), self)}")
