@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, assert_type
 
-from proctor import Definition, FieldContext, FieldReport, Score, configuration, define
-from proctor.comparison.report import FieldResult
+from proctor import Definition, EvalReport, FieldContext, Score, configuration, define
 from proctor.records.comparison import Comparison, Ranking
+from proctor.records.fields.field_result import FieldResult
 from proctor.records.trial import Configuration
 
 
@@ -31,7 +31,7 @@ def test_every_step_of_a_definition_is_typed() -> None:
     assert_type(short, Configuration)
     recorded = {"long": {"output": "Many thanks"}, "short": {"output": "Thanks"}}
     report = checks.evaluate({}, configurations=[long, short], recorded=recorded)
-    assert_type(report, FieldReport)
+    assert_type(report, EvalReport)
     assert_type(report.passed, bool)
     assert_type(report.field_results["letter"], FieldResult)
     assert_type(report.compare("long", "short"), Comparison)

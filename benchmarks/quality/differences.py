@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.quality.figure import Figure
-from proctor import FieldReport, compare, evaluate
+from proctor import EvalReport, compare, evaluate
 from proctor.evaluators.statistical import effect_size
 from proctor.records.fields.context import FieldContext
 
@@ -29,7 +29,7 @@ def gsm8k(file: Path) -> Iterator[Figure]:
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     dataset = [{"id": str(place), "input": place} for place in range(len(rows))]
 
-    def report(model: str) -> FieldReport:
+    def report(model: str) -> EvalReport:
         def recorded(place: int) -> bool:
             return bool(rows[place][model]["is_correct"])
 
@@ -74,7 +74,7 @@ def airline(file: Path) -> Iterator[Figure]:
         for place, run in enumerate(runs)
     ]
 
-    def report(name: str, share: float) -> FieldReport:
+    def report(name: str, share: float) -> EvalReport:
         def reward(place: int) -> float:
             return share * float(runs[place]["reward"])
 

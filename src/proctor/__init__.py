@@ -18,7 +18,7 @@ from proctor.version import VERSION as __version__
 
 # Module -> the public names that it defines.
 EXPORTS = {
-    "comparison.report": ("FieldReport",),
+    "comparison.report": ("EvalReport",),
     "datasets.dataset": ("Dataset",),
     "datasets.iterator": ("IteratorDataset",),
     "datasets.json_document": ("JSONDataset",),
@@ -69,14 +69,13 @@ EXPORTS = {
     "models.wrappers.cached": ("Cached", "DiskCache"),
     "models.wrappers.cassette": ("Recorded", "Replay"),
     "models.wrappers.limits": ("Budgeted", "Paced"),
-    "ports": ("Embedder", "Evaluator", "Mailbox", "Metric", "ProviderAdapter", "SessionEvaluator"),
+    "ports": ("Embedder", "Evaluator", "Mailbox", "ProviderAdapter", "SessionEvaluator"),
     "records.comparison": ("Comparison",),
     "records.fields.context": ("FieldContext",),
     "records.mail": ("DeadLetter", "EvalRequest"),
-    "records.metric": ("MetricValue",),
+    "records.metric": ("Metric", "MetricValue"),
     "records.model": ("ModelRequest", "ModelResponse", "ToolSpec"),
     "records.progress": ("ProgressEvent", "filter_events"),
-    "records.report": ("EvalReport",),
     "records.rubric": ("ChatSession", "Rubric", "RubricSet"),
     "records.run": ("Budget", "Retention", "RunMetadata", "RunOptions"),
     "records.sample": ("Sample",),

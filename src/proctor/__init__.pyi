@@ -1,5 +1,5 @@
 # Written by tools/generate.py from EXPORTS in proctor.
-from proctor.comparison.report import FieldReport as FieldReport
+from proctor.comparison.report import EvalReport as EvalReport
 from proctor.datasets.dataset import Dataset as Dataset
 from proctor.datasets.iterator import IteratorDataset as IteratorDataset
 from proctor.datasets.json_document import JSONDataset as JSONDataset
@@ -92,20 +92,19 @@ from proctor.models.wrappers.limits import Paced as Paced
 from proctor.ports import Embedder as Embedder
 from proctor.ports import Evaluator as Evaluator
 from proctor.ports import Mailbox as Mailbox
-from proctor.ports import Metric as Metric
 from proctor.ports import ProviderAdapter as ProviderAdapter
 from proctor.ports import SessionEvaluator as SessionEvaluator
 from proctor.records.comparison import Comparison as Comparison
 from proctor.records.fields.context import FieldContext as FieldContext
 from proctor.records.mail import DeadLetter as DeadLetter
 from proctor.records.mail import EvalRequest as EvalRequest
+from proctor.records.metric import Metric as Metric
 from proctor.records.metric import MetricValue as MetricValue
 from proctor.records.model import ModelRequest as ModelRequest
 from proctor.records.model import ModelResponse as ModelResponse
 from proctor.records.model import ToolSpec as ToolSpec
 from proctor.records.progress import ProgressEvent as ProgressEvent
 from proctor.records.progress import filter_events as filter_events
-from proctor.records.report import EvalReport as EvalReport
 from proctor.records.rubric import ChatSession as ChatSession
 from proctor.records.rubric import Rubric as Rubric
 from proctor.records.rubric import RubricSet as RubricSet

@@ -42,7 +42,7 @@ def test_the_detected_format_is_shown(project: Project) -> None:
     project.write("qa.json", json.dumps(ROWS))
     result = project.proctor(*RUN, "--dataset", "qa.json")
     assert "qa.json is read as samples (a JSON list)" in result.err
-    assert "--format" in result.err
+    assert "--dataset-format" in result.err
     assert "is read as" not in project.proctor(*RUN, "--dataset", "data.jsonl").err
     assert "is read as" not in project.proctor(*RUN, "--dataset", "qa.json", "--quiet").err
 

@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from proctor.cli.gate_checks import refuse_incomplete
+from proctor.comparison.report import EvalReport
 from proctor.errors import ProctorError
-from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata, RunStatus
 from tests.cli.project import CommandResult, Project
 

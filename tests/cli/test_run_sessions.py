@@ -49,7 +49,7 @@ def test_a_folder_needs_no_format_and_samples_stay_samples(project: Project) -> 
     result = project.proctor("run", "--dataset", "logs/a.jsonl", "-e", "all_tools_succeeded", "-q")
     assert result.code == 2
     assert "logs/a.jsonl:1: input: is missing" in result.err
-    assert "--format auto" in result.err
+    assert "--dataset-format auto" in result.err
     result = project.proctor("run", "--dataset", "data.jsonl", "--target", "app.py:shout", "-e", "contains")
     assert result.code == 0
     result = project.proctor("run", "--dataset", "logs", "--map", "a=input", "-e", "contains")
@@ -82,7 +82,7 @@ def test_sessions_read_as_samples_get_a_hint(project: Project) -> None:
                            "--set", "tool_called.name=Bash")  # fmt: skip
     assert result.code == 2
     assert "error: nothing to run: give an eval file, or --target" in result.err
-    assert "--format auto" in result.err
+    assert "--dataset-format auto" in result.err
     assert "fail_under" not in result.err
 
 

@@ -10,7 +10,6 @@ import pytest
 from proctor import (
     EvalReport,
     EvalResult,
-    FieldReport,
     Reply,
     Sample,
     Score,
@@ -68,7 +67,7 @@ def test_reports_are_compared_as_they_are(history: SQLiteHistory) -> None:
     """Reports from evaluate, from the history, and one compared with a reference."""
     how: dict[str, Any] = {"history": False, "progress": False}
     new = evaluate(answers(0), DATASET, ["exact_match"], name="fresh", **how)
-    assert isinstance(new, FieldReport)
+    assert isinstance(new, EvalReport)
     result = compare(new, load_report(history, "old"))
     assert (result.a, result.b, result.metrics["pass_rate"].verdict) == ("fresh", "old", "better")
     assert compare(new, "old", history=history).metrics == result.metrics

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proctor import FieldMissing, FieldReport, Reply, Score, Usage, configuration, define
+from proctor import EvalReport, FieldMissing, Reply, Score, Usage, configuration, define
 from proctor.errors import ConfigError
 
 TEMPERATURES = {"low": 0.3, "mid": 0.6, "high": 1.0}
@@ -37,11 +37,11 @@ def checks() -> Any:
     )
 
 
-def run(*texts: str, **options: Any) -> FieldReport:
+def run(*texts: str, **options: Any) -> EvalReport:
     configurations = [configuration(name, temperature=t) for name, t in TEMPERATURES.items()]
     span: Any = [{"input": text} for text in texts] if len(texts) > 1 else {"input": texts[0]}
     report = checks().evaluate(span, target=target, configurations=configurations, **options)
-    assert isinstance(report, FieldReport)
+    assert isinstance(report, EvalReport)
     return report
 
 

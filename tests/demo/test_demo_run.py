@@ -10,11 +10,11 @@ from statistics import fmean
 
 import pytest
 
+from proctor.comparison.report import EvalReport
 from proctor.core import bridge, resources
 from proctor.engine.start import RunControls
 from proctor.errors import ModelError
 from proctor.models import weights
-from proctor.records.report import EvalReport
 from proctor.wiring.config import LoadedEvalFile, load_eval_file
 from proctor.wiring.evaluate import execute
 from proctor.wiring.open_history import open_history

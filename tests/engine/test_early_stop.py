@@ -13,9 +13,9 @@ import pytest
 
 from proctor import EvalResult, RunMetadata, Sample, SQLiteHistory, evaluate, exact_match, rescore
 from proctor.comparison.gates.early import EarlyGate, average_numbers, read_strict_pass, replay_results
+from proctor.comparison.report import EvalReport
 from proctor.errors import ConfigError, ResumeRefused, RunStopped, StopRun
 from proctor.records.order import shuffle_key
-from proctor.records.report import EvalReport
 from proctor.reports.console import render_report
 from proctor.reports.markdown import MarkdownReporter
 from proctor.wiring.open_history import run_to_resume

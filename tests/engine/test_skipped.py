@@ -12,7 +12,7 @@ from proctor import FieldContext, Score, all_of, evaluate
 from proctor.cli.outcome import conclude
 from proctor.comparison.compare import compare
 from proctor.comparison.gates.decision import GateConfig, decide
-from proctor.comparison.report import FieldReport
+from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import make_side
 from proctor.errors import ResumeRefused
 from proctor.evaluators.bound_evaluator import attach
@@ -39,7 +39,7 @@ def same(output: str, expected: str) -> bool:
     return output == expected
 
 
-def run(evaluators: Any, **options: Any) -> FieldReport:
+def run(evaluators: Any, **options: Any) -> EvalReport:
     return evaluate(echo, DATASET, evaluators, history=False, progress=False, **options)
 
 

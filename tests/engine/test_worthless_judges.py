@@ -11,7 +11,7 @@ import pytest
 from proctor import evaluate, llm_judge
 from proctor.cli.main import run_cli
 from proctor.comparison.gates.decision import GateConfig, decide
-from proctor.comparison.report import FieldReport
+from proctor.comparison.report import EvalReport
 from proctor.errors import ConfigError
 from proctor.metrics.warnings import MEASUREMENTS, warn_local_judges
 from proctor.records.run import EvaluatorSpec, RunMetadata
@@ -31,11 +31,11 @@ def spoken(output: str) -> bool:
     return bool(output)
 
 
-def run(evaluators: Any, samples: int = 10) -> FieldReport:
+def run(evaluators: Any, samples: int = 10) -> EvalReport:
     return evaluate(echo, DATASET[:samples], evaluators, history=False, progress=False)
 
 
-def warnings(report: FieldReport) -> list[str]:
+def warnings(report: EvalReport) -> list[str]:
     assert report.metadata is not None
     return list(report.metadata.warnings)
 

@@ -12,6 +12,7 @@ import pydantic
 import pytest
 from inline_snapshot import snapshot
 
+from proctor.comparison.report import EvalReport
 from proctor.errors import EvaluatorError
 from proctor.evaluators.bound_evaluator import attach
 from proctor.evaluators.combination import all_of, any_of, negate, weighted
@@ -27,7 +28,6 @@ from proctor.evaluators.session import (
     tool_sequence,
 )
 from proctor.records import codec
-from proctor.records.report import EvalReport
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import Message, ModelCall, Session, SessionView, ToolCall, Usage

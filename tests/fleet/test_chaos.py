@@ -41,9 +41,9 @@ import msgspec
 import pytest
 
 from proctor import EvalLoop, InMemoryMailbox, SQLiteHistory, submit_dataset
+from proctor.comparison.report import EvalReport
 from proctor.mailboxes.redis import RedisMailbox
 from proctor.records.mail import EvalRequest
-from proctor.records.report import EvalReport
 from proctor.records.trial import EvalResult
 from tests.fleet.chaos.crew import WorkerCrew
 from tests.fleet.chaos.exam import DEADLY, LOG, CallLog

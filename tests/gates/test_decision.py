@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from proctor.comparison.describe import describe_early
 from proctor.comparison.gates.decision import GateConfig, decide, require_known_metrics, resolve_margins
+from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import Numbers, Side
 from proctor.core.stats.differences import paired_t
 from proctor.errors import ConfigError
 from proctor.records.gate import Check, Early, GateResult
 from proctor.records.metric import MetricValue
-from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata
 
 STRICT = "strict_pass_rate"

@@ -9,12 +9,12 @@ import pytest
 
 from proctor.comparison.gates.decision import GateConfig, decide
 from proctor.comparison.gates.gaps import find_worst_gap
+from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import Side, make_side
 from proctor.core.stats.differences import rate_difference_interval
 from proctor.errors import ConfigError
 from proctor.records.gate import Check, GateResult
 from proctor.records.metric import MetricValue
-from proctor.records.report import EvalReport
 from proctor.records.results import ResultList
 from proctor.records.run import DatasetInfo, EvaluatorSpec, RunMetadata, RunOptions, StoppedEarly
 from proctor.records.sample import Sample

@@ -8,7 +8,7 @@ import pytest
 
 from proctor.comparison.gates.decision import GateConfig
 from proctor.comparison.gates.early import EarlyGate, conclude_early_gate, make_early_gate, replay_early_gate
-from proctor.comparison.report import FieldReport
+from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import Side
 from proctor.errors import ConfigError
 from proctor.records.order import shuffle_key
@@ -28,7 +28,7 @@ def results(names: list[str], passed: bool) -> list[EvalResult]:
     return [EvalResult(Trial(Sample(name, "?")), {"exact": score}) for name in names]
 
 
-def report(names: list[str], passed: bool, *, shuffle: int | None = SEED) -> FieldReport:
+def report(names: list[str], passed: bool, *, shuffle: int | None = SEED) -> EvalReport:
     run = RunMetadata(
         "RUN" if shuffle else "OLD",
         "exam",
@@ -39,7 +39,7 @@ def report(names: list[str], passed: bool, *, shuffle: int | None = SEED) -> Fie
         options=RunOptions(shuffle=shuffle),
         stopped_early=StoppedEarly("settled", len(names), 400) if shuffle else None,
     )
-    return FieldReport(results(names, passed), run)
+    return EvalReport(results(names, passed), run)
 
 
 def run_gate(demand: GateConfig, new: list[EvalResult], *, passed: bool = True) -> EarlyGate:
@@ -50,7 +50,7 @@ def run_gate(demand: GateConfig, new: list[EvalResult], *, passed: bool = True) 
     return gate
 
 
-def pair(new: FieldReport, old: FieldReport) -> tuple[Side, Side]:
+def pair(new: EvalReport, old: EvalReport) -> tuple[Side, Side]:
     return new.side(name="new"), old.side(name="main")
 
 
@@ -137,12 +137,12 @@ def test_the_number_of_samples_may_be_unknown_or_limited() -> None:
             dataset=DatasetInfo("data", length=length),
             options=RunOptions(limit=limit),
         )
-        repeated = FieldReport(new.results, run)
+        repeated = EvalReport(new.results, run)
         result = conclude_early_gate(gate, pair(new, old), repeated, baseline="main")
         assert result.early is not None
         assert result.early.of == of
     assert result.answer.endswith("decided after 9 of 50 samples; 39 saved.")
-    assert conclude_early_gate(gate, pair(new, old), FieldReport(new.results), baseline="main").early is not None
+    assert conclude_early_gate(gate, pair(new, old), EvalReport(new.results), baseline="main").early is not None
 
 
 def test_every_number_is_of_the_samples_that_decided_it() -> None:
@@ -150,6 +150,6 @@ def test_every_number_is_of_the_samples_that_decided_it() -> None:
     new, old = report(IN_TURN[:11], False), report(NAMES, True, shuffle=None)
     late = [*results(IN_TURN[:9], False), *results(IN_TURN[9:11], True)]
     gate = run_gate(CONFIG, late)
-    repeated = FieldReport(late, new.metadata)
+    repeated = EvalReport(late, new.metadata)
     [check] = conclude_early_gate(gate, pair(repeated, old), repeated, baseline="main").checks
     assert (check.n, check.value, check.baseline, check.difference) == (9, 0.0, 1.0, -1.0)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from proctor.comparison.report import EvalReport
 from proctor.history.sqlite import SQLiteHistory
 from proctor.models.wrappers.cassette import Replay
 from proctor.records.model import ModelRequest, ToolSpec
-from proctor.records.report import EvalReport
 from proctor.records.rubric import compute_total, read_run_columns
 from proctor.records.score import SKIPPED_BY_DESIGN
 from proctor.records.session import CustomEvent, Message, ModelCall, ToolCall, Usage

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from proctor.comparison.report import EvalReport
 from proctor.records.metric import MetricValue
-from proctor.records.report import EvalReport
 from proctor.records.run import DatasetInfo, RunMetadata, TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from rich.cells import cell_len
 
+from proctor.comparison.report import EvalReport
 from proctor.records.metric import MetricValue
-from proctor.records.report import EvalReport
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult, Trial

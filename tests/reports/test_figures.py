@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.records.formatting import format_count
 from proctor.records.metric import MetricValue
 from proctor.reports.format import (
     format_bounds,
-    format_count,
     format_duration,
     format_interval,
     format_metric,

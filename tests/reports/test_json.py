@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proctor.comparison.report import EvalReport
 from proctor.errors import UsageError
 from proctor.records.metric import MetricValue
-from proctor.records.report import EvalReport
 from proctor.records.results import ResultList
 from proctor.records.run import RunMetadata
 from proctor.records.sample import Sample

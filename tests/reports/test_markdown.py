@@ -8,8 +8,8 @@ from inline_snapshot import snapshot
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from proctor.comparison.report import EvalReport
 from proctor.records.metric import MetricValue
-from proctor.records.report import EvalReport
 from proctor.records.run import DatasetInfo, TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score

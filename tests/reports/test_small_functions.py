@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from proctor.comparison.report import EvalReport
 from proctor.records.comparison import Comparison
+from proctor.records.formatting import format_count
 from proctor.records.gate import Check
 from proctor.records.metric import MetricValue, Trend
-from proctor.records.report import EvalReport
 from proctor.records.session import Message, Session, Usage
 from proctor.reports.comparison import render_comparison
 from proctor.reports.console import render_report
@@ -18,7 +19,6 @@ from proctor.reports.format import (
     excerpt,
     format_bounds,
     format_cost,
-    format_count,
     format_duration,
     format_interval,
     format_metric,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor import FieldReport, Reply, Usage, configuration, define
+from proctor import EvalReport, Reply, Usage, configuration, define
 from proctor.errors import ConfigError
 from tests.spec.clauses import clause
 from tests.spec.spans import SPAN, agent, passes
@@ -21,14 +21,14 @@ def by_words(output: str) -> float:
     return output.count("good") / 2
 
 
-def three() -> FieldReport:
+def three() -> EvalReport:
     """Three configurations of one span: 430, 470 and 500 tokens."""
     checks = define().select("usage.total_tokens", as_="tokens").evaluate_field("output", passes)
     configurations = [configuration(name, temperature=t) for name, t in TEMPERATURES.items()]
     return checks.evaluate(SPAN, target=agent, configurations=configurations)
 
 
-def recorded(field: str = "tokens", **values: Any) -> FieldReport:
+def recorded(field: str = "tokens", **values: Any) -> EvalReport:
     """A report of configurations that recorded a value of a field."""
     checks = define().select(field).evaluate_field("output", passes)
     results = {name: {"output": "x", field: value} for name, value in values.items()}

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from proctor import Definition, FieldReport, ProgressEvent, configuration, define, register_evaluator
-from proctor.comparison.report import FieldResult
+from proctor import Definition, EvalReport, ProgressEvent, configuration, define, register_evaluator
 from proctor.errors import ConfigError, EvaluatorError
+from proctor.records.fields.field_result import FieldResult
 from proctor.wiring import registry as registry_module
 from tests.definition.custom import CitationGrounding
 from tests.spec.clauses import clause
@@ -147,7 +147,7 @@ def test_the_result_has_field_results() -> None:
     """`field_results[name]` has the verdict of a field with its score and evaluators."""
     report = define().evaluate_field("output", half).evaluate(SPAN)
     field = report.field_results["output"]
-    assert isinstance(report, FieldReport)
+    assert isinstance(report, EvalReport)
     assert isinstance(field, FieldResult)
     assert (field.passed, field.score.value, field.evaluators["half"].value) == (True, 0.5, 0.5)
 

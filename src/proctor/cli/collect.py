@@ -32,7 +32,7 @@ def command(run: str, **options: Any) -> int:
     from proctor.wiring.dispatch import collect
     from proctor.wiring.open_history import open_history
 
-    check_reports(options["output"], options["history"])
+    check_reports(options)
     with cli.redirect_prints(options["as_json"]):
         metrics, thresholds = _load_metrics(options["file"], options["fail_under"])
     report = collect(

@@ -34,9 +34,8 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
     proctor compare latest@small latest@large
     proctor compare small large --run latest --metric pass_rate
     """
-    from proctor.cli.outcome import render_comparisons
     from proctor.cli.outputs import COMPARISON, check_file
-    from proctor.reports.comparison import show_comparisons
+    from proctor.reports.comparison import render_markdown, show_comparisons
     from proctor.reports.files import write_file
     from proctor.wiring.compare_runs import compare_configurations, open_pair
 
@@ -50,7 +49,8 @@ def command(a: str, b: str, *, markdown: Path | None, flips: int, as_json: bool,
             accept_changes=options["accept_changes"],
         )
     if markdown is not None:
-        write_file(markdown, [render_comparisons(comparisons, flips=flips).encode()], what="the comparison")
+        texts = [render_markdown(each, flips=flips) for each in comparisons]
+        write_file(markdown, ["\n".join(texts).encode()], what="the comparison")
     if as_json:
         print_json({"comparisons": comparisons, "only_one_has": unpaired})
         return

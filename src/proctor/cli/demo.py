@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from proctor.cli.options import common_options, option, progress
+from proctor.cli.options import common_options, format_option, option, progress
 
 LEXICAL_NOTE = """
 semantic_similarity compared spelling, not meaning: the weights for meaning are not installed.
@@ -24,7 +24,8 @@ Next steps:
 
 
 @click.command("demo")
-@option("--output DIR", "Write report.md and report.json to this folder.", default=Path("eval_results"))
+@option("--output DIR", "Write the report to this folder.", default=Path("eval_results"))
+@format_option
 @common_options
 def command(**options: Any) -> None:
     """Evaluate a small question answerer in two configurations, without a model or a key."""
@@ -37,7 +38,7 @@ def command(**options: Any) -> None:
     from proctor.wiring.open_history import open_history
 
     as_json = options["as_json"]
-    check_reports(options["output"], options["history"])
+    check_reports(options)
     evaluation = load_eval_file(resources.path("demo", "eval.yaml")).evaluation
     if not as_json:
         click.echo("A question answerer with two ranking methods, evaluated on the same questions.\n")

@@ -58,10 +58,10 @@ dataset_options = combine(
     option("--generate-ids", "Derive sample ids from the inputs."),
     option("--delimiter CHAR", "Split the cells of a CSV file at CHAR. Example: ';'."),
     option(
-        "--format NAME",
-        "Read the dataset in this format. Samples: jsonl, json, csv, tsv. Logs and traces, which "
-        "need no target: claude-code, gemini, codex, qwen, openai, langchain, otlp, langfuse, proctor, "
-        "or auto. Default: detected from the file name and content.",
+        "--dataset-format NAME",
+        "Read the dataset in this format. Samples: jsonl, json, csv, tsv, or a plugin's name. Logs and traces, which "
+        "need no target: claude-code, gemini, codex, qwen, openai, langchain, otlp, langfuse, proctor, or auto. "
+        "Default: detected from the file name and content. Without --output, --format means the same.",
         into="form",
     ),
     pattern_option,
@@ -123,7 +123,7 @@ def load_evaluation(
         if missing:
             fix = "proctor run eval.yaml; `proctor init` writes one to start from"
             if missing == ["target"]:
-                fix += "; for recorded sessions, which need no target, add --format auto"
+                fix += "; for recorded sessions, which need no target, add --dataset-format auto"
             raise ConfigError("nothing to run: give an eval file, or " + ", ".join(f"--{m}" for m in missing), fix=fix)
         loaded = LoadedEvalFile(Evaluation(None, (), plugin_evaluators))
     registry.load_plugins(loaded.plugins)
@@ -142,8 +142,8 @@ def _override(evaluation: Any, options: dict[str, Any], registry: Any) -> Any:
         changes["dataset"] = open_dataset(_dataset_entry(options), Path())
     elif any(options.get(name) for name in DATASET_OPTIONS):
         raise ConfigError(
-            "--map, --generate-ids, --delimiter, --format and --pattern need --dataset",
-            fix="add --dataset PATH, or set these keys in the eval file",
+            "--map, --generate-ids, --delimiter, --dataset-format and --pattern need --dataset",
+            fix="add --dataset PATH, or set these keys in the eval file; for --format of a report, add --output DIR",
         )
     if options.get("evaluator") or options.get("parameters"):
         evaluators = list(options["evaluator"]) or evaluation.evaluators

@@ -18,17 +18,17 @@ from proctor.cli import gate_checks
 from proctor.cli import options as cli
 from proctor.cli import outputs as output_files
 from proctor.cli.evaluation import EVAL_FILE_ENDINGS, concurrency_option, load_evaluation, parse_thresholds
-from proctor.cli.outcome import write_reports
 from proctor.comparison.gates import decision, early
 from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING
+from proctor.comparison.report import EvalReport
 from proctor.errors import ConfigError, ProctorError, RunInterrupted, RunNotFound, UsageError, suggest_name
 from proctor.history.run_finder import PREFIX
 from proctor.ports import History
 from proctor.records.gate import GateResult
-from proctor.records.report import EvalReport
 from proctor.reports import gate as gate_report
 from proctor.reports.files import write_file
 from proctor.reports.format import escape
+from proctor.reports.formats import write_reports
 from proctor.reports.summary import describe_status
 from proctor.wiring import compare_runs
 from proctor.wiring.open_history import open_history
@@ -72,7 +72,7 @@ COMPARISON_OPTIONS = ("margin", "metric", "better", "max_flips", "unpaired", "un
 @concurrency_option
 @cli.option("--junit FILE", "Write the result as JUnit XML.")
 @cli.option("--markdown FILE", "Write the result as Markdown, for a pull-request comment.")
-@cli.output_option
+@cli.output_options
 @cli.option("--quiet -q", "Print only the answer, without progress.")
 @cli.common_options
 def command(run: str, **options: Any) -> int:
@@ -364,20 +364,17 @@ class GateOutputs:
         history = options["history"]
         output_files.check_file(options["junit"], output_files.JUNIT, "--junit", history)
         output_files.check_file(options["markdown"], output_files.COMMENT, "--markdown", history)
-        output_files.check_reports(options["output"], history)
-        output_files.refuse_twice(self._paths())
+        files = [options[name] for name in ("junit", "markdown") if options[name]]
+        self._paths = [*files, *output_files.check_reports(options)]
+        output_files.refuse_twice(self._paths)
 
     def refuse_among(self, dataset: Any) -> None:
         """Reject output files inside the dataset; then write none of them."""
         try:
-            output_files.refuse_among(dataset, self._paths())
+            output_files.refuse_among(dataset, self._paths)
         except ConfigError:
             self._options |= {"junit": None, "markdown": None}
             raise
-
-    def _paths(self) -> list[Path]:
-        files = [self._options[name] for name in ("junit", "markdown") if self._options[name]]
-        return [*files, *output_files.report_paths(self._options["output"])]
 
     def set_report(self, report: EvalReport) -> None:
         self._report = report
@@ -432,7 +429,8 @@ class GateOutputs:
         if self._options["junit"]:
             write_file(self._options["junit"], [xml], what="the JUnit file")
         if self._options["output"] and self._report is not None:
-            write_reports(self._report, self._options["output"], f"**Gate.** {escape(answer)}")
+            folder, formats = self._options["output"], self._options["formats"]
+            write_reports(self._report, folder, formats, f"**Gate.** {escape(answer)}")
 
 
 def _append_step_summary(comment: bytes) -> None:

@@ -11,11 +11,11 @@ import msgspec
 from proctor.comparison.compare import compare
 from proctor.comparison.contents import content_key
 from proctor.comparison.gates.decision import GateConfig, require_numbers, require_same_evaluators
+from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import Side
 from proctor.errors import ConfigError, ProctorError, suggest_name
-from proctor.records.report import EvalReport
+from proctor.records.formatting import format_count
 from proctor.records.sample import Sample
-from proctor.reports.format import format_count
 from proctor.reports.summary import describe_status
 from proctor.version import VERSION
 from proctor.wiring.compare_runs import OpenedRun

@@ -14,8 +14,8 @@ from proctor.cli.delete import confirm, list_runs, require_yes, yes_option
 from proctor.cli.filters import explain_no_match, filter_options, parse_filters, select_runs, time_options
 from proctor.core.clock import SystemClock
 from proctor.errors import ConfigError, UsageError
+from proctor.records.formatting import format_count
 from proctor.reports import files as report_files
-from proctor.reports.format import format_count
 
 if TYPE_CHECKING:
     from proctor.history.exchange.read import ImportedRun

@@ -29,7 +29,8 @@ def command(address: str, limit: int, purge: bool, remove: bool, as_json: bool) 
     The number includes messages that workers are processing; --purge deletes them too.
     """
     from proctor.records import codec
-    from proctor.reports.format import format_count, single_line
+    from proctor.records.formatting import format_count
+    from proctor.reports.format import single_line
 
     box = open_mailbox(address, dict)
     letters = box.dead_letters(limit)

@@ -75,7 +75,14 @@ history_option = option(
     "Use this history: a file or postgresql://…. Default: $PROCTOR_HISTORY, else .proctor/history.db.",
 )
 json_option = option("--json", "Print JSON for programs.", into="as_json")
-output_option = option("--output DIR", "Write report.md and report.json to this folder.")
+format_option = option(
+    "--format NAME",
+    "Write the report to --output in this format: markdown, json, a plugin's name, or module:attribute; repeat for "
+    "more. Default: markdown and json.",
+    multiple=True,
+    into="formats",
+)
+output_options = combine(option("--output DIR", "Write the report to this folder."), format_option)
 common_options = combine(history_option, json_option)
 quiet_option = option("--quiet -q", "Print neither progress nor the report.")
 name_option = option("--name NAME", "Store the run under this name.")
@@ -88,7 +95,7 @@ fail_under_option = option(
     multiple=True,
 )
 # The options of a command that ends with a report.
-report_options = combine(fail_under_option, output_option, quiet_option, common_options)
+report_options = combine(fail_under_option, output_options, quiet_option, common_options)
 requests_option = option(
     "--requests ADDRESS", "Use this request mailbox: redis://host:6379/0/NAME or sqs://NAME.", required=True
 )

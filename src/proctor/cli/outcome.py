@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import click
 
 from proctor.cli.options import FAILED, INCONCLUSIVE, TROUBLE, complain, print_json, tolerate_closed_pipe
 from proctor.comparison.gates.gaps import DEFAULT_MAX_MISSING, find_worst_gap
 from proctor.comparison.gates.thresholds import convert_thresholds, find_shortfalls
-from proctor.records.report import EvalReport
+from proctor.comparison.report import EvalReport
+from proctor.records.formatting import format_count
 from proctor.records.rubric import read_run_columns
-from proctor.reports.format import escape, format_count
-
-if TYPE_CHECKING:
-    from proctor.records.comparison import Comparison
+from proctor.reports.format import escape
 
 FLIPS_SHOWN = 3
 
@@ -27,11 +24,14 @@ def conclude(report: EvalReport, thresholds: Mapping[str, float], options: Mappi
     1: a metric is below its threshold. 3: no result has a verdict, as with a wrong key or a server
     that is down. 4: the thresholds are reached, but more than 10% of the values are missing.
     """
+    from proctor.reports.formats import write_reports
+
     output = options.get("output")
     below = find_shortfalls(report, thresholds)
     thresholds = convert_thresholds(thresholds, read_run_columns(report.metadata))
     doubts = [] if below else list(_find_doubts(report, thresholds))
-    paths = write_reports(report, output, _describe_gate(thresholds, below, doubts)) if output else []
+    verdict = _describe_gate(thresholds, below, doubts)
+    paths = write_reports(report, output, options["formats"], verdict) if output else []
     with tolerate_closed_pipe():
         if options.get("as_json"):
             print_json({**summarize(report), "below_threshold": below, "inconclusive": doubts})
@@ -54,51 +54,15 @@ def conclude(report: EvalReport, thresholds: Mapping[str, float], options: Mappi
     return INCONCLUSIVE if doubts else 0
 
 
-def write_reports(report: EvalReport, folder: Path, gate: str = "") -> list[Path]:
-    """Write report.md, with the gate's verdict below the title, and report.json."""
-    from proctor.reports.files import write_file
-    from proctor.reports.json import JSONReporter
-    from proctor.reports.markdown import MarkdownReporter
-
-    paths = [folder / "report.md", folder / "report.json"]
-    title, _, rest = MarkdownReporter().generate(report).partition("\n")
-    text = "\n".join([title, *([f"\n{gate}"] if gate else []), rest])
-    if comparisons := compare_configurations(report):
-        text += f"\n{render_comparisons(comparisons)}"
-    write_file(paths[0], [text.encode(errors="replace")])
-    JSONReporter().save(report, paths[1])
-    return paths
-
-
 def show_report(report: EvalReport) -> None:
     """Print a report, and below it each configuration compared with the baseline."""
     from proctor.reports import console
     from proctor.reports.comparison import show_comparisons
 
     console.show_report(report)
-    if comparisons := compare_configurations(report):
+    if comparisons := report.compare_with_baseline():
         click.echo()
         show_comparisons(comparisons, flips=FLIPS_SHOWN)
-
-
-def compare_configurations(report: EvalReport) -> list[Comparison]:
-    """Compare every configuration of a run with its baseline; none if the run has no baseline."""
-    run = report.metadata
-    if run is None or run.baseline is None or not report.total:
-        return []
-    from proctor.comparison.compare import compare_all
-    from proctor.comparison.report import FieldReport
-
-    sides = FieldReport.of(report)
-    baseline = sides.side(run.baseline)
-    others = [each.name for each in run.configurations if each.name != run.baseline]
-    return compare_all([(sides.side(name), baseline) for name in others])
-
-
-def render_comparisons(comparisons: Sequence[Comparison], *, flips: int = FLIPS_SHOWN) -> str:
-    from proctor.reports.comparison import render_markdown
-
-    return "\n".join(render_markdown(each, flips=flips) for each in comparisons)
 
 
 def _find_doubts(report: EvalReport, thresholds: Mapping[str, float]) -> Iterator[str]:
@@ -125,7 +89,7 @@ def _describe_gate(thresholds: Mapping[str, float], below: list[str], doubts: li
 
 def summarize(report: EvalReport) -> dict[str, Any]:
     """Return a report without its results, for programs."""
-    comparisons = compare_configurations(report)
+    comparisons = report.compare_with_baseline()
     return {
         "run_id": report.run_id,
         "metadata": report.metadata,

@@ -48,7 +48,7 @@ class OutputType(NamedTuple):
             return self.key in _read_object(path)
         if self.columns:
             return _has_columns(path, self.columns)
-        return re.match(self.head, _read_head(path)) is not None
+        return bool(self.head) and re.match(self.head, _read_head(path)) is not None
 
 
 RESULT = OutputType("a session result", key="rubric_scores")
@@ -58,10 +58,6 @@ JUNIT = OutputType("a JUnit file of a gate", rb'\s*(?:<\?xml[^>]*\?>\s*)?<testsu
 COMMENT = OutputType("a gate comment", rb"<!-- proctor gate: ")
 COMPARISON = OutputType("a comparison", rb"## [^\n]* (?:beside|compared with|compared to|vs\.?) [^\n]*\n")
 PICTURE = OutputType("a trend picture", rb'<svg [^>]*>\s*<title id="title">[^<]* over time</title>')
-REPORTS = {
-    "report.md": OutputType("a report", rb"# Proctor Evaluation Report\r?\n"),
-    "report.json": OutputType("a report", rb'\{\s*"proctor_report"\s*:'),
-}
 EXPORTS = {
     "jsonl": OutputType("an export of runs", rb'\{"part":\s*"run",\s*"proctor_run":'),
     "csv": OutputType("an export of runs", rb"run_id,run_name,run_began,configuration,sample_id,"),
@@ -93,13 +89,21 @@ def check_file(path: Path | None, output_type: OutputType, option: str, history:
     )
 
 
-def check_reports(folder: Path | None, history: str | None = None, option: str = "--output") -> None:
-    """Reject a folder that reports cannot be written to, before the run costs money."""
-    if folder is not None:
-        _refuse_history(folder, option, history)
-        check_folder(folder, option)
-        for name, output_type in REPORTS.items():
-            check_file(folder / name, output_type, option, history)
+def check_reports(options: Mapping[str, Any]) -> list[Path]:
+    """Return the files of --output and --format; reject those that cannot be written, before the run costs money."""
+    from proctor.reports.formats import select_formats
+
+    folder, formats, history = options["output"], options["formats"], options["history"]
+    if folder is None:
+        if formats:
+            raise ConfigError("--format needs --output", fix="add --output DIR")
+        return []
+    _refuse_history(folder, "--output", history)
+    check_folder(folder, "--output")
+    selected = select_formats(formats)
+    for each in selected:
+        check_file(folder / each.file_name, OutputType("a report", each.signature.encode()), "--output", history)
+    return [folder / each.file_name for each in selected]
 
 
 def check_folder(folder: Path, option: str) -> None:
@@ -110,10 +114,6 @@ def check_folder(folder: Path, option: str) -> None:
             where=option,
             fix="name another folder",
         )
-
-
-def report_paths(folder: Path | None) -> list[Path]:
-    return [] if folder is None else [folder / name for name in REPORTS]
 
 
 def refuse_twice(outputs: Iterable[Path]) -> None:

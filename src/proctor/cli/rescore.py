@@ -38,7 +38,7 @@ def command(run: str, file: Path | None, **options: Any) -> int:
     from proctor.wiring.open_history import open_history
     from proctor.wiring.registry import Registry
 
-    check_reports(options["output"], options["history"])
+    check_reports(options)
     loaded = load_eval_file(file) if file else None
     evaluation = loaded.evaluation if loaded else None
     registry = Registry.standard()

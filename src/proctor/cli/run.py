@@ -67,11 +67,11 @@ def command(file: Path | None, **options: Any) -> int:
     proctor run --dataset qa.jsonl --target app.py:answer -e exact_match
 
     Options override what FILE says. The history stores the run; --output also writes report.md
-    and report.json. Exit codes: 0 ok, 1 below --fail-under, 2 usage error, 3 other error, 4
+    and report.json, or the formats of --format. Exit codes: 0 ok, 1 below --fail-under, 2 usage error, 3 other error, 4
     inconclusive: not below --fail-under, but more than 10% of the values are missing.
     """
     from proctor.cli.outcome import conclude
-    from proctor.cli.outputs import check_reports, refuse_among, report_paths
+    from proctor.cli.outputs import check_reports, refuse_among
     from proctor.core import bridge
     from proctor.engine.start import RunControls
     from proctor.wiring.evaluate import execute
@@ -80,13 +80,14 @@ def command(file: Path | None, **options: Any) -> int:
 
     file, resume = _split_resume(file, options["resume"])
     file, options["shuffle"] = _split_seed(file, options["shuffle"])
-    check_reports(options["output"], options["history"])
+    _split_formats(options)
+    report_files = check_reports(options)
     cli.check_resume_options(options)
     registry = Registry.standard()
     with cli.redirect_prints(options["as_json"]):
         loaded = load_evaluation(file, options, registry)
     evaluation = loaded.evaluation
-    refuse_among(evaluation.dataset, report_paths(options["output"]))
+    refuse_among(evaluation.dataset, report_files)
     with cli.redirect_prints(options["as_json"]), _open_backend(loaded, file, options) as backend:
         controls = RunControls(
             watch=cli.progress(options),
@@ -106,7 +107,7 @@ def _show_detected_format(dataset: Any, report: Any) -> None:
 
     info = report.metadata.dataset
     if detected := describe_detected(dataset, info):
-        cli.complain(f"{info.name} is read as {detected}; --format selects another format", "dataset: ")
+        cli.complain(f"{info.name} is read as {detected}; --dataset-format selects another format", "dataset: ")
 
 
 def _open_backend(loaded: Any, file: Path | None, options: dict[str, Any]) -> Any:
@@ -134,6 +135,20 @@ def _split_resume(file: Path | None, resume: str | None) -> tuple[Path | None, s
     if file is None and resume.endswith(EVAL_FILE_ENDINGS):
         return Path(resume), True
     return file, resume
+
+
+def _split_formats(options: dict[str, Any]) -> None:
+    """Read a --format that only datasets have, and any --format without --output, as --dataset-format."""
+    from proctor.core.imports import REPORTERS, plugin_names
+    from proctor.wiring.open_dataset import known_formats
+
+    formats = options["formats"]
+    if formats and options["form"] is None:
+        has_reports = options["output"] is not None
+        only_datasets = set(known_formats()) - set(plugin_names(REPORTERS))
+        names = [name for name in formats if not has_reports or name in only_datasets]
+        options["form"] = names[0] if names else None
+        options["formats"] = tuple(name for name in formats if name != options["form"])
 
 
 def _split_seed(file: Path | None, seed: str | None) -> tuple[Path | None, int | str | None]:

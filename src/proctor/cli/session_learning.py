@@ -10,7 +10,7 @@ import click
 from proctor.cli import options as cli
 from proctor.cli.session_scoring import judge_options, judge_settings, replace_resume_fix
 from proctor.errors import ConfigError, RunInterrupted
-from proctor.reports.format import format_count
+from proctor.records.formatting import format_count
 
 if TYPE_CHECKING:
     from proctor.records.rubric import RubricSet

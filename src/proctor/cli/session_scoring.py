@@ -15,12 +15,12 @@ import click
 from proctor.cli import options as cli
 from proctor.cli.evaluation import pattern_option
 from proctor.errors import ConfigError, Problem, ProctorError, RunInterrupted
-from proctor.reports.format import format_count
+from proctor.records.formatting import format_count
 
 if TYPE_CHECKING:
+    from proctor.comparison.report import EvalReport
     from proctor.engine.start import RunControls
     from proctor.ports import RunView
-    from proctor.records.report import EvalReport
     from proctor.records.rubric import RubricSet
     from proctor.records.sample import Sample
     from proctor.reports.rubric_files import FileNames, ResultFiles

@@ -11,7 +11,8 @@ from proctor.cli.evaluation import pattern_option
 from proctor.cli.options import PATH, CommandGroup, combine, complain, json_option, print_json
 from proctor.cli.session_learning import learn
 from proctor.cli.session_scoring import evaluate, evaluate_batch, id_option, log_format_option, rubrics
-from proctor.reports.format import format_count, single_line
+from proctor.records.formatting import format_count
+from proctor.reports.format import single_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -19,7 +19,7 @@ from proctor.records.trial import Outcome
 @cli.option("--evaluator NAME", "Apply --outcome to this evaluator alone. Default outcome: failed.")
 @cli.option("--configuration NAME", "List only results of this configuration.")
 @cli.page_options("results")
-@cli.output_option
+@cli.output_options
 @cli.common_options
 def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
     """Show a run. RUN is an id, the start of an id, a name, or "latest" (the default).
@@ -27,32 +27,46 @@ def command(run: str, *, session: bool, as_json: bool, **options: Any) -> None:
     \b
     proctor show
     proctor show latest --outcome failed --limit 5
+    proctor show latest --format markdown
     proctor show 20260101-1200 --sample q17 --session
+
+    Without --output, --format prints the report in one format.
     """
-    from proctor.cli.outcome import show_report, summarize, write_reports
+    from proctor.cli.outcome import show_report, summarize
     from proctor.cli.outputs import check_reports
+    from proctor.reports.formats import find_format, write_reports
     from proctor.reports.listing import show_results
     from proctor.wiring.open_history import load_report, open_history, select_results
 
-    check_reports(options["output"], options["history"])
+    prints_format = len(options["formats"]) == 1 and options["output"] is None
+    if prints_format and as_json:
+        raise ConfigError("--json and --format both print the report", fix="leave out one of them")
+    if not prints_format:
+        check_reports(options)
     report = load_report(open_history(options["history"]), run)
+    if prints_format:
+        click.echo(find_format(options["formats"][0]).render(report), nl=False)
+        return
     if options["output"]:
-        for path in write_reports(report, options["output"]):
+        for path in write_reports(report, options["output"], options["formats"]):
             click.echo(f"wrote {path}", err=as_json)
-    names = ("sample", "outcome", "evaluator", "configuration")
-    selection = {name: options[name] for name in names if options[name] is not None}
-    if session and not ("sample" in selection or "outcome" in selection):
-        raise ConfigError("--session needs --sample or --outcome", fix="add --sample ID or --outcome failed")
+    selection = _read_selection(session, options)
     if not selection:
         if as_json:
             cli.print_json(summarize(report))
         else:
             show_report(report)
         return
-    if "evaluator" in selection:
-        selection.setdefault("outcome", "failed")
     results = select_results(report, **selection, offset=options["offset"], limit=options["limit"])
     if as_json:
         cli.print_json(results)
     else:
         show_results(results, sessions=session)
+
+
+def _read_selection(session: bool, options: dict[str, Any]) -> dict[str, Any]:
+    names = ("sample", "outcome", "evaluator", "configuration")
+    selection = {name: options[name] for name in names if options[name] is not None}
+    if session and not ("sample" in selection or "outcome" in selection):
+        raise ConfigError("--session needs --sample or --outcome", fix="add --sample ID or --outcome failed")
+    return {"outcome": "failed", **selection} if "evaluator" in selection else selection

@@ -21,6 +21,7 @@ from proctor.cli.evaluation import (
 @click.command("submit")
 @file_argument
 @dataset_options
+@cli.option("--format NAME", "The same as --dataset-format.")
 @subject_options
 @cli.requests_option
 @cli.name_option
@@ -45,6 +46,7 @@ def command(file: Path | None, **options: Any) -> int:
     from proctor.wiring.open_history import open_history
     from proctor.wiring.registry import Registry
 
+    options["form"] = options["form"] or options["format"]
     registry = Registry.standard()
     with cli.redirect_prints(options["as_json"]):
         evaluation = load_evaluation(file, options, registry).evaluation

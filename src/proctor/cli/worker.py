@@ -61,9 +61,9 @@ def command(file: Path | None, **options: Any) -> int:
     from proctor.distributed.worker import Worker, WorkerConfig, worker_name
     from proctor.models.connect import mailbox
     from proctor.records import codec
+    from proctor.records.formatting import format_count
     from proctor.records.mail import EvalRequest
     from proctor.records.trial import EvalResult
-    from proctor.reports.format import format_count
     from proctor.wiring.prepare import prepare_setup
     from proctor.wiring.registry import Registry
 

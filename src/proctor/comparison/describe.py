@@ -9,10 +9,9 @@ from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE
 from proctor.core.stats.intervals import FEWEST_CLUSTERS
 from proctor.records import formatting
 from proctor.records.comparison import NOT_COMPARABLE, Comparison, MetricDelta
-from proctor.records.formatting import Kind
+from proctor.records.formatting import Kind, format_count
 from proctor.records.gate import Check, Early, GateVerdict
 from proctor.records.metric import MetricValue
-from proctor.reports.format import format_count
 
 MAX_LISTED_NAMES = 4
 MAX_LISTED_IDS = 3

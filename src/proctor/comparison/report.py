@@ -1,123 +1,34 @@
-"""A report whose configurations and fields can be compared and ranked."""
+"""The report of a run: its metrics and results, and its configurations and fields compared and ranked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from math import fsum
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import msgspec
-
-from proctor.comparison.compare import compare
+from proctor.comparison.compare import compare, compare_all
 from proctor.comparison.ranking import RankingEntry, rank
 from proctor.comparison.sides import Numbers, Reading, Side, Table, average_by_sample, is_latency, make_side
 from proctor.comparison.totals import find_total_scale, share_to_scale
 from proctor.comparison.verdicts import MIN_DIFFERENCE
 from proctor.errors import ConfigError, FieldMissing, suggest_name
 from proctor.records.comparison import Comparison, Ranking, list_aliases
+from proctor.records.fields.field_result import FieldResult, FieldResults, FieldScore
 from proctor.records.fields.path import parse_path
 from proctor.records.fields.view import view_as_mapping
+from proctor.records.formatting import format_count
+from proctor.records.metric import MetricValue
 from proctor.records.numbers import as_number
-from proctor.records.report import EvalReport
+from proctor.records.results import Counts, ResultList, Results
 from proctor.records.rubric import TOTAL_SCORE
-from proctor.records.score import SKIPPED_BY_DESIGN, Score, combine_all, read_parts
+from proctor.records.run import RunMetadata
+from proctor.records.score import SKIPPED_BY_DESIGN, Score, read_parts
 from proctor.records.trial import EvalResult
 
-MAX_REASONS = 5
-
-
-class FieldScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The score of one field in one trial, and the scores of its evaluators."""
-
-    sample_id: str
-    configuration: str
-    epoch: int
-    score: Score
-    evaluators: dict[str, Score] = {}
-
-    @property
-    def passed(self) -> bool | None:
-        """True if the field passed in this trial; None if it was skipped or got an error."""
-        return self.score.passed
-
-
-class FieldResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One field over all trials: it passed if it was judged and passed in every trial."""
-
-    field: str
-    scores: tuple[FieldScore, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        """True if the field passed in every trial; a trial without a verdict did not pass."""
-        judged = [trial for trial in self.scores if trial.score.reason not in SKIPPED_BY_DESIGN]
-        return bool(judged) and all(trial.passed is True for trial in judged)
-
-    @property
-    def score(self) -> Score:
-        """The field's score; over several trials all must pass, and the value is the mean.
-
-        `details["parts"]` then holds the score of each trial, named by what differs between them.
-        """
-        return self._combine([trial.score for trial in self.scores])
-
-    @property
-    def evaluators(self) -> dict[str, Score]:
-        """The score of each evaluator; over several trials combined like the field's score."""
-        names = dict.fromkeys(name for trial in self.scores for name in trial.evaluators)
-        return {
-            # A trial whose target failed has no scores of evaluators.
-            name: self._combine([trial.evaluators.get(name, trial.score) for trial in self.scores])
-            for name in names
-        }
-
-    @property
-    def by_configuration(self) -> dict[str, FieldResult]:
-        """The same field in each configuration, by its name."""
-        return {name: self.of(name) for name in dict.fromkeys(s.configuration for s in self.scores)}
-
-    def of(self, configuration: str) -> FieldResult:
-        """Return the same field in one configuration."""
-        scores = tuple(trial for trial in self.scores if trial.configuration == configuration)
-        if not scores:
-            names = {trial.configuration for trial in self.scores}
-            raise ConfigError(f"there is no configuration {configuration!r}", fix=suggest_name(configuration, names))
-        return FieldResult(self.field, scores)
-
-    def _combine(self, scores: Sequence[Score]) -> Score:
-        if len(scores) == 1:
-            return scores[0]
-        if not scores:
-            return Score.skipped("the run has no results")
-        by_label = dict(zip(self._labels, scores, strict=True))
-        combined = combine_all(by_label)
-        decisive = {n: s for n, s in by_label.items() if s.passed is not True} or by_label
-        if len(decisive) <= MAX_REASONS:
-            return combined
-        reasons = [f"{n}: {s.reason or 'did not pass'}" for n, s in decisive.items()]
-        reason = f"{'; '.join(reasons[:MAX_REASONS])}; … and {len(reasons) - MAX_REASONS} more"
-        return msgspec.structs.replace(combined, reason=reason)
-
-    @property
-    def _labels(self) -> list[str]:
-        """A name for each trial: its configuration, with sample and epoch if they differ."""
-        has_samples = len({trial.sample_id for trial in self.scores}) > 1
-        has_epochs = len({trial.epoch for trial in self.scores}) > 1
-        return [
-            trial.configuration
-            + (f", sample {trial.sample_id}" if has_samples else "")
-            + (f", epoch {trial.epoch}" if has_epochs else "")
-            for trial in self.scores
-        ]
-
-
-class FieldResults(dict[str, FieldResult]):
-    """The results of all fields by name; an unknown name raises an error with a suggestion."""
-
-    def __missing__(self, field: str) -> FieldResult:
-        raise KeyError(f"no field {field!r} was evaluated; {suggest_name(str(field), self)}")
-
-
+MetricTable = Mapping[str, MetricValue]
 ByConfiguration = dict[str, list[Reading]]
 
 
@@ -128,15 +39,100 @@ class _Readings(NamedTuple):
     scores: dict[str, ByConfiguration]
 
 
-class FieldReport(EvalReport):
-    """A report with results by field and by configuration."""
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class EvalReport:
+    """A run: its metadata, its metrics, and its results, which may be read lazily from disk.
 
-    @classmethod
-    def of(cls, report: EvalReport) -> FieldReport:
-        """Make a field report from any report."""
-        if isinstance(report, cls):
-            return report
-        return cls(report.results, report.metadata, report.metrics, report.by_configuration)
+    Every entry point returns one: `evaluate`, `rescore`, `EvalRunner.run`, `collect_results` and `report` of a
+    history. It cannot be changed. `pass_rate` covers the results with a verdict; `strict_pass_rate` counts errors as
+    not passed. Both are None if there are no such results.
+
+    >>> EvalReport([]).pass_rate is None
+    True
+    """
+
+    results: Results
+    metadata: RunMetadata | None
+    metrics: MetricTable
+    by_configuration: Mapping[str, MetricTable]
+
+    def __init__(
+        self,
+        results: Results | list[EvalResult] | tuple[EvalResult, ...] = (),
+        metadata: RunMetadata | None = None,
+        metrics: MetricTable | None = None,
+        by_configuration: Mapping[str, MetricTable] | None = None,
+    ) -> None:
+        tables = {name: MappingProxyType(dict(table)) for name, table in (by_configuration or {}).items()}
+        vars(self).update(
+            results=ResultList(results) if isinstance(results, list | tuple) else results,
+            metadata=metadata,
+            metrics=MappingProxyType(dict(metrics or {})),
+            by_configuration=MappingProxyType(tables),
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Read-only mappings cannot be pickled.
+        tables = {name: dict(table) for name, table in self.by_configuration.items()}
+        return type(self), (self.results, self.metadata, dict(self.metrics), tables)
+
+    def __repr__(self) -> str:
+        counts = self.counts
+        return (
+            f"<EvalReport {self.run_id}: {counts.passed} passed, {counts.failed} failed, "
+            f"{format_count(self.errors, 'error')}, {counts.skipped} skipped>"
+        )
+
+    @cached_property
+    def counts(self) -> Counts:
+        """The number of results by outcome."""
+        return self.results.counts()
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run in the history."""
+        return self.metadata.run_id if self.metadata else ""
+
+    @property
+    def total(self) -> int:
+        """The number of results."""
+        return self.counts.total
+
+    @property
+    def successful(self) -> int:
+        """The number of results whose target returned an output."""
+        return self.counts.total - self.counts.error
+
+    @property
+    def errors(self) -> int:
+        """The number of results without a verdict because the target or an evaluator failed."""
+        return self.counts.error + self.counts.unscored
+
+    @property
+    def pass_rate(self) -> float | None:
+        """The share of results with a verdict that passed."""
+        return _divide(self.counts.passed, self.counts.passed + self.counts.failed)
+
+    @property
+    def strict_pass_rate(self) -> float | None:
+        """The share that passed, with errors counted as not passed. Gates use this one."""
+        return _divide(self.counts.passed, self.counts.total - self.counts.skipped)
+
+    @cached_property
+    def mean_score(self) -> float | None:
+        """The mean of the combined scores."""
+        values = self.results.column().values
+        return _divide(fsum(values), len(values))
+
+    @cached_property
+    def mean_latency_ms(self) -> float | None:
+        """The mean latency of a trial in milliseconds, failures included."""
+        values = self.results.latencies().values
+        return _divide(fsum(values), len(values))
+
+    def failed_samples(self) -> tuple[EvalResult, ...]:
+        """Return the results that have a verdict and did not pass."""
+        return tuple(self.results.page(outcome="failed", limit=max(1, self.total)))
 
     @property
     def passed(self) -> bool:
@@ -158,7 +154,7 @@ class FieldReport(EvalReport):
         return self.metadata.fields if self.metadata else {}
 
     @cached_property
-    def missing_fields(self) -> dict[str, FieldMissing]:
+    def missing_fields(self) -> Mapping[str, FieldMissing]:
         """The selected fields that no successful result has, by name, with the error of each."""
         paths = {name: parse_path(path) for name, path in self._fields.items()}
         missing: dict[str, FieldMissing] = {}
@@ -175,7 +171,7 @@ class FieldReport(EvalReport):
                     missing.setdefault(name, error)
             if not paths:
                 break
-        return {name: error for name, error in missing.items() if name in paths}
+        return MappingProxyType({name: error for name, error in missing.items() if name in paths})
 
     @cached_property
     def configurations(self) -> tuple[str, ...]:
@@ -197,7 +193,7 @@ class FieldReport(EvalReport):
                 if score is not None:
                     where = result.sample_id, trial.configuration, trial.epoch
                     scores[field].append(FieldScore(*where, score, read_parts(score)))
-        return FieldResults({field: FieldResult(field, tuple(s)) for field, s in scores.items()})
+        return MappingProxyType(FieldResults({field: FieldResult(field, tuple(s)) for field, s in scores.items()}))
 
     def compare(
         self,
@@ -215,6 +211,14 @@ class FieldReport(EvalReport):
         the smallest relevant difference.
         """
         return compare(self.side(a), self.side(b), metrics=metrics, better=better, min_difference=min_difference)
+
+    def compare_with_baseline(self) -> list[Comparison]:
+        """Compare every other configuration with the run's baseline; empty if the run has none."""
+        run = self.metadata
+        if run is None or run.baseline is None or not self.total:
+            return []
+        baseline = self.side(run.baseline)
+        return compare_all([(self.side(name), baseline) for name in self.configurations if name != run.baseline])
 
     def side(self, configuration: str | None = None, name: str | None = None) -> Side:
         """Return one configuration as a side of a comparison; the only one by default."""
@@ -386,3 +390,7 @@ def _list_scores(result: EvalResult) -> Iterator[tuple[str, Score]]:
         yield name, score
         for part, part_score in read_parts(score).items():
             yield f"{name}.{part}", part_score
+
+
+def _divide(total: float, count: int) -> float | None:
+    return total / count if count else None

@@ -148,6 +148,8 @@ EVALUATORS = "proctor.evaluators"
 PROVIDERS = "proctor.providers"
 EMBEDDERS = "proctor.embedders"
 MAILBOXES = "proctor.mailboxes"
+REPORTERS = "proctor.reporters"
+DATASETS = "proctor.datasets"
 
 
 def entry_points(group: str) -> Iterable[EntryPoint]:

@@ -1,56 +1,129 @@
-"""Choose the dataset class for a file by its suffix and content, or by the name of its format."""
+"""Choose the dataset class for a file by its suffix and content, or by the name of its format.
+
+Formats are entry points of the group `proctor.datasets`, the built-in ones too. A plugin is a function that takes a
+path and returns an iterable of records.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
+from proctor.core import imports as plugins
+from proctor.datasets.faults import WHOLE_DATASET, ReportFaults
 from proctor.datasets.files import MAX_LINE_BYTES, check_file, open_data
 from proctor.datasets.iterator import FileDataset
 from proctor.datasets.json_document import RECORD_KEYS, JSONDataset
 from proctor.datasets.jsonl import JSONLDataset
-from proctor.datasets.record import Rules
+from proctor.datasets.record import Rules, read_items
 from proctor.datasets.table import CSVDataset
-from proctor.errors import DatasetError, suggest_name
+from proctor.errors import DatasetError, Problem, suggest_name
+from proctor.records.sample import Sample
 
 JSONL_ENDINGS = (".jsonl", ".ndjson")
 JSON_ENDINGS = (".json",)
 TABLE_ENDINGS = (".csv", ".tsv")
+OWN_ENDINGS = JSONL_ENDINGS + JSON_ENDINGS + TABLE_ENDINGS
 
-FILE_FORMATS = ("jsonl", "json", "csv", "tsv")
+
+class RecordFile(FileDataset):
+    """Samples of a file that a plugin's function reads, as dicts or other records, on each pass."""
+
+    def __init__(self, path: str | Path, read: Callable[[Path], Iterable[Any]], **options: Any) -> None:
+        super().__init__(path, **options)
+        self._read = read
+
+    def _rows(self, report: ReportFaults) -> Iterator[tuple[int, Sample[Any, Any]]]:
+        yield from read_items(self._read_records(), self._reader)(report)
+
+    def _read_records(self) -> Iterator[Any]:
+        try:
+            yield from self._read(self._file)
+        except (DatasetError, MemoryError):
+            raise
+        except Exception as error:
+            raise DatasetError(
+                f"the file cannot be read: {type(error).__name__}: {error}",
+                where=str(self.path),
+                fix="correct the file, or the plugin that reads it",
+            ) from error
+
+    def _locate(self, line: int) -> str:
+        return str(self.path) if line == WHOLE_DATASET else f"{self.path}, record {line + 1}"
+
+
+def dataset_formats() -> list[str]:
+    """Return the names of all formats of samples, those of plugins included."""
+    return plugins.plugin_names(plugins.DATASETS)
 
 
 def open_file(path: str | Path, rules: Rules, format: str | None = None) -> FileDataset:  # noqa: A002
     """Return the dataset for a file, or raise an error that lists the supported formats."""
     path = Path(path)
-    if format is not None and format not in FILE_FORMATS:
-        raise DatasetError(
-            f"{format!r} is not a dataset format", where=str(path), fix=suggest_name(format, FILE_FORMATS)
-        )
     ending = format_suffix(path)
-    types = rules.input_type, rules.expected_type
-    if format in ("csv", "tsv") or (format is None and ending in TABLE_ENDINGS):
-        delimiter = "\t" if format == "tsv" else None
-        return CSVDataset(path, rules.mapping, *types, generate_ids=rules.generate_ids, delimiter=delimiter)
-    if format is None and ending not in (*JSONL_ENDINGS, *JSON_ENDINGS):
+    options = {name: getattr(rules, name) for name in ("input_type", "expected_type", "mapping", "generate_ids")}
+    if format is not None or ending not in OWN_ENDINGS:
+        return _open_plugin(path, options, format)
+    if ending in TABLE_ENDINGS:
+        return CSVDataset(path, **options)
+    expects_lines = ending in JSONL_ENDINGS
+    is_lines = is_json_lines(path, expects_lines=expects_lines)
+    dataset = (JSONLDataset if is_lines else JSONDataset)(path, **options)
+    if is_lines and not expects_lines:
+        dataset.details = {"format": "jsonl", "recognised": "JSON Lines"}
+    return dataset
+
+
+def _open_plugin(path: Path, options: dict[str, Any], name: str | None) -> FileDataset:
+    plugin = _find_plugin(path) if name is None else _load(name, path)
+    if isinstance(plugin, type) and issubclass(plugin, FileDataset):
+        return plugin(path, **options)
+    return RecordFile(path, plugin, **options)
+
+
+def _find_plugin(path: Path) -> Any:
+    """Return the plugin for the suffix of a file: one of its `extensions`, by default the name of the format."""
+    ending = format_suffix(path)
+    by_ending: dict[str, Any] = {}
+    broken: list[Problem] = []
+    for name in dataset_formats() if ending else ():
+        try:
+            plugin = _load(name, path)
+        except DatasetError as error:
+            broken.append(Problem("", error.what, error.fix))
+        else:
+            by_ending |= dict.fromkeys(getattr(plugin, "extensions", (f".{name}",)), plugin)
+    if ending not in by_ending:
         check_file(path)
         raise DatasetError(
             f"the file suffix {ending!r} is not supported" if ending else "the file name has no suffix",
             where=str(path),
-            fix=f"use one of: {', '.join(JSONL_ENDINGS + JSON_ENDINGS + TABLE_ENDINGS)}; or name the "
-            f"format: {', '.join(FILE_FORMATS)}; for other formats, read the records yourself and use "
-            "Dataset.of or IteratorDataset",
+            fix=f"use one of: {', '.join(dict.fromkeys(OWN_ENDINGS + tuple(by_ending)))}; or name the format: "
+            f"{', '.join(dataset_formats())}; for other formats, read the records yourself and use Dataset.of or "
+            "IteratorDataset",
+            problems=broken,
         )
-    expects_lines = ending in JSONL_ENDINGS
-    is_lines = format == "jsonl" if format else is_json_lines(path, expects_lines=expects_lines)
-    dataset_class = JSONLDataset if is_lines else JSONDataset
-    dataset = dataset_class(path, *types, mapping=rules.mapping, generate_ids=rules.generate_ids)
-    if format is None and is_lines and not expects_lines:
-        dataset.details = {"format": "jsonl", "recognised": "JSON Lines"}
-    return dataset
+    return by_ending[ending]
+
+
+def _load(name: str, path: Path) -> Any:
+    try:
+        plugin = plugins.load_plugin(plugins.DATASETS, name)
+    except Exception as error:
+        raise DatasetError(
+            f"the format {name!r} cannot be loaded: {type(error).__name__}: {error}",
+            where=str(path),
+            fix="update or uninstall the plugin that provides it",
+        ) from error
+    if plugin is None:
+        raise DatasetError(
+            f"{name!r} is not a dataset format", where=str(path), fix=suggest_name(name, dataset_formats())
+        )
+    return plugin
 
 
 def format_suffix(path: Path) -> str:

@@ -81,7 +81,7 @@ class FileDataset:
             raise DatasetError(
                 f"{error.what}, read as {recognized}",
                 where=error.where,
-                fix=f"{fix}to read the file in another format, name it: --format",
+                fix=f"{fix}to read the file in another format, name it: --dataset-format",
                 problems=error.problems,
             ) from None
         return msgspec.structs.replace(info, details=dict(self.details))

@@ -278,5 +278,5 @@ def _missing_list_fault(value: Any, path: Path) -> Fault:
             f"lists of objects are under: {counts}"
         )
         command = _extraction_command(next(iter(lists)), path)
-        fix = f"{command}; if the file holds chats or traces, name their format: --format NAME"
+        fix = f"{command}; if the file holds chats or traces, name their format: --dataset-format NAME"
     return Fault("", what, f"{suggestion} {fix}".strip())

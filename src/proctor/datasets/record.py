@@ -207,7 +207,7 @@ class RecordReader:
                 return Fault("input", f"is missing: there is no {key!r}, which is mapped to it", suggestion)
         fix = GIVE_INPUTS
         if not LOG_KEYS.isdisjoint(record):
-            fix += "; for recorded sessions, add --format auto (in Python: SessionDataset)"
+            fix += "; for recorded sessions, add --dataset-format auto (in Python: SessionDataset)"
         return Fault("input", "is missing", fix)
 
     def _read_id(self, sample_id: Any, value: Any, has_input: bool, faults: list[Fault]) -> str:

@@ -224,6 +224,13 @@ class CSVDataset(FileDataset):
         return faults
 
 
+class TSVDataset(CSVDataset):
+    """Samples from a table separated by tabs, whatever the name of the file."""
+
+    def __init__(self, path: str | Path, **options: Any) -> None:
+        super().__init__(path, **{"delimiter": "\t", **options})
+
+
 def _find_delimiter(header: str) -> str | None:
     return next((mark for mark in (";", "\t", ",", "|") if mark in header), None)
 

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from proctor.comparison.report import FieldReport
+from proctor.comparison.report import EvalReport
 from proctor.errors import EvaluatorError
 from proctor.metrics.estimates import FIELD_PREFIX
 from proctor.metrics.registry import MetricRegistry
 from proctor.metrics.warnings import warn_constant_judges, warn_local_judges, warn_missing_verdicts
 from proctor.ports import History, Metric
 from proctor.records.metric import MetricValue
-from proctor.records.report import EvalReport
 from proctor.records.results import Results
 from proctor.records.run import CachedOutputs, RunMetadata
 from proctor.records.score import Score, read_parts
@@ -99,7 +98,7 @@ def _missing_field_warnings(results: Results, run: RunMetadata) -> Iterator[str]
     evaluated = {spec.name for spec in run.evaluators}
     if run.fields.keys() <= evaluated:
         return
-    report = FieldReport(results, run)
+    report = EvalReport(results, run)
     for name, error in report.missing_fields.items():
         if name not in evaluated:
             hint = f" ({error.fix})" if error.fix else ""

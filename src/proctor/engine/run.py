@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from proctor.comparison.report import EvalReport
 from proctor.core import lifetimes
 from proctor.core.clock import Clock
 from proctor.core.process_exit import exit_blocked
@@ -29,7 +30,6 @@ from proctor.errors import RunIncomplete, RunInterrupted, RunStopped
 from proctor.models.model_calls import CallContext, call_context
 from proctor.models.spending import Spending
 from proctor.ports import History, Metric, ResultWriter, RunView
-from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata, RunStatus, StoppedEarly
 from proctor.records.trial import EvalResult, Verdict
 from proctor.sessions import current as sessions

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from proctor.comparison.report import EvalReport
 from proctor.errors import HistoryError, ResumeRefused, RunNotFound
 from proctor.history import run_finder
 from proctor.history.block import RESULTS_A_BLOCK, STORED, Packed, packer, record_of, rows, without_errors
@@ -23,7 +24,6 @@ from proctor.history.writer import INSERT, GroupWriter
 from proctor.records import codec
 from proctor.records.metric import MetricValue
 from proctor.records.order import Positions
-from proctor.records.report import EvalReport
 from proctor.records.run import HistoryInfo, PruneResult, Retention, RunMetadata
 from proctor.records.trial import OUTCOMES, EvalResult
 

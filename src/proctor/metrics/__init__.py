@@ -19,8 +19,7 @@ EXPORTS = {
         "TokensMetric",
     ),
     "metrics.registry": ("MetricRegistry",),
-    "ports": ("Metric",),
-    "records.metric": ("MetricValue",),
+    "records.metric": ("Metric", "MetricValue"),
 }
 
 __all__ = sorted(name for names in EXPORTS.values() for name in names)

@@ -10,7 +10,7 @@ from proctor.metrics.builtin import StrictPassRateMetric as StrictPassRateMetric
 from proctor.metrics.builtin import SuccessRateMetric as SuccessRateMetric
 from proctor.metrics.builtin import TokensMetric as TokensMetric
 from proctor.metrics.registry import MetricRegistry as MetricRegistry
-from proctor.ports import Metric as Metric
+from proctor.records.metric import Metric as Metric
 from proctor.records.metric import MetricValue as MetricValue
 
 __all__: list[str]

@@ -23,8 +23,7 @@ from proctor.metrics.builtin import (
     TokensMetric,
 )
 from proctor.metrics.estimates import FIELD_PREFIX, FieldsMetric
-from proctor.ports import Metric
-from proctor.records.metric import MetricValue
+from proctor.records.metric import Metric, MetricValue
 from proctor.records.numbers import is_number
 from proctor.records.results import Results
 from proctor.records.run import EvaluatorSpec

@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_ch
 from proctor.ports.mail import Mailbox as Mailbox
 from proctor.ports.mail import Message as Message
 from proctor.records.fields.view import Field
+from proctor.records.metric import Metric as Metric
 from proctor.records.metric import MetricValue
 from proctor.records.model import ModelRequest, ModelResponse
 from proctor.records.progress import ProgressEvent
-from proctor.records.report import EvalReport
 from proctor.records.results import Results
 from proctor.records.run import DatasetInfo, EvaluatorSpec, HistoryInfo, PruneResult, Retention, RunMetadata, TargetSpec
 from proctor.records.sample import Sample
 from proctor.records.score import Score
 from proctor.records.session import SessionView
 from proctor.records.trial import EvalResult, Outcome, Trial, Verdict
+
+if TYPE_CHECKING:
+    from proctor.comparison.report import EvalReport
 
 
 @runtime_checkable
@@ -156,17 +159,6 @@ class ByteStore(Protocol):
     def find(self, key: str) -> bytes | None: ...
 
     def keep(self, key: str, data: bytes) -> None: ...
-
-
-class Metric(Protocol):
-    """Computes one number, or several by name, over the results of a run or configuration."""
-
-    @property
-    def name(self) -> str: ...
-
-    def compute(
-        self, results: Results
-    ) -> float | int | MetricValue | Mapping[str, float | int | MetricValue | None] | None: ...
 
 
 class Reporter(Protocol):

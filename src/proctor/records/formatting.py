@@ -10,6 +10,11 @@ Kind = Literal["rate", "score", "number"]
 DASH = "–"
 
 
+def format_count(number: int, noun: str, plural: str = "") -> str:
+    """Format a number with the singular or plural of a noun."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def format_value(number: float | None, kind: Kind = "number") -> str:
     """Format a number with its unit."""
     if number is None:
@@ -52,7 +57,7 @@ def add_clusters(samples: str, clusters: int | None) -> str:
     """Add the number of clusters to a number of samples."""
     if clusters is None:
         return samples
-    return f"{samples} in {clusters:,} cluster{'' if clusters == 1 else 's'}"
+    return f"{samples} in {format_count(clusters, 'cluster')}"
 
 
 def format_plain(number: float, sign: str = "") -> str:

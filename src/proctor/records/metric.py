@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
+
+from proctor.records.results import Results
 
 MetricKind = Literal["rate", "mean", "quantile", "count", "number"]
 
@@ -41,6 +44,17 @@ class MetricValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
             return None
         known = self.value * self.n
         return known / total, (known + self.missing) / total
+
+
+class Metric(Protocol):
+    """Computes one number, or several by name, over the results of a run or configuration."""
+
+    @property
+    def name(self) -> str: ...
+
+    def compute(
+        self, results: Results
+    ) -> float | int | MetricValue | Mapping[str, float | int | MetricValue | None] | None: ...
 
 
 class TrendPoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

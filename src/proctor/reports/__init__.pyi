@@ -1,4 +1,6 @@
 # Written by tools/generate.py from EXPORTS in proctor.reports.
+from proctor.ports import Reporter as Reporter
+from proctor.reports.formats import write_reports as write_reports
 from proctor.reports.json import JSONReporter as JSONReporter
 from proctor.reports.markdown import MarkdownReporter as MarkdownReporter
 

@@ -13,6 +13,7 @@ from proctor.records.formatting import (
     change_unit,
     format_change,
     format_changes,
+    format_count,
     format_estimate,
     format_probability,
     format_range,
@@ -21,7 +22,6 @@ from proctor.records.formatting import (
 from proctor.reports.format import (
     disable_links,
     escape_untrusted,
-    format_count,
     markdown_table,
     new_table,
     print_rendered,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
+from proctor.comparison.report import EvalReport
+from proctor.records.formatting import format_count
 from proctor.records.metric import MetricValue
-from proctor.records.report import EvalReport
 from proctor.records.trial import EvalResult
 from proctor.reports import summary
 from proctor.reports.format import (
     DASH,
     format_bounds,
-    format_count,
     format_duration,
     format_interval,
     format_metric,

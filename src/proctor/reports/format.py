@@ -10,6 +10,7 @@ from math import floor, log10
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.records import codec
+from proctor.records.formatting import format_count
 from proctor.records.metric import MetricValue
 
 if TYPE_CHECKING:
@@ -58,11 +59,6 @@ def format_cost(dollars: float) -> str:
     size = abs(dollars)
     decimals = 2 if size >= 1 or not size else max(4, 1 - floor(log10(size)))
     return f"{'-' if dollars < 0 else ''}${size:,.{decimals}f}"
-
-
-def format_count(number: int, noun: str, plural: str = "") -> str:
-    """Format a number with the singular or plural of a noun."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def format_metric(metric: MetricValue) -> str:

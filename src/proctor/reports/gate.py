@@ -10,10 +10,18 @@ from typing import Literal
 from xml.etree import ElementTree as ET
 
 from proctor.records.comparison import Flip
-from proctor.records.formatting import DASH, add_clusters, change_unit, format_change, format_changes, format_value
+from proctor.records.formatting import (
+    DASH,
+    add_clusters,
+    change_unit,
+    format_change,
+    format_changes,
+    format_count,
+    format_value,
+)
 from proctor.records.gate import Check, GateResult
 from proctor.records.run import RunMetadata
-from proctor.reports.format import disable_links, escape_untrusted, format_count, markdown_table, single_line
+from proctor.reports.format import disable_links, escape_untrusted, markdown_table, single_line
 
 FLIPS_SHOWN = 5
 FLIPS_IN_MARKDOWN = 20

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
+from proctor.comparison.report import EvalReport
 from proctor.errors import UsageError
 from proctor.records import codec
 from proctor.records.metric import MetricValue
-from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
 from proctor.reports import files
@@ -29,6 +29,9 @@ class JSONReporter:
     >>> load(text).total
     0
     """
+
+    extension = "json"
+    signature = r'\{\s*"proctor_report"\s*:'
 
     def __init__(self, indent: int = 2) -> None:
         if indent < 0:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from proctor.comparison.report import EvalReport
 from proctor.records.numbers import is_number
-from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult

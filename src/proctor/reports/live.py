@@ -11,8 +11,9 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TextIO
 
 from proctor.ports import RunView
+from proctor.records.formatting import format_count
 from proctor.records.trial import Outcome
-from proctor.reports.format import format_count, single_line
+from proctor.reports.format import single_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

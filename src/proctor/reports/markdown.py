@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from proctor.comparison.report import EvalReport
 from proctor.records.metric import MetricValue
-from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult
 from proctor.reports import files, summary
+from proctor.reports.comparison import render_markdown
 from proctor.reports.format import (
     DASH,
     escape,
@@ -28,13 +29,14 @@ from proctor.reports.format import (
 METRIC_COLUMNS = ("Metric", "Value", "95 % interval", "n", "Missing")
 PERCENTILE_NAMES = {"p50": "P50 (Median)"}
 VALUE_LIMIT, LINE_LIMIT, NAME_LIMIT = 1000, 300, 100
+FLIPS_SHOWN = 3
 
 
 class MarkdownReporter:
-    """Write a report as Markdown: the summary, the metrics, and the worst failures.
+    """Write a report as Markdown: the summary, the metrics, the worst failures, and comparisons with the baseline.
 
     `include_examples` is the number of failing samples to show; `include_distribution` adds the score
-    percentiles. Data is escaped and cannot break the layout.
+    percentiles; `verdict` is a sentence below the title, in Markdown. Data is escaped and cannot break the layout.
 
     >>> print(MarkdownReporter().generate(EvalReport([])))
     # Proctor Evaluation Report
@@ -45,22 +47,28 @@ class MarkdownReporter:
     <BLANKLINE>
     """
 
-    def __init__(self, include_examples: int = 10, include_distribution: bool = True) -> None:
+    extension = "md"
+    signature = r"# Proctor Evaluation Report\r?\n"
+
+    def __init__(self, include_examples: int = 10, include_distribution: bool = True, verdict: str = "") -> None:
+        self.verdict = verdict
         self.include_examples = include_examples
         self.include_distribution = include_distribution
 
     def generate(self, report: EvalReport) -> str:
         """Return the report as text."""
-        blocks = ["# Proctor Evaluation Report", *_run_summary(report), *_metrics(report)]
+        blocks = ["# Proctor Evaluation Report", *([self.verdict] if self.verdict else [])]
+        blocks += [*_run_summary(report), *_metrics(report)]
         if self.include_distribution:
             blocks += _distributions(report)
         blocks += _failures(report, self.include_examples)
         blocks += _errors(report)
+        blocks += [render_markdown(each, flips=FLIPS_SHOWN).rstrip() for each in report.compare_with_baseline()]
         return "\n\n".join(blocks) + "\n"
 
     def save(self, report: EvalReport, path: str | os.PathLike[str]) -> None:
         """Write the report to a file."""
-        files.write_file(path, [self.generate(report).encode()])
+        files.write_file(path, [self.generate(report).encode(errors="replace")])
 
 
 def _run_summary(report: EvalReport) -> list[str]:

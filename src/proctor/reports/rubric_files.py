@@ -12,18 +12,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from proctor.comparison.report import EvalReport
 from proctor.core.names import UniqueNames
 from proctor.core.stats.descriptive import mean, mean_and_variance, quantile
 from proctor.core.stats.intervals import clustered_mean_interval, mean_interval, too_few_clusters
 from proctor.ports import RunView
 from proctor.records import codec
-from proctor.records.report import EvalReport
+from proctor.records.formatting import format_count
 from proctor.records.results import find_cluster, list_shared_clusters
 from proctor.records.rubric import Column, Columns, Scale, compute_total, has_failed, is_partial, read_run_columns
 from proctor.records.score import Score
 from proctor.records.trial import EvalResult
 from proctor.reports import files, rubrics
-from proctor.reports.format import format_count
 
 MAX_STEPS, RANGES = 20, 10
 MAX_FAILURE_TYPES, FAILURE_TYPE_LENGTH, OTHER = 20, 60, "other"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from proctor.comparison.report import EvalReport
+from proctor.records.formatting import format_count
 from proctor.records.metric import MetricValue
-from proctor.records.report import EvalReport
 from proctor.records.rubric import TOTAL_SCORE, read_run_columns
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
-from proctor.reports.format import format_count, format_interval, format_percent
+from proctor.reports.format import format_interval, format_percent
 
 ERRORS_SEARCHED = 200
 EVALUATION_FAILED = "evaluation failed (no verdict)"

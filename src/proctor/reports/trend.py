@@ -10,8 +10,9 @@ from itertools import pairwise
 from math import ceil, floor, log10
 from typing import NamedTuple
 
+from proctor.records.formatting import format_count
 from proctor.records.metric import MetricValue, Trend, TrendPoint
-from proctor.reports.format import format_count, format_interval, format_metric, render_parts, single_line, styled_text
+from proctor.reports.format import format_interval, format_metric, render_parts, single_line, styled_text
 from proctor.reports.listing import align_columns
 
 BLOCKS = "▁▂▃▄▅▆▇█"

@@ -63,7 +63,7 @@ def _from_object(target: Any, name: str | None) -> PythonTarget:
         raise TargetError(
             "there is no target",
             fix="name one; recorded sessions need none, but the dataset must declare them: "
-            "--format auto, in an eval file `dataset: {path: …, format: auto}`, in Python a "
+            "--dataset-format auto, in an eval file `dataset: {path: …, format: auto}`, in Python a "
             "SessionDataset",
         )
     label = name or name_of(target)

@@ -12,7 +12,7 @@ from proctor.comparison.compare import COMBINED_METRICS, compare_all, describe_i
 from proctor.comparison.coverage import compute_coverage
 from proctor.comparison.ranking import RankingEntry
 from proctor.comparison.ranking import rank as rank_values
-from proctor.comparison.report import FieldReport
+from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import LOWER_IS_BETTER, Side
 from proctor.comparison.totals import describe_scale_difference, find_total_scale
 from proctor.comparison.verdicts import MIN_DIFFERENCE
@@ -20,7 +20,6 @@ from proctor.errors import ConfigError, RunNotFound, UsageError, suggest_name
 from proctor.ports import History
 from proctor.records.comparison import Comparison, Ranking, list_aliases
 from proctor.records.numbers import higher_is_better
-from proctor.records.report import EvalReport
 from proctor.records.rubric import TOTAL_SCORE
 from proctor.wiring.open_history import load_report, open_history
 
@@ -32,7 +31,7 @@ class OpenedRun(NamedTuple):
     """A report with its display name, and the configuration to compare (None for all)."""
 
     label: str
-    report: FieldReport
+    report: EvalReport
     configuration: str | None = None
 
     @property
@@ -234,7 +233,7 @@ def open_report(run: EvalReport | str, history: HistoryLike = None, configuratio
     """Open a report, or a stored run by any reference, including RUN@CONFIGURATION."""
     if isinstance(run, EvalReport):
         name = run.metadata.name if run.metadata else "the report"
-        return OpenedRun(name, FieldReport.of(run), configuration)
+        return OpenedRun(name, run, configuration)
     store = open_history(history)
     try:
         return OpenedRun(run, load_report(store, run), configuration)

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from proctor.comparison.report import EvalReport
 from proctor.core.clock import Clock, SystemClock
 from proctor.datasets.source import make_source
 from proctor.distributed.batches import split_batches
@@ -28,7 +30,6 @@ from proctor.engine.start import RunControls, begin_run, new_run_id
 from proctor.errors import ConfigError, DatasetError, MailboxFull, UsageError
 from proctor.ports import History, Mailbox, Metric, ProgressCallback
 from proctor.records.mail import EvalRequest
-from proctor.records.report import EvalReport
 from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata
 from proctor.records.trial import Configuration, EvalResult
@@ -156,7 +157,7 @@ def collect(
     labels = [_label_trial(run, position) for position in missing]
     later = (f"{_describe_missing(labels, total)}; they can be collected later",) if missing else ()
     run = msgspec.structs.replace(run, warnings=(*run.warnings, *later), planned_samples=())
-    return EvalReport(report.results, run, report.metrics, report.by_configuration)
+    return dataclasses.replace(report, metadata=run)
 
 
 def _update_status(

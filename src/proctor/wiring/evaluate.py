@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from proctor.comparison.report import FieldReport
+from proctor.comparison.report import EvalReport
 from proctor.core import bridge
 from proctor.core.clock import Clock, SystemClock
 from proctor.distributed.remote_runner import MailboxBackend
@@ -98,7 +98,7 @@ async def aevaluate(
     on: str | None = None,
     decide: StopRule | None = None,
     **options: Unpack[RunOptionsKwargs],
-) -> FieldReport:
+) -> EvalReport:
     """Run a target on a dataset, score every output, store the run, and return the report.
 
     `target` is any callable, an object with `execute` or `invoke`, an address, a command, an HTTP endpoint or recorded
@@ -178,7 +178,7 @@ async def execute(
     resume_from: str | bool = False,
     registry: Registry | None = None,
     clock: Clock | None = None,
-) -> FieldReport:
+) -> EvalReport:
     """Run an evaluation; every entry point calls this function."""
     clock = clock or SystemClock()
     plan = prepare(evaluation, registry or Registry.standard())
@@ -188,14 +188,14 @@ async def execute(
     if resume_from:
         before = run_to_resume(history, resume_from, plan.name, is_retry=controls.retry_errors)
         with history.claim(before.run_id):
-            return FieldReport.of(await resume_run(plan, info, before, history, clock, controls).run())
+            return await resume_run(plan, info, before, history, clock, controls).run()
     run = begin_run(plan, info, history, clock, controls)
     with history.claim(run.metadata.run_id):
         report = await run.run()
         if evaluation.retention != Retention():
             # A held run is never pruned, so this one stays.
             history.prune(evaluation.retention, now=clock.now(), name=plan.name)
-        return FieldReport.of(report)
+        return report
 
 
 async def arescore(
@@ -208,7 +208,7 @@ async def arescore(
     history: History | str | Path | bool | None = None,
     progress: bool | None = None,
     budget: Mapping[str, float] | Budget | None = None,
-) -> FieldReport:
+) -> EvalReport:
     """Score the outputs of a stored run with other evaluators, without calling the target.
 
     The new run has the name of the old one, unless `name` is given.
@@ -235,7 +235,7 @@ async def execute_rescore(
     clock: Clock | None = None,
     fail_under: Mapping[str, float] | None = None,
     budget: Mapping[str, float] | Budget | None = None,
-) -> FieldReport:
+) -> EvalReport:
     """Score a stored run again; every entry point calls this function."""
     limit = check_run_options({"budget": budget}).budget
     registry = registry or Registry.standard()
@@ -246,4 +246,4 @@ async def execute_rescore(
     before = history.find(run)
     rescoring = begin_rescoring(before, plan, history, clock or SystemClock(), controls)
     with history.claim(rescoring.metadata.run_id):
-        return FieldReport.of(await rescoring.run())
+        return await rescoring.run()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 import msgspec
 
-from proctor.comparison.report import FieldReport
+from proctor.comparison.report import EvalReport
 from proctor.core import bridge
 from proctor.distributed.inbox import StopCondition
 from proctor.distributed.outbox import WorkerSummary
@@ -44,7 +44,7 @@ class EvalRunner:
         self.options["timeout"] = timeout_seconds
         self.options["on_error"] = "continue" if continue_on_error else "raise"
 
-    def run(self, dataset: Any, configurations: Any = None, **settings: Any) -> FieldReport:
+    def run(self, dataset: Any, configurations: Any = None, **settings: Any) -> EvalReport:
         """Evaluate the target on a dataset; `settings` are those of `evaluate`."""
         return evaluate(
             self.target,

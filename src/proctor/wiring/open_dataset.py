@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.datasets.files import GZIP
-from proctor.datasets.formats import FILE_FORMATS, JSON_ENDINGS, TABLE_ENDINGS, format_suffix
+from proctor.datasets.formats import JSON_ENDINGS, TABLE_ENDINGS, dataset_formats, format_suffix
 from proctor.datasets.json_document import RECORD_KEYS
 from proctor.datasets.sessions import SessionDataset
 from proctor.datasets.source import make_source
@@ -26,10 +26,10 @@ def open_dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path)
         return entry
     if isinstance(entry, str):
         entry = DatasetEntry(entry)
-    path, known_formats = folder / entry.path, (*FILE_FORMATS, AUTO, *FORMATS)
-    if entry.format is not None and entry.format not in known_formats:
+    path = folder / entry.path
+    if entry.format is not None and entry.format not in known_formats():
         raise ConfigError(
-            f"there is no format {entry.format!r}", where="format", fix=suggest_name(entry.format, known_formats)
+            f"there is no format {entry.format!r}", where="format", fix=suggest_name(entry.format, known_formats())
         )
     if holds_sessions(entry, path):
         if entry.mapping or entry.generate_ids or entry.delimiter is not None:
@@ -50,13 +50,18 @@ def open_dataset(entry: str | DatasetEntry | list[dict[str, Any]], folder: Path)
     return make_source(path, mapping=entry.mapping, generate_ids=entry.generate_ids, format=entry.format)
 
 
+def known_formats() -> tuple[str, ...]:
+    """Return the names of all formats of samples and of recorded sessions."""
+    return (*dataset_formats(), AUTO, *FORMATS)
+
+
 def holds_sessions(entry: DatasetEntry, path: Path) -> bool:
     """True if a dataset is logs or traces, by its format, because it is a folder, or by its content.
 
     Only the content of .json and compressed files is read: without a format, a .jsonl, .csv or .tsv file holds samples.
     """
     if entry.format is not None:
-        return entry.format not in FILE_FORMATS
+        return entry.format in (AUTO, *FORMATS) or entry.format not in dataset_formats()
     if entry.pattern is not None or path.is_dir():
         return True
     if entry.mapping or entry.generate_ids or entry.delimiter is not None:

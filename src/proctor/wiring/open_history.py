@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Sequence
@@ -9,13 +10,12 @@ from pathlib import Path
 
 import msgspec
 
-from proctor.comparison.report import FieldReport
+from proctor.comparison.report import EvalReport
 from proctor.engine.finish import aggregate
 from proctor.errors import ConfigError, RunNotFound, UsageError, suggest_name
 from proctor.history.postgres import SCHEMES, PostgresHistory
 from proctor.history.sqlite import SQLiteHistory
 from proctor.ports import History
-from proctor.records.report import EvalReport
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult, Outcome
 
@@ -68,16 +68,15 @@ def run_to_resume(history: History, reference: str | bool, name: str, *, is_retr
     )
 
 
-def load_report(history: History, reference: str) -> FieldReport:
+def load_report(history: History, reference: str) -> EvalReport:
     """Load the report of a stored run; compute the metrics of an unfinished one."""
     report = history.report(reference)
     if report.metadata is None:
-        return FieldReport.of(report)
+        return report
     run = current_status(history, report.metadata)
-    metrics, by_configuration = report.metrics, report.by_configuration
-    if not metrics:
-        metrics, by_configuration = aggregate(report.results, run)
-    return FieldReport(report.results, run, metrics, by_configuration)
+    if report.metrics:
+        return dataclasses.replace(report, metadata=run)
+    return EvalReport(report.results, run, *aggregate(report.results, run))
 
 
 def current_status(history: History, run: RunMetadata) -> RunMetadata:

@@ -28,6 +28,7 @@ from proctor.comparison.gates.gaps import (
     find_gaps,
     find_worst_gap,
 )
+from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import PASS_RATE, STRICT_PASS_RATE, Side
 from proctor.comparison.totals import delta_to_share, scale_interval, scale_width
 from proctor.comparison.verdicts import (
@@ -51,7 +52,6 @@ from proctor.metrics.warnings import warn_constant_judges
 from proctor.records.comparison import NOT_COMPARABLE, Comparison, Interval, MetricDelta, list_aliases
 from proctor.records.formatting import Kind
 from proctor.records.gate import Check, Early, GateResult, GateVerdict
-from proctor.records.report import EvalReport
 from proctor.records.rubric import read_run_columns
 
 LEVEL = 0.05

@@ -26,15 +26,15 @@ from proctor.comparison.gates.gaps import (
     find_gaps,
 )
 from proctor.comparison.gates.thresholds import DEFAULT_METRIC
+from proctor.comparison.report import EvalReport
 from proctor.core.stats.intervals import Interval
 from proctor.core.stats.sequential import Betting, Verdict, non_inferiority
 from proctor.errors import ConfigError, StopRun, suggest_name
+from proctor.records.formatting import format_count
 from proctor.records.gate import Check, Early, GateResult
 from proctor.records.order import shuffle_key
-from proctor.records.report import EvalReport
 from proctor.records.results import Results, find_outcome
 from proctor.records.trial import EvalResult
-from proctor.reports.format import format_count
 
 # Reads a metric from one result: a number from 0 to 1, None if the result does not count.
 Reader = Callable[[EvalResult], float | None]

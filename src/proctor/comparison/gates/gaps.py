@@ -14,12 +14,12 @@ import msgspec
 from proctor.comparison.compare import COMBINED_METRICS
 from proctor.comparison.contents import count_failed_trials
 from proctor.comparison.coverage import compute_coverage
+from proctor.comparison.report import EvalReport
 from proctor.comparison.sides import MEAN_SCORE, Numbers, Side
 from proctor.metrics.warnings import MAX_MISSING_SHARE, MissingVerdicts, count_skipped, find_evaluator
 from proctor.records.comparison import Comparison
 from proctor.records.gate import Check
 from proctor.records.metric import MetricValue
-from proctor.records.report import EvalReport
 from proctor.records.results import Results
 from proctor.records.rubric import TOTAL_SCORE
 from proctor.records.run import RunMetadata

@@ -6,9 +6,9 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from proctor.comparison.report import EvalReport
 from proctor.errors import ConfigError, Problem, suggest_name
 from proctor.records.numbers import is_number, read_percent
-from proctor.records.report import EvalReport
 from proctor.records.rubric import TOTAL_SCORE, Columns, read_run_columns
 
 # Lower is better for these metrics, so a lowest allowed value makes no sense. The text of each

@@ -5,7 +5,7 @@ A file of JSON lines has one line per part.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -50,8 +50,8 @@ class EndPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 
     run_id: str
     results: int
-    metrics: dict[str, MetricValue] = {}
-    by_configuration: dict[str, dict[str, MetricValue]] = {}
+    metrics: Mapping[str, MetricValue] = {}
+    by_configuration: Mapping[str, Mapping[str, MetricValue]] = {}
 
 
 class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, Unpack
 
 import msgspec
 
-from proctor.comparison.report import FieldReport
+from proctor.comparison.report import EvalReport
 from proctor.core import bridge
 from proctor.datasets.rerun import recorded_configurations
 from proctor.errors import ConfigError, EvaluatorError, Problem, UsageError, suggest_name
@@ -339,7 +339,7 @@ class Definition:
         configurations: Configurations | None = None,
         recorded: Mapping[str, Any] | None = None,
         **options: Unpack[api.RunKwargs],
-    ) -> FieldReport:
+    ) -> EvalReport:
         """Evaluate a span, or a dataset of spans, in every configuration.
 
         With a `target`, every configuration runs; without one, the span's recorded results are

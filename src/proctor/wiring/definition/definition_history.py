@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from proctor.comparison.report import FieldReport
+from proctor.comparison.report import EvalReport
 from proctor.core.clock import Clock, SystemClock
 from proctor.errors import ConfigError, Problem, UsageError
 from proctor.history.trends import NO_LIMIT, Trend, trend
@@ -72,7 +72,7 @@ class DefinitionHistory(Generic[OwnerT]):
         """Return the history, or False if runs are not stored."""
         return open_history(self._where) if self.auto_save else False
 
-    def last(self, n: int = 10) -> list[FieldReport]:
+    def last(self, n: int = 10) -> list[EvalReport]:
         """Return the last `n` runs of this definition, newest first."""
         if not isinstance(n, int) or isinstance(n, bool) or n < 1:
             raise ConfigError(f"expected a whole number above 0, found {n!r}", where="last", fix="write last(10)")
@@ -84,7 +84,7 @@ class DefinitionHistory(Generic[OwnerT]):
         configuration: str | None = None,
         date_range: DateRange = (None, None),
         tags: Mapping[str, str] | None = None,
-    ) -> list[FieldReport]:
+    ) -> list[EvalReport]:
         """Return the runs that match all filters, newest first; both dates are included."""
         filters = _check_filters(date_range, tags)
         return self._load_reports(limit=NO_LIMIT, configuration=configuration, **filters)
@@ -112,7 +112,7 @@ class DefinitionHistory(Generic[OwnerT]):
             raise ConfigError("a definition without a name has no history", fix='write define("name")')
         return open_history(self._where)
 
-    def _load_reports(self, **query: Any) -> list[FieldReport]:
+    def _load_reports(self, **query: Any) -> list[EvalReport]:
         history = self._open()
         return [load_report(history, run.run_id) for run in history.runs(name=self._definition.name, **query)]
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from proctor.comparison.report import EvalReport
 from proctor.core.stats.ranks import FEWEST_WITH_TIES, kendall_interval, kendall_tau
 from proctor.engine.start import RunControls
 from proctor.errors import CallFailed, ConfigError, RunStopped
@@ -18,13 +19,12 @@ from proctor.models.model_calls import CallContext, call_context
 from proctor.models.spending import Spending, parse_budget
 from proctor.ports import History
 from proctor.records import codec
-from proctor.records.report import EvalReport
+from proctor.records.formatting import format_count
 from proctor.records.results import find_cluster, list_shared_clusters
 from proctor.records.rubric import DEFAULT_SCALE, Rubric, RubricSet, compute_total, read_run_columns
 from proctor.records.run import Spent
 from proctor.records.sample import CLUSTER, Sample
 from proctor.records.session import Session
-from proctor.reports.format import format_count
 from proctor.reports.rubrics import JudgeUsage, judge_usage_of_result, judge_usage_of_session
 from proctor.sessions import current as sessions
 from proctor.wiring.evaluate import execute

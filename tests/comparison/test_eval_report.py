@@ -1,12 +1,28 @@
-"""Rates, means and bounds of known results."""
+"""The one report type: rates, means and bounds of known results; read-only; the same from every entry point."""
 
 from __future__ import annotations
+
+import dataclasses
+import pickle
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
+from proctor import (
+    EvalLoop,
+    EvalRunner,
+    InMemoryMailbox,
+    SQLiteHistory,
+    collect_results,
+    evaluate,
+    exact_match,
+    rescore,
+    submit_dataset,
+)
+from proctor.comparison.report import EvalReport
 from proctor.records.metric import MetricValue
-from proctor.records.report import EvalReport
 from proctor.records.results import Counts, ResultList
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
@@ -110,3 +126,72 @@ def test_the_bounds_of_a_rate_show_what_is_missing() -> None:
 def test_other_numbers_have_no_bounds(value: MetricValue) -> None:
     """Only shares and means from 0 to 1 that rest on something can be bounded."""
     assert value.bounds is None
+
+
+# One type from every entry point
+
+WORDS = [{"id": "1", "input": "yes", "expected": "YES"}, {"id": "2", "input": "no", "expected": "no"}]
+
+
+def _report_of(entry_point: str, folder: Path) -> Any:
+    history = SQLiteHistory(folder / "history.db")
+    if entry_point == "collect_results":
+        requests: InMemoryMailbox[Any] = InMemoryMailbox("requests")
+        results: InMemoryMailbox[Any] = InMemoryMailbox("results")
+        submission = submit_dataset(WORDS, requests)
+        loop = EvalLoop(loop=str.upper, evaluator=exact_match, requests=requests, results=results)
+        loop.run(max_iterations=1)
+        return collect_results(results, submission)
+    if entry_point == "EvalRunner":
+        return EvalRunner(str.upper, exact_match).run(WORDS, history=history)
+    report = evaluate(str.upper, WORDS, exact_match, history=history)
+    if entry_point == "rescore":
+        return rescore(report.run_id, exact_match, history=history)
+    return history.report("latest") if entry_point == "history.report" else report
+
+
+@pytest.mark.parametrize("entry_point", ["evaluate", "rescore", "EvalRunner", "collect_results", "history.report"])
+def test_every_entry_point_returns_the_same_report(entry_point: str, tmp_path: Path) -> None:
+    """One of two words passes; the report can be compared, ranked and made into a table."""
+    report = _report_of(entry_point, tmp_path)
+    assert type(report) is EvalReport
+    assert (report.pass_rate, report.passed, report.configurations) == (0.5, False, ("default",))
+    assert [place.configuration for place in report.rank_by("pass_rate").places] == ["default"]
+    assert [(row["sample_id"], row["exact_match.score"]) for row in report.rows()] == [("1", 1.0), ("2", 0.0)]
+    assert report.field_results["exact_match"].passed is False
+    comparison = report.compare("default", "default", metrics=["pass_rate"])
+    assert comparison.metrics["pass_rate"].absolute == 0.0
+
+
+# Read-only
+
+
+def test_a_report_cannot_be_changed() -> None:
+    """Neither an attribute, nor a metric, nor a table of fields."""
+    metrics = {"pass_rate": MetricValue(1.0, 1, kind="rate")}
+    report: Any = EvalReport([scored("a", 1.0)], run_of("r1"), metrics, {"default": metrics})
+    for name in ("metrics", "results", "pass_rate", "something_else"):
+        with pytest.raises(AttributeError):
+            setattr(report, name, None)
+    with pytest.raises(AttributeError):
+        del report.metadata
+    for table in (report.metrics, report.by_configuration, report.by_configuration["default"], report.field_results):
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            table["x"] = 1
+    assert report.counts is report.counts  # computed once, all the same
+
+
+def test_a_changed_copy_leaves_the_original_alone() -> None:
+    """`dataclasses.replace` gives a new report with other metadata."""
+    report = EvalReport([scored("a", 1.0)], run_of("r1"), {"pass_rate": MetricValue(1.0, 1)})
+    other = dataclasses.replace(report, metadata=run_of("r2"))
+    assert (report.run_id, other.run_id, other.metrics == report.metrics) == ("r1", "r2", True)
+
+
+def test_a_report_can_be_pickled() -> None:
+    """As a process pool or a cache does it."""
+    metrics = {"pass_rate": MetricValue(1.0, 1, kind="rate")}
+    report = EvalReport([scored("a", 1.0)], run_of("r1"), metrics, {"default": metrics})
+    copy = pickle.loads(pickle.dumps(report))
+    assert (copy.metadata, copy.metrics, copy.by_configuration) == (run_of("r1"), metrics, {"default": metrics})
+    assert list(copy.results) == list(report.results)

@@ -1,0 +1,142 @@
+"""Report formats by name. Built-in formats and plugins are entry points of the group `proctor.reporters`."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from proctor.comparison.report import EvalReport
+from proctor.core import imports as plugins
+from proctor.errors import ConfigError, Problem, ProctorError, suggest_name
+from proctor.reports.files import write_file
+
+DEFAULT_FORMATS = ("markdown", "json")
+
+
+class ReportFormat(NamedTuple):
+    """A report format: a class with `generate(report)`, an object with that method, or a function of the report.
+
+    Its optional attributes are `extension`, the ending of its files (default: the format's name), and `signature`, a
+    regular expression for the start of its files, without which an existing file is not replaced. If the class or
+    function has a parameter `verdict`, it receives the answer of a gate or of thresholds, in Markdown.
+    """
+
+    name: str
+    plugin: Any
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file in the folder of --output."""
+        return f"report.{getattr(self.plugin, 'extension', self.name)}"
+
+    @property
+    def signature(self) -> str:
+        """A regular expression that every file of this format starts with; empty if there is none."""
+        return str(getattr(self.plugin, "signature", ""))
+
+    def render(self, report: EvalReport, verdict: str = "") -> str:
+        """Return the report as text."""
+        return str(self._call(lambda: self._open(verdict).generate(report), report))
+
+    def save(self, report: EvalReport, folder: Path, verdict: str = "") -> Path:
+        """Write the report to its file in a folder and return the path."""
+        path, reporter = folder / self.file_name, self._open(verdict)
+        if hasattr(reporter, "save"):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._call(lambda: reporter.save(report, path), report)
+        else:
+            write_file(path, [self.render(report, verdict).encode(errors="replace")])
+        return path
+
+    def _open(self, verdict: str) -> Any:
+        accepts_verdict = callable(self.plugin) and "verdict" in inspect.signature(self.plugin).parameters
+        options = {"verdict": verdict} if accepts_verdict else {}
+        if isinstance(self.plugin, type):
+            return self.plugin(**options)
+        return self.plugin if hasattr(self.plugin, "generate") else _FunctionReporter(partial(self.plugin, **options))
+
+    def _call(self, function: Callable[[], Any], report: EvalReport) -> Any:
+        try:
+            return function()
+        except ProctorError:
+            raise
+        except Exception as error:
+            raise ProctorError(
+                f"the report format {self.name!r} failed: {type(error).__name__}: {error}",
+                fix=f"correct it and write the report again: proctor show {report.run_id} --format {self.name}",
+            ) from error
+
+
+class _FunctionReporter(NamedTuple):
+    generate: Callable[[EvalReport], str]
+
+
+def find_format(name: str) -> ReportFormat:
+    """Return a report format by the name of its entry point, or by its address `module:attribute`."""
+    if ":" in name:
+        plugin, name = plugins.import_object(name), name.rpartition(":")[2].rpartition(".")[2]
+    else:
+        try:
+            plugin = plugins.load_plugin(plugins.REPORTERS, name)
+        except Exception as error:
+            raise ConfigError(
+                f"the report format {name!r} cannot be loaded: {type(error).__name__}: {error}",
+                fix="update or uninstall the plugin that provides it",
+            ) from error
+        if plugin is None:
+            known = plugins.plugin_names(plugins.REPORTERS)
+            raise ConfigError(f"there is no report format {name!r}", fix=suggest_name(name, known))
+    if not callable(getattr(plugin, "generate", plugin)):
+        raise ConfigError(
+            f"{name!r} is not a report format: it is neither a function nor has it a method `generate`",
+            fix="write def generate(self, report) -> str, or a function of the report",
+        )
+    return ReportFormat(name, plugin)
+
+
+def select_formats(names: Iterable[str] = ()) -> list[ReportFormat]:
+    """Return the named formats, Markdown and JSON by default; one error reports all that are wrong."""
+    formats: dict[str, ReportFormat] = {}
+    errors: list[ProctorError] = []
+    for name in dict.fromkeys(names or DEFAULT_FORMATS):
+        try:
+            selected = find_format(name)
+            if (other := formats.setdefault(selected.file_name, selected)) is not selected:
+                raise ConfigError(
+                    f"{other.name} and {selected.name} would both be written to {selected.file_name}",
+                    fix="leave out one of them",
+                )
+        except ProctorError as error:
+            errors.append(error)
+    _raise_all(errors, ConfigError, "some report formats cannot be used")
+    return list(formats.values())
+
+
+def write_reports(
+    report: EvalReport, folder: str | os.PathLike[str], formats: Iterable[str] = (), verdict: str = ""
+) -> list[Path]:
+    """Write a report to a folder in several formats, report.md and report.json by default; return the files.
+
+    `verdict` is a sentence in Markdown, such as the answer of a gate. A format that fails does not keep the others from
+    being written.
+    """
+    paths: list[Path] = []
+    errors: list[ProctorError] = []
+    for selected in select_formats(formats):
+        try:
+            paths.append(selected.save(report, Path(folder), verdict))
+        except ProctorError as error:
+            errors.append(error)
+    _raise_all(errors, ProctorError, "some reports cannot be written")
+    return paths
+
+
+def _raise_all(errors: Sequence[ProctorError], error_type: type[ProctorError], what: str) -> None:
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise error_type(what, problems=[Problem(error.where, error.what, error.fix) for error in errors])
