@@ -10,31 +10,40 @@ import builtins
 import functools
 import hashlib
 import os
+import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Set
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from proctor.core.identity import contents
 from proctor.core.identity.code import CodeFacts, Import, facts_of
-from proctor.core.identity.contents import address_in, is_empty_value, qualified_name, starting_value
-from proctor.core.identity.dynamic_access import DynamicAccess
-from proctor.core.identity.file_calls import UNKNOWN
-from proctor.core.identity.locations import Location, Names
-from proctor.core.identity.modules import Source, compile_file, sources_of
-from proctor.core.identity.named_files import NamedFiles, Scope, Uncovered
-from proctor.core.identity.project import (
+from proctor.core.identity.contents import (
+    address_in,
     file_of,
     folder_of,
+    is_empty_value,
     is_own,
     is_project_class,
     is_project_file,
     is_project_function,
     is_project_module,
+    qualified_name,
+    starting_value,
 )
+from proctor.core.identity.dynamic_access import DynamicAccess
+from proctor.core.identity.file_calls import UNKNOWN
+from proctor.core.identity.locations import Location, Names
+from proctor.core.identity.modules import Source, compile_file, sources_of
+from proctor.core.identity.named_files import NamedFiles, Scope, Uncovered
 from proctor.core.identity.special_functions import Special
 
+# Increase it when the same code would get another digest: runs stored before are then reported as
+# "cannot be compared" instead of "has changed".
+SCHEME = 5
+_PREFIXED = re.compile(r"(\d+):[0-9a-f]{16}")
+_FIRST_SCHEME = re.compile(r"[0-9a-f]{16}")
 # Limits of the walk.
 DEEPEST = 40
 DEEPEST_OBJECT = 8
@@ -45,6 +54,46 @@ _IGNORED_GLOBALS = frozenset(
     {"__file__", "__path__", "__spec__", "__loader__", "__cached__", "__name__", "__builtins__"} | {"__package__"}
 )
 _MISSING = object()
+
+
+class Identity(NamedTuple):
+    """A digest with its scheme, and one phrase for everything that the digest does not cover."""
+
+    digest: str
+    uncovered: tuple[str, ...] = ()
+
+
+def identity_of(obj: Any) -> str:
+    """Return a short digest that changes with the code that a callable reaches and with its data."""
+    return examine(obj).digest
+
+
+def examine(obj: Any) -> Identity:
+    """Return the identity of a callable, with what it does not cover."""
+    walk = Walk(frozenset())
+    walk.visit_all(obj)
+    while walk.changed - walk.ignored:
+        # Collections that the code fills while it runs are state: walk again without them.
+        walk = Walk(walk.changed | walk.ignored)
+        walk.visit_all(obj)
+    for label, digest in walk.files.digests(walk.uncovered):
+        walk.note("file", f"{label} {digest}".encode(errors="backslashreplace"))
+    return Identity(f"{SCHEME}:{walk.state.hexdigest()[:16]}", walk.uncovered.phrases())
+
+
+def _scheme_of(identity: str) -> int | None:
+    """Return the scheme of an identity, or None if it is not a digest of code."""
+    digest = identity.partition("@")[0]
+    prefixed = _PREFIXED.fullmatch(digest)
+    if prefixed is not None:
+        return int(prefixed[1])
+    return 1 if _FIRST_SCHEME.fullmatch(digest) else None
+
+
+def is_other_scheme(first: str, second: str) -> bool:
+    """Return whether two identities have different schemes and therefore cannot be compared."""
+    schemes = _scheme_of(first), _scheme_of(second)
+    return None not in schemes and schemes[0] != schemes[1]
 
 
 class Walk:
