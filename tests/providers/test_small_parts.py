@@ -52,7 +52,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
     ),
     "a known name": (lambda: connect.suggest_address("gpt-4o").split()[-1], "openai:gpt-4o"),
     "an unknown name": (lambda: connect.suggest_address("mistral-7b").split()[-1], "openai:gpt-4o-mini"),
-    "a typo": (lambda: connect.suggest_provider("opnai:gpt-4o-mini"), "did you mean 'openai'?"),
+    "a typo": (lambda: connect.suggest_address("opnai:gpt-4o-mini"), "did you mean 'openai'?"),
     "no credentials": (
         lambda: connect.hide_credentials("redis://:secret@localhost:6379/0/requests?password=secret"),
         "redis://localhost:6379/0/requests",

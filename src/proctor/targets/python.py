@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import Parameter
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 from proctor.core import optional as extras
 from proctor.core.callables import code_of, is_async_callable
-from proctor.core.identity import Identity, examine
+from proctor.core.identity import Identity, examine, name_of
 from proctor.errors import TargetError, suggest_name
 from proctor.records import codec
 from proctor.records.run import TargetSpec
@@ -109,6 +110,36 @@ class PythonTarget:
 
     async def close(self) -> None:
         """Do nothing: the callable belongs to the user."""
+
+
+def from_object(target: Any, name: str | None = None) -> PythonTarget:
+    """Wrap a function, an object with `execute` or `invoke`, or another callable object."""
+    if target is None:
+        raise TargetError(
+            "there is no target",
+            fix="name one; recorded sessions need none, but the dataset must declare them: "
+            "--format auto, in an eval file `dataset: {path: …, format: auto}`, in Python a "
+            "SessionDataset",
+        )
+    label = name or name_of(target)
+    if inspect.isclass(target):
+        raise TargetError(
+            "it is a class, and a target must be callable",
+            where=label,
+            fix=f"pass an instance, such as {label}(), or a function",
+        )
+    if not inspect.isroutine(target) and not isinstance(target, functools.partial):
+        if callable(getattr(target, "execute", None)):
+            return from_execute(target, label)
+        if any(callable(getattr(target, method, None)) for method in ("ainvoke", "invoke")):
+            return from_runnable(target, label)
+    if callable(target):
+        return from_function(target, label)
+    raise TargetError(
+        f"{type(target).__name__} cannot be a target: it cannot be called",
+        where=name or "",
+        fix="pass a function, an object with execute or invoke, an address or a mapping",
+    )
 
 
 def from_function(function: Callable[..., Any], name: str) -> PythonTarget:

@@ -15,10 +15,9 @@ from proctor.comparison.gates.thresholds import convert_thresholds, require_know
 from proctor.core import imports as importing
 from proctor.core.identity import name_of
 from proctor.core.imports import import_object
-from proctor.datasets.iterator import IteratorDataset
+from proctor.datasets.dataset import IteratorDataset, make_source
 from proctor.datasets.rerun import RerunDataset, recorded_configurations
 from proctor.datasets.sessions import SessionDataset
-from proctor.datasets.source import make_source
 from proctor.engine.plan import Plan, Setup
 from proctor.errors import ConfigError, Problem, UsageError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator
