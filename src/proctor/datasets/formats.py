@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,13 +19,7 @@ JSONL_ENDINGS = (".jsonl", ".ndjson")
 JSON_ENDINGS = (".json",)
 TABLE_ENDINGS = (".csv", ".tsv")
 
-_CLASSES: Mapping[str, Callable[..., FileDataset]] = {
-    "jsonl": JSONLDataset,
-    "json": JSONDataset,
-    "csv": CSVDataset,
-    "tsv": partial(CSVDataset, delimiter="\t"),
-}
-FILE_FORMATS = tuple(_CLASSES)
+FILE_FORMATS = ("jsonl", "json", "csv", "tsv")
 
 
 def open_file(path: str | Path, rules: Rules, format: str | None = None) -> FileDataset:  # noqa: A002
@@ -37,33 +29,27 @@ def open_file(path: str | Path, rules: Rules, format: str | None = None) -> File
         raise DatasetError(
             f"{format!r} is not a dataset format", where=str(path), fix=suggest_name(format, FILE_FORMATS)
         )
-    open_format = _CLASSES[format or _detect_format(path)]
-    dataset = open_format(
-        path,
-        input_type=rules.input_type,
-        expected_type=rules.expected_type,
-        mapping=rules.mapping,
-        generate_ids=rules.generate_ids,
-    )
-    if format is None and isinstance(dataset, JSONLDataset) and format_suffix(path) not in JSONL_ENDINGS:
+    ending = format_suffix(path)
+    types = rules.input_type, rules.expected_type
+    if format in ("csv", "tsv") or (format is None and ending in TABLE_ENDINGS):
+        delimiter = "\t" if format == "tsv" else None
+        return CSVDataset(path, rules.mapping, *types, generate_ids=rules.generate_ids, delimiter=delimiter)
+    if format is None and ending not in (*JSONL_ENDINGS, *JSON_ENDINGS):
+        check_file(path)
+        raise DatasetError(
+            f"the file suffix {ending!r} is not supported" if ending else "the file name has no suffix",
+            where=str(path),
+            fix=f"use one of: {', '.join(JSONL_ENDINGS + JSON_ENDINGS + TABLE_ENDINGS)}; or name the "
+            f"format: {', '.join(FILE_FORMATS)}; for other formats, read the records yourself and use "
+            "Dataset.of or IteratorDataset",
+        )
+    expects_lines = ending in JSONL_ENDINGS
+    is_lines = format == "jsonl" if format else is_json_lines(path, expects_lines=expects_lines)
+    dataset_class = JSONLDataset if is_lines else JSONDataset
+    dataset = dataset_class(path, *types, mapping=rules.mapping, generate_ids=rules.generate_ids)
+    if format is None and is_lines and not expects_lines:
         dataset.details = {"format": "jsonl", "recognised": "JSON Lines"}
     return dataset
-
-
-def _detect_format(path: Path) -> str:
-    suffix = format_suffix(path)
-    if suffix in TABLE_ENDINGS:
-        return "csv"  # the file decides the delimiter
-    if suffix in (*JSONL_ENDINGS, *JSON_ENDINGS):
-        return "jsonl" if is_json_lines(path, expects_lines=suffix in JSONL_ENDINGS) else "json"
-    check_file(path)
-    raise DatasetError(
-        f"the file suffix {suffix!r} is not supported" if suffix else "the file name has no suffix",
-        where=str(path),
-        fix=f"use one of: {', '.join(JSONL_ENDINGS + JSON_ENDINGS + TABLE_ENDINGS)}; or name the "
-        f"format: {', '.join(FILE_FORMATS)}; for other formats, read the records yourself and use "
-        "Dataset.of or IteratorDataset",
-    )
 
 
 def format_suffix(path: Path) -> str:

@@ -230,20 +230,20 @@ def is_collection(obj: Any) -> bool:
     return isinstance(obj, _BUILT_IN) or type(obj) in _VIEWS
 
 
-def to_builtin(collection: Any) -> Any:
+def to_builtin(obj: Any) -> Any:
     """Convert a collection to its built-in base type without running overridden methods."""
-    if isinstance(collection, dict):
-        return collection if type(collection) is dict else dict(dict.items(collection))
+    if isinstance(obj, dict):
+        return obj if type(obj) is dict else dict(dict.items(obj))
     for base in _BUILT_IN:
-        if isinstance(collection, base):
-            return collection if type(collection) is base else base(base.__iter__(collection))
-    return dict(collection.items())
+        if isinstance(obj, base):
+            return obj if type(obj) is base else base(base.__iter__(obj))
+    return dict(obj.items())
 
 
-def encode_plain(collection: Any) -> bytes | None:
+def encode_plain(obj: Any) -> bytes | None:
     """Return plain data as JSON, or None if it has other objects."""
     try:
-        return msgspec.json.encode(collection, order="deterministic")
+        return msgspec.json.encode(obj, order="deterministic")
     except (TypeError, ValueError, RecursionError):
         return None
 
@@ -256,9 +256,9 @@ def is_data(obj: Any) -> bool:
     return pydantic is not None and isinstance(obj, pydantic.BaseModel)
 
 
-def base_address(client: Any) -> str:
+def base_address(obj: Any) -> str:
     """Return the base URL of a client, or ""."""
-    address = vars(client).get("_base_url") if hasattr(client, "__dict__") else None
+    address = vars(obj).get("_base_url") if hasattr(obj, "__dict__") else None
     return str(address) if address is not None and type(address).__module__ != "builtins" else ""
 
 
@@ -368,13 +368,13 @@ def name_of(obj: Any) -> str:
     return next((name for name in names if name and isinstance(name, str)), type(obj).__name__)
 
 
-def address_in(value: Any) -> str | None:
+def address_in(obj: Any) -> str | None:
     """Return the address of a model or an embedder; None for other objects."""
     for method, attribute in (("complete", "model"), ("embed", "name")):
-        function = inspect.getattr_static(value, method, None)
+        function = inspect.getattr_static(obj, method, None)
         # A property or `__getattr__` would run the user's code.
         if callable(function) or isinstance(function, staticmethod | classmethod):
-            address = getattr(value, attribute, None)
+            address = getattr(obj, attribute, None)
             if isinstance(address, str):
                 return address
     return None

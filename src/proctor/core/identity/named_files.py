@@ -91,13 +91,13 @@ class NamedFiles:
         self._reads: dict[tuple[Location, Scope], None] = {}
         self._writes: dict[tuple[Location, Scope], None] = {}
 
-    def add_name(self, text: str, scope: Scope) -> str:
+    def add_name(self, name: str, scope: Scope) -> str:
         """Record a string and return it; an absolute path becomes relative to the project."""
-        if len(text) > LONGEST_NAME or "\n" in text:
-            return text
+        if len(name) > LONGEST_NAME or "\n" in name:
+            return name
         if len(self._names) < _MOST_NAMES:
-            self._names[text, scope] = None
-        return relative(text, scope.folders) if os.path.isabs(text) else text
+            self._names[name, scope] = None
+        return relative(name, scope.folders) if os.path.isabs(name) else name
 
     def add_facts(self, facts: CodeFacts, scope: Scope, names: Names) -> None:
         """Record the strings of a function and the files that it reads and writes."""
