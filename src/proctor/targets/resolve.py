@@ -193,20 +193,19 @@ def _make_target(
     method: str = "",
     is_async: bool = False,
 ) -> PythonTarget:
-    """Make a target that calls a function and, with `convert`, converts its result; `contents` identify it."""
+    """Make a target that calls a function and, with `convert`, converts its result; its identity covers `contents`."""
     where = f"{spec.name}.{method}" if method else spec.name
     parameters = parameters_of(target, where)
-    is_async = is_async or is_async_callable(target)
-    call = _make_call(target, convert, is_async=is_async)
     if is_generator_callable(target):
         raise TargetError(
             "it is a generator, and only a complete output can be scored",
             where=where,
             fix="collect the pieces and return them together",
         )
+    is_async = is_async or is_async_callable(target)
     identity, uncovered = examine(contents)
     spec = msgspec.structs.replace(spec, identity=identity, uncovered=uncovered)
-    return PythonTarget(spec, call, parameters, blocking=not is_async)
+    return PythonTarget(spec, _make_call(target, convert, is_async=is_async), parameters, blocking=not is_async)
 
 
 def _make_call(
@@ -260,7 +259,7 @@ def from_runnable(target: Any, name: str) -> PythonTarget:
 
 
 def _runnable_contents(target: Any) -> list[Any]:
-    """Identify a runnable by its code and, for a chain, by every step and prompt."""
+    """Return what identifies a runnable: its code and, for a chain, every step and prompt."""
     steps = getattr(target, "steps", ())
     load = extras.loaded_module("langchain_core.load")
     try:
@@ -297,7 +296,7 @@ def _choose_method(target: Any) -> Any:
 
 
 def _loop_contents(target: Any) -> list[Any]:
-    """Identify a loop by the code of its classes and by its attributes.
+    """Return what identifies a loop: the code of its classes, and its attributes.
 
     `execute` alone is not enough: it is often inherited, and the prompts are elsewhere.
     """
