@@ -19,8 +19,7 @@ from proctor.version import VERSION as __version__
 # Module -> the public names that it defines.
 EXPORTS = {
     "comparison.report": ("EvalReport",),
-    "datasets.dataset": ("Dataset",),
-    "datasets.iterator": ("IteratorDataset",),
+    "datasets.dataset": ("Dataset", "IteratorDataset"),
     "datasets.json_document": ("JSONDataset",),
     "datasets.jsonl": ("JSONLDataset",),
     "datasets.sessions": ("SessionDataset",),

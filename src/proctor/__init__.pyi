@@ -1,7 +1,7 @@
 # Written by tools/generate.py from EXPORTS in proctor.
 from proctor.comparison.report import EvalReport as EvalReport
 from proctor.datasets.dataset import Dataset as Dataset
-from proctor.datasets.iterator import IteratorDataset as IteratorDataset
+from proctor.datasets.dataset import IteratorDataset as IteratorDataset
 from proctor.datasets.json_document import JSONDataset as JSONDataset
 from proctor.datasets.jsonl import JSONLDataset as JSONLDataset
 from proctor.datasets.sessions import SessionDataset as SessionDataset

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from inline_snapshot import snapshot
 
-from proctor.datasets.iterator import IteratorDataset
+from proctor.datasets.dataset import IteratorDataset
 from proctor.errors import DatasetError
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from proctor.datasets.dataset import Dataset
+from proctor.datasets.dataset import Dataset, make_source
 from proctor.datasets.json_document import JSONDataset
-from proctor.datasets.source import make_source
 from proctor.datasets.table import CSVDataset
 from proctor.errors import DatasetError
 

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from proctor.datasets.dataset import Dataset
-from proctor.datasets.iterator import IteratorDataset
+from proctor.datasets.dataset import Dataset, IteratorDataset, UserDataset
 from proctor.datasets.record import Rules
-from proctor.datasets.source import UserDataset
 from proctor.errors import DatasetError
 
 MAPPING = {"question": "input", "anwser": "expected"}

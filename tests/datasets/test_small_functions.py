@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from proctor.datasets.dataset import UserDataset, make_source
 from proctor.datasets.faults import SharedLine, describe_value
 from proctor.datasets.files import decode_line
 from proctor.datasets.formats import format_suffix
@@ -17,7 +18,6 @@ from proctor.datasets.mapping import find_missing_keys, guess_field, read_mappin
 from proctor.datasets.record import Fingerprint, RecordReader, Rules, check_sample, generate_id
 from proctor.datasets.rerun import move_recording_to_baseline, recorded_configurations
 from proctor.datasets.sessions import make_sample
-from proctor.datasets.source import UserDataset, make_source
 from proctor.datasets.table import make_cell_reader
 from proctor.datasets.typed import field_type, find_unknown_keys, make_reader
 from proctor.records.sample import Sample

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from proctor.datasets.dataset import Dataset
-from proctor.datasets.iterator import IteratorDataset
+from proctor.datasets.dataset import Dataset, IteratorDataset, UserDataset, make_source
 from proctor.datasets.jsonl import JSONLDataset
-from proctor.datasets.source import UserDataset, make_source
 from proctor.datasets.table import CSVDataset
 from proctor.errors import DatasetError
 from proctor.records.run import DatasetInfo

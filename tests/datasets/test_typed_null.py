@@ -10,9 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 import msgspec
 import pytest
 
-from proctor.datasets.dataset import Dataset
-from proctor.datasets.iterator import IteratorDataset
-from proctor.datasets.source import make_source
+from proctor.datasets.dataset import Dataset, IteratorDataset, make_source
 from proctor.errors import DatasetError
 
 

@@ -179,10 +179,10 @@ the evaluation has 4 faults
       - fields.output (field), evaluators[1] (contains), case_sensitiv: there is no such parameter: did you mean 'case_sensitive'?
       - fields.items (items): evaluators cannot be combined with 'xor' (choose "and" (all pass), "or" (one passes), or a function of the scores)
       - fields.other (field), evaluators[0] (contains), case_sensitive: expected bool, got 3
-  - some paths of fields are invalid
-      - fields.tokens: 'usage..total' is not a path to a field: it has an empty key: a dot too many
   - baseline: there is no configuration 'lwo' to be the baseline
-    Fix: did you mean 'low'?\
+    Fix: did you mean 'low'?
+  - some paths of fields are invalid
+      - fields.tokens: 'usage..total' is not a path to a field: it has an empty key: a dot too many\
 """)  # noqa: E501
 
 

@@ -19,7 +19,7 @@ from proctor.evaluators.bound_evaluator import attach
 from proctor.history.exchange.parts import EndPart
 from proctor.history.exchange.read import Tally
 from proctor.history.sqlite import SQLiteHistory
-from proctor.reports.summary import headline
+from proctor.reports.summary import headlines
 
 TEXTS = ["fine", "gut", "gut", "gut", "gut", "gut"]
 DATASET = [{"id": str(at), "input": text, "expected": text} for at, text in enumerate(TEXTS)]
@@ -48,8 +48,8 @@ def test_a_check_that_could_not_judge_is_not_a_pass(evaluators: Any) -> None:
     """The toxicity check could not judge five of six: one passed, and five are skipped."""
     report = run(evaluators)
     assert (report.counts.passed, report.counts.skipped, report.counts.total) == (1, 5, 6)
-    assert headline(report).startswith("1 of 1 judged passed (100.0 %")
-    assert headline(report).endswith("5 skipped")
+    assert headlines(report)[-1].startswith("1 of 1 judged passed (100.0 %")
+    assert headlines(report)[-1].endswith("5 skipped")
     assert report.results[1].score.reason.endswith(f"toxicity: {NOT_ENGLISH}")
     assert not report.passed
 
@@ -58,7 +58,7 @@ def test_skipped_checks_are_ignored_on_request() -> None:
     """`skipped="ignore"` lets the other checks decide, in the results and in what is stored."""
     report = run([same, toxicity], skipped="ignore")
     assert (report.counts.passed, report.counts.skipped) == (6, 0)
-    assert headline(report).startswith("6 of 6 passed")
+    assert headlines(report)[-1].startswith("6 of 6 passed")
     assert [result.outcome for result in report.results] == ["passed"] * 6
 
 

@@ -12,7 +12,8 @@ import pytest
 from proctor.core.callables import is_async_callable, resolve_hints
 from proctor.core.http_status import is_loopback, seconds_until
 from proctor.core.identity import contents, is_other_scheme
-from proctor.core.identity.project import is_key_file, is_project_file
+from proctor.core.identity.contents import is_project_file
+from proctor.core.identity.named_files import is_key_file
 from proctor.core.lazy import lazy_names
 from proctor.core.names import UniqueNames
 from proctor.core.optional import is_pydantic_model, loaded_module

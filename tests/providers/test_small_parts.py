@@ -22,7 +22,7 @@ from proctor.models.http.errors import MAX_REJECTIONS, ErrorBody, KeyRejections,
 from proctor.models.prices import Price, Prices
 from proctor.models.spending import parse_budget
 from proctor.records.session import Message, Usage
-from proctor.targets import http, python
+from proctor.targets import http, replies, resolve
 from proctor.targets import wire as target_wire
 from proctor.targets.main_loop import tools
 from proctor.targets.main_loop.loop import seconds_to_deadline
@@ -52,7 +52,7 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
     ),
     "a known name": (lambda: connect.suggest_address("gpt-4o").split()[-1], "openai:gpt-4o"),
     "an unknown name": (lambda: connect.suggest_address("mistral-7b").split()[-1], "openai:gpt-4o-mini"),
-    "a typo": (lambda: connect.suggest_provider("opnai:gpt-4o-mini"), "did you mean 'openai'?"),
+    "a typo": (lambda: connect.suggest_address("opnai:gpt-4o-mini"), "did you mean 'openai'?"),
     "no credentials": (
         lambda: connect.hide_credentials("redis://:secret@localhost:6379/0/requests?password=secret"),
         "redis://localhost:6379/0/requests",
@@ -103,9 +103,9 @@ CASES: dict[str, tuple[Callable[[], Any], Any]] = {
     "secret names": (lambda: [http.is_secret(n) for n in ("X-API-Key", "Accept-Language")], [True, False]),
     "seconds": (lambda: seconds_to_deadline(2.5, SystemClock()), 2.5),
     "a tool's arguments": (lambda: tools.of_function(add, "add").parse({"a": 2}), ((), {"a": 2})),
-    "required options": (lambda: python.parameters_of(answer, "answer").required, ("model",)),
-    "an output and no session": (lambda: python.execute_reply(("Paris", None)).output, "Paris"),
-    "a pair as output": (lambda: python.execute_reply((48.9, 2.4)).output, (48.9, 2.4)),
+    "required options": (lambda: resolve.parameters_of(answer, "answer").required, ("model",)),
+    "an output and no session": (lambda: replies.execute_reply(("Paris", None)).output, "Paris"),
+    "a pair as output": (lambda: replies.execute_reply((48.9, 2.4)).output, (48.9, 2.4)),
     "an excerpt": (lambda: target_wire.excerpt(b"abcdef", length=3), "abc…"),
     "an error in a reply": (lambda: str(target_wire.find_failure(b'{"error": "no model"}')), "no model"),
 }

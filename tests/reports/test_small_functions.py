@@ -34,7 +34,7 @@ from proctor.reports.json import JSONReporter, load
 from proctor.reports.live import _format_seconds
 from proctor.reports.rubric_files import FileNames, _format_distinctly
 from proctor.reports.rubrics import JudgeUsage, describe_judge_usage, percentage, round_half_up
-from proctor.reports.summary import collect_notes, describe_partial, headline, headlines, score_distributions
+from proctor.reports.summary import collect_notes, describe_partial, headlines, score_distributions
 from proctor.reports.transcript import render_transcript
 from proctor.reports.trend import _average_neighbors, _block, _tick_step, render_sparkline, render_svg
 
@@ -227,11 +227,6 @@ def test_headlines() -> None:
 def test_describe_partial() -> None:
     """Say how many totals were computed without all rubrics."""
     assert describe_partial(MetricValue(4.5, 80, partial=36)) == "36 of 80 totals lack the score of a rubric"
-
-
-def test_headline() -> None:
-    """Summarize the run in one sentence: pass rate, errors and skipped results."""
-    assert headline(EvalReport([])) == "No results"
 
 
 def test_score_distributions() -> None:

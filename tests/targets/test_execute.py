@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
+from proctor.errors import TargetError
 from proctor.records.sample import Sample
 from proctor.records.session import CustomEvent, Session, ToolCall, Usage
 from proctor.records.trial import Reply
-from proctor.targets.python import execute_reply, from_execute
+from proctor.targets.replies import execute_reply
+from proctor.targets.resolve import from_execute
 
 SAMPLE: Sample[str, str] = Sample("1", "capital of France?")
 
@@ -49,6 +52,17 @@ def test_options_go_to_execute() -> None:
     target = from_execute(QALoop(), "qa")
     assert target.call(SAMPLE, {"model": "large"}).session[ToolCall][0].result == "large"
     assert target.check_options({"modle": "large"}) == ["there is no option 'modle': did you mean 'model'?"]
+
+
+def test_a_loop_that_yields_is_refused() -> None:
+    """A generator has no single output to score, so the error comes before the run."""
+
+    class Pieces:
+        def execute(self, request: str) -> Iterator[str]:
+            yield request
+
+    with pytest.raises(TargetError, match=r"pieces.execute: it is a generator"):
+        from_execute(Pieces(), "pieces")
 
 
 def test_an_async_execute_does_not_block() -> None:

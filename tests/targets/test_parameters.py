@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.errors import TargetError
-from proctor.targets.python import parameters_of
+from proctor.targets.resolve import parameters_of
 
 
 def answer(question: str, model: str, *, temperature: float = 0.0) -> str:

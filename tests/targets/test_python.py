@@ -14,7 +14,7 @@ from proctor.core.callables import is_async_callable
 from proctor.errors import TargetError
 from proctor.records.sample import Sample
 from proctor.records.trial import Reply
-from proctor.targets.python import from_function
+from proctor.targets.resolve import from_function
 
 SAMPLE: Sample[str, str] = Sample("1", "hello", "never shown to the target")
 

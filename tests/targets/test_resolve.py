@@ -156,7 +156,7 @@ def test_an_object_that_cannot_be_called_is_refused() -> None:
     with pytest.raises(TargetError) as caught:
         as_target(7)
     assert str(caught.value) == snapshot("""\
-int cannot be a target: it cannot be called
+int: it cannot be called, and a target must be callable
 Fix: pass a function, an object with execute or invoke, an address or a mapping\
 """)
 

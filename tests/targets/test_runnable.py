@@ -15,7 +15,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from proctor.records.sample import Sample
 from proctor.records.session import Usage
 from proctor.records.trial import Reply
-from proctor.targets.python import from_runnable
+from proctor.targets.resolve import from_runnable
 from proctor.wiring.evaluate import evaluate
 
 SAMPLE: Sample[str, str] = Sample("1", "hello")

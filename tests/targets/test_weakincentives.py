@@ -36,7 +36,7 @@ from proctor import (
     token_usage_under,
     tool_called,
 )
-from proctor.targets.python import execute_reply
+from proctor.targets.replies import execute_reply
 from proctor.targets.resolve import as_target
 
 

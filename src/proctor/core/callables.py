@@ -26,6 +26,12 @@ def is_async_callable(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(code_of(function))
 
 
+def is_generator_callable(function: Callable[..., Any]) -> bool:
+    """Return True if calling it returns a generator, sync or async."""
+    code = code_of(function)
+    return inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code)
+
+
 def resolve_hints(function: Callable[..., Any], *, include_extras: bool = False) -> dict[str, Any]:
     """Return the annotations of a callable by parameter; raises NameError or TypeError."""
     return get_type_hints(code_of(function), include_extras=include_extras)

@@ -6,8 +6,7 @@ from proctor.core.lazy import lazy_names
 
 # Module -> the public names that it defines.
 EXPORTS = {
-    "datasets.dataset": ("Dataset",),
-    "datasets.iterator": ("IteratorDataset",),
+    "datasets.dataset": ("Dataset", "IteratorDataset"),
     "datasets.json_document": ("JSONDataset",),
     "datasets.jsonl": ("JSONLDataset",),
     "datasets.sessions": ("SessionDataset",),

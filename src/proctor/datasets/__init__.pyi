@@ -1,6 +1,6 @@
 # Written by tools/generate.py from EXPORTS in proctor.datasets.
 from proctor.datasets.dataset import Dataset as Dataset
-from proctor.datasets.iterator import IteratorDataset as IteratorDataset
+from proctor.datasets.dataset import IteratorDataset as IteratorDataset
 from proctor.datasets.json_document import JSONDataset as JSONDataset
 from proctor.datasets.jsonl import JSONLDataset as JSONLDataset
 from proctor.datasets.sessions import SessionDataset as SessionDataset

@@ -1,4 +1,4 @@
-"""A dataset in memory."""
+"""Datasets in memory, from an iterator, and from any other object that a user passes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
-from proctor.datasets.faults import WHOLE_DATASET, Fault, dataset_error
+from proctor.datasets.faults import WHOLE_DATASET, Fault, dataset_error, sample_error
 from proctor.datasets.formats import open_file
-from proctor.datasets.inspection import DatasetInspection, duplicate_id_fault
-from proctor.datasets.record import RecordReader, Rules, check_sample, read_items
+from proctor.datasets.inspection import DatasetInspection, IdTable, duplicate_id_fault
+from proctor.datasets.record import RecordReader, Rules, check_sample, read_items, read_typed
+from proctor.errors import DatasetError
+from proctor.ports import SampleSource
+from proctor.records import codec
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample, type_name
 
@@ -171,3 +174,158 @@ def _find_faults(samples: Iterable[Any]) -> Iterator[tuple[str, Fault]]:
 
 def _locate(index: int) -> str:
     return "all items" if index == WHOLE_DATASET else f"item {index}"
+
+
+class IteratorDataset:
+    """Samples from an iterator, which can be read once and are not held in memory.
+
+    Each item is checked when it is read; an error names its index, from 0. `length`, if known, is the number
+    of items that a run plans for; a run that gets fewer is not completed. After the pass it is the actual
+    number. There is no fingerprint, so the run cannot be resumed.
+
+    >>> stream = IteratorDataset(({"id": n, "input": n * n} for n in range(3)), length=3)
+    >>> [sample.input for sample in stream]
+    [0, 1, 4]
+    """
+
+    def __init__(
+        self,
+        iterable: Iterable[Any],
+        length: int | None = None,
+        *,
+        input_type: Any = Any,
+        expected_type: Any = Any,
+        mapping: Mapping[str, str] | None = None,
+        generate_ids: bool = False,
+        name: str = "iterator",
+    ) -> None:
+        if length is not None and length < 0:
+            raise DatasetError(f"length must be 0 or more, got {length}", where=name)
+        self._reader = RecordReader(Rules(input_type, expected_type, mapping, generate_ids))
+        self._items = iter(iterable)
+        self._length = length
+        self._name = name
+        self._started = False
+
+    def __iter__(self) -> Iterator[Sample[Any, Any]]:
+        if self._started:
+            raise DatasetError(
+                "this dataset was already read, and an iterator can be read only once",
+                where=self._name,
+                fix="create a new one, or load the samples into memory: Dataset.of(items)",
+            )
+        self._started = True
+        return self._samples()
+
+    def __len__(self) -> int:
+        if self._length is None:
+            raise TypeError(f"the length of {self._name!r} is unknown until it is read")
+        return self._length
+
+    def __repr__(self) -> str:
+        return f"IteratorDataset(name={self._name!r}, length={self._length})"
+
+    def inspect(self) -> DatasetInfo:
+        """Describe the dataset without reading it: the name and, if given, the length."""
+        return DatasetInfo(self._name, source="iterator", length=self._length)
+
+    @property
+    def info(self) -> DatasetInfo:
+        """The same as `inspect()`."""
+        return self.inspect()
+
+    def _samples(self) -> Iterator[Sample[Any, Any]]:
+        ids = IdTable()
+        count = 0
+        rows = read_items(self._items, self._reader)
+        for index, sample in read_typed(rows, self._reader, self._locate):
+            # Earlier items are gone, so only hashes can be compared: with a million ids, the chance of a
+            # false duplicate is 1 in 30 million.
+            if not ids.add(hash(sample.id)):
+                fault = Fault("id", f"{sample.id!r} was used before", "give every sample a unique id")
+                raise sample_error(self._locate(index), [fault])
+            yield sample
+            count += 1
+        self._length = count
+
+    def _locate(self, index: int) -> str:
+        return self._name if index == WHOLE_DATASET else f"{self._name}, item {index}"
+
+
+class UserDataset:
+    """A dataset made from any object that can be iterated repeatedly.
+
+    The object's `info`, if it is a mapping, is stored with the run.
+    """
+
+    def __init__(self, dataset: Iterable[Any], rules: Rules | None = None) -> None:
+        self._dataset = dataset
+        self._reader = RecordReader(rules or Rules())
+        self._name = type(dataset).__name__
+
+    def __iter__(self) -> Iterator[Sample[Any, Any]]:
+        rows = read_items(self._dataset, self._reader)
+        return (sample for _, sample in read_typed(rows, self._reader, self._locate))
+
+    def __len__(self) -> int:
+        return len(self._dataset)  # type: ignore[arg-type]  # raises TypeError if it has no length
+
+    def __repr__(self) -> str:
+        return f"UserDataset({self._dataset!r})"
+
+    def inspect(self) -> DatasetInfo:
+        """Read, check and describe the dataset."""
+        user_info = getattr(self._dataset, "info", None)
+        details = codec.plain(dict(user_info)) if isinstance(user_info, Mapping) else {}
+        info = DatasetInfo(
+            str(details.get("name", self._name)), source=str(details.get("source", self._name)), details=details
+        )
+        return DatasetInspection(read_items(self._dataset, self._reader), self._reader).run(info, self._locate)
+
+    @property
+    def info(self) -> DatasetInfo:
+        """The same as `inspect()`."""
+        return self.inspect()
+
+    def _locate(self, index: int) -> str:
+        return self._name if index == WHOLE_DATASET else f"{self._name}, item {index}"
+
+
+def make_source(
+    dataset: Any,
+    input_type: Any = Any,
+    expected_type: Any = Any,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    generate_ids: bool = False,
+    format: str | None = None,  # noqa: A002 - public name
+) -> SampleSource:
+    """Make a dataset from a path, a list of records, an iterator, or any iterable object."""
+    options: dict[str, Any] = {
+        "input_type": input_type,
+        "expected_type": expected_type,
+        "mapping": mapping,
+        "generate_ids": generate_ids,
+    }
+    rules = Rules(**options)
+    if isinstance(dataset, SampleSource) and not isinstance(dataset, type):
+        if rules != Rules():
+            raise DatasetError(
+                "types, mapping and generate_ids cannot be set for an existing dataset",
+                where=repr(dataset),
+                fix="set them when you create the dataset",
+            )
+        return dataset
+    if isinstance(dataset, str | Path):
+        return open_file(dataset, rules, format)
+    if isinstance(dataset, list | tuple):
+        return Dataset.of(dataset, **options)
+    if isinstance(dataset, Iterator):
+        return IteratorDataset(dataset, **options)
+    if hasattr(dataset, "__iter__") and not isinstance(dataset, Mapping | bytes | type):
+        return UserDataset(dataset, rules)
+    name = f"the type {dataset.__name__}" if isinstance(dataset, type) else type_name(dataset)
+    raise DatasetError(
+        f"{name} is not a dataset",
+        fix="pass a path, a Dataset, a list of records, an iterator, or an object that yields records",
+    )

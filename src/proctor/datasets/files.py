@@ -1,4 +1,4 @@
-"""Open a data file and read its lines; every failure has an explanation."""
+"""Samples of a file: open it, read its lines, and describe it; every failure has an explanation."""
 
 from __future__ import annotations
 
@@ -7,20 +7,101 @@ import difflib
 import errno
 import gzip
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import msgspec
 
 from proctor.core.resources import describe_byte, how_to_convert, open_gzip
-from proctor.datasets.faults import Fault
+from proctor.datasets.faults import Fault, ReportFaults, SharedLine
+from proctor.datasets.inspection import DatasetInspection
+from proctor.datasets.record import RecordReader, Rules, read_typed
 from proctor.errors import DatasetError
+from proctor.records.run import DatasetInfo
+from proctor.records.sample import Sample
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 SKIP_BYTES = 1024 * 1024
 MAX_NAMES_SEARCHED = 10_000
 GZIP = b"\x1f\x8b"
+
+
+class FileDataset:
+    """Samples of a file, read on each pass and never held in memory; subclasses define `_rows`."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        input_type: Any = Any,
+        expected_type: Any = Any,
+        *,
+        mapping: Mapping[str, str] | None = None,
+        generate_ids: bool = False,
+    ) -> None:
+        self._reader = RecordReader(Rules(input_type, expected_type, mapping, generate_ids))
+        self.path = Path(path)
+        check_file(self.path)
+        # Absolute: a target may change the current folder while the file is read.
+        self._file = self.path.absolute()
+        self._inspected: tuple[tuple[int, int], DatasetInfo] | None = None
+        # Facts about the format; a pass over the file may set them.
+        self.details: dict[str, str] = {}
+
+    def _rows(self, report: ReportFaults) -> Iterator[tuple[int, Sample[Any, Any]]]:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Sample[Any, Any]]:
+        return (sample for _, sample in read_typed(self._rows, self._reader, self._locate))
+
+    def __len__(self) -> int:
+        return self.inspect().length or 0
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
+
+    @property
+    def info(self) -> DatasetInfo:
+        """The same as `inspect()`."""
+        return self.inspect()
+
+    def inspect(self) -> DatasetInfo:
+        """Read the file once and describe it; one error reports every problem."""
+        check_file(self._file)
+        stat = self._file.stat()
+        state = stat.st_size, stat.st_mtime_ns
+        if self._inspected is None or self._inspected[0] != state:
+            self._inspected = state, self._inspect(None)
+        return self._inspected[1]
+
+    def load(self) -> tuple[list[Sample[Any, Any]], DatasetInfo]:
+        """Return all samples and the description in one pass."""
+        samples: list[Sample[Any, Any]] = []
+        return samples, self._inspect(samples)
+
+    def _inspect(self, samples: list[Sample[Any, Any]] | None) -> DatasetInfo:
+        info = DatasetInfo(self.path.name, source=str(self.path))
+        try:
+            info = DatasetInspection(self._rows, self._reader).run(info, self._locate, samples)
+        except DatasetError as error:
+            recognized = self.details.get("recognised")
+            if recognized is None or recognized in error.what:
+                raise
+            fix = f"{error.fix};\n  " if error.fix else ""
+            raise DatasetError(
+                f"{error.what}, read as {recognized}",
+                where=error.where,
+                fix=f"{fix}to read the file in another format, name it: --dataset-format",
+                problems=error.problems,
+            ) from None
+        return msgspec.structs.replace(info, details=dict(self.details))
+
+    def _locate(self, line: int) -> str:
+        if isinstance(line, SharedLine):
+            return f"{self.path}:{line}, sample {line.sample}"
+        return f"{self.path}:{line}" if line else str(self.path)
 
 
 def check_file(path: Path) -> None:

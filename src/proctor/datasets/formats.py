@@ -15,8 +15,7 @@ import msgspec
 
 from proctor.core import imports as plugins
 from proctor.datasets.faults import WHOLE_DATASET, ReportFaults
-from proctor.datasets.files import MAX_LINE_BYTES, check_file, open_data
-from proctor.datasets.iterator import FileDataset
+from proctor.datasets.files import MAX_LINE_BYTES, FileDataset, check_file, open_data
 from proctor.datasets.json_document import RECORD_KEYS, JSONDataset
 from proctor.datasets.jsonl import JSONLDataset
 from proctor.datasets.record import Rules, read_items

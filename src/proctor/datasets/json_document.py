@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.datasets.faults import Fault, InvalidRecord, ReportFaults, SharedLine, shorten
-from proctor.datasets.files import encoding_fault, open_data
-from proctor.datasets.iterator import FileDataset
+from proctor.datasets.files import FileDataset, encoding_fault, open_data
 from proctor.datasets.jsonl import EMPTY_FILE, explain_decode_error, read_record, reject_constant
 from proctor.datasets.mapping import FIELDS, MappedKeys
 from proctor.errors import MAX_ITEMS, suggest_name

@@ -10,8 +10,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from proctor.datasets.faults import Fault, InvalidRecord, ReportFaults, describe_value, shorten
-from proctor.datasets.files import MAX_LINE_BYTES, decode_line, long_line_fault, numbered_lines, open_data
-from proctor.datasets.iterator import FileDataset
+from proctor.datasets.files import MAX_LINE_BYTES, FileDataset, decode_line, long_line_fault, numbered_lines, open_data
 from proctor.datasets.mapping import MappedKeys
 from proctor.errors import Problem
 from proctor.records.sample import CLUSTER, LABELS, TAGS, Sample, find_metadata_problems

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.datasets.iterator import IteratorDataset
+from proctor.datasets.dataset import IteratorDataset
 from proctor.errors import DatasetError
 from proctor.ports import SampleSource
 from proctor.records.fields.context import BASELINE

@@ -11,8 +11,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from proctor.datasets.faults import Fault, InvalidRecord, ReportFaults, describe_value, shorten
-from proctor.datasets.files import MAX_LINE_BYTES, decode_line, long_line_fault, numbered_lines, open_data
-from proctor.datasets.iterator import FileDataset
+from proctor.datasets.files import MAX_LINE_BYTES, FileDataset, decode_line, long_line_fault, numbered_lines, open_data
 from proctor.datasets.jsonl import EMPTY_FILE
 from proctor.datasets.mapping import FieldPath, find_missing_keys, missing_key_fault
 from proctor.datasets.record import GIVE_IDS, Rules

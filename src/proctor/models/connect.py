@@ -83,22 +83,20 @@ def hide_credentials(address: str) -> str:
     return _CREDENTIALS.sub(r"\1", address).partition("?")[0]
 
 
-def is_model_address(text: str) -> bool:
+def is_model_address(address: str) -> bool:
     """Return True if a text names a model, not a Python object, by the scheme before its colon."""
-    scheme, colon, _ = text.partition(":")
+    scheme, colon, _ = address.partition(":")
     return bool(colon) and scheme != PYTHON and scheme in plugins.plugin_names(plugins.PROVIDERS)
 
 
-def suggest_provider(text: str) -> str:
-    """Suggest a provider for an address with an unknown scheme; empty if none is similar."""
-    known = [name for name in plugins.plugin_names(plugins.PROVIDERS) if name != PYTHON]
-    hint = suggest_name(text.partition(":")[0], known)
-    return hint if hint.startswith("did you mean") else ""
-
-
-def suggest_address(name: str) -> str:
-    scheme = next((scheme for scheme, pattern in _MODEL_NAMES.items() if pattern.match(name)), None)
-    example = f"{scheme}:{name}" if scheme else "openai:gpt-4o-mini"
+def suggest_address(address: str) -> str:
+    """Say how to write the address of a model; empty if it has an unknown scheme that is like no provider."""
+    scheme, colon, _ = address.partition(":")
+    if colon:
+        hint = suggest_name(scheme, (name for name in plugins.plugin_names(plugins.PROVIDERS) if name != PYTHON))
+        return hint if hint.startswith("did you mean") else ""
+    scheme = next((scheme for scheme, pattern in _MODEL_NAMES.items() if pattern.match(address)), "")
+    example = f"{scheme}:{address}" if scheme else "openai:gpt-4o-mini"
     return f"write a model as PROVIDER:NAME, for example {example}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 from proctor.comparison.report import EvalReport
@@ -93,16 +93,16 @@ def _column_per_configuration(tables: MetricTables) -> Table:
 
     grid = new_table()
     grid.add_column("Metric", overflow="fold")
-    sample_sizes = {name: _usual_sample_size(metrics) for name, metrics in tables.items()}
-    for name in tables:
-        heading = [text for text in (single_line(name, LINE_LIMIT), sample_sizes[name]) if text]
+    sample_sizes = {configuration: _usual_sample_size(metrics) for configuration, metrics in tables.items()}
+    for configuration, sample_size in sample_sizes.items():
+        heading = filter(None, (single_line(configuration, LINE_LIMIT), sample_size))
         grid.add_column(Text("\n".join(heading)), justify="right")
-    for metric in dict.fromkeys(name for metrics in tables.values() for name in metrics):
+    for name in _metric_names(tables):
         cells = [
-            _metric_cell(metrics[metric], sample_sizes[name]) if metric in metrics else DASH
-            for name, metrics in tables.items()
+            _metric_cell(metrics[name], sample_sizes[configuration]) if name in metrics else DASH
+            for configuration, metrics in tables.items()
         ]
-        grid.add_row(*(styled_text(cell) for cell in (metric, *cells)))
+        grid.add_row(*map(styled_text, (name, *cells)))
     return grid
 
 
@@ -112,14 +112,25 @@ def _row_per_configuration(tables: MetricTables) -> Table:
         grid.add_column(title, overflow="fold")
     for title in ("Value", "95 % interval", "n", "Missing"):
         grid.add_column(title, justify="right")
-    for metric in dict.fromkeys(name for metrics in tables.values() for name in metrics):
-        label = metric
-        for name, metrics in tables.items():
-            if (value := metrics.get(metric)) is not None:
-                cells = (format_metric(value), format_interval(value), f"{value.n:,}", format_missing(value))
-                grid.add_row(*(styled_text(cell, wrap=False) for cell in (label, name, *cells)))
-                label = ""
+    for name in _metric_names(tables):
+        is_first = True
+        for configuration, metrics in tables.items():
+            if (metric := metrics.get(name)) is not None:
+                cells = (
+                    name if is_first else "",
+                    configuration,
+                    format_metric(metric),
+                    format_interval(metric),
+                    f"{metric.n:,}",
+                    format_missing(metric),
+                )
+                grid.add_row(*(styled_text(content, wrap=False) for content in cells))
+                is_first = False
     return grid
+
+
+def _metric_names(tables: MetricTables) -> Iterable[str]:
+    return dict.fromkeys(name for metrics in tables.values() for name in metrics)
 
 
 def _tables_by_configuration(report: EvalReport) -> MetricTables:
@@ -144,15 +155,13 @@ def _sample_size(metric: MetricValue) -> str:
 
 
 def _metric_notes(report: EvalReport) -> Iterator[Text]:
-    tables = _tables_by_configuration(report)
-    for configuration, metrics in tables.items():
+    names_by_note: dict[str, str] = {}
+    for configuration, metrics in _tables_by_configuration(report).items():
+        names_by_note |= summary.collect_notes(metrics)
         prefix = f"{configuration}: " if configuration else ""
-        rate = metrics.get("pass_rate")
-        if rate is not None and (bounds := format_bounds(rate)):
+        metric = metrics.get("pass_rate")
+        if metric is not None and (bounds := format_bounds(metric)):
             yield styled_text(f"{prefix}pass_rate: {bounds}", "dim")
-    names_by_note = {
-        note: names for metrics in tables.values() for note, names in summary.collect_notes(metrics).items()
-    }
     clustered = [note for note in names_by_note if note.startswith("clustered")]
     adjusted = ", adjusted for related results (clusters, epochs)" if clustered else ""
     few = next((f"; {note}" for note in clustered if "fewer" in note), "")
@@ -191,12 +200,11 @@ def _failure_lines(report: EvalReport) -> Iterator[RenderableType]:
 
 
 def _result_facts(result: EvalResult) -> Iterator[tuple[str, str]]:
-    sample = result.trial.sample
-    yield "input", single_line(sample.input, LINE_LIMIT)
+    yield "input", single_line(result.trial.sample.input, LINE_LIMIT)
     if result.success:
         yield "output", single_line(result.output, LINE_LIMIT)
-    if sample.expected is not None:
-        yield "expected", single_line(sample.expected, LINE_LIMIT)
+    if result.trial.sample.expected is not None:
+        yield "expected", single_line(result.trial.sample.expected, LINE_LIMIT)
     if result.error is not None:
         yield "error", single_line(result.error, LINE_LIMIT)
     for name, score in result.scores.items():

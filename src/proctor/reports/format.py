@@ -46,19 +46,19 @@ def single_line(value: Any, limit: int) -> str:
     return " ⏎ ".join(text.strip() for text in excerpt(value, limit).strip().split("\n"))
 
 
-def format_percent(share: float) -> str:
+def format_percent(value: float) -> str:
     """Format a share as a percentage; only an exact 1 is 100.0 % and only an exact 0 is 0.0 %."""
-    text = f"{100 * share:.1f} %"
-    if text == "100.0 %" and share < 1:
+    text = f"{100 * value:.1f} %"
+    if text == "100.0 %" and value < 1:
         return ">99.9 %"
-    return "<0.1 %" if text == "0.0 %" and share > 0 else text
+    return "<0.1 %" if text == "0.0 %" and value > 0 else text
 
 
-def format_cost(dollars: float) -> str:
+def format_cost(value: float) -> str:
     """Format an amount in US dollars with at least two significant digits."""
-    size = abs(dollars)
+    size = abs(value)
     decimals = 2 if size >= 1 or not size else max(4, 1 - floor(log10(size)))
-    return f"{'-' if dollars < 0 else ''}${size:,.{decimals}f}"
+    return f"{'-' if value < 0 else ''}${size:,.{decimals}f}"
 
 
 def format_metric(metric: MetricValue) -> str:
@@ -72,14 +72,16 @@ def format_metric(metric: MetricValue) -> str:
 
 def format_interval(metric: MetricValue) -> str:
     """Format the 95 % interval of a metric, or a dash."""
-    return DASH if metric.interval is None else _format_range(*metric.interval, metric)
+    return DASH if metric.interval is None else _format_range(metric.interval, metric)
 
 
 def format_missing(metric: MetricValue) -> str:
     """Say how many results a metric could not use."""
-    errors = [format_count(metric.errors, "error")] if metric.errors else []
-    skipped = [f"{metric.skipped:,} skipped"] if metric.skipped else []
-    return ", ".join(errors + skipped) or "0"
+    facts = (
+        format_count(metric.errors, "error") if metric.errors else "",
+        f"{metric.skipped:,} skipped" if metric.skipped else "",
+    )
+    return ", ".join(filter(None, facts)) or "0"
 
 
 def format_bounds(metric: MetricValue) -> str:
@@ -87,9 +89,8 @@ def format_bounds(metric: MetricValue) -> str:
     total = metric.n + metric.missing
     if metric.bounds is None or metric.missing <= MISSING_SHARE_MENTIONED * total:
         return ""
-    verb = "is" if metric.missing == 1 else "are"
-    bounds = _format_range(*metric.bounds, metric)
-    return f"{metric.missing:,} of {total:,} {verb} missing: {bounds}, depending on whether they fail or pass"
+    missing = f"{metric.missing:,} of {total:,} {'is' if metric.missing == 1 else 'are'} missing"
+    return f"{missing}: {_format_range(metric.bounds, metric)}, depending on whether they fail or pass"
 
 
 def format_duration(seconds: float) -> str:
@@ -102,13 +103,13 @@ def format_duration(seconds: float) -> str:
     return f"{rounded // 3600} h {rounded % 3600 // 60:02} min"
 
 
-def _format_range(low: float, high: float, metric: MetricValue) -> str:
+def _format_range(interval: tuple[float, float], metric: MetricValue) -> str:
     if metric.kind == "rate":
-        unit, ends = " %", [f"{100 * end:.1f}" for end in (low, high)]
+        ends, unit = [f"{100 * value:.1f}" for value in interval], " %"
     else:
-        unit, ends = _unit_suffix(metric), [_format_number(end, metric) for end in (low, high)]
+        ends, unit = [_format_number(value, metric) for value in interval], _unit_suffix(metric)
     # A minus sign after a dash is hard to read.
-    return (" to " if low < 0 else "–").join(ends) + unit
+    return (" to " if interval[0] < 0 else "–").join(ends) + unit
 
 
 def _unit_suffix(metric: MetricValue) -> str:
@@ -146,10 +147,10 @@ def print_rendered(render: Callable[[int, bool], str], file: TextIO | None = Non
     """Print what `render(width, color)` returns for the terminal's width and colors."""
     from rich.console import Console
 
-    out = file or sys.stdout
-    terminal = Console(file=out)
+    file = file or sys.stdout
+    terminal = Console(file=file)
     color = terminal.is_terminal and not (terminal.no_color or terminal.is_dumb_terminal)
-    out.write(render(terminal.width, color))
+    file.write(render(terminal.width, color))
 
 
 def render_parts(parts: Iterable[RenderableType], width: int, color: bool) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from proctor.comparison.report import EvalReport
 from proctor.records.formatting import format_count
 from proctor.records.metric import MetricValue
+from proctor.records.results import Counts
 from proctor.records.rubric import TOTAL_SCORE, read_run_columns
 from proctor.records.run import RunMetadata
 from proctor.records.trial import EvalResult
@@ -18,11 +19,12 @@ EVALUATION_FAILED = "evaluation failed (no verdict)"
 
 def headlines(report: EvalReport) -> list[str]:
     """Summarize the run in one sentence, or in one sentence for each configuration."""
-    tables = report.by_configuration
-    if len(tables) < 2:
-        return [*_rubric_headline(report), headline(report)]
-    reports = {name: EvalReport(report.results.only(name), None, tables[name]) for name in tables}
-    return [f"{name}: {headline(configuration)}" for name, configuration in reports.items()]
+    if len(report.by_configuration) < 2:
+        return [*_rubric_headline(report), _headline(report.counts, report.metrics)]
+    return [
+        f"{name}: {_headline(report.results.only(name).counts(), metrics)}"
+        for name, metrics in report.by_configuration.items()
+    ]
 
 
 def _rubric_headline(report: EvalReport) -> list[str]:
@@ -40,22 +42,20 @@ def describe_partial(metric: MetricValue) -> str:
     return f"{metric.partial:,} of {format_count(metric.n, 'total')} lack the score of a rubric"
 
 
-def headline(report: EvalReport) -> str:
-    """Summarize the run in one sentence: pass rate, errors and skipped results."""
-    counts, rate = report.counts, report.pass_rate
+def _headline(counts: Counts, metrics: Mapping[str, MetricValue]) -> str:
+    """Summarize results in one sentence: pass rate, errors and skipped results."""
     if not counts.total:
         return "No results"
     facts = ["No result has a verdict"]
-    if rate is not None:
-        metric = report.metrics.get("pass_rate")
+    if judged := counts.passed + counts.failed:
+        metric = metrics.get("pass_rate")
         interval = ""
         if metric is not None and metric.interval is not None:
             interval = f", 95 % interval {format_interval(metric).removesuffix(' %')}"
-        judged = counts.passed + counts.failed
-        denominator = f"{judged:,}" if judged == counts.total else f"{judged:,} judged"
-        facts = [f"{counts.passed:,} of {denominator} passed ({format_percent(rate)}{interval})"]
-    if report.errors:
-        facts.append(format_count(report.errors, "error"))
+        of_judged = f"{judged:,}" if judged == counts.total else f"{judged:,} judged"
+        facts = [f"{counts.passed:,} of {of_judged} passed ({format_percent(counts.passed / judged)}{interval})"]
+    if errors := counts.error + counts.unscored:
+        facts.append(format_count(errors, "error"))
     if counts.skipped:
         facts.append(f"{counts.skipped:,} skipped")
     return ", ".join(facts)
@@ -103,8 +103,7 @@ def worst_results(report: EvalReport, limit: int) -> list[EvalResult]:
 def count_errors_by_type(report: EvalReport) -> dict[str, int]:
     """Count errors by type, failed evaluations included."""
     counts = report.results.error_kinds()
-    unscored = report.counts.unscored
-    return {**counts, EVALUATION_FAILED: unscored} if unscored else counts
+    return {**counts, EVALUATION_FAILED: report.counts.unscored} if report.counts.unscored else counts
 
 
 def find_error_examples(report: EvalReport) -> dict[str, str]:
@@ -112,22 +111,21 @@ def find_error_examples(report: EvalReport) -> dict[str, str]:
     examples: dict[str, str] = {}
     for outcome in ("error", "unscored"):
         for result in report.results.page(outcome=outcome, limit=ERRORS_SEARCHED):
-            failure = result.trial.error
-            error_type = EVALUATION_FAILED if failure is None else failure.kind
-            message = result.score.reason if failure is None else failure.message
-            examples.setdefault(error_type, f"{result.sample_id}: {message}")
+            if (failure := result.trial.error) is None:
+                examples.setdefault(EVALUATION_FAILED, f"{result.sample_id}: {result.score.reason}")
+            else:
+                examples.setdefault(failure.kind, f"{result.sample_id}: {failure.message}")
     return examples
 
 
 def label_result(result: EvalResult, several: bool) -> str:
     """Name a result by its sample, and by configuration and epoch if the run has several."""
-    trial = result.trial
-    labels = [result.sample_id]
-    if several:
-        labels.append(f"configuration {trial.configuration}")
-    if trial.epoch:
-        labels.append(f"repeat {trial.epoch + 1}")
-    return ", ".join(labels)
+    parts = (
+        result.sample_id,
+        f"configuration {result.trial.configuration}" if several else "",
+        f"repeat {result.trial.epoch + 1}" if result.trial.epoch else "",
+    )
+    return ", ".join(filter(None, parts))
 
 
 def describe_verdict(result: EvalResult) -> str:
@@ -162,9 +160,9 @@ def drop_redundant_metrics(tables: Mapping[str, Mapping[str, MetricValue]]) -> d
     nothing failed to run, and a success rate of 100 % adds nothing.
     """
     names = {name for metrics in tables.values() for name in metrics}
-    redundant = {name for name in names if all(_is_redundant(name, m) for m in tables.values())}
+    redundant = {name for name in names if all(_is_redundant(name, metrics) for metrics in tables.values())}
     return {
-        configuration: {name: m for name, m in metrics.items() if name not in redundant}
+        configuration: {name: metric for name, metric in metrics.items() if name not in redundant}
         for configuration, metrics in tables.items()
     }
 
@@ -175,15 +173,19 @@ def _is_redundant(name: str, metrics: Mapping[str, MetricValue]) -> bool:
         return True
     if name == "success_rate":
         return metric.value == 1.0
+    twin = metrics.get(_name_twin(name, metrics))
+    return twin is not None and (twin.value, twin.n) == (metric.value, metric.n)
+
+
+def _name_twin(name: str, metrics: Mapping[str, MetricValue]) -> str:
+    """Return the name of the metric that may have the same value, or an empty text."""
+    if name in ("strict_pass_rate", "mean_score"):
+        return "pass_rate"
     stem, _, last = name.rpartition(".")
-    twin = {"strict_pass_rate": "pass_rate", "mean_score": "pass_rate"}.get(name, "")
     if last in ("mean", "score"):
-        twin = f"{stem}.pass_rate"
-    elif f"{stem}.score" in metrics and last != "pass_rate":
-        # A field with one evaluator has the evaluator's score.
-        twin = f"{stem}.score"
-    other = metrics.get(twin)
-    return other is not None and (other.value, other.n) == (metric.value, metric.n)
+        return f"{stem}.pass_rate"
+    # A field with one evaluator has the evaluator's score.
+    return f"{stem}.score" if f"{stem}.score" in metrics and last != "pass_rate" else ""
 
 
 def collect_notes(metrics: Mapping[str, MetricValue]) -> dict[str, str]:

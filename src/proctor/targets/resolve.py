@@ -5,21 +5,26 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from inspect import Parameter
+from types import FunctionType
+from typing import Any, NamedTuple
 
 import msgspec
 
 from proctor.core import imports as importing
-from proctor.core.identity import name_of
+from proctor.core import optional as extras
+from proctor.core.callables import is_async_callable, is_generator_callable
+from proctor.core.identity import examine, name_of
 from proctor.errors import Problem, TargetError, UsageError, suggest_name
-from proctor.models.connect import is_model_address, suggest_address, suggest_provider
+from proctor.models.connect import is_model_address, suggest_address
 from proctor.ports import Target
 from proctor.records.run import TargetSpec
+from proctor.records.sample import Sample
 from proctor.targets.command import CommandTarget
 from proctor.targets.http import HttpTarget
 from proctor.targets.model import ModelTarget
-from proctor.targets.python import PythonTarget, from_execute, from_function, from_runnable
 from proctor.targets.recorded import RecordedTarget
+from proctor.targets.replies import execute_reply, runnable_reply
 
 # The class for each key of a mapping, and its options; None: the class checks them.
 _CLASSES: Mapping[str, tuple[Callable[..., Target], tuple[str, ...] | None]] = {
@@ -29,6 +34,14 @@ _CLASSES: Mapping[str, tuple[Callable[..., Target], tuple[str, ...] | None]] = {
     "recorded": (RecordedTarget, ()),
 }
 _COMMON_KEYS = ("name", "version")
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)
+_KEYWORD = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+# Attributes of a loop that do not affect its answers: its listeners, its source of requests, and,
+# in loops of weakincentives, its process.
+_TRANSIENT_ATTRIBUTES = frozenset({
+    "bus", "_bus", "_dlq", "_heartbeat", "_lease_extender", "_lock", "_requests", "_running",
+    "_shutdown_event", "_worker_id",
+})  # fmt: skip
 
 
 def as_target(target: Any, *, name: str | None = None, version: str | None = None) -> Target:
@@ -45,50 +58,25 @@ def as_target(target: Any, *, name: str | None = None, version: str | None = Non
     'command'
     """
     if isinstance(target, str):
-        if target.startswith(("http://", "https://")):
-            # Only a model has a # in its address: an endpoint never receives it.
-            return _relabel(ModelTarget(target) if "#" in target else HttpTarget(target), name, version)
-        if ".py:" not in target and is_model_address(target):
-            return _relabel(ModelTarget(target), name, version)
-        return _from_address(target, name, version)
+        target, name = _read_address(target, name)
     if isinstance(target, Mapping):
-        return _from_mapping(target, name, version)
+        name = name or target.get("name")
+        if version is None and target.get("version") is not None:
+            version = str(target["version"])
+        return _relabel(_from_mapping(target, name), name, version)
     if isinstance(getattr(target, "spec", None), TargetSpec):
         return _relabel(target, name, version)
-    return _relabel(_from_object(target, name), name, version)
+    return _relabel(from_object(target, name), name, version)
 
 
-def _from_object(target: Any, name: str | None) -> PythonTarget:
-    if target is None:
-        raise TargetError(
-            "there is no target",
-            fix="name one; recorded sessions need none, but the dataset must declare them: "
-            "--dataset-format auto, in an eval file `dataset: {path: …, format: auto}`, in Python a "
-            "SessionDataset",
-        )
-    label = name or name_of(target)
-    if inspect.isclass(target):
-        raise TargetError(
-            "it is a class, and a target must be callable",
-            where=label,
-            fix=f"pass an instance, such as {label}(), or a function",
-        )
-    if inspect.isroutine(target) or isinstance(target, functools.partial):
-        return from_function(target, label)
-    if callable(getattr(target, "execute", None)):
-        return from_execute(target, label)
-    if any(callable(getattr(target, method, None)) for method in ("ainvoke", "invoke")):
-        return from_runnable(target, label)
-    if callable(target):
-        return from_function(target, label)
-    raise TargetError(
-        f"{type(target).__name__} cannot be a target: it cannot be called",
-        where=name or "",
-        fix="pass a function, an object with execute or invoke, an address or a mapping",
-    )
-
-
-def _from_address(address: str, name: str | None, version: str | None) -> Target:
+def _read_address(address: str, name: str | None) -> tuple[Any, str | None]:
+    """Return the mapping or the object that an address stands for, and the name of the target."""
+    if address.startswith(("http://", "https://")):
+        # Only a model has a # in its address: an endpoint never receives it.
+        return {"model" if "#" in address else "http": address}, name
+    if ".py:" not in address and is_model_address(address):
+        return {"model": address}, name
+    model_hint = suggest_address(address)
     try:
         target = importing.import_object(address)
     except UsageError as error:
@@ -97,48 +85,42 @@ def _from_address(address: str, name: str | None, version: str | None) -> Target
                 f"{address!r} is not the address of a target",
                 fix=f"name the function as well: {address}:FUNCTION"
                 if address.endswith(".py")
-                else f"{suggest_address(address)}; write a Python function as module:attribute or file.py:attribute",
+                else f"{model_hint}; write a Python function as module:attribute or file.py:attribute",
             ) from None
-        hint = suggest_provider(address)
         raise TargetError(
             f"the target cannot be used: {error.what}",
             where=error.where or address,
-            fix=f"{hint}; or {error.fix}" if hint else error.fix,
+            fix=f"{model_hint}; or {error.fix}" if model_hint else error.fix,
         ) from None
     if isinstance(target, str):
         raise TargetError("it is a string, not a callable", where=address)
     if isinstance(getattr(target, "spec", None), TargetSpec):
-        return as_target(target, name=name, version=version)
-    return as_target(target, name=name or address.rpartition(":")[2], version=version)
+        return target, name
+    return target, name or address.rpartition(":")[2]
 
 
-def _from_mapping(config: Mapping[str, Any], name: str | None, version: str | None) -> Target:
-    kinds = [kind for kind in _CLASSES if kind in config]
+def _from_mapping(target: Mapping[str, Any], name: str | None) -> Target:
+    kinds = [kind for kind in _CLASSES if kind in target]
     if len(kinds) != 1:
-        hints = "; ".join(f"{key}: {suggest_name(str(key), _CLASSES)}" for key in config) or "name one"
-        present = " and ".join(kinds or map(str, config)) or "nothing"
+        hints = "; ".join(f"{key}: {suggest_name(str(key), _CLASSES)}" for key in target) or "name one"
+        present = " and ".join(kinds or map(str, target)) or "nothing"
         raise TargetError(
             f"a target has exactly one of {', '.join(_CLASSES)}; this one has {present}",
             where=name or "target",
             fix="keep one of them" if kinds else hints,
         )
     (kind,) = kinds
-    make, options = _CLASSES[kind]
-    if options is None:
-        options = tuple(str(key) for key in config if key not in (kind, *_COMMON_KEYS))
-    known = (kind, *options, *_COMMON_KEYS)
-    unknown = [str(key) for key in config if key not in known]
+    make, known = _CLASSES[kind]
+    options = {str(key): target[key] for key in target if key not in (kind, *_COMMON_KEYS)}
+    unknown = [] if known is None else [key for key in options if key not in known]
     if unknown:
+        names = (kind, *(known or ()), *_COMMON_KEYS)
         raise TargetError(
             "some keys are unknown",
             where=name or "target",
-            problems=[Problem(key, suggest_name(key, known)) for key in unknown],
+            problems=[Problem(key, suggest_name(key, names)) for key in unknown],
         )
-    target = make(config[kind], **{key: config[key] for key in options if key in config})
-    config_name, config_version = (config.get(key) for key in _COMMON_KEYS)
-    if version is None and config_version is not None:
-        version = str(config_version)
-    return _relabel(target, name or config_name, version)
+    return make(target[kind], **options)
 
 
 def _relabel(target: Target, name: str | None, version: str | None) -> Target:
@@ -165,3 +147,246 @@ class _RelabelledTarget:
 
     def __repr__(self) -> str:
         return f"{self.spec.kind} target {self.spec.name!r}"
+
+
+def from_object(target: Any, name: str | None = None) -> PythonTarget:
+    """Wrap a function, an object with `execute` or `invoke`, or another callable object."""
+    if target is None:
+        raise TargetError(
+            "there is no target",
+            fix="name one; recorded sessions need none, but the dataset must declare them: "
+            "--dataset-format auto, in an eval file `dataset: {path: …, format: auto}`, in Python a "
+            "SessionDataset",
+        )
+    name = name or name_of(target)
+    if inspect.isclass(target):
+        raise TargetError(
+            "it is a class, and a target must be callable",
+            where=name,
+            fix=f"pass an instance, such as {name}(), or a function",
+        )
+    if not inspect.isroutine(target) and not isinstance(target, functools.partial):
+        if callable(getattr(target, "execute", None)):
+            return from_execute(target, name)
+        if any(callable(getattr(target, method, None)) for method in ("ainvoke", "invoke")):
+            return from_runnable(target, name)
+    if callable(target):
+        return from_function(target, name)
+    raise TargetError(
+        "it cannot be called, and a target must be callable",
+        where=name,
+        fix="pass a function, an object with execute or invoke, an address or a mapping",
+    )
+
+
+def from_function(target: Callable[..., Any], name: str) -> PythonTarget:
+    """Wrap a sync or async function, lambda, partial, bound method or callable object."""
+    return _make_target(target, TargetSpec(name, "function"), target)
+
+
+def _make_target(
+    target: Callable[..., Any],
+    spec: TargetSpec,
+    contents: Any,
+    convert: Callable[[Any], Any] | None = None,
+    *,
+    method: str = "",
+    is_async: bool = False,
+) -> PythonTarget:
+    """Make a target that calls a function and, with `convert`, converts its result; its identity covers `contents`."""
+    where = f"{spec.name}.{method}" if method else spec.name
+    parameters = parameters_of(target, where)
+    if is_generator_callable(target):
+        raise TargetError(
+            "it is a generator, and only a complete output can be scored",
+            where=where,
+            fix="collect the pieces and return them together",
+        )
+    is_async = is_async or is_async_callable(target)
+    identity, uncovered = examine(contents)
+    spec = msgspec.structs.replace(spec, identity=identity, uncovered=uncovered)
+    return PythonTarget(spec, _make_call(target, convert, is_async=is_async), parameters, blocking=not is_async)
+
+
+def _make_call(
+    target: Callable[..., Any], convert: Callable[[Any], Any] | None, *, is_async: bool
+) -> Callable[..., Any]:
+    def call(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
+        return _require_result(target(sample.input, **options))
+
+    def call_async(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
+        return target(sample.input, **options)
+
+    if convert is None:
+        return call_async if is_async else call
+
+    def convert_result(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
+        return convert(call(sample, options))
+
+    async def convert_awaited(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
+        return convert(await call_async(sample, options))
+
+    return convert_awaited if is_async else convert_result
+
+
+def _require_result(result: Any) -> Any:
+    """Raise an error if a plain function returned an awaitable."""
+    if not inspect.isawaitable(result):
+        return result
+    if inspect.iscoroutine(result):
+        result.close()
+    raise TargetError(
+        "the target returned an awaitable, but it is not an async function",
+        fix="write it with `async def`, and await inside",
+    )
+
+
+def from_runnable(target: Any, name: str) -> PythonTarget:
+    """Wrap a runnable: call `ainvoke` if it has one, else `invoke`; options are keyword arguments.
+
+    The reply of a chat model is read as everywhere: its text is the output, and its tool calls and usage go
+    into the session. Other chat messages become their content; other results stay.
+    """
+    method = "ainvoke" if hasattr(target, "ainvoke") else "invoke"
+    return _make_target(
+        getattr(target, method),
+        TargetSpec(name, "runnable"),
+        _runnable_contents(target),
+        runnable_reply,
+        method=method,
+        is_async=method == "ainvoke",
+    )
+
+
+def _runnable_contents(target: Any) -> list[Any]:
+    """Return what identifies a runnable: its code and, for a chain, every step and prompt."""
+    steps = getattr(target, "steps", ())
+    load = extras.loaded_module("langchain_core.load")
+    try:
+        # LangChain's own description, which has the names of secrets but not their values.
+        description = None if load is None else load.dumpd(target)
+    except (TypeError, ValueError):
+        description = None
+    return [target, list(steps) if isinstance(steps, list | tuple) else [], _without_repr(description)]
+
+
+def _without_repr(description: Any) -> Any:
+    """Remove `repr` texts, which may contain memory addresses."""
+    if isinstance(description, dict):
+        return {key: _without_repr(value) for key, value in description.items() if key != "repr"}
+    return [_without_repr(item) for item in description] if isinstance(description, list) else description
+
+
+def from_execute(target: Any, name: str) -> PythonTarget:
+    """Wrap a main loop: the output is `response.output`, with the session.
+
+    A loop with an async `aexecute` is called by that.
+    """
+    contents = _loop_contents(target)
+    return _make_target(_choose_method(target), TargetSpec(name, "execute"), contents, execute_reply, method="execute")
+
+
+def _choose_method(target: Any) -> Any:
+    """Return `aexecute`, unless a subclass overrides only `execute`."""
+    aexecute = getattr(target, "aexecute", None)
+    if not callable(aexecute) or not is_async_callable(aexecute):
+        return target.execute
+    defined = (vars(base).keys() & {"execute", "aexecute"} for base in type(target).__mro__)
+    return aexecute if "aexecute" in next(filter(None, defined), {"aexecute"}) else target.execute
+
+
+def _loop_contents(target: Any) -> list[Any]:
+    """Return what identifies a loop: the code of its classes, and its attributes.
+
+    `execute` alone is not enough: it is often inherited, and the prompts are elsewhere.
+    """
+    code = [
+        # The function behind a property, a static method or a class method.
+        [f"{base.__qualname__}.{name}", getattr(value, "fget", None) or getattr(value, "__func__", value)]
+        for base in type(target).__mro__
+        if base is not object
+        for name, value in vars(base).items()
+        if isinstance(value, FunctionType) or not name.startswith("__")
+    ]
+    if not hasattr(target, "__dict__"):
+        return [code, target.execute]
+    state = {name: value for name, value in vars(target).items() if name not in _TRANSIENT_ATTRIBUTES}
+    return [code, state]
+
+
+class Parameters(NamedTuple):
+    """The options of a target.
+
+    `input_name` is the parameter for the input, if an option could have the same name; `known` are the
+    options, `required` those without a default; `takes_any` is True for `**kwargs`.
+    """
+
+    input_name: str | None
+    known: frozenset[str]
+    required: tuple[str, ...]
+    takes_any: bool
+
+    def check(self, options: Mapping[str, Any]) -> list[str]:
+        """Return one sentence for each fault in a configuration's options."""
+        faults = [fault for name in options if (fault := self._find_fault(name))]
+        missing = [name for name in self.required if name not in options]
+        return faults + [f"the option {name!r} is required" for name in missing]
+
+    def _find_fault(self, name: str) -> str:
+        if name == self.input_name:
+            return f"the option {name!r} has the name of the parameter for the input"
+        if self.takes_any or name in self.known:
+            return ""
+        hint = suggest_name(name, self.known) if self.known else "the target takes no options"
+        return f"there is no option {name!r}: {hint}"
+
+
+def parameters_of(target: Callable[..., Any], where: str) -> Parameters:
+    """Read the signature of a callable that is called as `function(input, **options)`."""
+    try:
+        parameters = [*inspect.signature(target).parameters.values()]
+    except (TypeError, ValueError):
+        # Some functions written in C have no signature.
+        return Parameters(None, frozenset(), (), takes_any=True)
+    if not parameters or parameters[0].kind not in _POSITIONAL:
+        raise TargetError(
+            "it has no positional parameter for the input",
+            where=where,
+            fix="make the first parameter take the input, as in `def answer(question): ...`",
+        )
+    first, *rest = parameters
+    for parameter in rest:
+        if parameter.kind is Parameter.POSITIONAL_ONLY and parameter.default is Parameter.empty:
+            raise TargetError(
+                f"the parameter {parameter.name!r} is positional-only, but options are passed by name",
+                where=where,
+                fix="add a default, or bind it with functools.partial",
+            )
+    options = [parameter for parameter in rest if parameter.kind in _KEYWORD]
+    return Parameters(
+        first.name if first.kind is Parameter.POSITIONAL_OR_KEYWORD else None,
+        frozenset(parameter.name for parameter in options),
+        tuple(parameter.name for parameter in options if parameter.default is Parameter.empty),
+        takes_any=any(parameter.kind is Parameter.VAR_KEYWORD for parameter in rest),
+    )
+
+
+class PythonTarget:
+    """A target that runs in this process.
+
+    `call` is a closure, so that a call costs no more than the function itself.
+    """
+
+    __slots__ = ("blocking", "call", "check_options", "spec")
+
+    def __init__(self, spec: TargetSpec, call: Callable[..., Any], parameters: Parameters, *, blocking: bool) -> None:
+        self.spec = spec
+        self.blocking = blocking
+        self.call = call
+        self.check_options = parameters.check
+
+    def __repr__(self) -> str:
+        return f"{self.spec.kind} target {self.spec.name!r}"
+
+    async def close(self) -> None:
+        """Do nothing: the callable belongs to the user."""

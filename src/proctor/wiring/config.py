@@ -132,7 +132,7 @@ class _Checker:
             return
         problems: list[str] = []
         if key == "run" and isinstance(value, dict):
-            problems = [f"run.{name}: {problem}" for name, problem in find_option_problems(value)]
+            problems = [f"run.{problem}" for problem in find_option_problems(value)]
         elif key == "fields" and isinstance(value, dict):
             problems = find_field_problems(value)
         if problems:

@@ -14,7 +14,7 @@ import msgspec
 
 from proctor.comparison.report import EvalReport
 from proctor.core.clock import Clock, SystemClock
-from proctor.datasets.source import make_source
+from proctor.datasets.dataset import make_source
 from proctor.distributed.batches import split_batches
 from proctor.distributed.check_requests import check_arrival, check_dataset
 from proctor.distributed.delivery_counts import DeadLetterPoller, join_labels, trial_label

@@ -54,16 +54,6 @@ def parse_entry(spec: Any) -> Entry | None:
     )
 
 
-def find_parameters(uses: str, specs: Any) -> list[Mapping[str, Any]]:
-    """Return the parameters of each entry that uses this evaluator."""
-    if isinstance(specs, Mapping):
-        specs = specs.values()
-    elif not isinstance(specs, list | tuple):
-        specs = [specs]
-    entries = map(parse_entry, specs)
-    return [entry.parameters for entry in entries if entry is not None and entry.uses == uses]
-
-
 def parameters_by_name(entry: Entry, info: EvaluatorInfo) -> dict[str, Any]:
     """Return parameters by name; a bare value belongs to the parts or the only required parameter."""
     if not entry.bare:

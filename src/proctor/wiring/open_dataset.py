@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from proctor.datasets.dataset import make_source
 from proctor.datasets.files import GZIP
 from proctor.datasets.formats import JSON_ENDINGS, TABLE_ENDINGS, dataset_formats, format_suffix
 from proctor.datasets.json_document import RECORD_KEYS
 from proctor.datasets.sessions import SessionDataset
-from proctor.datasets.source import make_source
 from proctor.datasets.table import CSVDataset
 from proctor.errors import ConfigError, suggest_name
 from proctor.records.run import DatasetInfo

@@ -15,10 +15,9 @@ from proctor.comparison.gates.thresholds import convert_thresholds, require_know
 from proctor.core import imports as importing
 from proctor.core.identity import name_of
 from proctor.core.imports import import_object
-from proctor.datasets.iterator import IteratorDataset
+from proctor.datasets.dataset import IteratorDataset, make_source
 from proctor.datasets.rerun import RerunDataset, recorded_configurations
 from proctor.datasets.sessions import SessionDataset
-from proctor.datasets.source import make_source
 from proctor.engine.plan import Plan, Setup
 from proctor.errors import ConfigError, Problem, UsageError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator
@@ -40,8 +39,7 @@ from proctor.records.session import Usage
 from proctor.records.trial import Configuration, EvalResult, Trial
 from proctor.targets.recorded import RecordedTarget, add_configuration_option
 from proctor.targets.resolve import as_target
-from proctor.wiring.evaluator_entries import find_parameters
-from proctor.wiring.registry import Registry
+from proctor.wiring.registry import Registry, find_parameters
 
 Configurations = Mapping[str, Mapping[str, Any]] | Sequence[Configuration | str]
 Metrics = Sequence[Metric | Callable[..., Any] | str]
@@ -91,10 +89,10 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
     # Without fields and sessions, a missing target is a mistake.
     is_recorded = evaluation.target is None and (bool(evaluation.fields) or has_sessions)
     dataset = attempt(lambda: make_source(evaluation.dataset))
-    named = evaluation.configurations
-    if is_recorded and not named and dataset is not None:
-        named = recorded_configurations(dataset)
-    has_several = len(named or ()) > 1
+    configurations = evaluation.configurations
+    if is_recorded and not configurations and dataset is not None:
+        configurations = recorded_configurations(dataset)
+    has_several = len(configurations or ()) > 1
     target = attempt(
         lambda: RecordedTarget(per_configuration=has_several) if is_recorded else as_target(evaluation.target)
     )
@@ -104,12 +102,11 @@ def prepare(evaluation: Evaluation, registry: Registry) -> Plan:
         attempt(lambda: _refuse_unrecorded(dataset))
     evaluators = attempt(lambda: _build_evaluators(evaluation, registry))
     options = attempt(lambda: check_run_options(evaluation.options))
-    configurations = attempt(lambda: _check_configurations(named, target, is_recorded))
+    configurations = attempt(
+        lambda: _check_configurations(configurations, target, evaluation.baseline, is_recorded=is_recorded)
+    )
     fields = attempt(lambda: _check_fields(evaluation.fields))
-    if configurations is not None:
-        attempt(lambda: _check_baseline(evaluation.baseline, configurations))
-    custom_metrics = (*evaluation.metrics, *registry.metrics)
-    metrics = attempt(lambda: load_metrics(custom_metrics, evaluators or (), fields))
+    metrics = attempt(lambda: load_metrics((*evaluation.metrics, *registry.metrics), evaluators or (), fields))
     if evaluators is not None and metrics is not None:
         attempt(lambda: check_thresholds(evaluation.fail_under, evaluators, metrics, fields))
     if faults:
@@ -215,18 +212,17 @@ def build_setup(recipe: bytes) -> Setup:
 
 def check_run_options(options: Mapping[str, Any]) -> RunOptions:
     """Check the options of a run and convert them; report all faults at once."""
-    problems = [Problem(name, problem) for name, problem in find_option_problems(options)]
-    if problems:
+    if problems := list(find_option_problems(options)):
         raise ConfigError("the run's options are wrong", problems=problems)
     return msgspec.convert(dict(options), RunOptions)
 
 
-def find_option_problems(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Find the faults in the options of a run: the name of each option, and what is wrong."""
+def find_option_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find the faults in the options of a run."""
     known = RunOptions.__struct_fields__
     for name, value in options.items():
         if name not in known:
-            yield str(name), f"there is no such option; {suggest_name(str(name), known)}"
+            yield Problem(str(name), f"there is no such option; {suggest_name(str(name), known)}")
             continue
         try:
             msgspec.convert({name: value}, RunOptions)
@@ -234,7 +230,7 @@ def find_option_problems(options: Mapping[str, Any]) -> Iterator[tuple[str, str]
             expected = explain(error).partition(" (at")[0].partition(", found")[0]
             if name in CHOICES and expected.startswith("Invalid enum value"):
                 expected = f"expected one of {', '.join(get_args(CHOICES[name]))}"
-            yield name, f"{expected}, found {value!r}"
+            yield Problem(name, f"{expected}, found {value!r}")
 
 
 def explain(error: msgspec.ValidationError) -> str:
@@ -289,23 +285,12 @@ def _build_tags(evaluation: Evaluation) -> dict[str, str]:
     return {**tags, **check_tags(evaluation.tags)}
 
 
-def _check_baseline(baseline: str | None, configurations: Sequence[Configuration]) -> None:
-    names = [configuration.name for configuration in configurations]
-    if baseline is not None and baseline not in names:
-        is_unnamed = names == [Configuration().name]
-        unnamed_fix = f"the run has no named configurations: pass configurations=[{baseline!r}, …]"
-        raise ConfigError(
-            f"there is no configuration {baseline!r} to be the baseline",
-            where="baseline",
-            fix=unnamed_fix if is_unnamed else suggest_name(baseline, names),
-        )
-
-
 def _check_configurations(
-    named: Configurations | None, target: Target | None, is_recorded: bool
+    configurations: Configurations | None, target: Target | None, baseline: str | None, *, is_recorded: bool
 ) -> tuple[Configuration, ...]:
-    configurations = build_configurations(named)
-    if is_recorded and named:
+    is_unnamed = not configurations
+    configurations = build_configurations(configurations)
+    if is_recorded and not is_unnamed:
         configurations = tuple(map(add_configuration_option, configurations))
     names = [configuration.name for configuration in configurations]
     problems = [
@@ -321,37 +306,47 @@ def _check_configurations(
         ]
     if problems:
         raise ConfigError("the configurations do not fit the target", problems=problems)
+    if baseline is not None and baseline not in names:
+        unnamed_fix = f"the run has no named configurations: pass configurations=[{baseline!r}, …]"
+        raise ConfigError(
+            f"there is no configuration {baseline!r} to be the baseline",
+            where="baseline",
+            fix=unnamed_fix if is_unnamed else suggest_name(baseline, names),
+        )
     return configurations
 
 
-def build_configurations(value: Configurations | None) -> tuple[Configuration, ...]:
+def build_configurations(configurations: Configurations | None) -> tuple[Configuration, ...]:
     """Convert to configurations; without any, return one without options."""
-    if isinstance(value, str):
+    if isinstance(configurations, str):
         raise ConfigError(
-            f"configurations must be a list or a mapping, found the text {value!r}",
+            f"configurations must be a list or a mapping, found the text {configurations!r}",
             where="configurations",
-            fix=f"write [{value!r}]",
+            fix=f"write [{configurations!r}]",
         )
-    if not value:
+    if not configurations:
         return (Configuration(),)
-    if isinstance(value, Mapping):
-        for name, options in value.items():
+    if isinstance(configurations, Mapping):
+        for name, options in configurations.items():
             if not isinstance(options, Mapping):
                 raise ConfigError(
                     f"expected a mapping of options, found {options!r}",
                     where=f"configurations.{name}",
                     fix=f"write {{{name!r}: {{option: value}}}}",
                 )
-        return tuple(Configuration(str(name), dict(options)) for name, options in value.items())
-    configurations = tuple(value)
-    for number, each in enumerate(configurations, start=1):
-        if not isinstance(each, str | Configuration):
+        return tuple(Configuration(str(name), dict(options)) for name, options in configurations.items())
+    configurations = tuple(configurations)
+    for number, configuration in enumerate(configurations, start=1):
+        if not isinstance(configuration, str | Configuration):
             raise ConfigError(
-                f"expected a configuration, found {each!r}",
+                f"expected a configuration, found {configuration!r}",
                 where=f"configurations, {number}",
                 fix="write {name: {option: value}}, or configuration(name, option=value)",
             )
-    return tuple(Configuration(each) if isinstance(each, str) else each for each in configurations)
+    return tuple(
+        Configuration(configuration) if isinstance(configuration, str) else configuration
+        for configuration in configurations
+    )
 
 
 def load_metrics(

@@ -201,17 +201,19 @@ class Registry:
             uses=entry.uses,
         )
 
-    def build_all(self, specs: Sequence[Any] | Mapping[str, Any]) -> tuple[BoundEvaluator, ...]:
+    def build_all(self, evaluators: Sequence[Any] | Mapping[str, Any]) -> tuple[BoundEvaluator, ...]:
         """Build several evaluators, in a list or by name; report all problems at once.
 
         >>> [each.spec.name for each in Registry.standard().build_all(["exact_match", "contains"])]
         ['exact_match', 'contains']
         """
-        if isinstance(specs, str) or not isinstance(specs, Sequence | Mapping):
-            specs = [specs]
-        if not specs:
+        if isinstance(evaluators, str) or not isinstance(evaluators, Sequence | Mapping):
+            evaluators = [evaluators]
+        if not evaluators:
             raise EvaluatorError("no evaluator was given", fix="name at least one, such as exact_match")
-        named = specs.items() if isinstance(specs, Mapping) else ((None, each) for each in specs)
+        named = (
+            evaluators.items() if isinstance(evaluators, Mapping) else ((None, evaluator) for evaluator in evaluators)
+        )
         built, problems = self._build_each(named, "evaluators")
         problems += find_name_clashes(built)
         if problems:
@@ -288,6 +290,16 @@ def register_evaluator(evaluator: Any, name: str | None = None) -> tuple[str, ..
         raise
     _process_evaluators.update(dict.fromkeys(names, evaluator))
     return names
+
+
+def find_parameters(uses: str, evaluators: Any) -> list[Mapping[str, Any]]:
+    """Return the parameters of each entry that uses this evaluator."""
+    if isinstance(evaluators, Mapping):
+        evaluators = evaluators.values()
+    elif not isinstance(evaluators, list | tuple):
+        evaluators = [evaluators]
+    entries = map(parse_entry, evaluators)
+    return [entry.parameters for entry in entries if entry is not None and entry.uses == uses]
 
 
 def _installed() -> Iterable[EntryPoint]:

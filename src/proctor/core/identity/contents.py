@@ -1,4 +1,4 @@
-"""The names, values and attributes of objects, read without running their code."""
+"""The names, values, attributes and owners of objects, read without running their code."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ import enum
 import functools
 import inspect
 import linecache
+import os
 import re
 import string
 import sys
+import sysconfig
+import time
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Iterator, Mapping
-from types import CellType, MappingProxyType, MemberDescriptorType, SimpleNamespace
+from types import CellType, FunctionType, MappingProxyType, MemberDescriptorType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.core.identity.project import is_own, is_project_class
 from proctor.core.redaction.findings import says_secret
 
+_INSTALLED = ("site-packages", "dist-packages")
+_OWN_PACKAGE = __name__.partition(".")[0]
+_OWN_FOLDER = os.path.dirname(os.path.abspath(str(sys.modules[_OWN_PACKAGE].__file__)))
 _EMPTY_CALLS = frozenset(
     {"dict", "list", "set", "deque", "defaultdict", "OrderedDict", "Counter", "bytearray", "count"}
     | {"Queue", "SimpleQueue", "LifoQueue", "PriorityQueue", "local", "ContextVar", "WeakKeyDictionary"}
@@ -58,6 +63,81 @@ _CLASS_NOISE = frozenset(
     | {"model_computed_fields", "__subclasshook__", "__protocol_attrs__", "_is_protocol"}
     | {"__non_callable_proto_members__"}
 )
+
+
+@functools.cache
+def _library_folders() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    folders = {paths.get(name, "") for name in ("stdlib", "platstdlib")} | {os.path.dirname(os.__file__)}
+    every = {real for folder in folders if folder for real in (folder, os.path.realpath(folder))}
+    return tuple(f"{folder}{os.sep}" for folder in sorted(every))
+
+
+@functools.lru_cache(maxsize=10_000)
+def is_project_file(filename: str) -> bool:
+    """Return whether a file belongs to the project; so does code typed into a notebook or prompt."""
+    if filename.startswith("<"):
+        return not filename.startswith("<frozen")
+    parts = filename.replace("\\", "/").split("/")
+    if any(part in _INSTALLED for part in parts):
+        return False
+    return not filename.startswith((f"{_OWN_FOLDER}{os.sep}", *_library_folders()))
+
+
+def is_own(obj: Any) -> bool:
+    """Return whether a function or class belongs to Proctor."""
+    module = getattr(obj, "__module__", None)
+    return isinstance(module, str) and module.partition(".")[0] == _OWN_PACKAGE
+
+
+def is_project_function(function: FunctionType) -> bool:
+    """Return whether a function belongs to the project."""
+    return is_project_file(function.__code__.co_filename) and not is_own(function)
+
+
+def is_project_class(cls: type) -> bool:
+    """Return whether a class belongs to the project."""
+    name = cls.__dict__.get("__module__")
+    if not isinstance(name, str) or name == "builtins" or is_own(cls):
+        return False
+    if name.partition(".")[0] in sys.stdlib_module_names:
+        return False
+    module = sys.modules.get(name)
+    if module is not None and (file := file_of(module)) is not None:
+        return is_project_file(file)
+    functions = (part for part in vars(cls).values() if isinstance(part, FunctionType))
+    return all(is_project_file(function.__code__.co_filename) for function in functions)
+
+
+def is_project_module(module: ModuleType) -> bool:
+    """Return whether a module belongs to the project."""
+    name = module.__name__
+    if name.partition(".")[0] in (_OWN_PACKAGE, *sys.builtin_module_names):
+        return False
+    file = file_of(module)
+    if name == "__main__":
+        return file is None or is_project_file(file)
+    # A namespace package has a path instead of a file.
+    folders = list(getattr(module, "__path__", ())) if file is None else []
+    return is_project_file(file or f"{folders[0]}{os.sep}" if file or folders else "<frozen>")
+
+
+def file_of(module: ModuleType) -> str | None:
+    """Return the source file of a module."""
+    file = vars(module).get("__file__")
+    return file if isinstance(file, str) else None
+
+
+def folder_of(filename: str | None) -> str | None:
+    """Return the folder of a source file; None for code without a file."""
+    if not filename or filename.startswith("<"):
+        return None
+    return os.path.dirname(os.path.abspath(filename))
+
+
+def is_cacheable(modified_ns: int) -> bool:
+    """Return False for a file changed just now, as a second change may keep its time and size."""
+    return time.time_ns() - modified_ns > 2_000_000_000
 
 
 class StartingValue(NamedTuple):
@@ -150,20 +230,20 @@ def is_collection(obj: Any) -> bool:
     return isinstance(obj, _BUILT_IN) or type(obj) in _VIEWS
 
 
-def to_builtin(collection: Any) -> Any:
+def to_builtin(obj: Any) -> Any:
     """Convert a collection to its built-in base type without running overridden methods."""
-    if isinstance(collection, dict):
-        return collection if type(collection) is dict else dict(dict.items(collection))
+    if isinstance(obj, dict):
+        return obj if type(obj) is dict else dict(dict.items(obj))
     for base in _BUILT_IN:
-        if isinstance(collection, base):
-            return collection if type(collection) is base else base(base.__iter__(collection))
-    return dict(collection.items())
+        if isinstance(obj, base):
+            return obj if type(obj) is base else base(base.__iter__(obj))
+    return dict(obj.items())
 
 
-def encode_plain(collection: Any) -> bytes | None:
+def encode_plain(obj: Any) -> bytes | None:
     """Return plain data as JSON, or None if it has other objects."""
     try:
-        return msgspec.json.encode(collection, order="deterministic")
+        return msgspec.json.encode(obj, order="deterministic")
     except (TypeError, ValueError, RecursionError):
         return None
 
@@ -176,9 +256,9 @@ def is_data(obj: Any) -> bool:
     return pydantic is not None and isinstance(obj, pydantic.BaseModel)
 
 
-def base_address(client: Any) -> str:
+def base_address(obj: Any) -> str:
     """Return the base URL of a client, or ""."""
-    address = vars(client).get("_base_url") if hasattr(client, "__dict__") else None
+    address = vars(obj).get("_base_url") if hasattr(obj, "__dict__") else None
     return str(address) if address is not None and type(address).__module__ != "builtins" else ""
 
 
@@ -288,13 +368,13 @@ def name_of(obj: Any) -> str:
     return next((name for name in names if name and isinstance(name, str)), type(obj).__name__)
 
 
-def address_in(value: Any) -> str | None:
+def address_in(obj: Any) -> str | None:
     """Return the address of a model or an embedder; None for other objects."""
     for method, attribute in (("complete", "model"), ("embed", "name")):
-        function = inspect.getattr_static(value, method, None)
+        function = inspect.getattr_static(obj, method, None)
         # A property or `__getattr__` would run the user's code.
         if callable(function) or isinstance(function, staticmethod | classmethod):
-            address = getattr(value, attribute, None)
+            address = getattr(obj, attribute, None)
             if isinstance(address, str):
                 return address
     return None

@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from proctor.core.identity.code import Import, facts_of
-from proctor.core.identity.project import is_cacheable, is_project_file
+from proctor.core.identity.contents import is_cacheable, is_project_file
 
 _compiled: dict[str, tuple[tuple[int, int], CodeType]] = {}
 _MOST_BYTES = 2_000_000

@@ -1,19 +1,46 @@
-"""The files that a walk encounters, collected first and read at its end."""
+"""The files that a walk encounters: collected first, then found and digested within limits."""
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
-from collections.abc import Iterable
+import re
+import stat
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from proctor.core.identity import project
 from proctor.core.identity.code import COMPUTED, CodeFacts
+from proctor.core.identity.contents import is_cacheable, is_project_file
 from proctor.core.identity.locations import ANYWHERE, Location, Names, locations_of
-from proctor.core.identity.project import is_project_file
 from proctor.core.identity.special_functions import FILES
 
 _MOST_NAMES = 5_000
+_ROOT_MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 TOO_MANY_FILES = "more files than are looked at"
+MOST_FILES = 500
+MOST_BYTES_PER_FILE = 10_000_000
+MOST_BYTES = 50_000_000
+LONGEST_NAME = 255
+MOST_ENTRIES_PER_FOLDER = 5_000
+
+_NAME = re.compile(r"[\w\-./\\ @+~:()]+")
+# Prompts and configuration; other files in a folder may be output of the program.
+_TEMPLATES = frozenset(
+    {".txt", ".md", ".j2", ".jinja", ".jinja2", ".tmpl", ".tpl", ".template", ".mustache", ".hbs"}
+    | {".liquid", ".prompt", ".prompty", ".yaml", ".yml", ".json", ".toml", ".ini", ".cfg", ".xml"}
+    | {".html"}
+)
+# Files that a program writes while it runs.
+_STATE = frozenset(
+    [".db", ".sqlite", ".sqlite3", ".log", ".lock", ".pid", ".pyc", ".sock", ".tmp", ".db-wal", ".db-shm"]
+)
+_OUTPUTS = frozenset([".json", ".jsonl", ".csv", ".tsv", ".parquet", ".ndjson"])
+_SKIPPED_FOLDERS = frozenset({".git", ".proctor", "__pycache__", "node_modules", ".venv", "venv"})
+_SKIPPED_FOLDERS |= {"site-packages", "dist-packages"}
+# Files that hold only a key; a new key changes no answer.
+_KEY_FILE = re.compile(r"\.env(\..*)?|.*\.(pem|key|p12|pfx|jks)|id_(rsa|dsa|ecdsa|ed25519)", re.I)
+_SYSTEM = ("/dev/", "/proc/", "/sys/")
 
 
 class Scope(NamedTuple):
@@ -64,13 +91,13 @@ class NamedFiles:
         self._reads: dict[tuple[Location, Scope], None] = {}
         self._writes: dict[tuple[Location, Scope], None] = {}
 
-    def add_name(self, text: str, scope: Scope) -> str:
+    def add_name(self, name: str, scope: Scope) -> str:
         """Record a string and return it; an absolute path becomes relative to the project."""
-        if len(text) > project.LONGEST_NAME or "\n" in text:
-            return text
+        if len(name) > LONGEST_NAME or "\n" in name:
+            return name
         if len(self._names) < _MOST_NAMES:
-            self._names[text, scope] = None
-        return project.relative(text, scope.folders) if os.path.isabs(text) else text
+            self._names[name, scope] = None
+        return relative(name, scope.folders) if os.path.isabs(name) else name
 
     def add_facts(self, facts: CodeFacts, scope: Scope, names: Names) -> None:
         """Record the strings of a function and the files that it reads and writes."""
@@ -96,7 +123,7 @@ class NamedFiles:
         reads = any(facts.reads for facts in self._facts.values())
         for text, scope in self._names:
             # A string of dots and slashes is hardly ever a folder name.
-            for file in project.find(text, scope.folders) if text.strip("./\\ ") else ():
+            for file in find_files(text, scope.folders) if text.strip("./\\ ") else ():
                 facts = self._facts.get(scope)
                 if not file.is_folder:
                     collector.add_file(file, scope)
@@ -113,8 +140,8 @@ class _FileCollector:
     def __init__(self, uncovered: Uncovered, writes: list[tuple[Location, Scope]]) -> None:
         self._uncovered = uncovered
         self._digests: dict[str, str] = {}
-        self._files_left = project.MOST_FILES
-        self._bytes_left = project.MOST_BYTES
+        self._files_left = MOST_FILES
+        self._bytes_left = MOST_BYTES
         self._problems: dict[str, None] = {}
         self._output_files: set[str] = set()
         self._output_folders: set[str] = set()
@@ -128,12 +155,12 @@ class _FileCollector:
             self._uncovered.add(problem, "")
         return sorted(self._digests.items())
 
-    def add_file(self, file: project.NamedFile, scope: Scope) -> bool:
+    def add_file(self, file: NamedFile, scope: Scope) -> bool:
         """Digest a file unless the code writes it; return False if the limits are reached."""
         writes = bool(self._output_files or self._output_folders)
-        if project.is_key_file(file.path):
+        if is_key_file(file.path):
             self._uncovered.add(f"the key file {file.label}, which is not read", scope.name)
-        elif file.path in self._output_files or (writes and project.is_output(file.path)):
+        elif file.path in self._output_files or (writes and is_output(file.path)):
             self._uncovered.add(f"the file {file.label}, which it may write", scope.name)
         else:
             return self._digest(file.label, file.path)
@@ -146,11 +173,11 @@ class _FileCollector:
             self._problems[TOO_MANY_FILES] = None
             return False
         try:
-            digest, size = project.digest_of(path)
+            digest, size = digest_of(path)
         except OSError:
             self._problems[f"the file {label}, which cannot be read"] = None
             return True
-        if size > project.MOST_BYTES_PER_FILE:
+        if size > MOST_BYTES_PER_FILE:
             self._problems[f"the content of the file {label}, which is too large"] = None
         else:
             self._bytes_left -= size
@@ -158,22 +185,22 @@ class _FileCollector:
         self._digests[label] = digest
         return True
 
-    def add_folder(self, folder: project.NamedFile, scope: Scope) -> None:
+    def add_folder(self, folder: NamedFile, scope: Scope) -> None:
         """Digest the prompts and configuration in a folder unless the code may write there."""
-        scan = project.scan(folder.path, "", only=folder.has_code, deep=not folder.has_code)
+        scan = scan_folder(folder.path, "", only=folder.has_code, deep=not folder.has_code)
         self._add_all(folder, scan.direct if folder.has_code else scan.direct + scan.below, scope)
         self._check_complete(scan)
 
-    def _add_all(self, folder: project.NamedFile, labelled_paths: list[tuple[str, str]], scope: Scope) -> None:
+    def _add_all(self, folder: NamedFile, labelled_paths: list[tuple[str, str]], scope: Scope) -> None:
         if self._may_write_in(folder.path):
             self._uncovered.add(f"the folder {folder.label}, which it may write to", scope.name)
             return
         for label, path in labelled_paths:
-            file = project.NamedFile(f"{folder.label}/{label}", path, is_folder=False)
+            file = NamedFile(f"{folder.label}/{label}", path, is_folder=False)
             if not self.add_file(file, scope):
                 break
 
-    def _check_complete(self, scan: project.Scan) -> None:
+    def _check_complete(self, scan: Scan) -> None:
         if not scan.complete:
             self._problems[TOO_MANY_FILES] = None
 
@@ -183,7 +210,7 @@ class _FileCollector:
             self._add_named(location, scope)
             return
         path = location.folder
-        for folder in list(project.find(path, scope.folders)) if path else ():
+        for folder in list(find_files(path, scope.folders)) if path else ():
             if folder.is_folder and self._is_covered(folder, location, scope):
                 return
         is_package_data = os.path.isabs(path) and os.path.isdir(path) and not is_project_file(f"{path}/")
@@ -191,27 +218,27 @@ class _FileCollector:
             self._uncovered.add(FILES, scope.name)
 
     def _add_named(self, location: Location, scope: Scope) -> None:
-        for file in project.find(location.start, scope.folders):
+        for file in find_files(location.start, scope.folders):
             if not file.is_folder:
                 self.add_file(file, scope)
                 return
         is_file = os.path.isfile(location.start) and os.path.getsize(location.start)
         if is_file and is_project_file(location.start):
-            label = project.relative(location.start, scope.folders)
+            label = relative(location.start, scope.folders)
             self._uncovered.add(f"the file {label}", scope.name)
 
-    def _is_covered(self, folder: project.NamedFile, location: Location, scope: Scope) -> bool:
+    def _is_covered(self, folder: NamedFile, location: Location, scope: Scope) -> bool:
         """Digest the files of a folder that a computed name may mean; return False if it has others."""
         extension = os.path.splitext(f"-{location.end}")[1].lower()
         deep = not folder.has_code or location.recursive is not False
-        scan = project.scan(folder.path, extension, only=folder.has_code, deep=deep)
+        scan = scan_folder(folder.path, extension, only=folder.has_code, deep=deep)
         self._check_complete(scan)
         labelled_paths, covered = scan.direct, bool(extension) or not scan.has_others
         if not folder.has_code or location.recursive:
             labelled_paths = labelled_paths + scan.below
         elif location.recursive is None and scan.below:
             # The name may contain a folder: prompts below the code count, data files may be output.
-            if project.may_be_written(extension):
+            if may_be_written(extension):
                 covered = False
             else:
                 labelled_paths = labelled_paths + scan.below
@@ -221,3 +248,150 @@ class _FileCollector:
     def _may_write_in(self, folder: str) -> bool:
         inside = folder.rstrip(os.sep) + os.sep
         return any(path == "" or f"{path}{os.sep}".startswith(inside) for path in self._output_folders)
+
+
+@functools.lru_cache(maxsize=1_000)
+def root_of(folder: str) -> str:
+    """Return the root of a folder's project: where its metadata is, or else its top-level package."""
+    top = folder
+    while os.path.isfile(os.path.join(top, "__init__.py")) and os.path.dirname(top) != top:
+        top = os.path.dirname(top)
+    root = top
+    while not any(os.path.exists(os.path.join(root, marker)) for marker in _ROOT_MARKERS):
+        parent = os.path.dirname(root)
+        if parent == root:
+            return top
+        root = parent
+    return root
+
+
+class NamedFile(NamedTuple):
+    """A file or folder that code names; `label` does not depend on the location of the project.
+
+    `has_code` is true for a folder that contains the code itself or the working directory.
+    """
+
+    label: str
+    path: str
+    is_folder: bool
+    has_code: bool = False
+
+
+_digests: dict[str, tuple[tuple[int, int, int], str]] = {}
+
+
+def find_files(name: str, folders: tuple[str, ...]) -> Iterator[NamedFile]:
+    """Yield the file or folder that a string may name, relative to any of the folders."""
+    is_name = 0 < len(name) <= LONGEST_NAME and _NAME.fullmatch(name) and name.strip()
+    if not is_name or name.startswith(_SYSTEM):
+        return
+    absolute = os.path.isabs(name)
+    for folder in ("",) if absolute else folders:
+        path = os.path.normpath(os.path.join(folder, name))
+        try:
+            info = os.stat(path)
+        except (OSError, ValueError):
+            continue
+        if not is_project_file(path) or _SKIPPED_FOLDERS & set(path.split(os.sep)):
+            continue
+        label = relative(path, folders) if absolute else name.replace("\\", "/")
+        if stat.S_ISREG(info.st_mode) and os.path.splitext(path)[1].lower() not in _STATE:
+            # An empty file is a marker, not a prompt.
+            if info.st_size:
+                yield NamedFile(label, path, is_folder=False)
+            return
+        if stat.S_ISDIR(info.st_mode):
+            inside = path.rstrip(os.sep) + os.sep
+            has_code = any(f"{other}{os.sep}".startswith(inside) for other in folders)
+            yield NamedFile(label, path, is_folder=True, has_code=has_code)
+            return
+
+
+def relative(path: str, folders: tuple[str, ...]) -> str:
+    """Return a path relative to the project that contains it."""
+    for folder in folders:
+        root = root_of(folder)
+        if path == root or path.startswith(root.rstrip(os.sep) + os.sep):
+            return os.path.relpath(path, folder).replace("\\", "/")
+    return path
+
+
+def is_output(path: str) -> bool:
+    """Return whether a file may be output of code that writes files, by its extension."""
+    return os.path.splitext(path)[1].lower() in _OUTPUTS
+
+
+def is_key_file(path: str) -> bool:
+    """Return whether a file holds only a key, by its name."""
+    return _KEY_FILE.fullmatch(os.path.basename(path)) is not None
+
+
+def is_template(path: str) -> bool:
+    """Return whether a file is a prompt or configuration, by its extension."""
+    return os.path.splitext(path)[1].lower() in _TEMPLATES
+
+
+class Scan(NamedTuple):
+    """The prompts and configuration in a folder (`direct`) and its subfolders (`below`).
+
+    Each has a label and a path. `has_others` is true if there are other files that are not Python code;
+    `complete` is false if there are too many files.
+    """
+
+    direct: list[tuple[str, str]]
+    below: list[tuple[str, str]]
+    has_others: bool
+    complete: bool
+
+
+def scan_folder(folder: str, extension: str, *, only: bool, deep: bool = True) -> Scan:
+    """List a folder and, if `deep`, its subfolders.
+
+    Files with `extension` are included besides prompts and configuration, or exclusively with `only`.
+    """
+    direct: list[tuple[str, str]] = []
+    below: list[tuple[str, str]] = []
+    others, entries = False, 0
+    for parent, folders, names in os.walk(folder):
+        visible = {name for name in folders if not name.startswith(".")} - _SKIPPED_FOLDERS
+        folders[:] = sorted(visible) if deep else []
+        entries += len(names) + len(folders)
+        if entries > MOST_ENTRIES_PER_FOLDER:
+            return Scan(direct, below, others, complete=False)
+        for name in sorted(names):
+            if name.startswith(".") and (only or not is_template(name)):
+                continue
+            path = os.path.join(parent, name)
+            has_extension = bool(extension) and name.lower().endswith(extension)
+            if has_extension or (is_template(name) and not (only and extension)):
+                label = os.path.relpath(path, folder).replace("\\", "/")
+                (direct if parent == folder else below).append((label, path))
+            elif not name.endswith((".py", ".pyc")) and not is_template(name):
+                others = True
+    return Scan(direct, below, others, complete=True)
+
+
+def may_be_written(extension: str) -> bool:
+    """Return whether files with an extension are often written by programs."""
+    return extension in _OUTPUTS or extension in (".yaml", ".yml", ".xml", ".html", "")
+
+
+def digest_of(path: str) -> tuple[str, int]:
+    """Return a digest of a file's content and its size; unchanged files are not read again.
+
+    A file beyond the limit counts by its size only.
+    """
+    info = os.stat(path)
+    version = (info.st_mtime_ns, info.st_size, info.st_ino)
+    cached = _digests.get(path)
+    if cached is not None and cached[0] == version:
+        return cached[1], info.st_size
+    if info.st_size > MOST_BYTES_PER_FILE:
+        return f"{info.st_size} bytes", info.st_size
+    with open(path, "rb") as file:
+        digest = hashlib.sha256(file.read(MOST_BYTES_PER_FILE + 1)).hexdigest()
+    if len(_digests) > 20 * MOST_FILES:
+        _digests.clear()
+    if is_cacheable(info.st_mtime_ns):
+        _digests[path] = version, digest
+    return digest, info.st_size

@@ -10,31 +10,40 @@ import builtins
 import functools
 import hashlib
 import os
+import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Set
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from proctor.core.identity import contents
 from proctor.core.identity.code import CodeFacts, Import, facts_of
-from proctor.core.identity.contents import address_in, is_empty_value, qualified_name, starting_value
-from proctor.core.identity.dynamic_access import DynamicAccess
-from proctor.core.identity.file_calls import UNKNOWN
-from proctor.core.identity.locations import Location, Names
-from proctor.core.identity.modules import Source, compile_file, sources_of
-from proctor.core.identity.named_files import NamedFiles, Scope, Uncovered
-from proctor.core.identity.project import (
+from proctor.core.identity.contents import (
+    address_in,
     file_of,
     folder_of,
+    is_empty_value,
     is_own,
     is_project_class,
     is_project_file,
     is_project_function,
     is_project_module,
+    qualified_name,
+    starting_value,
 )
+from proctor.core.identity.dynamic_access import DynamicAccess
+from proctor.core.identity.file_calls import UNKNOWN
+from proctor.core.identity.locations import Location, Names
+from proctor.core.identity.modules import Source, compile_file, sources_of
+from proctor.core.identity.named_files import NamedFiles, Scope, Uncovered
 from proctor.core.identity.special_functions import Special
 
+# Increase it when the same code would get another digest: runs stored before are then reported as
+# "cannot be compared" instead of "has changed".
+SCHEME = 5
+_PREFIXED = re.compile(r"(\d+):[0-9a-f]{16}")
+_FIRST_SCHEME = re.compile(r"[0-9a-f]{16}")
 # Limits of the walk.
 DEEPEST = 40
 DEEPEST_OBJECT = 8
@@ -45,6 +54,46 @@ _IGNORED_GLOBALS = frozenset(
     {"__file__", "__path__", "__spec__", "__loader__", "__cached__", "__name__", "__builtins__"} | {"__package__"}
 )
 _MISSING = object()
+
+
+class Identity(NamedTuple):
+    """A digest with its scheme, and one phrase for everything that the digest does not cover."""
+
+    digest: str
+    uncovered: tuple[str, ...] = ()
+
+
+def identity_of(obj: Any) -> str:
+    """Return a short digest that changes with the code that a callable reaches and with its data."""
+    return examine(obj).digest
+
+
+def examine(obj: Any) -> Identity:
+    """Return the identity of a callable, with what it does not cover."""
+    walk = Walk(frozenset())
+    walk.visit_all(obj)
+    while walk.changed - walk.ignored:
+        # Collections that the code fills while it runs are state: walk again without them.
+        walk = Walk(walk.changed | walk.ignored)
+        walk.visit_all(obj)
+    for label, digest in walk.files.digests(walk.uncovered):
+        walk.note("file", f"{label} {digest}".encode(errors="backslashreplace"))
+    return Identity(f"{SCHEME}:{walk.state.hexdigest()[:16]}", walk.uncovered.phrases())
+
+
+def _scheme_of(identity: str) -> int | None:
+    """Return the scheme of an identity, or None if it is not a digest of code."""
+    digest = identity.partition("@")[0]
+    prefixed = _PREFIXED.fullmatch(digest)
+    if prefixed is not None:
+        return int(prefixed[1])
+    return 1 if _FIRST_SCHEME.fullmatch(digest) else None
+
+
+def is_other_scheme(first: str, second: str) -> bool:
+    """Return whether two identities have different schemes and therefore cannot be compared."""
+    schemes = _scheme_of(first), _scheme_of(second)
+    return None not in schemes and schemes[0] != schemes[1]
 
 
 class Walk:
@@ -322,19 +371,18 @@ class Walk:
         self._scope = outer_scope
 
     def _visit_code(self, code: CodeType) -> None:
-        arguments = code.co_argcount + code.co_kwonlyargcount
         self.note("code", code.co_code)
         self.note("handlers", code.co_exceptiontable)
-        for name in (*code.co_names, *code.co_varnames[:arguments]):
+        for name in (*code.co_names, *code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]):
             self.note("name", name)
-        for constant in code.co_consts:
-            if isinstance(constant, CodeType):
-                self._visit_code(constant)
-            elif isinstance(constant, str):
+        for obj in code.co_consts:
+            if isinstance(obj, CodeType):
+                self._visit_code(obj)
+            elif isinstance(obj, str):
                 # A constant in code is the same in every folder.
-                self.note("str", repr(constant))
+                self.note("str", repr(obj))
             else:
-                self.visit(constant)
+                self.visit(obj)
 
     def _visit_class(self, cls: type) -> None:
         if not is_project_class(cls):
@@ -370,41 +418,41 @@ class Walk:
                 self._visit_global(vars(module), (name,))
         self._scope = outer_scope
 
-    def _visit_collection(self, collection: Any) -> None:
-        name, collection = type(collection).__name__, contents.to_builtin(collection)
-        self.note(name, str(len(collection)), substance=bool(collection))
-        encoded = contents.encode_plain(collection) if len(collection) >= contents.LONG else None
-        if encoded is not None:
-            self.note("data", encoded)
-        elif len(collection) > self._parts_left:
+    def _visit_collection(self, obj: Any) -> None:
+        name, obj = type(obj).__name__, contents.to_builtin(obj)
+        self.note(name, str(len(obj)), substance=bool(obj))
+        content = contents.encode_plain(obj) if len(obj) >= contents.LONG else None
+        if content is not None:
+            self.note("data", content)
+        elif len(obj) > self._parts_left:
             self.uncovered.add(TOO_LARGE, self._scope.name)
             self.note("and so on")
-        elif isinstance(collection, Mapping):
-            pairs = [(self._digest(key), value) for key, value in collection.items()]
-            for digest, value in sorted(pairs, key=lambda pair: pair[0]):
-                self.note("key", digest)
+        elif isinstance(obj, Mapping):
+            pairs = [(self._digest(key), value) for key, value in obj.items()]
+            for content, value in sorted(pairs, key=lambda pair: pair[0]):
+                self.note("key", content)
                 self.visit(value)
-        elif isinstance(collection, Set):
-            for digest in sorted(map(self._digest, collection)):
-                self.note("part", digest)
+        elif isinstance(obj, Set):
+            for content in sorted(map(self._digest, obj)):
+                self.note("part", content)
         else:
-            self._visit_items(collection)
+            self._visit_items(obj)
 
     def _visit_items(self, items: Iterable[Any]) -> None:
-        for item in items:
+        for obj in items:
             if self._parts_left < 0:
                 self.uncovered.add(TOO_LARGE, self._scope.name)
                 return
-            self.visit(item)
+            self.visit(obj)
 
-    def _digest(self, item: Any) -> bytes:
+    def _digest(self, obj: Any) -> bytes:
         """Return the digest of an item of an unordered collection."""
-        if type(item) is str or type(item) is int:
-            return repr(item).encode(errors="backslashreplace")
+        if type(obj) is str or type(obj) is int:
+            return repr(obj).encode(errors="backslashreplace")
         # Numbers assigned inside would depend on the order of the set.
         numbers, queue = dict(self._numbers), self._queue
         self._queue = deque()
-        digest = self._digest_separately(lambda: self.visit_all(item))[0]
+        digest = self._digest_separately(lambda: self.visit_all(obj))[0]
         self._numbers, self._queue = numbers, queue
         return digest
 
@@ -439,8 +487,8 @@ class Walk:
             self.visit(os.path.normpath(os.fspath(obj)))
         elif isinstance(obj, BaseException):
             self.visit(obj.args)
-        elif (value := contents.value_of(obj)) is not None:
-            self.note("value", value)
+        elif (content := contents.value_of(obj)) is not None:
+            self.note("value", content)
         elif isinstance(obj, contents.TEMPLATES):
             self.visit(obj.template)
         else:
@@ -458,10 +506,10 @@ class Walk:
             value = attributes[name]
             if not complete and contents.is_transient(name, value):
                 continue
-            digest, substance = self._digest_separately(functools.partial(self.visit, value))
+            content, substance = self._digest_separately(functools.partial(self.visit, value))
             # The first call fills the empty caches of a library, so they must not count.
             if complete or substance:
                 self.note("attribute", name)
-                self.note("value", digest)
+                self.note("value", content)
         self._object_depth -= 1
         self._foreign = outer_foreign

@@ -101,23 +101,22 @@ class Path(NamedTuple):
         )
 
 
-def parse_path(text: str) -> Path:
+def parse_path(path: str) -> Path:
     r"""Parse a path, or raise `ConfigError`. Write a dot inside a key as `\.`."""
     # A value of another type may not be hashable.
-    raw: Any = text
-    return _parse(text) if isinstance(raw, str) else _reject(raw)
+    return _parse(path) if isinstance(path, str) else _reject(path)
 
 
 @functools.lru_cache(maxsize=4096)
-def _parse(text: str) -> Path:
-    if _find_problem(text):
-        _reject(text)
-    return Path(text, tuple(key.replace("\\.", ".") for key in _DOT.split(text)))
+def _parse(path: str) -> Path:
+    if _find_problem(path):
+        _reject(path)
+    return Path(path, tuple(key.replace("\\.", ".") for key in _DOT.split(path)))
 
 
-def _reject(raw: Any) -> NoReturn:
+def _reject(path: Any) -> NoReturn:
     raise ConfigError(
-        f"{raw!r} is not a path to a field: {_find_problem(raw)}",
+        f"{path!r} is not a path to a field: {_find_problem(path)}",
         fix="write keys with dots between them, such as usage.total_tokens or items.*.name",
     )
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.datasets.source import make_source
+from proctor.datasets.dataset import make_source
 from proctor.errors import ConfigError, FieldMissing
 from proctor.ports import SampleSource
 from proctor.records import codec
