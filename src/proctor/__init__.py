@@ -69,7 +69,10 @@ EXPORTS = {
     "models.wrappers.cached": ("Cached", "DiskCache"),
     "models.wrappers.cassette": ("Recorded", "Replay"),
     "models.wrappers.limits": ("Budgeted", "Paced"),
-    "ports": ("Embedder", "Evaluator", "Mailbox", "Metric", "ProviderAdapter", "SessionEvaluator"),
+    "ports": (
+        *("DatasetLike", "Embedder", "Evaluator", "EvaluatorLike", "Mailbox", "Metric"),
+        *("ProviderAdapter", "SessionEvaluator", "TargetLike"),
+    ),
     "records.comparison": ("Comparison",),
     "records.fields.context": ("FieldContext",),
     "records.mail": ("DeadLetter", "EvalRequest"),

@@ -89,12 +89,15 @@ from proctor.models.wrappers.cassette import Recorded as Recorded
 from proctor.models.wrappers.cassette import Replay as Replay
 from proctor.models.wrappers.limits import Budgeted as Budgeted
 from proctor.models.wrappers.limits import Paced as Paced
+from proctor.ports import DatasetLike as DatasetLike
 from proctor.ports import Embedder as Embedder
 from proctor.ports import Evaluator as Evaluator
+from proctor.ports import EvaluatorLike as EvaluatorLike
 from proctor.ports import Mailbox as Mailbox
 from proctor.ports import Metric as Metric
 from proctor.ports import ProviderAdapter as ProviderAdapter
 from proctor.ports import SessionEvaluator as SessionEvaluator
+from proctor.ports import TargetLike as TargetLike
 from proctor.records.comparison import Comparison as Comparison
 from proctor.records.fields.context import FieldContext as FieldContext
 from proctor.records.mail import DeadLetter as DeadLetter
@@ -153,6 +156,52 @@ from proctor.wiring.loops import EvalLoop as EvalLoop
 from proctor.wiring.loops import EvalRunner as EvalRunner
 from proctor.wiring.registry import register_evaluator as register_evaluator
 
-__all__: list[str]
+__all__ = [
+    "Budget",
+    "Comparison",
+    "Configuration",
+    "Dataset",
+    "EvalLoop",
+    "EvalReport",
+    "EvalResult",
+    "EvalRunner",
+    "MainLoop",
+    "Message",
+    "ModelCall",
+    "ProctorError",
+    "Prompt",
+    "Reply",
+    "Rubric",
+    "RubricScorer",
+    "SQLiteHistory",
+    "Sample",
+    "Score",
+    "Session",
+    "SessionView",
+    "ToolCall",
+    "Trial",
+    "Usage",
+    "aevaluate",
+    "all_of",
+    "any_of",
+    "ask",
+    "compare",
+    "configuration",
+    "contains",
+    "define",
+    "evaluate",
+    "evaluator",
+    "exact_match",
+    "field",
+    "llm_judge",
+    "load_rubrics",
+    "record",
+    "regex_match",
+    "rescore",
+    "schema_match",
+    "semantic_similarity",
+    "tool",
+    "tool_called",
+]
 EXPORTS: dict[str, tuple[str, ...]]
 __version__: str

@@ -13,7 +13,7 @@ from proctor.datasets.inspection import DatasetInspection
 from proctor.datasets.iterator import IteratorDataset
 from proctor.datasets.record import RecordReader, Rules, read_items, read_typed
 from proctor.errors import DatasetError
-from proctor.ports import SampleSource
+from proctor.ports import DatasetLike, SampleSource
 from proctor.records import codec
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample, type_name
@@ -59,7 +59,7 @@ class UserDataset:
 
 
 def make_source(
-    dataset: Any,
+    dataset: DatasetLike,
     input_type: Any = Any,
     expected_type: Any = Any,
     *,

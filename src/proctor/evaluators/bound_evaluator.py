@@ -38,7 +38,7 @@ from proctor.evaluators.options import (
     to_data,
 )
 from proctor.evaluators.score_conversion import NO_ANSWER, NO_EXPECTED, NO_SESSION, as_error, as_score
-from proctor.ports import FieldGroup
+from proctor.ports import EvaluatorObject, FieldGroup
 from proctor.records.fields.context import FieldContext
 from proctor.records.fields.path import OUTPUT
 from proctor.records.fields.view import Field, TrialView, make_context
@@ -114,7 +114,7 @@ class AttachOptions(NamedTuple):
 
 
 def attach(
-    evaluator: Any,
+    evaluator: EvaluatorObject,
     *,
     name: str | None = None,
     threshold: float | None = None,

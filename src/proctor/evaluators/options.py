@@ -371,5 +371,5 @@ def _convert(value: Any, hint: Any) -> Any:
     try:
         return msgspec.convert(value, hint, strict=True)
     except TypeError:
-        # msgspec cannot check this type, so the evaluator has to.
-        return value
+        # msgspec cannot check this type, but it can check that a list is a list; the evaluator checks the rest.
+        return msgspec.convert(value, list[Any]) if typing.get_origin(hint) is Sequence else value

@@ -2,5 +2,8 @@
 from proctor.reports.json import JSONReporter as JSONReporter
 from proctor.reports.markdown import MarkdownReporter as MarkdownReporter
 
-__all__: list[str]
+__all__ = [
+    "JSONReporter",
+    "MarkdownReporter",
+]
 EXPORTS: dict[str, tuple[str, ...]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -13,7 +13,7 @@ from proctor.core import imports as importing
 from proctor.core.identity import name_of
 from proctor.errors import Problem, TargetError, UsageError, suggest_name
 from proctor.models.connect import is_model_address, suggest_address, suggest_provider
-from proctor.ports import Target
+from proctor.ports import Target, TargetLike
 from proctor.records.run import TargetSpec
 from proctor.targets.command import CommandTarget
 from proctor.targets.http import HttpTarget
@@ -31,7 +31,7 @@ _CLASSES: Mapping[str, tuple[Callable[..., Target], tuple[str, ...] | None]] = {
 _COMMON_KEYS = ("name", "version")
 
 
-def as_target(target: Any, *, name: str | None = None, version: str | None = None) -> Target:
+def as_target(target: TargetLike | None, *, name: str | None = None, version: str | None = None) -> Target:
     """Make a target from a function, an agent, a runnable, an address or a mapping.
 
     A string is `module:attribute`, `file.py:attribute`, a URL, or the address of a model such as
@@ -54,7 +54,7 @@ def as_target(target: Any, *, name: str | None = None, version: str | None = Non
     if isinstance(target, Mapping):
         return _from_mapping(target, name, version)
     if isinstance(getattr(target, "spec", None), TargetSpec):
-        return _relabel(target, name, version)
+        return _relabel(cast(Target, target), name, version)
     return _relabel(_from_object(target, name), name, version)
 
 

@@ -26,7 +26,7 @@ from proctor.engine.redaction import add_redaction_counts, create_redaction, red
 from proctor.engine.run import OpenDisplay
 from proctor.engine.start import RunControls, begin_run, new_run_id
 from proctor.errors import ConfigError, DatasetError, MailboxFull, UsageError
-from proctor.ports import History, Mailbox, Metric, ProgressCallback
+from proctor.ports import DatasetLike, History, Mailbox, Metric, ProgressCallback
 from proctor.records.mail import EvalRequest
 from proctor.records.report import EvalReport
 from proctor.records.results import ResultList
@@ -237,7 +237,7 @@ class Submission(msgspec.Struct, frozen=True):
 
 
 def submit_dataset(
-    dataset: Any,
+    dataset: DatasetLike,
     requests: Mailbox[EvalRequest[Any, Any]],
     *,
     configurations: Configurations | None = None,

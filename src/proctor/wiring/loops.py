@@ -13,11 +13,12 @@ from proctor.distributed.inbox import StopCondition
 from proctor.distributed.outbox import WorkerSummary
 from proctor.distributed.worker import Worker, WorkerConfig
 from proctor.errors import ConfigError
-from proctor.ports import Mailbox
+from proctor.ports import DatasetLike, EvaluatorsLike, Mailbox, TargetLike
 from proctor.records.mail import EvalRequest
 from proctor.records.trial import EvalResult
+from proctor.targets.main_loop.loop import MainLoop
 from proctor.wiring.evaluate import RunOptionsKwargs, evaluate
-from proctor.wiring.prepare import Metrics, prepare_setup
+from proctor.wiring.prepare import Configurations, Metrics, prepare_setup
 from proctor.wiring.registry import Registry
 
 
@@ -29,8 +30,8 @@ class EvalRunner:
 
     def __init__(
         self,
-        target: Any,
-        evaluators: Any,
+        target: TargetLike,
+        evaluators: EvaluatorsLike,
         metrics: Metrics | None = None,
         *,
         timeout_seconds: float | None = 30.0,
@@ -44,7 +45,7 @@ class EvalRunner:
         self.options["timeout"] = timeout_seconds
         self.options["on_error"] = "continue" if continue_on_error else "raise"
 
-    def run(self, dataset: Any, configurations: Any = None, **settings: Any) -> FieldReport:
+    def run(self, dataset: DatasetLike, configurations: Configurations | None = None, **settings: Any) -> FieldReport:
         """Evaluate the target on a dataset; `settings` are those of `evaluate`."""
         return evaluate(
             self.target,
@@ -93,8 +94,8 @@ class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
     def __init__(
         self,
         *,
-        loop: Any,
-        evaluator: Any,
+        loop: MainLoop[LoopInputT, LoopOutputT] | TargetLike,
+        evaluator: EvaluatorsLike,
         requests: Mailbox[EvalRequest[LoopInputT, LoopExpectedT]],
         results: Mailbox[EvalResult] | None = None,
         lease_seconds: float = 30.0,
