@@ -1,4 +1,3 @@
-
 """A corpus of lines with the kinds of personal data or secrets in them; negative lines have none.
 
 A broken bar is removed from a line: without it, scanners would find keys in this file.

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from proctor.core.aliases import use_common_names
 from proctor.core.identity import examine
 from proctor.core.isolation import is_interrupt
 from proctor.core.private_copy import private_copies
@@ -181,7 +182,8 @@ def _unwrap_partials(evaluator: Any, label: str) -> tuple[Any, dict[str, Any]]:
     bound: dict[str, Any] = {}
     while isinstance(evaluator, functools.partial):
         signature = inspect_signature(evaluator.func, label)
-        bound = {**signature.bind_partial(*evaluator.args, **evaluator.keywords).arguments, **bound}
+        keywords = use_common_names(evaluator.keywords, signature.parameters)
+        bound = {**signature.bind_partial(*evaluator.args, **keywords).arguments, **bound}
         evaluator = evaluator.func
     return evaluator, bound
 

@@ -128,8 +128,8 @@ def negate(evaluator: EvaluatorObject) -> BoundEvaluator:
 
 
 @evaluator(category="combination", factory=True, parts="evaluator")
-def threshold(evaluator: EvaluatorObject, at_least: float) -> BoundEvaluator:
-    """Passes if the value of its evaluator is at least `at_least`.
+def threshold(evaluator: EvaluatorObject, threshold: float) -> BoundEvaluator:
+    """Passes if the value of its evaluator is at least `threshold`.
 
     >>> from proctor.evaluators.matching import contains
     >>> threshold(contains, 0.6)("red and green", ["red", "green", "blue"]).passed
@@ -137,7 +137,7 @@ def threshold(evaluator: EvaluatorObject, at_least: float) -> BoundEvaluator:
     """
     parts = name_evaluators([evaluator], "threshold")
     (name,) = parts
-    _check_threshold(at_least, "threshold")
+    _check_threshold(threshold, "threshold")
 
     def rule(scores: Mapping[str, Score]) -> Score:
         score = scores[name]
@@ -145,9 +145,9 @@ def threshold(evaluator: EvaluatorObject, at_least: float) -> BoundEvaluator:
             return score
         if INCOMPLETE in score.details:
             return drop_verdict(score)
-        return Score(score.value, score.value >= at_least, score.reason, score.details)
+        return Score(score.value, score.value >= threshold, score.reason, score.details)
 
-    parameters = {"evaluator": to_data(parts[name]), "at_least": at_least}
+    parameters = {"evaluator": to_data(parts[name]), "threshold": threshold}
     return _attach_combination("threshold", parts, rule, parameters, name)
 
 

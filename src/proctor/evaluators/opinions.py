@@ -166,7 +166,7 @@ def _pass_rate(verdicts: Iterable[bool | None]) -> float:
 
 @evaluator(category="opinions", factory=True, needs=("expected",))
 def prefer(
-    adapter: Model,
+    model: Model,
     criterion: str | None = None,
     *,
     rival: str | None = None,
@@ -180,7 +180,7 @@ def prefer(
     1, a loss 0; a tie, or a verdict that changes with the order, is 0.5. It passes unless it loses;
     with `win_required` only if it wins. `ties` allows the judge to call the answers equal.
     """
-    model, template = provider(adapter), load_template("prefer")
+    adapter, template = provider(model), load_template("prefer")
     comparison = Comparison(ties=ties, template=template)
     criterion = criterion or DEFAULT_CRITERION
 
@@ -194,9 +194,11 @@ def prefer(
             return Score.skipped(f"the sample has {missing} to compare with")
         question = sample.input if show_input else None
         try:
-            preference = await compare(model, output, other, criterion=criterion, input=question, comparison=comparison)
+            preference = await compare(
+                adapter, output, other, criterion=criterion, input=question, comparison=comparison
+            )
         except CallFailed as error:
-            return failed_score(model, template, [error])
+            return failed_score(adapter, template, [error])
         value = VALUES[preference.winner]
         usage = usage_to_data(preference.usage)
         judge = {"model": preference.model, "prompt": preference.prompt, "usage": usage}
@@ -204,7 +206,7 @@ def prefer(
         return Score(value, value > (0.5 if win_required else 0.0), summarize_preference(preference), details)
 
     options = {"win_required": win_required, "ties": ties, "show_input": show_input}
-    return mark_product(evaluate, by=prefer, adapter=model, criterion=criterion, rival=rival, **options)
+    return mark_product(evaluate, by=prefer, model=adapter, criterion=criterion, rival=rival, **options)
 
 
 class CanaryOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

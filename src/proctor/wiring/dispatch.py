@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
+from proctor.core.aliases import TimeoutAlias, accept_aliases
 from proctor.core.clock import Clock, SystemClock
 from proctor.datasets.source import make_source
 from proctor.distributed.batches import split_batches
@@ -281,19 +282,21 @@ def submit_dataset(
     return Submission(run_id, sent, labels)
 
 
+@accept_aliases
 def collect_results(
     results: Mailbox[EvalResult],
     expected_count: int | Submission,
     *,
-    timeout_seconds: float = 300.0,
+    timeout: float = 300.0,
     run_id: str | None = None,
     requests: Mailbox[Any] | None = None,
     on_progress: ProgressCallback | Sequence[ProgressCallback] = (),
     clock: Clock | None = None,
+    **_aliases: Unpack[TimeoutAlias],
 ) -> EvalReport:
     """Collect results into a report: one for each request, a success in preference to an error.
 
-    When the time is up, the report has the results so far and its warnings name the missing ones.
+    After `timeout` seconds the report has the results so far and its warnings name the missing ones.
     Pass the `Submission` of `submit_dataset` to ignore results of other runs and to name missing
     samples. Pass `requests` to report requests that became dead letters.
     """
@@ -315,7 +318,7 @@ def collect_results(
         dead_letters=letters,
         on_result=lambda result: _report_progress(progress, result),
     )
-    collected = list(gathering.take(timeout_seconds))
+    collected = list(gathering.take(timeout))
     progress.end(failed=len(collected) < expected)
     if submission is not None:
         order = {request_id: position for position, request_id in enumerate(submission.samples)}

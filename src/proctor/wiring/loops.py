@@ -9,12 +9,14 @@ import msgspec
 
 from proctor.comparison.report import FieldReport
 from proctor.core import bridge
+from proctor.core.aliases import TimeoutAlias, use_common_names
 from proctor.distributed.inbox import StopCondition
 from proctor.distributed.outbox import WorkerSummary
 from proctor.distributed.worker import Worker, WorkerConfig
 from proctor.errors import ConfigError
 from proctor.ports import DatasetLike, EvaluatorsLike, Mailbox, TargetLike
 from proctor.records.mail import EvalRequest
+from proctor.records.run import RunOptions
 from proctor.records.trial import EvalResult
 from proctor.targets.main_loop.loop import MainLoop
 from proctor.wiring.evaluate import RunOptionsKwargs, evaluate
@@ -22,10 +24,14 @@ from proctor.wiring.prepare import Configurations, Metrics, prepare_setup
 from proctor.wiring.registry import Registry
 
 
+class RunnerKwargs(RunOptionsKwargs, TimeoutAlias, total=False):
+    """The options of a run, also as the specification spells them."""
+
+
 class EvalRunner:
     """A target with its evaluators and metrics, to run on datasets.
 
-    `continue_on_error=False` stops at the first failed sample; `timeout_seconds` applies to each call of the target.
+    `continue_on_error=False` stops at the first failed sample; `timeout` applies to each call of the target.
     """
 
     def __init__(
@@ -34,15 +40,13 @@ class EvalRunner:
         evaluators: EvaluatorsLike,
         metrics: Metrics | None = None,
         *,
-        timeout_seconds: float | None = 30.0,
         continue_on_error: bool = True,
-        **options: Unpack[RunOptionsKwargs],
+        **options: Unpack[RunnerKwargs],
     ) -> None:
         self.target = target
         self.evaluators = evaluators
         self.metrics = tuple(metrics or ())
-        self.options = options
-        self.options["timeout"] = timeout_seconds
+        self.options = use_common_names(options, RunOptions.__struct_fields__)
         self.options["on_error"] = "continue" if continue_on_error else "raise"
 
     def run(self, dataset: DatasetLike, configurations: Configurations | None = None, **settings: Any) -> FieldReport:

@@ -11,6 +11,7 @@ import msgspec
 
 from proctor.comparison.report import FieldReport
 from proctor.core import bridge
+from proctor.core.aliases import common_name
 from proctor.datasets.rerun import recorded_configurations
 from proctor.errors import ConfigError, EvaluatorError, Problem, UsageError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
@@ -46,6 +47,7 @@ class Settings:
         vars(self).update(_evaluator=evaluator, _known=known, _values={})
 
     def __setattr__(self, name: str, value: Any) -> None:
+        name = common_name(name, self._known)
         if self._known and name not in self._known:
             raise EvaluatorError(
                 f"it has no parameter {name!r}", where=self._evaluator, fix=suggest_name(name, self._known)
@@ -54,6 +56,7 @@ class Settings:
 
     def __getattr__(self, name: str) -> Any:
         values = vars(self)["_values"]
+        name = common_name(name, values)
         if name in values:
             return values[name]
         raise AttributeError(f"{name!r} was not set")
