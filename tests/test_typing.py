@@ -9,8 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any, assert_type
 
-import pytest
-
 from proctor import Definition, FieldContext, FieldReport, Score, configuration, define
 from proctor.comparison.report import FieldResult
 from proctor.records.comparison import Comparison, Ranking
@@ -83,6 +81,5 @@ def test_mypy_accepts_user_code_and_reports_its_mistakes() -> None:
 
 def test_pyright_accepts_user_code_and_reports_its_mistakes(tmp_path: Path) -> None:
     """It also finds every public name, which are loaded on first use, through the stubs."""
-    pytest.importorskip("pyright")
     names = write_imports(tmp_path / "names.py")
     assert run_checker("pyright", "--pythonpath", sys.executable, CASES, names) == ""
