@@ -21,7 +21,8 @@ import pytest
 
 from proctor import evaluate
 from proctor.errors import CallFailed
-from proctor.evaluators.llm import RATING_VALUES, llm_judge
+from proctor.evaluators.judges.scale import RATING_VALUES
+from proctor.evaluators.llm import llm_judge
 from proctor.models import weights
 from proctor.models.connect import provider
 from proctor.models.local import LocalAdapter

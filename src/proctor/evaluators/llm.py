@@ -14,27 +14,13 @@ from proctor.evaluators.judges.scale import (
     DEFAULT_THRESHOLD,
     PASSING_RATINGS,
     RATING_VALUES,
-    JudgeOutput,
-    JudgeParams,
     LabelScale,
     NumberScale,
-    Rating,
     create_number_scale,
 )
 from proctor.evaluators.judges.templates import load_template, select_template
 from proctor.evaluators.options import Model
 from proctor.models.connect import provider
-
-__all__ = [
-    "PASSING_RATINGS",
-    "RATING_VALUES",
-    "JudgeOutput",
-    "JudgeParams",
-    "Rating",
-    "llm_judge",
-    "quality_score",
-    "rubric_evaluation",
-]
 
 
 @evaluator(category="llm", factory=True, needs=())

@@ -6,12 +6,13 @@ because reports contain it, and `Clock` in `core.clock`.)
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from proctor.ports.mail import Mailbox as Mailbox
 from proctor.ports.mail import Message as Message
@@ -62,14 +63,16 @@ class Target(Protocol):
 
 
 if TYPE_CHECKING:
-    # Type parameters have defaults only for type checkers on Python 3.11: `Evaluator` without brackets.
-    from typing_extensions import TypeVar as TypeVarWithDefault
-
-    JudgedT = TypeVarWithDefault("JudgedT", contravariant=True, default=Any)
-    ReferenceT = TypeVarWithDefault("ReferenceT", contravariant=True, default=Any)
+    from typing_extensions import TypeVar as TypeVar
 else:
-    JudgedT = TypeVar("JudgedT", contravariant=True)
-    ReferenceT = TypeVar("ReferenceT", contravariant=True)
+
+    def TypeVar(name: str, *, default: Any, **options: Any) -> Any:  # noqa: ARG001, N802
+        """Python 3.11 has no defaults of type variables; type checkers read them from here."""
+        return typing.TypeVar(name, **options)
+
+
+JudgedT = TypeVar("JudgedT", contravariant=True, default=Any)
+ReferenceT = TypeVar("ReferenceT", contravariant=True, default=Any)
 
 
 class Evaluator(Protocol[JudgedT, ReferenceT]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
+from typing import Any, Generic, Unpack
 
 import msgspec
 
@@ -14,7 +14,7 @@ from proctor.distributed.inbox import StopCondition
 from proctor.distributed.outbox import WorkerSummary
 from proctor.distributed.worker import Worker, WorkerConfig
 from proctor.errors import ConfigError
-from proctor.ports import DatasetLike, EvaluatorsLike, Mailbox, TargetLike
+from proctor.ports import DatasetLike, EvaluatorsLike, Mailbox, TargetLike, TypeVar
 from proctor.records.mail import EvalRequest
 from proctor.records.run import RunOptions
 from proctor.records.trial import EvalResult
@@ -64,17 +64,9 @@ class EvalRunner:
 _log = logging.getLogger("proctor.worker")
 
 
-if TYPE_CHECKING:
-    # Python 3.11 has no defaults of type variables; type checkers read them from here.
-    from typing_extensions import TypeVar as TypeVarWithDefault
-
-    LoopInputT = TypeVarWithDefault("LoopInputT", default=Any)
-    LoopOutputT = TypeVarWithDefault("LoopOutputT", default=Any)
-    LoopExpectedT = TypeVarWithDefault("LoopExpectedT", default=Any)
-else:
-    LoopInputT = TypeVar("LoopInputT")
-    LoopOutputT = TypeVar("LoopOutputT")
-    LoopExpectedT = TypeVar("LoopExpectedT")
+LoopInputT = TypeVar("LoopInputT", default=Any)
+LoopOutputT = TypeVar("LoopOutputT", default=Any)
+LoopExpectedT = TypeVar("LoopExpectedT", default=Any)
 
 
 class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
