@@ -496,7 +496,7 @@ def test_a_judge_without_a_model_explains_what_a_model_is() -> None:
         Registry.standard().build({"llm_judge": {"criterion": "c"}})
     expected = "model: it is required: a model: an address such as openai:gpt-4o-mini"
     assert expected in str(caught.value)
-    assert "it takes adapter: model, criterion: str | None = None" in str(caught.value)
+    assert "it takes model: model, criterion: str | None = None" in str(caught.value)
 
 
 def test_the_catalogue_loads_no_parser_and_no_transport() -> None:

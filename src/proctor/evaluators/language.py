@@ -375,7 +375,6 @@ def _list_english_only() -> frozenset[str]:
 
 @functools.cache
 def _load_languages() -> dict[str, tuple[str, ...]]:
-    """Return the languages of each function word."""
     languages: dict[str, tuple[str, ...]] = {}
     for language, words in load_data("languages.yaml").items():
         for word in words.split():

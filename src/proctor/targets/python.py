@@ -137,8 +137,6 @@ def from_function(function: Callable[..., Any], name: str) -> PythonTarget:
 
 
 def _make_call(function: Callable[..., Any], convert: Callable[[Any], Any], *, is_async: bool) -> Call:
-    """Return a call of the function that converts its result."""
-
     def call(sample: Sample[Any, Any], options: Mapping[str, Any], _epoch: int = 0) -> Any:
         return convert(_require_result(function(sample.input, **options)))
 
