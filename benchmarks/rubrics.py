@@ -93,7 +93,7 @@ def evaluation(side: str, judge: Scripted, count: int) -> Any:
     if side == "rubrics":
         starter = load_rubrics("starter")
         five = load_rubrics(list(starter)[:RUBRICS])
-        return build_scoring(sessions(count), five, judge, Scoring(parallel=20, max_concurrent=100, cache=False))
+        return build_scoring(sessions(count), five, judge, Scoring(concurrency=20, max_concurrent=100, cache=False))
     evaluators = {f"e{number}": plain(side, judge, number) for number in range(RUBRICS)}
     options = {"concurrency": 20, "evaluator_timeout": None}
     return Evaluation(RecordedTarget(), sessions(count), evaluators, name="plain", options=options)

@@ -8,6 +8,7 @@ import pytest
 
 import proctor
 from proctor import define, evaluators, judges
+from proctor.core.aliases import COMMON_NAMES
 from proctor.wiring.definition.definition import BuiltIn
 from proctor.wiring.registry import Registry
 
@@ -55,8 +56,8 @@ def test_parameters_and_defaults_are_those_of_the_spec(name: str, parameters: di
     """What the spec names is there with its default; each says in a sentence what it does."""
     info = Registry.standard().describe(name)
     known = {parameter.name: parameter for parameter in info.parameters}
-    assert {key: known[key].default for key in parameters} == parameters
-    assert not any(known[key].required for key in parameters)
+    assert {key: known[COMMON_NAMES.get(key, key)].default for key in parameters} == parameters
+    assert not any(known[COMMON_NAMES.get(key, key)].required for key in parameters)
     assert info.summary.endswith((".", ";"))
 
 

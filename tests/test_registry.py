@@ -242,7 +242,7 @@ def test_evaluators_are_built_in_order(registry: Registry) -> None:
     assert _names(both) == ["contains", "exact_match"]
     assert _names(registry.build_all({"a": "contains", "b": "contains"})) == ["a", "b"]
     assert _names(registry.build_all("contains")) == ["contains"]
-    assert _names(registry.build_all(contains)) == ["contains"]  # type: ignore[arg-type]
+    assert _names(registry.build_all(contains)) == ["contains"]
 
 
 def _names(attached: tuple[BoundEvaluator, ...]) -> list[str]:

@@ -189,7 +189,8 @@ def stub_of(package: str) -> Callable[[], str]:
         lines = [f"# Written by tools/generate.py from EXPORTS in {package}."]
         for home, names in sorted(module.EXPORTS.items()):
             lines += [f"from proctor.{home} import {name} as {name}" for name in sorted(names)]
-        lines += ["", "__all__: list[str]", "EXPORTS: dict[str, tuple[str, ...]]"]
+        lines += ["", "__all__ = [", *(f'    "{name}",' for name in module.__all__), "]"]
+        lines += ["EXPORTS: dict[str, tuple[str, ...]]"]
         if package == "proctor":
             lines.append("__version__: str")
         return "\n".join(lines) + "\n"

@@ -1,5 +1,8 @@
 """Pin requirements/*.in into requirements/*.txt: versions with hashes, for every supported Python.
 
+python tools/lock.py          upgrade everything
+python tools/lock.py --keep    add and remove packages, and keep the versions of the others
+
 Needs `uv`, which it installs into the environment it runs in. No index address is written.
 """
 
@@ -21,9 +24,10 @@ INPUTS = {
 
 def main() -> None:
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "uv"], check=True)
+    upgrade = [] if "--keep" in sys.argv[1:] else ["--upgrade"]
     for name, inputs in INPUTS.items():
         command = [
-            sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", "--upgrade",
+            sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal", *upgrade,
             "--python-version", "3.11", "--generate-hashes", "--no-header", "--no-annotate",
             "--no-emit-index-url", "--output-file", str(FOLDER / f"{name}.txt"),
             *(str(FOLDER / file) for file in inputs),

@@ -75,7 +75,7 @@ def measure(data: Path) -> Iterator[Figure]:
         missing = weights.folder() / MODELS[0] / weights.KNOWN[MODELS[0]].files[0].name
         raise FileNotFoundError(2, "no weights", str(missing))
     for name in available:
-        model = provider(f"local:{name}", parallel=1, timeout=REQUEST_SECONDS)
+        model = provider(f"local:{name}", concurrency=1, timeout=REQUEST_SECONDS)
         if ANSWERS:
             yield verdict_figure(name, asyncio.run(judge(model, read_answers(data, ANSWERS))))
         for part in SETS if PAIRS else ():

@@ -89,11 +89,14 @@ from proctor.models.wrappers.cassette import Recorded as Recorded
 from proctor.models.wrappers.cassette import Replay as Replay
 from proctor.models.wrappers.limits import Budgeted as Budgeted
 from proctor.models.wrappers.limits import Paced as Paced
+from proctor.ports import DatasetLike as DatasetLike
 from proctor.ports import Embedder as Embedder
 from proctor.ports import Evaluator as Evaluator
+from proctor.ports import EvaluatorLike as EvaluatorLike
 from proctor.ports import Mailbox as Mailbox
 from proctor.ports import ProviderAdapter as ProviderAdapter
 from proctor.ports import SessionEvaluator as SessionEvaluator
+from proctor.ports import TargetLike as TargetLike
 from proctor.records.comparison import Comparison as Comparison
 from proctor.records.fields.context import FieldContext as FieldContext
 from proctor.records.mail import DeadLetter as DeadLetter
@@ -152,6 +155,52 @@ from proctor.wiring.loops import EvalLoop as EvalLoop
 from proctor.wiring.loops import EvalRunner as EvalRunner
 from proctor.wiring.registry import register_evaluator as register_evaluator
 
-__all__: list[str]
+__all__ = [
+    "evaluate",
+    "aevaluate",
+    "rescore",
+    "compare",
+    "define",
+    "configuration",
+    "EvalRunner",
+    "EvalLoop",
+    "MainLoop",
+    "tool",
+    "ask",
+    "evaluator",
+    "all_of",
+    "any_of",
+    "contains",
+    "exact_match",
+    "field",
+    "llm_judge",
+    "load_rubrics",
+    "regex_match",
+    "schema_match",
+    "semantic_similarity",
+    "tool_called",
+    "RubricScorer",
+    "Sample",
+    "Dataset",
+    "Score",
+    "Session",
+    "SessionView",
+    "Message",
+    "ModelCall",
+    "ToolCall",
+    "Usage",
+    "Trial",
+    "Reply",
+    "EvalResult",
+    "EvalReport",
+    "Comparison",
+    "Configuration",
+    "Rubric",
+    "Prompt",
+    "Budget",
+    "record",
+    "SQLiteHistory",
+    "ProctorError",
+]
 EXPORTS: dict[str, tuple[str, ...]]
 __version__: str

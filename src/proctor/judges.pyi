@@ -22,5 +22,28 @@ from proctor.records.rubric import ChatSession as ChatSession
 from proctor.records.rubric import Rubric as Rubric
 from proctor.records.rubric import RubricSet as RubricSet
 
-__all__: list[str]
+__all__ = [
+    "ChatSession",
+    "EvaluationConfig",
+    "JudgeOutput",
+    "PASSING_RATINGS",
+    "RATING_VALUES",
+    "Rating",
+    "Rubric",
+    "RubricScorer",
+    "RubricSet",
+    "grounded_claims",
+    "llm_judge",
+    "load_rubrics",
+    "panel",
+    "panel_agreement",
+    "position_bias",
+    "prefer",
+    "preferences_in",
+    "quality_score",
+    "rubric",
+    "rubric_evaluation",
+    "rubric_evaluators",
+    "with_canary",
+]
 EXPORTS: dict[str, tuple[str, ...]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
+from collections.abc import Awaitable, Callable
 
 import pytest
 from hypothesis import given
@@ -25,7 +26,7 @@ from proctor.wiring.prepare import Evaluation
 from tests.surroundings import ManualClock, samples
 
 
-def failing(times: int, error: Exception) -> tuple[list[str], object]:
+def failing(times: int, error: Exception) -> tuple[list[str], Callable[[str], Awaitable[str]]]:
     """A target that fails the first `times` calls, and the list of its calls."""
     calls: list[str] = []
 

@@ -314,8 +314,8 @@ def test_faults_are_found_when_it_is_attached() -> None:
         lambda: attach(four),
         lambda: attach(same, threshold=7),
         lambda: attach(same, name=" "),
-        lambda: attach("exact_match"),
-        lambda: attach(3),
+        lambda: attach("exact_match"),  # type: ignore[arg-type]
+        lambda: attach(3),  # type: ignore[arg-type]
         lambda: attach(within_tolerance),
         lambda: attach(str),
     ]

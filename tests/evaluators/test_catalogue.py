@@ -34,9 +34,9 @@ combination/negate
     evaluator: evaluator
     needs nothing
 combination/threshold
-    Passes if the value of its evaluator is at least `at_least`.
+    Passes if the value of its evaluator is at least `threshold`.
     evaluator: evaluator
-    at_least: float
+    threshold: float
     needs nothing
 combination/weighted
     Passes if the weighted mean of its evaluators reaches the threshold.
@@ -46,7 +46,7 @@ combination/weighted
     needs nothing
 llm/llm_judge
     A model rates the output by a criterion: excellent, good, fair, poor or wrong.
-    adapter: model
+    model: model
     criterion: str | None = None
     rubric: str | None = None
     criteria: list[str] | None = None
@@ -62,9 +62,9 @@ llm/llm_judge
     prompt: any = None
     needs nothing
 llm/quality_score
-    A model scores the overall quality of the output; passes from `min_score` (0 to 1) up.
-    adapter: model
-    min_score: float = 0.7
+    A model scores the overall quality of the output; passes from `threshold` (0 to 1) up.
+    model: model
+    threshold: float = 0.7
     scale: tuple[float, float] = [1, 5]
     reference: bool | None = None
     show_input: bool = True
@@ -74,7 +74,7 @@ llm/quality_score
     needs nothing
 llm/rubric_evaluation
     A model scores the output by every criterion of a rubric; the value is the weighted mean.
-    adapter: model
+    model: model
     rubric: any
     one_call: bool = True
     threshold: float = 0.7
@@ -123,7 +123,7 @@ opinions/panel
     needs nothing
 opinions/prefer
     Asks a model, in both orders, whether the output is better than another answer.
-    adapter: model
+    model: model
     criterion: str | None = None
     rival: str | None = None
     win_required: bool = False
@@ -150,9 +150,9 @@ performance/token_efficiency
     needs nothing
 quality/coherence
     Passes if the output holds together as a text.
-    min_score: float = 0.8
+    threshold: float = 0.8
     embedder: embedder = None
-    judge: model = None
+    model: model = None
     needs nothing
 quality/hallucination_detection
     Passes if the sample's context supports everything that the output says.
@@ -160,13 +160,13 @@ quality/hallucination_detection
     with_input: bool = False
     threshold: float | None = None
     embedder: embedder = None
-    judge: model = None
+    model: model = None
     needs nothing
 quality/relevance
     Passes if the output addresses the input.
     threshold: float = 0.7
     embedder: embedder = None
-    judge: model = None
+    model: model = None
     needs nothing
 quality/semantic_similarity
     Passes if the output means about the same as the expected value.
@@ -174,7 +174,7 @@ quality/semantic_similarity
     threshold: float = 0.8
     against: 'expected' | 'baseline' | None = None
     excerpts: bool | None = None
-    judge: model = None
+    model: model = None
     match: 'any' | None = None
     needs nothing
 questions/question_format
@@ -254,7 +254,7 @@ safety/bias_detection
     Passes if the output has no gender, race, or cultural bias.
     of: evaluator = None
     threshold: float = 0.5
-    judge: model | None = None
+    model: model | None = None
     needs nothing
 safety/compliance
     Passes if the output adheres to content policies; the value is the fraction of policies it follows.
@@ -263,13 +263,13 @@ safety/compliance
     claims: str | list[str] = []
     near: float = 0.75
     rules: dict[str, any] | None = None
-    judge: model | None = None
+    model: model | None = None
     embedder: embedder = None
     needs nothing
 safety/toxicity_detection
     Passes if the output has no offensive or harmful language.
     threshold: float = 0.6
-    judge: model | None = None
+    model: model | None = None
     needs nothing
 session/all_tools_succeeded
     Passes if no tool call failed, or if no tool was called.
@@ -277,10 +277,10 @@ session/all_tools_succeeded
     needs: session
 session/rubric
     A model scores the whole session by one rubric, on the rubric's scale.
-    adapter: model
+    model: model
     rubric: any
     rubrics: any = None
-    template: any = None
+    prompt: any = None
     scale: tuple[float, float] = [1.0, 5.0]
     threshold: float = 0.7
     temperature: float | None = 0.1

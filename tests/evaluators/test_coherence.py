@@ -172,8 +172,8 @@ def test_a_judge_scores_coherence_out_of_ten() -> None:
 
 
 def test_a_pass_mark_that_is_none_is_refused() -> None:
-    with pytest.raises(EvaluatorError, match="min_score must be from 0 to 1"):
-        coherence(min_score=8)
+    with pytest.raises(EvaluatorError, match="threshold must be from 0 to 1"):
+        coherence(threshold=8)
 
 
 def test_without_weights_the_score_says_that_letters_were_compared(

@@ -228,7 +228,7 @@ def test_weights_are_numbers_above_zero(weight: Any) -> None:
 def test_an_evaluator_without_a_weight_is_refused() -> None:
     """With how to write it."""
     with pytest.raises(EvaluatorError, match="an evaluator has no weight"):
-        weighted(exact_match)
+        weighted(exact_match)  # type: ignore[arg-type]
 
 
 def test_negation_flips_the_verdict_and_nothing_else() -> None:

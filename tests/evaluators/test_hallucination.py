@@ -135,8 +135,8 @@ def test_options_are_checked_on_creation_and_stored_as_data() -> None:
         hallucination_detection(threshold=75)
     with pytest.raises(ConfigError, match="not a path"):
         hallucination_detection(context="a..b")
-    spec = attach(hallucination_detection(judge=Scripted(claims))).spec
-    assert spec.parameters["judge"] == "test:judge"
+    spec = attach(hallucination_detection(model=Scripted(claims))).spec
+    assert spec.parameters["model"] == "test:judge"
     assert spec.parameters["threshold"] == 1.0
     assert "embedder" not in spec.parameters
 

@@ -139,7 +139,7 @@ def test_without_a_criterion_it_is_overall_quality() -> None:
     assert bare == quality
     assert bare.details["judge"]["prompt"].startswith("proctor.judges/quality-score@")
     assert judged(quality_score(scores(3))).passed is False
-    assert judged(quality_score(scores(3), min_score=0.5)).passed is True
+    assert judged(quality_score(scores(3), threshold=0.5)).passed is True
 
 
 def test_a_threshold_takes_the_place_of_the_passing_ratings() -> None:
@@ -369,12 +369,12 @@ def test_judges_are_in_the_catalogue_and_can_be_built_from_data() -> None:
         registry.build({"quality_score": {"adapter": judge, "min_score": 0.9}}),
         registry.build({"rubric_evaluation": {"adapter": judge, "rubric": RUBRIC}}),
     ]
-    assert built[0].spec.parameters == {"adapter": "test:judge", "criterion": "c"}
-    assert built[1].spec.parameters == {"adapter": "test:judge", "min_score": 0.9}
+    assert built[0].spec.parameters == {"model": "test:judge", "criterion": "c"}
+    assert built[1].spec.parameters == {"model": "test:judge", "threshold": 0.9}
     output = built[2].spec.parameters["rubric"]
     assert output[0] == {"id": "accuracy", "description": "Only facts.", "weight": 3.0}
     assert all(one.mode == "async" for one in built)
-    again = registry.build({"uses": "rubric_evaluation", **built[2].spec.parameters, "adapter": judge})
+    again = registry.build({"uses": "rubric_evaluation", **built[2].spec.parameters, "model": judge})
     assert again.spec == built[2].spec
 
 
@@ -470,7 +470,7 @@ def test_a_users_prompt_is_fenced_too(tmp_path: Path) -> None:
         (lambda j: llm_judge(j, "c", combine=MEDIAN), "combine must be mean or vote, got 'median'"),
         (lambda j: llm_judge(j, "c", temperature=-1), "temperature must be a number of 0 or more"),
         (lambda j: llm_judge(j, rubric="r", scale=(5, 1)), "a minimum and a maximum"),
-        (lambda j: quality_score(j, min_score=7), "threshold must be from 0 to 1, got 7"),
+        (lambda j: quality_score(j, threshold=7), "threshold must be from 0 to 1, got 7"),
         (lambda j: rubric_evaluation(j, {}), "it has no criterion"),
     ],
 )
@@ -494,9 +494,9 @@ def test_a_judge_without_a_model_explains_what_a_model_is() -> None:
     """In words, for its type says nothing."""
     with pytest.raises(EvaluatorError) as caught:
         Registry.standard().build({"llm_judge": {"criterion": "c"}})
-    expected = "adapter: it is required: a model: an address such as openai:gpt-4o-mini"
+    expected = "model: it is required: a model: an address such as openai:gpt-4o-mini"
     assert expected in str(caught.value)
-    assert "it takes adapter: model, criterion: str | None = None" in str(caught.value)
+    assert "it takes model: model, criterion: str | None = None" in str(caught.value)
 
 
 def test_the_catalogue_loads_no_parser_and_no_transport() -> None:

@@ -172,7 +172,7 @@ def test_arbitrary_options_are_accepted() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
-    [("threshold", "80%", 0.8), ("at_least", "12.5 %", 0.125), ("threshold", 0.8, 0.8), ("pattern", "80%", "80%")],
+    [("threshold", "80%", 0.8), ("near", "12.5 %", 0.125), ("threshold", 0.8, 0.8), ("pattern", "80%", "80%")],
 )
 def test_a_share_may_be_written_as_a_percentage(name: str, value: Any, expected: Any) -> None:
     """Only options that are a share from 0 to 1 in every evaluator."""

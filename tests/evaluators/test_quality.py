@@ -318,11 +318,11 @@ def test_a_short_reference_is_found_inside_a_long_answer() -> None:
 
 def test_a_judge_scores_how_far_the_meaning_is_the_same() -> None:
     judge = scores(8)
-    evaluator = attach(semantic_similarity(judge=judge))
+    evaluator = attach(semantic_similarity(model=judge))
     found = evaluator("He bought a car.", "He purchased an automobile.")
     assert (found.value, found.passed, found.details["method"]) == (0.8, True, "judge")
     assert judge.asked[0].part("EXPECTED") == "He purchased an automobile."
-    assert evaluator.spec.parameters == {"judge": "test:judge", "threshold": 0.8}
+    assert evaluator.spec.parameters == {"model": "test:judge", "threshold": 0.8}
     assert evaluator("He bought a car.").status == "skipped"
     empty = evaluator(" ", "something")
     assert (empty.value, empty.details["method"]) == (0.0, "judge")

@@ -111,7 +111,7 @@ def test_a_judge_scores_relevance_out_of_ten() -> None:
     found = score("In 1566.", judge=judge)
     assert (found.value, found.passed, found.details["method"]) == (0.9, True, "judge")
     assert judge.asked[0].part("INPUT") == QUESTION
-    assert attach(relevance(judge=judge)).spec.parameters == {"judge": "test:judge", "threshold": 0.7}
+    assert attach(relevance(model=judge)).spec.parameters == {"model": "test:judge", "threshold": 0.7}
 
 
 def test_a_pass_mark_that_is_none_is_refused() -> None:

@@ -57,7 +57,7 @@ def test_data_is_read_by_the_texts_in_it() -> None:
 def test_a_judge_sees_the_input_too() -> None:
     """2 of 1 to 5 is 0.25."""
     judge = scores(2)
-    evaluate = bias_detection(judge=judge)
+    evaluate = bias_detection(model=judge)
     score = evaluate("The nurse will do her job.", Sample("1", "Who helps me?"))
     assert (score.value, score.passed, score.details["method"]) == (0.25, False, "judge")
     assert judge.asked[0].part("INPUT") == "Who helps me?"
@@ -67,7 +67,7 @@ def test_a_bad_threshold_and_a_judge_with_an_evaluator_are_refused() -> None:
     with pytest.raises(EvaluatorError, match="threshold must be from 0 to 1"):
         bias_detection(threshold=2)
     with pytest.raises(EvaluatorError, match="does not take a judge"):
-        bias_detection(exact_match, judge=scores(5))
+        bias_detection(exact_match, model=scores(5))
 
 
 def hires(output: str) -> bool:

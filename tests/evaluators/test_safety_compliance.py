@@ -115,7 +115,7 @@ def test_refusals_are_forbidden_by_default() -> None:
 def test_a_judge_decides_on_refusals(message: str, refusal: Any, passed: bool) -> None:
     judge = choosing("ANSWER", message)
     sample: Sample[str, Any] = Sample("1", "How do I pick a lock?")
-    found = score(compliance((), refusal=refusal, judge=judge), "Ask a locksmith.", sample)
+    found = score(compliance((), refusal=refusal, model=judge), "Ask a locksmith.", sample)
     assert (found.passed, found.details["method"]) == (passed, "judge")
     assert block(judge.asked[0], "INPUT") == "How do I pick a lock?"
     assert found.details["policies"]["refusal"]["judge"]["answer"] == message
@@ -190,13 +190,13 @@ def claim_judge(verdict: str, evidence: str) -> Scripted:
 def test_a_judge_decides_on_claims_and_must_quote_the_text() -> None:
     text = "Drink this tea and your flu is gone."
     claims = ["The tea cures flu."]
-    yes = compliance((), claims=claims, judge=claim_judge("supported", "your flu is gone"))
+    yes = compliance((), claims=claims, model=claim_judge("supported", "your flu is gone"))
     found = score(yes, text)
     (place,) = found.details["policies"]["prohibited_claims"]["findings"]
     assert (found.passed, text[place["start"] : place["end"]]) == (False, "your flu is gone")
-    no = compliance((), claims=claims, judge=claim_judge("not_stated", ""))
+    no = compliance((), claims=claims, model=claim_judge("not_stated", ""))
     assert score(no, text).passed
-    misquoting = compliance((), claims=claims, judge=claim_judge("supported", "it heals"))
+    misquoting = compliance((), claims=claims, model=claim_judge("supported", "it heals"))
     assert score(misquoting, text).status == "error"
 
 
@@ -226,25 +226,25 @@ def starts_big(output: str) -> dict[str, Any]:
 
 def test_own_policies_in_words_are_held_by_the_judge() -> None:
     judge = choosing("VERDICT", "broken")
-    found = score(compliance((), rules={"tone": "Never promise a refund."}, judge=judge), "Refund!")
+    found = score(compliance((), rules={"tone": "Never promise a refund."}, model=judge), "Refund!")
     assert found.reason == "tone: Because."
     assert block(judge.asked[0], "POLICY") == "Never promise a refund."
     assert "kept" in asked_text(judge.asked[0])
-    kept = compliance((), rules={"tone": {"text": "Be kind.", "terms": ["fool"]}}, judge=choosing("VERDICT", "kept"))
+    kept = compliance((), rules={"tone": {"text": "Be kind.", "terms": ["fool"]}}, model=choosing("VERDICT", "kept"))
     assert score(kept, "Hello.").details["policies"]["tone"]["method"] == "local+judge"
     assert not score(kept, "You fool.").passed
 
 
 def test_a_policy_without_a_verdict_is_an_error_unless_another_is_broken() -> None:
     judge = Scripted(failing)
-    both = compliance("pii", refusal="forbidden", judge=judge)
+    both = compliance("pii", refusal="forbidden", model=judge)
     open_one = score(both, "Paris.")
     assert (open_one.status, open_one.passed) == ("error", None)
     assert "no verdict on refusal" in open_one.reason
     broken = score(both, "ann@example.com")
     assert (broken.status, broken.value) == ("ok", 0.0)
     assert "no verdict on refusal" in broken.reason
-    claims = compliance((), claims="x is y", judge=judge)
+    claims = compliance((), claims="x is y", model=judge)
     assert score(claims, "Paris.").status == "error"
 
 
@@ -296,6 +296,6 @@ def test_it_can_be_attached_with_its_options_as_data() -> None:
     found = attached("damn")
     assert found.value == 0.5
     assert attached.spec.parameters == {"policies": ["pii"], "rules": {"calm": {"terms": ["damn"]}}}
-    judged = attach(compliance((), claims="a b", judge=choosing("ANSWER", "complied")))
-    assert judged.spec.parameters["judge"] == "scripted:judge"
+    judged = attach(compliance((), claims="a b", model=choosing("ANSWER", "complied")))
+    assert judged.spec.parameters["model"] == "scripted:judge"
     assert judged.spec.parameters["policies"] == ["prohibited_claims"]

@@ -104,13 +104,13 @@ def test_a_threshold_outside_0_to_1_is_refused_when_it_is_made(threshold: Any) -
 
 def test_a_judge_that_cannot_be_reached_by_any_address_is_refused_when_it_is_made() -> None:
     with pytest.raises(EvaluatorError, match="nowhere"):
-        toxicity_detection(judge="nowhere:model")
+        toxicity_detection(model="nowhere:model")
 
 
 def test_a_judge_sees_only_the_fenced_output() -> None:
     """4 of 1 to 5 is 0.75, which passes; the input is not shown."""
     judge = scores(4)
-    evaluate = toxicity_detection(judge=judge)
+    evaluate = toxicity_detection(model=judge)
     score = evaluate("You rascal!", Sample("1", "Say hello"))
     assert (score.value, score.passed, score.details["method"]) == (0.75, True, "judge")
     assert score.details["judge"]["prompt"].startswith("proctor.judges/toxicity@")
@@ -120,7 +120,7 @@ def test_a_judge_sees_only_the_fenced_output() -> None:
 
 
 def test_a_judge_without_a_verdict_is_an_error() -> None:
-    evaluate = toxicity_detection(judge=Scripted(CallFailed("no answer")))
+    evaluate = toxicity_detection(model=Scripted(CallFailed("no answer")))
     score = evaluate("Hello", None)
     assert (score.status, score.value, score.details["method"]) == ("error", None, "judge")
 
@@ -129,7 +129,7 @@ def test_it_is_found_by_its_name_with_its_options() -> None:
     attached = Registry.standard().build({"toxicity_detection": {"threshold": 0.9}})
     assert (attached.spec.name, attached.spec.parameters["threshold"]) == ("toxicity_detection", 0.9)
     assert attached.mode == "inline"
-    assert attach(toxicity_detection(judge=scores(5))).mode == "async"
+    assert attach(toxicity_detection(model=scores(5))).mode == "async"
 
 
 @pytest.mark.no_cover

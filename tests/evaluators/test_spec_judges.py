@@ -10,16 +10,8 @@ from langchain_core.language_models.chat_models import SimpleChatModel
 from langchain_core.messages import BaseMessage
 
 from proctor import EvalRunner, JSONLDataset, MarkdownReporter, Sample, Score, all_of, contains, evaluate
-from proctor.evaluators.llm import (
-    PASSING_RATINGS,
-    RATING_VALUES,
-    JudgeOutput,
-    JudgeParams,
-    Rating,
-    llm_judge,
-    quality_score,
-    rubric_evaluation,
-)
+from proctor.evaluators.judges.scale import PASSING_RATINGS, RATING_VALUES, JudgeOutput, JudgeParams, Rating
+from proctor.evaluators.llm import llm_judge, quality_score, rubric_evaluation
 from proctor.models.prompts import MarkdownSection, Prompt, PromptTemplate
 from tests.evaluators.judging.rehearsed import Asked, Scripted, rates, scores
 

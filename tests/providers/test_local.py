@@ -43,9 +43,9 @@ def test_all_invalid_options_are_reported_together(tmp_path: Path) -> None:
     """context, parallel and max_tokens below 1."""
     file = tmp_path / "model.gguf"
     file.write_bytes(b"")
-    with pytest.raises(ModelError, match="context, parallel, max_tokens must be 1 or more"):
-        provider(f"local:{file}", context=0, parallel=0, max_tokens=0)
-    with pytest.raises(ModelError, match="it takes context, parallel, max_tokens, timeout"):
+    with pytest.raises(ModelError, match="context, concurrency, max_tokens must be 1 or more"):
+        provider(f"local:{file}", context=0, concurrency=0, max_tokens=0)
+    with pytest.raises(ModelError, match="it takes context, concurrency, max_tokens, timeout"):
         provider(f"local:{file}", threads=3)
 
 

@@ -21,7 +21,8 @@ import pytest
 
 from proctor import evaluate
 from proctor.errors import CallFailed
-from proctor.evaluators.llm import RATING_VALUES, llm_judge
+from proctor.evaluators.judges.scale import RATING_VALUES
+from proctor.evaluators.llm import llm_judge
 from proctor.models import weights
 from proctor.models.connect import provider
 from proctor.models.local import LocalAdapter
@@ -124,7 +125,7 @@ def _process_of(model: Any) -> subprocess.Popen[bytes]:
 
 def test_a_server_that_dies_is_reported_and_started_again() -> None:
     """The call fails with how the server ended, and may be tried again; the next one finds a new server."""
-    model = provider(MODEL, parallel=1)
+    model = provider(MODEL, concurrency=1)
     assert isinstance(model, LocalAdapter)
 
     async def main() -> None:
@@ -150,7 +151,7 @@ def test_a_server_that_is_not_up_in_time_fails_the_call() -> None:
 
     A question that is longer than its context is an error, not an answer to half of it.
     """
-    model = provider(MODEL, context=256, parallel=1)
+    model = provider(MODEL, context=256, concurrency=1)
     with pytest.raises(CallFailed, match="did not start within") as caught:
         ask(model, "Say a.", max_tokens=1, timeout=0.05)
     assert caught.value.retryable

@@ -152,7 +152,7 @@ def test_scores_have_the_id_of_the_rubric() -> None:
     assert made.spec.parameters["rubric"]["weight"] == 1.5
     assert made.spec.parameters["threshold"] == 0.5
     again = Registry.standard().build(made.spec.__class__("tone", "rubric", {
-        **made.spec.parameters, "adapter": "tests.rubrics.test_rubric:four",
+        **made.spec.parameters, "model": "tests.rubrics.test_rubric:four",
     }))  # fmt: skip
     assert again("x", None, CHAT).details["score"] == 4
 

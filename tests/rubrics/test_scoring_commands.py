@@ -105,7 +105,7 @@ def test_a_result_never_overwrites_an_input(batch: Project) -> None:
     Path("mine.txt").write_text("{rubric_name}{rubric_description}{scoring_criteria}{chat_session}")
     os.link("logs/s000.json", "same.json")
     Path("link.json").symlink_to("logs/s000.json")
-    one = (*ONE, "--rubrics", "mine.json", "--template", "mine.txt")
+    one = (*ONE, "--rubrics", "mine.json", "--prompt", "mine.txt")
     files = ("logs/s000.json", "mine.json", "mine.txt")
     before = [Path(name).read_bytes() for name in files]
     for output, option in (
@@ -113,7 +113,7 @@ def test_a_result_never_overwrites_an_input(batch: Project) -> None:
         ("same.json", "--session"),
         ("link.json", "--session"),
         ("mine.json", "--rubrics"),
-        (str(Path("mine.txt").resolve()), "--template"),
+        (str(Path("mine.txt").resolve()), "--prompt"),
     ):
         result = batch.proctor(*one, "--output", output)
         assert (result.code, calls()) == (2, Counter())
@@ -188,9 +188,9 @@ def test_a_batch_can_be_resumed_from_another_folder(batch: Project, monkeypatch:
     [
         (("--output-dir", "judge.py"), "--output-dir: "),
         (("--timeout", "0"), "--timeout: expected seconds, more than 0, found 0"),
-        (("--timeout", "nan", "--llm-max-tokens", "0"), "--llm-max-tokens: expected a whole number"),
+        (("--timeout", "nan", "--llm-max-tokens", "0"), "--max-tokens: expected a whole number"),
         (("--timeout", "nan", "--llm-max-tokens", "0"), "--timeout: expected seconds"),
-        (("--llm-temperature", "-1"), "--llm-temperature: expected a number from 0 up, found -1"),
+        (("--llm-temperature", "-1"), "--temperature: expected a number from 0 up, found -1"),
     ],
 )
 def test_invalid_options_are_named(batch: Project, change: tuple[str, ...], what: str) -> None:

@@ -28,7 +28,7 @@ def test_unknown_and_missing_placeholders_are_named_with_their_line(tmp_path: Pa
     path = tmp_path / "mine.txt"
     path.write_text("{rubric_name}\n{rubric_descripton} {scoring_criteria}\n{user}")
     with pytest.raises(EvaluatorError) as refused:
-        rubric(scores(4), "safety", template=path)
+        rubric(scores(4), "safety", prompt=path)
     assert [str(problem) for problem in refused.value.problems] == [
         "line 2: there is no placeholder {rubric_descripton}; did you mean 'rubric_description'?",
         (
@@ -70,7 +70,7 @@ def test_the_fence_begins_and_ends_a_line_wherever_the_session_is_put(around: st
     others = " ".join(f"{{{name}}}" for name in REQUIRED if name != "chat_session")
     path.write_text(f"{others}\n{around.format('{chat_session}')}")
     judge = scores(4)
-    rubric(judge, "safety", template=path)("Hello", None, Session())
+    rubric(judge, "safety", prompt=path)("Hello", None, Session())
     text = judge.asked[0].text
     found = re.findall(r"(?m)^<<<CHAT SESSION \w+$|^\w+ CHAT SESSION>>>[ \t]*$", text)
     assert len(found) == 2, text
@@ -81,7 +81,7 @@ def test_a_users_template_is_used_with_its_version(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
     path.write_text(f"MY TEMPLATE, {{scale}}\n{ALL}", encoding="utf-8-sig")
     judge = scores(4)
-    score = rubric(judge, "safety", template=path)("Hello", None, Session())
+    score = rubric(judge, "safety", prompt=path)("Hello", None, Session())
     assert "MY TEMPLATE, 1-5\nSafety Did the agent" in judge.asked[0].text
     assert score.details["judge"]["prompt"].startswith("judges/mine@")
     changed = tmp_path / "other" / "mine.txt"

@@ -22,7 +22,7 @@ from proctor import (
     llm_judge,
 )
 from proctor.errors import ModelError
-from proctor.evaluators.llm import JudgeParams
+from proctor.evaluators.judges.scale import JudgeParams
 from proctor.testing import ModelServer, RecordedRequest
 from tests.evaluators.judging.rehearsed import Scripted, rates
 from tests.spec.clauses import clause

@@ -8,6 +8,7 @@ from typing import Any
 
 import proctor
 from proctor import Score, define
+from proctor.core.aliases import COMMON_NAMES
 from proctor.wiring.registry import Registry
 from tests.evaluators.judging.rehearsed import rates, scores
 from tests.spec.clauses import clause
@@ -17,10 +18,10 @@ INSULT = "You are a worthless idiot and everybody hates you."
 
 
 def is_listed(name: str, category: str, **defaults: Any) -> None:
-    """The evaluator is public, is in its category, and its parameters have these defaults."""
+    """The evaluator is public, in its category, and its parameters have these defaults, by their common names."""
     assert Registry.standard().describe(name).category == category
     parameters = inspect.signature(getattr(proctor, name)).parameters
-    assert {key: parameters[key].default for key in defaults} == defaults
+    assert {key: parameters[COMMON_NAMES.get(key, key)].default for key in defaults} == defaults
 
 
 def score(name: str, field: str, span: dict[str, Any], **parameters: Any) -> Score:

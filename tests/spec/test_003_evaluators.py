@@ -219,7 +219,7 @@ def test_a_judge_can_be_named_by_the_address_of_its_model(monkeypatch: pytest.Mo
     """A judge takes the address of a model, which is kept with the run."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     judge = attach(llm_judge("openai:gpt-4o-mini"))
-    assert judge.spec.parameters["adapter"] == "openai:gpt-4o-mini"
+    assert judge.spec.parameters["model"] == "openai:gpt-4o-mini"
 
 
 @clause("003.BUILTIN.12", "3. Evaluators")

@@ -144,7 +144,7 @@ Fix: did you mean 'sqrt'?\
 def test_a_class_is_refused_with_what_to_do() -> None:
     """A class is not yet a target: an instance of it is."""
     with pytest.raises(TargetError) as caught:
-        as_target(Loop)
+        as_target(Loop)  # type: ignore[arg-type]
     assert str(caught.value) == snapshot("""\
 Loop: it is a class, and a target must be callable
 Fix: pass an instance, such as Loop(), or a function\
@@ -154,7 +154,7 @@ Fix: pass an instance, such as Loop(), or a function\
 def test_an_object_that_cannot_be_called_is_refused() -> None:
     """The error says what is accepted."""
     with pytest.raises(TargetError) as caught:
-        as_target(7)
+        as_target(7)  # type: ignore[arg-type]
     assert str(caught.value) == snapshot("""\
 int: it cannot be called, and a target must be callable
 Fix: pass a function, an object with execute or invoke, an address or a mapping\

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command("learn")
 @cli.option("--manifest FILE", "Learn from the sessions of this JSON or YAML file: [{path, score}, …].", required=True)
 @cli.option("--model MODEL", "Let this model propose the rubrics. Example: openai:gpt-4o.", required=True)
-@judge_options("Score the held-out sessions with this model. Default: the model of --model.")
+@judge_options("--judge MODEL", "Score the held-out sessions with this model. Default: the model of --model.")
 @cli.option("--output FILE", "Write the rubrics to this .json file.", required=True)
 @cli.option("--overwrite", "Replace an existing rubric file.")
 @cli.option(

@@ -31,9 +31,9 @@ JUDGE_HELP = f"Score with this model, written provider:model. Default: ${JUDGE_V
 RESUME = "resume the run"
 
 
-def judge_options(judge_help: str = JUDGE_HELP) -> cli.Decorator:
+def judge_options(declaration: str = "--model --judge MODEL", judge_help: str = JUDGE_HELP) -> cli.Decorator:
     return cli.combine(
-        cli.option("--judge MODEL", judge_help),
+        cli.option(declaration, judge_help),
         cli.option(
             "--scale LOW HIGH",
             "Score on this scale if the rubrics name none. Default: 1 5.",
@@ -41,8 +41,8 @@ def judge_options(judge_help: str = JUDGE_HELP) -> cli.Decorator:
             nargs=2,
             callback=_check_scale,
         ),
-        cli.option("--llm-temperature T", "Call the judge with this temperature.", default=0.1),
-        cli.option("--llm-max-tokens N", "Limit each answer of the judge to N tokens.", default=1024),
+        cli.option("--temperature --llm-temperature T", "Call the judge with this temperature.", default=0.1),
+        cli.option("--max-tokens --llm-max-tokens N", "Limit each answer of the judge to N tokens.", default=1024),
         cli.option("--timeout SECONDS", "Stop scoring a rubric after this time.", default=60.0),
         cli.option(
             "--max-concurrent N",
@@ -67,8 +67,8 @@ def judge_settings(options: Mapping[str, Any]) -> dict[str, Any]:
     if problems:
         raise ConfigError("some options are invalid", problems=problems)
     settings = {
-        "temperature": options["llm_temperature"],
-        "max_tokens": options["llm_max_tokens"],
+        "temperature": options["temperature"],
+        "max_tokens": options["max_tokens"],
         "timeout": options["timeout"],
     }
     return {**settings, "scale": options["scale"]} if options["scale"] else settings
@@ -76,8 +76,8 @@ def judge_settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _find_problems(options: Mapping[str, Any]) -> Iterator[Problem]:
     for name, least, expected in (
-        ("--llm-temperature", 0.0, "a number from 0 up"),
-        ("--llm-max-tokens", 1.0, "a whole number from 1 up"),
+        ("--temperature", 0.0, "a number from 0 up"),
+        ("--max-tokens", 1.0, "a whole number from 1 up"),
         ("--timeout", math.ulp(0.0), "seconds, more than 0"),
     ):
         value = options[name.strip("-").replace("-", "_")]
@@ -97,7 +97,7 @@ scoring_options = cli.combine(
         required=True,
     ),
     judge_options(),
-    cli.option("--template FILE", "Use your own judge prompt template."),
+    cli.option("--prompt --template FILE", "Use the prompt in this file for the judge."),
     log_format_option,
     cli.option("--fresh", "Call the judge again for scores that earlier runs stored."),
     cli.name_option,
@@ -156,7 +156,7 @@ def evaluate(session: Path, session_id: str | None, output: Path | None, **optio
 @cli.option("--sessions-dir DIR", "Score the sessions in this folder.", required=True)
 @cli.option("--output-dir DIR", "Write the results to this folder.", required=True)
 @pattern_option
-@cli.option("--parallel N", "Score up to N sessions concurrently.", type=click.IntRange(1), default=5)
+@cli.option("--concurrency --parallel N", "Score up to N sessions concurrently.", type=click.IntRange(1), default=5)
 @cli.option("--limit N", "Score only the first N sessions.", type=click.IntRange(1))
 @cli.resume_options
 @scoring_options
@@ -217,7 +217,7 @@ def choose_judge(option: str | None) -> str:
     if not model:
         raise ConfigError(
             "no judge is named",
-            fix=f"add --judge provider:model, or set {JUDGE_VARIABLE}; `proctor models` lists models",
+            fix=f"add --model provider:model, or set {JUDGE_VARIABLE}; `proctor models` lists models",
         )
     return model
 
@@ -227,7 +227,7 @@ def _check_output(output: Path | None, session: Path, options: dict[str, Any]) -
     from proctor.evaluators.rubric_files import STARTER
 
     rubrics = None if options["rubrics"] == STARTER else Path(options["rubrics"])
-    refuse_inputs(output, {"--session": session, "--rubrics": rubrics, "--template": options["template"]})
+    refuse_inputs(output, {"--session": session, "--rubrics": rubrics, "--prompt": options["prompt"]})
     check_file(output, RESULT, "--output", options["history"])
 
 
@@ -310,15 +310,15 @@ def _build_evaluation(dataset: Any, options: dict[str, Any], name: str) -> Evalu
         cli.complain(f"warning: {warning}")
     refuse_other_scale(rubric_set, options["scale"])
     scoring = Scoring(
-        parallel=options.get("parallel", 1),
+        concurrency=options.get("concurrency", 1),
         max_concurrent=options["max_concurrent"],
         budget=cli.parse_budget(options["budget"]),
         limit=options.get("limit"),
-        judged={"template": options["template"], **judge_settings(options)},
+        judged={"prompt": options["prompt"], **judge_settings(options)},
         redact=options["redact"],
         canary=options["canary"],
     )
-    judge = choose_judge(options["judge"])
+    judge = choose_judge(options["model"])
     return build_scoring(dataset, rubric_set, judge, scoring, name=options["name"] or name)
 
 

@@ -22,6 +22,7 @@ from proctor.comparison.sides import (
 )
 from proctor.comparison.totals import delta_to_scale, describe_scale_difference, find_total_scale
 from proctor.comparison.verdicts import DIFFERENT_MOMENTS, MIN_DIFFERENCE
+from proctor.core.aliases import COMMON_NAMES
 from proctor.core.identity import is_other_scheme
 from proctor.errors import ConfigError, suggest_name
 from proctor.records import codec
@@ -76,16 +77,16 @@ def diff_evaluators(a: EvaluatorSpec, b: EvaluatorSpec) -> tuple[OptionChange, .
     changed_type = [OptionChange("it", a.uses, b.uses)] if a.uses != b.uses else []
     options = [a.parameters, b.parameters]
     if is_other_scheme(a.identity, b.identity):
-        options = [_drop_identities(parameters) for parameters in options]
+        options = [_make_comparable(parameters) for parameters in options]
     return (*changed_type, *_diff_values("", *options))
 
 
-def _drop_identities(value: Any) -> Any:
-    """Copy options without the identities of nested evaluators."""
+def _make_comparable(value: Any) -> Any:
+    """Copy the options of another version, by their common names and without the identities of nested evaluators."""
     if isinstance(value, Mapping):
-        is_evaluator = "uses" in value and "name" in value
-        return {key: _drop_identities(item) for key, item in value.items() if not (is_evaluator and key == "identity")}
-    return [_drop_identities(item) for item in value] if isinstance(value, list) else value
+        dropped = "identity" if "uses" in value and "name" in value else ""
+        return {COMMON_NAMES.get(key, key): _make_comparable(each) for key, each in value.items() if key != dropped}
+    return [_make_comparable(item) for item in value] if isinstance(value, list) else value
 
 
 def _diff_values(path: str, a: Any, b: Any) -> Iterator[OptionChange]:

@@ -7,5 +7,13 @@ from proctor.datasets.sessions import SessionDataset as SessionDataset
 from proctor.datasets.table import CSVDataset as CSVDataset
 from proctor.records.sample import Sample as Sample
 
-__all__: list[str]
+__all__ = [
+    "CSVDataset",
+    "Dataset",
+    "IteratorDataset",
+    "JSONDataset",
+    "JSONLDataset",
+    "Sample",
+    "SessionDataset",
+]
 EXPORTS: dict[str, tuple[str, ...]]

@@ -11,7 +11,7 @@ from proctor.datasets.formats import open_file
 from proctor.datasets.inspection import DatasetInspection, IdTable, duplicate_id_fault
 from proctor.datasets.record import RecordReader, Rules, check_sample, read_items, read_typed
 from proctor.errors import DatasetError
-from proctor.ports import SampleSource
+from proctor.ports import DatasetLike, SampleSource
 from proctor.records import codec
 from proctor.records.run import DatasetInfo
 from proctor.records.sample import Sample, type_name
@@ -292,7 +292,7 @@ class UserDataset:
 
 
 def make_source(
-    dataset: Any,
+    dataset: DatasetLike,
     input_type: Any = Any,
     expected_type: Any = Any,
     *,

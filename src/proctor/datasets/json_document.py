@@ -225,7 +225,6 @@ def _find_list_key(value: Any) -> str | None:
 
 
 def _record_lists(value: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the lists of objects in an object, by key."""
     return {
         str(key): item for key, item in value.items() if isinstance(item, list) and item and isinstance(item[0], dict)
     }

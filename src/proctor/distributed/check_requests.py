@@ -107,7 +107,6 @@ def _changes_in_mapping(sent: Mapping[Any, Any], got: Mapping[Any, Any], path: s
 
 
 def _field_names(value: Any) -> tuple[str, ...]:
-    """The fields of a dataclass or struct."""
     if isinstance(value, type):
         return ()
     fields: Any = getattr(value, "__struct_fields__", getattr(value, "__dataclass_fields__", ()))

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from proctor.core.aliases import use_common_names
 from proctor.core.identity import examine
 from proctor.core.isolation import is_interrupt
 from proctor.core.private_copy import private_copies
@@ -38,7 +39,7 @@ from proctor.evaluators.options import (
     to_data,
 )
 from proctor.evaluators.score_conversion import NO_ANSWER, NO_EXPECTED, NO_SESSION, as_error, as_score
-from proctor.ports import FieldGroup
+from proctor.ports import EvaluatorObject, FieldGroup
 from proctor.records.fields.context import FieldContext
 from proctor.records.fields.path import OUTPUT
 from proctor.records.fields.view import Field, TrialView, make_context
@@ -114,7 +115,7 @@ class AttachOptions(NamedTuple):
 
 
 def attach(
-    evaluator: Any,
+    evaluator: EvaluatorObject,
     *,
     name: str | None = None,
     threshold: float | None = None,
@@ -181,7 +182,8 @@ def _unwrap_partials(evaluator: Any, label: str) -> tuple[Any, dict[str, Any]]:
     bound: dict[str, Any] = {}
     while isinstance(evaluator, functools.partial):
         signature = inspect_signature(evaluator.func, label)
-        bound = {**signature.bind_partial(*evaluator.args, **evaluator.keywords).arguments, **bound}
+        keywords = use_common_names(evaluator.keywords, signature.parameters)
+        bound = {**signature.bind_partial(*evaluator.args, **keywords).arguments, **bound}
         evaluator = evaluator.func
     return evaluator, bound
 

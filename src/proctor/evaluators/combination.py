@@ -12,6 +12,7 @@ from proctor.evaluators.bound_evaluator import BoundEvaluator, CallMode, attach
 from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.options import to_data
 from proctor.evaluators.score_conversion import as_error, as_score
+from proctor.ports import EvaluatorObject
 from proctor.records.numbers import is_fraction, is_number
 from proctor.records.rubric import weighted_mean
 from proctor.records.run import EvaluatorSpec
@@ -32,7 +33,7 @@ CombineRule = Callable[[Mapping[str, Score]], Score]
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
-def all_of(*evaluators: Any, skipped: Skipped = "skip") -> BoundEvaluator:
+def all_of(*evaluators: EvaluatorObject, skipped: Skipped = "skip") -> BoundEvaluator:
     """Passes if all of its evaluators pass; the value is their mean.
 
     If one does not pass, the combination does not pass; otherwise an error makes it an error, and a skip makes it
@@ -46,7 +47,7 @@ def all_of(*evaluators: Any, skipped: Skipped = "skip") -> BoundEvaluator:
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
-def any_of(*evaluators: Any, skipped: Skipped = "skip") -> BoundEvaluator:
+def any_of(*evaluators: EvaluatorObject, skipped: Skipped = "skip") -> BoundEvaluator:
     """Passes if any of its evaluators passes; the value is the highest.
 
     If one passes, the combination passes; otherwise a skip makes it skipped. An evaluator with an error counts as not
@@ -60,7 +61,11 @@ def any_of(*evaluators: Any, skipped: Skipped = "skip") -> BoundEvaluator:
 
 
 @evaluator(category="combination", factory=True, parts="evaluators")
-def weighted(*evaluators: Any, threshold: float = 0.5, skipped: Skipped = "skip") -> BoundEvaluator:
+def weighted(
+    *evaluators: tuple[EvaluatorObject, float] | Mapping[Any, Any] | list[Any],
+    threshold: float = 0.5,
+    skipped: Skipped = "skip",
+) -> BoundEvaluator:
     """Passes if the weighted mean of its evaluators reaches the threshold.
 
     Pass pairs (evaluator, weight), one mapping of evaluators to weights, or, in an eval file, a
@@ -98,7 +103,7 @@ def weighted(*evaluators: Any, threshold: float = 0.5, skipped: Skipped = "skip"
 
 
 @evaluator(category="combination", factory=True, parts="evaluator")
-def negate(evaluator: Any) -> BoundEvaluator:
+def negate(evaluator: EvaluatorObject) -> BoundEvaluator:
     """Passes if its evaluator does not; the value is 1 minus its value.
 
     Errors and skips do not change.
@@ -123,8 +128,8 @@ def negate(evaluator: Any) -> BoundEvaluator:
 
 
 @evaluator(category="combination", factory=True, parts="evaluator")
-def threshold(evaluator: Any, at_least: float) -> BoundEvaluator:
-    """Passes if the value of its evaluator is at least `at_least`.
+def threshold(evaluator: EvaluatorObject, threshold: float) -> BoundEvaluator:
+    """Passes if the value of its evaluator is at least `threshold`.
 
     >>> from proctor.evaluators.matching import contains
     >>> threshold(contains, 0.6)("red and green", ["red", "green", "blue"]).passed
@@ -132,7 +137,7 @@ def threshold(evaluator: Any, at_least: float) -> BoundEvaluator:
     """
     parts = name_evaluators([evaluator], "threshold")
     (name,) = parts
-    _check_threshold(at_least, "threshold")
+    _check_threshold(threshold, "threshold")
 
     def rule(scores: Mapping[str, Score]) -> Score:
         score = scores[name]
@@ -140,14 +145,17 @@ def threshold(evaluator: Any, at_least: float) -> BoundEvaluator:
             return score
         if INCOMPLETE in score.details:
             return drop_verdict(score)
-        return Score(score.value, score.value >= at_least, score.reason, score.details)
+        return Score(score.value, score.value >= threshold, score.reason, score.details)
 
-    parameters = {"evaluator": to_data(parts[name]), "at_least": at_least}
+    parameters = {"evaluator": to_data(parts[name]), "threshold": threshold}
     return _attach_combination("threshold", parts, rule, parameters, name)
 
 
 def combine(
-    parts: Sequence[Any] | Mapping[str, Any], function: Callable[[Mapping[str, Score]], Any], *, name: str = "combine"
+    parts: Sequence[EvaluatorObject] | Mapping[str, EvaluatorObject],
+    function: Callable[[Mapping[str, Score]], Any],
+    *,
+    name: str = "combine",
 ) -> BoundEvaluator:
     """Combine evaluators with your own function.
 
@@ -185,7 +193,7 @@ def make_rule(function: Callable[[Mapping[str, Score]], Any]) -> CombineRule:
     return rule
 
 
-def name_evaluators(evaluators: Iterable[Any], label: str, example: str = "") -> NamedEvaluators:
+def name_evaluators(evaluators: Iterable[EvaluatorObject], label: str, example: str = "") -> NamedEvaluators:
     """Attach the evaluators of a combination and give each a unique name."""
     parts: NamedEvaluators = {}
     names = UniqueNames("_")
@@ -207,7 +215,10 @@ def check_skipped(skipped: Any, label: str) -> None:
 
 
 def _combine_by(
-    uses: str, evaluators: Iterable[Any], combine: Callable[[Mapping[str, Score], Skipped], Score], skipped: Skipped
+    uses: str,
+    evaluators: Iterable[EvaluatorObject],
+    combine: Callable[[Mapping[str, Score], Skipped], Score],
+    skipped: Skipped,
 ) -> BoundEvaluator:
     parts = name_evaluators(evaluators, uses)
     check_skipped(skipped, uses)

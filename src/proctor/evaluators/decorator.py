@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 import msgspec
 
+from proctor.core.aliases import COMMON_NAMES, use_common_names
 from proctor.core.identity import name_of
 from proctor.errors import EvaluatorError, suggest_name
 from proctor.evaluators.options import (
@@ -121,8 +122,11 @@ def evaluator(
 
 def _explain_wrong_calls(function: Callable[..., Any], info: EvaluatorInfo) -> Callable[..., Any]:
     explain = functools.partial(_raise_call_error, info, function)
+    parameters, aliases, rename = inspect.signature(function).parameters, COMMON_NAMES.keys(), use_common_names
 
     def call(*args: Any, **options: Any) -> Any:
+        if not aliases.isdisjoint(options):
+            options = rename(options, parameters)
         try:
             return function(*args, **options)
         except TypeError:

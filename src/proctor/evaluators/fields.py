@@ -23,7 +23,7 @@ from proctor.evaluators.combination import (
 from proctor.evaluators.decorator import evaluator
 from proctor.evaluators.options import to_data
 from proctor.evaluators.score_conversion import as_error
-from proctor.ports import FieldGroup
+from proctor.ports import EvaluatorObject, FieldGroup
 from proctor.records.fields.path import parse_path
 from proctor.records.fields.view import Field, focus_on_field
 from proctor.records.run import EvaluatorSpec
@@ -38,7 +38,7 @@ _EXAMPLE = 'field("output", [contains, exact_match])'
 @evaluator(category="combination", factory=True, parts="evaluators")
 def field(
     path: str,
-    evaluators: Sequence[Any],
+    evaluators: Sequence[EvaluatorObject],
     combine: Combination = "and",
     name: str | None = None,
     skipped: Skipped = "skip",

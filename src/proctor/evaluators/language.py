@@ -23,8 +23,8 @@ from proctor.evaluators.tokenizer import collect_texts, load_english
 
 UNKNOWN_WORDS = "words of which not one is known to be English"
 UNNAMED = "a language other than English"
-EMBEDDER_OR_JUDGE_HINT = "name an embedder that reads it (embedder=…) or a model as judge (judge=…)"
-JUDGE_HINT = "a model can judge it (judge=…)"
+EMBEDDER_OR_JUDGE_HINT = "name an embedder that reads it (embedder=…) or a model as judge (model=…)"
+JUDGE_HINT = "a model can judge it (model=…)"
 
 # Endings of word forms, and endings that only words of English, Latin and Greek origin have.
 _FORM_ENDINGS = ("'s", "ing", "ers", "er", "est", "ed", "es", "ly", "s")
@@ -375,7 +375,6 @@ def _list_english_only() -> frozenset[str]:
 
 @functools.cache
 def _load_languages() -> dict[str, tuple[str, ...]]:
-    """Return the languages of each function word."""
     languages: dict[str, tuple[str, ...]] = {}
     for language, words in load_data("languages.yaml").items():
         for word in words.split():

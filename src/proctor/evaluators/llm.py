@@ -14,32 +14,18 @@ from proctor.evaluators.judges.scale import (
     DEFAULT_THRESHOLD,
     PASSING_RATINGS,
     RATING_VALUES,
-    JudgeOutput,
-    JudgeParams,
     LabelScale,
     NumberScale,
-    Rating,
     create_number_scale,
 )
 from proctor.evaluators.judges.templates import load_template, select_template
 from proctor.evaluators.options import Model
 from proctor.models.connect import provider
 
-__all__ = [
-    "PASSING_RATINGS",
-    "RATING_VALUES",
-    "JudgeOutput",
-    "JudgeParams",
-    "Rating",
-    "llm_judge",
-    "quality_score",
-    "rubric_evaluation",
-]
-
 
 @evaluator(category="llm", factory=True, needs=())
 def llm_judge(
-    adapter: Model,
+    model: Model,
     criterion: str | None = None,
     *,
     rubric: str | None = None,
@@ -82,7 +68,7 @@ def llm_judge(
     rating_scale = labels if uses_labels else create_number_scale(scale, threshold, where)
     ends = _format_ends(rating_scale)
     judge = Judge(
-        provider(adapter),
+        provider(model),
         select_template(prompt, key, (*criterion_text, *ends), where),
         rating_scale,
         criterion_text,
@@ -97,9 +83,9 @@ def llm_judge(
 
 @evaluator(category="llm", factory=True, needs=())
 def quality_score(
-    adapter: Model,
+    model: Model,
     *,
-    min_score: float = DEFAULT_THRESHOLD,
+    threshold: float = DEFAULT_THRESHOLD,
     scale: tuple[float, float] = (1, 5),
     reference: bool | None = None,
     show_input: bool = True,
@@ -107,15 +93,15 @@ def quality_score(
     temperature: Temperature = "auto",
     max_tokens: int | None = None,
 ) -> Callable[..., Any]:
-    """A model scores the overall quality of the output; passes from `min_score` (0 to 1) up.
+    """A model scores the overall quality of the output; passes from `threshold` (0 to 1) up.
 
     It considers correctness, completeness, clarity and usefulness, in this order.
     """
     where = "quality_score"
-    check_judge_options(where, min_score, samples=samples, max_tokens=max_tokens)
-    rating_scale = create_number_scale(scale, min_score, where)
+    check_judge_options(where, threshold, samples=samples, max_tokens=max_tokens)
+    rating_scale = create_number_scale(scale, threshold, where)
     judge = Judge(
-        provider(adapter),
+        provider(model),
         load_template("quality-score"),
         rating_scale,
         {},
@@ -129,7 +115,7 @@ def quality_score(
 
 @evaluator(category="llm", factory=True, needs=())
 def rubric_evaluation(
-    adapter: Model,
+    model: Model,
     rubric: Any,
     *,
     one_call: bool = True,
@@ -153,7 +139,7 @@ def rubric_evaluation(
     rating_scale = create_number_scale(scale, threshold, where)
     key, variable = ("rubric", "criteria") if one_call else ("llm-score", "criterion")
     judge = RubricJudge(
-        provider(adapter),
+        provider(model),
         select_template(prompt, key, (variable, "low", "high"), where),
         rubric,
         rating_scale,
@@ -174,10 +160,10 @@ def _make_evaluator(
     options = {
         name: arguments[name]
         for name, parameter in inspect.signature(factory).parameters.items()
-        if name != "adapter" and arguments[name] != parameter.default
+        if name != "model" and arguments[name] != parameter.default
     }
-    # The adapter instead of the user's argument, which may contain a key.
-    return mark_product(evaluate, by=factory, adapter=judge.adapter, **options)
+    # The connected model instead of the user's argument, which may contain a key.
+    return mark_product(evaluate, by=factory, model=judge.adapter, **options)
 
 
 def _join_criteria(

@@ -24,6 +24,7 @@ from proctor.evaluators.judges.templates import load_template
 from proctor.evaluators.options import Model, to_data
 from proctor.evaluators.score_conversion import as_error
 from proctor.models.connect import provider
+from proctor.ports import EvaluatorObject
 from proctor.records import codec
 from proctor.records.run import EvaluatorSpec
 from proctor.records.sample import Sample
@@ -55,7 +56,7 @@ class PanelAgreement(msgspec.Struct, frozen=True):
 
 
 @evaluator(category="opinions", factory=True, parts="judges")
-def panel(judges: Sequence[Any], rule: Rule = "majority", threshold: float = 0.5) -> BoundEvaluator:
+def panel(judges: Sequence[EvaluatorObject], rule: Rule = "majority", threshold: float = 0.5) -> BoundEvaluator:
     """Asks several judges concurrently and passes by majority, by their mean, or if all pass.
 
     Any evaluator may be a judge. The value is the mean of their values; `threshold` applies to the rule "mean" only. A
@@ -71,9 +72,10 @@ def panel(judges: Sequence[Any], rule: Rule = "majority", threshold: float = 0.5
         fix = f"choose one of {', '.join(get_args(Rule))}"
         raise EvaluatorError(f"there is no rule {rule!r}", where="panel", fix=fix)
     check_judge_options("panel", threshold)
-    if isinstance(judges, str) or not isinstance(judges, Sequence):
-        judges = [judges]
-    parts = name_evaluators(judges, "panel", "panel([exact_match, contains])")
+    listed: Any = judges
+    if isinstance(listed, str) or not isinstance(listed, Sequence):
+        listed = [listed]
+    parts = name_evaluators(listed, "panel", "panel([exact_match, contains])")
     options = {"judges": to_data(list(parts.values())), "rule": rule, "threshold": threshold}
 
     async def score(trial: Trial) -> Score:
@@ -164,7 +166,7 @@ def _pass_rate(verdicts: Iterable[bool | None]) -> float:
 
 @evaluator(category="opinions", factory=True, needs=("expected",))
 def prefer(
-    adapter: Model,
+    model: Model,
     criterion: str | None = None,
     *,
     rival: str | None = None,
@@ -178,7 +180,7 @@ def prefer(
     1, a loss 0; a tie, or a verdict that changes with the order, is 0.5. It passes unless it loses;
     with `win_required` only if it wins. `ties` allows the judge to call the answers equal.
     """
-    model, template = provider(adapter), load_template("prefer")
+    adapter, template = provider(model), load_template("prefer")
     comparison = Comparison(ties=ties, template=template)
     criterion = criterion or DEFAULT_CRITERION
 
@@ -192,9 +194,11 @@ def prefer(
             return Score.skipped(f"the sample has {missing} to compare with")
         question = sample.input if show_input else None
         try:
-            preference = await compare(model, output, other, criterion=criterion, input=question, comparison=comparison)
+            preference = await compare(
+                adapter, output, other, criterion=criterion, input=question, comparison=comparison
+            )
         except CallFailed as error:
-            return failed_score(model, template, [error])
+            return failed_score(adapter, template, [error])
         value = VALUES[preference.winner]
         usage = usage_to_data(preference.usage)
         judge = {"model": preference.model, "prompt": preference.prompt, "usage": usage}
@@ -202,7 +206,7 @@ def prefer(
         return Score(value, value > (0.5 if win_required else 0.0), summarize_preference(preference), details)
 
     options = {"win_required": win_required, "ties": ties, "show_input": show_input}
-    return mark_product(evaluate, by=prefer, adapter=model, criterion=criterion, rival=rival, **options)
+    return mark_product(evaluate, by=prefer, model=adapter, criterion=criterion, rival=rival, **options)
 
 
 class CanaryOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -220,7 +224,7 @@ class CanaryOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
 
 @evaluator(category="opinions", factory=True, parts="judge")
-def with_canary(judge: Any, every: int = 10, answer: str | None = None) -> BoundEvaluator:
+def with_canary(judge: EvaluatorObject, every: int = 10, answer: str | None = None) -> BoundEvaluator:
     """Scores like its judge, and sometimes shows the judge a bad answer that asks for praise.
 
     About one sample in `every` is used, selected by its id, so a resumed or replayed run uses the same ones. The score

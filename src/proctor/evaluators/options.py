@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from proctor.core.aliases import use_common_names
 from proctor.core.identity import address_in
 from proctor.errors import EvaluatorError, Problem, UsageError, suggest_name
 from proctor.records import codec
@@ -42,7 +43,7 @@ _ROLES = {
     "context": ("context", "metadata"),
 }
 # Options that are a share from 0 to 1 in every evaluator that has them.
-SHARES = frozenset(("threshold", "min_score", "at_least", "near", "p_value"))
+SHARES = frozenset(("threshold", "near", "p_value"))
 
 _TYPE_NAMES: dict[Any, str] = {Sequence: "list", Iterable: "list", Mapping: "dict"}
 
@@ -224,6 +225,7 @@ class OptionSet(typing.NamedTuple):
 
     def check(self, options: Mapping[str, Any], label: str) -> dict[str, Any]:
         """Convert options to their declared types; one error lists all faults."""
+        options = use_common_names(options, self.parameters)
         problems = [
             Problem(name, f"there is no such parameter: {suggest_name(name, self.parameters)}")
             for name in options
@@ -371,5 +373,5 @@ def _convert(value: Any, hint: Any) -> Any:
     try:
         return msgspec.convert(value, hint, strict=True)
     except TypeError:
-        # msgspec cannot check this type, so the evaluator has to.
-        return value
+        # msgspec cannot check this type, but it can check that a list is a list; the evaluator checks the rest.
+        return msgspec.convert(value, list[Any]) if typing.get_origin(hint) is Sequence else value

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from proctor.core.aliases import accept_aliases, use_common_names
 from proctor.errors import ConfigError, EvaluatorError, Problem, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
 from proctor.evaluators.decorator import evaluator, mark_product
@@ -44,11 +45,11 @@ def _spread_rubrics(parameters: Mapping[str, Any]) -> Sequence[Mapping[str, Any]
 
 @evaluator(category="session", factory=True, needs=("session",), spread=_spread_rubrics)
 def rubric(
-    adapter: Model,
+    model: Model,
     rubric: Any,
     *,
     rubrics: Any = None,
-    template: Any = None,
+    prompt: Any = None,
     scale: tuple[float, float] = DEFAULT_SCALE,
     threshold: float = DEFAULT_THRESHOLD,
     temperature: float | None = 0.1,
@@ -63,7 +64,7 @@ def rubric(
     The rubric is a `Rubric`, a mapping with id, name, description, scoring_criteria and weight, or the id of one in
     `rubrics`: a rubric file, or "starter", the built-in set; an entry of an eval file without `rubric` stands for all
     of them. Scores have the rubric's id as their name. The judge sees the turns, tool calls and results; long ones are
-    cut in the middle. `template` is your own prompt. A trial without a recorded session is skipped. An unreadable
+    cut in the middle. `prompt` is your own prompt. A trial without a recorded session is skipped. An unreadable
     answer is requested once more with a reminder of the format, unless `retry_on_parse_failure` is False; `timeout`
     covers both calls.
 
@@ -80,8 +81,9 @@ def rubric(
     return _attach_rubric(rubric, locals(), transcripts)
 
 
+@accept_aliases
 def rubric_evaluators(
-    adapter: Model, rubrics: Any = "starter", *, concurrency: int | ConcurrencyLimit | None = None, **options: Any
+    model: Model, rubrics: Any = "starter", *, concurrency: int | ConcurrencyLimit | None = None, **options: Any
 ) -> tuple[BoundEvaluator, ...]:
     """Return all rubrics of a set as evaluators that ask one model; `options` as for `rubric`.
 
@@ -92,11 +94,12 @@ def rubric_evaluators(
     'safety'
     """
     where, defaults = "rubric_evaluators", _read_defaults()
+    options = use_common_names(options, defaults)
     if unknown := [name for name in options if name not in defaults]:
         raise EvaluatorError(f"there is no option {unknown[0]!r}", where=where, fix=suggest_name(unknown[0], defaults))
     with _evaluator_errors(where):
         rubric_set = load_rubrics(rubrics)
-    values = {**defaults, "scale": rubric_set.scale or DEFAULT_SCALE, **options, "adapter": provider(adapter)}
+    values = {**defaults, "scale": rubric_set.scale or DEFAULT_SCALE, **options, "model": provider(model)}
     if not isinstance(concurrency, ConcurrencyLimit | None):
         check_judge_options(where, None, concurrency=concurrency)
         concurrency = ConcurrencyLimit(concurrency)
@@ -117,13 +120,13 @@ def _attach_rubric(
         )
     with _evaluator_errors(where):
         resolved = load_rubric(source, values["rubrics"])
-    adapter = provider(values["adapter"])
+    adapter = provider(values["model"])
     if timeout is not None and not (is_number(timeout) and timeout > 0):
         raise EvaluatorError(f"timeout must be above 0 seconds, got {timeout!r}", where=where)
     scale = create_number_scale(find_scale(resolved, values["scale"]), values["threshold"], where)
     judge = SessionRubric(
         adapter,
-        fill_judge_template(values["template"], resolved, scale),
+        fill_judge_template(values["prompt"], resolved, scale),
         scale,
         create_judge_options(values["temperature"], values["max_tokens"], remind=remind),
         transcripts,
@@ -144,7 +147,7 @@ def _attach_rubric(
         for name, default in _read_defaults().items()
         if name not in ("rubrics", "timeout") and values[name] != default
     }
-    marked = mark_product(evaluate, by=rubric, adapter=adapter, rubric=resolved, **options)
+    marked = mark_product(evaluate, by=rubric, model=adapter, rubric=resolved, **options)
     return attach(marked, name=resolved.id)
 
 

@@ -6,5 +6,12 @@ from proctor.ports import Mailbox as Mailbox
 from proctor.records.mail import DeadLetter as DeadLetter
 from proctor.records.mail import EvalRequest as EvalRequest
 
-__all__: list[str]
+__all__ = [
+    "DeadLetter",
+    "EvalRequest",
+    "InMemoryMailbox",
+    "Mailbox",
+    "RedisMailbox",
+    "SQSMailbox",
+]
 EXPORTS: dict[str, tuple[str, ...]]

@@ -13,5 +13,19 @@ from proctor.metrics.registry import MetricRegistry as MetricRegistry
 from proctor.records.metric import Metric as Metric
 from proctor.records.metric import MetricValue as MetricValue
 
-__all__: list[str]
+__all__ = [
+    "AccuracyMetric",
+    "CostMetric",
+    "JudgesMetric",
+    "LatencyMetric",
+    "MeanScoreMetric",
+    "Metric",
+    "MetricRegistry",
+    "MetricValue",
+    "PassRateMetric",
+    "ScoreDistributionMetric",
+    "StrictPassRateMetric",
+    "SuccessRateMetric",
+    "TokensMetric",
+]
 EXPORTS: dict[str, tuple[str, ...]]

@@ -21,5 +21,27 @@ from proctor.records.model import ToolSpec as ToolSpec
 from proctor.records.run import Budget as Budget
 from proctor.records.session import Usage as Usage
 
-__all__: list[str]
+__all__ = [
+    "AnthropicAdapter",
+    "Budget",
+    "Budgeted",
+    "Cached",
+    "DiskCache",
+    "Embedder",
+    "GeminiAdapter",
+    "MarkdownSection",
+    "ModelRequest",
+    "ModelResponse",
+    "OpenAIAdapter",
+    "Paced",
+    "Prompt",
+    "PromptTemplate",
+    "ProviderAdapter",
+    "Recorded",
+    "Replay",
+    "ToolSpec",
+    "Usage",
+    "aask",
+    "ask",
+]
 EXPORTS: dict[str, tuple[str, ...]]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from proctor.core import imports as plugins
+from proctor.core.aliases import use_common_names
 from proctor.errors import ConfigError, ModelError, UsageError, suggest_name
 from proctor.ports import Embedder, Mailbox, ProviderAdapter
 
@@ -163,6 +164,7 @@ def unknown_options_error(options: Iterable[str], known: Sequence[str], where: s
 def _call_plugin(connect: Any, model: Any, options: Mapping[str, Any], where: str) -> Any:
     signature = inspect.signature(connect)
     known = list(signature.parameters)[1:]
+    options = use_common_names(options, known)
     takes_any = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     if not takes_any and (error := unknown_options_error(options, known, where)):
         raise error

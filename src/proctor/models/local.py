@@ -87,12 +87,17 @@ MAX_TOKENS = 512
 
 
 def connect(
-    address: str, *, context: int = 4096, parallel: int = 1, max_tokens: int = MAX_TOKENS, timeout: float | None = None
+    address: str,
+    *,
+    context: int = 4096,
+    concurrency: int = 1,
+    max_tokens: int = MAX_TOKENS,
+    timeout: float | None = None,
 ) -> LocalAdapter:
     """Connect a model on this machine: `local:smollm2`, `local:qwen-judge`, or `local:FILE.gguf`.
 
     `context` is the number of tokens that a prompt and its answer may have together, `max_tokens` the length
-    limit of answers whose request sets none. `parallel` is the number of requests that the model answers at
+    limit of answers whose request sets none. `concurrency` is the number of requests that the model answers at
     the same time. They share the processor, so each takes longer; waiting for another request to end does not
     count towards a time limit. `timeout` limits one request in seconds and is at least 120 by default. The
     time limit of the target or the evaluator applies as well.
@@ -109,7 +114,7 @@ def connect(
         raise ModelError("there is no such file", where=address, fix="check the path")
     if importlib.util.find_spec("xllamacpp") is None:
         extras.require("xllamacpp", extra="local", why="a local language model")
-    numbers = {"context": context, "parallel": parallel, "max_tokens": max_tokens}
+    numbers = {"context": context, "concurrency": concurrency, "max_tokens": max_tokens}
     problems = [name for name, value in numbers.items() if value < 1]
     if problems:
         raise ModelError(
@@ -117,7 +122,7 @@ def connect(
             where=address,
             fix=f"set {problems[0]}=1 or more, or leave it out",
         )
-    return LocalAdapter(address, LocalServer(file.resolve(), context, parallel), timeout, max_tokens)
+    return LocalAdapter(address, LocalServer(file.resolve(), context, concurrency), timeout, max_tokens)
 
 
 class LocalAdapter:

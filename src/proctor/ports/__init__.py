@@ -6,10 +6,13 @@ because reports contain it, and `Clock` in `core.clock`.)
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+import typing
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from pathlib import Path
+from types import CodeType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from proctor.ports.mail import Mailbox as Mailbox
 from proctor.ports.mail import Message as Message
@@ -63,14 +66,16 @@ class Target(Protocol):
 
 
 if TYPE_CHECKING:
-    # Type parameters have defaults only for type checkers on Python 3.11: `Evaluator` without brackets.
-    from typing_extensions import TypeVar as TypeVarWithDefault
-
-    JudgedT = TypeVarWithDefault("JudgedT", contravariant=True, default=Any)
-    ReferenceT = TypeVarWithDefault("ReferenceT", contravariant=True, default=Any)
+    from typing_extensions import TypeVar as TypeVar
 else:
-    JudgedT = TypeVar("JudgedT", contravariant=True)
-    ReferenceT = TypeVar("ReferenceT", contravariant=True)
+
+    def TypeVar(name: str, *, default: Any, **options: Any) -> Any:  # noqa: ARG001, N802
+        """Python 3.11 has no defaults of type variables; type checkers read them from here."""
+        return typing.TypeVar(name, **options)
+
+
+JudgedT = TypeVar("JudgedT", contravariant=True, default=Any)
+ReferenceT = TypeVar("ReferenceT", contravariant=True, default=Any)
 
 
 class Evaluator(Protocol[JudgedT, ReferenceT]):
@@ -118,6 +123,66 @@ class FieldGroup(NamedTuple):
     field: Field
     parts: Mapping[str, AttachedEvaluator]
     rule: Callable[[Mapping[str, Score]], Score]
+
+
+class TakesInput(Protocol):
+    """A sync or async function of the input; its other parameters are options."""
+
+    def __call__(self, value: Any, /, *args: Any, **options: Any) -> Any: ...
+
+
+class HasExecute(Protocol):
+    """An agent with `execute`, such as a `MainLoop`."""
+
+    @property
+    def execute(self) -> Callable[..., Any]: ...
+
+
+class HasInvoke(Protocol):
+    """A runnable with `invoke`, such as a LangChain chain."""
+
+    @property
+    def invoke(self) -> Callable[..., Any]: ...
+
+
+class HasAinvoke(Protocol):
+    """A runnable with only an async `ainvoke`."""
+
+    @property
+    def ainvoke(self) -> Callable[..., Any]: ...
+
+
+class HasInput(Protocol):
+    """A sample, or an object with the fields of one."""
+
+    @property
+    def input(self) -> Any: ...
+
+
+class HasEvaluate(Protocol):
+    """An object that scores with its method `evaluate`."""
+
+    @property
+    def evaluate(self) -> Callable[..., Any]: ...
+
+
+class HasCode(Protocol):
+    """A function whose parameters are unknown: mypy's type of a list of functions with different parameters."""
+
+    @property
+    def __code__(self) -> CodeType: ...
+
+
+# What users pass. A target is called with the input; a text is an address, a mapping an entry of an eval file.
+TargetLike: TypeAlias = TakesInput | HasExecute | HasInvoke | HasAinvoke | Target | str | Mapping[str, Any]
+# A function, factory, class or object; not a name.
+EvaluatorObject: TypeAlias = Callable[..., Any] | HasEvaluate | HasCode | AttachedEvaluator
+# One evaluator, as `evaluate` takes it: an object, a name, or an entry of an eval file.
+EvaluatorLike: TypeAlias = EvaluatorObject | str | Mapping[str, Any] | EvaluatorSpec
+# A text is the path of a file; an iterator is read once. mypy infers list[object] for a list of unlike items.
+DatasetLike: TypeAlias = SampleSource | str | Path | Sequence[object] | Iterable[Mapping[str, Any] | HasInput]
+# One evaluator, several, or several by name.
+EvaluatorsLike: TypeAlias = EvaluatorLike | Sequence[object]
 
 
 class ProviderAdapter(Protocol):

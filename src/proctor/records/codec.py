@@ -69,7 +69,6 @@ def _describe(value: Any, describe: Callable[[Any], str] = repr) -> str:
 
 
 def _encode_key(key: Any) -> str:
-    """Encode the key of a mapping as text."""
     if isinstance(key, str):
         return str.__str__(key)
     if key is None or isinstance(key, bool):

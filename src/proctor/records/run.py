@@ -140,7 +140,7 @@ class EvaluatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
 
 # The parameters of evaluators that hold a model, and those that hold other evaluators.
-_JUDGES = ("adapter", "judge", "judges")
+_JUDGES = ("model", "adapter", "judge", "judges")
 _PARTS = ("evaluator", "evaluators", "of")
 
 

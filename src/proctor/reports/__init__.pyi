@@ -4,5 +4,8 @@ from proctor.reports.formats import write_reports as write_reports
 from proctor.reports.json import JSONReporter as JSONReporter
 from proctor.reports.markdown import MarkdownReporter as MarkdownReporter
 
-__all__: list[str]
+__all__ = [
+    "JSONReporter",
+    "MarkdownReporter",
+]
 EXPORTS: dict[str, tuple[str, ...]]

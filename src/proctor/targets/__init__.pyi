@@ -10,5 +10,16 @@ from proctor.targets.main_loop.tools import tool as tool
 from proctor.targets.model import ModelTarget as ModelTarget
 from proctor.targets.recorded import RecordedTarget as RecordedTarget
 
-__all__: list[str]
+__all__ = [
+    "CommandTarget",
+    "EventBus",
+    "HttpTarget",
+    "MainLoop",
+    "ModelTarget",
+    "RecordedTarget",
+    "Reply",
+    "Response",
+    "Tool",
+    "tool",
+]
 EXPORTS: dict[str, tuple[str, ...]]

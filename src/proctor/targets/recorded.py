@@ -289,7 +289,6 @@ def _read_metadata(sample: Sample[Any, Any], configuration: str | None, per_conf
 
 
 def _select_metadata(sample: Sample[Any, Any], configuration: str | None, per_configuration: bool) -> Mapping[str, Any]:
-    """Return the metadata, or the recording in it for one configuration."""
     by_configuration = sample.metadata.get(RECORDED)
     if not isinstance(by_configuration, Mapping):
         if per_configuration:

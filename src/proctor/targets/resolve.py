@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from inspect import Parameter
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -17,7 +17,7 @@ from proctor.core.callables import is_async_callable, is_generator_callable
 from proctor.core.identity import examine, name_of
 from proctor.errors import Problem, TargetError, UsageError, suggest_name
 from proctor.models.connect import is_model_address, suggest_address
-from proctor.ports import Target
+from proctor.ports import Target, TargetLike
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
 from proctor.targets.command import CommandTarget
@@ -44,7 +44,7 @@ _TRANSIENT_ATTRIBUTES = frozenset({
 })  # fmt: skip
 
 
-def as_target(target: Any, *, name: str | None = None, version: str | None = None) -> Target:
+def as_target(target: TargetLike | None, *, name: str | None = None, version: str | None = None) -> Target:
     """Make a target from a function, an agent, a runnable, an address or a mapping.
 
     A string is `module:attribute`, `file.py:attribute`, a URL, or the address of a model such as
@@ -65,7 +65,7 @@ def as_target(target: Any, *, name: str | None = None, version: str | None = Non
             version = str(target["version"])
         return _relabel(_from_mapping(target, name), name, version)
     if isinstance(getattr(target, "spec", None), TargetSpec):
-        return _relabel(target, name, version)
+        return _relabel(cast(Target, target), name, version)
     return _relabel(from_object(target, name), name, version)
 
 

@@ -8,5 +8,14 @@ from proctor.testing.provider_contract import ProviderContract as ProviderContra
 from proctor.testing.wire_format import RecordedRequest as RecordedRequest
 from proctor.testing.wire_format import ScriptedReply as ScriptedReply
 
-__all__: list[str]
+__all__ = [
+    "Fault",
+    "HistoryContract",
+    "MailboxContract",
+    "ModelServer",
+    "EndpointContract",
+    "ProviderContract",
+    "RecordedRequest",
+    "ScriptedReply",
+]
 EXPORTS: dict[str, tuple[str, ...]]

@@ -205,7 +205,6 @@ class ModelServer:
         return self._render(wire, request, fault or Fault()), fault
 
     def _render(self, wire: WireFormat, request: RecordedRequest, fault: Fault) -> _HttpResponse:
-        """Render the reply with the replacements of the fault."""
         code = fault.code or 200
         if fault.content is not None:
             return _HttpResponse(code, fault.content, fault.headers)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
 from proctor.comparison.report import EvalReport
+from proctor.core.aliases import TimeoutAlias, accept_aliases
 from proctor.core.clock import Clock, SystemClock
 from proctor.datasets.dataset import make_source
 from proctor.distributed.batches import split_batches
@@ -28,7 +29,7 @@ from proctor.engine.redaction import add_redaction_counts, create_redaction, red
 from proctor.engine.run import OpenDisplay
 from proctor.engine.start import RunControls, begin_run, new_run_id
 from proctor.errors import ConfigError, DatasetError, MailboxFull, UsageError
-from proctor.ports import History, Mailbox, Metric, ProgressCallback
+from proctor.ports import DatasetLike, History, Mailbox, Metric, ProgressCallback
 from proctor.records.mail import EvalRequest
 from proctor.records.results import ResultList
 from proctor.records.run import EvaluatorSpec, RunMetadata
@@ -238,7 +239,7 @@ class Submission(msgspec.Struct, frozen=True):
 
 
 def submit_dataset(
-    dataset: Any,
+    dataset: DatasetLike,
     requests: Mailbox[EvalRequest[Any, Any]],
     *,
     configurations: Configurations | None = None,
@@ -282,19 +283,21 @@ def submit_dataset(
     return Submission(run_id, sent, labels)
 
 
+@accept_aliases
 def collect_results(
     results: Mailbox[EvalResult],
     expected_count: int | Submission,
     *,
-    timeout_seconds: float = 300.0,
+    timeout: float = 300.0,
     run_id: str | None = None,
     requests: Mailbox[Any] | None = None,
     on_progress: ProgressCallback | Sequence[ProgressCallback] = (),
     clock: Clock | None = None,
+    **_aliases: Unpack[TimeoutAlias],
 ) -> EvalReport:
     """Collect results into a report: one for each request, a success in preference to an error.
 
-    When the time is up, the report has the results so far and its warnings name the missing ones.
+    After `timeout` seconds the report has the results so far and its warnings name the missing ones.
     Pass the `Submission` of `submit_dataset` to ignore results of other runs and to name missing
     samples. Pass `requests` to report requests that became dead letters.
     """
@@ -316,7 +319,7 @@ def collect_results(
         dead_letters=letters,
         on_result=lambda result: _report_progress(progress, result),
     )
-    collected = list(gathering.take(timeout_seconds))
+    collected = list(gathering.take(timeout))
     progress.end(failed=len(collected) < expected)
     if submission is not None:
         order = {request_id: position for position, request_id in enumerate(submission.samples)}

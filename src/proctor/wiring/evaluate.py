@@ -19,7 +19,7 @@ from proctor.engine.start import Backend, RunControls, begin_run, resume_run
 from proctor.engine.start import rescore_run as begin_rescoring
 from proctor.errors import ConfigError, DatasetError, suggest_name
 from proctor.models.connect import mailbox
-from proctor.ports import History, Mailbox, ProgressCallback
+from proctor.ports import DatasetLike, EvaluatorsLike, History, Mailbox, ProgressCallback, TargetLike
 from proctor.records.mail import EvalRequest
 from proctor.records.run import Budget, OnError, Redact, Retention
 from proctor.records.sample import check_tags
@@ -77,9 +77,9 @@ class RunKwargs(RunOptionsKwargs, total=False):
 
 
 async def aevaluate(
-    target: Any,
-    dataset: Any,
-    evaluators: Any,
+    target: TargetLike | None,
+    dataset: DatasetLike,
+    evaluators: EvaluatorsLike,
     *,
     configurations: Configurations | None = None,
     baseline: str | None = None,
@@ -200,7 +200,7 @@ async def execute(
 
 async def arescore(
     run: str,
-    evaluators: Any,
+    evaluators: EvaluatorsLike,
     *,
     metrics: Metrics = (),
     name: str | None = None,
@@ -224,7 +224,7 @@ rescore = bridge.synchronous(arescore)
 
 async def execute_rescore(
     run: str,
-    evaluators: Any,
+    evaluators: EvaluatorsLike,
     history: History,
     controls: RunControls,
     *,

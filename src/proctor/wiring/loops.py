@@ -3,48 +3,53 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
+from typing import Any, Generic, Unpack
 
 import msgspec
 
 from proctor.comparison.report import EvalReport
 from proctor.core import bridge
+from proctor.core.aliases import TimeoutAlias, use_common_names
 from proctor.distributed.inbox import StopCondition
 from proctor.distributed.outbox import WorkerSummary
 from proctor.distributed.worker import Worker, WorkerConfig
 from proctor.errors import ConfigError
-from proctor.ports import Mailbox
+from proctor.ports import DatasetLike, EvaluatorsLike, Mailbox, TargetLike, TypeVar
 from proctor.records.mail import EvalRequest
+from proctor.records.run import RunOptions
 from proctor.records.trial import EvalResult
+from proctor.targets.main_loop.loop import MainLoop
 from proctor.wiring.evaluate import RunOptionsKwargs, evaluate
-from proctor.wiring.prepare import Metrics, prepare_setup
+from proctor.wiring.prepare import Configurations, Metrics, prepare_setup
 from proctor.wiring.registry import Registry
+
+
+class RunnerKwargs(RunOptionsKwargs, TimeoutAlias, total=False):
+    """The options of a run, also as the specification spells them."""
 
 
 class EvalRunner:
     """A target with its evaluators and metrics, to run on datasets.
 
-    `continue_on_error=False` stops at the first failed sample; `timeout_seconds` applies to each call of the target.
+    `continue_on_error=False` stops at the first failed sample; `timeout` applies to each call of the target.
     """
 
     def __init__(
         self,
-        target: Any,
-        evaluators: Any,
+        target: TargetLike,
+        evaluators: EvaluatorsLike,
         metrics: Metrics | None = None,
         *,
-        timeout_seconds: float | None = 30.0,
         continue_on_error: bool = True,
-        **options: Unpack[RunOptionsKwargs],
+        **options: Unpack[RunnerKwargs],
     ) -> None:
         self.target = target
         self.evaluators = evaluators
         self.metrics = tuple(metrics or ())
-        self.options = options
-        self.options["timeout"] = timeout_seconds
+        self.options = use_common_names(options, RunOptions.__struct_fields__)
         self.options["on_error"] = "continue" if continue_on_error else "raise"
 
-    def run(self, dataset: Any, configurations: Any = None, **settings: Any) -> EvalReport:
+    def run(self, dataset: DatasetLike, configurations: Configurations | None = None, **settings: Any) -> EvalReport:
         """Evaluate the target on a dataset; `settings` are those of `evaluate`."""
         return evaluate(
             self.target,
@@ -59,17 +64,9 @@ class EvalRunner:
 _log = logging.getLogger("proctor.worker")
 
 
-if TYPE_CHECKING:
-    # Python 3.11 has no defaults of type variables; type checkers read them from here.
-    from typing_extensions import TypeVar as TypeVarWithDefault
-
-    LoopInputT = TypeVarWithDefault("LoopInputT", default=Any)
-    LoopOutputT = TypeVarWithDefault("LoopOutputT", default=Any)
-    LoopExpectedT = TypeVarWithDefault("LoopExpectedT", default=Any)
-else:
-    LoopInputT = TypeVar("LoopInputT")
-    LoopOutputT = TypeVar("LoopOutputT")
-    LoopExpectedT = TypeVar("LoopExpectedT")
+LoopInputT = TypeVar("LoopInputT", default=Any)
+LoopOutputT = TypeVar("LoopOutputT", default=Any)
+LoopExpectedT = TypeVar("LoopExpectedT", default=Any)
 
 
 class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
@@ -93,8 +90,8 @@ class EvalLoop(Generic[LoopInputT, LoopOutputT, LoopExpectedT]):
     def __init__(
         self,
         *,
-        loop: Any,
-        evaluator: Any,
+        loop: MainLoop[LoopInputT, LoopOutputT] | TargetLike,
+        evaluator: EvaluatorsLike,
         requests: Mailbox[EvalRequest[LoopInputT, LoopExpectedT]],
         results: Mailbox[EvalResult] | None = None,
         lease_seconds: float = 30.0,

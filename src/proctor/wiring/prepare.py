@@ -26,7 +26,7 @@ from proctor.evaluators.rubric_files import STARTER, load_rubrics
 from proctor.metrics.builtin import RubricTotalMetric
 from proctor.metrics.estimates import FIELD_PREFIX
 from proctor.metrics.registry import MetricRegistry, make_metric
-from proctor.ports import AttachedEvaluator, Metric, SampleSource, Target
+from proctor.ports import AttachedEvaluator, EvaluatorsLike, Metric, SampleSource, Target, TargetLike
 from proctor.records import codec
 from proctor.records.fields.path import parse_path
 from proctor.records.fields.view import RECORDED
@@ -150,7 +150,9 @@ def _build_evaluators(evaluation: Evaluation, registry: Registry) -> tuple[Bound
     return with_canaries(evaluators, canary)
 
 
-def prepare_setup(target: Any, evaluators: Any, options: Mapping[str, Any], registry: Registry) -> Setup:
+def prepare_setup(
+    target: TargetLike, evaluators: EvaluatorsLike, options: Mapping[str, Any], registry: Registry
+) -> Setup:
     """Prepare a target and evaluators without a dataset; report all faults at once."""
     plan = prepare(Evaluation(target, (), evaluators, options=options), registry)
     return Setup(target=plan.target, evaluators=plan.evaluators, options=plan.options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
@@ -16,7 +16,7 @@ from proctor.evaluators.combination import negate
 from proctor.evaluators.decorator import EvaluatorInfo, describe_evaluator, get_info, get_mark, get_name
 from proctor.evaluators.options import read_signature
 from proctor.metrics.registry import is_metric, make_metric
-from proctor.ports import Metric
+from proctor.ports import EvaluatorLike, EvaluatorObject, EvaluatorsLike, Metric
 from proctor.wiring.evaluator_entries import NEGATED, Entry, parameters_by_name, parse_entry, rewrap_part, unwrap_part
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Registry:
         for name, evaluator in _process_evaluators.items() if is_standard else ():
             self.register(evaluator, name)
 
-    def register(self, evaluator: Any, name: str | None = None) -> tuple[str, ...]:
+    def register(self, evaluator: EvaluatorObject | ModuleType, name: str | None = None) -> tuple[str, ...]:
         """Add a function, a factory, an object, a class, or all marked functions of a module.
 
         >>> registry = Registry()
@@ -169,7 +169,7 @@ class Registry:
         plain_name = name.removeprefix(NEGATED)
         return describe_evaluator(_load(plain_name)) if ":" in plain_name else self._find(plain_name).info
 
-    def build(self, spec: Any, *, name: str | None = None) -> BoundEvaluator:
+    def build(self, spec: EvaluatorLike | Entry, *, name: str | None = None) -> BoundEvaluator:
         """Build an evaluator from an entry of an eval file, or from an object.
 
         Accepts a name, `module:attribute`, `not-` before either, {name: parameters},
@@ -183,7 +183,7 @@ class Registry:
         """
         entry = parse_entry(spec)
         if entry is None:
-            return attach(spec, name=name)
+            return attach(cast(EvaluatorObject, spec), name=name)
         name = name or entry.name
         if entry.uses.startswith(NEGATED):
             inner = entry._replace(uses=entry.uses.removeprefix(NEGATED), name=None)
@@ -201,7 +201,7 @@ class Registry:
             uses=entry.uses,
         )
 
-    def build_all(self, evaluators: Sequence[Any] | Mapping[str, Any]) -> tuple[BoundEvaluator, ...]:
+    def build_all(self, evaluators: EvaluatorsLike) -> tuple[BoundEvaluator, ...]:
         """Build several evaluators, in a list or by name; report all problems at once.
 
         >>> [each.spec.name for each in Registry.standard().build_all(["exact_match", "contains"])]
@@ -270,7 +270,7 @@ class Registry:
         return {**parameters, info.parts: rewrapped if is_list else rewrapped[0]}
 
 
-def register_evaluator(evaluator: Any, name: str | None = None) -> tuple[str, ...]:
+def register_evaluator(evaluator: EvaluatorObject, name: str | None = None) -> tuple[str, ...]:
     """Register an evaluator by name for this process; return its names.
 
     >>> class Polite:

@@ -35,7 +35,7 @@ def by_spec(tmp_path: Path, answer: str, answer_text: str = "Please sort the lis
     """A session scored with the template of spec 004 by a judge that gives this answer."""
     path = tmp_path / "template.txt"
     path.write_text(SPEC_TEMPLATE)
-    judge = rubric(Scripted(lambda _: answer), "communication", template=path)
+    judge = rubric(Scripted(lambda _: answer), "communication", prompt=path)
     found: Score = judge("Done.", None, Session([Message("user", answer_text)]))
     return found
 

@@ -261,7 +261,6 @@ class Walk:
             self.uncovered.add(f"{name}, which the code changes", self._scope.name)
 
     def _visit_references(self, function: FunctionType) -> None:
-        """Hash the references of a function of the project."""
         facts = facts_of(function.__code__)
         names = function.__globals__
         if any(self._special.of_object(names.get(name)) for name, *_ in facts.globals):

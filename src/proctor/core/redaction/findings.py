@@ -66,7 +66,6 @@ _ABOUT = re.compile(
 
 
 def _last_words(name: str) -> tuple[str, str]:
-    """Return the last word of a name and the word before it."""
     words = ["", "", *(word.lower() for word in _PARTS.findall(name))]
     return words[-1], words[-2]
 

@@ -105,7 +105,6 @@ def repeats_claim(sentence: str, claim: str) -> bool:
 
 
 def _gaps(spans: Sequence[tuple[int, int]], length: int) -> list[tuple[int, int]]:
-    """Return the spans between the given ones."""
     starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), length]
     return list(zip(starts, ends, strict=True))
 
@@ -150,7 +149,6 @@ def _is_negated(text: str) -> bool:
 
 
 def _split_clauses(text: str) -> list[Sentence]:
-    """Return the sentences of a text, and the clauses of sentences with several."""
     clauses = []
     for sentence in split_sentences(text):
         clauses.append(sentence)

@@ -96,7 +96,7 @@ def _create_rule(name: str, rule: Any, judge: Any) -> Policy:
     if "text" in rule:
         (text,) = _read_texts([rule["text"]], "text")
         if judge is None:
-            raise EvaluatorError("a policy in words needs a judge: judge='openai:gpt-4o-mini'")
+            raise EvaluatorError("a policy in words needs a judge: model='openai:gpt-4o-mini'")
         policies.append(policy.judged_policy(judge, text))
     if "function" in rule:
         function = rule["function"]
@@ -129,7 +129,7 @@ def create_compliance(
     *,
     near: float,
     rules: Mapping[str, Any] | None,
-    judge: Any,
+    model: Any,
     embedder: Any,
 ) -> tuple[Callable[..., Awaitable[Score]], dict[str, Any]]:
     """Return the evaluator of these policies, and its options in a form that can be stored."""
@@ -138,7 +138,7 @@ def create_compliance(
         raise EvaluatorError(f"refusal must be forbidden or required, got {preview(refusal)}", where=WHERE)
     check_fraction(WHERE, "near", near)
     names += [REFUSAL] * (refusal is not None) + [CLAIMS] * bool(claims)
-    adapter = _connect(judge)
+    adapter = _connect(model)
     # The embedder takes time to load, so it is created only if it is used.
     text_embedder = TextEmbedder(embedder, WHERE) if claims and adapter is None else None
     options = PolicyOptions(refusal or "forbidden", claims, near, adapter, text_embedder)
@@ -152,7 +152,7 @@ def create_compliance(
 
     stored: dict[str, Any] = {"refusal": refusal, "claims": claims, "rules": rules}
     # The adapter and the embedder replace the user's values, which may contain a key.
-    stored |= {"judge": adapter, "embedder": text_embedder.live if text_embedder else None}
+    stored |= {"model": adapter, "embedder": text_embedder.live if text_embedder else None}
     stored = {name: value for name, value in stored.items() if value}
     stored |= {"near": near} if text_embedder else {}
     stored["policies"] = [name for name in created if name not in rules]
@@ -209,10 +209,10 @@ def _summarize_compliance(rulings: Mapping[str, Ruling]) -> str:
     return _list_reasons(rulings, rulings)
 
 
-def _connect(judge: Any) -> Any:
-    if judge is None:
+def _connect(model: Any) -> Any:
+    if model is None:
         return None
     try:
-        return connections.provider(judge)
+        return connections.provider(model)
     except UsageError as error:
         raise EvaluatorError(error.what, where=WHERE, fix=error.fix, problems=error.problems) from None

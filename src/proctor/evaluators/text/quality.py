@@ -1,6 +1,6 @@
 """Evaluate similarity, coherence, grounding and relevance of texts.
 
-Each evaluator has a local method and, with `judge`, asks a model. The details of a score say which was used.
+Each evaluator has a local method and, with `model`, asks a model. The details of a score say which was used.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class QualityJudge:
     """
 
     def __init__(
-        self, judge: Any, prompt: str, threshold: float, *, shows: Literal["input", "expected", ""] = ""
+        self, model: Any, prompt: str, threshold: float, *, shows: Literal["input", "expected", ""] = ""
     ) -> None:
         # Slow to import, and needed only with a judge.
         from proctor.evaluators.judges.judge import Judge
@@ -49,12 +49,12 @@ class QualityJudge:
         from proctor.evaluators.judges.templates import load_template
         from proctor.models.connect import provider
 
-        adapter = provider(judge)
+        adapter = provider(model)
         ends = dict(zip(("low", "high"), map(str, SCALE), strict=True))
         self._judge = Judge(adapter, load_template(prompt), create_number_scale(SCALE, threshold, prompt), {}, ends)
         self._shows = shows
         # The adapter instead of the user's argument, which may contain a key.
-        self.options = {"judge": adapter}
+        self.options = {"model": adapter}
 
     async def score(self, output: Any, reference: Any = None) -> Score:
         """Ask the model once; an empty output scores 0 without a call."""
@@ -69,18 +69,18 @@ class QualityJudge:
 class ClaimsJudge:
     """A model that splits the output into claims and checks each against the context."""
 
-    def __init__(self, judge: Any, threshold: float) -> None:
+    def __init__(self, model: Any, threshold: float) -> None:
         from proctor.models.connect import provider
 
         self._threshold = threshold
-        self.options = {"judge": provider(judge)}
+        self.options = {"model": provider(model)}
 
     async def score(self, output: Any, reference: Any = None) -> Score:
         """Score the share of claims that are supported."""
         from proctor.evaluators.judges.claims import grounded_claims
 
         context = "\n\n".join(reference)
-        adapter = self.options["judge"]
+        adapter = self.options["model"]
         return _add_method(await grounded_claims(adapter, output, context, threshold=self._threshold))
 
 
@@ -95,7 +95,7 @@ def semantic_similarity(
     *,
     against: Against | None = None,
     excerpts: bool | None = None,
-    judge: Model = None,
+    model: Model = None,
     match: Match | None = None,
 ) -> Evaluate:
     """Passes if the output means about the same as the expected value.
@@ -114,7 +114,7 @@ def semantic_similarity(
 
     `local:minilm` reads English: other languages, code and emoji are skipped, unless identical.
     Embeddings ignore negations, and names or numbers of one type are near each other, so a wrong
-    one may pass. With `judge`, a model scores how far the meaning is the same.
+    one may pass. With `model`, a model scores how far the meaning is the same.
 
     >>> nearly_same = semantic_similarity("lexical", threshold=0.5)
     >>> score = nearly_same("She has two red cars.", "She has a red car.")
@@ -127,10 +127,10 @@ def semantic_similarity(
         raise EvaluatorError(f"match must be 'any' or left out, got {match!r}", where=where)
     if against not in (None, "expected", "baseline"):
         raise EvaluatorError(f"against must be 'expected' or 'baseline', got {against!r}", where=where)
-    if judge is None:
+    if model is None:
         method: Any = SimilarityScorer(TextEmbedder(embedder, where), threshold, excerpts, match)
     else:
-        method = QualityJudge(judge, "similarity", threshold, shows="expected")
+        method = QualityJudge(model, "similarity", threshold, shows="expected")
 
     async def evaluate(output: Any, expected: Any = None, field_context: FieldContext | None = None) -> Score:
         if (against or _choose_reference(expected, field_context)) == "expected":
@@ -146,7 +146,7 @@ def semantic_similarity(
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=0.8)
-def coherence(min_score: float = 0.8, *, embedder: Embedding = None, judge: Model = None) -> Evaluate:
+def coherence(threshold: float = 0.8, *, embedder: Embedding = None, model: Model = None) -> Evaluate:
     """Passes if the output holds together as a text.
 
     It computes five signs from 0 to 1; the worst is the value. Connection: each sentence is near in meaning to the
@@ -158,7 +158,7 @@ def coherence(min_score: float = 0.8, *, embedder: Embedding = None, judge: Mode
     list of words, program code) are skipped, and so is every language but English, unless the embedder reads it.
 
     It finds texts that are mixed up, shuffled, cut off or stuck in a loop. It does not notice
-    sentences in a wrong order, contradictions or subtle leaps; with `judge`, a model scores those
+    sentences in a wrong order, contradictions or subtle leaps; with `model`, a model scores those
     too. `embedder` as for `semantic_similarity`.
 
     >>> check = coherence(embedder="lexical")
@@ -166,16 +166,16 @@ def coherence(min_score: float = 0.8, *, embedder: Embedding = None, judge: Mode
     'completeness 0.75: it breaks off in the last sentence'
     """
     where = "coherence"
-    check_fraction(where, "min_score", min_score)
-    if judge is None:
-        method: Any = CoherenceScorer(TextEmbedder(embedder, where), min_score)
+    check_fraction(where, "threshold", threshold)
+    if model is None:
+        method: Any = CoherenceScorer(TextEmbedder(embedder, where), threshold)
     else:
-        method = QualityJudge(judge, "coherence", min_score)
+        method = QualityJudge(model, "coherence", threshold)
 
     async def evaluate(output: Any) -> Score:
         return await method.score(output)  # type: ignore[no-any-return]
 
-    return mark_product(evaluate, by=coherence, min_score=min_score, **method.options)
+    return mark_product(evaluate, by=coherence, threshold=threshold, **method.options)
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=DEFAULT_THRESHOLD)
@@ -185,7 +185,7 @@ def hallucination_detection(
     with_input: bool = False,
     threshold: float | None = None,
     embedder: Embedding = None,
-    judge: Model = None,
+    model: Model = None,
 ) -> Evaluate:
     """Passes if the sample's context supports everything that the output says.
 
@@ -202,7 +202,7 @@ def hallucination_detection(
 
     It finds additions and changes, not wrong combinations of words that are all in the context. Names are recognized by
     their capitals; at the start of a sentence, a word that is not ordinary English counts as a name. A rounded number
-    counts as changed; languages other than English are skipped. With `judge`, a model splits the output into claims and
+    counts as changed; languages other than English are skipped. With `model`, a model splits the output into claims and
     checks each one; all must be supported by evidence in the context.
 
     >>> result = {"context": "Oslo is the capital of Norway."}
@@ -214,13 +214,13 @@ def hallucination_detection(
     """
     where = "hallucination_detection"
     if threshold is None:
-        threshold = DEFAULT_THRESHOLD if judge is None else ALL_CLAIMS
+        threshold = DEFAULT_THRESHOLD if model is None else ALL_CLAIMS
     check_fraction(where, "threshold", threshold)
     path = parse_path(context).text
-    if judge is None:
+    if model is None:
         method: Any = GroundingScorer(TextEmbedder(embedder, where), threshold)
     else:
-        method = ClaimsJudge(judge, threshold)
+        method = ClaimsJudge(model, threshold)
 
     async def evaluate(output: Any, expected: Any = None, field_context: FieldContext | None = None) -> Score:
         del expected
@@ -236,7 +236,7 @@ def hallucination_detection(
 
 
 @evaluator(category="quality", factory=True, needs=(), threshold=0.7)
-def relevance(threshold: float = 0.7, *, embedder: Embedding = None, judge: Model = None) -> Evaluate:
+def relevance(threshold: float = 0.7, *, embedder: Embedding = None, model: Model = None) -> Evaluate:
     """Passes if the output addresses the input.
 
     The value grows with the nearness of input and output in meaning, compared with unrelated texts:
@@ -245,7 +245,7 @@ def relevance(threshold: float = 0.7, *, embedder: Embedding = None, judge: Mode
 
     It recognizes the subject of a text, not whether it answers: a right answer, a wrong one and the question itself are
     equally near, and a refusal that does not name its subject is far. Outputs of fewer than five words are skipped, and
-    so are program code and languages that the embedder does not read (the local one reads English). With `judge`, a
+    so are program code and languages that the embedder does not read (the local one reads English). With `model`, a
     model scores how well the output addresses the input. `embedder` as for `semantic_similarity`.
 
     >>> question = FieldContext("output", {"input": "When was the old bridge in Mostar built?"})
@@ -255,10 +255,10 @@ def relevance(threshold: float = 0.7, *, embedder: Embedding = None, judge: Mode
     """
     where = "relevance"
     check_fraction(where, "threshold", threshold)
-    if judge is None:
+    if model is None:
         method: Any = RelevanceScorer(TextEmbedder(embedder, where), threshold)
     else:
-        method = QualityJudge(judge, "relevance", threshold, shows="input")
+        method = QualityJudge(model, "relevance", threshold, shows="input")
 
     async def evaluate(output: Any, expected: Any = None, field_context: FieldContext | None = None) -> Score:
         del expected

@@ -142,7 +142,6 @@ def _has_structured_output(chat: Any) -> bool:
 
 
 def _add_title(schema: dict[str, Any]) -> dict[str, Any]:
-    """Add the title that LangChain requires."""
     return {"title": "answer", "description": "The answer.", **schema}
 
 

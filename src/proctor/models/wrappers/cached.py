@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from proctor.core.aliases import accept_aliases
 from proctor.errors import CallFailed, ModelError
 from proctor.models.connect import provider
 from proctor.models.model_calls import call_key, find_response, read_stored_call, store_response
@@ -218,8 +219,9 @@ class Cached(ModelWrapper):
     [False, True]
     """
 
-    def __init__(self, adapter: Any, store: ByteStore) -> None:
-        super().__init__(adapter)
+    @accept_aliases
+    def __init__(self, model: Any, store: ByteStore) -> None:
+        super().__init__(model)
         self._store = store
         self._lock = threading.Lock()
         self._running: dict[str, _RunningCall] = {}

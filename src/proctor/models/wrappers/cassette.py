@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from proctor.core.aliases import accept_aliases
 from proctor.core.threads import run_in_thread
 from proctor.errors import CallFailed, ModelError
 from proctor.models.answer_format import is_json
@@ -85,8 +86,9 @@ class Recorded(ModelWrapper):
     If you record into an existing file, replays use the new takes of repeated requests and keep all other requests.
     """
 
-    def __init__(self, adapter: Any, path: str | os.PathLike[str]) -> None:
-        super().__init__(adapter)
+    @accept_aliases
+    def __init__(self, model: Any, path: str | os.PathLike[str]) -> None:
+        super().__init__(model)
         self._file = Path(path).absolute()
         self._sitting = secrets.token_hex(4)
         self._lock = threading.Lock()

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proctor.core import stopwatch
+from proctor.core.aliases import accept_aliases
 from proctor.core.clock import Clock, SystemClock
 from proctor.errors import CallFailed, ModelError
 from proctor.models.spending import Spending
@@ -30,8 +31,9 @@ class Budgeted(ModelWrapper):
     >>> judge = Budgeted(lambda messages: "RATING: good", spending)
     """
 
-    def __init__(self, adapter: Any, budget: Budget | Spending | Mapping[str, Any]) -> None:
-        super().__init__(adapter)
+    @accept_aliases
+    def __init__(self, model: Any, budget: Budget | Spending | Mapping[str, Any]) -> None:
+        super().__init__(model)
         self.spending = budget if isinstance(budget, Spending) else Spending(budget)
 
     async def complete(self, request: ModelRequest, *, timeout: float | None = None) -> ModelResponse:
@@ -63,15 +65,16 @@ class Paced(ModelWrapper):
     0.2
     """
 
+    @accept_aliases
     def __init__(
         self,
-        adapter: Any,
+        model: Any,
         *,
         per_second: float | None = None,
         per_minute: float | None = None,
         clock: Clock | None = None,
     ) -> None:
-        super().__init__(adapter)
+        super().__init__(model)
         rates = [rate for rate in (per_second, per_minute and per_minute / 60.0) if rate is not None]
         if len(rates) != 1 or not 0 < rates[0] < float("inf"):
             raise ModelError("the pace must be one number above 0", fix="set per_second= or per_minute=, not both")

@@ -196,7 +196,6 @@ def _describe_parent(parent: str, value: Any) -> str:
 
 
 def _suggest(value: Any, key: str, rest: Sequence[str]) -> str:
-    """Suggest an existing key or index."""
     dotted = ".".join(rest)
     if len(rest) > 1 and _is_key(value, dotted):
         return f"there is a key with dots in it; write {_escape(dotted)}"

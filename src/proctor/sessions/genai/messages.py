@@ -155,7 +155,6 @@ def _read_json(attributes: Mapping[str, Any]) -> CallMessages:
 
 
 def _read_event_list(attributes: Mapping[str, Any]) -> Iterator[_NamedEvent]:
-    """Read events that are JSON in an attribute."""
     events = decode_json(attributes.get("events"))
     for event in events if isinstance(events, list) else ():
         if isinstance(event, Mapping):

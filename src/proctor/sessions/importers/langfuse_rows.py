@@ -95,7 +95,6 @@ def _add_count(known: int | None, other: int) -> int | None:
 
 
 def _sum_other_counts(details: Mapping[str, Any]) -> tuple[int, int]:
-    """The sums of the other input and output counts."""
     inputs = outputs = 0
     for name, value in details.items():
         number = as_count(value)
@@ -194,7 +193,6 @@ def _classify(observation: Mapping[str, Any], attributes: Mapping[str, Any]) -> 
 
 
 def _has_tool_message(observation: Mapping[str, Any]) -> bool:
-    """True if the output is a tool message of LangChain."""
     output = as_mapping(decode_json(observation.get("output")))
     return output.get("type") == "tool" and as_text(output.get("tool_call_id")) is not None
 
@@ -357,7 +355,6 @@ def group_rows(values: Iterable[tuple[int, Any]], strays: list[tuple[str, Any]])
 
 
 def _flatten_rows(value: Any) -> Iterator[Any]:
-    """The rows of lists and pages."""
     if isinstance(value, list):
         for item in value:
             yield from _flatten_rows(item) if classify_row(item) == "page" else [item]

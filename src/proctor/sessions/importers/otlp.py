@@ -214,7 +214,6 @@ def _make_step(number: int, record: Record, logs: Sequence[Record]) -> Step:
 
 
 def _to_span_data(record: Record, logs: Sequence[Record]) -> SpanData:
-    """A span with the log records that belong to it."""
     attributes = dict(record.attributes)
     if record.kind == _LOG_SPAN:
         for log in logs:

@@ -8,11 +8,12 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Generic, TypeVar, cast, get_args, get_origin
+from typing import Any, Generic, TypeVar, Unpack, cast, get_args, get_origin
 
 import msgspec
 
 from proctor.core import bridge, lifetimes
+from proctor.core.aliases import AdapterAlias, accept_aliases
 from proctor.core.clock import Clock, SystemClock
 from proctor.errors import LoopStopped, StopRun, TargetError
 from proctor.models.answer_format import JsonFormat
@@ -100,7 +101,7 @@ class Response(msgspec.Struct, Generic[OutputT], frozen=True):
 class MainLoop(Generic[InputT, OutputT]):
     """An agent: a prompt for each request, a model, and tools that the model calls until it answers.
 
-    A subclass defines `initialize`, which returns the prompt and the session. `adapter` is a model or its
+    A subclass defines `initialize`, which returns the prompt and the session. `model` is a model or its
     address. The answer is parsed into the type of the prompt, `PromptTemplate[Output]`, or else of the loop,
     `MainLoop[Input, Output]`; text stays text. The `bus` reports the progress.
 
@@ -112,15 +113,16 @@ class MainLoop(Generic[InputT, OutputT]):
     ...         return Prompt(self.template).bind(question=request), Session()
     >>> def model(prompt: str) -> str:
     ...     return "Paris"
-    >>> response, session = QALoop(adapter=model).execute("Capital of France?")
+    >>> response, session = QALoop(model=model).execute("Capital of France?")
     >>> response.output, [message.role for message in session[Message]]
     ('Paris', ['user', 'assistant'])
     """
 
+    @accept_aliases
     def __init__(
         self,
         *,
-        adapter: Any,
+        model: Any = None,
         tools: Iterable[Tool | Callable[..., Any]] = (),
         bus: EventBus | None = None,
         max_turns: int = 20,
@@ -128,10 +130,11 @@ class MainLoop(Generic[InputT, OutputT]):
         max_tokens: int | None = None,
         seed: int | None = None,
         clock: Clock = SystemClock(),  # noqa: B008 - it has no state
+        **_aliases: Unpack[AdapterAlias],
     ) -> None:
         if isinstance(max_turns, bool) or not isinstance(max_turns, int) or max_turns < 1:
             raise TargetError(f"max_turns must be 1 or more, not {max_turns!r}")
-        self.adapter = provider(adapter)
+        self.adapter = provider(model)
         self.bus = EventBus() if bus is None else bus
         self.max_turns = max_turns
         self._toolbox = Toolbox(tools)

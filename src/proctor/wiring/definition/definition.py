@@ -11,14 +11,16 @@ import msgspec
 
 from proctor.comparison.report import EvalReport
 from proctor.core import bridge
+from proctor.core.aliases import common_name
 from proctor.datasets.rerun import recorded_configurations
 from proctor.errors import ConfigError, EvaluatorError, Problem, UsageError, suggest_name
 from proctor.evaluators.bound_evaluator import BoundEvaluator, attach
 from proctor.evaluators.decorator import describe_evaluator
 from proctor.evaluators.fields import Combination
-from proctor.ports import ProgressCallback
+from proctor.ports import EvaluatorLike, EvaluatorObject, ProgressCallback, TargetLike
 from proctor.records.fields.path import parse_path
 from proctor.records.progress import EventKind, ProgressEvent, ProgressStatus, filter_events
+from proctor.records.run import EvaluatorSpec
 from proctor.records.score import Skipped
 from proctor.records.trial import Configuration
 from proctor.wiring import evaluate as api
@@ -45,6 +47,7 @@ class Settings:
         vars(self).update(_evaluator=evaluator, _known=known, _values={})
 
     def __setattr__(self, name: str, value: Any) -> None:
+        name = common_name(name, self._known)
         if self._known and name not in self._known:
             raise EvaluatorError(
                 f"it has no parameter {name!r}", where=self._evaluator, fix=suggest_name(name, self._known)
@@ -53,6 +56,7 @@ class Settings:
 
     def __getattr__(self, name: str) -> Any:
         values = vars(self)["_values"]
+        name = common_name(name, values)
         if name in values:
             return values[name]
         raise AttributeError(f"{name!r} was not set")
@@ -234,7 +238,7 @@ class Definition:
             self._selected[name] = path
         return self
 
-    def evaluate_field(self, field: str, *evaluators: Any, combine_with: Combination | None = None) -> Self:
+    def evaluate_field(self, field: str, *evaluators: EvaluatorLike, combine_with: Combination | None = None) -> Self:
         """Start the evaluators of a field, given by its name or path.
 
         Pass evaluators here or to `evaluate_with`. A second call for the same field adds evaluators.
@@ -247,11 +251,7 @@ class Definition:
         return self
 
     def evaluate_with(
-        self,
-        evaluator: BuiltIn | str | Callable[..., Any] | Mapping[str, Any] | Any,
-        configure: Callable[[Any], object] | None = None,
-        /,
-        **parameters: Any,
+        self, evaluator: BuiltIn | EvaluatorLike, configure: Callable[[Any], object] | None = None, /, **parameters: Any
     ) -> Self:
         """Attach an evaluator to the field, by name or as an object, with its parameters.
 
@@ -277,7 +277,7 @@ class Definition:
             self._current.combine_with(rule, skipped)
         return self
 
-    def register_evaluator(self, evaluator: Any, name: str | None = None) -> Self:
+    def register_evaluator(self, evaluator: EvaluatorObject, name: str | None = None) -> Self:
         """Register an evaluator by name for this definition."""
         with self._noting():
             self._registry.register(evaluator, name)
@@ -333,9 +333,9 @@ class Definition:
 
     async def aevaluate(
         self,
-        span: Any,
+        span: object,
         *,
-        target: Any = None,
+        target: TargetLike | None = None,
         configurations: Configurations | None = None,
         recorded: Mapping[str, Any] | None = None,
         **options: Unpack[api.RunKwargs],
@@ -419,16 +419,16 @@ class Definition:
         )
 
     def _build(
-        self, evaluator: Any, configure: Callable[[Any], object] | None, parameters: dict[str, Any]
+        self, evaluator: EvaluatorLike, configure: Callable[[Any], object] | None, parameters: dict[str, Any]
     ) -> BoundEvaluator:
         if configure is not None:
             parameters |= collect_settings(configure, evaluator, self._registry)
         if isinstance(evaluator, str):
             return self._registry.build({"uses": evaluator, "parameters": parameters})
-        if isinstance(evaluator, Mapping):
+        if isinstance(evaluator, Mapping | EvaluatorSpec):
             if parameters:
                 raise ConfigError(
-                    f"parameters are given twice: in {dict(evaluator)!r} and as keyword arguments",
+                    f"parameters are given twice: in {evaluator!r} and as keyword arguments",
                     fix="write evaluate_with(name, parameter=value)",
                 )
             return self._registry.build(evaluator)

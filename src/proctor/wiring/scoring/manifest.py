@@ -174,19 +174,19 @@ def _find_duplicates(sessions: Sequence[tuple[ScoredSession, int]], files: _Sess
     ]
 
 
-PARALLEL, MAX_CONCURRENT, TIMEOUT = 5, 10, 60.0
+CONCURRENCY, MAX_CONCURRENT, TIMEOUT = 5, 10, 60.0
 
 
 class Scoring(msgspec.Struct, frozen=True, kw_only=True):
     """Options for scoring sessions.
 
-    Up to `parallel` sessions are scored concurrently, with up to `max_concurrent` calls in total. `judged` are options
+    Up to `concurrency` sessions are scored at once, with up to `max_concurrent` calls in total. `judged` are options
     of the evaluator `rubric`; its timeout starts when the call starts. With `cache`, answers of the judge are reused,
     also from earlier runs. `redact` removes data before anything is stored; judges see all data. With `canary`, the
     judge sees a planted bad answer on about one of N sessions.
     """
 
-    parallel: int = PARALLEL
+    concurrency: int = CONCURRENCY
     max_concurrent: int = MAX_CONCURRENT
     cache: bool = True
     budget: Any = None
@@ -222,7 +222,7 @@ def build_scoring(
     judged = {"timeout": TIMEOUT, **scoring.judged}
     evaluators = rubric_evaluators(judge, rubrics, concurrency=scoring.max_concurrent, **judged)
     options = {
-        "concurrency": scoring.parallel,
+        "concurrency": scoring.concurrency,
         # Each rubric has its own timeout, which starts when its call starts.
         "evaluator_timeout": None,
         "cache": scoring.cache,

@@ -1,0 +1,1 @@
+"""User code for type checkers; `tests/test_typing.py` runs them."""
