@@ -7,5 +7,7 @@ from proctor.reports.markdown import MarkdownReporter as MarkdownReporter
 __all__ = [
     "JSONReporter",
     "MarkdownReporter",
+    "Reporter",
+    "write_reports",
 ]
 EXPORTS: dict[str, tuple[str, ...]]
