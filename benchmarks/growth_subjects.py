@@ -228,5 +228,5 @@ SUBJECTS: dict[str, Callable[[str], object]] = {
     "rubric file": _reads("rubrics.yaml", rubric_files.load_rubrics),
 }
 
-# These may run until their limit on CPU time: tests/bombs/test_regex.py proves that it holds.
+# These may run until their limit on CPU time: tests/hostile_inputs/test_regex.py proves that it holds.
 LIMITED = {name for name in SUBJECTS if name.startswith("regex_match")} | {"occurrences pattern"}

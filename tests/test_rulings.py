@@ -44,7 +44,7 @@ from proctor import (
 from proctor.errors import ConfigError, DatasetError, EvaluatorError, FieldMissing, RunStopped
 from proctor.records.run import Retention, RunMetadata
 from proctor.reports.json import JSONReporter, load
-from tests.surroundings import samples, shout
+from tests.support import samples, shout
 
 
 @dataclass(frozen=True)

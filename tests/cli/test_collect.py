@@ -10,7 +10,7 @@ from proctor.reports.json import load
 from tests.cli.project import EVAL, Project
 from tests.cli.workers import server, worker
 from tests.servers import RedisServer
-from tests.surroundings import proctor
+from tests.support import proctor
 
 __all__ = ["server"]
 

@@ -19,7 +19,7 @@ from proctor.models.connect import mailbox
 from tests.cli.project import Project
 from tests.cli.workers import LONG, server, wait_until, worker
 from tests.servers import RedisServer
-from tests.surroundings import proctor
+from tests.support import proctor
 
 __all__ = ["server"]
 

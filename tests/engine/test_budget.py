@@ -14,8 +14,8 @@ from proctor.errors import ConfigError, RunStopped
 from proctor.models.model_calls import aask
 from proctor.records.model import ModelResponse
 from proctor.records.session import Usage
-from tests.providers.scripted import Scripted
-from tests.surroundings import samples
+from tests.models.providers.scripted import Scripted
+from tests.support import samples
 
 # Twelve tokens and 0.001 in money a call.
 TARGET = Scripted(lambda request: request.messages[0].content.upper())

@@ -30,7 +30,7 @@ from proctor.engine.cache import OutputCache
 from proctor.errors import RunNotFound
 from proctor.records.run import TargetSpec
 from proctor.records.sample import Sample
-from tests.surroundings import samples
+from tests.support import samples
 
 CALLS: list[str] = []
 

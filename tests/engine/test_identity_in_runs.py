@@ -19,7 +19,7 @@ from proctor.records.gate import Check
 from proctor.reports import console, markdown
 from proctor.reports import json as json_report
 from proctor.targets.resolve import as_target
-from tests.surroundings import samples
+from tests.support import samples
 
 CODE = """
 PROMPT = "a"

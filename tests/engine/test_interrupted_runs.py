@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from proctor import SQLiteHistory
-from tests.surroundings import start
+from tests.support import start
 
 SCRIPT = """
 import asyncio, os, sys

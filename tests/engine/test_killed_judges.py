@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from proctor import SQLiteHistory
-from tests.surroundings import start
+from tests.support import start
 
 SAMPLES = 300
 KILLS = 3

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from proctor import SQLiteHistory
-from tests.surroundings import start
+from tests.support import start
 
 KILLS = int(os.environ.get("PROCTOR_KILLS", "4"))
 SAMPLES = 2_000

@@ -14,9 +14,9 @@ from proctor.reports.json import JSONReporter
 from proctor.reports.markdown import MarkdownReporter
 from proctor.wiring.dispatch import collect, submit
 from proctor.wiring.prepare import Evaluation
-from tests.fleet.failing_mailboxes import LONG, with_timeout
-from tests.fleet.worker_runs import QUIET, comparable_report, workers
-from tests.surroundings import proctor, samples
+from tests.distributed.failing_mailboxes import LONG, with_timeout
+from tests.distributed.worker_runs import QUIET, comparable_report, workers
+from tests.support import proctor, samples
 
 CALLS: list[str] = []
 BROKEN: set[str] = set()

@@ -23,7 +23,7 @@ from proctor.engine.plan import Plan, plan_jobs
 from proctor.records.fields.view import TrialView
 from proctor.records.trial import Failure
 from proctor.targets.resolve import as_target
-from tests.surroundings import samples, shout
+from tests.support import samples, shout
 
 
 @evaluator(needs=("epochs",))

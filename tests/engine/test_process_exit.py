@@ -13,7 +13,7 @@ import pytest
 
 from proctor import SQLiteHistory, evaluate, evaluator
 from proctor.core.process_exit import ProcessExitBlocked, exit_blocked
-from tests.surroundings import proctor, start
+from tests.support import proctor, start
 
 APP = """
 import os, sys, threading

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor import ProgressEvent, Sample, contains, evaluate, exact_match
-from tests.surroundings import samples, shout
+from tests.support import samples, shout
 
 
 def events_of(count: int, concurrency: int, epochs: int, failing: int) -> list[ProgressEvent]:

@@ -16,7 +16,7 @@ from proctor.engine.plan import Job
 from proctor.errors import DatasetError, EvaluatorError, RunIncomplete, RunStopped
 from proctor.records.score import Score
 from proctor.records.trial import Configuration
-from tests.surroundings import proctor, samples, shout, start
+from tests.support import proctor, samples, shout, start
 
 
 def job(number: int, name: str = "default", epoch: int = 0) -> Job:

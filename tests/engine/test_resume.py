@@ -11,7 +11,7 @@ import pytest
 from proctor import SQLiteHistory, contains, evaluate, exact_match
 from proctor.engine.plan import done_by_name, done_by_position
 from proctor.errors import ResumeRefused, RunNotFound, RunStopped
-from tests.surroundings import samples
+from tests.support import samples
 
 CALLS: list[str] = []
 # An outage outside of the target: its code, and what it is made of, stay as they are.

@@ -12,7 +12,7 @@ import pytest
 from proctor import SQLiteHistory, rescore
 from proctor.errors import ResumeRefused
 from tests.engine.test_baselines import CONFIGURATIONS, compared, repeats, run, target, told
-from tests.surroundings import start
+from tests.support import start
 
 INTERRUPTED = """
 import asyncio, sys

@@ -27,7 +27,7 @@ from proctor import (
 )
 from proctor.engine.run import handle_interrupts
 from proctor.errors import ConfigError, DatasetError, RunStopped
-from tests.surroundings import samples, shout
+from tests.support import samples, shout
 
 
 def test_every_sample_has_its_result_in_order(tmp_path: Path) -> None:

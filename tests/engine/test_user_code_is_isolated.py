@@ -13,7 +13,7 @@ import pytest
 from proctor import evaluate, evaluator, exact_match, rescore
 from proctor.core.isolation import UserCall, is_interrupt, outside_task
 from proctor.records.score import Score
-from tests.surroundings import samples, shout
+from tests.support import samples, shout
 
 USER: ContextVar[str] = ContextVar("user", default="nobody")
 

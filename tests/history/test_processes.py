@@ -17,7 +17,7 @@ from proctor.history.sqlite import SQLiteHistory
 from proctor.ports import History
 from proctor.wiring.open_history import open_history
 from tests.records.examples import run_of
-from tests.surroundings import start
+from tests.support import start
 
 CLAIMER = """
 import sys, time

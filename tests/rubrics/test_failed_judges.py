@@ -23,7 +23,7 @@ from proctor.wiring.evaluate import execute
 from proctor.wiring.open_history import open_history
 from proctor.wiring.scoring.manifest import Scoring, build_scoring
 from tests.evaluators.judging.rehearsed import Scripted
-from tests.providers.wires import adapter_for
+from tests.models.providers.wires import adapter_for
 
 TONE = Rubric("tone", "Tone", "Is the agent polite?", "1: rude\n5: polite")
 CHAT = Session([Message("user", "Book it."), Message("assistant", "Done.")])

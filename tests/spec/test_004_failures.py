@@ -24,7 +24,7 @@ from proctor import (
 from proctor.errors import ConfigError
 from proctor.testing import Fault, ModelServer, RecordedRequest, ScriptedReply
 from tests.evaluators.judging.rehearsed import Scripted
-from tests.providers.wires import adapter_for
+from tests.models.providers.wires import adapter_for
 from tests.spec.chats import CHAT, CLARITY, EFFICIENCY, Chats, prompts
 from tests.spec.clauses import clause
 

@@ -12,7 +12,7 @@ from proctor import ChatSession, EvaluationConfig, ModelRequest, ModelResponse, 
 from proctor.errors import EvaluatorError
 from proctor.testing import ModelServer, RecordedRequest, ScriptedReply
 from tests.evaluators.judging.rehearsed import Scripted, scores
-from tests.providers.wires import adapter_for
+from tests.models.providers.wires import adapter_for
 from tests.spec.chats import CHAT, CLARITY, EFFICIENCY, Chats, Crowd, crowd
 from tests.spec.clauses import clause
 
