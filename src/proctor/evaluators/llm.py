@@ -16,10 +16,11 @@ from proctor.evaluators.judges.scale import (
     RATING_VALUES,
     JudgeOutput,
     JudgeParams,
-    LabelScale,
     NumberScale,
     Rating,
+    Scale,
     create_number_scale,
+    find_label_scale,
 )
 from proctor.evaluators.judges.templates import load_template, select_template
 from proctor.evaluators.options import Model
@@ -44,7 +45,7 @@ def llm_judge(
     *,
     rubric: str | None = None,
     criteria: Sequence[str] | None = None,
-    scale: tuple[float, float] = (1, 5),
+    scale: tuple[float, float] | str = (1, 5),
     threshold: float | None = None,
     reference: bool | None = None,
     show_input: bool = True,
@@ -59,6 +60,7 @@ def llm_judge(
 
     The first two pass. With `rubric` (a text) or `criteria` (a list) it gives a number on the `scale` instead, which
     passes from 0.7 of the range up; without any of them it scores overall quality. `threshold` sets another limit.
+    `scale="rating"` asks for the five words in each of these cases.
 
     The judge sees the input and, if there is one, the expected value: `reference=True` skips samples without one,
     `reference=False` never shows it. `samples` asks several times and takes the mean; with `combine="vote"` the
@@ -77,9 +79,17 @@ def llm_judge(
     check_judge_options(where, threshold, samples=samples, max_tokens=max_tokens, combine=combine)
     criterion_text = _join_criteria(criterion, rubric, criteria, where)
     uses_labels = rubric is None and criteria is None and (criterion is not None or prompt is not None)
-    key = "llm-judge" if uses_labels else "llm-score" if criterion_text else "quality-score"
-    labels = LabelScale("rating", RATING_VALUES, passing=PASSING_RATINGS, threshold=threshold)
-    rating_scale = labels if uses_labels else create_number_scale(scale, threshold, where)
+    key = "llm-score" if criterion_text else "quality-score"
+    rating_scale: Scale
+    if uses_labels or isinstance(scale, str):
+        name = scale if isinstance(scale, str) else "rating"
+        key, rating_scale = find_label_scale(name, threshold, where)
+        if prompt is None and not criterion_text:
+            raise EvaluatorError(
+                f"the scale {name!r} needs a criterion", where=where, fix='write llm_judge(model, "…")'
+            )
+    else:
+        rating_scale = create_number_scale(scale, threshold, where)
     ends = _format_ends(rating_scale)
     judge = Judge(
         provider(adapter),
@@ -194,5 +204,5 @@ def _join_criteria(
     return {"criterion": "\n\n".join(blocks)} if blocks else {}
 
 
-def _format_ends(scale: LabelScale | NumberScale) -> dict[str, str]:
+def _format_ends(scale: Scale) -> dict[str, str]:
     return {"low": f"{scale.low:g}", "high": f"{scale.high:g}"} if isinstance(scale, NumberScale) else {}

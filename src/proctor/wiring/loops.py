@@ -15,8 +15,9 @@ from proctor.distributed.worker import Worker, WorkerConfig
 from proctor.errors import ConfigError
 from proctor.ports import Mailbox
 from proctor.records.mail import EvalRequest
+from proctor.records.run import RunOptionsKwargs
 from proctor.records.trial import EvalResult
-from proctor.wiring.evaluate import RunOptionsKwargs, evaluate
+from proctor.wiring.evaluate import evaluate
 from proctor.wiring.prepare import Metrics, prepare_setup
 from proctor.wiring.registry import Registry
 
